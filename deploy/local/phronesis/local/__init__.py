@@ -1,0 +1,1 @@
+"""The embedded stack: real servers and the six services as child processes."""

@@ -1,0 +1,49 @@
+"""The bus: the only code that knows a transport.
+
+`ask` and `serve` are questions and answers, `tell` and `take` are jobs, `follow` is news, `show` is progress.
+"""
+
+from .audit import audited
+from .blobs import Blobs
+from .connection import Bus, connect
+from .envelope import Call, News
+from .outbox import Outbox, Relay, Sendable, sendable
+from .principals import Signer, Verifier, new_key
+from .rpc import ask, serve
+from .service import VERSION, health, run, serve_basics
+from .settings import BusSettings
+from .streams import announce, follow, show, take, tell
+from .topology import MEDIA
+from .tracing import correlation, trace_id, traceparent
+
+__all__ = [
+    "MEDIA",
+    "VERSION",
+    "Blobs",
+    "Bus",
+    "BusSettings",
+    "Call",
+    "News",
+    "Outbox",
+    "Relay",
+    "Sendable",
+    "Signer",
+    "Verifier",
+    "announce",
+    "ask",
+    "audited",
+    "connect",
+    "correlation",
+    "follow",
+    "health",
+    "new_key",
+    "run",
+    "sendable",
+    "serve",
+    "serve_basics",
+    "show",
+    "take",
+    "tell",
+    "trace_id",
+    "traceparent",
+]

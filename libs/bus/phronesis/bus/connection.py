@@ -1,0 +1,171 @@
+"""One process's connection to the broker: it reconnects for ever, watches its loop, and stops in order."""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+import logging
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from nats.aio.client import Client
+from nats.errors import Error as NatsError
+
+from phronesis.contracts import Principal, Unavailable
+
+from .principals import Signer, Verifier
+from .settings import BusSettings
+from .tracing import Tracing
+
+log = logging.getLogger(__name__)
+
+INBOX = "_INBOX"
+"""Prefix of the platform's own reply subjects; each service has its own below it."""
+_DRAIN = 10.0
+
+
+class Bus:
+    """A connected process. `ask`, `serve`, `tell`, `follow` and `take` work on it; `connect()` makes one."""
+
+    def __init__(self, name: str, settings: BusSettings, client: Client) -> None:
+        self.name = name
+        self.settings = settings
+        self.nats = client
+        self.tracing = Tracing(name)
+        self.signer = Signer.load(name, settings.signing_key_file) if settings.signing_key_file else None
+        self.verifier = Verifier.load(settings.trust_dir) if settings.trust_dir else Verifier({})
+        self.stopping = asyncio.Event()
+        self._closers: list[Callable[[], Awaitable[None]]] = []
+
+    @property
+    def connected(self) -> bool:
+        """Whether the broker can be reached at this moment."""
+        return bool(self.nats.is_connected)
+
+    def token(self, who: Principal) -> str:
+        """A signed token for `who`.
+
+        Raises:
+            RuntimeError: this service has no signing key, so it may ask nobody.
+        """
+        if self.signer is None:
+            raise RuntimeError(f"{self.name} has no signing key")
+        return self.signer.token(who)
+
+    def on_stop(self, close: Callable[[], Awaitable[None]]) -> None:
+        """Run `close` when the bus stops, last registered first, before the connection is drained."""
+        self._closers.append(close)
+
+    async def ping(self) -> None:
+        """Raise `Unavailable` unless the broker answers."""
+        try:
+            await self.nats.flush(timeout=1)
+        except (NatsError, TimeoutError, OSError) as error:
+            raise Unavailable("the broker does not answer") from error
+
+    async def stop(self) -> None:
+        """Hand back what was not begun, let running handlers end, send what is buffered, close. A second call does nothing."""
+        if self.stopping.is_set():
+            return
+        self.stopping.set()
+        for close in reversed(self._closers):
+            try:
+                await asyncio.wait_for(close(), _DRAIN)
+            except Exception:
+                log.exception("a part of the bus did not stop in order")
+        try:
+            if self.nats.is_connected:
+                await asyncio.wait_for(self.nats.flush(timeout=2), 3)
+        except (NatsError, TimeoutError, OSError):
+            log.warning("the broker did not take the last messages")
+        try:
+            await asyncio.wait_for(self.nats.close(), 3)
+        except (NatsError, TimeoutError, OSError):
+            log.warning("the connection did not close in order")
+
+
+@asynccontextmanager
+async def connect(name: str, settings: BusSettings, *, user: str | None = None) -> AsyncIterator[Bus]:
+    """A connected bus for the length of a block.
+
+    Args:
+        name: the service's name; its reply subjects stand below `_INBOX.<name>`.
+        settings: where and as whom to connect.
+        user: NATS user, the service's name by default.
+    """
+    client = Client()
+
+    async def on_error(error: Exception) -> None:
+        log.warning("broker: %s", error or type(error).__name__)
+
+    async def on_disconnect() -> None:
+        log.warning("broker lost")
+
+    async def on_reconnect() -> None:
+        log.info("broker found again")
+
+    password = settings.password()
+    options: dict[str, Any] = {}
+    if password is not None:
+        options = {"user": user or name, "password": password.get_secret_value()}
+    await client.connect(
+        settings.url.split(","),
+        name=f"phronesis-{name}",
+        error_cb=on_error,
+        disconnected_cb=on_disconnect,
+        reconnected_cb=on_reconnect,
+        inbox_prefix=f"{INBOX}.{name}",
+        max_reconnect_attempts=-1,
+        reconnect_time_wait=0.25,  # type: ignore[arg-type]  # the library sleeps for it, a float is as good
+        connect_timeout=2,
+        ping_interval=5,
+        max_outstanding_pings=2,
+        pending_size=8 * 1024 * 1024,
+        **options,
+    )
+    bus = Bus(name, settings, client)
+    watchdog = _Watchdog(asyncio.get_running_loop(), settings.stall_limit)
+    watchdog.start()
+    try:
+        yield bus
+    finally:
+        await bus.stop()
+        watchdog.stop()
+
+
+class _Watchdog(threading.Thread):
+    """Ends the process when its event loop has not run for long: a stalled service looks alive to everybody else.
+
+    It counts its own seconds, so that a process that was paused as a whole is not taken for a stalled one.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, limit: float) -> None:
+        super().__init__(name="loop-watchdog", daemon=True)
+        self._loop = loop
+        self._limit = limit
+        self._done = threading.Event()
+        self._ticked = threading.Event()
+
+    def stop(self) -> None:
+        self._done.set()
+
+    def run(self) -> None:
+        missed = 0.0
+        while not self._done.wait(1.0):
+            if self._ticked.is_set():
+                missed = 0.0
+                self._ticked.clear()
+            else:
+                missed += 1.0
+            if missed > self._limit:
+                print(f"the event loop stood still for {self._limit:.0f} s", file=sys.stderr)
+                faulthandler.dump_traceback()
+                os._exit(70)
+            try:
+                self._loop.call_soon_threadsafe(self._ticked.set)
+            except RuntimeError:
+                return

@@ -1,0 +1,80 @@
+"""The life of one service process, and what every service answers alike: its health and its recent spans."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+
+import uvloop
+
+from phronesis.contracts import Nothing
+from phronesis.contracts.service import HEALTH, SPANS, Health, Spans, TraceRef
+
+from .connection import Bus, connect
+from .envelope import Call
+from .logs import configure
+from .rpc import serve
+from .settings import BusSettings
+
+log = logging.getLogger(__name__)
+
+Ping = Callable[[], Awaitable[None]]
+VERSION = "0.1.0"
+
+
+async def health(service: str, pings: dict[str, Ping], *, limit: float = 1.0) -> Health:
+    """Run the pings side by side; each has `limit` seconds and raises where its dependency is down."""
+
+    async def up(ping: Ping) -> bool:
+        try:
+            async with asyncio.timeout(limit):
+                await ping()
+        except Exception as error:
+            log.warning("a dependency of %s is down: %s", service, type(error).__name__)
+            return False
+        return True
+
+    results = await asyncio.gather(*(up(ping) for ping in pings.values()))
+    down = tuple(name for name, ok in zip(pings, results, strict=True) if not ok)
+    return Health(service=service, version=VERSION, ready=not down, down=down)
+
+
+async def serve_basics(bus: Bus, pings: dict[str, Ping]) -> None:
+    """Answer for the service's health and for the spans it remembers."""
+
+    async def on_health(call: Call, request: Nothing) -> Health:
+        return await health(bus.name, pings)
+
+    async def on_spans(call: Call, request: TraceRef) -> Spans:
+        return bus.tracing.recent.of(request)
+
+    await serve(bus, HEALTH[bus.name], on_health)
+    await serve(bus, SPANS[bus.name], on_spans)
+
+
+def run(name: str, start: Callable[[Bus], AbstractAsyncContextManager[None]]) -> None:
+    """Run a service until SIGTERM or SIGINT: stores open, broker starts; broker drains, stores close.
+
+    Args:
+        name: the service's name.
+        start: opens the stores and wires the handlers; closes the stores at its end.
+    """
+    configure(name)
+    uvloop.run(_life(name, start))
+
+
+async def _life(name: str, start: Callable[[Bus], AbstractAsyncContextManager[None]]) -> None:
+    asked = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, asked.set)
+    async with connect(name, BusSettings()) as bus, start(bus):
+        log.info("%s is up", name)
+        with contextlib.suppress(asyncio.CancelledError):
+            await asked.wait()
+        log.info("%s stops", name)
+        await bus.stop()

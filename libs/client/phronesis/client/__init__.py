@@ -1,0 +1,1 @@
+"""The Python SDK of Phronesis and the `phronesis` command."""

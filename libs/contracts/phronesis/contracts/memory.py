@@ -1,0 +1,202 @@
+"""Contracts of the memory service: profiles, knowledge items, retrieval."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from pydantic import Field
+
+from .messages import Event, Message, Nothing, Rpc
+from .principal import Role
+from .tools import Risk, Tool
+
+WRITERS = frozenset(Role) - {Role.EDITOR}
+
+
+class EntityType(StrEnum):
+    """The two kinds of entity that hybrid retrieval hydrates (D-094)."""
+
+    MEMORY_UNIT = "MemoryUnit"
+    CONCEPT = "Concept"
+
+
+class ItemKind(StrEnum):
+    """What a knowledge item is. `fact`, `note` and `episode` are MemoryUnits; `concept` and `node` are Concepts."""
+
+    FACT = "fact"
+    NOTE = "note"
+    EPISODE = "episode"
+    CONCEPT = "concept"
+    NODE = "node"
+    """A text of a graph node: a projection that the whole tenant may read, made by following the graph."""
+
+    @property
+    def entity_type(self) -> EntityType:
+        """The entity type this kind is hydrated as."""
+        return EntityType.CONCEPT if self in (ItemKind.CONCEPT, ItemKind.NODE) else EntityType.MEMORY_UNIT
+
+
+class RememberItem(Message):
+    """One thing to remember for the caller."""
+
+    text: str = Field(min_length=1, max_length=20_000)
+    external_id: str | None = Field(default=None, min_length=1, max_length=200)
+    """The caller's own id; the same id again replaces the item."""
+    title: str | None = Field(default=None, max_length=300)
+    kind: ItemKind = ItemKind.FACT
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    links: tuple[str, ...] = Field(default=(), max_length=50)
+    """External ids of the caller's items that this one is related to."""
+
+
+class Remember(Message):
+    """Up to 500 items at once; all are stored, or none."""
+
+    items: tuple[RememberItem, ...] = Field(min_length=1, max_length=500)
+
+
+class RememberedItem(Message):
+    """What became of one item: `created`, `updated` or `unchanged`."""
+
+    id: str
+    external_id: str | None = None
+    status: str
+
+
+class Remembered(Message):
+    """The result of `remember`, in the order of the items."""
+
+    items: tuple[RememberedItem, ...]
+
+
+class Recall(Message):
+    """A question to the caller's memory."""
+
+    query: str = Field(min_length=1, max_length=4_000)
+    limit: int = Field(default=10, ge=1, le=100)
+    kinds: tuple[ItemKind, ...] = ()
+    """Only these kinds; all but episodes when empty."""
+
+
+class RecalledItem(Message):
+    """One item found, with the reason."""
+
+    id: str
+    external_id: str | None = None
+    kind: ItemKind
+    title: str | None = None
+    text: str
+    score: float
+    """0 to 1; the fusion of the two signals in `why`."""
+    why: dict[str, float]
+    """`vector` (cosine) and `text` (BM25), raw, where the item had them."""
+
+
+class Recalled(Message):
+    """Items, best first."""
+
+    items: tuple[RecalledItem, ...]
+    degraded: tuple[str, ...] = ()
+
+
+class Retrieve(Message):
+    """Hybrid retrieval of seed 004: vector and text search, 1 to 2 hops, hydration (D-066)."""
+
+    key_phrases: tuple[str, ...] = Field(min_length=1, max_length=8)
+    budget_tokens: int = Field(default=2_000, ge=50, le=32_000)
+    hops: int = Field(default=2, ge=1, le=2)
+
+
+class Seed(Message):
+    """An entity that search found, before the graph was asked."""
+
+    id: str
+    type: EntityType
+    score: float
+    phrase: str
+
+
+class ContextItem(Message):
+    """One hydrated entity."""
+
+    id: str
+    external_id: str | None = None
+    kind: ItemKind
+    title: str
+    text: str
+    """Summary of a MemoryUnit, description of a Concept."""
+    score: float
+    hop: int
+    """0 for what search found, 1 or 2 for what the graph added."""
+    matched_phrase: str | None = None
+    created_at: datetime | None = None
+
+
+class AugmentedMemoryContext(Message):
+    """What hybrid retrieval hands back (D-095, D-100 to D-103)."""
+
+    user_id: str
+    key_phrases: tuple[str, ...]
+    memory_units: tuple[ContextItem, ...] = ()
+    concepts: tuple[ContextItem, ...] = ()
+    seeds: tuple[Seed, ...] = ()
+    missing_ids: tuple[str, ...] = ()
+    dropped: int = 0
+    degraded: tuple[str, ...] = ()
+    """The parts that failed: `vector`, `text`, `graph`, `content`."""
+    timings_ms: dict[str, float] = Field(default_factory=dict)
+
+
+class Profile(Message):
+    """What is known of the user, as one JSON object; empty for a new user."""
+
+    profile: dict[str, Any] = Field(default_factory=dict)
+    updated_at: datetime | None = None
+
+
+class KnowledgeLink(Message):
+    """A link from a stored item to another item of the same owner."""
+
+    source: str
+    target: str
+    type: str
+    """`RELATED_TO` (stated) or `MENTIONS` (the text names the other's title)."""
+
+
+class KnowledgeNode(Message):
+    """The graph's copy of a stored item: its id and type, no content."""
+
+    id: str
+    type: EntityType
+
+
+class KnowledgeStored(Message):
+    """Items of one owner were stored, with the links between them."""
+
+    owner: str
+    version: int
+    nodes: tuple[KnowledgeNode, ...]
+    links: tuple[KnowledgeLink, ...] = ()
+
+
+REMEMBER = Rpc("memory.v1.remember", Remember, Remembered, timeout=20.0, max_bytes=1_000_000)
+RECALL = Rpc("memory.v1.recall", Recall, Recalled)
+RETRIEVE = Rpc("memory.v1.retrieve", Retrieve, AugmentedMemoryContext)
+PROFILE_GET = Rpc("memory.v1.profile.get", Nothing, Profile)
+PROFILE_PUT = Rpc("memory.v1.profile.put", Profile, Profile)
+KNOWLEDGE_STORED = Event("memory.v1.item.stored", KnowledgeStored, followers=("graph",))
+
+REMEMBER_TOOL = Tool(
+    "remember",
+    "Store facts, notes and concepts in the caller's long-term memory. The same external_id again replaces an item.",
+    REMEMBER,
+    risk=Risk.LOW,
+    roles=WRITERS,
+)
+RECALL_TOOL = Tool(
+    "recall",
+    "Find what the caller's memory holds on a question, by meaning and by words, with a score and the reason for it.",
+    RECALL,
+)

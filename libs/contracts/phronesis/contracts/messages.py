@@ -1,0 +1,88 @@
+"""What a message contract is: a subject, what goes in, what comes out. Contracts are values; nothing here sends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+MAX_BYTES = 512 * 1024
+"""Default greatest size of a message body, in bytes; larger things go by the Object Store."""
+
+
+class Message(BaseModel):
+    """Base of every body on the bus. Readers ignore fields they do not know; inside v1 only optional ones are added."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+In = TypeVar("In", bound=Message)
+Out_ = TypeVar("Out_", bound=Message)
+
+
+@dataclass(frozen=True)
+class _Contract(Generic[In]):
+    subject: str
+    """`<service>.v<N>.<what>`, without kind and tenant."""
+    input: type[In]
+    max_bytes: int = field(default=MAX_BYTES, kw_only=True)
+
+    @property
+    def service(self) -> str:
+        """The service that owns the subject."""
+        return self.subject.split(".", 1)[0]
+
+
+@dataclass(frozen=True)
+class Rpc(_Contract[In], Generic[In, Out_]):
+    """A question with one typed answer, by core request and reply."""
+
+    output: type[Out_]
+    timeout: float = field(default=5.0, kw_only=True)
+    """Seconds that an answer may take when the caller states no shorter deadline."""
+
+    def on(self, tenant: str) -> str:
+        """The subject to ask on for `tenant`; `*` for the server's subscription."""
+        return f"rpc.{tenant}.{self.subject}"
+
+
+@dataclass(frozen=True)
+class Job(_Contract[In]):
+    """Work that one worker takes from a JetStream work queue."""
+
+    backlog: int = field(default=1000, kw_only=True)
+    """Messages that may wait for each tenant; a full queue refuses, it does not forget."""
+
+    def on(self, tenant: str) -> str:
+        """The subject to publish on for `tenant`."""
+        return f"job.{tenant}.{self.subject}"
+
+
+@dataclass(frozen=True)
+class Event(_Contract[In]):
+    """News of a committed change, at least once to each follower."""
+
+    followers: tuple[str, ...] = field(default=(), kw_only=True)
+    """Services that hold a durable consumer of it."""
+
+    def on(self, tenant: str) -> str:
+        """The subject to publish on for `tenant`."""
+        return f"evt.{tenant}.{self.subject}"
+
+    def durable(self, follower: str) -> str:
+        """Name of the follower's durable consumer."""
+        return f"{follower}-{self.subject.replace('.', '-')}"
+
+
+@dataclass(frozen=True)
+class Out(_Contract[In]):
+    """Progress of a turn for whoever watches it, kept an hour."""
+
+    def on(self, tenant: str, user: str, turn: str) -> str:
+        """The subject of one turn's progress."""
+        return f"out.{tenant}.{self.subject}.{user}.{turn}"
+
+
+class Nothing(Message):
+    """No input, or no output."""

@@ -1,0 +1,224 @@
+"""Contracts of the orchestrator: turns, conversations, and the audit trail it keeps."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID, uuid5
+
+from pydantic import Field
+
+from .messages import Event, Job, Message, Out, Rpc
+
+_TURNS = UUID("6d0a1c9e-53b7-5f0e-9b51-6b1f8e8d4a77")
+MAX_TEXT = 100_000
+"""Characters of a user's message."""
+MAX_ATTACHMENTS = 16
+
+
+class Directive(StrEnum):
+    """The four stances an agent may take into the next turn (D-110)."""
+
+    CURIOUS_EXPLORER = "curious_explorer"
+    SUPPORTIVE_COMPANION = "supportive_companion"
+    FOCUSED_ANALYST = "focused_analyst"
+    CREATIVE_COLLABORATOR = "creative_collaborator"
+
+
+class TurnStatus(StrEnum):
+    """Where a turn is. The last four are ends; a turn has exactly one end."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    WAITING = "waiting"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    PARKED = "parked"
+
+    @property
+    def ended(self) -> bool:
+        """Whether this is an end."""
+        return self in _ENDS
+
+
+_ENDS = frozenset({TurnStatus.COMPLETED, TurnStatus.FAILED, TurnStatus.CANCELLED, TurnStatus.PARKED})
+
+
+def turn_id(tenant: str, user: str, idempotency_key: str) -> str:
+    """The id of the turn that this caller's key stands for; the same key gives the same turn on every side of the bus."""
+    return str(uuid5(_TURNS, f"{tenant}\x00{user}\x00{idempotency_key}"))
+
+
+class SubmitTurn(Message):
+    """A user's message to an agent. The id of its turn is `turn_id(tenant, user, idempotency_key)`."""
+
+    idempotency_key: str = Field(min_length=1, max_length=255)
+    conversation_id: str | None = None
+    """An existing conversation of the caller; a new one is begun without it."""
+    text: str = Field(default="", max_length=MAX_TEXT)
+    media: tuple[str, ...] = Field(default=(), max_length=MAX_ATTACHMENTS)
+    """Ids of accepted uploads."""
+    agent: str = "dialogue"
+    fingerprint: str | None = Field(default=None, max_length=128)
+    """Hash of the body as the caller sent it; computed from this message when absent."""
+    retry_of: str | None = None
+    """The parked or failed turn that this one tries again."""
+
+
+class Problem(Message):
+    """Why a turn was refused, failed or was parked: the body of a `ServiceError`."""
+
+    code: str
+    status: int
+    detail: str = ""
+    field: str | None = None
+    retry_after: float | None = None
+
+
+class TurnProgress(Message):
+    """One line of a turn's progress. `ended` is a hint; `TURN_GET` is the truth."""
+
+    turn_id: str
+    kind: str
+    """`accepted`, `refused`, `phase` or `ended`."""
+    conversation_id: str | None = None
+    phase: str | None = None
+    """For `phase`: `preprocessed`, `routed`, `retrieved` or `answered` (D-131)."""
+    problem: Problem | None = None
+    detail: dict[str, Any] = Field(default_factory=dict)
+
+
+class Source(Message):
+    """What an answer rests on."""
+
+    id: str
+    type: str
+    title: str
+    score: float
+    snippet: str
+
+
+class Usage(Message):
+    """What a turn used."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    model_calls: int = 0
+    ms: int = 0
+    """Milliseconds from acceptance to the end."""
+
+
+class Reply(Message):
+    """The end of a completed turn, as the messages endpoint returns it."""
+
+    conversation_id: str
+    turn_id: str
+    user_response: str
+    next_agent_directive: Directive
+    reasoner: str
+    degraded: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
+    usage: Usage = Usage()
+
+
+class Turn(Message):
+    """The state of a turn."""
+
+    turn_id: str
+    conversation_id: str
+    agent: str
+    status: TurnStatus
+    sequence: int
+    attempts: int
+    created_at: datetime
+    ended_at: datetime | None = None
+    trace_id: str | None = None
+    retry_of: str | None = None
+    reply: Reply | None = None
+    problem: Problem | None = None
+
+
+class TurnRef(Message):
+    """One turn by id."""
+
+    turn_id: str
+
+
+class ListTurns(Message):
+    """The caller's turns, newest first."""
+
+    conversation_id: str | None = None
+    status: TurnStatus | None = None
+    limit: int = Field(default=20, ge=1, le=200)
+
+
+class Turns(Message):
+    """A list of turns, without their replies."""
+
+    turns: tuple[Turn, ...]
+
+
+class ConversationRef(Message):
+    """One conversation by id, with its newest `limit` messages before sequence `before`."""
+
+    conversation_id: str
+    limit: int = Field(default=50, ge=1, le=200)
+    before: int | None = None
+
+
+class ConversationMessage(Message):
+    """One message of a conversation."""
+
+    seq: int
+    turn_id: str
+    role: str
+    """`user` or `assistant`."""
+    text: str
+    created_at: datetime
+
+
+class Conversation(Message):
+    """A conversation with its messages, oldest first."""
+
+    conversation_id: str
+    agent: str
+    directive: Directive
+    created_at: datetime
+    messages: tuple[ConversationMessage, ...]
+
+
+class TurnEndedNews(Message):
+    """A turn has ended. It carries the texts, since followers may not ask the orchestrator (DESIGN 3)."""
+
+    turn_id: str
+    conversation_id: str
+    user: str
+    agent: str
+    status: TurnStatus
+    user_text: str = ""
+    reply_text: str = ""
+
+
+class Audited(Message):
+    """One write or one refusal, as its owner saw it."""
+
+    who: str
+    role: str
+    action: str
+    outcome: str
+    """`done` or `refused`."""
+    code: str | None = None
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    """The arguments with secrets masked and long texts cut."""
+
+
+TURN = Job("orchestrator.v1.turn", SubmitTurn)
+PROGRESS = Out("orchestrator.v1.turn", TurnProgress)
+TURN_GET = Rpc("orchestrator.v1.turn.get", TurnRef, Turn)
+TURN_CANCEL = Rpc("orchestrator.v1.turn.cancel", TurnRef, Turn)
+TURN_RETRY = Rpc("orchestrator.v1.turn.retry", TurnRef, Turn)
+TURN_LIST = Rpc("orchestrator.v1.turn.list", ListTurns, Turns)
+CONVERSATION_GET = Rpc("orchestrator.v1.conversation.get", ConversationRef, Conversation)
+TURN_ENDED = Event("orchestrator.v1.turn.ended", TurnEndedNews, followers=("memory",))

@@ -1,0 +1,54 @@
+"""Contracts that every service serves alike: its health, its recent spans, and what it audits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from .messages import Event, Message, Nothing, Rpc
+from .orchestrator import Audited
+
+SERVICES = ("gateway", "orchestrator", "memory", "instructions", "graph", "media")
+
+
+class Health(Message):
+    """What a service's pings found."""
+
+    service: str
+    version: str
+    ready: bool
+    down: tuple[str, ...] = ()
+    """Names of the dependencies that did not answer."""
+
+
+class TraceRef(Message):
+    """One trace by id (32 hex digits)."""
+
+    trace_id: str = Field(pattern=r"^[0-9a-f]{32}$")
+
+
+class Span(Message):
+    """A finished span that the service still remembers."""
+
+    trace_id: str
+    span_id: str
+    parent_id: str | None = None
+    service: str
+    name: str
+    start_ns: int
+    """Nanoseconds since the epoch."""
+    end_ns: int
+    attributes: dict[str, Any] = Field(default_factory=dict)
+    error: str | None = None
+
+
+class Spans(Message):
+    """The spans of one trace, in order of start."""
+
+    spans: tuple[Span, ...] = ()
+
+
+HEALTH = {name: Rpc(f"{name}.v1.health", Nothing, Health, timeout=2.0) for name in SERVICES}
+SPANS = {name: Rpc(f"{name}.v1.spans", TraceRef, Spans, timeout=2.0) for name in SERVICES}
+AUDITED = {name: Event(f"{name}.v1.audited", Audited, followers=("orchestrator",)) for name in SERVICES}

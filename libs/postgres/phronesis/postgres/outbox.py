@@ -1,0 +1,38 @@
+"""The outbox table of a schema: news written in the transaction of the change that it announces."""
+
+from __future__ import annotations
+
+from phronesis.bus import Sendable, sendable
+from phronesis.contracts import Event, Message
+
+from .pool import Connection, Database
+
+
+class PostgresOutbox:
+    """The table `outbox` of one schema, as the relay reads it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def unsent(self, limit: int) -> list[Sendable]:
+        """The oldest unsent rows."""
+        async with self._database.connection() as connection:
+            rows = await connection.fetch("SELECT id, tenant, subject, body, headers FROM outbox ORDER BY id LIMIT $1", limit)
+        return [Sendable(str(r["id"]), r["tenant"], r["subject"], r["body"], r["headers"]) for r in rows]
+
+    async def sent(self, ids: list[str]) -> None:
+        """Remove rows that the broker has stored."""
+        async with self._database.connection() as connection:
+            await connection.execute("DELETE FROM outbox WHERE id = ANY($1::bigint[])", [int(id) for id in ids])
+
+
+async def write_news(connection: Connection, service: str, tenant: str, event: Event[Message], message: Message) -> None:
+    """Write `message` to the outbox, in the transaction that `connection` is in."""
+    row = sendable(service, "", tenant, event, message)
+    await connection.execute(
+        "INSERT INTO outbox (tenant, subject, body, headers) VALUES ($1, $2, $3, $4)",
+        row.tenant,
+        row.subject,
+        row.body,
+        dict(row.headers),
+    )
