@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from nats.aio.client import Client
+from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
 from phronesis.contracts import Principal, Unavailable
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 
 INBOX = "_INBOX"
 """Prefix of the platform's own reply subjects; each service has its own below it."""
+LOST = 70
+"""Exit code of a process that lost the broker for good, or whose event loop stood still."""
 _DRAIN = 10.0
 
 
@@ -39,6 +42,9 @@ class Bus:
         self.signer = Signer.load(name, settings.signing_key_file) if settings.signing_key_file else None
         self.verifier = Verifier.load(settings.trust_dir) if settings.trust_dir else Verifier({})
         self.stopping = asyncio.Event()
+        self.lost = asyncio.Event()
+        """Set when the connection ended for good, which the library does on some errors of the server: start again."""
+        self._wakers: list[Callable[[], None]] = []
         self._closers: list[Callable[[], Awaitable[None]]] = []
 
     @property
@@ -60,12 +66,40 @@ class Bus:
         """Run `close` when the bus stops, last registered first, before the connection is drained."""
         self._closers.append(close)
 
+    def on_reconnect(self, wake: Callable[[], None]) -> None:
+        """Call `wake` each time the broker is found again."""
+        self._wakers.append(wake)
+
+    def reconnected(self) -> None:
+        """Say that the broker is found again."""
+        for wake in self._wakers:
+            wake()
+
     async def ping(self) -> None:
         """Raise `Unavailable` unless the broker answers."""
+        if not self.connected:  # the library's flush returns at once while it reconnects
+            raise Unavailable("the broker is away")
         try:
             await self.nats.flush(timeout=1)
         except (NatsError, TimeoutError, OSError) as error:
             raise Unavailable("the broker does not answer") from error
+
+    async def settled(self) -> None:
+        """Wait until the broker knows the subscriptions made so far; one that is away learns of them when it is found."""
+        try:
+            await self.nats.flush(timeout=1)
+        except (NatsError, TimeoutError, OSError):
+            log.warning("the broker is away; it learns of the subscriptions when it is found again")
+
+    async def drain(self, *subscriptions: Subscription) -> None:
+        """Take nothing more from these subscriptions; what has come already is handled."""
+        if not self.connected:
+            return
+        try:
+            async with asyncio.timeout(2):
+                await asyncio.gather(*(subscription.drain() for subscription in subscriptions))
+        except (NatsError, TimeoutError, OSError):
+            log.warning("the broker went away while subscriptions were ended")
 
     async def stop(self) -> None:
         """Hand back what was not begun, let running handlers end, send what is buffered, close. A second call does nothing."""
@@ -98,15 +132,23 @@ async def connect(name: str, settings: BusSettings, *, user: str | None = None) 
         user: NATS user, the service's name by default.
     """
     client = Client()
+    bus = Bus(name, settings, client)
 
     async def on_error(error: Exception) -> None:
         log.warning("broker: %s", error or type(error).__name__)
 
     async def on_disconnect() -> None:
-        log.warning("broker lost")
+        if not bus.stopping.is_set():
+            log.warning("broker lost")
 
     async def on_reconnect() -> None:
         log.info("broker found again")
+        bus.reconnected()
+
+    async def on_closed() -> None:
+        if not bus.stopping.is_set():
+            log.error("the connection to the broker ended for good")
+            bus.lost.set()
 
     password = settings.password()
     options: dict[str, Any] = {}
@@ -118,6 +160,7 @@ async def connect(name: str, settings: BusSettings, *, user: str | None = None) 
         error_cb=on_error,
         disconnected_cb=on_disconnect,
         reconnected_cb=on_reconnect,
+        closed_cb=on_closed,
         inbox_prefix=f"{INBOX}.{name}",
         max_reconnect_attempts=-1,
         reconnect_time_wait=0.25,  # type: ignore[arg-type]  # the library sleeps for it, a float is as good
@@ -127,7 +170,6 @@ async def connect(name: str, settings: BusSettings, *, user: str | None = None) 
         pending_size=8 * 1024 * 1024,
         **options,
     )
-    bus = Bus(name, settings, client)
     watchdog = _Watchdog(asyncio.get_running_loop(), settings.stall_limit)
     watchdog.start()
     try:
@@ -164,7 +206,7 @@ class _Watchdog(threading.Thread):
             if missed > self._limit:
                 print(f"the event loop stood still for {self._limit:.0f} s", file=sys.stderr)
                 faulthandler.dump_traceback()
-                os._exit(70)
+                os._exit(LOST)
             try:
                 self._loop.call_soon_threadsafe(self._ticked.set)
             except RuntimeError:

@@ -16,7 +16,7 @@ from typing import Any
 
 from nats.errors import Error as NatsError
 
-from .connection import Bus, connect
+from .connection import LOST, Bus, connect
 from .settings import BusSettings
 from .topology import consumers, streams
 
@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 USER = "declare"
 _EVERY = 5.0
+_SOON = 0.5
+_ANSWER = 3.0
 
 
 class DeclarationError(Exception):
@@ -33,39 +35,46 @@ class DeclarationError(Exception):
 async def declare(bus: Bus) -> None:
     """Declare every stream and consumer. What exists as it should stays untouched, what differs is updated.
 
+    A new stream is closed until its consumers stand: with interest retention the broker acknowledges and forgets a
+    message that no consumer waits for yet.
+
     Raises:
         DeclarationError: the broker refused one.
     """
     for config in streams():
-        name = config["name"]
-        if await _exists(bus, name):
-            await _api(bus, f"STREAM.UPDATE.{name}", config)
-        else:
-            await _api(bus, f"STREAM.CREATE.{name}", config)
+        if not await _exists(bus, config["name"]):
+            await _api(bus, f"STREAM.CREATE.{config['name']}", config | {"max_msg_size": 1})
     for stream, config in consumers(bus.settings.ack_wait):
         durable = config["durable_name"]
         await _api(bus, f"CONSUMER.DURABLE.CREATE.{stream}.{durable}", {"stream_name": stream, "config": config})
+    for config in streams():
+        await _api(bus, f"STREAM.UPDATE.{config['name']}", config)
 
 
 async def keep(bus: Bus) -> None:
-    """Declare now and every few seconds from now on, whatever becomes of the broker."""
-    while not bus.stopping.is_set():
+    """Declare now, after every reconnect and every few seconds, until the bus stops or the connection ends for good."""
+    found_again = asyncio.Event()
+    bus.on_reconnect(found_again.set)
+    while not (bus.stopping.is_set() or bus.lost.is_set()):
+        found_again.clear()
+        wait = _EVERY
         try:
             if bus.connected:
                 await declare(bus)
         except (DeclarationError, NatsError, TimeoutError, OSError) as error:
             log.warning("could not declare: %s", error or type(error).__name__)
+            wait = _SOON
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(bus.stopping.wait(), _EVERY)
+            await asyncio.wait_for(found_again.wait(), wait)
 
 
 async def _exists(bus: Bus, name: str) -> bool:
-    reply = json.loads((await bus.nats.request(f"$JS.API.STREAM.INFO.{name}", b"", timeout=5)).data)
+    reply = json.loads((await bus.nats.request(f"$JS.API.STREAM.INFO.{name}", b"", timeout=_ANSWER)).data)
     return "error" not in reply
 
 
 async def _api(bus: Bus, what: str, body: dict[str, Any]) -> None:
-    reply = json.loads((await bus.nats.request(f"$JS.API.{what}", json.dumps(body).encode(), timeout=10)).data)
+    reply = json.loads((await bus.nats.request(f"$JS.API.{what}", json.dumps(body).encode(), timeout=_ANSWER)).data)
     if error := reply.get("error"):
         raise DeclarationError(f"{what}: {error.get('description', 'refused')}")
 
@@ -82,6 +91,8 @@ async def _main(once: bool) -> None:
             loop.add_signal_handler(number, keeper.cancel)
         with contextlib.suppress(asyncio.CancelledError):
             await keeper
+        if bus.lost.is_set():
+            raise SystemExit(LOST)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -23,8 +24,13 @@ KEY = "Idempotency-Key"
 ERROR = "Nats-Service-Error"
 ERROR_STATUS = "Nats-Service-Error-Code"
 MESSAGE_ID = "Nats-Msg-Id"
+PARKED_FROM = "Phronesis-Parked-From"
+PARKED_REASON = "Phronesis-Parked-Reason"
 
 M = TypeVar("M", bound=Message)
+
+LONGEST = 300.0
+"""Seconds that a deadline may lie ahead, whatever the caller writes."""
 
 deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 """When the answer at hand is due, in seconds since the epoch; every question asked on the way inherits it."""
@@ -65,6 +71,22 @@ def remaining(timeout: float) -> float:
     """Seconds left: `timeout`, or less where the work at hand is due sooner."""
     due = deadline.get()
     return timeout if due is None else min(timeout, due - time.time())
+
+
+def due(found: str | None, timeout: float) -> float:
+    """When an answer is due: what the header says, or `timeout` seconds from now without one.
+
+    Raises:
+        BadRequest: the header holds no time.
+    """
+    now = time.time()
+    try:
+        stated = now + timeout if found is None else float(found)
+    except ValueError as error:
+        raise BadRequest("the deadline is no time") from error
+    if not math.isfinite(stated):
+        raise BadRequest("the deadline is no time")
+    return min(stated, now + LONGEST)
 
 
 def encode(message: Message) -> bytes:

@@ -13,7 +13,7 @@ from phronesis.contracts import Event, Message, ServiceError
 
 from . import envelope
 from .connection import Bus
-from .streams import publish
+from .publishing import publish
 
 log = logging.getLogger(__name__)
 

@@ -63,7 +63,7 @@ def publishes(service: str) -> list[str]:
 def subscribes(service: str) -> list[str]:
     """Subjects that `service` may subscribe to."""
     subjects = [f"{INBOX}.{service}.>", f"rpc.*.{service}.>"]
-    subjects += [event.on("*") for event in EVENTS if service in event.followers]
+    subjects += [event.on("*") for event in EVENTS if service in event.hearers]
     if service in _WATCHERS:
         subjects.append("out.>")
     return subjects

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import signal
 from collections.abc import Awaitable, Callable
@@ -14,10 +13,10 @@ import uvloop
 from phronesis.contracts import Nothing
 from phronesis.contracts.service import HEALTH, SPANS, Health, Spans, TraceRef
 
-from .connection import Bus, connect
+from .connection import LOST, Bus, connect
 from .envelope import Call
 from .logs import configure
-from .rpc import serve
+from .serving import serve
 from .settings import BusSettings
 
 log = logging.getLogger(__name__)
@@ -62,19 +61,26 @@ def run(name: str, start: Callable[[Bus], AbstractAsyncContextManager[None]]) ->
     Args:
         name: the service's name.
         start: opens the stores and wires the handlers; closes the stores at its end.
+
+    Raises:
+        SystemExit: the connection to the broker ended for good; whoever supervises the process starts it again.
     """
     configure(name)
-    uvloop.run(_life(name, start))
+    if not uvloop.run(_life(name, start)):
+        raise SystemExit(LOST)
 
 
-async def _life(name: str, start: Callable[[Bus], AbstractAsyncContextManager[None]]) -> None:
+async def _life(name: str, start: Callable[[Bus], AbstractAsyncContextManager[None]]) -> bool:
     asked = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked.set)
     async with connect(name, BusSettings()) as bus, start(bus):
         log.info("%s is up", name)
-        with contextlib.suppress(asyncio.CancelledError):
-            await asked.wait()
+        ends = [asyncio.create_task(event.wait()) for event in (asked, bus.lost)]
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        for end in ends:
+            end.cancel()
         log.info("%s stops", name)
         await bus.stop()
+    return asked.is_set()

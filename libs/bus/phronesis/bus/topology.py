@@ -78,7 +78,7 @@ def streams() -> list[dict[str, Any]]:
 
 def consumers(ack_wait: float) -> list[tuple[str, dict[str, Any]]]:
     """Every durable pull consumer with its stream. Redelivery has no limit here: parking is the follower's deed."""
-    found = [("JOB", f"{j.service}-{j.subject.replace('.', '-')}", j.on("*")) for j in JOBS]
+    found = [("JOB", j.durable, j.on("*")) for j in JOBS]
     found += [("EVT", e.durable(follower), e.on("*")) for e in EVENTS for follower in e.followers]
     return [
         (

@@ -1,4 +1,4 @@
-"""Spans: made with OpenTelemetry, carried as `traceparent`, and remembered for a while so that a trace can be read with no collector."""
+"""Spans: made with OpenTelemetry, carried as `traceparent`, remembered for a while so that no collector is needed."""
 
 from __future__ import annotations
 

@@ -37,4 +37,4 @@ class Released(Message):
 
 
 AGENT_GET = Rpc("instructions.v1.agent.get", AgentRef, AgentProfile)
-RELEASED = Event("instructions.v1.released", Released, followers=("orchestrator",))
+RELEASED = Event("instructions.v1.released", Released, hearers=("orchestrator",))

@@ -8,11 +8,20 @@ from typing import Any
 
 from pydantic import Field
 
+from .errors import Unavailable
 from .messages import Event, Message, Nothing, Rpc
 from .principal import Role
 from .tools import Risk, Tool
 
 WRITERS = frozenset(Role) - {Role.EDITOR}
+SHARED = "*"
+"""Owner of an item that the whole tenant may read; no user can have this name."""
+
+
+class EmbeddingMismatch(Unavailable):
+    """The stored vectors were made by another model, or have another dimension; they have to be made anew."""
+
+    code = "memory.embedding_mismatch"
 
 
 class EntityType(StrEnum):

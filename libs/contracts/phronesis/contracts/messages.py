@@ -58,6 +58,11 @@ class Job(_Contract[In]):
         """The subject to publish on for `tenant`."""
         return f"job.{tenant}.{self.subject}"
 
+    @property
+    def durable(self) -> str:
+        """Name of the durable consumer that its owner takes it from."""
+        return f"{self.service}-{self.subject.replace('.', '-')}"
+
 
 @dataclass(frozen=True)
 class Event(_Contract[In]):
@@ -65,6 +70,8 @@ class Event(_Contract[In]):
 
     followers: tuple[str, ...] = field(default=(), kw_only=True)
     """Services that hold a durable consumer of it."""
+    hearers: tuple[str, ...] = field(default=(), kw_only=True)
+    """Services of which each running copy hears it, with no promise: for dropping caches."""
 
     def on(self, tenant: str) -> str:
         """The subject to publish on for `tenant`."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from phronesis.bus import Sendable, sendable
 from phronesis.contracts import Event, Message
 
@@ -26,7 +28,7 @@ class PostgresOutbox:
             await connection.execute("DELETE FROM outbox WHERE id = ANY($1::bigint[])", [int(id) for id in ids])
 
 
-async def write_news(connection: Connection, service: str, tenant: str, event: Event[Message], message: Message) -> None:
+async def write_news(connection: Connection, service: str, tenant: str, event: Event[Any], message: Message) -> None:
     """Write `message` to the outbox, in the transaction that `connection` is in."""
     row = sendable(service, "", tenant, event, message)
     await connection.execute(

@@ -46,14 +46,14 @@ class Database:
     @asynccontextmanager
     async def open(cls, settings: PostgresSettings, schema: str) -> AsyncIterator[Database]:
         """The database for the length of a block. It need not be there yet: each use finds that out by itself."""
-        pool = asyncpg.create_pool(
+        pool = asyncpg.create_pool(  # type: ignore[call-overload]  # the stubs know connections, not the pool's proxies
             settings.dsn.get_secret_value(),
             min_size=0,
             max_size=settings.pool_size,
             command_timeout=settings.command_timeout,
             timeout=3,
             max_inactive_connection_lifetime=60,
-            init=_init,  # type: ignore[arg-type]
+            init=_init,
             # in the start-up packet, and not in a statement, so that it outlives the pool's reset of a connection
             server_settings={"search_path": f"{schema},public", "application_name": f"phronesis-{schema}"},
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Generic, Literal, Protocol, TypeVar
 
@@ -11,6 +12,9 @@ from phronesis.contracts import Message
 from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.memory import AugmentedMemoryContext
 from phronesis.contracts.orchestrator import Directive
+
+step: ContextVar[str | None] = ContextVar("step", default=None)
+"""`<turn>/<step>` of the call at hand; it goes to the provider as a header, so that calls can be told apart there."""
 
 MAX_PHRASES = 8
 MAX_PHRASE = 200

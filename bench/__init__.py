@@ -1,0 +1,1 @@
+"""What the product's speed is measured with: `make bench` runs it all and writes one report."""

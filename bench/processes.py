@@ -1,0 +1,41 @@
+"""Memory of the stack's processes."""
+
+from __future__ import annotations
+
+import psutil
+
+from phronesis.local import record
+from tests.chaos.stack import ChaosStack
+
+
+def megabytes(stack: ChaosStack) -> dict[str, float]:
+    """Memory of each part in megabytes: its own pages, and its share of those that it has in common with others (PSS)."""
+    found = record.read(stack.data)
+    assert found is not None
+    parts = {"supervisor": found.supervisor} | {name: part.process for name, part in found.parts.items()}
+    sizes = {}
+    for name, identity in parts.items():
+        process = identity.process() if identity else None
+        if process is not None:
+            family = [process] if name == "supervisor" else [process, *process.children(recursive=True)]
+            sizes[name] = sum(p.memory_full_info().pss for p in family) / 1e6
+    return sizes
+
+
+def python(sizes: dict[str, float]) -> float:
+    """All Python processes together, in megabytes."""
+    servers = ("nats", "postgres", "arcadedb")
+    return sum(size for name, size in sizes.items() if name not in servers)
+
+
+def cpu_seconds(stack: ChaosStack) -> dict[str, float]:
+    """Processor seconds that each part has used."""
+    found = record.read(stack.data)
+    assert found is not None
+    used = {}
+    for name, part in found.parts.items():
+        process = part.process.process() if part.process else None
+        if process is not None:
+            family: list[psutil.Process] = [process, *process.children(recursive=True)]
+            used[name] = sum(t.user + t.system for t in (p.cpu_times() for p in family))
+    return used

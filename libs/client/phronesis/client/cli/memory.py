@@ -1,0 +1,43 @@
+"""`phronesis remember` and `phronesis recall`."""
+
+from __future__ import annotations
+
+from phronesis.client.calls import checked
+from phronesis.client.sync import Client
+from phronesis.contracts import BadRequest
+from phronesis.contracts.memory import ItemKind, RecalledItem, RememberItem
+
+from . import output
+
+SHOWN = 300
+"""Characters of a text that a list shows."""
+KINDS = tuple(kind for kind in ItemKind if kind is not ItemKind.NODE)
+
+
+def remember(client: Client, text: str, title: str | None, kind: str, external_id: str | None) -> None:
+    """Store one item and print its id and status."""
+    if kind not in KINDS:
+        raise BadRequest(f"the kinds are {', '.join(KINDS)}", field="kind")
+    item = checked(RememberItem, {"text": text, "title": title, "kind": kind, "external_id": external_id})
+    for one in client.memory.remember([item]).items:
+        output.out(f"{one.id}  {one.status}")
+
+
+def recall(client: Client, query: str, limit: int, as_json: bool) -> None:
+    """Print what was found, best first."""
+    found = client.memory.recall(query, limit)
+    if as_json:
+        output.as_json(found)
+        return
+    for number, item in enumerate(found.items, 1):
+        output.out(f"{number}. {_line(item)}")
+    if found.degraded:
+        output.note(f"[degraded: {', '.join(found.degraded)}]")
+    if not found.items:
+        output.note("nothing found")
+
+
+def _line(item: RecalledItem) -> str:
+    text = " ".join(item.text.split())
+    shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+    return f"{item.title or item.id} ({item.kind}, score {item.score:.2f})\n   {shown}"

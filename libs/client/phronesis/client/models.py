@@ -1,0 +1,82 @@
+"""What the gateway answers that no service's contract states: keys, tools, readiness, traces, events of a turn."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from phronesis.contracts import Message, Risk, Role
+from phronesis.contracts.orchestrator import TurnStatus
+from phronesis.contracts.service import Span
+
+
+class TurnEvent(Message):
+    """One server-sent event of a turn."""
+
+    id: str = ""
+    """Position in the stream; `events(after=id)` goes on behind it."""
+    kind: str
+    """`accepted`, `phase`, `ended`, `text` (part `k` of `n` of the reply's text) or `done` (with the whole turn)."""
+    data: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def last(self) -> bool:
+        """Whether the stream ends with this event."""
+        return self.kind == "done"
+
+
+class Accepted(Message):
+    """A turn that was accepted: its row is committed, it will end exactly once."""
+
+    turn_id: str
+    conversation_id: str
+    status: TurnStatus = TurnStatus.QUEUED
+
+
+class Trace(Message):
+    """Every span of a turn that its services still remember."""
+
+    turn_id: str
+    trace_id: str | None = None
+    spans: tuple[Span, ...] = ()
+    missing: tuple[str, ...] = ()
+    """Services that did not answer."""
+
+
+class KeyInfo(Message):
+    """A key of the gateway, without its secret."""
+
+    id: str
+    tenant: str
+    user: str
+    role: Role
+    department: str | None = None
+    ministry: str | None = None
+    created_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+
+class NewKey(KeyInfo):
+    """A key just made; its secret is shown this once."""
+
+    key: str
+
+
+class ToolInfo(Message):
+    """A tool that this caller may call."""
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    """JSON schema of the input."""
+    risk: Risk | str | None = None
+    irreversible: bool = False
+
+
+class Readiness(Message):
+    """Whether the stack can take turns, and what is down if not."""
+
+    ready: bool
+    down: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""Where the orchestrator meets Postgres, the other services and language models."""

@@ -1,0 +1,36 @@
+"""Which reasoner answers: Groq where there is a key, else an OpenAI-compatible address, else rules alone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from phronesis.bus.tracing import Tracing
+
+from ..extractive import Extractive
+from ..reasoner import Reasoner
+from ..settings import OrchestratorSettings
+
+
+@asynccontextmanager
+async def reasoner(settings: OrchestratorSettings, tracing: Tracing) -> AsyncIterator[Reasoner]:
+    """The reasoner that the settings name, for the length of a block."""
+    if settings.groq_api_key is None and settings.model_url is None:
+        yield Extractive()
+        return
+    from .chat_model import language_model
+
+    groq = settings.groq_api_key is not None
+    key = settings.groq_api_key or settings.model_key
+    model = language_model(
+        "groq" if groq else "openai",
+        tracing,
+        key=key.get_secret_value() if key else "none",
+        url=settings.model_url,
+        model=settings.model,
+        light_model=settings.light_model,
+    )
+    try:
+        yield model
+    finally:
+        await model.close()

@@ -1,0 +1,50 @@
+"""The orchestrator's store in Postgres, put together from its parts."""
+
+from __future__ import annotations
+
+from phronesis.contracts.orchestrator import Audited
+from phronesis.postgres import Database
+
+from .claims import Claims, PostgresJournal
+from .ends import Ends
+from .intake import Intake
+from .reads import PostgresConversations, TurnReads
+
+
+class PostgresTurns(Intake, Claims, Ends, TurnReads):
+    """Turns: accepted, claimed, ended and read."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+
+class PostgresRecords:
+    """The audit trail and the revoked keys."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def audit(self, news_id: str, tenant: str, service: str, entry: Audited) -> None:
+        """Keep an audit entry, once."""
+        async with self._database.connection() as connection:
+            await connection.execute(
+                "INSERT INTO audit (news_id, tenant, service, who, role, action, outcome, code, arguments) "
+                "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (news_id) DO NOTHING",
+                news_id,
+                tenant,
+                service,
+                entry.who,
+                entry.role,
+                entry.action,
+                entry.outcome,
+                entry.code,
+                entry.arguments,
+            )
+
+    async def revoke(self, key: str) -> None:
+        """Remember a revoked key; its turns end at their next claim."""
+        async with self._database.connection() as connection:
+            await connection.execute("INSERT INTO revoked_keys (key_id) VALUES ($1) ON CONFLICT DO NOTHING", key)
+
+
+__all__ = ["PostgresConversations", "PostgresJournal", "PostgresRecords", "PostgresTurns"]

@@ -1,0 +1,116 @@
+"""From what a model said to a value: parsed against the schema, never trusted, never mended by guessing."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from phronesis.contracts.orchestrator import Directive
+
+from .reasoner import Composed, Fault, Routed
+
+log = logging.getLogger(__name__)
+
+MAX_SAID = 200_000
+"""Characters of an answer that are looked at."""
+MAX_REASONING = 500
+"""Characters of a directive's reason that are kept (D-111)."""
+_FENCED = re.compile(r"\A```[A-Za-z]*\s*\n(.*?)\n?\s*```\Z", re.S)
+_REPLY = re.compile(r'"user_response"\s*:\s*"((?:[^"\\]|\\.)*)', re.S)
+_DIRECTIVES = {directive.value for directive in Directive}
+M = TypeVar("M", Routed, Composed)
+
+
+def _object(**properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+ROUTED_SCHEMA = _object(
+    thought_process={"type": "string"},
+    decision={"type": "string", "enum": ["respond_directly", "query_memory"]},
+    key_phrases={"type": "array", "items": {"type": "string"}},
+    direct_response={"type": ["string", "null"]},
+)
+"""JSON Schema of the router's answer (D-052, D-054), in the form that strict modes ask for: all required, nothing else."""
+COMPOSED_SCHEMA = _object(
+    user_response={"type": "string"},
+    next_agent_directive={"type": "string", "enum": sorted(_DIRECTIVES)},
+    directive_reasoning={"type": "string"},
+)
+"""JSON Schema of the final answer (D-109, D-110)."""
+
+
+def parse_routed(said: str) -> Routed | Fault:
+    """The router's decision, or what is wrong with it (D-133). Phrases may be missing and the draft blank (D-135, D-136)."""
+    found = _read(said)
+    if isinstance(found, Fault):
+        return found
+    if thought := found.pop("thought_process", None):
+        log.debug("thought process of the router: %s", thought)  # D-055: at no other level
+    if found.get("key_phrases") is None:
+        found.pop("key_phrases", None)
+    draft = found.get("direct_response")
+    if isinstance(draft, str) and not draft.strip():
+        found["direct_response"] = None
+    return _valid(Routed, found, said)
+
+
+def parse_composed(said: str) -> Composed | Fault:
+    """The reply, or what is wrong with it. A directive that is missing or unknown costs the directive alone (D-141)."""
+    found = _read(said)
+    if isinstance(found, Fault):
+        return found
+    reply = found.get("user_response")
+    if isinstance(reply, str):
+        found["user_response"] = reply.strip()  # blank is then too short: D-115
+    directive = found.get("next_agent_directive")
+    if not isinstance(directive, str) or directive not in _DIRECTIVES:
+        log.warning("the final answer names no known directive")
+        found["next_agent_directive"] = None
+    reasoning = found.get("directive_reasoning")
+    found["directive_reasoning"] = reasoning[:MAX_REASONING] if isinstance(reasoning, str) else ""
+    return _valid(Composed, found, said)
+
+
+def salvage(said: str) -> str | None:
+    """The `user_response` inside an answer that is no good as a whole (D-140); `None` where there is none.
+
+    Args:
+        said: what the model said: JSON that was cut, or that breaks the schema elsewhere.
+    """
+    found = _read(said)
+    if not isinstance(found, Fault):
+        reply = found.get("user_response")
+        return (reply.strip() or None) if isinstance(reply, str) else None
+    match = _REPLY.search(said[:MAX_SAID])
+    if match is None:
+        return None
+    try:
+        text = json.loads(f'"{match[1]}"', strict=False)
+    except ValueError:
+        return None
+    return str(text).strip() or None
+
+
+def _read(said: str) -> dict[str, Any] | Fault:
+    text = said[:MAX_SAID].strip()
+    if fenced := _FENCED.match(text):
+        text = fenced[1]
+    try:
+        found = from_json(text, allow_inf_nan=False)
+    except ValueError as error:
+        return Fault(said, f"The answer is not JSON: {error}" if text else "The answer is empty.")
+    return found if isinstance(found, dict) else Fault(said, "The answer is not a JSON object.")
+
+
+def _valid(model: type[M], found: dict[str, Any], said: str) -> M | Fault:
+    try:
+        return model.model_validate(found)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_context=False, include_input=False)[:5]
+        return Fault(said, "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults))

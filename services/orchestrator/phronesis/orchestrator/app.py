@@ -1,0 +1,85 @@
+"""All that the orchestrator does, in one place."""
+
+from __future__ import annotations
+
+import os
+import socket
+from functools import partial
+
+from phronesis.bus import Bus, Relay, follow, serve, serve_basics, show, take
+from phronesis.bus.service import Ping
+from phronesis.contracts import Principal
+from phronesis.contracts.gateway import KEY_REVOKED
+from phronesis.contracts.instructions import RELEASED
+from phronesis.contracts.orchestrator import (
+    CONVERSATION_GET,
+    PROGRESS,
+    TURN,
+    TURN_CANCEL,
+    TURN_GET,
+    TURN_LIST,
+    TURN_RETRY,
+    TurnProgress,
+)
+from phronesis.contracts.service import AUDITED
+
+from .adapters.neighbours import BusNeighbours
+from .domain import Claim
+from .handlers import Handlers
+from .ports import Conversations, Journal, Records, TurnStore
+from .reasoner import Reasoner
+from .run import Runner
+from .settings import OrchestratorSettings
+from .worker import Worker
+
+_INTAKE = 8
+
+
+async def build(
+    bus: Bus,
+    settings: OrchestratorSettings,
+    turns: TurnStore,
+    journal: Journal,
+    conversations: Conversations,
+    records: Records,
+    relay: Relay,
+    reasoner: Reasoner,
+    pings: dict[str, Ping],
+) -> None:
+    """Wire the orchestrator."""
+    neighbours = BusNeighbours(bus)
+
+    async def progress(who: Principal, line: TurnProgress) -> None:
+        await show(bus, who, PROGRESS, line.turn_id, line)
+
+    async def show_claim(claim: Claim, line: TurnProgress) -> None:
+        await progress(claim.who, line)
+
+    runner = Runner(turns, journal, conversations, neighbours, reasoner, settings, bus.tracing, show_claim, relay.wake)
+    name = f"{socket.gethostname()}-{os.getpid()}"
+    worker = Worker(name, turns, runner.run, lambda: bus.connected, settings.slots, settings.lease)
+    handlers = Handlers(
+        turns,
+        conversations,
+        records,
+        neighbours,
+        settings,
+        progress,
+        accepted=worker.wake,
+        cancelled=worker.cancel,
+        released=neighbours.forget_agents,
+    )
+    await take(bus, TURN, handlers.turn, workers=_INTAKE)
+    await serve(bus, TURN_GET, handlers.get)
+    await serve(bus, TURN_LIST, handlers.list)
+    await serve(bus, TURN_CANCEL, handlers.cancel)
+    await serve(bus, TURN_RETRY, handlers.retry)
+    await serve(bus, CONVERSATION_GET, handlers.conversation)
+    await follow(bus, KEY_REVOKED, handlers.on_key_revoked, workers=1)
+    await follow(bus, RELEASED, handlers.on_released, every_copy=True)
+    for service, event in AUDITED.items():
+        await follow(bus, event, partial(handlers.on_audited, service=service), workers=1)
+    await serve_basics(bus, pings)
+    relay.start()
+    worker.start()
+    bus.on_stop(worker.stop)

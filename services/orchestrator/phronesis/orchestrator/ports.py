@@ -1,0 +1,123 @@
+"""What the orchestrator needs of others: its store, and the services it may ask."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from phronesis.contracts import Principal
+from phronesis.contracts.instructions import AgentProfile
+from phronesis.contracts.media import ExtractedText, Media
+from phronesis.contracts.memory import AugmentedMemoryContext
+from phronesis.contracts.orchestrator import (
+    Audited,
+    Conversation,
+    ConversationRef,
+    Directive,
+    ListTurns,
+    SubmitTurn,
+    Turn,
+    Turns,
+)
+
+from .domain import Accepted, Claim, Completed, Failed, NewTurn
+from .reasoner import PastMessage
+
+
+class TurnStore(Protocol):
+    """Turns, as their rows state them. Every write of a running turn is conditional on its fence and its lease."""
+
+    async def accept(self, turn: NewTurn, open_turns: int) -> Accepted:
+        """Commit a turn's row, or find it. Raises `KeyReused`, `NotFound` (conversation), `BadRequest` (agent), `Busy`."""
+        ...
+
+    async def claim(self, worker: str, limit: int, lease: float) -> list[Claim]:
+        """Claim up to `limit` turns: the lowest open one of each conversation, tenants with the fewest running first."""
+        ...
+
+    async def renew(self, worker: str, claims: list[Claim], lease: float) -> set[str]:
+        """Renew the leases of `claims`; the ids of those that are still this worker's."""
+        ...
+
+    async def give_back(self, claim: Claim, delay: float, *, counts: bool) -> None:
+        """Give a claim up, to be claimed again after `delay` seconds; `counts` says whether it counts as an idle one."""
+        ...
+
+    async def end(self, claim: Claim, end: Completed | Failed) -> None:
+        """End a turn in one transaction. Raises `LostClaim` where the fence or the lease is no longer mine."""
+        ...
+
+    async def cancel(self, who: Principal, turn_id: str) -> Turn:
+        """Cancel a turn that has not ended. Raises `NotFound`, `TurnEnded`."""
+        ...
+
+    async def retryable(self, who: Principal, turn_id: str) -> SubmitTurn:
+        """What a failed or parked turn of the caller asked for, in its conversation. Raises `NotFound`, `Conflict`."""
+        ...
+
+    async def get(self, who: Principal, turn_id: str) -> Turn:
+        """One turn of the caller. Raises `NotFound`."""
+        ...
+
+    async def list(self, who: Principal, query: ListTurns) -> Turns:
+        """The caller's turns, newest first."""
+        ...
+
+
+class Journal(Protocol):
+    """The journal of running turns."""
+
+    async def intend(self, claim: Claim, step: str, intent: dict[str, Any]) -> dict[str, Any] | None:
+        """Write down that `step` is about to be made; the result where it was made before. Raises `LostClaim`."""
+        ...
+
+    async def result(self, claim: Claim, step: str, result: dict[str, Any]) -> None:
+        """Write down what `step` gave. Raises `LostClaim`."""
+        ...
+
+
+class Conversations(Protocol):
+    """Conversations and their messages."""
+
+    async def recent(self, conversation_id: str, limit: int) -> tuple[Directive, tuple[PastMessage, ...]]:
+        """The directive in force and the newest messages, oldest first."""
+        ...
+
+    async def get(self, who: Principal, ref: ConversationRef) -> Conversation:
+        """A conversation of the caller. Raises `NotFound`."""
+        ...
+
+
+class Records(Protocol):
+    """What the orchestrator keeps for others: the audit trail, and the keys that were revoked."""
+
+    async def audit(self, news_id: str, tenant: str, service: str, entry: Audited) -> None:
+        """Keep an audit entry; a repeat changes nothing."""
+        ...
+
+    async def revoke(self, key: str) -> None:
+        """Remember that a key is revoked."""
+        ...
+
+
+class Neighbours(Protocol):
+    """The services that a turn asks, on behalf of its caller."""
+
+    async def agent(self, who: Principal, name: str) -> AgentProfile:
+        """An agent's profile, from the cache where it is fresh. Raises `NotFound`."""
+        ...
+
+    async def profile(self, who: Principal) -> dict[str, object]:
+        """What memory knows of the user."""
+        ...
+
+    async def retrieve(self, who: Principal, phrases: tuple[str, ...], budget: int, limit: float) -> AugmentedMemoryContext:
+        """Hybrid retrieval for key phrases."""
+        ...
+
+    async def media(self, who: Principal, media_id: str) -> Media:
+        """One medium of the caller. Raises `NotFound`."""
+        ...
+
+    async def document_text(self, who: Principal, media_id: str, limit: float) -> ExtractedText:
+        """The text of a document."""
+        ...

@@ -1,0 +1,153 @@
+"""Running one claimed turn: its stages in order, and its one end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from phronesis.bus import correlation
+from phronesis.bus.envelope import deadline as answer_due
+from phronesis.bus.tracing import Tracing
+from phronesis.contracts import Internal, ServiceError, TimedOut, Unauthorized, UnsupportedMedia
+from phronesis.contracts.orchestrator import Reply, TurnProgress, TurnStatus, Usage
+
+from .domain import Claim, Completed, Failed, problem_of
+from .loops import LOOPS
+from .ports import Conversations, Journal, Neighbours, TurnStore
+from .reasoner import Reasoner, TurnContext
+from .running import Running, Show
+from .settings import OrchestratorSettings
+from .stages.context import background
+from .stages.media import final_input, read_media
+from .stages.sources import sources
+from .steps import Steps
+
+log = logging.getLogger(__name__)
+
+
+class Runner:
+    """Runs claimed turns."""
+
+    def __init__(
+        self,
+        turns: TurnStore,
+        journal: Journal,
+        conversations: Conversations,
+        neighbours: Neighbours,
+        reasoner: Reasoner,
+        settings: OrchestratorSettings,
+        tracing: Tracing,
+        show: Show,
+        ended: Callable[[], None],
+    ) -> None:
+        self._turns = turns
+        self._journal = journal
+        self._conversations = conversations
+        self._neighbours = neighbours
+        self._reasoner = reasoner
+        self._settings = settings
+        self._tracing = tracing
+        self._show = show
+        self._ended = ended
+
+    async def run(self, claim: Claim) -> None:
+        """Run the turn to its end. Raises `LostClaim`, and what makes another attempt worth while."""
+        correlation.set(claim.correlation_id)
+        answer_due.set(time.time() + self._settings.turn_limit)
+        with self._tracing.span(f"turn {claim.agent}", parent=claim.traceparent, turn__attempt=claim.attempts):
+            end = self._hopeless(claim) or await self._attempt(claim)
+            await self._turns.end(claim, end)
+            self._ended()
+            line = TurnProgress(turn_id=claim.turn_id, kind="ended", conversation_id=claim.conversation_id)
+            await self._show(claim, line)
+
+    def _hopeless(self, claim: Claim) -> Failed | None:
+        """The end of a turn that is not run any more."""
+        if claim.key_revoked:
+            return Failed(TurnStatus.FAILED, problem_of(Unauthorized("the key of this turn was revoked")))
+        if claim.idle_claims > self._settings.idle_claims:
+            return Failed(TurnStatus.PARKED, problem_of(Internal("the turn was begun again and again and got nowhere")))
+        if claim.expired:
+            return Failed(TurnStatus.FAILED, problem_of(TimedOut("the turn did not end before it expired")))
+        return None
+
+    async def _attempt(self, claim: Claim) -> Completed | Failed:
+        try:
+            async with asyncio.timeout(self._settings.turn_limit):
+                return await self._stages(claim)
+        except TimeoutError:
+            return Failed(TurnStatus.FAILED, problem_of(TimedOut("the turn took too long")))
+
+    async def _stages(self, claim: Claim) -> Completed | Failed:
+        settings, request = self._settings, claim.request
+        running = Running(
+            claim,
+            Steps(self._journal, claim, self._tracing),
+            self._tracing,
+            self._neighbours,
+            settings,
+            self._show,
+            [],
+        )
+        with running.phase("I media"):
+            known = await background(
+                self._neighbours,
+                self._conversations,
+                claim.who,
+                claim.agent,
+                claim.conversation_id,
+                settings.history_messages,
+            )
+            running.degraded.extend(known.degraded)
+            media = await read_media(self._neighbours, claim.who, request.media, known.agent, settings.media_limit)
+        if media.unreadable:
+            running.degrade("media")
+        await running.show("preprocessed", attachments=len(request.media))
+        turn = TurnContext(
+            agent=known.agent,
+            profile=known.profile,
+            history=known.history,
+            directive=known.directive,
+            final_input=final_input(request.text, media.text),
+            user_text=request.text,
+            media_text=media.text,
+        )
+        if not request.text.strip() and not media.documents:
+            return Failed(TurnStatus.FAILED, problem_of(_nothing_readable()))
+        return await self._loop(running, turn, media.documents)
+
+    async def _loop(self, running: Running, turn: TurnContext, documents: tuple[Any, ...]) -> Completed | Failed:
+        claim = running.claim
+        loop = LOOPS.get(turn.agent.loop if turn.agent else "router", LOOPS["router"])
+        try:
+            answered = await loop(running, self._reasoner, turn)
+        except ServiceError as error:
+            return Failed(TurnStatus.FAILED, problem_of(error))
+        await running.show("answered")
+        reply = Reply(
+            conversation_id=claim.conversation_id,
+            turn_id=claim.turn_id,
+            user_response=answered.text,
+            next_agent_directive=answered.directive,
+            reasoner=self._reasoner.name,
+            degraded=tuple(running.degraded),
+            sources=sources(turn.user_text or turn.final_input, documents, answered.memory),
+            usage=_usage(running.steps, claim),
+        )
+        return Completed(reply, turn.final_input, answered.directive, answered.reasoning)
+
+
+def _nothing_readable() -> ServiceError:
+    return UnsupportedMedia("no attachment of this message could be read", field="currentMessageMedia")
+
+
+def _usage(steps: Steps, claim: Claim) -> Usage:
+    spent = steps.spent
+    ms = int((datetime.now(UTC) - claim.created_at).total_seconds() * 1000)
+    return Usage(
+        input_tokens=spent.input_tokens, output_tokens=spent.output_tokens, model_calls=spent.model_calls, ms=max(0, ms)
+    )

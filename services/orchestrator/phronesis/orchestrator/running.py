@@ -1,0 +1,59 @@
+"""A turn in the hands of a loop: its journalled steps, its neighbours, and what it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from opentelemetry.trace import Span
+
+from phronesis.bus.tracing import Tracing
+from phronesis.contracts.memory import AugmentedMemoryContext
+from phronesis.contracts.orchestrator import TurnProgress
+
+from .domain import Claim
+from .ports import Neighbours
+from .settings import OrchestratorSettings
+from .steps import Steps
+
+Show = Callable[[Claim, TurnProgress], Awaitable[None]]
+
+
+@dataclass
+class Running:
+    """A turn in the hands of a loop."""
+
+    claim: Claim
+    steps: Steps
+    tracing: Tracing
+    neighbours: Neighbours
+    settings: OrchestratorSettings
+    progress: Show
+    degraded: list[str]
+
+    def phase(self, name: str) -> AbstractContextManager[Span]:
+        """A span for one phase (D-009)."""
+        return self.tracing.span(f"phase {name}")
+
+    def degrade(self, part: str) -> None:
+        """Mark the reply: it was made without `part`."""
+        if part not in self.degraded:
+            self.degraded.append(part)
+
+    async def show(self, phase: str, **detail: Any) -> None:
+        """Show that a phase is done (D-131)."""
+        line = TurnProgress(
+            turn_id=self.claim.turn_id,
+            kind="phase",
+            conversation_id=self.claim.conversation_id,
+            phase=phase,
+            detail=detail,
+        )
+        await self.progress(self.claim, line)
+
+    async def retrieve(self, phrases: tuple[str, ...]) -> AugmentedMemoryContext:
+        """Hybrid retrieval within its limit of time and size."""
+        settings = self.settings
+        return await self.neighbours.retrieve(self.claim.who, phrases, settings.memory_tokens, settings.retrieval_limit)

@@ -1,0 +1,43 @@
+"""Settings of the orchestrator."""
+
+from __future__ import annotations
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class OrchestratorSettings(BaseSettings):
+    """Settings with the prefix `ORCHESTRATOR_`."""
+
+    model_config = SettingsConfigDict(env_prefix="ORCHESTRATOR_", frozen=True, populate_by_name=True)
+
+    slots: int = 32
+    """Turns that one worker runs side by side."""
+    lease: float = 15.0
+    """Seconds that a claim lasts without being renewed (DESIGN 4.2)."""
+    idle_claims: int = 5
+    """Claims in a row that added nothing to a turn's journal, after which the next one parks it."""
+    expiry: float = 900.0
+    """Seconds from acceptance after which a turn that has not ended fails."""
+    open_turns: int = 1000
+    """Turns of one tenant that may be open at once; one more is refused as busy."""
+    turn_limit: float = 60.0
+    """Seconds that one attempt at a turn may take (D-147)."""
+    media_limit: float = 30.0
+    """Seconds that reading one attachment may take (D-147)."""
+    retrieval_limit: float = 3.0
+    """Seconds that retrieval may take (D-147)."""
+    memory_tokens: int = 2000
+    """Greatest size of the retrieved context, in tokens."""
+    history_messages: int = 20
+    """Newest messages of the conversation that an agent is shown."""
+    groq_api_key: SecretStr | None = Field(default=None, validation_alias="GROQ_API_KEY")
+    """Key for Groq; with neither this nor `model_url`, the `extractive` reasoner answers."""
+    model_url: str | None = None
+    """Address of an OpenAI-compatible endpoint, or of one that speaks Groq's API when a Groq key is set."""
+    model_key: SecretStr | None = None
+    """Key for `model_url`."""
+    model: str = "openai/gpt-oss-120b"
+    """Model of the final call."""
+    light_model: str = "openai/gpt-oss-20b"
+    """Model of the router call."""

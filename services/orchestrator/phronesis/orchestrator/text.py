@@ -1,0 +1,109 @@
+"""Plain English text: words, stems, sentences, and the sentences that fit a question."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+import snowballstemmer
+
+_STEMMER = snowballstemmer.stemmer("english")
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_SENTENCE_END = re.compile(
+    r"(?<=[.!?])[\"')\]”’]*\s+(?=[\"'(\[“‘]?[A-Z0-9£$€•*–-])|(?<=[。！？])|\s*\n+\s*|(?<=[;:])\s+[-•–]\s+"
+)
+_ABBREVIATION = re.compile(r"(?:^|[\s(])(?:[A-Z]|e\.g|i\.e|cf|vs|approx|incl|No|Mr|Mrs|Ms|Dr|Prof|St|Ltd|Inc|Co|Fig|c)\.$")
+
+STOP_WORDS = frozenset(
+    """a about above after again all also am an and another any anything are as at be because been before being below both
+    but by can cannot could did do does doing done down each either else ever every few for from further get gets give given
+    go goes going got had has have having he hence her here hers him his how i if in into is it its itself just let like
+    made make makes many may me might mine more most much must my no nor not now of off on once one only or other our ours
+    out over own per please really same shall she should show since so some something such take tell than thank thanks that
+    the their theirs them then there these they thing things this those through to told too under until up upon us use very
+    was we well were what whatever when where whether which while who whom whose why will with within without would yes yet
+    you your yours d ll m re s t ve don doesn didn isn aren wasn weren won wouldn can't i'm i'd i'll i've it's what's who's
+    that's there's let's don't doesn't didn't isn't aren't know explain describe say said happen happens want need find
+    look see mean means question answer""".split()
+)
+"""Words that carry no subject: English function words, question words and the verbs of asking."""
+
+
+@lru_cache(maxsize=20_000)
+def stem(word: str) -> str:
+    """The stem of one case-folded word (Snowball's English)."""
+    return str(_STEMMER.stemWord(word))
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, case-folded."""
+    return _WORD.findall(text.casefold().replace("’", "'"))
+
+
+def is_content(word: str) -> bool:
+    """Whether a case-folded word names something."""
+    return word not in STOP_WORDS and (len(word) > 1 or word.isdigit() or not word.isascii())
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The stems of a question's content words, ready to be looked for in many texts."""
+
+    stems: frozenset[str]
+    heads: frozenset[str]
+    """First two letters of each stem: only words that begin so are stemmed, which is what keeps a search cheap."""
+
+    @staticmethod
+    def of(text: str) -> Terms:
+        """The terms of `text`."""
+        stems = frozenset(stem(word) for word in words(text) if is_content(word))
+        return Terms(stems, frozenset(one[:2] for one in stems))
+
+    def found_in(self, text: str) -> frozenset[str]:
+        """Which of the terms `text` holds."""
+        return frozenset(stem(word) for word in words(text) if word[:2] in self.heads) & self.stems
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, in order. Line ends and list marks end a sentence, abbreviations do not."""
+    result: list[str] = []
+    for piece in _SENTENCE_END.split(text):
+        short = " ".join(piece.split()).lstrip("-•– ")
+        if not short:
+            continue
+        if result and _ABBREVIATION.search(result[-1]):
+            result[-1] = f"{result[-1]} {short}"
+        else:
+            result.append(short)
+    return result
+
+
+def shorten(text: str, limit: int) -> str:
+    """At most `limit` characters of a text, cut between words, with `…` where it was cut."""
+    if len(text) <= limit:
+        return text
+    cut = text[: limit - 1]
+    head, space, _ = cut.rpartition(" ")
+    return (head if space and len(head) > limit // 2 else cut).rstrip(" ,;:") + "…"
+
+
+def snippet(question: str, text: str, limit: int = 240) -> str:
+    """The part of `text` that fits `question` best: its best sentence, and what follows it while there is room.
+
+    Args:
+        question: what was asked.
+        text: the source's text.
+        limit: greatest length, in characters.
+    """
+    found = sentences(text)
+    if not found:
+        return ""
+    terms = Terms.of(question)
+    best = max(range(len(found)), key=lambda at: (len(terms.found_in(found[at])), -at))
+    window = found[best]
+    for following in found[best + 1 :]:
+        if len(window) + 1 + len(following) > limit:
+            break
+        window = f"{window} {following}"
+    return shorten(window, limit)

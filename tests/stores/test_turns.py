@@ -1,0 +1,316 @@
+"""The queue of turns on a real Postgres: accepted once, claimed in order, ended once, whoever holds the claim."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from phronesis.contracts import BadRequest, Busy, KeyReused, NotFound, Principal, TurnEnded
+from phronesis.contracts.orchestrator import (
+    ConversationRef,
+    Directive,
+    ListTurns,
+    Problem,
+    Reply,
+    SubmitTurn,
+    TurnStatus,
+    turn_id,
+)
+from phronesis.orchestrator.adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
+from phronesis.orchestrator.domain import Claim, Completed, Failed, LostClaim, NewTurn
+from phronesis.postgres import Database, PostgresOutbox
+from tests.support.servers import PostgresServer
+
+LEASE = 15.0
+
+
+@pytest.fixture
+async def database(postgres: PostgresServer) -> AsyncIterator[Database]:
+    async with postgres.fresh_schema("orchestrator") as settings, Database.open(settings, "orchestrator") as database:
+        yield database
+
+
+@pytest.fixture
+def turns(database: Database) -> PostgresTurns:
+    return PostgresTurns(database)
+
+
+def someone(tenant: str | None = None, key: str | None = None) -> Principal:
+    return Principal(tenant=tenant or f"t{uuid4().hex[:8]}", user=f"u{uuid4().hex[:8]}", key=key)
+
+
+def new(
+    who: Principal, conversation: str | None = None, *, text: str = "hello", key: str | None = None, **more: Any
+) -> NewTurn:
+    request = SubmitTurn(idempotency_key=key or uuid4().hex, conversation_id=conversation, text=text, agent="dialogue")
+    id = turn_id(who.tenant, who.user, request.idempotency_key)
+    return NewTurn(id, who, request, more.get("fingerprint", text), more.get("expiry", 900.0), None, None)
+
+
+async def claimed(turns: PostgresTurns, worker: str = "w1", lease: float = LEASE) -> Claim:
+    (claim,) = await turns.claim(worker, 1, lease)
+    return claim
+
+
+def completed(claim: Claim, directive: Directive = Directive.FOCUSED_ANALYST) -> Completed:
+    reply = Reply(
+        conversation_id=claim.conversation_id,
+        turn_id=claim.turn_id,
+        user_response=f"answer to {claim.request.text}",
+        next_agent_directive=directive,
+        reasoner="extractive",
+    )
+    return Completed(reply, claim.request.text, directive, "because")
+
+
+@pytest.mark.req("D-020")
+async def test_the_same_key_finds_the_same_turn_and_another_body_is_refused(turns: PostgresTurns) -> None:
+    who = someone()
+    turn = new(who, key="k1")
+    first = await turns.accept(turn, 10)
+    again = await turns.accept(turn, 10)
+    assert again == first
+    with pytest.raises(KeyReused):
+        await turns.accept(new(who, key="k1", text="another"), 10)
+
+
+async def test_a_hundred_parallel_accepts_of_one_key_make_one_turn(turns: PostgresTurns) -> None:
+    who = someone()
+    turn = new(who, key="k1")
+    found = await asyncio.gather(*(turns.accept(turn, 1000) for _ in range(100)))
+    assert set(found) == {found[0]}
+    listed = await turns.list(who, ListTurns())
+    assert [t.turn_id for t in listed.turns] == [turn.id]
+
+
+@pytest.mark.req("D-012", "D-143")
+async def test_a_foreign_conversation_is_as_unknown_as_none(turns: PostgresTurns) -> None:
+    mine = await turns.accept(new(someone()), 10)
+    for conversation in (mine.conversation_id, str(uuid4()), "no-uuid"):
+        with pytest.raises(NotFound):
+            await turns.accept(new(someone(), conversation), 10)
+
+
+async def test_a_conversation_keeps_its_agent(turns: PostgresTurns) -> None:
+    who = someone()
+    first = await turns.accept(new(who), 10)
+    other = new(who, first.conversation_id)
+    with pytest.raises(BadRequest) as refused:
+        await turns.accept(
+            NewTurn(other.id, who, other.request.model_copy(update={"agent": "nova"}), "f", 900.0, None, None), 10
+        )
+    assert refused.value.field == "agent"
+
+
+async def test_a_tenant_with_too_many_open_turns_is_refused_as_busy(turns: PostgresTurns) -> None:
+    who = someone()
+    await turns.accept(new(who), 2)
+    await turns.accept(new(who), 2)
+    with pytest.raises(Busy):
+        await turns.accept(new(who), 2)
+    await turns.accept(new(someone()), 2)
+
+
+@pytest.mark.req("D-019")
+async def test_the_turns_of_a_conversation_are_claimed_one_after_the_other_in_order(turns: PostgresTurns) -> None:
+    who = someone()
+    first = await turns.accept(new(who, text="1"), 10)
+    for text in ("2", "3"):
+        await turns.accept(new(who, first.conversation_id, text=text), 10)
+    order = []
+    for _ in range(3):
+        claims = await turns.claim("w1", 10, LEASE)
+        assert len(claims) == 1
+        assert await turns.claim("w2", 10, LEASE) == []
+        order.append(claims[0].request.text)
+        await turns.end(claims[0], completed(claims[0]))
+    assert order == ["1", "2", "3"]
+
+
+async def test_many_waiting_turns_of_one_conversation_do_not_hold_up_others(turns: PostgresTurns) -> None:
+    busy, other = someone(), someone()
+    first = await turns.accept(new(busy), 100)
+    for _ in range(20):
+        await turns.accept(new(busy, first.conversation_id), 100)
+    quick = await turns.accept(new(other), 100)
+    claims = await turns.claim("w1", 10, LEASE)
+    assert {c.turn_id for c in claims} == {first.turn_id, quick.turn_id}
+
+
+async def test_tenants_take_turns(turns: PostgresTurns) -> None:
+    loud, quiet = someone(), someone()
+    for _ in range(6):
+        await turns.accept(new(loud), 100)
+    await turns.accept(new(quiet), 100)
+    claims = await turns.claim("w1", 2, LEASE)
+    assert {c.who.tenant for c in claims} == {loud.tenant, quiet.tenant}
+
+
+async def test_parallel_workers_never_claim_the_same_turn(turns: PostgresTurns) -> None:
+    who = someone()
+    accepted = [await turns.accept(new(who), 100) for _ in range(30)]
+    batches = await asyncio.gather(*(turns.claim(f"w{i}", 5, LEASE) for i in range(8)))
+    got = [c.turn_id for batch in batches for c in batch]
+    assert len(got) == len(set(got))
+    assert set(got) <= {a.turn_id for a in accepted}
+
+
+async def test_a_lease_that_ran_out_is_claimed_by_another_and_the_first_may_write_nothing_more(
+    database: Database, turns: PostgresTurns
+) -> None:
+    journal = PostgresJournal(database)
+    await turns.accept(new(someone()), 10)
+    slow = await claimed(turns, "slow", lease=0.0)
+    fast = await claimed(turns, "fast")
+    assert fast.fence == slow.fence + 1
+    with pytest.raises(LostClaim):
+        await journal.intend(slow, "route", {})
+    with pytest.raises(LostClaim):
+        await journal.result(slow, "route", {})
+    with pytest.raises(LostClaim):
+        await turns.end(slow, completed(slow))
+    await turns.end(fast, completed(fast))
+
+
+async def test_a_worker_whose_lease_ran_out_may_not_commit_though_nobody_else_has_claimed(turns: PostgresTurns) -> None:
+    await turns.accept(new(someone()), 10)
+    slept = await claimed(turns, lease=0.0)
+    with pytest.raises(LostClaim):
+        await turns.end(slept, completed(slept))
+
+
+async def test_a_renewed_lease_is_kept_and_a_lost_one_is_reported(turns: PostgresTurns) -> None:
+    await turns.accept(new(someone()), 10)
+    lost = await claimed(turns, "w1", lease=0.0)
+    kept = await claimed(turns, "w2")
+    assert await turns.renew("w1", [lost], LEASE) == set()
+    assert await turns.renew("w2", [kept], LEASE) == {kept.turn_id}
+
+
+async def test_a_step_with_a_result_gives_it_to_the_next_attempt(database: Database, turns: PostgresTurns) -> None:
+    journal = PostgresJournal(database)
+    await turns.accept(new(someone()), 10)
+    first = await claimed(turns, lease=0.05)
+    assert await journal.intend(first, "route", {"call": "route"}) is None
+    await journal.result(first, "route", {"value": 1})
+    second = await eventually_claimed(turns)
+    assert await journal.intend(second, "route", {"call": "route"}) == {"value": 1}
+    assert await journal.intend(second, "compose", {"call": "compose"}) is None
+
+
+async def test_a_result_in_the_journal_begins_the_count_of_idle_claims_anew(database: Database, turns: PostgresTurns) -> None:
+    journal = PostgresJournal(database)
+    await turns.accept(new(someone()), 10)
+    for expected in (1, 2):
+        claim = await claimed(turns)
+        assert claim.idle_claims == expected
+        await turns.give_back(claim, 0, counts=True)
+    claim = await claimed(turns)
+    await journal.intend(claim, "route", {})
+    await journal.result(claim, "route", {})
+    await turns.give_back(claim, 0, counts=True)
+    assert (await claimed(turns)).idle_claims == 1
+
+
+async def test_a_claim_given_back_in_order_does_not_count_as_idle(turns: PostgresTurns) -> None:
+    await turns.accept(new(someone()), 10)
+    await turns.give_back(await claimed(turns), 0, counts=False)
+    assert (await claimed(turns)).idle_claims == 1
+
+
+@pytest.mark.req("D-018", "D-116", "D-123", "D-124")
+async def test_an_end_commits_messages_directive_reply_and_news_together(database: Database, turns: PostgresTurns) -> None:
+    who = someone()
+    accepted = await turns.accept(new(who, text="hello"), 10)
+    claim = await claimed(turns)
+    await turns.end(claim, completed(claim, Directive.CREATIVE_COLLABORATOR))
+    turn = await turns.get(who, accepted.turn_id)
+    assert (turn.status, turn.reply) == (TurnStatus.COMPLETED, completed(claim, Directive.CREATIVE_COLLABORATOR).reply)
+    conversation = await PostgresConversations(database).get(who, ConversationRef(conversation_id=accepted.conversation_id))
+    assert conversation.directive is Directive.CREATIVE_COLLABORATOR
+    assert [(m.seq, m.role, m.text) for m in conversation.messages] == [
+        (1, "user", "hello"),
+        (2, "assistant", "answer to hello"),
+    ]
+    (news,) = await PostgresOutbox(database).unsent(10)
+    assert news.subject == f"evt.{who.tenant}.orchestrator.v1.turn.ended"
+    async with database.connection() as connection:
+        stances = await connection.fetch("SELECT directive, reasoning FROM directives")
+    assert [tuple(s) for s in stances] == [("creative_collaborator", "because")]
+
+
+async def test_a_turn_ends_once(turns: PostgresTurns) -> None:
+    await turns.accept(new(someone()), 10)
+    claim = await claimed(turns)
+    await turns.end(claim, completed(claim))
+    with pytest.raises(LostClaim):
+        await turns.end(claim, completed(claim))
+
+
+@pytest.mark.req("D-123")
+async def test_a_failed_turn_leaves_the_earlier_directive_and_no_messages(database: Database, turns: PostgresTurns) -> None:
+    who = someone()
+    accepted = await turns.accept(new(who), 10)
+    claim = await claimed(turns)
+    problem = Problem(code="timed_out", status=504, detail="too long")
+    await turns.end(claim, Failed(TurnStatus.FAILED, problem))
+    turn = await turns.get(who, accepted.turn_id)
+    assert (turn.status, turn.problem, turn.reply) == (TurnStatus.FAILED, problem, None)
+    directive, history = await PostgresConversations(database).recent(accepted.conversation_id, 10)
+    assert (directive, history) == (Directive.SUPPORTIVE_COMPANION, ())
+
+
+async def test_a_cancelled_turn_commits_nothing_and_cannot_be_cancelled_again(turns: PostgresTurns) -> None:
+    who = someone()
+    accepted = await turns.accept(new(who), 10)
+    claim = await claimed(turns)
+    assert (await turns.cancel(who, accepted.turn_id)).status is TurnStatus.CANCELLED
+    with pytest.raises(LostClaim):
+        await turns.end(claim, completed(claim))
+    with pytest.raises(TurnEnded):
+        await turns.cancel(who, accepted.turn_id)
+    assert await turns.claim("w1", 10, LEASE) == []
+
+
+async def test_a_foreign_turn_can_neither_be_read_nor_cancelled(turns: PostgresTurns) -> None:
+    who = someone()
+    accepted = await turns.accept(new(who), 10)
+    for other in (someone(), someone(tenant=who.tenant)):
+        with pytest.raises(NotFound):
+            await turns.get(other, accepted.turn_id)
+        with pytest.raises(NotFound):
+            await turns.cancel(other, accepted.turn_id)
+
+
+async def test_a_turn_of_a_revoked_key_is_claimed_as_such(database: Database, turns: PostgresTurns) -> None:
+    await turns.accept(new(someone(key="key-1")), 10)
+    await PostgresRecords(database).revoke("key-1")
+    assert (await claimed(turns)).key_revoked is True
+
+
+async def test_a_turn_past_its_expiry_is_claimed_as_expired(turns: PostgresTurns) -> None:
+    await turns.accept(new(someone(), expiry=0.0), 10)
+    assert (await claimed(turns)).expired is True
+
+
+async def test_a_parked_turn_can_be_asked_for_again_in_its_conversation_and_a_completed_one_cannot(
+    turns: PostgresTurns,
+) -> None:
+    who = someone()
+    accepted = await turns.accept(new(who, text="again"), 10)
+    claim = await claimed(turns)
+    await turns.end(claim, Failed(TurnStatus.PARKED, Problem(code="internal", status=500)))
+    request = await turns.retryable(who, accepted.turn_id)
+    assert (request.text, request.conversation_id) == ("again", accepted.conversation_id)
+
+
+async def eventually_claimed(turns: PostgresTurns) -> Claim:
+    async with asyncio.timeout(5):
+        while True:
+            claims = await turns.claim("w2", 1, LEASE)
+            if claims:
+                return claims[0]

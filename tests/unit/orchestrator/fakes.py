@@ -1,0 +1,207 @@
+"""Working stand-ins for what a turn needs: a journal, neighbours and a reasoner, all in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from phronesis.bus.tracing import Tracing
+from phronesis.contracts import NotFound, Principal, ServiceError
+from phronesis.contracts.instructions import AgentProfile
+from phronesis.contracts.media import ExtractedText, Media
+from phronesis.contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
+from phronesis.contracts.orchestrator import ConversationRef, Directive, SubmitTurn, TurnProgress
+from phronesis.orchestrator.domain import Claim, Completed, Failed
+from phronesis.orchestrator.reasoner import Answer, Composed, Fault, PastMessage, Routed, Spent, TurnContext
+from phronesis.orchestrator.run import Runner
+from phronesis.orchestrator.settings import OrchestratorSettings
+
+PROFILE = AgentProfile(
+    agent="dialogue",
+    version="1",
+    loop="router",
+    stages=(),
+    prompts={},
+    phrases={"apology": "Sorry.", "unreadable_attachment": "({name} is unreadable)"},
+)
+FACT = ContextItem(id="i1", kind=ItemKind.FACT, title="Phoenix", text="Phoenix moves the archive.", score=0.9, hop=0)
+
+
+@dataclass
+class FakeJournal:
+    """A journal of one turn."""
+
+    results: dict[str, dict[str, Any]] = field(default_factory=dict)
+    intents: list[str] = field(default_factory=list)
+
+    async def intend(self, claim: Claim, step: str, intent: dict[str, Any]) -> dict[str, Any] | None:
+        self.intents.append(step)
+        return self.results.get(step)
+
+    async def result(self, claim: Claim, step: str, result: dict[str, Any]) -> None:
+        self.results[step] = result
+
+
+@dataclass
+class FakeNeighbours:
+    """Neighbours that answer from tables; a `ServiceError` in a table is raised."""
+
+    profiles: dict[str, AgentProfile | ServiceError] = field(default_factory=lambda: {"dialogue": PROFILE})
+    known: dict[str, object] | ServiceError = field(default_factory=dict)
+    memory: AugmentedMemoryContext | ServiceError = field(
+        default_factory=lambda: AugmentedMemoryContext(user_id="ann", key_phrases=("x",), memory_units=(FACT,))
+    )
+    documents: dict[str, ExtractedText | ServiceError] = field(default_factory=dict)
+    asked: list[tuple[str, ...]] = field(default_factory=list)
+
+    async def agent(self, who: Principal, name: str) -> AgentProfile:
+        return raised(self.profiles.get(name, NotFound("no such agent")))
+
+    async def profile(self, who: Principal) -> dict[str, object]:
+        return raised(self.known)
+
+    async def retrieve(self, who: Principal, phrases: tuple[str, ...], budget: int, limit: float) -> AugmentedMemoryContext:
+        self.asked.append(phrases)
+        return raised(self.memory)
+
+    async def media(self, who: Principal, media_id: str) -> Media:
+        raise NotFound("no such media")
+
+    async def document_text(self, who: Principal, media_id: str, limit: float) -> ExtractedText:
+        return raised(self.documents.get(media_id, NotFound("no such media")))
+
+
+def raised(found: Any) -> Any:
+    """The value; raised where it is an error."""
+    if isinstance(found, ServiceError):
+        raise found
+    return found
+
+
+@dataclass
+class FakeConversations:
+    """One conversation."""
+
+    directive: Directive = Directive.SUPPORTIVE_COMPANION
+    history: tuple[PastMessage, ...] = ()
+    error: ServiceError | None = None
+
+    async def recent(self, conversation_id: str, limit: int) -> tuple[Directive, tuple[PastMessage, ...]]:
+        if self.error:
+            raise self.error
+        return self.directive, self.history[-limit:]
+
+    async def get(self, who: Principal, ref: ConversationRef) -> Any:
+        raise NotFound("no such conversation")
+
+
+@dataclass
+class FakeTurns:
+    """Remembers the end."""
+
+    end_of: Completed | Failed | None = None
+
+    async def end(self, claim: Claim, end: Completed | Failed) -> None:
+        assert self.end_of is None, "a turn ends once"
+        self.end_of = end
+
+
+@dataclass
+class ScriptedReasoner:
+    """Gives the scripted answers in order, and remembers what it was asked with."""
+
+    routes: list[Answer[Routed] | ServiceError] = field(default_factory=list)
+    composes: list[Answer[Composed] | ServiceError] = field(default_factory=list)
+    name: str = "scripted"
+    calls: list[str] = field(default_factory=list)
+    contexts: list[TurnContext] = field(default_factory=list)
+    drafts: list[str | None] = field(default_factory=list)
+    memories: list[AugmentedMemoryContext | None] = field(default_factory=list)
+
+    async def route(self, turn: TurnContext, fault: Fault | None = None) -> Answer[Routed]:
+        self.calls.append("route" if fault is None else "route.repair")
+        self.contexts.append(turn)
+        return raised(self.routes.pop(0))
+
+    async def compose(
+        self, turn: TurnContext, draft: str | None, memory: AugmentedMemoryContext | None, fault: Fault | None = None
+    ) -> Answer[Composed]:
+        self.calls.append("compose" if fault is None else "compose.repair")
+        self.drafts.append(draft)
+        self.memories.append(memory)
+        return raised(self.composes.pop(0))
+
+
+def direct(draft: str | None = "Hi!") -> Answer[Routed]:
+    """A decision to answer at once."""
+    return Answer(Routed(decision="respond_directly", direct_response=draft), spent=Spent(model_calls=1))
+
+
+def query(*phrases: str) -> Answer[Routed]:
+    """A decision to ask memory."""
+    return Answer(Routed(decision="query_memory", key_phrases=phrases), spent=Spent(model_calls=1))
+
+
+def reply(text: str = "Done.", directive: Directive | None = Directive.FOCUSED_ANALYST) -> Answer[Composed]:
+    """A good final answer."""
+    composed = Composed(user_response=text, next_agent_directive=directive, directive_reasoning="because")
+    return Answer(composed, spent=Spent(input_tokens=10, output_tokens=5, model_calls=1))
+
+
+def fault(said: str = "nonsense") -> Answer[Any]:
+    """An answer that broke its schema."""
+    return Answer(None, Fault(said, "no JSON"), Spent(model_calls=1))
+
+
+def claim(text: str = "What is Phoenix?", media: tuple[str, ...] = (), **more: Any) -> Claim:
+    """A claimed turn."""
+    values = {"idle_claims": 1, "expired": False, "key_revoked": False} | more
+    return Claim(
+        turn_id=str(uuid4()),
+        conversation_id=str(uuid4()),
+        who=Principal(tenant="acme", user="ann"),
+        agent="dialogue",
+        request=SubmitTurn(idempotency_key="k", text=text, media=media),
+        fence=1,
+        attempts=1,
+        created_at=datetime.now(UTC),
+        traceparent=None,
+        correlation_id=None,
+        **values,
+    )
+
+
+@dataclass
+class Stage:
+    """A runner with all its fakes."""
+
+    reasoner: ScriptedReasoner
+    neighbours: FakeNeighbours = field(default_factory=FakeNeighbours)
+    conversations: FakeConversations = field(default_factory=FakeConversations)
+    journal: FakeJournal = field(default_factory=FakeJournal)
+    turns: FakeTurns = field(default_factory=FakeTurns)
+    shown: list[str] = field(default_factory=list)
+    settings: OrchestratorSettings = field(default_factory=OrchestratorSettings)
+
+    async def run(self, claimed: Claim) -> Completed | Failed:
+        """Run one turn to its end."""
+
+        async def show(of: Claim, line: TurnProgress) -> None:
+            self.shown.append(line.phase or line.kind)
+
+        runner = Runner(
+            self.turns,  # type: ignore[arg-type]  # only the end is needed here
+            self.journal,
+            self.conversations,
+            self.neighbours,
+            self.reasoner,
+            self.settings,
+            Tracing("orchestrator"),
+            show,
+            lambda: None,
+        )
+        await runner.run(claimed)
+        assert self.turns.end_of is not None
+        return self.turns.end_of
