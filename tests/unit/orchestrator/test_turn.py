@@ -89,7 +89,6 @@ async def test_the_prompt_gets_profile_history_and_the_directive_of_the_turn_bef
     ("neighbours", "conversations", "mark"),
     [
         (FakeNeighbours(known=Unavailable()), FakeConversations(), "profile"),
-        (FakeNeighbours(profiles={"dialogue": Unavailable()}), FakeConversations(), "instructions"),
         (FakeNeighbours(), FakeConversations(error=Unavailable()), "history"),
     ],
 )
@@ -98,6 +97,12 @@ async def test_a_part_of_the_context_that_fails_is_marked_and_the_turn_goes_on(
 ) -> None:
     stage = scripted([direct()], [reply()], neighbours=neighbours, conversations=conversations)
     assert (await completed(stage)).reply.degraded == (mark,)
+
+
+async def test_without_instructions_the_rules_answer_and_say_so() -> None:
+    stage = scripted([], [], neighbours=FakeNeighbours(profiles={"dialogue": Unavailable()}))
+    end = await completed(stage, "Hello")
+    assert (end.reply.reasoner, end.reply.degraded, stage.reasoner.calls) == ("extractive", ("instructions",), [])
 
 
 @pytest.mark.req("D-133", "D-134", "D-057")

@@ -9,6 +9,7 @@ from .connection import Bus, connect
 from .envelope import Call, News
 from .envelope import headers as envelope_headers
 from .outbox import Outbox, Relay, Sendable, sendable
+from .parking import parked
 from .principals import Signer, Verifier, new_key
 from .rpc import ask
 from .service import VERSION, health, run, serve_basics
@@ -44,6 +45,7 @@ __all__ = [
     "follow",
     "health",
     "new_key",
+    "parked",
     "run",
     "sendable",
     "serve",

@@ -16,6 +16,8 @@ from typing import Any
 
 from nats.errors import Error as NatsError
 
+from phronesis.contracts import Unavailable
+
 from .connection import LOST, Bus, connect
 from .settings import BusSettings
 from .topology import consumers, streams
@@ -66,6 +68,19 @@ async def keep(bus: Bus) -> None:
             wait = _SOON
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(found_again.wait(), wait)
+
+
+async def parked(bus: Bus) -> int:
+    """How many messages are parked.
+
+    Raises:
+        Unavailable: the broker does not say.
+    """
+    try:
+        reply = json.loads((await bus.nats.request("$JS.API.STREAM.INFO.PARKED", b"", timeout=3)).data)
+        return int(reply["state"]["messages"])
+    except (NatsError, TimeoutError, OSError, KeyError) as error:
+        raise Unavailable("the broker does not say what is parked") from error
 
 
 async def _exists(bus: Bus, name: str) -> bool:

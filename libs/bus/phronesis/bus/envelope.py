@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from phronesis.contracts import BadRequest, Message, Principal
+from phronesis.contracts import BadRequest, Message, Principal, TooLarge
 
 from .tracing import correlation, traceparent
 
@@ -98,10 +98,11 @@ def decode(model: type[M], data: bytes, limit: int) -> M:
     """The message in `data`.
 
     Raises:
-        BadRequest: `data` is over `limit` bytes, is no JSON, or does not fit; the error names the first field at fault.
+        TooLarge: `data` is over `limit` bytes.
+        BadRequest: `data` is no JSON, or does not fit; the error names the first field at fault.
     """
     if len(data) > limit:
-        raise BadRequest(f"the message is over {limit} bytes")
+        raise TooLarge(f"the message is over {limit} bytes")
     try:
         return model.model_validate_json(data)
     except ValidationError as error:

@@ -79,6 +79,10 @@ class Relay:
             self._wake.clear()
             try:
                 more = await self._send()
+            except ServiceError as error:
+                log.warning("the outbox could not be read: %s", error.code)
+                await asyncio.sleep(_EVERY)
+                continue
             except Exception:
                 # The relay may not end: unsent news would stay unsent with nobody to notice.
                 log.exception("the outbox could not be relayed")

@@ -89,8 +89,8 @@ class Watch(Generic[M]):
 
     async def start(self) -> None:
         """Begin to hear."""
-        subscription = await self._bus.nats.subscribe(f"out.*.{self._out.subject}.*.*", cb=self._received)
-        self._bus.on_stop(subscription.drain)
+        subscription = await self._bus.nats.subscribe(self._out.on("*", "*", "*"), cb=self._received)
+        self._bus.on_stop(lambda: self._bus.drain(subscription))
 
     def close(self) -> None:
         """Wake everybody who watches: the process stops."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from phronesis.contracts import Message, Risk, Role
+from phronesis.contracts import Message, Role
 from phronesis.contracts.orchestrator import TurnStatus
 from phronesis.contracts.service import Span
 
@@ -54,6 +54,9 @@ class KeyInfo(Message):
     role: Role
     department: str | None = None
     ministry: str | None = None
+    scopes: tuple[str, ...] = ()
+    prefix: str = ""
+    """The secret's first characters, to tell keys apart."""
     created_at: datetime | None = None
     revoked_at: datetime | None = None
 
@@ -71,7 +74,10 @@ class ToolInfo(Message):
     description: str = ""
     parameters: dict[str, Any] = Field(default_factory=dict)
     """JSON schema of the input."""
-    risk: Risk | str | None = None
+    result: dict[str, Any] = Field(default_factory=dict)
+    """JSON schema of the output."""
+    risk: str = ""
+    """`read`, `low`, `medium` or `high`."""
     irreversible: bool = False
 
 

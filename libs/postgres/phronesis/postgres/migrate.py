@@ -50,9 +50,11 @@ def _apply(dsn: str, service: str) -> None:
 
 
 def _uri(dsn: str, schema: str) -> str:
+    """The address as yoyo takes it. A `schema` of yoyo's own would hide the extension's types in `public`."""
     parts = urlsplit(dsn)
     query = f"{parts.query}&" if parts.query else ""
-    return urlunsplit(("postgresql+psycopg", parts.netloc, parts.path, f"{query}schema={quote(schema)}", ""))
+    path = quote(f"-c search_path={schema},public")
+    return urlunsplit(("postgresql+psycopg", parts.netloc, parts.path, f"{query}options={path}", ""))
 
 
 def main() -> None:

@@ -1,1 +1,1 @@
-"""The instructions service."""
+"""The instructions service: what agents are told, and how they run."""

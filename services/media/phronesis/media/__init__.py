@@ -1,1 +1,1 @@
-"""The media service."""
+"""The media service: uploads, and their text."""

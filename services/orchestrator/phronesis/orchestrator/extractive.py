@@ -9,18 +9,15 @@ from phronesis.contracts.orchestrator import Directive
 
 from .phrases import focus, key_phrases
 from .quoting import Quote, notes, quotes
-from .ranking import rank_sources
 from .reasoner import Answer, Composed, Fault, Routed, TurnContext
 from .text import is_content, words
-
-__all__ = ["Extractive", "rank_sources"]
 
 _GREETING = re.compile(r"^\W*(?:hi|hello|hey|hiya|good (?:morning|afternoon|evening|day)|greetings|howdy|salut|hola)\b", re.I)
 _THANKS = re.compile(r"\b(?:thanks|thank you|thankyou|thx|cheers|much appreciated|many thanks)\b", re.I)
 _FAREWELL = re.compile(r"^\W*(?:bye|goodbye|good night|see you|farewell|that'?s all|that is all)\b", re.I)
 _ABOUT = re.compile(
     r"\b(?:who|what) are you\b|\bwhat (?:can|do) you do\b|\bhow (?:do you work|can you help|are you)\b"
-    r"|\bare you (?:a|an) \w+\b|\byour name\b|\bcan you help me\W*$",
+    r"|\bare you (?:a|an) \w+\b|\byour name\b|\byourself\b|\bcan you help me\W*$",
     re.I,
 )
 _COURTESY = frozenset(
@@ -91,10 +88,11 @@ def _courtesy(text: str) -> str | None:
     """Which fixed phrase answers a message that asks for nothing; `None` where it asks for something."""
     if len(text) > 200:
         return None
-    if _ABOUT.search(text) and len([word for word in words(text) if is_content(word)]) <= 3:
-        return "about"
-    if any(is_content(word) and word not in _COURTESY for word in words(text)):
+    rest = _ABOUT.sub("", text)
+    if any(is_content(word) and word not in _COURTESY for word in words(rest)):
         return None
+    if rest != text:
+        return "about"
     for kind, pattern in (("thanks", _THANKS), ("greeting", _GREETING), ("farewell", _FAREWELL)):
         if pattern.search(text):
             return kind

@@ -29,6 +29,9 @@ from .reasoner import Fault, TurnContext
 
 _PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _SAID = 8_000
+"""Characters of a broken answer that the repair shows."""
+_AROUND = 80
+"""Characters around a block: its two lines, and what it says when it is empty."""
 
 VALUES = frozenset({"agent", "boundary", "directive", "directive_text", "schema", "wrong"})
 """Placeholders that are replaced by a value of our own."""
@@ -111,43 +114,38 @@ def _messages(
     template = agent.prompts.get(purpose, "")
     if not template.strip():
         raise BadTemplate(f"{agent.agent} has no prompt {purpose!r}")
+    message = turn.user_text or ("" if turn.media_text else turn.final_input)
     parts: Parts = {
         "profile": [json.dumps(turn.profile, ensure_ascii=False, default=str)] if turn.profile else [],
         "history": [json.dumps({"role": past.role, "text": past.text}, ensure_ascii=False) for past in turn.history],
         **more,
-        "message": [turn.user_text or ("" if turn.media_text else turn.final_input)],
+        "message": [message] if message else [],
         "attachments": [turn.media_text] if turn.media_text else [],
     }
     named = placeholders(template)
-    parts = {
-        part: lines
-        for part, lines in parts.items()
-        if part in named or ("input" in named and part in ("message", "attachments"))
-    }
-    parts = fit(parts, budget, len(template))
-    boundary = _boundary("\n".join(line for lines in parts.values() for line in lines))
-    values = _values(purpose, agent, turn, boundary)
-    mentions = {name: f"(block {name})" for name in BLOCKS - {"input"}} | {"input": "(block message)"}
-    if parts.get("attachments"):
-        mentions["input"] = "(block message, block attachments)"
-    system = render(template, {**values, **mentions})
-    blocks = [
-        _block(boundary, part, lines, _empty(agent, part, unfound))
-        for part, lines in parts.items()
-        if lines or part != "attachments"
-    ]
-    messages = [{"role": "system", "content": system}, {"role": "user", "content": "\n".join(blocks)}]
-    return messages + (_repair(agent, fault, values) if fault else [])
+    wanted = named | ({"message", "attachments"} if "input" in named else set())
+    parts = {part: lines for part, lines in parts.items() if part in wanted and (lines or part != "attachments")}
+    mark = _mark("\n".join(line for lines in parts.values() for line in lines))
+    values = _values(purpose, agent, turn, mark, parts)
+    system = render(template, values)
+    repair = _repair(agent, fault, values) if fault else []
+    fixed = len(system) + sum(len(one["content"]) for one in repair) + _AROUND * len(parts)
+    fitted = fit(parts, budget, fixed)
+    data = "\n".join(_block(mark, part, lines, _empty(agent, part, unfound)) for part, lines in fitted.items())
+    return [{"role": "system", "content": system}, {"role": "user", "content": data}, *repair]
 
 
-def _values(purpose: str, agent: AgentProfile, turn: TurnContext, boundary: str) -> dict[str, str]:
+def _values(purpose: str, agent: AgentProfile, turn: TurnContext, mark: str, parts: Parts) -> dict[str, str]:
+    """What stands in the places of a template: values, and for each part of data the name of its block."""
+    given = "(block message, block attachments)" if "attachments" in parts else "(block message)"
     return {
+        **{name: f"(block {name})" for name in BLOCKS},
+        "input": given,
         "agent": agent.agent,
-        "boundary": boundary,
+        "boundary": mark,
         "directive": turn.directive.value,
         "directive_text": agent.directives.get(turn.directive.value, ""),
         "schema": json.dumps(SCHEMAS[purpose]),
-        "wrong": "",
     }
 
 
@@ -174,11 +172,12 @@ def _empty(agent: AgentProfile, part: str, unfound: str) -> str:
     return agent.phrases.get(name) or _STATEMENTS[name]
 
 
-def _boundary(content: str, draw: Callable[[], str] = lambda: secrets.token_hex(8)) -> str:
-    while (boundary := draw()) in content:
+def _mark(content: str, draw: Callable[[], str] = lambda: secrets.token_hex(8)) -> str:
+    """A boundary that does not stand in the content."""
+    while (mark := draw()) in content:
         continue
-    return boundary
+    return mark
 
 
-def _block(boundary: str, name: str, lines: list[str], empty: str) -> str:
-    return "\n".join((f"<<{boundary} {name}>>", *(lines or [empty]), f"<<end {boundary} {name}>>"))
+def _block(mark: str, name: str, lines: list[str], empty: str) -> str:
+    return "\n".join((f"<<{mark} {name}>>", *(lines or [empty]), f"<<end {mark} {name}>>"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from phronesis.contracts.memory import AugmentedMemoryContext, ContextItem
@@ -11,11 +11,13 @@ from phronesis.contracts.memory import AugmentedMemoryContext, ContextItem
 from .ranking import node_year, ranked, weigh
 from .text import Terms, is_content, sentences, shorten, stem, words
 
-_MEDIA = 200_000
+_MEDIA = 100_000
 """Characters of attached text that are looked at."""
 _LONGEST = 420
 """Characters of one quoted sentence."""
 _ITEMS, _OF_THE_FIRST, _OF_OTHERS = 2, 3, 1
+_FIRST_CHOICE = 1.2
+"""By how much another year's best sentence must score higher to be taken instead."""
 _CLOSE = 0.6
 """A third sentence of a source is quoted where its score is no further than this share below that of the best."""
 _NEAR = 0.7
@@ -86,41 +88,57 @@ class _Source:
     score: float
 
 
+@dataclass(frozen=True)
+class _Question:
+    text: str
+    terms: Terms
+    answers: tuple[re.Pattern[str], ...]
+
+    @staticmethod
+    def of(text: str) -> _Question:
+        return _Question(text, Terms.of(text), tuple(answer for hint, answer in _HINTS if hint.search(text)))
+
+
 def quotes(question: str, media_text: str, memory: AugmentedMemoryContext | None) -> list[Quote]:
-    """Two to four sentences of at most three sources, best source first; empty where nothing fits.
+    """Two to four sentences of at most two sources, best source first; empty where nothing fits.
 
     Args:
         question: what was asked, made whole (`phrases.focus`).
         media_text: text of the attached media, empty where there is none.
         memory: what retrieval handed back.
     """
-    asked = Terms.of(question)
-    sources = _sources(question, asked, media_text, memory)
-    found = [asked.found_in(line) for source in sources for line in source.sentences]
-    weights = weigh(asked, found)
-    result = []
-    for place, source in enumerate(sources):
-        best = _best(question, asked, weights, source, _OF_THE_FIRST if place == 0 else _OF_OTHERS)
-        if best:
-            result.append(Quote(source.title, best))
-    return result
+    asked = _Question.of(question)
+    found = [*_retrieved(asked, memory), *_attached(asked, media_text)] if memory else [*_attached(asked, media_text)]
+    sources = sorted((source for source in found if source.sentences), key=lambda source: -source.score)[:_ITEMS]
+    weights = weigh(asked.terms, [asked.terms.found_in(line) for source in sources for line in source.sentences])
+    limits = (_OF_THE_FIRST, *[_OF_OTHERS] * _ITEMS)
+    return [Quote(source.title, _best(asked, weights, source, limit)) for source, limit in zip(sources, limits, strict=False)]
 
 
-def _sources(question: str, asked: Terms, media_text: str, memory: AugmentedMemoryContext | None) -> list[_Source]:
-    items = ranked(question, memory)[: 2 * _ITEMS] if memory else []
-    result: list[_Source] = []
+def _retrieved(asked: _Question, memory: AugmentedMemoryContext) -> Iterator[_Source]:
+    """The best items that are near the best one, each title once."""
+    items = ranked(asked.text, memory)[: 2 * _ITEMS]
+    titles: set[str] = set()
     for score, item in items:
-        if score >= _NEAR * items[0][0] and item.title not in [source.title for source in result]:
-            result.append(_Source(item.title, _told(item, memory), score))
-    result.extend(_attached(question, asked, media_text))
-    return sorted((source for source in result if source.sentences), key=lambda source: -source.score)[:_ITEMS]
+        if score >= _NEAR * items[0][0] and item.title not in titles:
+            titles.add(item.title)
+            yield _Source(item.title, _told(asked, item, memory), score)
 
 
-def _told(item: ContextItem, memory: AugmentedMemoryContext | None) -> list[str]:
-    """The sentences of an item, and of the other items of its node and year: a node may have a text for each property."""
-    others = (*memory.concepts, *memory.memory_units) if memory else ()
-    same = [other for other in others if node_year(other) == node_year(item) and other.id != item.id]
-    return [line for one in (item, *same) for line in sentences(one.text)]
+def _told(asked: _Question, item: ContextItem, memory: AugmentedMemoryContext) -> list[str]:
+    """The sentences of an item and of what else was retrieved of its node: of the year that the item was chosen for, or
+    of another year that answers clearly better. Years are not mixed, since they contradict each other."""
+    node, chosen = node_year(item)
+    years: dict[str, list[str]] = {chosen: sentences(item.text)}
+    for other in (*memory.concepts, *memory.memory_units):
+        same, year = node_year(other)
+        if same == node and other.id != item.id:
+            years.setdefault(year, []).extend(sentences(other.text))
+    if chosen in asked.text:
+        return years[chosen]
+    even = dict.fromkeys(asked.terms.stems, 1.0)
+    peaks = {year: max(_scores(asked, even, _Source(item.title, lines, 0.0)), default=0.0) for year, lines in years.items()}
+    return years[max(peaks, key=lambda year: (peaks[year] * (_FIRST_CHOICE if year == chosen else 1.0), year))]
 
 
 def notes(media_text: str) -> str:
@@ -128,35 +146,36 @@ def notes(media_text: str) -> str:
     return " ".join(_DOCUMENT.sub("", media_text[:_MEDIA]).split())[:_LONGEST]
 
 
-def _attached(question: str, asked: Terms, media_text: str) -> Iterator[_Source]:
+def _attached(asked: _Question, media_text: str) -> Iterator[_Source]:
     """The attached documents that the question is about: it says so, or a sentence of one holds a third of its terms."""
-    meant = not asked.stems or _ATTACHED.search(question) is not None
+    meant = not asked.terms.stems or _ATTACHED.search(asked.text) is not None
     for match in _DOCUMENT.finditer(media_text[:_MEDIA]):
         lines = sentences(match[2])
-        share = max((len(asked.found_in(line)) for line in lines), default=0) / (len(asked.stems) or 1)
+        share = max((len(asked.terms.found_in(line)) for line in lines), default=0) / (len(asked.terms.stems) or 1)
         if meant or share > 1 / 3:
             yield _Source(match[1], lines, share + (1.0 if meant else 0.0))
 
 
-def _best(question: str, asked: Terms, weights: dict[str, float], source: _Source, limit: int) -> tuple[str, ...]:
-    named = asked.found_in(source.title)
-    answers = [answer for hint, answer in _HINTS if hint.search(question)]
-    scores = [_score(line, at, asked, named, weights, answers) for at, line in enumerate(source.sentences)]
+def _best(asked: _Question, weights: dict[str, float], source: _Source, limit: int) -> tuple[str, ...]:
+    scores = _scores(asked, weights, source)
     order = sorted(range(len(scores)), key=lambda at: (-scores[at], at))
     kept = [at for place, at in enumerate(order[:limit]) if place < limit - 1 or scores[at] >= _CLOSE * scores[order[0]]]
     return tuple(shorten(source.sentences[at], _LONGEST) for at in sorted(kept))
 
 
-def _score(
-    line: str, at: int, asked: Terms, named: frozenset[str], weights: dict[str, float], answers: Sequence[re.Pattern[str]]
-) -> float:
-    """How well a sentence answers: the terms that the title leaves open, the form of an answer, and an early place."""
-    held = asked.found_in(line)
-    open_terms = sum(weights[term] for term in asked.stems - named)
-    told = sum(weights[term] for term in held - named) / open_terms if open_terms else 0.0
-    score = told + 0.15 * len(held) / (len(asked.stems) or 1)
-    score += 0.45 * sum(answer.search(line) is not None for answer in answers) + 0.3 / (1 + at)
-    return score * (1.0 if _adds(line, asked) else 0.2)
+def _scores(asked: _Question, weights: dict[str, float], source: _Source) -> list[float]:
+    """How well each sentence answers: the terms that the title leaves open, the form of an answer, an early place."""
+    stems = asked.terms.stems
+    named = asked.terms.found_in(source.title)
+    left_open = sum(weights[term] for term in stems - named)
+    scores = []
+    for at, line in enumerate(source.sentences):
+        held = asked.terms.found_in(line)
+        score = sum(weights[term] for term in held - named) / left_open if left_open else 0.0
+        score += 0.15 * len(held) / (len(stems) or 1) + 0.3 / (1 + at)
+        score += 0.45 * sum(answer.search(line) is not None for answer in asked.answers)
+        scores.append(score if _adds(line, asked.terms) else 0.2 * score)
+    return scores
 
 
 def _adds(line: str, asked: Terms) -> bool:

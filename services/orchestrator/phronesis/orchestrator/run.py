@@ -16,7 +16,9 @@ from phronesis.contracts import Internal, ServiceError, TimedOut, Unauthorized, 
 from phronesis.contracts.orchestrator import Reply, TurnProgress, TurnStatus, Usage
 
 from .domain import Claim, Completed, Failed, problem_of
+from .extractive import Extractive
 from .loops import LOOPS
+from .phrases import focus
 from .ports import Conversations, Journal, Neighbours, TurnStore
 from .reasoner import Reasoner, TurnContext
 from .running import Running, Show
@@ -123,8 +125,10 @@ class Runner:
     async def _loop(self, running: Running, turn: TurnContext, documents: tuple[Any, ...]) -> Completed | Failed:
         claim = running.claim
         loop = LOOPS.get(turn.agent.loop if turn.agent else "router", LOOPS["router"])
+        # No prompt text stands in the code: without instructions only the rules can answer.
+        reasoner = self._reasoner if turn.agent else Extractive()
         try:
-            answered = await loop(running, self._reasoner, turn)
+            answered = await loop(running, reasoner, turn)
         except ServiceError as error:
             return Failed(TurnStatus.FAILED, problem_of(error))
         await running.show("answered")
@@ -133,9 +137,9 @@ class Runner:
             turn_id=claim.turn_id,
             user_response=answered.text,
             next_agent_directive=answered.directive,
-            reasoner=self._reasoner.name,
+            reasoner=reasoner.name,
             degraded=tuple(running.degraded),
-            sources=sources(turn.user_text or turn.final_input, documents, answered.memory),
+            sources=sources(focus(turn), documents, answered.memory),
             usage=_usage(running.steps, claim),
         )
         return Completed(reply, turn.final_input, answered.directive, answered.reasoning)

@@ -10,10 +10,14 @@ import snowballstemmer
 
 _STEMMER = snowballstemmer.stemmer("english")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-_SENTENCE_END = re.compile(
-    r"(?<=[.!?])[\"')\]”’]*\s+(?=[\"'(\[“‘]?[A-Z0-9£$€•*–-])|(?<=[。！？])|\s*\n+\s*|(?<=[;:])\s+[-•–]\s+"
-)
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]”’]*\s+(?=[\"'(\[“‘]?[A-Z0-9£$€•*–-])|(?<=[。！？])|(?<=[;:])\s+[-•–]\s+")
 _ABBREVIATION = re.compile(r"(?:^|[\s(])(?:[A-Z]|e\.g|i\.e|cf|vs|approx|incl|No|Mr|Mrs|Ms|Dr|Prof|St|Ltd|Inc|Co|Fig|c)\.$")
+_TAIL = 10
+"""Characters at the end of a sentence in which an abbreviation is looked for; the longest has seven."""
+_LOOK_AT = 100_000
+"""Characters of a text in which a snippet is looked for."""
+_LONGEST = 2_000
+"""Characters after which an abbreviation no longer joins what follows."""
 
 STOP_WORDS = frozenset(
     """a about above after again all also am an and another any anything are as at be because been before being below both
@@ -68,14 +72,15 @@ class Terms:
 def sentences(text: str) -> list[str]:
     """The sentences of a text, in order. Line ends and list marks end a sentence, abbreviations do not."""
     result: list[str] = []
-    for piece in _SENTENCE_END.split(text):
-        short = " ".join(piece.split()).lstrip("-•– ")
-        if not short:
-            continue
-        if result and _ABBREVIATION.search(result[-1]):
-            result[-1] = f"{result[-1]} {short}"
-        else:
-            result.append(short)
+    for line in text.splitlines():
+        going_on = False
+        for piece in _SENTENCE_END.split(line):
+            short = " ".join(piece.split()).lstrip("-•– ")
+            if going_on and short and len(result[-1]) < _LONGEST:
+                result[-1] = f"{result[-1]} {short}"
+            elif short:
+                result.append(short)
+            going_on = bool(result) and _ABBREVIATION.search(result[-1][-_TAIL:]) is not None
     return result
 
 
@@ -96,7 +101,7 @@ def snippet(question: str, text: str, limit: int = 240) -> str:
         text: the source's text.
         limit: greatest length, in characters.
     """
-    found = sentences(text)
+    found = sentences(text[:_LOOK_AT])
     if not found:
         return ""
     terms = Terms.of(question)

@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 SWEEP = 1.0
 """Seconds after which the queue is looked at though nothing announced a turn."""
 _RETRY = 1.0
+_WAITS = (0.0, 0.5, 1.0, 2.0, 4.0)
+"""Seconds before each try to give a claim back."""
 
 
 class Worker:
@@ -116,10 +118,14 @@ class Worker:
             await self._give_back(claim, _RETRY * claim.idle_claims, counts=True)
 
     async def _give_back(self, claim: Claim, delay: float, *, counts: bool) -> None:
-        try:
-            await self._turns.give_back(claim, delay, counts=counts)
-        except ServiceError:
-            log.warning("turn %s could not be given back; its lease runs out", claim.turn_id)
+        """Give a claim up; while the store is away, again and again until the lease runs out anyway."""
+        for wait in _WAITS:
+            await asyncio.sleep(wait)
+            try:
+                await self._turns.give_back(claim, delay, counts=counts)
+                return
+            except ServiceError as error:
+                log.warning("turn %s could not be given back yet: %s", claim.turn_id, error.code)
 
     async def _lease_loop(self) -> None:
         while True:

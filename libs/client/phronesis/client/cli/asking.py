@@ -91,9 +91,14 @@ def converse(talk: Talk) -> int:
 
 
 def _read(interactive: bool) -> str | None:
-    if interactive:
-        typer.echo("> ", err=True, nl=False)
-    return sys.stdin.readline() or None
+    if not interactive:
+        return sys.stdin.readline() or None
+    import readline  # noqa: F401  # gives the prompt its editing and history
+
+    try:
+        return input("> ")
+    except EOFError:
+        return None
 
 
 def _add_file(talk: Talk, path: Path) -> int:

@@ -15,12 +15,14 @@ from phronesis.contracts import TimedOut
 from phronesis.contracts.graph import Upsert, Upserted, UpsertNode
 from phronesis.contracts.memory import ItemKind
 
-EMBEDDED_WITHIN = 120.0
-"""Seconds that memory may take to embed the texts after the last batch."""
-PROBES = 8
-"""Nodes that are looked for; spread over the batches, the last one of the last batch among them."""
-TEXT = 40
-"""Characters from which a property counts as a text, when probes are chosen."""
+STALLED = 120.0
+"""Seconds in which no further text is found, after which memory is not waited for any longer."""
+EMBEDDED_WITHIN = 1200.0
+"""Seconds that memory may take in all."""
+PROBES = 32
+"""Nodes that are looked for: spread evenly, in the order of the batches, the very last one among them."""
+TEXT = "aims"
+"""The property that the ontology counts as a text and that most projects have."""
 _LOOK_AGAIN = 0.5
 
 
@@ -58,25 +60,22 @@ def _post(client: Client, batch: Upsert) -> Upserted:
 
 
 def _probes(batches: Sequence[Upsert]) -> list[UpsertNode]:
-    last = [nodes[-1] for batch in batches if (nodes := [node for node in batch.nodes if _has_text(node)])]
-    step = max(1, len(last) // PROBES)
-    return last[::-1][::step][:PROBES]
-
-
-def _has_text(node: UpsertNode) -> bool:
-    return any(isinstance(value, str) and len(value) >= TEXT for value in node.properties.values())
+    nodes = [node for batch in batches for node in batch.nodes if node.properties.get(TEXT)]
+    step = max(1, len(nodes) // PROBES)
+    return nodes[::-1][::step][:PROBES][::-1]
 
 
 def _wait(client: Client, probes: Sequence[UpsertNode], found: Callable[[], None]) -> None:
-    deadline = time.monotonic() + EMBEDDED_WITHIN
-    for probe in probes:
+    end = time.monotonic() + EMBEDDED_WITHIN
+    for number, probe in enumerate(probes):
+        deadline = min(end, time.monotonic() + STALLED)
         while not _is_found(client, probe):
             if time.monotonic() > deadline:
-                raise TimedOut(f"memory has not embedded the texts within {EMBEDDED_WITHIN:.0f} s; it goes on by itself")
+                raise TimedOut(f"memory has embedded {number} of {len(probes)} sampled texts and is not waited for any longer")
             time.sleep(_LOOK_AGAIN)
         found()
 
 
 def _is_found(client: Client, node: UpsertNode) -> bool:
     items = client.memory.recall(node.name, limit=100, kinds=(ItemKind.NODE,)).items
-    return any(item.external_id is not None and item.external_id.startswith(node.key) for item in items)
+    return any(item.external_id == node.key for item in items)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from phronesis.client.sync import Client
-from phronesis.contracts import Internal, ServiceError, TimedOut
+from phronesis.contracts import ServiceError, TimedOut, TurnEnded
 from phronesis.contracts.orchestrator import Problem, Reply, Turn
 
 LONGEST_TURN = 16 * 60.0
@@ -48,7 +48,7 @@ def _ended(client: Client, turn_id: str) -> Turn:
 def _reply(turn: Turn) -> Reply:
     if turn.reply is not None:
         return turn.reply
-    problem = turn.problem or Problem(code=Internal.code, status=Internal.status, detail="it ended without a reply")
+    problem = turn.problem or Problem(code=TurnEnded.code, status=TurnEnded.status, detail="it ended without a reply")
     error = ServiceError.from_body(problem.model_dump())
     error.detail = f"turn {turn.turn_id} {turn.status}: {error.detail}"
     raise error

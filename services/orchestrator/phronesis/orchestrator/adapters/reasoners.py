@@ -24,8 +24,8 @@ async def reasoner(settings: OrchestratorSettings, tracing: Tracing) -> AsyncIte
     key = settings.groq_api_key or settings.model_key
     model = language_model(
         "groq" if groq else "openai",
+        key.get_secret_value() if key else "none",
         tracing,
-        key=key.get_secret_value() if key else "none",
         url=settings.model_url,
         model=settings.model,
         light_model=settings.light_model,

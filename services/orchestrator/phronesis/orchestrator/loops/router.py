@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ from phronesis.contracts import ServiceError
 from phronesis.contracts.memory import AugmentedMemoryContext
 from phronesis.contracts.orchestrator import Directive
 
+from ..answers import salvage
 from ..phrases import key_phrases
 from ..reasoner import MAX_PHRASE, Composed, Fault, Reasoner, Routed, TurnContext
 from ..running import Running
@@ -98,13 +98,4 @@ async def _compose(
         log.warning("the final call failed: %s", error.code)
     running.degrade("final")
     phrases = turn.agent.phrases if turn.agent else {}
-    return Composed(user_response=_salvaged(fault) or draft or phrases.get("apology") or _APOLOGY)
-
-
-def _salvaged(fault: Fault | None) -> str | None:
-    try:
-        said = json.loads(fault.said) if fault else None
-    except ValueError:
-        return None
-    reply = said.get("user_response") if isinstance(said, dict) else None
-    return reply.strip() or None if isinstance(reply, str) else None
+    return Composed(user_response=(salvage(fault.said) if fault else None) or draft or phrases.get("apology") or _APOLOGY)

@@ -1,0 +1,69 @@
+# Targets with a line each: `make`. Everything runs in .venv, which `make setup` fills with what requirements.lock says.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo up test unit check chaos bench docs requirements new-service lock fmt
+
+UV_VERSION := 0.13.9
+BIN := .venv/bin
+UV := VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv
+MEMBERS := $(sort $(wildcard libs/*/pyproject.toml services/*/pyproject.toml) deploy/local/pyproject.toml)
+CHECKED := libs services deploy/local scripts
+READY := .venv/.ready
+
+help:  ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY)  ## Make .venv and install exactly what requirements.lock says
+
+$(READY): requirements.lock pyproject.toml $(MEMBERS)
+	@test -x $(BIN)/python || $$(command -v python3.11 || command -v python3) -m venv .venv
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
+	@test "$$($(BIN)/uv --version 2>/dev/null | cut -d ' ' -f 2)" = $(UV_VERSION) || $(BIN)/python -m pip install -q uv==$(UV_VERSION)
+	$(UV) pip sync -q --require-hashes requirements.lock
+	$(UV) pip install -q --no-deps $(foreach m,$(MEMBERS),-e $(dir $(m)))
+	@touch $@
+
+demo: setup  ## The main job: start the stack, load the portfolio, hold a conversation, stop
+	$(BIN)/python examples/demo.py
+
+up: setup  ## Start the embedded stack and stay with it (Ctrl-C stops it)
+	$(BIN)/phronesis up
+
+test: setup  ## Every test, on the real embedded servers
+	$(BIN)/python -m pytest tests
+
+unit: setup  ## The tests that need nothing but Python, in seconds
+	$(BIN)/python -m pytest tests/unit tests/contract
+
+check: setup  ## Formatting, lint, types, import rules, generated documents
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(CHECKED)
+	$(BIN)/lint-imports
+	$(BIN)/python -m scripts.documents --check
+	$(BIN)/python -m scripts.requirements --check
+
+chaos: setup  ## The long run of kills; its report is committed
+	$(BIN)/python -m tests.chaos
+
+bench: setup  ## Speed and quality, one report
+	$(BIN)/python -m bench
+
+docs: setup  ## Write the generated documents, schemas and tables anew
+	$(BIN)/python -m scripts.documents
+	$(BIN)/python -m scripts.requirements --write
+
+requirements: setup  ## Each requirement's id, covered by which tests or not
+	@$(BIN)/python -m scripts.requirements
+
+new-service: setup  ## Write the files of a new service and a passing test: make new-service NAME=x
+	@$(BIN)/python -m scripts.new_service $(NAME)
+	@$(BIN)/ruff check -q --fix services/$(NAME) tests/unit/$(NAME)
+	@$(MAKE) --no-print-directory docs
+
+fmt: setup  ## Format, and mend what lint can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock: setup  ## Resolve the dependencies anew into requirements.lock
+	$(UV) lock -q
+	$(UV) export -q --no-emit-workspace --all-packages --all-groups --no-header --no-annotate -o requirements.lock

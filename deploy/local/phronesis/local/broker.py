@@ -1,0 +1,68 @@
+"""The supervisor's own use of the broker: it keeps the streams declared, and asks the services for their health."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # the bus takes a second to import: the servers start meanwhile
+    from phronesis.bus import Bus, BusSettings
+
+ASKER = "gateway"
+"""The service that may ask all others; the supervisor asks in its name."""
+DECLARER = "declare"
+
+
+class Broker:
+    """A broker that answers, with its streams declared. `connected()` makes one."""
+
+    def __init__(self, asker: Bus) -> None:
+        self._asker = asker
+
+    @classmethod
+    @asynccontextmanager
+    async def connected(cls, asker: Mapping[str, str], declarer: Mapping[str, str]) -> AsyncIterator[Broker]:
+        """The broker for the length of a block; streams and consumers stay declared for as long.
+
+        Args:
+            asker: the variables (`BUS_...`) with which the gateway connects.
+            declarer: the variables with which the declaring program connects.
+        """
+        from phronesis.bus import connect
+        from phronesis.bus.declare import declare, keep
+
+        async with AsyncExitStack() as stack:
+            declares = await stack.enter_async_context(connect(DECLARER, bus_settings(declarer)))
+            await declare(declares)
+            keeper = asyncio.create_task(keep(declares))
+            stack.callback(keeper.cancel)
+            yield cls(await stack.enter_async_context(connect(ASKER, bus_settings(asker))))
+
+    async def answers(self, service: str) -> bool | None:
+        """Whether `service` answers for its health, whatever it lacks; `None` while the broker itself is away."""
+        from phronesis.bus import ask
+        from phronesis.contracts import Nothing, Principal, ServiceError
+        from phronesis.contracts.principal import SYSTEM_TENANT
+        from phronesis.contracts.service import HEALTH
+
+        if not self._asker.connected:
+            return None
+        try:
+            await ask(self._asker, Principal(tenant=SYSTEM_TENANT, user="supervisor"), HEALTH[service], Nothing())
+        except ServiceError:
+            return False
+        return True
+
+
+def bus_settings(variables: Mapping[str, str]) -> BusSettings:
+    """The settings that a service with these variables has; what they leave out comes from this process's own."""
+    from phronesis.bus import BusSettings
+
+    given: dict[str, Any] = {"url": variables["BUS_URL"]}
+    for name in ("password_file", "signing_key_file", "trust_dir"):
+        if value := variables.get(f"BUS_{name.upper()}"):
+            given[name] = Path(value)
+    return BusSettings(**given)

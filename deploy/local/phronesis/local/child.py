@@ -1,0 +1,152 @@
+"""One child process: started in a session of its own, known to be ready, stopped in order or at once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from .logfile import rotated, tail
+
+_POLL, _LONGEST_POLL = 0.05, 0.25
+
+
+class ChildFailed(Exception):
+    """A child process ended before it was ready, or was not ready in time."""
+
+
+async def _nothing() -> None:
+    """Preparation of a program that needs none."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is run, and how one knows that it is ready.
+
+    Args:
+        name: the part's name.
+        command: the program and its arguments.
+        log: file for what it prints.
+        environment: all of its environment.
+        ready: whether it does its work now, or `None` when that cannot be told; called again and again.
+        prepare: runs before every start, the first and any later one.
+        folder: its working folder, the parent's by default.
+        stop_signal: asks it to stop in order.
+        stop_within: seconds it has for that before it is killed.
+        ready_within: seconds it has from its start until it is ready.
+    """
+
+    name: str
+    command: Sequence[str]
+    log: Path
+    environment: Mapping[str, str]
+    ready: Callable[[], Awaitable[bool | None]]
+    prepare: Callable[[], Awaitable[None]] = _nothing
+    folder: Path | None = None
+    stop_signal: signal.Signals = signal.SIGTERM
+    stop_within: float = 10.0
+    ready_within: float = 30.0
+
+
+@dataclass
+class Child:
+    """A program that is run, ended and run again."""
+
+    program: Program
+    exit_code: int | None = None
+    """What it last ended with; negative for a signal."""
+    _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    _watched: psutil.Process | None = field(default=None, repr=False)
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id while it runs."""
+        if self._watched is None:
+            return None
+        try:
+            return None if self._watched.status() == psutil.STATUS_ZOMBIE else self._watched.pid
+        except psutil.NoSuchProcess:
+            return None
+
+    async def start(self) -> None:
+        """Start it, with a session of its own: a Ctrl-C in the terminal is not meant for it.
+
+        Raises:
+            ChildFailed: it could not be prepared or run.
+        """
+        self.kill()
+        try:
+            await self.program.prepare()
+            rotated(self.program.log)
+            with self.program.log.open("ab") as log:
+                self._process = subprocess.Popen(
+                    self.program.command,
+                    env=dict(self.program.environment),
+                    cwd=self.program.folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            self._watched = psutil.Process(self._process.pid)
+        except OSError as error:
+            raise ChildFailed(f"{self.program.name} could not be started: {error}") from error
+
+    async def wait_ready(self) -> None:
+        """Return when it does its work.
+
+        Raises:
+            ChildFailed: it ended, or the time for it is over; the text holds the end of its log.
+        """
+        limit = time.monotonic() + self.program.ready_within
+        pause = _POLL
+        while self.pid is not None:
+            if await self.program.ready():
+                return
+            if time.monotonic() > limit:
+                raise ChildFailed(f"{self.program.name} was not ready in time\n{tail(self.program.log)}")
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.2, _LONGEST_POLL)  # asking costs both sides time that the start needs
+        self.kill()
+        raise ChildFailed(f"{self.program.name} ended with code {self.exit_code}\n{tail(self.program.log)}")
+
+    async def wait_end(self) -> None:
+        """Return when it has ended well, for a program that does one thing and ends.
+
+        Raises:
+            ChildFailed: it ended otherwise, or the time for it is over.
+        """
+        await self._ended(self.program.ready_within)
+        self.kill()
+        if self.exit_code != 0:
+            raise ChildFailed(f"{self.program.name} ended with code {self.exit_code}\n{tail(self.program.log)}")
+
+    async def stop(self) -> None:
+        """Ask it to stop; kill it, and what it started, when it does not in time."""
+        if self.pid is not None and self._process is not None:
+            self._process.send_signal(self.program.stop_signal)
+            await self._ended(self.program.stop_within)
+        self.kill()
+
+    def kill(self) -> None:
+        """End it at once with all that stayed in its process group, and take note of its end."""
+        if self._process is None:
+            return
+        # Until it is waited for, its number cannot be given to another process or group.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self.exit_code = self._process.wait()
+        self._process = self._watched = None
+
+    async def _ended(self, within: float) -> None:
+        limit = time.monotonic() + within
+        while self.pid is not None and time.monotonic() < limit:  # noqa: ASYNC110  # no event tells of it
+            await asyncio.sleep(_POLL)

@@ -1,0 +1,80 @@
+"""The commands `up`, `down`, `status` and `doctor`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .settings import LocalSettings
+
+Data = Annotated[Path | None, typer.Option("--data", help="Data directory; PHRONESIS_DATA, or ~/.phronesis, by default.")]
+Port = Annotated[int | None, typer.Option("--port", min=0, max=65_535, help="The gateway's port; 0 for any free one.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def up(
+    data: Data = None,
+    port: Port = None,
+    detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready, and leave it running.")] = False,
+) -> None:
+    """Start the embedded stack: real servers and the six services, as child processes."""
+    from . import up as starting
+
+    settings = _settings(data, port)
+    raise typer.Exit(starting.up_detached(settings) if detach else starting.up(settings))
+
+
+def down(data: Data = None) -> None:
+    """Stop the stack, and whatever a killed one has left behind."""
+    from .cleanup import WillNotEnd
+    from .cleanup import down as stop
+    from .layout import DataDir
+
+    folder = DataDir(_settings(data).data)
+    try:
+        typer.echo("stopped" if stop(folder) else f"nothing runs on {folder.root}")
+    except WillNotEnd as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from error
+
+
+def status(data: Data = None, as_json: AsJson = False) -> None:
+    """Tell what runs; the exit code is 0 when all of it is up."""
+    from . import status as reading
+    from .layout import DataDir
+    from .tables import status_table
+
+    found = reading.status(DataDir(_settings(data).data))
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+    else:
+        status_table(found)
+    raise typer.Exit(0 if reading.all_up(found) else 1)
+
+
+def doctor(data: Data = None, as_json: AsJson = False) -> None:
+    """Look for what is wrong, and say what to do about it; the exit code is 1 when something is."""
+    from . import doctor as looking
+    from .layout import DataDir
+    from .tables import doctor_table
+
+    found = looking.look(DataDir(_settings(data).data))
+    if as_json:
+        typer.echo(json.dumps([finding.model_dump() for finding in found], indent=2))
+    else:
+        doctor_table(found)
+    raise typer.Exit(0 if all(finding.ok for finding in found) else 1)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the four commands to `app`."""
+    for command in (up, down, status, doctor):
+        app.command()(command)
+
+
+def _settings(data: Path | None, port: int | None = None) -> LocalSettings:
+    given = {name: value for name, value in (("data", data), ("port", port)) if value is not None}
+    return LocalSettings().model_copy(update=given)

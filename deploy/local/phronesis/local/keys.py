@@ -1,0 +1,50 @@
+"""The secrets of a stack: made at its first start, kept ever after."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+from .layout import DataDir, write_atomically
+
+SIGNERS = ("gateway", "orchestrator", "memory")
+"""Services that sign principals."""
+
+
+def ensure_owner_key(data: DataDir) -> str | None:
+    """Make the owner's API key if there is none.
+
+    Returns:
+        The key, if it was made now.
+    """
+    if data.key.exists():
+        return None
+    key = f"phr_{secrets.token_urlsafe(32)}"
+    write_atomically(data.key, key)
+    return key
+
+
+def password_file(data: DataDir, user: str) -> Path:
+    """The file with the password of `user`, made if there is none."""
+    path = data.secrets / f"{user}.password"
+    if not path.exists():
+        write_atomically(path, secrets.token_urlsafe(24))
+    return path
+
+
+def password(data: DataDir, user: str) -> str:
+    """The password of `user`, made if there is none."""
+    return password_file(data, user).read_text().strip()
+
+
+def signing_key_file(data: DataDir, service: str) -> Path:
+    """The file with the private key of `service`, made if there is none; the public one stands in `trust`."""
+    from phronesis.bus import new_key
+
+    private, public = data.secrets / f"{service}.key", data.trust / f"{service}.pem"
+    if not (private.exists() and public.exists()):
+        fresh = data.secrets / f".{service}.key", data.secrets / f".{service}.pem"
+        new_key(*fresh)
+        fresh[1].replace(public)
+        fresh[0].replace(private)
+    return private

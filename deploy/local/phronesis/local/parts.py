@@ -1,0 +1,169 @@
+"""The parts of a stack on one data directory: which servers and services, where, with which environment."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import arcadedb, nats, postgres
+from .broker import DECLARER
+from .child import Program
+from .environment import of_part
+from .keys import SIGNERS, password, password_file, signing_key_file
+from .layout import DataDir
+from .ports import LOOPBACK, free_port, is_free
+from .settings import DEFAULT_PORT, LocalSettings
+
+SERVERS = (nats.NAME, postgres.NAME, arcadedb.NAME)
+GATEWAY = "gateway"
+SERVICES = (GATEWAY, "orchestrator", "memory", "instructions", "graph", "media")
+OWNERS = (GATEWAY, "orchestrator", "memory", "instructions")
+"""Services with a schema in Postgres."""
+Answers = Callable[[str], Awaitable[bool | None]]
+"""Whether the service of that name answers; `None` when that cannot be told."""
+
+
+class PortTaken(Exception):
+    """The port that was asked for is somebody else's."""
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Where everything is, for as long as this supervisor lives."""
+
+    gateway: int
+    nats: int
+    arcadedb: arcadedb.Ports
+
+    @property
+    def url(self) -> str:
+        """The gateway's address."""
+        return f"http://{LOOPBACK}:{self.gateway}"
+
+
+def addresses(settings: LocalSettings) -> Addresses:
+    """Free ports for everything.
+
+    Raises:
+        PortTaken: the gateway's port was chosen by the caller and is not free.
+    """
+    if settings.port and not is_free(settings.port):
+        raise PortTaken(f"port {settings.port} is in use")
+    default = DEFAULT_PORT if settings.port is None and is_free(DEFAULT_PORT) else None
+    gateway = settings.port or default or free_port()
+    return Addresses(gateway, free_port(), arcadedb.Ports(free_port(), free_port()))
+
+
+class Parts:
+    """Makes the programs of a stack.
+
+    Args:
+        data: the data directory.
+        settings: which servers are others'.
+        where: the addresses.
+    """
+
+    def __init__(self, data: DataDir, settings: LocalSettings, where: Addresses) -> None:
+        self._data = data
+        self._settings = settings
+        self._where = where
+        self.outside = tuple(
+            name
+            for name, address in (
+                (nats.NAME, settings.bus_url),
+                (postgres.NAME, settings.postgres_dsn),
+                (arcadedb.NAME, settings.graph_url),
+            )
+            if address
+        )
+        """Servers that are not ours to start."""
+
+    @property
+    def bus_url(self) -> str:
+        """The broker's address."""
+        return self._settings.bus_url or f"nats://{LOOPBACK}:{self._where.nats}"
+
+    @property
+    def graph_url(self) -> str:
+        """The graph store's address."""
+        return self._settings.graph_url or f"bolt://{LOOPBACK}:{self._where.arcadedb.bolt}"
+
+    def port(self, name: str) -> int | None:
+        """The port of a part that has one."""
+        ports = {GATEWAY: self._where.gateway, nats.NAME: self._where.nats, arcadedb.NAME: self._where.arcadedb.bolt}
+        return None if name in self.outside else ports.get(name)
+
+    def server(self, name: str) -> Program:
+        """One of the servers that are ours."""
+        data, log, environment = self._data, self._data.log(name), of_part(self._data, name, {})
+        if name == nats.NAME:
+            passwords = {user: password(data, user) for user in (*SERVICES, DECLARER)}
+            return nats.program(data.nats, self._where.nats, passwords, log, environment)
+        if name == postgres.NAME:
+            return postgres.program(data.postgres, log, environment)
+        passwords = {user: password(data, f"arcadedb-{user}") for user in (arcadedb.ROOT, arcadedb.READER)}
+        return arcadedb.program(data.arcadedb, self._where.arcadedb, passwords, log, environment)
+
+    def service(self, name: str, answers: Answers) -> Program:
+        """One of the six services."""
+
+        async def ready() -> bool | None:
+            return await answers(name)
+
+        command = [sys.executable, "-m", f"phronesis.{name}"]
+        environment = of_part(self._data, name, self._of_service(name))
+        return Program(name, command, self._data.log(name), environment, ready, stop_within=15, ready_within=45)
+
+    def migration(self, services: Sequence[str]) -> Program:
+        """The run that brings the schemas of those of `services` that have one up to date."""
+
+        async def ready() -> None:
+            """It is done when it has ended."""
+
+        owners = [name for name in services if name in OWNERS and _has_migrations(name)]
+        command = [sys.executable, "-m", "phronesis.postgres.migrate", *owners]
+        environment = of_part(self._data, "migrate", self._stores())
+        return Program("migrate", command, self._data.log("migrate"), environment, ready, ready_within=120)
+
+    def bus_variables(self, name: str) -> dict[str, str]:
+        """The variables with which `name` connects to the broker."""
+        variables = {"BUS_URL": self.bus_url, "BUS_TRUST_DIR": str(self._data.trust)}
+        if nats.NAME not in self.outside:
+            variables["BUS_PASSWORD_FILE"] = str(password_file(self._data, name))
+        if name in SIGNERS:
+            variables["BUS_SIGNING_KEY_FILE"] = str(signing_key_file(self._data, name))
+        return variables
+
+    def _of_service(self, name: str) -> dict[str, str]:
+        variables = self.bus_variables(name) | self._stores()
+        if name == GATEWAY:
+            variables |= {
+                "GATEWAY_HOST": LOOPBACK,
+                "GATEWAY_PORT": str(self._where.gateway),
+                "GATEWAY_BOOTSTRAP_KEY_FILE": str(self._data.key),
+            }
+        return variables
+
+    def _stores(self) -> dict[str, str]:
+        variables = {}
+        if postgres.NAME not in self.outside:
+            variables["POSTGRES_DSN"] = postgres.dsn(self._data.postgres)
+        if arcadedb.NAME not in self.outside:
+            variables |= {
+                "GRAPH_URL": self.graph_url,
+                "GRAPH_DIALECT": "arcadedb",
+                "GRAPH_DATABASE": arcadedb.DATABASE,
+                "GRAPH_USER": arcadedb.ROOT,
+                "GRAPH_PASSWORD_FILE": str(password_file(self._data, f"arcadedb-{arcadedb.ROOT}")),
+                "GRAPH_READ_USER": arcadedb.READER,
+                "GRAPH_READ_PASSWORD_FILE": str(password_file(self._data, f"arcadedb-{arcadedb.READER}")),
+            }
+        return variables
+
+
+def _has_migrations(service: str) -> bool:
+    spec = importlib.util.find_spec(f"phronesis.{service}")
+    return spec is not None and spec.origin is not None and (Path(spec.origin).parent / "migrations").is_dir()

@@ -1,0 +1,28 @@
+"""Where the embedded stack keeps its data, and which servers are others'."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import AliasChoices, Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+DEFAULT_DATA = Path("~/.phronesis")
+DEFAULT_PORT = 8700
+
+
+class LocalSettings(BaseSettings):
+    """Settings with the prefix `PHRONESIS_`, and the addresses of outside servers under their own names."""
+
+    model_config = SettingsConfigDict(env_prefix="PHRONESIS_", frozen=True, env_ignore_empty=True, populate_by_name=True)
+
+    data: Path = DEFAULT_DATA
+    """The data directory."""
+    port: int | None = None
+    """The gateway's port; 0 for any free one; by default 8700, or any free one where that is taken."""
+    bus_url: str | None = Field(default=None, validation_alias=AliasChoices("BUS_URL"))
+    """An outside NATS; the embedded one is not started then."""
+    postgres_dsn: SecretStr | None = Field(default=None, validation_alias=AliasChoices("POSTGRES_DSN"))
+    """An outside Postgres; the embedded one is not started then."""
+    graph_url: str | None = Field(default=None, validation_alias=AliasChoices("GRAPH_URL"))
+    """An outside graph store; the embedded one is not started then."""

@@ -1,0 +1,87 @@
+"""What `phronesis status` tells: each part, its process, port, age and memory."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import Any
+
+import psutil
+
+from . import postgres
+from .layout import DataDir
+from .record import PartRecord, StackRecord, read
+
+
+def status(data: DataDir) -> dict[str, Any]:
+    """The stack as plain values; `running` says whether its supervisor lives."""
+    record = read(data)
+    if record is None:
+        return {"data": str(data.root), "running": False, "parts": []}
+    supervisor = record.supervisor.process()
+    parts = [_supervisor(record, supervisor)]
+    parts += [_part(data, name, part) for name, part in sorted(record.parts.items(), key=lambda pair: pair[0])]
+    return {
+        "data": str(data.root),
+        "running": supervisor is not None,
+        "state": record.state if supervisor else "killed",
+        "url": record.url,
+        "bolt": record.bolt,
+        "ready_seconds": record.ready_seconds,
+        "memory_mb": sum(part["memory_mb"] or 0 for part in parts),
+        "parts": parts,
+    }
+
+
+def all_up(found: dict[str, Any]) -> bool:
+    """Whether a stack runs and none of its parts is down."""
+    return bool(found["running"]) and all(part["state"] in ("up", "outside") for part in found["parts"])
+
+
+def _supervisor(record: StackRecord, process: psutil.Process | None) -> dict[str, Any]:
+    state = "up" if process else "down"
+    return _row("supervisor", state, process, [process] if process else [], None, 0, None if process else "it was killed")
+
+
+def _part(data: DataDir, name: str, part: PartRecord) -> dict[str, Any]:
+    process = part.process.process() if part.process else None
+    state = "down" if part.state == "up" and process is None else part.state
+    family = [process, *_children(process)] if process else []
+    if process and name == postgres.NAME:
+        family = postgres.workers(data.postgres)
+    return _row(name, state, process, family, part.port, part.restarts, part.reason)
+
+
+def _children(process: psutil.Process) -> list[psutil.Process]:
+    with suppress(psutil.NoSuchProcess):
+        return process.children(recursive=True)
+    return []
+
+
+def _row(
+    name: str,
+    state: str,
+    process: psutil.Process | None,
+    family: list[psutil.Process],
+    port: int | None,
+    restarts: int,
+    reason: str | None,
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "state": state,
+        "pid": process.pid if process else None,
+        "port": port,
+        "up_seconds": round(time.time() - process.create_time(), 1) if process else None,
+        "memory_mb": round(sum(map(_memory, family)) / 1024**2) if process else None,
+        "restarts": restarts,
+        "reason": reason.splitlines()[0] if reason else None,
+    }
+
+
+def _memory(process: psutil.Process) -> int:
+    """Resident memory in bytes, without what it shares with its siblings where the system tells."""
+    with suppress(psutil.Error):
+        memory = process.memory_info()
+        return int(memory.rss - getattr(memory, "shared", 0)) if process.name() == "postgres" else int(memory.rss)
+    return 0

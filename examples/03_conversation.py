@@ -1,0 +1,11 @@
+"""Hold a conversation: the second question only makes sense because the first one was asked."""
+
+from phronesis.client import Client
+
+with Client() as client:
+    first = client.conversations.send("What is the Geological Disposal Facility programme for?")
+    print(first.user_response, "\n")
+    second = client.conversations.send("Which department runs it?", conversation_id=first.conversation_id)
+    print(second.user_response, "\n")
+    for message in client.conversations.get(first.conversation_id).messages:
+        print(f"{message.seq}. {message.role}: {message.text.splitlines()[0][:80]}")

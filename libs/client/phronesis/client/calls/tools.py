@@ -1,0 +1,46 @@
+"""Tools by name, and the two of memory with their types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from phronesis.client.models import ToolInfo
+from phronesis.client.request import Request
+from phronesis.contracts.memory import ItemKind, Recall, Recalled, Remember, Remembered, RememberItem
+
+from .parts import checked, each, segment
+
+T = TypeVar("T")
+
+
+def list_tools() -> Request[tuple[ToolInfo, ...]]:
+    """The tools that this caller may call."""
+    return Request("GET", "/api/v1/tools", each(ToolInfo, "tools"), reads=True)
+
+
+def call_tool(name: str, input: Mapping[str, Any], idempotency_key: str | None = None) -> Request[dict[str, Any]]:
+    """Call a tool by name. With an idempotency key it is repeated on a passing failure, without one it is not."""
+    return _tool(name, input, dict, key=idempotency_key)
+
+
+def remember(items: Iterable[RememberItem | str], idempotency_key: str | None = None) -> Request[Remembered]:
+    """Store up to 500 things in the caller's memory, all or none; a string is a fact."""
+    listed = [{"text": item} if isinstance(item, str) else item for item in items]
+    message = checked(Remember, {"items": listed})
+    body = message.model_dump(mode="json", exclude_defaults=True)
+    return _tool("remember", body, Remembered.model_validate, key=idempotency_key or uuid4().hex)
+
+
+def recall(query: str, limit: int = 10, kinds: Iterable[ItemKind] = ()) -> Request[Recalled]:
+    """Find what the caller's memory holds on `query`, best first; all kinds but episodes unless `kinds` names some."""
+    message = checked(Recall, {"query": query, "limit": limit, "kinds": tuple(kinds)})
+    return _tool("recall", message.model_dump(mode="json"), Recalled.model_validate, reads=True)
+
+
+def _tool(
+    name: str, body: Mapping[str, Any], parse: Callable[[Any], T], *, key: str | None = None, reads: bool = False
+) -> Request[T]:
+    path = f"/api/v1/tools/{segment(name, 'name')}"
+    return Request("POST", path, parse, json=dict(body), key=key, reads=reads, timeout=60.0)

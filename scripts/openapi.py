@@ -1,0 +1,31 @@
+"""`docs/openapi.json`: every route of the gateway, from its application."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import cast
+
+from nats.aio.client import Client
+
+from phronesis.bus import Bus, BusSettings
+from phronesis.gateway.app import Parts, api
+from phronesis.gateway.ports import KeyStore
+from phronesis.gateway.settings import GatewaySettings
+
+from .tree import DOCS
+
+PATH = DOCS / "openapi.json"
+
+
+def documents() -> dict[Path, str]:
+    """The document."""
+    return {PATH: json.dumps(document(), indent=2, sort_keys=True, ensure_ascii=False) + "\n"}
+
+
+def document() -> dict[str, object]:
+    """The gateway's routes; nothing is connected and no store is opened for it."""
+    bus = Bus("gateway", BusSettings(signing_key_file=None, trust_dir=None), Client())
+    parts = Parts(bus, cast(KeyStore, None), GatewaySettings(), {})
+    found: dict[str, object] = api(parts).openapi()
+    return found

@@ -1,0 +1,1 @@
+"""Real stores behind the gateway's ports."""

@@ -1,0 +1,82 @@
+"""What callers send, as they may spell it: camelCase or snake_case (D-C08)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
+
+from phronesis.contracts import Role, Token
+from phronesis.contracts.orchestrator import MAX_ATTACHMENTS, MAX_TEXT, TurnStatus
+
+
+class Given(BaseModel):
+    """Base of every body that a caller sends. A field that is not known is a fault, not a wish that nobody hears."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
+
+
+class MediaGiven(Given):
+    """One medium of a message: an upload by its id, or a public address to fetch."""
+
+    media_id: str | None = Field(default=None, min_length=1, max_length=64)
+    url: str | None = Field(default=None, min_length=1, max_length=2_048)
+
+    @model_validator(mode="after")
+    def _one(self) -> MediaGiven:
+        if (self.media_id is None) == (self.url is None):
+            raise ValueError("give either mediaId or url")
+        return self
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, dict) else value
+
+
+class MessageGiven(Given):
+    """A message to an agent (D-014)."""
+
+    conversation_id: str | None = Field(default=None, min_length=1, max_length=64)
+    current_message_text: str | None = Field(default=None, max_length=MAX_TEXT)
+    current_message_media: Annotated[tuple[MediaGiven, ...], BeforeValidator(_listed), Field(max_length=MAX_ATTACHMENTS)] = ()
+    """A single object is taken as a list of one (D-C02)."""
+    agent: str = Field(default="dialogue", min_length=1, max_length=64)
+
+    @property
+    def empty(self) -> bool:
+        """Whether it has neither text nor media (D-015)."""
+        return not (self.current_message_text or "").strip() and not self.current_message_media
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the message as it was sent, before addresses became ids of media."""
+        canonical = json.dumps(self.model_dump(mode="json", exclude_unset=True), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+class KeyGiven(Given):
+    """A key to make. Its tenant is the maker's own where none is stated."""
+
+    tenant: Token | None = None
+    user: Token
+    role: Role = Role.NOOR
+    department: str | None = Field(default=None, min_length=1, max_length=200)
+    ministry: str | None = Field(default=None, min_length=1, max_length=200)
+    scopes: tuple[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_:.-]{0,63}$")], ...] = Field(default=(), max_length=16)
+
+
+class ProfileGiven(Given):
+    """What shall be known of the caller."""
+
+    profile: dict[str, Any]
+
+
+class AcceptedTurn(BaseModel):
+    """A turn whose row is committed: it will end exactly once."""
+
+    turn_id: str
+    conversation_id: str
+    status: TurnStatus

@@ -1,0 +1,1 @@
+"""The graph stores, over Bolt."""

@@ -1,0 +1,168 @@
+"""The store over Bolt: one driver for each user, one session and one transaction for each operation, errors made ours."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, TypeVar
+
+from neo4j import AsyncDriver, AsyncGraphDatabase, AsyncManagedTransaction, unit_of_work
+from neo4j.exceptions import ConstraintError, DriverError, Neo4jError, TransientError
+from pydantic import SecretStr
+
+from phronesis.contracts import Internal, ServiceError, TimedOut, Unavailable
+
+from ..settings import GraphSettings
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Row = dict[str, Any]
+
+_TRIES = 8
+_FIRST_PAUSE = 0.02
+"""Seconds before the second try of a write; doubled for each further one."""
+_TOO_LONG = "Neo.ClientError.Transaction.TransactionTimedOut"
+_NOT_OURS = ("Neo.ClientError.Security.", "Neo.ClientError.Database.")
+
+
+class Transaction:
+    """One transaction. Statements are constants of this package; whatever comes from outside is a parameter."""
+
+    def __init__(self, inner: AsyncManagedTransaction) -> None:
+        self._inner = inner
+
+    async def rows(self, statement: str, **parameters: object) -> list[Row]:
+        """Run a statement and read all its rows."""
+        result = await self._inner.run(statement, parameters)
+        return await result.data()
+
+    async def created(self, statement: str, **parameters: object) -> int:
+        """Run a statement and count the relationships that it created."""
+        result = await self._inner.run(statement, parameters)
+        return (await result.consume()).counters.relationships_created
+
+
+class Bolt:
+    """The store. It need not be there yet: each use finds that out by itself."""
+
+    def __init__(self, writer: AsyncDriver, reader: AsyncDriver, settings: GraphSettings) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._settings = settings
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, settings: GraphSettings) -> AsyncIterator[Bolt]:
+        """The store for the length of a block."""
+        async with AsyncExitStack() as stack:
+            writer = await stack.enter_async_context(_driver(settings, settings.login()))
+            login = settings.read_login()
+            reader = await stack.enter_async_context(_driver(settings, login)) if login else writer
+            yield cls(writer, reader, settings)
+
+    async def read(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Run `work` in one read transaction, as the reading user.
+
+        Raises:
+            Unavailable: the store is down or refuses.
+            TimedOut: it did not answer in time.
+        """
+        limit = self._settings.read_timeout
+
+        async def once() -> T:
+            async with self._reader.session(database=self._settings.database) as session:
+                return await session.execute_read(_in_transaction(work, limit))
+
+        return await _tried(once, limit)
+
+    async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Run `work` in one write transaction; all of it takes effect, or nothing.
+
+        It is tried again, a few times, where it met another writer. All writes merge on unique keys, so a broken
+        constraint is such a meeting too.
+
+        Raises:
+            Unavailable: the store is down or refuses, or the outcome of the commit is not known.
+            TimedOut: it did not answer in time.
+        """
+        limit = self._settings.write_timeout
+
+        async def once() -> T:
+            # A session's own auto-commit is not atomic on ArcadeDB: a failing statement leaves part of its writes.
+            async with self._writer.session(database=self._settings.database) as session:
+                return await session.execute_write(_in_transaction(work, limit))
+
+        return await _tried(once, limit)
+
+
+def _driver(settings: GraphSettings, login: tuple[str, SecretStr] | None) -> AsyncDriver:
+    return AsyncGraphDatabase.driver(
+        settings.url,
+        auth=(login[0], login[1].get_secret_value()) if login else None,
+        connection_timeout=2,
+        connection_acquisition_timeout=2,
+        liveness_check_timeout=5,
+        max_connection_pool_size=settings.pool_size,
+        max_transaction_retry_time=0,  # tries are counted here, where a broken constraint counts as one
+        user_agent="phronesis-graph",
+    )
+
+
+def _in_transaction(
+    work: Callable[[Transaction], Awaitable[T]], limit: float
+) -> Callable[[AsyncManagedTransaction], Awaitable[T]]:
+    @unit_of_work(timeout=limit)
+    async def run(inner: AsyncManagedTransaction) -> T:
+        return await work(Transaction(inner))
+
+    return run
+
+
+async def _tried(once: Callable[[], Awaitable[T]], limit: float) -> T:
+    with _translated():
+        async with asyncio.timeout(limit):
+            for attempt in range(_TRIES - 1):
+                try:
+                    return await once()
+                except (Neo4jError, DriverError) as error:
+                    if not _worth_another(error, attempt):
+                        raise
+                    await asyncio.sleep(_FIRST_PAUSE * 2**attempt * random.uniform(0.5, 1.5))
+            return await once()
+
+
+def _worth_another(error: Neo4jError | DriverError, attempt: int) -> bool:
+    if isinstance(error, (TransientError, ConstraintError)):
+        return True
+    # A connection that died while it was idle; the driver has dropped its like when the first one failed.
+    return isinstance(error, DriverError) and error.is_retryable() and attempt == 0
+
+
+class _translated:
+    """Makes the driver's errors ours. No text of the store leaves: it may hold data."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        match error:
+            case None | ServiceError():
+                return
+            case TimeoutError():
+                raise TimedOut("the graph store did not answer in time") from error
+            case TransientError() | ConstraintError():
+                raise Unavailable("the graph store is busy with the same nodes", retry_after=1) from error
+            case Neo4jError() if (error.code or "").startswith(_TOO_LONG):
+                raise TimedOut("the graph store did not answer in time") from error
+            case Neo4jError() if (error.code or "").startswith(_NOT_OURS):
+                log.error("the graph store refuses us: %s", error.code)
+                raise Unavailable("the graph store does not let the service in", retry_after=5) from error
+            case Neo4jError():
+                log.error("the graph store did not take a statement: %s", error.code)
+                raise Internal("the graph store did not take a statement") from error
+            case DriverError() | OSError():
+                raise Unavailable("the graph store does not answer", retry_after=1) from error

@@ -1,0 +1,122 @@
+"""The schema, declared when the store is there. The one place that knows how the stores differ."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterator
+
+from phronesis.bus import Bus
+from phronesis.contracts import ServiceError
+
+from ..knowledge import LABELS, LINK_TYPES
+from ..ontology import Ontology
+from ..settings import Dialect
+from . import labels
+from .bolt import Bolt, Transaction
+
+log = logging.getLogger(__name__)
+
+_FIRST_PAUSE = 0.2
+_LONGEST_PAUSE = 5.0
+_SWEEP_EVERY = 3600.0
+_SWEEPS = 100
+_KEEP_WRITES = 30 * 24 * 3600
+"""Seconds that the key of a write is kept: longer than any turn that could repeat it."""
+
+_SWEEP = f"""
+MATCH (write:{labels.WRITES}) WHERE write.at < $before
+WITH write LIMIT 1000
+DELETE write
+RETURN count(*) AS swept
+"""
+
+
+class Schema:
+    """Declares constraints and indexes once for each start of the process, and tidies up behind the writes."""
+
+    def __init__(self, bolt: Bolt, ontology: Ontology, dialect: Dialect) -> None:
+        self._bolt = bolt
+        self._statements = tuple(_statements(ontology, dialect))
+        self._declared = False
+        self._lock = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, bus: Bus) -> None:
+        """Declare in the background, as soon as the store is there."""
+        self._task = asyncio.create_task(self._run(), name="graph-schema")
+        bus.on_stop(self._stop)
+
+    async def declared(self) -> None:
+        """Return when the schema stands; nothing may be written before.
+
+        Raises:
+            Unavailable: the store is down.
+        """
+        if self._declared:
+            return
+        async with self._lock:
+            if self._declared:
+                return
+            for statement in self._statements:
+                await self._bolt.write(_running(statement))
+            self._declared = True
+            log.info("the schema is declared")
+
+    async def ping(self) -> None:
+        """Raise `Unavailable` unless the store answers and the schema stands."""
+        await self.declared()
+        await self._bolt.read(_running("RETURN 1 AS one"))
+
+    async def _run(self) -> None:
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                await self.declared()
+                await self._sweep()
+                pause = _SWEEP_EVERY
+            except ServiceError as error:
+                pause = min(_LONGEST_PAUSE, pause * 2)
+                log.warning("the graph store is not ready: %s; again in %.1f s", error.code, pause)
+            except Exception:
+                # The loop may not end: without it a store that comes later would stay without its schema.
+                log.exception("the schema could not be kept")
+                pause = _LONGEST_PAUSE
+            await asyncio.sleep(pause)
+
+    async def _sweep(self) -> None:
+        before = time.time() - _KEEP_WRITES
+
+        async def sweep(transaction: Transaction) -> int:
+            rows = await transaction.rows(_SWEEP, before=before)
+            return int(rows[0]["swept"]) if rows else 0
+
+        for _ in range(_SWEEPS):
+            if not await self._bolt.write(sweep):
+                return
+
+    async def _stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+
+def _running(statement: str) -> Callable[[Transaction], Awaitable[None]]:
+    async def run(transaction: Transaction) -> None:
+        await transaction.rows(statement)
+
+    return run
+
+
+def _statements(ontology: Ontology, dialect: Dialect) -> Iterator[str]:
+    keyed = (*ontology.nodes, *LABELS, *labels.PLATFORM)
+    for label in keyed:
+        yield f"CREATE CONSTRAINT {label.lower()}_key IF NOT EXISTS FOR (n:{label}) REQUIRE n.key IS UNIQUE"
+    for end in ("source", "target"):
+        yield f"CREATE INDEX {labels.LINKS.lower()}_{end} IF NOT EXISTS FOR (n:{labels.LINKS}) ON (n.{end})"
+    if dialect is Dialect.ARCADEDB:
+        # A relationship type there is schema. Two transactions that use one first would get into each other's way.
+        names = (*ontology.relationships, *LINK_TYPES)
+        paths = ", ".join(f"(a)-[:{name}]->(b)" for name in names)
+        yield f"CREATE (a:{labels.LOCKS} {{key: '/from'}}), (b:{labels.LOCKS} {{key: '/to'}}), {paths} DETACH DELETE a, b"

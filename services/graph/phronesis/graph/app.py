@@ -1,0 +1,30 @@
+"""The table of contents of the graph service: what it answers and what it follows."""
+
+from __future__ import annotations
+
+from phronesis.bus import Bus, Relay, follow, serve, serve_basics
+from phronesis.contracts import graph, memory
+
+from .adapters.bolt import Bolt
+from .adapters.knowledge import BoltKnowledge
+from .adapters.outbox import GraphOutbox
+from .adapters.schema import Schema
+from .adapters.twin import BoltTwin
+from .handlers import Handlers
+from .ontology import load
+from .settings import Dialect
+
+
+async def build(bus: Bus, bolt: Bolt, dialect: Dialect) -> None:
+    """Wire the service: its schema is declared in the background, its outbox is relayed, its messages are answered."""
+    ontology = load()
+    schema = Schema(bolt, ontology, dialect)
+    relay = Relay(bus, GraphOutbox(bolt))
+    handlers = Handlers(ontology, BoltTwin(bolt, ontology, schema), BoltKnowledge(bolt, schema), relay.wake)
+    schema.start(bus)
+    relay.start()
+    await serve_basics(bus, {"graph": schema.ping})
+    await serve(bus, graph.UPSERT_TOOL, handlers.upsert)
+    await serve(bus, graph.NODES, handlers.nodes)
+    await serve(bus, graph.EXPAND, handlers.expand)
+    await follow(bus, memory.KNOWLEDGE_STORED, handlers.on_item_stored)

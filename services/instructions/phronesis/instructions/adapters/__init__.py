@@ -1,0 +1,1 @@
+"""The outside of the instructions service: its content files and its tables."""

@@ -1,0 +1,1 @@
+"""The outside of the media service: buckets, the web, the child process that reads documents."""

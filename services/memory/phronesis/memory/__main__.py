@@ -1,0 +1,40 @@
+"""Run the memory service."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from phronesis.bus import Bus, run
+from phronesis.postgres import Database, PostgresSettings
+
+from .adapters.local_embedder import LocalEmbedder
+from .adapters.remote_embedder import RemoteEmbedder
+from .app import build
+from .ports import Embedder
+from .settings import MemorySettings
+
+
+def _embedder(settings: MemorySettings) -> AbstractAsyncContextManager[Embedder]:
+    if settings.embedding_url is None:
+        return LocalEmbedder.open(settings.threads)
+    return RemoteEmbedder.open(
+        settings.embedding_url,
+        settings.embedding_key,
+        settings.embedding_model,
+        settings.embedding_dimension,
+        settings.similarity_floor,
+    )
+
+
+@asynccontextmanager
+async def start(bus: Bus) -> AsyncIterator[None]:
+    """Open the stores and the model, and wire the handlers."""
+    settings = MemorySettings()
+    async with Database.open(PostgresSettings(), "memory") as database, _embedder(settings) as embedder:
+        await build(bus, database, embedder, settings)
+        yield
+
+
+if __name__ == "__main__":
+    run("memory", start)

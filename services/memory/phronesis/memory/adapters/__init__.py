@@ -1,0 +1,1 @@
+"""The stores and models behind the ports."""

@@ -1,0 +1,1 @@
+"""The logic of the memory service, without stores and without transport."""

@@ -1,0 +1,53 @@
+"""What goes into the context that a retrieval hands back, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from phronesis.contracts.memory import ContextItem
+
+DECAY = 0.5
+"""What a hop away from a seed costs: the neighbour of the best seed scores half of it, two hops away a quarter."""
+_CHARACTERS = 4
+"""Characters of a token, roughly; a tokenizer belongs to a model, and this budget to none."""
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
+_SHORT = 80
+
+
+def tokens(text: str) -> int:
+    """About how many tokens a model makes of `text`."""
+    return -(-len(text) // _CHARACTERS)
+
+
+def name_of(title: str | None, text: str) -> str:
+    """The title of an item, or the beginning of its text."""
+    if title:
+        return title
+    line = " ".join(text.split())
+    return line if len(line) <= _SHORT else line[: _SHORT - 1] + "…"
+
+
+def ordered(items: Sequence[ContextItem]) -> list[ContextItem]:
+    """Best first: by score, then nearest, then newest (D-098)."""
+    return sorted(items, key=lambda item: (-item.score, item.hop, -(item.created_at or _EARLIEST).timestamp()))
+
+
+def fitted(items: Sequence[ContextItem], budget: int) -> tuple[list[ContextItem], int]:
+    """The first of `items` that fit into `budget` tokens, and how many were dropped (D-099).
+
+    No item that is kept ranks below one that is dropped. The first is kept in any case, cut to the budget.
+    """
+    kept: list[ContextItem] = []
+    left = budget
+    for item in items:
+        cost = tokens(item.title) + tokens(item.text)
+        if cost > left and not kept:
+            room = max(0, left - tokens(item.title)) * _CHARACTERS
+            kept.append(item.model_copy(update={"text": item.text[: max(0, room - 1)] + "…"}))
+            break
+        if cost > left:
+            break
+        kept.append(item)
+        left -= cost
+    return kept, len(items) - len(kept)

@@ -1,0 +1,122 @@
+"""The values that the service's parts hand to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from phronesis.contracts import Principal
+from phronesis.contracts.memory import ItemKind
+
+from .analysis import Words
+
+Vector: TypeAlias = npt.NDArray[np.float32]
+
+SHARED = "*"
+"""The owner of what the whole tenant may read; no user can have this name."""
+ORDINARY = tuple(kind for kind in ItemKind if kind is not ItemKind.EPISODE)
+"""The kinds that are searched unless the caller names some."""
+
+
+@dataclass(frozen=True)
+class Audience:
+    """What a search may see: items of `tenant` that belong to one of `owners` and are of one of `kinds`."""
+
+    tenant: str
+    owners: tuple[str, ...]
+    kinds: tuple[ItemKind, ...] = ORDINARY
+
+    @classmethod
+    def of(cls, who: Principal, kinds: Sequence[ItemKind] = ()) -> Audience:
+        """The caller's own items and the tenant's shared ones; all kinds but episodes unless some are named."""
+        return cls(who.tenant, (who.user, SHARED), tuple(dict.fromkeys(kinds)) or ORDINARY)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """An item as it is about to be stored."""
+
+    kind: ItemKind
+    text: str
+    digest: bytes
+    """Hash of everything that the item says; an equal one means that nothing is to be done."""
+    external_id: str | None = None
+    part: str = ""
+    """Tells apart several items with one external id (the chunks of a node)."""
+    family: str = ""
+    """What the item is a version of (`type/id` of a node, whatever its year); empty for an item of its own."""
+    title: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    words: Words | None = None
+    vector: Vector | None = None
+
+    @property
+    def whole(self) -> str:
+        """What is searched: the title and the text."""
+        return f"{self.title}. {self.text}" if self.title else self.text
+
+
+@dataclass(frozen=True)
+class Item:
+    """A stored item."""
+
+    id: str
+    kind: ItemKind
+    title: str | None
+    text: str
+    external_id: str | None
+    family: str
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True)
+class NodeState:
+    """A graph node as it was when it was asked for."""
+
+    key: str
+    version: int
+    gone: bool = False
+
+
+@dataclass(frozen=True)
+class VectorEntry:
+    """One item's vector, with what a search filters by."""
+
+    id: str
+    tenant: str
+    owner: str
+    kind: ItemKind
+    vector: Vector
+    family: str = ""
+
+
+@dataclass(frozen=True)
+class VectorHit:
+    """An item near a vector."""
+
+    id: str
+    kind: ItemKind
+    cosine: float
+    family: str = ""
+
+
+@dataclass(frozen=True)
+class TextHit:
+    """An item with words of a query."""
+
+    id: str
+    kind: ItemKind
+    bm25: float
+    coverage: float
+    """0 to 1: how much of the query's weight stands in the item."""
+    family: str = ""
+
+
+class VectorMissing(Exception):
+    """A draft that turned out to be new or changed carries no vector; the caller makes it and tries again."""

@@ -1,0 +1,98 @@
+"""From what is to be stored to drafts with words and vectors."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from phronesis.contracts import Unavailable
+from phronesis.contracts.graph import Node
+from phronesis.contracts.memory import ItemKind, RememberItem
+from phronesis.contracts.orchestrator import TurnEndedNews
+
+from .domain.analysis import words
+from .domain.chunks import chunks, pieces, pooled
+from .domain.values import Draft, VectorMissing
+from .ports import Embedder
+
+T = TypeVar("T")
+Known = Mapping[tuple[str, str], bytes]
+MAX_TEXT = 20_000
+"""Characters of an item."""
+_USER_PART = 8_000
+
+
+class Drafting:
+    """Completes drafts: counts their words, and makes their vectors.
+
+    Args:
+        embedder: the model.
+    """
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+
+    async def store(self, drafts: Sequence[Draft], known: Known, write: Callable[[Sequence[Draft]], Awaitable[T]]) -> T:
+        """Complete the drafts that are not `known` to be stored as they are, and write all of them.
+
+        Vectors are made before the transaction. Where an item has changed since `known` was read, all are made, once.
+
+        Raises:
+            Unavailable: the embedder does not answer, or items change faster than they are written.
+        """
+        for seen in (known, {}):
+            try:
+                return await write(await self.complete(drafts, seen))
+            except VectorMissing:
+                continue
+        raise Unavailable("the items change too fast", retry_after=1)
+
+    async def complete(self, drafts: Sequence[Draft], known: Known) -> list[Draft]:
+        """The drafts, those with words and vector that are not known."""
+        fresh = [draft for draft in drafts if known.get((draft.external_id or "", draft.part)) != draft.digest]
+        if not fresh:
+            return list(drafts)
+        cut = [pieces(draft.title, draft.text) for draft in fresh]
+        vectors = await self._embedder.embed_texts([piece for some in cut for piece in some])
+        # Counting the words of a large batch takes seconds, which the loop does not have.
+        counted = await asyncio.to_thread(lambda: [words(draft.whole) for draft in fresh])
+        done: dict[int, Draft] = {}
+        start = 0
+        for draft, some, found in zip(fresh, cut, counted, strict=True):
+            done[id(draft)] = replace(draft, words=found, vector=pooled(vectors[start : start + len(some)]))
+            start += len(some)
+        return [done.get(id(draft), draft) for draft in drafts]
+
+
+def of_item(item: RememberItem) -> Draft:
+    """What a caller wants remembered, as a draft."""
+    said = [item.kind, item.title, item.text, item.metadata, item.links]
+    return Draft(item.kind, item.text, _digest(said), item.external_id, title=item.title, metadata=item.metadata)
+
+
+def of_node(node: Node) -> list[Draft]:
+    """A node's texts, field by field in chunks, each of them an item with the node's key and name."""
+    drafts: list[Draft] = []
+    for text in node.texts:
+        for number, chunk in enumerate(chunks(text.text.replace("\x00", " "))):
+            metadata = {"field": text.field, "type": node.type, "year": node.year}
+            digest = _digest([node.name, text.field, chunk])
+            part = f"{text.field}/{number}"
+            family = f"{node.type}/{node.id}"
+            drafts.append(Draft(ItemKind.NODE, chunk, digest, node.key, part, family, node.name, metadata))
+    return drafts
+
+
+def of_turn(turn: TurnEndedNews) -> Draft:
+    """A turn as an episode, one for each turn."""
+    text = f"User: {turn.user_text[:_USER_PART]}\nAssistant: {turn.reply_text}".replace("\x00", " ")[:MAX_TEXT]
+    metadata = {"conversation_id": turn.conversation_id, "agent": turn.agent}
+    return Draft(ItemKind.EPISODE, text, _digest([text]), f"turn:{turn.turn_id}", metadata=metadata)
+
+
+def _digest(said: Sequence[Any]) -> bytes:
+    return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).digest()

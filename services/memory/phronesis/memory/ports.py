@@ -1,0 +1,158 @@
+"""What the service needs from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeAlias
+
+from phronesis.bus import Call
+from phronesis.contracts import Principal
+from phronesis.contracts.graph import Neighbour, Node
+from phronesis.contracts.memory import Profile, Remember, Remembered
+
+from .domain.ranking import Weights
+from .domain.values import Audience, Draft, Item, NodeState, TextHit, Vector, VectorEntry, VectorHit
+
+Transaction: TypeAlias = object
+"""An open transaction of the items' store. Only adapters look inside."""
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors of length 1."""
+
+    @property
+    def model(self) -> str:
+        """Name of the model; vectors of two models cannot be compared."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in a vector."""
+        ...
+
+    @property
+    def floor(self) -> float | None:
+        """The cosine below which this model's texts are unrelated (D-079); `None` where it knows no such line."""
+        ...
+
+    async def embed_query(self, text: str) -> Vector:
+        """The vector of a question, ahead of any texts that wait.
+
+        Raises:
+            Unavailable: the model does not answer.
+        """
+        ...
+
+    async def embed_texts(self, texts: Sequence[str]) -> list[Vector]:
+        """The vectors of texts to be stored, in their order.
+
+        Raises:
+            Unavailable: the model does not answer.
+        """
+        ...
+
+
+class VectorIndex(Protocol):
+    """Vectors of items, with filters applied inside the search."""
+
+    async def upsert(self, entries: Sequence[VectorEntry], *, within: Transaction | None = None) -> None:
+        """Store vectors, each in place of its item's former one.
+
+        Args:
+            entries: the vectors.
+            within: the transaction in which the items are written. An index in the same database joins it; another one
+                writes at once, which does no harm: a vector without an item is never hydrated.
+
+        Raises:
+            EmbeddingMismatch: the index holds vectors of another model or dimension.
+        """
+        ...
+
+    async def delete(self, tenant: str, ids: Sequence[str], *, within: Transaction | None = None) -> None:
+        """Forget the vectors of items."""
+        ...
+
+    async def search(self, audience: Audience, vector: Vector, limit: int) -> list[VectorHit]:
+        """The items of the audience that are nearest to `vector`, nearest first: `limit` of them, or all there are."""
+        ...
+
+    async def similarity(self, audience: Audience, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
+        """The cosine of those of `ids` that the audience holds."""
+        ...
+
+    async def check(self) -> None:
+        """Raise `Unavailable` where the index is down, `EmbeddingMismatch` where it is another model's."""
+        ...
+
+
+class TextIndex(Protocol):
+    """Full-text search by BM25."""
+
+    async def search(self, audience: Audience, query: str, limit: int) -> tuple[Weights, list[TextHit]]:
+        """The items of the audience with the query's words, best first, and how those words weigh."""
+        ...
+
+    async def score(self, audience: Audience, weights: Weights, ids: Sequence[str]) -> list[TextHit]:
+        """The same figures for those of `ids` that the audience holds."""
+        ...
+
+
+class Knowledge(Protocol):
+    """Items and what is written with them."""
+
+    async def digests(self, tenant: str, owner: str, external_ids: Sequence[str]) -> dict[tuple[str, str], bytes]:
+        """Digest by external id and part, of what is stored."""
+        ...
+
+    async def remember(self, call: Call, request: Remember, drafts: Sequence[Draft]) -> Remembered:
+        """Store the caller's items, once for the call's key, with news of them.
+
+        Raises:
+            VectorMissing: a changed draft has no vector.
+            BadRequest: a link names an item that the caller does not have.
+        """
+        ...
+
+    async def record(self, tenant: str, owner: str, draft: Draft) -> None:
+        """Store one item unless its external id is there."""
+        ...
+
+    async def project(self, tenant: str, node: NodeState, drafts: Sequence[Draft]) -> None:
+        """Make the shared items of one node what `drafts` says, unless a later state of the node came before.
+
+        Raises:
+            VectorMissing: a changed draft has no vector.
+        """
+        ...
+
+    async def passed(self, tenant: str, versions: Mapping[str, int]) -> set[str]:
+        """The keys of nodes whose items were made from this version or a later one."""
+        ...
+
+    async def items(self, audience: Audience, ids: Sequence[str]) -> list[Item]:
+        """Those of `ids` that the audience holds, by one statement."""
+        ...
+
+
+class Profiles(Protocol):
+    """Users' profiles."""
+
+    async def get(self, who: Principal) -> Profile:
+        """The caller's profile; empty for a new user."""
+        ...
+
+    async def put(self, call: Call, profile: Profile) -> Profile:
+        """Replace the caller's profile, once for the call's key."""
+        ...
+
+
+class Graph(Protocol):
+    """What memory asks the graph service."""
+
+    async def expand(self, who: Principal, ids: Sequence[str], hops: int, limit: int) -> tuple[Neighbour, ...]:
+        """The items that stand within `hops` of `ids`, in either direction, seen by `who`."""
+        ...
+
+    async def nodes(self, tenant: str, keys: Sequence[str]) -> tuple[Node, ...]:
+        """Those of the nodes that exist."""
+        ...

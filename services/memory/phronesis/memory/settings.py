@@ -1,0 +1,43 @@
+"""The settings of the memory service."""
+
+from __future__ import annotations
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class MemorySettings(BaseSettings):
+    """Settings with the prefix `MEMORY_`."""
+
+    model_config = SettingsConfigDict(env_prefix="MEMORY_", frozen=True)
+
+    embedding_url: str | None = None
+    """Address of an OpenAI-compatible service, before `/embeddings`; the local model is used without it."""
+    embedding_key: SecretStr | None = None
+    """Bearer key for that address."""
+    embedding_model: str = "text-embedding-3-small"
+    """Name of the model at that address."""
+    embedding_dimension: int = Field(default=1536, ge=2, le=4000)
+    """Numbers in that model's vectors."""
+    similarity_floor: float | None = None
+    """Cosine below which that model's texts are unrelated (D-079); the local model has its own, 0.28."""
+    threads: int = Field(default=2, ge=1)
+    """Threads of the local model."""
+    query_cache_seconds: float = Field(default=900.0, ge=0)
+    """Seconds that the vector of a question is kept."""
+    query_cache_size: int = Field(default=2_048, ge=1)
+    """Vectors of questions that are kept at most."""
+    exact_rows: int = Field(default=10_000, ge=0)
+    """Scopes up to this many rows are searched exactly, larger ones by HNSW."""
+    ef_search: int = Field(default=100, ge=1, le=1_000)
+    """Candidates that one step of the HNSW scan holds."""
+    max_scan: int = Field(default=20_000, ge=1)
+    """Tuples that the HNSW scan may visit before the exact search takes over."""
+    candidates: int = Field(default=50, ge=10, le=500)
+    """Items that each of the two searches hands to the ranking."""
+    seeds_per_phrase: int = Field(default=5, ge=1, le=25)
+    """Seeds of one key phrase (D-C09)."""
+    max_seeds: int = Field(default=25, ge=1, le=25)
+    """Seeds of one retrieval (D-C09)."""
+    stage_seconds: float = Field(default=1.0, gt=0)
+    """Seconds that one stage of a search may take before the answer goes without it."""

@@ -1,0 +1,50 @@
+"""Fixtures of all tests: one of each embedded server for a whole run, started when the first test asks for it."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from tests.support.offline import only_loopback
+from tests.support.servers import ArcadeServer, NatsServer, PostgresServer
+
+
+def pytest_configure() -> None:
+    """A run that is told to end still stops its servers."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _offline() -> Iterator[None]:
+    """No test can reach a paid model, or anything else beyond this machine."""
+    with only_loopback():
+        yield
+
+
+@pytest.fixture(scope="session")
+async def nats_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[NatsServer]:
+    """A NATS with the platform's users, permissions, streams and consumers."""
+    server = NatsServer(tmp_path_factory.mktemp("nats"))
+    await server.start()
+    yield server
+    await server.stop()
+
+
+@pytest.fixture(scope="session")
+async def postgres(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PostgresServer]:
+    """A Postgres with pgvector."""
+    server = PostgresServer(tmp_path_factory.mktemp("postgres"))
+    await server.start()
+    yield server
+    await server.stop()
+
+
+@pytest.fixture(scope="session")
+async def arcadedb(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ArcadeServer]:
+    """An ArcadeDB that speaks Bolt."""
+    server = ArcadeServer(tmp_path_factory.mktemp("arcadedb"))
+    await server.start()
+    yield server
+    await server.stop()

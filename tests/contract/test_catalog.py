@@ -1,0 +1,156 @@
+"""What holds for all contracts together: subjects, owners, tools, errors."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from phronesis.bus.topology import consumers, streams
+from phronesis.contracts import ServiceError
+from phronesis.contracts.catalog import ASKS, EVENTS, JOBS, OUTS, RPCS, TOOLS
+from phronesis.contracts.errors import codes
+from phronesis.contracts.service import AUDITED, HEALTH, SERVICES, SPANS
+from scripts.messages import contracts, kind, name
+from scripts.tree import ROOT
+
+_GRAMMAR = re.compile(r"^[a-z]+\.v[1-9]\d*(\.[a-z][a-z0-9_]*)+$")
+_LITERAL = re.compile(r"^\$?(rpc|job|evt|out)\.")
+
+
+def sources(*folders: str) -> list[Path]:
+    return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+@pytest.mark.parametrize("contract", list(contracts()), ids=name)
+def test_a_subject_is_service_version_and_name(contract: object) -> None:
+    subject = contract.subject  # type: ignore[attr-defined]
+    assert _GRAMMAR.match(subject)
+    assert subject.split(".")[0] in SERVICES
+
+
+def test_no_two_contracts_share_a_subject() -> None:
+    doubles = [key for key, count in Counter(name(contract) for contract in contracts()).items() if count > 1]
+    assert doubles == []
+
+
+def test_every_service_answers_for_its_health_its_spans_and_what_it_audits() -> None:
+    assert set(HEALTH) == set(SPANS) == set(AUDITED) == set(SERVICES)
+    assert {*HEALTH.values(), *SPANS.values()} <= set(RPCS)
+    assert set(AUDITED.values()) <= set(EVENTS)
+
+
+def test_questions_go_one_way_only() -> None:
+    order = ("gateway", "orchestrator", "memory", "graph")
+    for asker, asked in ASKS.items():
+        for other in asked:
+            assert asker not in ASKS[other]
+            if asker in order and other in order:
+                assert order.index(asker) < order.index(other)
+
+
+def test_a_tool_is_known_by_one_name_and_owned_by_the_service_of_its_subject() -> None:
+    assert all(key == tool.name for key, tool in TOOLS.items())
+    assert all(tool.rpc in RPCS for tool in TOOLS.values())
+    assert all(tool.roles for tool in TOOLS.values()), "a tool that nobody may call is no tool"
+    assert len({tool.rpc for tool in TOOLS.values()}) == len(TOOLS)
+
+
+def test_every_follower_has_a_durable_consumer_of_its_own() -> None:
+    durables = [(stream, config["durable_name"]) for stream, config in consumers(30)]
+    assert len(set(durables)) == len(durables)
+    assert len(durables) == len(JOBS) + sum(len(event.followers) for event in EVENTS)
+
+
+def test_no_stream_takes_a_question() -> None:
+    caught = [subject for stream in streams() for subject in stream["subjects"]]
+    assert not [subject for subject in caught if subject.startswith(("rpc", ">", "*"))]
+    assert len(set(caught)) == len(caught), "streams do not overlap"
+
+
+def test_every_follower_and_owner_is_a_service() -> None:
+    named = {follower for event in EVENTS for follower in (*event.followers, *event.hearers)}
+    owners = {contract.service for contract in (*RPCS, *JOBS, *EVENTS, *OUTS)}
+    assert named | owners <= set(SERVICES)
+
+
+def test_subjects_stand_in_the_contracts_alone() -> None:
+    allowed = {ROOT / "libs/bus/phronesis/bus/permissions.py", ROOT / "libs/bus/phronesis/bus/topology.py"}
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.value!r}"
+        for path in sources("libs", "services", "deploy")
+        if "contracts" not in path.parts and path not in allowed
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _LITERAL.match(node.value)
+    ]
+    assert found == []
+
+
+def test_each_contract_is_served_taken_or_followed_once_by_the_service_that_owns_it() -> None:
+    wired: Counter[str] = Counter()
+    for service in SERVICES:
+        for path in sources(f"services/{service}"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Call) and ast.unparse(node.func) in ("serve", "take", "follow") and len(node.args) > 1:
+                    wired[f"{service} {ast.unparse(node.func)} {ast.unparse(node.args[1]).rsplit('.', 1)[-1]}"] += 1
+    assert {entry: count for entry, count in wired.items() if count != 1} == {}
+    assert expected() - set(wired) == set(), "a contract that nobody serves, takes or follows"
+
+
+def expected() -> set[str]:
+    """What the services have to wire, by the names of the contracts' constants."""
+    from phronesis.contracts import catalog
+
+    named = {id(value): key for module in catalog._MODULES for key, value in vars(module).items()}
+    tools = {tool.rpc: tool for tool in TOOLS.values()}
+    served = {f"{rpc.service} serve {named[id(tools.get(rpc, rpc))]}" for rpc in RPCS if id(tools.get(rpc, rpc)) in named}
+    taken = {f"{job.service} take {named[id(job)]}" for job in JOBS}
+    followed = {
+        f"{follower} follow {named[id(event)]}"
+        for event in EVENTS
+        if id(event) in named
+        for follower in {*event.followers, *event.hearers}
+    }
+    return served | taken | followed
+
+
+@pytest.mark.parametrize("code", sorted(codes()))
+def test_an_error_crosses_as_a_body_and_comes_back_as_its_class(code: str) -> None:
+    error = codes()[code]("a reason", field="items.0", retry_after=2)
+    back = ServiceError.from_body(error.body())
+    assert type(back) is type(error)
+    assert back.body() == error.body()
+
+
+def test_two_errors_with_one_code_fail_when_they_are_defined() -> None:
+    with pytest.raises(TypeError, match="share the code"):
+
+        class Another(ServiceError):
+            code = "not_found"
+
+
+def test_an_error_without_a_code_of_its_own_fails_when_it_is_defined() -> None:
+    with pytest.raises(TypeError, match="no code of its own"):
+
+        class Nameless(ServiceError):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ({"code": "memory.of_a_later_release", "status": 404, "detail": "gone"}, "not_found"),
+        ({"code": "new", "status": 409}, "conflict"),
+        ({"code": "new", "status": 418}, "internal"),
+        ({}, "internal"),
+    ],
+)
+def test_a_code_of_a_later_release_becomes_the_class_of_its_status(body: dict[str, object], code: str) -> None:
+    assert ServiceError.from_body(body).code == code
+
+
+def test_no_subject_kind_is_unknown() -> None:
+    assert {kind(contract) for contract in contracts()} == {"rpc", "job", "evt", "out"}

@@ -1,0 +1,185 @@
+"""Keys: who may make them, what they open, and that a revoked one opens nothing."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+from phronesis.bus import News, follow
+from phronesis.contracts import Role
+from phronesis.contracts.gateway import KEY_REVOKED, KeyRevoked
+from phronesis.contracts.orchestrator import Audited
+from phronesis.contracts.service import AUDITED
+from phronesis.gateway.bootstrap import enter, first_key
+from phronesis.gateway.domain import new_secret
+from phronesis.postgres import Database, PostgresSettings
+from tests.support.bus import eventually
+from tests.support.gateway import Holder, RunningGateway, gateway
+from tests.support.scripted_orchestrator import ScriptedOrchestrator
+from tests.support.servers import NatsServer, PostgresServer
+
+KEYS = "/api/v1/keys"
+
+
+@pytest.fixture
+async def admin(api: RunningGateway) -> Holder:
+    """An administrator of a tenant."""
+    return await api.holder(role=Role.ADMIN)
+
+
+async def test_a_key_is_made_used_and_revoked(api: RunningGateway, admin: Holder) -> None:
+    made = await api.http.post(KEYS, json={"user": "bob", "role": "maestro"}, headers=admin.headers)
+    key = made.json()
+    secret = key.pop("key")
+    bearer = {"Authorization": f"Bearer {secret}"}
+    assert (made.status_code, made.headers["location"]) == (201, f"{KEYS}/{key['id']}")
+    assert (key["tenant"], key["user"], key["role"], key["prefix"]) == (admin.who.tenant, "bob", "maestro", secret[:8])
+    assert (await api.http.get("/api/v1/tools", headers=bearer)).status_code == 200
+    assert (await api.http.get(f"{KEYS}/{key['id']}", headers=admin.headers)).json() == key
+
+    revoked = await api.http.delete(f"{KEYS}/{key['id']}", headers=admin.headers)
+    assert (revoked.status_code, revoked.json()["revoked_at"] is not None) == (200, True)
+    refused = await api.http.get("/api/v1/tools", headers=bearer)
+    assert (refused.status_code, refused.json()["code"]) == (401, "unauthorized")
+    assert refused.headers["www-authenticate"] == "Bearer"
+    again = await api.http.delete(f"{KEYS}/{key['id']}", headers=admin.headers)
+    assert again.json() == revoked.json()
+
+
+async def test_the_secret_of_a_key_is_stored_nowhere(api: RunningGateway, admin: Holder, database: PostgresSettings) -> None:
+    made = (await api.http.post(KEYS, json={"user": "bob"}, headers=admin.headers)).json()
+    async with Database.open(database, "gateway") as store, store.connection() as connection:
+        rows = await connection.fetch("SELECT keys::text FROM keys UNION ALL SELECT outbox::text FROM outbox")
+    assert [row for row in rows if made["key"][8:] in row[0]] == []
+    listed = (await api.http.get(KEYS, headers=admin.headers)).json()
+    assert [key["id"] for key in listed["keys"]] == [made["id"], admin.who.key]
+    assert "key" not in listed["keys"][0]
+
+
+async def test_a_revoked_key_is_announced_and_audited(
+    api: RunningGateway, admin: Holder, orchestrator: ScriptedOrchestrator
+) -> None:
+    heard: list[tuple[str, KeyRevoked]] = []
+    audit: list[tuple[str, Audited]] = []
+
+    async def on_revoked(news: News, event: KeyRevoked) -> None:
+        heard.append((news.tenant, event))
+
+    async def on_audited(news: News, event: Audited) -> None:
+        audit.append((news.tenant, event))
+
+    await follow(orchestrator.bus, KEY_REVOKED, on_revoked)
+    await follow(orchestrator.bus, AUDITED["gateway"], on_audited)
+    made = (await api.http.post(KEYS, json={"user": "bob"}, headers=admin.headers)).json()
+    await api.http.delete(f"{KEYS}/{made['id']}", headers=admin.headers)
+    await api.http.post(KEYS, json={"tenant": "elsewhere", "user": "bob"}, headers=admin.headers)
+    await eventually(lambda: (admin.who.tenant, KeyRevoked(key=made["id"])) in heard)
+
+    def mine() -> list[tuple[str, str]]:
+        return sorted((event.action, event.outcome) for tenant, event in audit if tenant == admin.who.tenant)
+
+    await eventually(lambda: len(mine()) == 3)
+    assert mine() == [("keys.create", "done"), ("keys.create", "refused"), ("keys.revoke", "done")]
+    assert made["key"] not in str(audit)
+
+
+@pytest.mark.parametrize("role", sorted(set(Role) - {Role.ADMIN}))
+async def test_only_administrators_manage_keys(api: RunningGateway, role: Role) -> None:
+    holder = await api.holder(role=role)
+    answers = [
+        await api.http.post(KEYS, json={"user": "bob"}, headers=holder.headers),
+        await api.http.get(KEYS, headers=holder.headers),
+        await api.http.delete(f"{KEYS}/{holder.who.key}", headers=holder.headers),
+    ]
+    assert [(answer.status_code, answer.json()["code"]) for answer in answers] == [(403, "forbidden")] * 3
+
+
+async def test_an_administrator_keeps_to_its_tenant_and_an_operator_does_not(api: RunningGateway, admin: Holder) -> None:
+    operator = await api.holder(role=Role.ADMIN, scopes=("operator",))
+    wanted = {"tenant": f"t-{uuid4().hex[:8]}", "user": "bob"}
+    refused = await api.http.post(KEYS, json=wanted, headers=admin.headers)
+    raised = await api.http.post(KEYS, json={"user": "bob", "scopes": ["operator"]}, headers=admin.headers)
+    made = await api.http.post(KEYS, json=wanted, headers=operator.headers)
+    assert [answer.status_code for answer in (refused, raised, made)] == [403, 403, 201]
+    hidden = await api.http.delete(f"{KEYS}/{made.json()['id']}", headers=admin.headers)
+    seen = await api.http.get(KEYS, params={"tenant": wanted["tenant"]}, headers=operator.headers)
+    assert (hidden.status_code, [key["id"] for key in seen.json()["keys"]]) == (404, [made.json()["id"]])
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"tenant": "system", "user": "bob"}, "tenant"),
+        ({"user": "Bob.x"}, "user"),
+        ({"user": "bob", "role": "king"}, "role"),
+        ({"user": "bob", "hash": "x"}, "hash"),
+        ({}, "user"),
+    ],
+)
+async def test_a_key_that_cannot_be_is_refused_with_its_field(api: RunningGateway, body: dict[str, str], field: str) -> None:
+    operator = await api.holder(role=Role.ADMIN, scopes=("operator",))
+    answer = await api.http.post(KEYS, json=body, headers=operator.headers)
+    assert (answer.status_code, answer.json()["field"]) == (400, field)
+
+
+@pytest.mark.parametrize(
+    "header", [None, "Basic eDp5", "Bearer", "Bearer phr_short", f"Bearer {new_secret()}", "Bearer ' OR 1=1"]
+)
+async def test_a_request_without_a_good_key_is_refused(api: RunningGateway, header: str | None) -> None:
+    answer = await api.http.get("/api/v1/turns", headers={"Authorization": header} if header else {})
+    assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")
+
+
+async def test_a_revocation_reaches_another_replica_within_seconds(
+    api: RunningGateway, admin: Holder, ann: Holder, nats_server: NatsServer, database: PostgresSettings
+) -> None:
+    operator = await api.holder(role=Role.ADMIN, scopes=("operator",))
+    async with gateway(nats_server, database) as other:
+        assert (await other.http.get("/api/v1/tools", headers=ann.headers)).status_code == 200
+        await api.http.delete(f"{KEYS}/{ann.who.key}", headers=operator.headers)
+
+        async def refused() -> bool:
+            return (await other.http.get("/api/v1/tools", headers=ann.headers)).status_code == 401
+
+        await eventually(refused, within=8)
+
+
+async def test_the_first_key_is_entered_once_and_stays_revoked(
+    api: RunningGateway, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = tmp_path_factory.mktemp("key") / "key"
+    secret = new_secret()
+    file.write_text(f"{secret}\n")
+    await enter(api.store, *first_key(file))
+    bearer = {"Authorization": f"Bearer {secret}"}
+    (mine,) = [k for k in (await api.http.get(KEYS, headers=bearer)).json()["keys"] if k["prefix"] == secret[:8]]
+    assert (mine["tenant"], mine["user"], mine["role"], mine["scopes"]) == ("local", "owner", "admin", ["operator"])
+    await api.http.delete(f"{KEYS}/{mine['id']}", headers=bearer)
+    await enter(api.store, *first_key(file))
+    assert (await api.http.get(KEYS, headers=bearer)).status_code == 401
+
+
+async def test_without_its_database_the_gateway_serves_known_keys_and_refuses_others_with_503(
+    nats_server: NatsServer, tmp_path_factory: pytest.TempPathFactory, orchestrator: ScriptedOrchestrator
+) -> None:
+    server = PostgresServer(tmp_path_factory.mktemp("postgres"))
+    await server.start()
+    try:
+        async with server.fresh_schema("gateway") as database, gateway(nats_server, database) as running:
+            known, unknown = await running.holder(), await running.holder()
+
+            async def status(holder: Holder) -> int:
+                return (await running.http.get("/api/v1/turns", headers=holder.headers)).status_code
+
+            assert await status(known) == 200
+            await server.kill()
+            answer = await running.http.get("/api/v1/turns", headers=unknown.headers)
+            assert (answer.status_code, answer.json()["code"], answer.headers["retry-after"]) == (503, "unavailable", "1")
+            assert await status(known) == 200
+            ready = await running.http.get("/health/ready")
+            assert (ready.status_code, "gateway.postgres" in ready.json()["down"]) == (503, True)
+            await server.start()
+            assert await status(unknown) == 200
+    finally:
+        await server.stop()

@@ -1,0 +1,164 @@
+"""A provider that fails: every way of it, and what becomes of the call."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from phronesis.bus import envelope
+from phronesis.bus.tracing import Tracing
+from phronesis.contracts import TimedOut, Unavailable
+from phronesis.orchestrator.adapters.chat_client import ChatClient
+from phronesis.orchestrator.adapters.chat_model import CallLimits, LanguageModel
+from phronesis.orchestrator.adapters.chat_retry import Breaker, Patience
+from tests.support.bus import eventually
+from tests.support.chat import KEY, MEMORY, a_turn, reasoning
+from tests.support.groq_server import Fault, GroqServer, groq_server
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[GroqServer]:
+    async with groq_server() as running:
+        yield running
+
+
+@pytest.mark.req("D-142")
+@pytest.mark.parametrize("provider", ["groq", "openai"])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"status": 429},
+        {"status": 429, "headers": {"retry-after": "0.05"}},
+        {"status": 500},
+        {"status": 503, "headers": {"retry-after": "nonsense"}},
+        {"body": "<html>a proxy</html>"},
+        {"body": '{"choices": "none"}'},
+        {"cut": True},
+    ],
+    ids=str,
+)
+async def test_a_failure_that_may_pass_is_tried_again_and_every_try_counts(
+    server: GroqServer, provider: str, fault: dict[str, Any]
+) -> None:
+    server.fail("final", Fault(**fault, times=2))
+    async with reasoning(server, provider) as model:
+        answer = await model.compose(a_turn(), None, MEMORY)
+    assert answer.value is not None
+    assert answer.spent.model_calls == 3
+
+
+@pytest.mark.req("D-142")
+async def test_three_tries_are_all(server: GroqServer) -> None:
+    server.fail("final", Fault(status=500, times=9))
+    async with reasoning(server) as model:
+        with pytest.raises(Unavailable):
+            await model.compose(a_turn(), None, MEMORY)
+    assert len(server.calls) == 3
+
+
+@pytest.mark.req("D-142")
+async def test_a_wait_longer_than_the_time_left_is_not_begun(server: GroqServer) -> None:
+    server.fail("final", Fault(status=429, headers={"retry-after": "60"}))
+    async with reasoning(server) as model:
+        began = time.monotonic()
+        with pytest.raises(Unavailable) as raised:
+            await model.compose(a_turn(), None, MEMORY)
+    assert time.monotonic() - began < 1
+    assert raised.value.retry_after == 60
+    assert len(server.calls) == 1
+
+
+@pytest.mark.req("D-147")
+async def test_a_stall_ends_at_the_limit(server: GroqServer) -> None:
+    server.fail("router", Fault(stall=30))
+    async with reasoning(server, seconds=0.4) as model:
+        with pytest.raises(TimedOut):
+            await model.route(a_turn())
+
+
+@pytest.mark.req("D-147")
+async def test_the_deadline_of_the_turn_is_kept_where_it_comes_sooner(server: GroqServer) -> None:
+    server.fail("router", Fault(stall=30))
+    token = envelope.deadline.set(time.time() + 0.4)
+    try:
+        async with reasoning(server) as model, asyncio.timeout(2):
+            with pytest.raises(TimedOut):
+                await model.route(a_turn())
+    finally:
+        envelope.deadline.reset(token)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413])
+async def test_a_misconfiguration_fails_at_once_and_names_no_key(
+    server: GroqServer, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.fail("router", Fault(status=status, error={"message": f"Invalid API Key {KEY}", "code": "invalid_api_key"}))
+    async with reasoning(server) as model:
+        with pytest.raises(Unavailable) as raised:
+            await model.route(a_turn())
+    assert len(server.calls) == 1
+    assert KEY not in raised.value.detail + caplog.text
+    assert [record.levelname for record in caplog.records if "set up wrongly" in record.message] == ["ERROR"]
+
+
+async def test_a_provider_that_cannot_be_reached_is_unavailable() -> None:
+    async with groq_server() as gone:
+        pass
+    async with reasoning(gone) as model:
+        with pytest.raises(Unavailable, match="cannot be reached"):
+            await model.route(a_turn())
+
+
+async def test_after_five_failures_in_a_row_the_provider_is_left_alone_for_a_while(server: GroqServer) -> None:
+    now = 0.0
+    server.fail("any", Fault(status=500, times=5))
+    async with reasoning(server, patience=Patience(Breaker(clock=lambda: now), backoff=0.01)) as model:
+        for _ in range(2):
+            with pytest.raises(Unavailable):
+                await model.route(a_turn())
+        assert len(server.calls) == 5
+        with pytest.raises(Unavailable) as raised:
+            await model.route(a_turn())
+        assert (len(server.calls), raised.value.retry_after) == (5, 15.0)
+        now = 15.1
+        assert (await model.route(a_turn())).value is not None
+
+
+async def test_a_pool_whose_slots_leaked_is_replaced(server: GroqServer) -> None:
+    """Cancelled calls can leave slots taken for ever (httpcore #1093); here all are taken on purpose."""
+    client = ChatClient("groq", KEY, server.groq_url)
+    leaked = client._pool
+    full = httpx.AsyncClient(limits=httpx.Limits(max_connections=1), timeout=5)
+    client._pool.client._client = full
+    async with full.stream("GET", f"{server.groq_url}/calls"):
+        model = LanguageModel(
+            client,
+            Tracing("orchestrator"),
+            CallLimits("m", 8, 100, "low"),
+            CallLimits("m", 8, 100, "low"),
+            4_000,
+            Patience(Breaker(), 0.01),
+        )
+        answer = await model.route(a_turn())
+    await model.close()
+    assert answer.value is not None
+    assert answer.spent.model_calls == 1
+    assert client._pool is not leaked
+
+
+async def test_cancelled_calls_leave_the_pool_whole(server: GroqServer) -> None:
+    server.fail("any", Fault(stall=30, times=40))
+    async with reasoning(server) as model:
+        calls = [asyncio.create_task(model.route(a_turn())) for _ in range(40)]
+        await eventually(lambda: len(server.calls) == 40)
+        for call in calls:
+            call.cancel()
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        answers = await asyncio.gather(*(model.route(a_turn()) for _ in range(40)))
+    assert all(answer.value for answer in answers)

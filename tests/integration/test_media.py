@@ -1,0 +1,134 @@
+"""The media service on a real broker: from the gateway's upload to the text."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from uuid import uuid4
+
+import pytest
+
+from phronesis.bus import MEDIA, Blobs, Bus, News, ask, follow
+from phronesis.contracts import BadRequest, NotFound, Nothing, Principal, UnsupportedMedia
+from phronesis.contracts.media import (
+    ACCEPT_UPLOAD,
+    EXTRACT_TEXT,
+    FETCH,
+    MEDIA_GET,
+    UPLOADS,
+    AcceptUpload,
+    FetchUrl,
+    Media,
+    MediaRef,
+)
+from phronesis.contracts.orchestrator import Audited
+from phronesis.contracts.service import AUDITED, HEALTH
+from phronesis.media.adapters.child import ChildReader
+from phronesis.media.adapters.web import PublicWeb, SystemResolver
+from phronesis.media.app import build
+from phronesis.media.settings import MediaSettings
+from phronesis.media.shelf import Shelf
+from tests.support import documents, sample_note
+from tests.support.bus import connected, somebody
+from tests.support.servers import NatsServer
+
+PAGES = [[f"Page {number}", f"The review of programme {number}."] for number in range(1, 4)]
+
+
+@pytest.fixture
+async def buses(nats_server: NatsServer) -> AsyncIterator[tuple[Bus, Bus]]:
+    """The gateway, with the media service running; and the service's own connection."""
+    async with connected(nats_server, "gateway", "media") as (gateway, media):
+        await build(media, ChildReader(MediaSettings()), PublicWeb(SystemResolver(), seconds=5))
+        yield gateway, media
+
+
+async def upload(gateway: Bus, who: Principal, data: bytes, name: str, claim: str | None = None) -> Media:
+    id = uuid4().hex
+    await Blobs(gateway, UPLOADS).put(id, data)
+    return await ask(gateway, who, ACCEPT_UPLOAD, AcceptUpload(upload=id, name=name, claimed_type=claim))
+
+
+@pytest.mark.req("D-024", "D-152")
+async def test_an_uploaded_document_is_read_by_its_owner_and_found_by_nobody_else(buses: tuple[Bus, Bus]) -> None:
+    gateway, _ = buses
+    who = somebody()
+    media = await upload(gateway, who, documents.pdf(PAGES), "review.pdf", "application/pdf")
+    found = await ask(gateway, who, EXTRACT_TEXT, MediaRef(media_id=media.id))
+    assert (found.name, found.type, found.pages, found.truncated) == ("review.pdf", "application/pdf", 3, False)
+    assert ("programme 1" in found.text, "programme 3" in found.text) == (True, True)
+    assert await ask(gateway, who, MEDIA_GET, MediaRef(media_id=media.id)) == media
+    for rpc in (MEDIA_GET, EXTRACT_TEXT):
+        with pytest.raises(NotFound):
+            await ask(gateway, somebody(tenant=who.tenant), rpc, MediaRef(media_id=media.id))
+
+
+@pytest.mark.req("D-035")
+async def test_a_long_document_is_cut_in_the_reply_and_kept_whole(buses: tuple[Bus, Bus]) -> None:
+    gateway, own = buses
+    who = somebody()
+    text = '漢字 and words, "quoted"\n' * 80_000
+    media = await upload(gateway, who, text.encode(), "long.md")
+    found = await ask(gateway, who, EXTRACT_TEXT, MediaRef(media_id=media.id))
+    assert (found.truncated, text.startswith(found.text), len(found.text) > 200_000) == (True, True, True)
+    shelf = Shelf(Blobs(own, MEDIA))
+    whole = await shelf.reading(await shelf.find(who, media.id))
+    assert whole is not None
+    assert whole.text == text.strip()
+
+
+@pytest.mark.req("D-031")
+async def test_a_lie_is_refused_and_nothing_of_it_is_kept(buses: tuple[Bus, Bus]) -> None:
+    gateway, _ = buses
+    id = uuid4().hex
+    uploads = Blobs(gateway, UPLOADS)
+    await uploads.put(id, b"\x7fELF" + bytes(100))
+    with pytest.raises(UnsupportedMedia) as refused:
+        await ask(gateway, somebody(), ACCEPT_UPLOAD, AcceptUpload(upload=id, name="cat.png"))
+    assert refused.value.field == "name"
+    with pytest.raises(NotFound):
+        await uploads.get(id)
+
+
+async def test_an_accepted_upload_is_audited(nats_server: NatsServer, buses: tuple[Bus, Bus]) -> None:
+    gateway, _ = buses
+    who = somebody()
+    entries: asyncio.Queue[Audited] = asyncio.Queue()
+
+    async def on_audited(news: News, entry: Audited) -> None:
+        if news.tenant == who.tenant:
+            entries.put_nowait(entry)
+
+    async with connected(nats_server, "orchestrator") as (follower,):
+        await follow(follower, AUDITED["media"], on_audited)
+        media = await upload(gateway, who, b"words", "a.txt")
+        async with asyncio.timeout(10):
+            entry = await entries.get()
+    assert (entry.who, entry.action, entry.outcome) == (who.user, "media.accept", "done")
+    assert entry.arguments["media_id"] == media.id
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1/", "http://169.254.169.254/", "http://localhost.:80/", "file:///etc/passwd"])
+@pytest.mark.req("D-152")
+async def test_an_address_of_the_inside_is_refused(buses: tuple[Bus, Bus], url: str) -> None:
+    gateway, _ = buses
+    with pytest.raises(BadRequest) as refused:
+        await ask(gateway, somebody(), FETCH, FetchUrl(url=url))
+    assert refused.value.field == "url"
+
+
+async def test_it_is_ready_as_long_as_the_broker_is(buses: tuple[Bus, Bus]) -> None:
+    gateway, _ = buses
+    health = await ask(gateway, somebody(), HEALTH["media"], Nothing())
+    assert (health.ready, health.down) == (True, ())
+
+
+async def test_the_sample_document_of_the_examples_can_be_read(buses: tuple[Bus, Bus]) -> None:
+    gateway, _ = buses
+    who = somebody()
+    data = await asyncio.to_thread(sample_note.PATH.read_bytes)
+    assert data == sample_note.content()
+    media = await upload(gateway, who, data, sample_note.PATH.name, "application/pdf")
+    found = await ask(gateway, who, EXTRACT_TEXT, MediaRef(media_id=media.id))
+    lines = [line for page in sample_note.PAGES for line in page if line]
+    assert (found.pages, [line for line in lines if line not in found.text]) == (2, [])

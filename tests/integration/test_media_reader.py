@@ -1,0 +1,190 @@
+"""Documents read in a child process: what comes out, and what hostile content can do."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from pathlib import Path
+
+import psutil
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from phronesis.contracts import ServiceError, TooLarge, UnsupportedMedia
+from phronesis.media import formats
+from phronesis.media.adapters.child import ChildReader
+from phronesis.media.settings import MediaSettings
+from phronesis.media.sniff import document_type
+from tests.support import documents
+from tests.support.bus import eventually
+
+READER = ChildReader(MediaSettings(parse_seconds=50))
+PAGES = [[f"Page {number}: the review of programme {number}."] for number in range(1, 4)]
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "words", "pages", "engine"),
+    [
+        (documents.pdf(PAGES), "a.pdf", ["programme 1", "programme 3"], 3, "pdfminer.six"),
+        (documents.docx(["First & last", "second"]), "a.docx", ["First & last", "second"], None, "markitdown"),
+        (
+            documents.xlsx([["Project", "Cost"], ["Dam", 17]]),
+            "a.xlsx",
+            ["| Project | Cost |", "| Dam | 17 |"],
+            None,
+            "markitdown",
+        ),
+        (documents.pptx([("One", "alpha"), ("Two", "omega")]), "a.pptx", ["# One", "omega"], 2, "markitdown"),
+        (documents.html("T", ["a < b", "c"]), "a.html", ["a < b", "c"], None, "markitdown"),
+        (b"# Title\n\nwords", "a.md", ["# Title\n\nwords"], None, "utf-8"),
+        ("Größe,1".encode("utf-16"), "a.csv", ["Größe,1"], None, "utf-8"),
+    ],
+)
+@pytest.mark.req("D-024")
+async def test_every_supported_type_gives_its_text(
+    data: bytes, name: str, words: list[str], pages: int | None, engine: str
+) -> None:
+    reading = await READER.read(data, document_type(data, name, None))
+    assert ([word in reading.text for word in words], reading.pages) == ([True] * len(words), pages)
+    assert reading.engine.split()[0] == engine
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        documents.pdf([[], []]),
+        documents.docx([""]),
+        b" \n\t\n",
+        b"<html><body><img alt='' src='x.png'></body></html>",
+    ],
+)
+@pytest.mark.req("D-034")
+async def test_a_document_without_text_is_refused(data: bytes) -> None:
+    with pytest.raises(UnsupportedMedia, match="no text was found"):
+        await READER.read(data, document_type(data, "a", None))
+
+
+@pytest.mark.req("D-032")
+async def test_a_document_with_too_many_pages_is_refused() -> None:
+    reader = ChildReader(MediaSettings(page_limit=2))
+    with pytest.raises(TooLarge, match="too many pages"):
+        await reader.read(documents.pdf(PAGES), formats.PDF)
+
+
+async def test_a_page_at_fault_leaves_the_others_to_be_read() -> None:
+    data = documents.pdf(PAGES).replace(
+        b"(Page 2: the review of programme 2.) Tj", b"(Page 2) " + b"0 0 0 /F1 Tf )))) ] ".ljust(30)
+    )
+    reading = await READER.read(data, formats.PDF)
+    assert ("programme 1" in reading.text, "programme 3" in reading.text) == (True, True)
+
+
+async def test_a_text_over_its_limit_ends_with_a_mark() -> None:
+    reader = ChildReader(MediaSettings(text_limit=20))
+    reading = await reader.read(documents.pdf(PAGES), formats.PDF)
+    assert reading.text == "Page 1: the review o\n\n[The document goes on; only this much of its text is kept.]"
+
+
+async def test_a_pdf_under_a_password_is_refused() -> None:
+    encryption = b"/Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <%s> /U <%s> >> /ID [<00><00>]" % (b"41" * 32, b"42" * 32)
+    data = documents.pdf(PAGES).replace(b"/Root 1 0 R", b"/Root 1 0 R " + encryption)
+    with pytest.raises(UnsupportedMedia, match="protected by a password"):
+        await READER.read(data, formats.PDF)
+
+
+def bomb() -> bytes:
+    """A PDF whose one page unpacks to 768 MiB."""
+    packer = zlib.compressobj(9)
+    block = bytes(16 * 1024 * 1024)
+    packed = b"".join(packer.compress(block) for _ in range(48)) + packer.flush()
+    once = zlib.compress(packed, 9)
+    plain = documents.pdf([["x"]])
+    at, end = plain.find(b"<< /Length"), plain.find(b"endstream")
+    head = b"<< /Filter [/FlateDecode /FlateDecode] /Length %d >>\nstream\n" % len(once)
+    return plain[:at] + head + once + b"\n" + plain[end:]
+
+
+@pytest.mark.req("D-032")
+async def test_a_bomb_meets_the_limit_of_memory_and_the_service_does_not() -> None:
+    data = bomb()
+    before = psutil.Process().memory_info().rss
+    with pytest.raises(TooLarge):
+        await ChildReader(MediaSettings(parse_memory=512 * 1024 * 1024, parse_seconds=50)).read(data, formats.PDF)
+    assert psutil.Process().memory_info().rss - before < 64 * 1024 * 1024
+
+
+async def test_a_reader_that_takes_too_long_is_ended() -> None:
+    slow = documents.pdf([[f"line {line}" for line in range(4000)] for _ in range(20)])
+    with pytest.raises(TooLarge, match="more memory or time"):
+        await ChildReader(MediaSettings(parse_seconds=0.3)).read(slow, formats.PDF)
+    assert readers() == 0
+
+
+async def test_a_caller_that_goes_away_leaves_no_process_behind() -> None:
+    slow = documents.pdf([[f"line {line}" for line in range(4000)] for _ in range(20)])
+    task = asyncio.create_task(READER.read(slow, formats.PDF))
+    await eventually(lambda: readers() == 1)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert readers() == 0
+
+
+def readers() -> int:
+    """How many readers run below this process."""
+    running = 0
+    for child in psutil.Process().children():
+        try:
+            running += "phronesis.media.extract" in child.cmdline()
+        except psutil.Error:
+            continue
+    return running
+
+
+async def test_a_picture_that_is_linked_from_a_file_is_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("the secret")
+    relations = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    drawing = "http://schemas.openxmlformats.org/drawingml/2006"
+    body = (
+        '<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" '
+        f'xmlns:r="{relations}" xmlns:a="{drawing}/main" xmlns:wp="{drawing}/wordprocessingDrawing" '
+        f'xmlns:pic="{drawing}/picture"><w:body><w:p><w:r><w:t>words</w:t></w:r><w:r><w:drawing><wp:inline><a:graphic>'
+        '<a:graphicData><pic:pic><pic:blipFill><a:blip r:link="rId9"/></pic:blipFill></pic:pic></a:graphicData></a:graphic>'
+        "</wp:inline></w:drawing></w:r></w:p></w:body></w:document>"
+    )
+    link = (
+        '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="rId9" '
+        f'Type="{relations}/image" Target="{(tmp_path / "secret.txt").as_uri()}" TargetMode="External"/></Relationships>'
+    )
+    data = documents.docx([], {"word/document.xml": body, "word/_rels/document.xml.rels": link})
+    try:
+        text = (await READER.read(data, formats.DOCX)).text
+    except UnsupportedMedia:
+        text = ""
+    assert ("secret" in text, "dGhlIHNlY3JldA" in text) == (False, False)
+
+
+async def test_entities_that_multiply_do_not_unfold() -> None:
+    entities = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 10}">' for i in range(1, 10))
+    body = (
+        f'<?xml version="1.0"?><!DOCTYPE d [<!ENTITY e0 "ha">{entities}]>'
+        '<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body><w:p><w:r>'
+        "<w:t>&e9;</w:t></w:r></w:p></w:body></w:document>"
+    )
+    with pytest.raises((UnsupportedMedia, TooLarge)):
+        await READER.read(documents.docx([], {"word/document.xml": body}), formats.DOCX)
+
+
+@given(
+    st.binary(max_size=300) | st.binary(max_size=60).map(lambda noise: noise.join([documents.pdf(PAGES)[:400]] * 2)),
+    st.sampled_from([formats.PDF, formats.HTML, formats.DOCX]),
+)
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_whatever_the_bytes_there_is_a_text_or_a_typed_error(data: bytes, type: str) -> None:
+    async def read() -> str:
+        try:
+            return (await ChildReader(MediaSettings()).read(data, type)).text
+        except ServiceError:
+            return "refused"
+
+    assert asyncio.run(read())

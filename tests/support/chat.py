@@ -1,0 +1,58 @@
+"""What tests of the language model share: a turn, an agent, and a model on the scripted server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from phronesis.bus.tracing import Tracing
+from phronesis.contracts.instructions import AgentProfile
+from phronesis.contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
+from phronesis.contracts.orchestrator import Directive
+from phronesis.orchestrator.adapters.chat_client import ChatClient
+from phronesis.orchestrator.adapters.chat_model import CallLimits, LanguageModel
+from phronesis.orchestrator.adapters.chat_retry import Breaker, Patience
+from phronesis.orchestrator.reasoner import TurnContext
+from tests.support.groq_server import GroqServer
+
+KEY = "gsk-a-secret-key"
+AGENT = AgentProfile(
+    agent="dialogue",
+    version="1",
+    loop="router",
+    stages=(),
+    prompts={
+        "router": "Decide. Stance: {{directive}}. Answer in JSON: {{schema}}\n{{profile}}{{history}}{{input}}",
+        "final": "Answer in JSON: {{schema}}\n{{history}}{{memory}}{{draft}}{{input}}",
+        "repair": "Not good: {{wrong}}. Again, as JSON.",
+    },
+)
+MEMORY = AugmentedMemoryContext(
+    user_id="u",
+    key_phrases=("heat",),
+    concepts=(ContextItem(id="1", kind=ItemKind.NODE, title="Heat Networks", text="Pipes of hot water.", score=0.9, hop=0),),
+)
+REPLY = {"user_response": "Pipes.", "next_agent_directive": "focused_analyst", "directive_reasoning": "figures"}
+
+
+def a_turn(text: str = "What is the heat network for?", **changes: Any) -> TurnContext:
+    """A turn with this text."""
+    given: dict[str, Any] = {"agent": AGENT, "profile": {}, "history": (), "directive": Directive.CURIOUS_EXPLORER}
+    return TurnContext(**{**given, "final_input": text, "user_text": text, **changes})
+
+
+@asynccontextmanager
+async def reasoning(
+    server: GroqServer, provider: Any = "groq", seconds: float = 5.0, **changes: Any
+) -> AsyncIterator[LanguageModel]:
+    """A model on the scripted server, with quick retries; `changes` are arguments of `LanguageModel`."""
+    limits = CallLimits("openai/gpt-oss-20b", seconds=seconds, max_tokens=500, effort="low")
+    client = ChatClient(provider, KEY, server.groq_url if provider == "groq" else server.openai_url)
+    patience = Patience(Breaker(), backoff=0.01)
+    given: dict[str, Any] = {"router": limits, "final": limits, "budget": 4_000, "patience": patience}
+    model = LanguageModel(client, **{"tracing": Tracing("orchestrator"), **given, **changes})
+    try:
+        yield model
+    finally:
+        await model.close()

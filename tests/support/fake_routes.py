@@ -1,0 +1,296 @@
+"""What the fake gateway remembers and answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+OPENED = "2026-01-02T03:04:05Z"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A request that arrived."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    query: str
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The decoded body."""
+        return json.loads(self.body)
+
+
+Fault = Callable[[], Response]
+
+
+def problem(status: int, code: str, detail: str, headers: dict[str, str] | None = None, **more: Any) -> Fault:
+    """A fault: a problem document."""
+    body = {"type": f"urn:phronesis:problem:{code}", "code": code, "status": status, "detail": detail, **more}
+    return lambda: JSONResponse(body, status, headers, media_type="application/problem+json")
+
+
+def _span(id: str, parent: str | None, service: str, name: str, start: int, end: int) -> dict[str, Any]:
+    about = {"trace_id": "a" * 32, "span_id": id, "parent_id": parent, "service": service, "name": name}
+    return about | {"start_ns": start * 1_000_000, "end_ns": end * 1_000_000}
+
+
+SPANS = [
+    _span("3", "2", "memory", "rpc retrieve", 4, 9),
+    _span("1", None, "gateway", "POST messages", 1, 12),
+    _span("2", "1", "orchestrator", "job turn", 2, 11),
+]
+
+
+def _not_found(detail: str) -> Response:
+    return problem(404, "not_found", detail)()
+
+
+@dataclass
+class FakeGateway:
+    """The state of the fake, and its switches."""
+
+    url: str = ""
+    seen: list[Seen] = field(default_factory=list)
+    faults: deque[Fault] = field(default_factory=deque)
+    """Answered first, one a request, instead of the real answers."""
+    cuts: deque[tuple[int, str]] = field(default_factory=deque)
+    """Events, by id and kind, in the middle of which a stream breaks; one a stream."""
+    turns: dict[str, dict[str, Any]] = field(default_factory=dict)
+    conversations: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    keys: dict[str, dict[str, Any]] = field(default_factory=dict)
+    items: list[dict[str, Any]] = field(default_factory=list)
+    results: dict[str, Any] = field(default_factory=dict)
+    """First results by idempotency key."""
+    uploads: dict[str, bytes] = field(default_factory=dict)
+    profile: dict[str, Any] = field(default_factory=dict)
+    down: tuple[str, ...] = ()
+    problem: dict[str, Any] | None = None
+    """The problem that turns end with instead of a reply."""
+    silent: bool = False
+    """Whether turns stay running, and their streams open."""
+    closing: threading.Event = field(default_factory=threading.Event)
+
+    def on(self, path: str) -> list[Seen]:
+        """The requests that arrived on a path."""
+        return [one for one in self.seen if one.path == path]
+
+    def app(self) -> ASGIApp:
+        """The routes."""
+        routes = [
+            Route("/health/ready", self._ready),
+            Route("/api/v1/conversations/messages", self._send, methods=["POST"]),
+            Route("/api/v1/conversations/{id}", self._conversation),
+            Route("/api/v1/turns", self._submit, methods=["POST"]),
+            Route("/api/v1/turns", self._list),
+            Route("/api/v1/turns/{id}", self._turn),
+            Route("/api/v1/turns/{id}", self._cancel, methods=["DELETE"]),
+            Route("/api/v1/turns/{id}/retry", self._retry, methods=["POST"]),
+            Route("/api/v1/turns/{id}/events", self._events),
+            Route("/api/v1/turns/{id}/trace", self._trace),
+            Route("/api/v1/media", self._media, methods=["POST"]),
+            Route("/api/v1/tools", self._tools),
+            Route("/api/v1/tools/{name}", self._tool, methods=["POST"]),
+            Route("/api/v1/keys", self._new_key, methods=["POST"]),
+            Route("/api/v1/keys", self._keys),
+            Route("/api/v1/keys/{id}", self._revoke, methods=["DELETE"]),
+            Route("/api/v1/profile", self._profile, methods=["GET", "PUT"]),
+        ]
+        return Starlette(routes=routes)
+
+    async def _ready(self, request: Request) -> Response:
+        return JSONResponse({"ready": not self.down, "down": self.down}, 503 if self.down else 200)
+
+    async def _send(self, request: Request) -> Response:
+        turn = self._new_turn(await request.json(), request.headers["idempotency-key"])
+        if turn["reply"] is None:
+            return self._accepted(turn)
+        return JSONResponse(turn["reply"])
+
+    async def _submit(self, request: Request) -> Response:
+        turn = self._new_turn(await request.json(), request.headers["idempotency-key"])
+        return self._accepted(turn)
+
+    def _accepted(self, turn: dict[str, Any]) -> Response:
+        return JSONResponse({name: turn[name] for name in ("turn_id", "conversation_id", "status")}, 202)
+
+    def _new_turn(self, body: dict[str, Any], key: str) -> dict[str, Any]:
+        if key in self.results:
+            return self.turns[self.results[key]]
+        turn, conversation = str(uuid4()), body.get("conversationId") or str(uuid4())
+        self.results[key] = turn
+        said = self.conversations.setdefault(conversation, [])
+        text = body["currentMessageText"]
+        answer = f"answer {len(said) // 2 + 1} to: {text}"
+        for role, words in (("user", text), ("assistant", answer)):
+            said.append({"seq": len(said) + 1, "turn_id": turn, "role": role, "text": words, "created_at": OPENED})
+        self.turns[turn] = self._row(turn, conversation, answer)
+        return self.turns[turn]
+
+    def _row(self, turn: str, conversation: str, answer: str) -> dict[str, Any]:
+        reply = {
+            "conversation_id": conversation,
+            "turn_id": turn,
+            "user_response": answer,
+            "next_agent_directive": "focused_analyst",
+            "reasoner": "extractive",
+            "degraded": ["graph"],
+            "sources": [{"id": "s1", "type": "Concept", "title": "A source", "score": 0.75, "snippet": "words"}],
+            "usage": {"input_tokens": 1, "output_tokens": 2, "model_calls": 0, "ms": 3},
+        }
+        ended = self.problem is None and not self.silent
+        return {
+            "turn_id": turn,
+            "conversation_id": conversation,
+            "agent": "dialogue",
+            "status": "running" if self.silent else "failed" if self.problem else "completed",
+            "sequence": len(self.turns) + 1,
+            "attempts": 1,
+            "created_at": OPENED,
+            "reply": reply if ended else None,
+            "problem": self.problem,
+        }
+
+    async def _conversation(self, request: Request) -> Response:
+        id = request.path_params["id"]
+        if id not in self.conversations:
+            return _not_found("no such conversation")
+        about = {"conversation_id": id, "agent": "dialogue", "directive": "focused_analyst", "created_at": OPENED}
+        return JSONResponse(about | {"messages": self.conversations[id]})
+
+    async def _list(self, request: Request) -> Response:
+        return JSONResponse({"turns": [{**turn, "reply": None} for turn in reversed(self.turns.values())]})
+
+    async def _turn(self, request: Request) -> Response:
+        turn = self.turns.get(request.path_params["id"])
+        return JSONResponse(turn) if turn else _not_found("no such turn")
+
+    async def _cancel(self, request: Request) -> Response:
+        turn = self.turns[request.path_params["id"]]
+        if turn["status"] != "running":
+            return problem(409, "turn_ended", f"the turn is {turn['status']}")()
+        turn["status"] = "cancelled"
+        return JSONResponse(turn)
+
+    async def _retry(self, request: Request) -> Response:
+        old = self.turns[request.path_params["id"]]
+        new = str(uuid4())
+        self.turns[new] = self._row(new, old["conversation_id"], "again") | {"retry_of": old["turn_id"]}
+        return JSONResponse(self.turns[new], 202)
+
+    async def _events(self, request: Request) -> Response:
+        turn = request.path_params["id"]
+        if turn not in self.turns:
+            return _not_found("no such turn")
+        after = int(request.headers.get("last-event-id", "0"))
+        return StreamingResponse(self._lines(turn, after), media_type="text/event-stream")
+
+    async def _lines(self, turn: str, after: int) -> AsyncIterator[bytes]:
+        yield b"retry: 10\n: hello\n\n"
+        for id, kind, data in self._told(turn):
+            if id <= after and kind in ("accepted", "phase"):
+                continue
+            if kind == "ended" and self.silent:
+                await asyncio.to_thread(self.closing.wait)
+                return
+            text = f"id: {id}\nevent: {kind}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
+            if self.cuts and self.cuts[0] == (id, kind):
+                self.cuts.popleft()
+                yield text[: len(text) // 2]
+                raise ConnectionError("the stream is cut here")
+            yield text
+
+    def _told(self, turn: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
+        """The events of a turn; those of its end share the id of the last progress."""
+        yield 1, "accepted", {"turn_id": turn}
+        yield 2, "phase", {"phase": "routed"}
+        yield 3, "phase", {"phase": "an\u2028swered"}
+        yield 4, "ended", {"turn_id": turn}
+        yield 4, "text", {"k": 1, "n": 2, "text": "one "}
+        yield 4, "text", {"k": 2, "n": 2, "text": "two"}
+        yield 4, "done", self.turns[turn]
+
+    async def _trace(self, request: Request) -> Response:
+        turn = request.path_params["id"]
+        return JSONResponse({"turn_id": turn, "trace_id": "a" * 32, "spans": SPANS, "missing": ["media"]})
+
+    async def _media(self, request: Request) -> Response:
+        async with request.form() as form:
+            file: Any = form["file"]
+            content, id = await file.read(), str(uuid4())
+            self.uploads[id] = content
+            about = {"id": id, "name": file.filename, "type": "text/plain", "kind": "document", "sha256": "0" * 64}
+        return JSONResponse(about | {"size": len(content)}, 201)
+
+    async def _tools(self, request: Request) -> Response:
+        return JSONResponse(
+            {"tools": [{"name": "recall", "description": "Find.", "parameters": {"type": "object"}, "risk": "read"}]}
+        )
+
+    async def _tool(self, request: Request) -> Response:
+        body, key = await request.json(), request.headers.get("idempotency-key")
+        if key is not None and key in self.results:
+            return JSONResponse(self.results[key])
+        match request.path_params["name"]:
+            case "remember":
+                result = self._remember(body)
+            case "recall":
+                result = {"items": self.items[: body.get("limit", 10)]}
+            case "graph_upsert":
+                result = self._upsert(body)
+            case _:
+                return _not_found("no such tool")
+        if key is not None:
+            self.results[key] = result
+        return JSONResponse(result)
+
+    def _remember(self, body: dict[str, Any]) -> dict[str, Any]:
+        stored = []
+        for item in body["items"]:
+            id = str(uuid4())
+            about = {"id": id, "external_id": item.get("external_id"), "kind": item.get("kind", "fact")}
+            self.items.append(about | {"title": item.get("title"), "text": item["text"], "score": 0.5, "why": {"text": 1.0}})
+            stored.append({"id": id, "external_id": item.get("external_id"), "status": "created"})
+        return {"items": stored}
+
+    def _upsert(self, body: dict[str, Any]) -> dict[str, Any]:
+        for node in body["nodes"]:
+            key = f"{node['type']}/{node['id']}/{node['year']}"
+            about = {"id": key, "external_id": key, "kind": "node", "title": node["name"], "text": node["name"]}
+            self.items.append(about | {"score": 0.5, "why": {}})
+        return {"nodes_created": len(body["nodes"])}
+
+    async def _new_key(self, request: Request) -> Response:
+        id = str(uuid4())
+        self.keys[id] = {"id": id, **await request.json(), "created_at": OPENED, "revoked_at": None}
+        return JSONResponse({**self.keys[id], "key": f"phr_{id}"}, 201)
+
+    async def _keys(self, request: Request) -> Response:
+        return JSONResponse({"keys": list(self.keys.values())})
+
+    async def _revoke(self, request: Request) -> Response:
+        key = self.keys.get(request.path_params["id"])
+        if key is None:
+            return _not_found("no such key")
+        key["revoked_at"] = OPENED
+        return Response(status_code=204)
+
+    async def _profile(self, request: Request) -> Response:
+        if request.method == "PUT":
+            self.profile = (await request.json())["profile"]
+        return JSONResponse({"profile": self.profile})

@@ -1,0 +1,110 @@
+"""What tests of the graph share: the service's stores on a real server, and batches in a few words."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from phronesis.bus import Call, audited
+from phronesis.contracts import Principal
+from phronesis.contracts.graph import Expand, Level, Neighbour, Node, NodeRef, Upsert, Upserted, UpsertNode, UpsertRelationship
+from phronesis.contracts.memory import EntityType, KnowledgeLink, KnowledgeNode, KnowledgeStored
+from phronesis.graph.adapters.bolt import Bolt, Row, Transaction
+from phronesis.graph.adapters.knowledge import BoltKnowledge
+from phronesis.graph.adapters.outbox import GraphOutbox
+from phronesis.graph.adapters.schema import Schema
+from phronesis.graph.adapters.twin import BoltTwin
+from phronesis.graph.domain import plan
+from phronesis.graph.ontology import Ontology, load
+from phronesis.graph.settings import Dialect, GraphSettings
+from tests.support.servers import ArcadeServer
+
+YEAR = 2023
+
+
+class Stores:
+    """The graph service's stores, and statements of a test's own beside them."""
+
+    def __init__(self, bolt: Bolt, ontology: Ontology) -> None:
+        self.bolt = bolt
+        self.ontology = ontology
+        self.schema = Schema(bolt, ontology, Dialect.ARCADEDB)
+        self.twin = BoltTwin(bolt, ontology, self.schema)
+        self.knowledge = BoltKnowledge(bolt, self.schema)
+        self.outbox = GraphOutbox(bolt)
+
+    async def upsert(self, who: Principal, batch: Upsert, *, key: str | None = None) -> Upserted:
+        """Write a batch as the handler does."""
+        arguments = batch.model_dump_json()
+        entry = audited(who, "graph_upsert", {})
+        return await self.twin.upsert(Call(who, "gateway", key), arguments, plan(self.ontology, who.tenant, batch), entry)
+
+    async def nodes(self, who: Principal, *refs: NodeRef) -> list[Node]:
+        """The nodes of the caller's tenant that exist."""
+        return await self.twin.nodes(who.tenant, tuple(ref.key for ref in refs))
+
+    async def expand(self, who: Principal, *ids: str, hops: int = 2, limit: int = 100) -> list[Neighbour]:
+        """Neighbours of the caller's items."""
+        return await self.knowledge.expand(who.tenant, who.user, Expand(ids=ids, hops=hops, limit=limit))
+
+    async def run(self, statement: str, **parameters: Any) -> list[Row]:
+        """Run a statement of the test's own in a write transaction."""
+
+        async def work(transaction: Transaction) -> list[Row]:
+            return await transaction.rows(statement, **parameters)
+
+        return await self.bolt.write(work)
+
+
+def settings(server: ArcadeServer, folder: Path, **changes: Any) -> GraphSettings:
+    """How the service reaches `server`: one user that writes, another that reads."""
+    for login in (server.root, server.reader):
+        (folder / f"{login.user}.password").write_text(login.password)
+    values: dict[str, Any] = {
+        "url": server.url,
+        "user": server.root.user,
+        "password_file": folder / f"{server.root.user}.password",
+        "read_user": server.reader.user,
+        "read_password_file": folder / f"{server.reader.user}.password",
+        "database": server.database,
+    }
+    return GraphSettings(**(values | changes))
+
+
+@asynccontextmanager
+async def opened(server: ArcadeServer, folder: Path) -> AsyncIterator[Stores]:
+    """The stores on `server` for the length of a block."""
+    async with Bolt.open(settings(server, folder)) as bolt:
+        yield Stores(bolt, load())
+
+
+def ref(id: str, type: str = "EntityProject", year: int = YEAR) -> NodeRef:
+    """A node by name."""
+    return NodeRef(type=type, id=id, year=year)
+
+
+def node(id: str, level: str = "L3", type: str = "EntityProject", year: int = YEAR, **properties: Any) -> UpsertNode:
+    """A node as it should be."""
+    return UpsertNode(type=type, id=id, year=year, name=f"The {id}", level=Level(level), properties=properties)
+
+
+def joined(type: str, source: NodeRef, target: NodeRef) -> UpsertRelationship:
+    """A relationship as it should be."""
+    ends = [NodeRef(type=end.type, id=end.id, year=end.year) for end in (source, target)]
+    return UpsertRelationship(type=type, source=ends[0], target=ends[1])
+
+
+def stored(owner: str, *ids: str, links: tuple[str, ...] = (), version: int = 1) -> KnowledgeStored:
+    """News of stored items; a link is written `a>b`, and an id that begins with `c` is a Concept."""
+    return KnowledgeStored(
+        owner=owner,
+        version=version,
+        nodes=tuple(KnowledgeNode(id=id, type=_entity(id)) for id in ids),
+        links=tuple(KnowledgeLink(source=link.split(">")[0], target=link.split(">")[1], type="RELATED_TO") for link in links),
+    )
+
+
+def _entity(id: str) -> EntityType:
+    return EntityType.CONCEPT if id.startswith("c") else EntityType.MEMORY_UNIT

@@ -1,0 +1,58 @@
+"""What the scripted model says where no fault is scripted: sensible answers, made from the prompt it was sent."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+_BLOCK = re.compile(r"^<<([0-9a-f]{16}) (\w+)>>\n(.*?)\n<<end \1 \2>>$", re.M | re.S)
+_GREETING = re.compile(r"\W*(?:hi|hello|hey|thanks|thank you|good (?:morning|evening))\b[\w\s]{0,20}\W*", re.I)
+_SMALL = frozenset("a an and are for how in is it of on or the to was what when which who why does do".split())
+
+
+def purpose_of(request: dict[str, Any], step: str | None) -> str:
+    """`repair` where the model's own answer is in the messages; else `router` or `final`, by schema, step or prompt."""
+    if any(message["role"] == "assistant" for message in request["messages"]):
+        return "repair"
+    return _kind(request, step)
+
+
+def blocks(request: dict[str, Any]) -> dict[str, str]:
+    """The blocks of data in a prompt, by name."""
+    return {name: text for _, name, text in _BLOCK.findall(request["messages"][1]["content"])}
+
+
+def answer(request: dict[str, Any]) -> str:
+    """A valid answer: phrases from the message, or a fact from memory."""
+    found = blocks(request)
+    message = found.get("message", "")
+    if _kind(request, None) == "router":
+        if _GREETING.fullmatch(message):
+            return json.dumps(
+                {"thought_process": "-", "decision": "respond_directly", "key_phrases": [], "direct_response": "Hello!"}
+            )
+        phrases = [word for word in re.findall(r"\w+", message) if word.lower() not in _SMALL][:6]
+        routed = {"decision": "query_memory", "key_phrases": [" ".join(phrases)] if phrases else [], "direct_response": None}
+        return json.dumps({"thought_process": "-", **routed})
+    draft = found.get("draft", "")
+    reply = draft if draft and draft != "None." else _fact(found.get("memory", "")) or f"You said: {message[:200]}"
+    stance = "curious_explorer"
+    return json.dumps({"user_response": reply, "next_agent_directive": stance, "directive_reasoning": "scripted"})
+
+
+def _kind(request: dict[str, Any], step: str | None) -> str:
+    named = request.get("response_format", {}).get("json_schema", {}).get("name")
+    if named:
+        return str(named)
+    if step and "/" in step:
+        return "router" if step.rsplit("/", 1)[1].startswith("route") else "final"
+    return "router" if "key_phrases" in request["messages"][0]["content"] else "final"
+
+
+def _fact(memory: str) -> str | None:
+    try:
+        item = json.loads(memory.split("\n", 1)[0])
+    except ValueError:
+        return None
+    return f"{item['title']}: {item['text'][:300]}" if isinstance(item, dict) and "text" in item else None

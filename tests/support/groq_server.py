@@ -1,0 +1,192 @@
+"""A scripted server that speaks Groq's HTTP (and OpenAI's), for tests, bench and chaos: real HTTP on a free port.
+
+    python -m tests.support.groq_server --port 8099 [--latency 0.05]
+
+`POST /openai/v1/chat/completions` and `POST /v1/chat/completions` answer; `GET /calls` lists what was asked (`?messages=1`
+with the messages), `DELETE /calls` forgets it and every fault, `POST /script` takes
+`{"purpose": "router" | "final" | "repair" | "any", "fault": {…}, "times": 1}` or `{"latency": seconds}`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import time
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from tests.support.groq_answers import purpose_of
+from tests.support.groq_http import Fault, completion_body, http_response
+
+__all__ = ["Fault", "GroqServer", "groq_server"]
+
+_PATHS = ("/openai/v1/chat/completions", "/v1/chat/completions")
+_CALLS, _WITH_MESSAGES = 200_000, 2_000
+
+
+@dataclass
+class Recorded:
+    """One call that came."""
+
+    purpose: str
+    step: str | None
+    model: str
+    at: float
+    request: dict[str, Any] | None = None
+
+
+class GroqServer:
+    """The server, and its script.
+
+    Args:
+        latency: seconds before each answer.
+    """
+
+    def __init__(self, latency: float = 0.0) -> None:
+        self.latency = latency
+        self.port = 0
+        self.calls: deque[Recorded] = deque(maxlen=_CALLS)
+        self._full: deque[Recorded] = deque()
+        self._faults: dict[str, deque[Fault]] = {}
+        self._server: asyncio.Server | None = None
+        self._open: set[asyncio.Task[None]] = set()
+
+    @property
+    def groq_url(self) -> str:
+        """The base address for Groq's SDK."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def openai_url(self) -> str:
+        """The base address for OpenAI's SDK."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    async def start(self, port: int = 0) -> None:
+        """Listen on a port of the loopback interface, a free one by default."""
+        self._server = await asyncio.start_server(self._connection, "127.0.0.1", port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        """Stop listening, and drop every connection."""
+        if self._server:
+            self._server.close()
+        for task in self._open:
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+
+    def fail(self, purpose: str, fault: Fault) -> None:
+        """Let the next `fault.times` calls of a purpose (`any` for all) end so; faults come in the order given."""
+        self._faults.setdefault(purpose, deque()).append(fault)
+
+    def reset(self) -> None:
+        """Forget calls and faults."""
+        self.calls.clear()
+        self._full.clear()
+        self._faults.clear()
+
+    def steps(self) -> list[str | None]:
+        """The step of each call, in order."""
+        return [call.step for call in self.calls]
+
+    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._open.add(task)
+        try:
+            while await self._exchange(reader, writer):
+                pass
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # the caller went away
+        finally:
+            self._open.discard(task)
+            writer.close()
+
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        method, target, _ = head[0].split(" ", 2)
+        headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
+        body = await reader.readexactly(int(headers.get("content-length", "0")))
+        if method == "POST" and urlsplit(target).path in _PATHS:
+            return await self._complete(writer, headers, json.loads(body))
+        status, answer_body = self._control(method, urlsplit(target), body)
+        writer.write(http_response(status, json.dumps(answer_body), {}))
+        await writer.drain()
+        return True
+
+    async def _complete(self, writer: asyncio.StreamWriter, headers: dict[str, str], request: dict[str, Any]) -> bool:
+        purpose = purpose_of(request, headers.get("x-phronesis-step"))
+        self._record(Recorded(purpose, headers.get("x-phronesis-step"), request["model"], time.time(), request))
+        fault = self._next_fault(purpose)
+        await asyncio.sleep(self.latency + fault.stall)
+        sent = http_response(
+            fault.status, fault.body if fault.body is not None else completion_body(request, fault), fault.headers
+        )
+        writer.write(sent[: -len(sent) // 3] if fault.cut else sent)
+        await writer.drain()
+        return not fault.cut
+
+    def _record(self, call: Recorded) -> None:
+        self.calls.append(call)
+        self._full.append(call)
+        if len(self._full) > _WITH_MESSAGES:
+            self._full.popleft().request = None
+
+    def _next_fault(self, purpose: str) -> Fault:
+        for key in (purpose, "any"):
+            queue = self._faults.get(key)
+            if queue:
+                queue[0].times -= 1
+                return queue[0] if queue[0].times else queue.popleft()
+        return Fault()
+
+    def _control(self, method: str, target: Any, body: bytes) -> tuple[int, Any]:
+        match method, target.path:
+            case "GET", "/calls":
+                with_messages = "messages" in parse_qs(target.query)
+                return 200, [asdict(c) if with_messages else asdict(c) | {"request": None} for c in list(self.calls)]
+            case "DELETE", "/calls":
+                self.reset()
+                return 200, {}
+            case "POST", "/script":
+                told = json.loads(body)
+                self.latency = float(told.get("latency", self.latency))
+                if "fault" in told:
+                    self.fail(told.get("purpose", "any"), Fault(**told["fault"], times=int(told.get("times", 1))))
+                return 200, {}
+            case _:
+                return 404, {"error": {"message": "no such path"}}
+
+
+@asynccontextmanager
+async def groq_server(latency: float = 0.0) -> AsyncIterator[GroqServer]:
+    """A server on a free port, for the block."""
+    server = GroqServer(latency)
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+async def _main(port: int, latency: float) -> None:
+    server = GroqServer(latency)
+    await server.start(port)
+    print(server.port, flush=True)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    import uvloop
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--latency", type=float, default=0.0)
+    options = parser.parse_args()
+    with contextlib.suppress(KeyboardInterrupt):
+        uvloop.run(_main(options.port, options.latency))

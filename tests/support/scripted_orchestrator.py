@@ -1,0 +1,195 @@
+"""An orchestrator that does as a test says: it accepts turns, shows their progress and answers for their rows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from phronesis.bus import Bus, Call, serve, serve_basics, show, take, trace_id, traceparent
+from phronesis.contracts import NotFound, Principal, TurnEnded
+from phronesis.contracts.orchestrator import (
+    CONVERSATION_GET,
+    PROGRESS,
+    TURN,
+    TURN_CANCEL,
+    TURN_GET,
+    TURN_LIST,
+    TURN_RETRY,
+    Conversation,
+    ConversationRef,
+    Directive,
+    ListTurns,
+    Problem,
+    Reply,
+    SubmitTurn,
+    Turn,
+    TurnProgress,
+    TurnRef,
+    Turns,
+    TurnStatus,
+    turn_id,
+)
+
+KEY_REUSED = Problem(code="idempotency_key_reused", status=409, detail="this key was used with another message")
+
+
+class ScriptedOrchestrator:
+    """Turns by tenant and user, in memory. Tests set how it behaves; its defaults answer every turn at once.
+
+    Args:
+        bus: a bus connected as `orchestrator`.
+    """
+
+    def __init__(self, bus: Bus) -> None:
+        self.bus = bus
+        self.submitted: dict[str, list[SubmitTurn]] = defaultdict(list)
+        """Every copy of a turn that came, by the turn's id."""
+        self.callers: dict[str, Principal] = {}
+        self.refuse: Callable[[SubmitTurn], Problem | None] = lambda turn: None
+        self.deaf_to: set[str] = set()
+        """Texts whose turns are taken and answered with nothing."""
+        self.slow: set[str] = set()
+        """Texts whose turns are accepted and stay queued until `end` is called."""
+        self.ends: dict[str, Problem] = {}
+        """Problems, by text, that turns end with."""
+        self.reply: Callable[[SubmitTurn], str] = lambda turn: f"You said: {turn.text}"
+        self._turns: dict[str, tuple[Principal, SubmitTurn, Turn]] = {}
+        self._news = asyncio.Condition()
+
+    async def start(self) -> None:
+        """Take turns and answer for them."""
+        await take(self.bus, TURN, self.on_turn)
+        await serve(self.bus, TURN_GET, self.get)
+        await serve(self.bus, TURN_LIST, self.list)
+        await serve(self.bus, TURN_CANCEL, self.cancel)
+        await serve(self.bus, TURN_RETRY, self.retry)
+        await serve(self.bus, CONVERSATION_GET, self.conversation)
+        await serve_basics(self.bus, {})
+
+    async def on_turn(self, call: Call, turn: SubmitTurn) -> None:
+        """Accept a turn, or refuse it, and answer it where it is not to be slow."""
+        who, id = call.who, turn_id(call.who.tenant, call.who.user, turn.idempotency_key)
+        async with self._news:
+            self.submitted[id].append(turn)
+            self.callers[id] = who
+            self._news.notify_all()
+        if turn.text in self.deaf_to:
+            return
+        problem = self.refuse(turn)
+        if known := self._turns.get(id):
+            problem = KEY_REUSED if known[1].fingerprint != turn.fingerprint else None
+        if problem is not None:
+            await self.say(who, TurnProgress(turn_id=id, kind="refused", problem=problem))
+            return
+        if not known:
+            self._turns[id] = (who, turn, _queued(id, turn))
+        state = self._turns[id][2]
+        await self.say(who, TurnProgress(turn_id=id, kind="accepted", conversation_id=state.conversation_id))
+        if state.status.ended:
+            await self.say(who, TurnProgress(turn_id=id, kind="ended"))
+        elif turn.text not in self.slow:
+            await self.end(id)
+
+    async def phase(self, id: str, phase: str) -> None:
+        """Show that a turn has reached a phase."""
+        await self.say(self._turns[id][0], TurnProgress(turn_id=id, kind="phase", phase=phase))
+
+    async def end(self, id: str, *, hint: bool = True) -> Turn:
+        """End a turn as its text says, and show its end unless the hint is to be lost."""
+        who, turn, state = self._turns[id]
+        problem = self.ends.get(turn.text)
+        reply = None if problem else self._reply(state, turn)
+        status = TurnStatus.FAILED if problem else TurnStatus.COMPLETED
+        ended = state.model_copy(
+            update={"status": status, "reply": reply, "problem": problem, "ended_at": datetime.now(UTC), "attempts": 1}
+        )
+        self._turns[id] = (who, turn, ended)
+        if hint:
+            await self.say(who, TurnProgress(turn_id=id, kind="ended"))
+        return ended
+
+    async def say(self, who: Principal, progress: TurnProgress) -> None:
+        """Show one line of a turn's progress."""
+        await show(self.bus, who, PROGRESS, progress.turn_id, progress)
+
+    async def arrived(self, count: int = 1, *, text: str) -> str:
+        """The id of the turn with this text, once it has come `count` times."""
+        async with asyncio.timeout(10), self._news:
+            await self._news.wait_for(lambda: self._of(text, count) is not None)
+        id = self._of(text, count)
+        assert id is not None
+        return id
+
+    async def get(self, call: Call, ref: TurnRef) -> Turn:
+        """A turn of the caller."""
+        who, _, turn = self._turns.get(ref.turn_id, (None, None, None))
+        if turn is None or who is None or (who.tenant, who.user) != (call.who.tenant, call.who.user):
+            raise NotFound("there is no such turn")
+        return turn
+
+    async def list(self, call: Call, wanted: ListTurns) -> Turns:
+        """The caller's turns."""
+        mine = [turn for who, _, turn in self._turns.values() if (who.tenant, who.user) == (call.who.tenant, call.who.user)]
+        found = [turn for turn in mine if wanted.status in (None, turn.status)]
+        return Turns(turns=tuple(turn.model_copy(update={"reply": None}) for turn in found[-wanted.limit :]))
+
+    async def cancel(self, call: Call, ref: TurnRef) -> Turn:
+        """Cancel a turn that has not ended."""
+        turn = await self.get(call, ref)
+        if turn.status.ended:
+            raise TurnEnded("the turn has ended")
+        who, submitted, _ = self._turns[ref.turn_id]
+        cancelled = turn.model_copy(update={"status": TurnStatus.CANCELLED, "ended_at": datetime.now(UTC)})
+        self._turns[ref.turn_id] = (who, submitted, cancelled)
+        await self.say(who, TurnProgress(turn_id=ref.turn_id, kind="ended"))
+        return cancelled
+
+    async def retry(self, call: Call, ref: TurnRef) -> Turn:
+        """Make a new turn of another one."""
+        await self.get(call, ref)
+        who, submitted, _ = self._turns[ref.turn_id]
+        id = turn_id(who.tenant, who.user, call.key or uuid4().hex)
+        self._turns[id] = (who, submitted, _queued(id, submitted).model_copy(update={"retry_of": ref.turn_id}))
+        return self._turns[id][2]
+
+    async def conversation(self, call: Call, ref: ConversationRef) -> Conversation:
+        """An empty conversation of the caller."""
+        for who, _, turn in self._turns.values():
+            if turn.conversation_id == ref.conversation_id and who.tenant == call.who.tenant and who.user == call.who.user:
+                return Conversation(
+                    conversation_id=ref.conversation_id,
+                    agent=turn.agent,
+                    directive=Directive.CURIOUS_EXPLORER,
+                    created_at=turn.created_at,
+                    messages=(),
+                )
+        raise NotFound("there is no such conversation")
+
+    def _of(self, text: str, count: int) -> str | None:
+        came = (id for id, copies in self.submitted.items() if copies[0].text == text and len(copies) >= count)
+        return next(came, None)
+
+    def _reply(self, state: Turn, turn: SubmitTurn) -> Reply:
+        return Reply(
+            conversation_id=state.conversation_id,
+            turn_id=state.turn_id,
+            user_response=self.reply(turn),
+            next_agent_directive=Directive.FOCUSED_ANALYST,
+            reasoner="scripted",
+        )
+
+
+def _queued(id: str, turn: SubmitTurn) -> Turn:
+    return Turn(
+        turn_id=id,
+        conversation_id=turn.conversation_id or str(uuid4()),
+        agent=turn.agent,
+        status=TurnStatus.QUEUED,
+        sequence=1,
+        attempts=0,
+        created_at=datetime.now(UTC),
+        trace_id=trace_id(traceparent()),
+    )

@@ -1,0 +1,165 @@
+"""Real servers for the tests: the embedded ones, each on a free port with its files in a temporary folder."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import asyncpg
+from pydantic import SecretStr
+
+from phronesis.bus import BusSettings, connect
+from phronesis.bus.declare import USER as DECLARE
+from phronesis.bus.declare import declare
+from phronesis.contracts.service import SERVICES
+from phronesis.local import arcadedb, nats, postgres
+from phronesis.local.child import Child
+from phronesis.local.environment import inherited
+from phronesis.local.keys import SIGNERS, password, password_file, signing_key_file
+from phronesis.local.layout import DataDir
+from phronesis.local.ports import LOOPBACK, free_port
+from phronesis.postgres import PostgresSettings
+from phronesis.postgres.migrate import migrate
+
+
+class NatsServer:
+    """A NATS server with the platform's users and permissions, and its streams declared."""
+
+    def __init__(self, folder: Path) -> None:
+        self._data = DataDir(folder)
+        self._data.create()
+        self.port = free_port()
+        self.url = f"nats://{LOOPBACK}:{self.port}"
+        passwords = {name: password(self._data, name) for name in (*SERVICES, DECLARE)}
+        for name in SIGNERS:
+            signing_key_file(self._data, name)
+        self._child = Child(nats.program(self._data.nats, self.port, passwords, self._data.log("nats"), inherited()))
+
+    def settings(self, name: str) -> BusSettings:
+        """How the service `name` connects; messages come again quickly, so that tests need not wait."""
+        return BusSettings(
+            url=self.url,
+            password_file=password_file(self._data, name),
+            signing_key_file=signing_key_file(self._data, name) if name in SIGNERS else None,
+            trust_dir=self._data.trust,
+            redelivery_delay=0.05,
+            redelivery_limit=4,
+            ack_wait=3,
+        )
+
+    async def start(self) -> None:
+        """Start it on its port and its store, and declare the streams."""
+        await self._child.start()
+        await self._child.wait_ready()
+        await self.declare()
+
+    async def declare(self) -> None:
+        """Declare every stream and consumer that is missing."""
+        async with connect(DECLARE, self.settings(DECLARE)) as bus:
+            await declare(bus)
+
+    async def kill(self) -> None:
+        """End it at once."""
+        self._child.kill()
+
+    async def stop(self) -> None:
+        """Stop it in order."""
+        await self._child.stop()
+
+
+class PostgresServer:
+    """A Postgres with pgvector."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._child = Child(postgres.program(folder, folder / "log", inherited()))
+        self._migrating = asyncio.Lock()
+        self.dsn = self.dsn_of("postgres")
+
+    def dsn_of(self, database: str) -> str:
+        """Address of one of its databases."""
+        return postgres.dsn(self._folder, database)
+
+    async def start(self) -> None:
+        """Start it on its socket and its data."""
+        await self._child.start()
+        await self._child.wait_ready()
+
+    async def kill(self) -> None:
+        """End it at once."""
+        self._child.kill()
+
+    async def stop(self) -> None:
+        """Stop it in order."""
+        await self._child.stop()
+
+    @asynccontextmanager
+    async def fresh_schema(self, service: str) -> AsyncIterator[PostgresSettings]:
+        """A database of its own with the migrated schema of `service`, dropped when the block ends."""
+        name = f"test_{uuid4().hex}"
+        await self._statement(f'CREATE DATABASE "{name}" TEMPLATE "{await self._template(service)}"')
+        try:
+            yield PostgresSettings(dsn=SecretStr(self.dsn_of(name)))
+        finally:
+            await self._statement(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+    async def _template(self, service: str) -> str:
+        name = f"template_{service}"
+        async with self._migrating:
+            connection = await asyncpg.connect(self.dsn)
+            try:
+                found = await connection.fetchval("SELECT true FROM pg_database WHERE datname = $1", name)
+            finally:
+                await connection.close()
+            if not found:
+                await self._statement(f'CREATE DATABASE "{name}_new"')
+                await asyncio.to_thread(migrate, self.dsn_of(f"{name}_new"), [service])
+                await self._statement(f'ALTER DATABASE "{name}_new" RENAME TO "{name}"')
+        return name
+
+    async def _statement(self, statement: str) -> None:
+        connection = await asyncpg.connect(self.dsn)
+        try:
+            await connection.execute(statement)
+        finally:
+            await connection.close()
+
+
+@dataclass(frozen=True)
+class Login:
+    """A user of the graph store."""
+
+    user: str
+    password: str
+
+
+class ArcadeServer:
+    """An ArcadeDB that speaks Bolt, with a user that may do all and one that may only read records."""
+
+    database = arcadedb.DATABASE
+
+    def __init__(self, folder: Path) -> None:
+        self.ports = arcadedb.Ports(bolt=free_port(), http=free_port())
+        self.url = f"bolt://{LOOPBACK}:{self.ports.bolt}"
+        self.root = Login(arcadedb.ROOT, secrets.token_hex(8))
+        self.reader = Login(arcadedb.READER, secrets.token_hex(8))
+        passwords = {login.user: login.password for login in (self.root, self.reader)}
+        self._child = Child(arcadedb.program(folder, self.ports, passwords, folder / "log.txt", inherited()))
+
+    async def start(self) -> None:
+        """Start it on its ports and its data."""
+        await self._child.start()
+        await self._child.wait_ready()
+
+    async def kill(self) -> None:
+        """End it at once."""
+        self._child.kill()
+
+    async def stop(self) -> None:
+        """Stop it in order."""
+        await self._child.stop()

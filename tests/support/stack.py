@@ -1,0 +1,107 @@
+"""An embedded stack in a folder of its own, run by a supervisor process as `phronesis up` runs it."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import psutil
+
+from phronesis.local import postgres
+from phronesis.local.cleanup import down
+from phronesis.local.environment import inherited, marked
+from phronesis.local.layout import DataDir
+from phronesis.local.parts import SERVERS
+from phronesis.local.record import PartRecord, StackRecord, read
+
+_RUN = """
+import sys
+from pathlib import Path
+from phronesis.local.settings import LocalSettings
+from phronesis.local.up import up
+sys.exit(up(LocalSettings().model_copy(update={"data": Path(sys.argv[1]), "port": 0}), sys.argv[2:]))
+"""
+
+
+class RunningStack:
+    """A supervisor process and what it runs.
+
+    Args:
+        folder: the data directory.
+        parts: the parts to run; the servers alone by default.
+        environment: more variables.
+    """
+
+    def __init__(self, folder: Path, parts: Sequence[str] = SERVERS, environment: dict[str, str] | None = None) -> None:
+        self.data = DataDir(folder)
+        self._parts = parts
+        self._environment = inherited() | (environment or {})
+        self.supervisor: subprocess.Popen[str] | None = None
+
+    def launch(self) -> subprocess.Popen[str]:
+        """Start a supervisor and return at once."""
+        command = [sys.executable, "-c", _RUN, str(self.data.root), *self._parts]
+        return subprocess.Popen(
+            command, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        )
+
+    async def start(self) -> None:
+        """Start a supervisor and return when its stack is ready."""
+        self.supervisor = self.launch()
+        await self.until(lambda record: record.state == "ready" and record.supervisor.pid == self.pid)
+
+    @property
+    def pid(self) -> int:
+        """The supervisor's process id."""
+        assert self.supervisor is not None
+        return self.supervisor.pid
+
+    def part(self, name: str) -> PartRecord:
+        """What the record says of a part."""
+        record = read(self.data)
+        assert record is not None
+        return record.parts[name]
+
+    def process(self, name: str) -> psutil.Process:
+        """The running process of a part."""
+        found = self.part(name).process
+        process = found.process() if found else None
+        assert process is not None
+        return process
+
+    async def until(self, state: Callable[[StackRecord], bool], within: float = 50.0) -> StackRecord:
+        """The record, as soon as `state` holds of it."""
+        async with asyncio.timeout(within):
+            while True:
+                record = read(self.data)
+                if record is not None and state(record):
+                    return record
+                if self.supervisor is not None and self.supervisor.poll() is not None:
+                    raise AssertionError(f"the supervisor ended: {self.supervisor.communicate()[0]}")
+                await asyncio.sleep(0.05)
+
+    def left(self) -> list[psutil.Process]:
+        """Every process of this stack that runs, the supervisor aside."""
+        return [process for _, process in marked(self.data)] + postgres.workers(self.data.postgres)
+
+    def end(self) -> str:
+        """End the stack as `phronesis down` does; what the supervisor printed."""
+        down(self.data)
+        return self.supervisor.communicate(timeout=20)[0] if self.supervisor else ""
+
+
+@asynccontextmanager
+async def running(
+    folder: Path, parts: Sequence[str] = SERVERS, environment: dict[str, str] | None = None
+) -> AsyncIterator[RunningStack]:
+    """A stack for the length of a block."""
+    stack = RunningStack(folder, parts, environment)
+    try:
+        await stack.start()
+        yield stack
+    finally:
+        await asyncio.to_thread(stack.end)

@@ -1,0 +1,135 @@
+"""Whom the bus believes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from phronesis.bus import Signer, Verifier, new_key
+from phronesis.contracts import Principal, Role, Unauthorized
+
+KEY = Ed25519PrivateKey.generate()
+SIGNER = Signer("gateway", KEY)
+ANN = Principal(tenant="acme", user="ann", role=Role.MAESTRO, department="it", scopes=("operator",), key="k1")
+
+
+def verifier(**more: Any) -> Verifier:
+    return Verifier({"gateway": KEY.public_key(), **more})
+
+
+def claims(**changes: Any) -> dict[str, Any]:
+    return {"tenant": "acme", "user": "ann", "iss": "gateway", "exp": time.time() + 60} | changes
+
+
+def signed(key: Any = KEY, algorithm: str = "EdDSA", headers: dict[str, Any] | None = None, **changes: Any) -> str:
+    return jwt.PyJWS().encode(json.dumps(claims(**changes)).encode(), key, algorithm=algorithm, headers=headers)
+
+
+def part(value: dict[str, Any]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
+
+
+def test_a_signed_principal_comes_back_whole() -> None:
+    assert verifier().principal(SIGNER.token(ANN)) == ANN
+
+
+def test_a_token_is_reused_while_it_is_fresh() -> None:
+    assert SIGNER.token(ANN) == SIGNER.token(ANN)
+
+
+def test_an_expired_principal_is_refused() -> None:
+    with pytest.raises(Unauthorized, match="expired"):
+        verifier().principal(SIGNER.long_lived(ANN, -1))
+
+
+def test_a_principal_that_expires_while_it_is_cached_is_refused() -> None:
+    known = verifier()
+    token = SIGNER.long_lived(ANN, 60)
+    assert known.principal(token) == ANN
+    with pytest.raises(Unauthorized, match="expired"):
+        known.principal(token, at=time.time() + 61)
+
+
+def test_a_principal_is_held_against_the_time_at_which_its_job_was_stored() -> None:
+    token = SIGNER.long_lived(ANN, -10)
+    assert verifier().principal(token, at=time.time() - 20) == ANN
+
+
+def test_a_clock_that_is_ahead_makes_no_forger() -> None:
+    assert verifier().principal(signed(iat=time.time() + 30)).user == "ann"
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        None,
+        "",
+        "x",
+        "a.b.c",
+        "é.é.é",
+        "." * 10_000,
+        signed(key=Ed25519PrivateKey.generate()),
+        signed(iss="memory"),
+        signed(iss="gateway2"),
+        signed(iss=None),
+        signed(iss=["gateway"]),
+        signed(exp=None),
+        signed(exp="soon"),
+        signed(exp=-1),
+        signed(tenant=None),
+        signed(tenant="a.b"),
+        signed(tenant="*"),
+        signed(user=">"),
+        signed(role="root"),
+        signed(headers={"crit": ["x"], "x": 1}),
+        f"{part({'alg': 'none', 'typ': 'JWT'})}.{part(claims())}.",
+        f"{part({'alg': 'None', 'typ': 'JWT'})}.{part(claims())}.",
+        signed(key="0" * 64, algorithm="HS256"),
+    ],
+    ids=lambda token: repr(token)[:24],
+)
+def test_what_no_trusted_issuer_signed_is_refused(token: str | None) -> None:
+    with pytest.raises(Unauthorized):
+        verifier().principal(token)
+
+
+def test_the_public_key_is_no_shared_secret() -> None:
+    public = KEY.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    with pytest.raises(Unauthorized):
+        verifier().principal(jwt.encode(claims(), public, algorithm="HS256"))
+
+
+@pytest.mark.parametrize("changed", ["tenant", "user", "role"])
+def test_a_changed_claim_breaks_the_signature(changed: str) -> None:
+    head, body, signature = SIGNER.long_lived(ANN, 60).split(".")
+    found = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+    forged = part(found | {changed: "admin"})
+    with pytest.raises(Unauthorized):
+        verifier().principal(f"{head}.{forged}.{signature}")
+
+
+def test_an_issuer_cannot_sign_in_anothers_name() -> None:
+    mine = Ed25519PrivateKey.generate()
+    with pytest.raises(Unauthorized):
+        verifier(memory=mine.public_key()).principal(signed(key=mine))
+
+
+def test_keys_are_found_by_their_file_and_the_private_one_is_the_owners_alone(tmp_path: Path) -> None:
+    new_key(tmp_path / "gateway.key", tmp_path / "gateway.pem")
+    assert (tmp_path / "gateway.key").stat().st_mode & 0o777 == 0o600
+    token = Signer.load("gateway", tmp_path / "gateway.key").token(ANN)
+    assert Verifier.load(tmp_path).principal(token) == ANN
+
+
+def test_a_file_without_an_ed25519_key_is_no_key(tmp_path: Path) -> None:
+    (tmp_path / "gateway.pem").write_text("nothing")
+    with pytest.raises(ValueError, match="PEM"):
+        Verifier.load(tmp_path)

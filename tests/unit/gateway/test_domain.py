@@ -1,0 +1,60 @@
+"""Who may make a key for whom, and what a message and an upload's name become."""
+
+from __future__ import annotations
+
+import pytest
+
+from phronesis.contracts import BadRequest, Forbidden, Principal, Role
+from phronesis.gateway.domain import OPERATOR, is_secret, may_make, new_secret
+from phronesis.gateway.messages import MessageGiven
+from phronesis.gateway.uploads import file_name
+
+ADMIN = Principal(tenant="acme", user="boss", role=Role.ADMIN, scopes=("audit",))
+OWNER = Principal(tenant="local", user="owner", role=Role.ADMIN, scopes=(OPERATOR,))
+
+
+def test_secrets_have_one_form_and_are_never_the_same() -> None:
+    secrets = {new_secret() for _ in range(100)}
+    assert (len(secrets), all(is_secret(secret) for secret in secrets)) == (100, True)
+
+
+def test_an_administrator_gives_no_more_than_it_has() -> None:
+    may_make(ADMIN, "acme", ("audit",))
+    with pytest.raises(Forbidden):
+        may_make(ADMIN, "acme", (OPERATOR,))
+    with pytest.raises(Forbidden):
+        may_make(ADMIN, "other", ())
+
+
+def test_an_operator_makes_keys_of_any_tenant_but_the_platforms_own() -> None:
+    may_make(OWNER, "acme", (OPERATOR, "any"))
+    with pytest.raises(BadRequest) as refused:
+        may_make(OWNER, "system", ())
+    assert refused.value.field == "tenant"
+
+
+def test_a_scope_without_the_role_makes_no_keys() -> None:
+    with pytest.raises(Forbidden):
+        may_make(OWNER.model_copy(update={"role": Role.NOOR}), "local", ())
+
+
+def test_a_fingerprint_is_the_same_for_the_same_message_however_it_is_spelt() -> None:
+    camel = MessageGiven.model_validate({"currentMessageText": "x", "currentMessageMedia": {"url": "http://a"}})
+    snake = MessageGiven.model_validate({"current_message_media": [{"url": "http://a"}], "current_message_text": "x"})
+    other = MessageGiven.model_validate({"currentMessageText": "x", "currentMessageMedia": [{"url": "http://b"}]})
+    assert camel.fingerprint == snake.fingerprint != other.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("../../etc/passwd", "passwd"),
+        ("C:\\temp\\a.pdf", "a.pdf"),
+        ("a\r\nSet-Cookie: x\x00.pdf", "aSet-Cookie: x.pdf"),
+        ("..", ""),
+        ("résumé.pdf", "résumé.pdf"),
+        ("x" * 300, "x" * 255),
+    ],
+)
+def test_a_files_name_is_no_path(given: str, kept: str) -> None:
+    assert file_name(given) == kept

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from collections import Counter
+from importlib.resources import files
+from typing import Any
+
+import pytest
+import yaml
+
+from phronesis.contracts.graph import Level
+from phronesis.graph.ontology import Kind, LevelRule, Property, load, parse
+
+
+def content() -> dict[str, Any]:
+    text = files("phronesis.graph").joinpath("content", "transformation_twin.yaml").read_text(encoding="utf-8")
+    data: dict[str, Any] = yaml.safe_load(text)
+    return data
+
+
+def test_it_has_17_node_types_27_relationships_and_7_chains() -> None:
+    ontology = load()
+    rules = Counter(relationship.rule for relationship in ontology.relationships.values())
+    assert (len(ontology.nodes), len(ontology.chains)) == (17, 7)
+    assert rules == {LevelRule.SAME: 27, LevelRule.ANY: 2, LevelRule.DOWN: 1}
+
+
+def test_it_has_four_gap_types_in_their_order() -> None:
+    assert list(load().gap_types) == ["TemporalGap", "LevelMismatch", "ChainBreak", "DirectRelationshipMissing"]
+
+
+def test_every_node_type_gives_each_level_a_meaning() -> None:
+    assert {tuple(node.levels) for node in load().nodes.values()} == {(Level.L1, Level.L2, Level.L3)}
+
+
+def test_a_risk_score_has_a_range_and_a_value_above_which_it_is_high() -> None:
+    score = load().nodes["EntityRisk"].properties["risk_score"]
+    assert score == Property("risk_score", Kind.NUMBER, lowest=1, highest=10, high_above=7)
+
+
+def test_the_texts_of_a_project_are_the_departments_own_words() -> None:
+    assert load().nodes["EntityProject"].texts == ("aims", "rating_comment", "schedule_comment", "budget_comment")
+
+
+def test_the_hierarchy_joins_nodes_of_one_type_only() -> None:
+    parent_of = load().relationships["PARENT_OF"]
+    assert parent_of.joins("EntityRisk", "EntityRisk")
+    assert not parent_of.joins("EntityRisk", "EntityProject")
+
+
+def test_a_chain_has_alternatives() -> None:
+    assert load().chains["Risk_Build_Mode"].steps == (
+        ("EntityCapability",),
+        ("MONITORED_BY",),
+        ("EntityRisk",),
+        ("INFORMS",),
+        ("SectorPolicyTool",),
+    )
+    assert load().chains["SectorOps"].steps[6] == ("SectorBusiness", "SectorGovEntity", "SectorCitizen")
+
+
+def test_a_chain_that_cannot_be_walked_is_refused_at_load() -> None:
+    data = content()
+    data["chains"]["Risk_Build_Mode"] = ["EntityCapability", "MONITORED_BY", "SectorCitizen"]
+    with pytest.raises(ValueError, match="Risk_Build_Mode cannot reach SectorCitizen"):
+        parse(data)
+
+
+def test_a_relationship_to_an_unknown_type_is_refused_at_load() -> None:
+    data = content()
+    data["relationships"]["APPLY"]["to"] = ["Nothing"]
+    with pytest.raises(ValueError, match="APPLY joins"):
+        parse(data)
+
+
+def test_a_property_with_the_name_of_a_common_one_is_refused_at_load() -> None:
+    data = content()
+    data["nodes"]["EntityVendor"]["properties"] = {"tenant": {"type": "string"}}
+    with pytest.raises(ValueError, match="EntityVendor declares"):
+        parse(data)
+
+
+def test_a_relationship_with_the_name_of_a_node_type_is_refused_at_load() -> None:
+    data = content()
+    data["relationships"]["EntityVendor"] = data["relationships"]["APPLY"]
+    with pytest.raises(ValueError, match="a node and a relationship"):
+        parse(data)

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from phronesis.graph.settings import GraphSettings
+
+README = Path(__file__).parents[3] / "services" / "graph" / "README.md"
+
+
+def test_the_readme_names_every_setting() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert [name for name in GraphSettings.model_fields if f"`GRAPH_{name.upper()}`" not in text] == []
+
+
+def test_a_reading_user_without_a_password_is_refused() -> None:
+    with pytest.raises(ValidationError, match="go together"):
+        GraphSettings(read_user="reader")
+
+
+def test_a_password_is_read_from_its_file(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("open sesame\n")
+    login = GraphSettings(user="ann", password_file=tmp_path / "password").login()
+    assert login is not None
+    assert (login[0], login[1].get_secret_value()) == ("ann", "open sesame")
+    assert GraphSettings().login() is None

@@ -1,0 +1,61 @@
+"""The vectors of questions, kept for a while."""
+
+from __future__ import annotations
+
+import pytest
+
+from phronesis.contracts import Unavailable
+from phronesis.memory.cache import QueryVectors
+from tests.support.memory import WordEmbedder
+
+
+class _Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_a_question_is_embedded_once_in_a_quarter_of_an_hour() -> None:
+    embedder, clock = WordEmbedder(), _Clock()
+    queries = QueryVectors(embedder, 900, 10, clock)
+    first = await queries.of("acme", "tea")
+    clock.now = 899
+    assert (await queries.of("acme", "tea")) is first
+    clock.now = 901
+    await queries.of("acme", "tea")
+    assert embedder.queries == ["tea", "tea"]
+
+
+async def test_the_key_is_tenant_text_model_and_dimension() -> None:
+    embedder = WordEmbedder(model="one")
+    queries = QueryVectors(embedder, 900, 10)
+    for tenant, text, model, dimension in (
+        ("acme", "tea", "one", 384),
+        ("other", "tea", "one", 384),
+        ("acme", "coffee", "one", 384),
+        ("acme", "tea", "two", 384),
+        ("acme", "tea", "one", 385),
+    ):
+        embedder.model, embedder.dimension = model, dimension
+        for _ in range(2):
+            await queries.of(tenant, text)
+    assert embedder.queries == ["tea", "tea", "coffee", "tea", "tea"]
+
+
+async def test_the_one_unused_for_longest_goes_first() -> None:
+    embedder = WordEmbedder()
+    queries = QueryVectors(embedder, 900, 2)
+    for text in ("a1", "b1", "a1", "c1", "a1", "b1"):
+        await queries.of("acme", text)
+    assert embedder.queries == ["a1", "b1", "c1", "b1"]
+
+
+async def test_a_failure_is_not_kept() -> None:
+    embedder = WordEmbedder()
+    queries = QueryVectors(embedder, 900, 2)
+    embedder.down = True
+    with pytest.raises(Unavailable):
+        await queries.of("acme", "tea")
+    embedder.down = False
+    assert (await queries.of("acme", "tea")).shape == (384,)

@@ -1,0 +1,125 @@
+"""The local model, and the thread it runs in."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+
+import numpy as np
+import pytest
+
+from phronesis.contracts import Busy, Unavailable
+from phronesis.memory.adapters import lanes as lanes_module
+from phronesis.memory.adapters import minilm
+from phronesis.memory.adapters.lanes import Lanes
+from phronesis.memory.adapters.local_embedder import LocalEmbedder
+from phronesis.memory.domain.values import Vector
+
+
+@pytest.fixture(scope="module")
+async def embedder() -> AsyncIterator[LocalEmbedder]:
+    async with LocalEmbedder.open(1) as opened:
+        yield opened
+
+
+@pytest.mark.req("D-071", "D-077")
+async def test_like_meaning_is_nearer_than_the_floor_without_a_shared_word(embedder: LocalEmbedder) -> None:
+    asked = await embedder.embed_query("hospital construction")
+    near, far = await embedder.embed_texts(["Building new clinics for patients", "The submarine fleet's reactor cores"])
+    assert embedder.floor is not None
+    assert asked @ near > embedder.floor > asked @ far
+
+
+async def test_vectors_come_in_the_order_of_their_texts_and_do_not_depend_on_the_batch(embedder: LocalEmbedder) -> None:
+    texts = [f"text {n} " + "word " * (n * 7 % 50) for n in range(40)]
+    together = await embedder.embed_texts(texts)
+    for n in (0, 17, 39):
+        assert together[n] @ await embedder.embed_query(texts[n]) > 0.98
+    assert all(abs(np.linalg.norm(vector) - 1) < 1e-5 and vector.shape == (384,) for vector in together)
+
+
+@pytest.mark.parametrize("text", ["", " ", "\x00", "字" * 500, "word " * 5_000, "🤷‍♂️", "a" * 10_000])
+async def test_any_text_has_a_vector(embedder: LocalEmbedder, text: str) -> None:
+    vector: Vector = (await embedder.embed_texts([text]))[0]
+    assert np.isfinite(vector).all()
+    assert abs(np.linalg.norm(vector) - 1) < 1e-5
+
+
+async def test_accents_and_case_do_not_matter(embedder: LocalEmbedder) -> None:
+    assert np.array_equal(*await embedder.embed_texts(["Café", "CAFE"]))
+
+
+def test_other_weights_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    monkeypatch.setattr(minilm, "SHA256", "0" * 64)
+    with pytest.raises(minilm.WrongModel):
+        minilm.MiniLm()
+
+
+async def test_what_is_urgent_waits_for_at_most_one_other() -> None:
+    done: list[str] = []
+    begun, go = threading.Event(), threading.Event()
+
+    def first() -> None:
+        begun.set()
+        go.wait(5)
+        done.append("first")
+
+    async with Lanes.open() as lanes:
+        tasks = [asyncio.create_task(lanes.do(first))]
+        tasks += [asyncio.create_task(lanes.do(lambda n=n: done.append(f"bulk {n}"))) for n in range(3)]
+        await asyncio.to_thread(begun.wait, 5)
+        tasks.append(asyncio.create_task(lanes.do(lambda: done.append("urgent"), urgent=True)))
+        await asyncio.wait([*tasks], timeout=0)
+        go.set()
+        await asyncio.gather(*tasks)
+    assert done == ["first", "urgent", "bulk 0", "bulk 1", "bulk 2"]
+
+
+async def test_a_failure_reaches_its_caller_alone() -> None:
+    async with Lanes.open() as lanes:
+        with pytest.raises(ZeroDivisionError):
+            await lanes.do(lambda: 1 / 0)
+        assert await lanes.do(lambda: 7) == 7
+
+
+async def test_a_caller_that_has_gone_is_not_worked_for() -> None:
+    done: list[str] = []
+    begun, go = threading.Event(), threading.Event()
+    async with Lanes.open() as lanes:
+        first = asyncio.create_task(lanes.do(lambda: (begun.set(), go.wait(5))))
+        await asyncio.to_thread(begun.wait, 5)
+        gone = asyncio.create_task(lanes.do(lambda: done.append("gone")))
+        await asyncio.wait([gone], timeout=0)
+        gone.cancel()
+        last = asyncio.create_task(lanes.do(lambda: done.append("last")))
+        await asyncio.wait([gone, last], timeout=0)
+        go.set()
+        await asyncio.gather(first, last)
+    assert done == ["last"]
+
+
+async def test_a_full_lane_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes_module, "_WAITING", 0)
+    async with Lanes.open() as lanes:
+        with pytest.raises(Busy):
+            await lanes.do(lambda: None)
+
+
+async def test_what_waits_when_the_lanes_close_fails() -> None:
+    go = threading.Event()
+    async with Lanes.open() as lanes:
+        running = asyncio.create_task(lanes.do(lambda: go.wait(5)))
+        waiting = asyncio.create_task(lanes.do(lambda: None))
+        await asyncio.wait([running, waiting], timeout=0)
+        await asyncio.wait([running, waiting], timeout=0)
+        threading.Timer(0.1, go.set).start()
+    with pytest.raises((Unavailable, asyncio.CancelledError)):
+        await waiting
+    running.cancel()
+
+
+async def test_a_model_that_fails_is_unavailable(embedder: LocalEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedder, "_minilm", None)
+    with pytest.raises(Unavailable, match="the embedding model failed"):
+        await embedder.embed_query("x")

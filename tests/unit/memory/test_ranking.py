@@ -1,0 +1,96 @@
+"""BM25, and the fusion of the two signals."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from phronesis.contracts.memory import ItemKind
+from phronesis.memory.domain.ranking import Row, Weights, bm25, fuse, idf, min_max
+
+KINDS = st.sampled_from([ItemKind.FACT, ItemKind.NOTE])
+COUNTS = st.dictionaries(st.integers(-5, 5), st.integers(1, 255), max_size=8)
+FINITE = st.floats(-1e6, 1e6)
+
+
+def _row(kind: ItemKind, counts: dict[int, int]) -> Row:
+    return Row(kind, sum(counts.values()), np.array(list(counts), np.int64), np.array(list(counts.values()), np.uint8))
+
+
+def _by_hand(weights: Weights, row: Row) -> float:
+    b = 0.0 if row.kind is ItemKind.FACT else 0.75
+    norm = 0.9 * (1 - b + b * row.length / weights.average[row.kind])
+    pairs = zip(row.terms.tolist(), row.counts.tolist(), strict=True)
+    return float(sum(weights.idf[t] * n * 1.9 / (n + norm) for t, n in pairs if t in weights.idf))
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(KINDS, COUNTS), max_size=12), st.dictionaries(st.integers(-5, 5), st.floats(0.01, 9), max_size=6))
+def test_bm25_is_the_formula(drawn: list[tuple[ItemKind, dict[int, int]]], idf_of: dict[int, float]) -> None:
+    rows = [_row(kind, counts) for kind, counts in drawn]
+    weights = Weights(idf_of, sum(idf_of.values()), {ItemKind.FACT: 4.0, ItemKind.NOTE: 7.5})
+    assert [score for score, _ in bm25(weights, rows)] == pytest.approx([_by_hand(weights, row) for row in rows])
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(KINDS, COUNTS), min_size=1, max_size=12))
+def test_coverage_is_the_share_of_the_weight_that_stands_in_the_item(drawn: list[tuple[ItemKind, dict[int, int]]]) -> None:
+    weights = Weights({1: 2.0, 2: 1.0}, 4.0, {})
+    shares = [share for _, share in bm25(weights, [_row(kind, counts) for kind, counts in drawn])]
+    assert shares == [(2.0 * (1 in counts) + 1.0 * (2 in counts)) / 4.0 for _, counts in drawn]
+
+
+@settings(deadline=None)
+@given(st.integers(1, 10**6), st.integers(0, 10**6))
+def test_a_rarer_word_never_weighs_less(items: int, holding: int) -> None:
+    holding = min(holding, items)
+    assert idf(items, holding) > 0
+    assert idf(items, holding) >= idf(items, min(items, holding + 1))
+
+
+def test_length_does_not_count_in_speech_and_counts_in_documents() -> None:
+    weights = Weights({1: 1.0}, 1.0, {ItemKind.EPISODE: 10.0, ItemKind.NODE: 10.0})
+    short, long = {1: 1}, {1: 1, 2: 60}
+    speech = bm25(weights, [_row(ItemKind.EPISODE, short), _row(ItemKind.EPISODE, long)])
+    documents = bm25(weights, [_row(ItemKind.NODE, short), _row(ItemKind.NODE, long)])
+    assert speech[0] == speech[1]
+    assert documents[0] > documents[1]
+
+
+@settings(deadline=None)
+@given(st.lists(FINITE, max_size=20))
+def test_min_max_stays_within_0_and_1_and_keeps_the_order(values: list[float]) -> None:
+    scaled = min_max(values)
+    assert all(0.0 <= value <= 1.0 for value in scaled)
+    assert all(scaled[i] <= scaled[j] for i in range(len(values)) for j in range(len(values)) if values[i] <= values[j])
+
+
+@settings(deadline=None)
+@given(st.floats(1e-6, 1e6))
+def test_a_candidate_that_stands_alone_is_no_worst_one(value: float) -> None:
+    assert min_max([value]) == min_max([value, value])[:1] == [1.0]
+    assert min_max([0.0]) == [0.0]
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.floats(-1, 1), st.floats(0, 50)), min_size=1, max_size=20))
+def test_a_fused_score_is_within_0_and_1_and_no_better_candidate_scores_less(pairs: list[tuple[float, float]]) -> None:
+    scores = fuse([a for a, _ in pairs], [b for _, b in pairs])
+    assert all(0.0 <= score <= 1.0 for score in scores)
+    for (a1, b1), s1 in zip(pairs, scores, strict=True):
+        for (a2, b2), s2 in zip(pairs, scores, strict=True):
+            if a1 <= a2 and b1 <= b2:
+                assert s1 <= s2 or math.isclose(s1, s2)
+
+
+def test_both_signals_weigh_one_half() -> None:
+    assert fuse([0.9, 0.5, 0.1], [0.0, 10.0, 5.0]) == pytest.approx([0.5, 0.75, 0.25])
+
+
+def test_one_signal_alone_is_the_whole_score() -> None:
+    assert fuse([0.9, 0.1], None) == fuse(None, [5.0, 0.0]) == [1.0, 0.0]
+    assert fuse(None, None) == []

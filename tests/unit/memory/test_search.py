@@ -1,0 +1,127 @@
+"""Hybrid search over indexes that fail."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from phronesis.contracts import Unavailable
+from phronesis.contracts.memory import ItemKind
+from phronesis.memory.cache import QueryVectors
+from phronesis.memory.domain.ranking import Weights
+from phronesis.memory.domain.values import Audience, TextHit, Vector, VectorEntry, VectorHit
+from phronesis.memory.ports import Transaction
+from phronesis.memory.search import Candidate, HybridSearch, best_of_family
+from tests.support.memory import WordEmbedder
+
+FACT = ItemKind.FACT
+ANN = Audience("acme", ("ann",))
+
+
+class _Vectors:
+    """An index that holds cosines, and may be down or slow."""
+
+    def __init__(self, **cosines: float) -> None:
+        self.cosines = cosines
+        self.down = False
+        self.slow = False
+
+    async def search(self, audience: Audience, vector: Vector, limit: int) -> list[VectorHit]:
+        if self.slow:
+            await asyncio.Event().wait()
+        if self.down:
+            raise Unavailable("down")
+        best = sorted(self.cosines.items(), key=lambda pair: -pair[1])[:limit]
+        return [VectorHit(id, FACT, cosine) for id, cosine in best]
+
+    async def similarity(self, audience: Audience, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
+        return {id: self.cosines[id] for id in ids if id in self.cosines}
+
+    async def upsert(self, entries: Sequence[VectorEntry], *, within: Transaction | None = None) -> None:
+        raise NotImplementedError
+
+    async def delete(self, tenant: str, ids: Sequence[str], *, within: Transaction | None = None) -> None:
+        raise NotImplementedError
+
+    async def check(self) -> None:
+        raise NotImplementedError
+
+
+class _Texts:
+    """An index that holds figures, and may be down."""
+
+    def __init__(self, **figures: float) -> None:
+        self.figures = figures
+        self.down = False
+
+    async def search(self, audience: Audience, query: str, limit: int) -> tuple[Weights, list[TextHit]]:
+        if self.down:
+            raise Unavailable("down")
+        best = sorted(self.figures.items(), key=lambda pair: -pair[1])[:limit]
+        return Weights({1: 1.0}, 1.0, {}), [TextHit(id, FACT, figure, 1.0) for id, figure in best]
+
+    async def score(self, audience: Audience, weights: Weights, ids: Sequence[str]) -> list[TextHit]:
+        return [TextHit(id, FACT, self.figures[id], 1.0) for id in ids if id in self.figures]
+
+
+def _search(vectors: _Vectors, texts: _Texts, candidates: int = 50) -> HybridSearch:
+    return HybridSearch(vectors, texts, QueryVectors(WordEmbedder(), 900, 10), candidates=candidates, seconds=0.2)
+
+
+async def test_every_candidate_is_ranked_by_both_signals_whoever_found_it() -> None:
+    vectors = _Vectors(a=0.9, b=0.5, c=0.1)
+    texts = _Texts(c=10.0, b=6.0, a=0.5)
+    found = await _search(vectors, texts, candidates=1).find(ANN, "x")
+    assert [(c.id, c.why) for c in found.candidates] == [
+        ("a", {"vector": 0.9, "text": 0.5}),
+        ("c", {"vector": 0.1, "text": 10.0}),
+    ]
+
+
+async def test_without_vectors_words_alone_decide() -> None:
+    vectors, texts = _Vectors(a=0.9), _Texts(b=2.0, c=1.0)
+    vectors.down = True
+    found = await _search(vectors, texts).find(ANN, "x")
+    assert ([(c.id, c.score) for c in found.candidates], found.degraded) == ([("b", 1.0), ("c", 0.0)], {"vector"})
+
+
+async def test_a_slow_index_is_not_waited_for() -> None:
+    vectors, texts = _Vectors(a=0.9), _Texts(b=2.0)
+    vectors.slow = True
+    async with asyncio.timeout(2):
+        found = await _search(vectors, texts).find(ANN, "x")
+    assert ([c.id for c in found.candidates], found.degraded) == (["b"], {"vector"})
+
+
+async def test_without_words_vectors_alone_decide() -> None:
+    vectors, texts = _Vectors(a=0.9, b=0.4), _Texts()
+    texts.down = True
+    found = await _search(vectors, texts).find(ANN, "x")
+    assert ([(c.id, c.score) for c in found.candidates], found.degraded) == ([("a", 1.0), ("b", 0.0)], {"text"})
+
+
+async def test_with_neither_the_search_is_unavailable() -> None:
+    vectors, texts = _Vectors(), _Texts()
+    vectors.down = texts.down = True
+    with pytest.raises(Unavailable):
+        await _search(vectors, texts).find(ANN, "x")
+
+
+async def test_what_nothing_finds_is_an_empty_answer() -> None:
+    found = await _search(_Vectors(), _Texts()).find(ANN, "x")
+    assert (found.candidates, found.degraded) == ((), frozenset())
+
+
+async def test_one_item_alone_has_the_whole_score() -> None:
+    found = await _search(_Vectors(a=0.4), _Texts(a=3.0)).find(ANN, "x")
+    assert [c.score for c in found.candidates] == [1.0]
+
+
+def test_a_family_fills_no_more_than_its_places() -> None:
+    def one(id: str, family: str) -> Candidate:
+        return Candidate(id, FACT, family, 1.0, None, None, 0.0)
+
+    ranked = [one("1", "p"), one("2", "p"), one("3", ""), one("4", "p"), one("5", ""), one("6", "q")]
+    assert [c.id for c in best_of_family(ranked, 2)] == ["1", "2", "3", "5", "6"]

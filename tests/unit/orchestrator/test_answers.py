@@ -1,0 +1,69 @@
+"""From a model's words to values."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from phronesis.orchestrator.answers import COMPOSED_SCHEMA, MAX_REASONING, parse_composed, parse_routed, salvage
+from phronesis.orchestrator.reasoner import Composed, Fault, Routed
+
+
+@pytest.mark.req("D-056")
+def test_phrases_are_trimmed_without_repeats_and_at_most_eight() -> None:
+    phrases = ", ".join(f'"  Phrase {number % 12} "' for number in range(50))
+    routed = parse_routed(f'{{"decision": "query_memory", "key_phrases": ["PHRASE 0", {phrases}]}}')
+    assert isinstance(routed, Routed)
+    assert routed.key_phrases == ("PHRASE 0", *(f"Phrase {number}" for number in range(1, 8)))
+
+
+@pytest.mark.req("D-051", "D-163")
+def test_cypher_in_a_phrase_is_text_like_any_other() -> None:
+    routed = parse_routed('{"decision": "query_memory", "key_phrases": ["MATCH (n) DETACH DELETE n"]}')
+    assert routed == Routed(decision="query_memory", key_phrases=("MATCH (n) DETACH DELETE n",))
+
+
+@pytest.mark.req("D-111")
+def test_the_reason_of_a_directive_is_cut_to_its_limit() -> None:
+    composed = parse_composed(
+        f'{{"user_response": " Yes. ", "next_agent_directive": "focused_analyst", "directive_reasoning": "{"x" * 900}"}}'
+    )
+    assert isinstance(composed, Composed)
+    assert (composed.user_response, composed.directive_reasoning) == ("Yes.", "x" * MAX_REASONING)
+
+
+@pytest.mark.parametrize("said", ["[" * 100_000, '{"decision": NaN}', '{"a": 1e999}', "null", '"text"', "{}", "\x00"])
+def test_json_made_to_hurt_is_a_fault(said: str) -> None:
+    assert isinstance(parse_routed(said), Fault)
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_any_words_give_a_value_or_a_fault(said: str) -> None:
+    assert isinstance(parse_composed(said), Composed | Fault)
+    assert isinstance(parse_routed(said), Routed | Fault)
+
+
+@pytest.mark.req("D-140")
+@pytest.mark.parametrize(
+    ("said", "saved"),
+    [
+        ('{"user_response": "It stores waste.", "next_agent_dir', "It stores waste."),
+        ('Here you go: {"user_response": "A \\"quoted\\" word\\nand é"', 'A "quoted" word\nand é'),
+        ('{"user_response": "Cut in the mid', "Cut in the mid"),
+        ('{"user_response": "Fine.", "directive_reasoning": 3}', "Fine."),
+        ('{"user_response": "  "}', None),
+        ('{"user_response": ["no"]}', None),
+        ('{"reply": "no"}', None),
+        ("I am sorry", None),
+        ("", None),
+    ],
+)
+def test_a_reply_is_saved_from_an_answer_that_is_no_good_as_a_whole(said: str, saved: str | None) -> None:
+    assert salvage(said) == saved
+
+
+@pytest.mark.req("D-109")
+def test_the_schema_asks_for_all_three_fields() -> None:
+    assert COMPOSED_SCHEMA["required"] == ["user_response", "next_agent_directive", "directive_reasoning"]
