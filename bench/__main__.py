@@ -62,10 +62,10 @@ def _report(
     lines = [
         "# Bench report",
         "",
-        f"Made by `make bench` on {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}; the client runs on",
-        "the same machine. Read the ratios; the absolute figures move with the machine. No model is called: the `extractive`",
-        "reasoner stands in its place. The chain (`bench/chain.py`) is bare nats-py and asyncpg with the same hops, commits and",
-        "payloads, on servers of its own, measured turn about with the product.",
+        f"Made by `make bench` on {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()};",
+        "the client runs on the same machine. Read the ratios; the absolute figures move with the machine. No model is",
+        "called: the `extractive` reasoner stands in its place. The chain (`bench/chain.py`) is bare nats-py and asyncpg",
+        "with the same hops, commits and payloads, on servers of its own, measured turn about with the product.",
         "",
         "| reply by HTTP | median ms | p95 ms | chain's median ms | ratio of medians (at most 2.5) | requests/s, 32 in flight "
         "| chain's | share (at least 0.4) |",
@@ -77,11 +77,13 @@ def _report(
         chain = sorted(t.p50 for t in c.chain)[len(c.chain) // 2]
         share = c.ours_rate / c.chain_rate
         lines.append(
-            f"| {c.name} | {ours:.1f} | {p95:.1f} | {chain:.1f} | {c.ratio:.2f} | {c.ours_rate:.0f} | {c.chain_rate:.0f} | {share:.2f} |"
+            f"| {c.name} | {ours:.1f} | {p95:.1f} | {chain:.1f} | {c.ratio:.2f} "
+            f"| {c.ours_rate:.0f} | {c.chain_rate:.0f} | {share:.2f} |"
         )
     lines += [
         "",
-        "| recall over items | p50 ms | p95 ms (aim 25 at 100,000) | recall@10 against exact search inside the filter (at least 0.98) |",
+        "| recall over items | p50 ms | p95 ms (aim 25 at 100,000) "
+        "| recall@10 against exact search inside the filter (at least 0.98) |",
         "|---|---|---|---|",
         *(f"| {r.items:,} | {r.p50_ms:.1f} | {r.p95_ms:.1f} | {r.recall_at_10:.3f} |" for r in recall),
         "",

@@ -9,6 +9,6 @@ NOTE = Path(__file__).parent / "portfolio_note.pdf"
 with Client() as client:
     media = client.media.upload(NOTE)
     print(f"{media.name}: {media.type}, {media.size} bytes")
-    reply = client.conversations.send("According to the attached note, when is the budget review meeting?", media=[media.id])
+    reply = client.conversations.send("When and in which room is the budget review meeting?", media=[media.id])
 
 print(reply.user_response)

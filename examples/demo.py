@@ -39,8 +39,8 @@ class Question:
 
 CONVERSATION = (
     Question(f"What is the {PROGRAMME} programme for?", source=PROGRAMME),
-    Question("Which department runs it, and how was its delivery confidence rated?", source=PROGRAMME, words=("BEIS", "DESNZ")),
-    Question("According to the attached note, when is the budget review meeting?", words=("14 May 2024",), media=NOTE),
+    Question("How was its delivery confidence rated, and why?", source=PROGRAMME, words=("Amber", "Green")),
+    Question("When and in which room is the budget review meeting?", words=("14 May 2024",), media=NOTE),
 )
 
 
@@ -50,8 +50,9 @@ def phronesis(*arguments: str, capture: bool = False) -> str:
     Raises:
         subprocess.CalledProcessError: it failed, and has said why.
     """
-    print(f"\n$ phronesis {shlex.join(arguments)}", flush=True)
-    command = [sys.executable, "-m", "phronesis.client", *arguments, "--data", str(DATA)]
+    words = [*arguments, "--data", str(DATA)]
+    print(f"\n$ phronesis {shlex.join(words)}", flush=True)
+    command = [sys.executable, "-m", "phronesis.client", *words]
     stdout = subprocess.PIPE if capture else None
     return subprocess.run(command, cwd=ROOT, check=True, text=True, stdout=stdout, timeout=LONGEST).stdout or ""
 

@@ -37,8 +37,9 @@ def report(outcome: Outcome, seed: int, paused: bool, away: float, back: float) 
     lines = [
         "# Chaos report",
         "",
-        f"Made by `make chaos` (seed {seed}). Each kill hits one process while turns wait at a durable step, before or after its",
-        "commit; `tests/chaos/gates.py` says how. The job stream was emptied twenty times half-way, with turns on their way.",
+        f"Made by `make chaos` (seed {seed}). Each kill hits one process while turns wait at a durable step, before or after",
+        "its commit; `tests/chaos/gates.py` says how. The job stream was emptied twenty times half-way, with turns on their",
+        "way.",
         "",
         "| what | figure |",
         "|---|---|",

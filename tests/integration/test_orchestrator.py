@@ -14,7 +14,7 @@ import pytest
 
 from phronesis.bus import Bus, Call, Relay, announce, ask, connect, serve, tell
 from phronesis.bus.envelope import decode
-from phronesis.contracts import Conflict, Nothing, NotFound, Principal, TurnEnded
+from phronesis.contracts import Conflict, NotFound, Nothing, Principal, TurnEnded
 from phronesis.contracts.gateway import KEY_REVOKED, KeyRevoked
 from phronesis.contracts.instructions import AGENT_GET, AgentProfile, AgentRef
 from phronesis.contracts.media import MEDIA_GET, Media, MediaRef

@@ -91,8 +91,9 @@ async def test_a_hundred_parallel_accepts_of_one_key_make_one_turn(turns: Postgr
 async def test_a_foreign_conversation_is_as_unknown_as_none(turns: PostgresTurns) -> None:
     mine = await turns.accept(new(someone()), 10)
     for conversation in (mine.conversation_id, str(uuid4()), "no-uuid"):
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFound) as unknown:
             await turns.accept(new(someone(), conversation), 10)
+        assert unknown.value.body() == NotFound("no such conversation", field="conversation_id").body()
 
 
 async def test_a_conversation_keeps_its_agent(turns: PostgresTurns) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator
+from functools import partial
 
 import numpy as np
 import pytest
@@ -47,7 +48,8 @@ async def test_any_text_has_a_vector(embedder: LocalEmbedder, text: str) -> None
 
 
 async def test_accents_and_case_do_not_matter(embedder: LocalEmbedder) -> None:
-    assert np.array_equal(*await embedder.embed_texts(["Café", "CAFE"]))
+    accented, plain = await embedder.embed_texts(["Café", "CAFE"])
+    assert np.array_equal(accented, plain)
 
 
 def test_other_weights_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
@@ -67,7 +69,7 @@ async def test_what_is_urgent_waits_for_at_most_one_other() -> None:
 
     async with Lanes.open() as lanes:
         tasks = [asyncio.create_task(lanes.do(first))]
-        tasks += [asyncio.create_task(lanes.do(lambda n=n: done.append(f"bulk {n}"))) for n in range(3)]
+        tasks += [asyncio.create_task(lanes.do(partial(done.append, f"bulk {n}"))) for n in range(3)]
         await asyncio.to_thread(begun.wait, 5)
         tasks.append(asyncio.create_task(lanes.do(lambda: done.append("urgent"), urgent=True)))
         await asyncio.wait([*tasks], timeout=0)
@@ -86,8 +88,13 @@ async def test_a_failure_reaches_its_caller_alone() -> None:
 async def test_a_caller_that_has_gone_is_not_worked_for() -> None:
     done: list[str] = []
     begun, go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        begun.set()
+        go.wait(5)
+
     async with Lanes.open() as lanes:
-        first = asyncio.create_task(lanes.do(lambda: (begun.set(), go.wait(5))))
+        first = asyncio.create_task(lanes.do(hold))
         await asyncio.to_thread(begun.wait, 5)
         gone = asyncio.create_task(lanes.do(lambda: done.append("gone")))
         await asyncio.wait([gone], timeout=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TypeAlias
 
 import numpy as np
 import pytest
@@ -10,37 +11,43 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phronesis.contracts.memory import ItemKind
-from phronesis.memory.domain.ranking import Row, Weights, bm25, fuse, idf, min_max
+from phronesis.memory.domain.ranking import Rows, Weights, bm25, fuse, idf, min_max
 
 KINDS = st.sampled_from([ItemKind.FACT, ItemKind.NOTE])
 COUNTS = st.dictionaries(st.integers(-5, 5), st.integers(1, 255), max_size=8)
+Drawn: TypeAlias = list[tuple[ItemKind, dict[int, int]]]
 FINITE = st.floats(-1e6, 1e6)
 
 
-def _row(kind: ItemKind, counts: dict[int, int]) -> Row:
-    return Row(kind, sum(counts.values()), np.array(list(counts), np.int64), np.array(list(counts.values()), np.uint8))
+def _rows(drawn: Drawn) -> Rows:
+    pairs = [pair for _, counts in drawn for pair in counts.items()]
+    return Rows(
+        [ItemKind.NOTE, ItemKind.FACT, ItemKind.NODE, ItemKind.EPISODE],
+        np.array([[ItemKind.NOTE, ItemKind.FACT, ItemKind.NODE, ItemKind.EPISODE].index(kind) for kind, _ in drawn], np.int64),
+        np.array([sum(counts.values()) for _, counts in drawn], np.int64),
+        np.array([len(counts) for _, counts in drawn], np.int64),
+        np.array([t for t, _ in pairs], np.int64),
+        np.array([n for _, n in pairs], np.uint8),
+    )
 
 
-def _by_hand(weights: Weights, row: Row) -> float:
-    b = 0.0 if row.kind is ItemKind.FACT else 0.75
-    norm = 0.9 * (1 - b + b * row.length / weights.average[row.kind])
-    pairs = zip(row.terms.tolist(), row.counts.tolist(), strict=True)
-    return float(sum(weights.idf[t] * n * 1.9 / (n + norm) for t, n in pairs if t in weights.idf))
+def _by_hand(weights: Weights, kind: ItemKind, counts: dict[int, int]) -> float:
+    b = 0.0 if kind is ItemKind.FACT else 0.75
+    norm = 0.9 * (1 - b + b * sum(counts.values()) / weights.average[kind])
+    return sum(weights.idf[t] * n * 1.9 / (n + norm) for t, n in counts.items() if t in weights.idf)
 
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(KINDS, COUNTS), max_size=12), st.dictionaries(st.integers(-5, 5), st.floats(0.01, 9), max_size=6))
-def test_bm25_is_the_formula(drawn: list[tuple[ItemKind, dict[int, int]]], idf_of: dict[int, float]) -> None:
-    rows = [_row(kind, counts) for kind, counts in drawn]
+def test_bm25_is_the_formula(drawn: Drawn, idf_of: dict[int, float]) -> None:
     weights = Weights(idf_of, sum(idf_of.values()), {ItemKind.FACT: 4.0, ItemKind.NOTE: 7.5})
-    assert [score for score, _ in bm25(weights, rows)] == pytest.approx([_by_hand(weights, row) for row in rows])
+    assert bm25(weights, _rows(drawn))[0].tolist() == pytest.approx([_by_hand(weights, *one) for one in drawn])
 
 
 @settings(deadline=None)
-@given(st.lists(st.tuples(KINDS, COUNTS), min_size=1, max_size=12))
-def test_coverage_is_the_share_of_the_weight_that_stands_in_the_item(drawn: list[tuple[ItemKind, dict[int, int]]]) -> None:
-    weights = Weights({1: 2.0, 2: 1.0}, 4.0, {})
-    shares = [share for _, share in bm25(weights, [_row(kind, counts) for kind, counts in drawn])]
+@given(st.lists(st.tuples(KINDS, COUNTS), max_size=12))
+def test_coverage_is_the_share_of_the_weight_that_stands_in_the_item(drawn: Drawn) -> None:
+    shares = bm25(Weights({1: 2.0, 2: 1.0}, 4.0, {}), _rows(drawn))[1].tolist()
     assert shares == [(2.0 * (1 in counts) + 1.0 * (2 in counts)) / 4.0 for _, counts in drawn]
 
 
@@ -55,8 +62,8 @@ def test_a_rarer_word_never_weighs_less(items: int, holding: int) -> None:
 def test_length_does_not_count_in_speech_and_counts_in_documents() -> None:
     weights = Weights({1: 1.0}, 1.0, {ItemKind.EPISODE: 10.0, ItemKind.NODE: 10.0})
     short, long = {1: 1}, {1: 1, 2: 60}
-    speech = bm25(weights, [_row(ItemKind.EPISODE, short), _row(ItemKind.EPISODE, long)])
-    documents = bm25(weights, [_row(ItemKind.NODE, short), _row(ItemKind.NODE, long)])
+    speech = bm25(weights, _rows([(ItemKind.EPISODE, short), (ItemKind.EPISODE, long)]))[0]
+    documents = bm25(weights, _rows([(ItemKind.NODE, short), (ItemKind.NODE, long)]))[0]
     assert speech[0] == speech[1]
     assert documents[0] > documents[1]
 

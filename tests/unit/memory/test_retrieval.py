@@ -113,7 +113,7 @@ async def _retrieve(
 ) -> AugmentedMemoryContext:
     limits = {name: more.pop(name) for name in ("per_phrase", "most") if name in more}
     held = knowledge or _Knowledge({"ann": [_item(id) for id in (A, B, C, D, E)]})
-    request = Retrieve(key_phrases=tuple(phrases or found), **more)  # type: ignore[arg-type]
+    request = Retrieve(key_phrases=tuple(phrases or found), **more)
     return await _retrieval(_Search(found), graph or _Graph(), held, **limits).retrieve(ANN, request)
 
 

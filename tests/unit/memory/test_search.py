@@ -84,7 +84,7 @@ async def test_without_vectors_words_alone_decide() -> None:
     vectors, texts = _Vectors(a=0.9), _Texts(b=2.0, c=1.0)
     vectors.down = True
     found = await _search(vectors, texts).find(ANN, "x")
-    assert ([(c.id, c.score) for c in found.candidates], found.degraded) == ([("b", 1.0), ("c", 0.0)], {"vector"})
+    assert ([(c.id, c.score) for c in found.candidates], found.degraded) == ([("b", 1.0), ("c", 0.0)], frozenset({"vector"}))
 
 
 async def test_a_slow_index_is_not_waited_for() -> None:
@@ -92,14 +92,14 @@ async def test_a_slow_index_is_not_waited_for() -> None:
     vectors.slow = True
     async with asyncio.timeout(2):
         found = await _search(vectors, texts).find(ANN, "x")
-    assert ([c.id for c in found.candidates], found.degraded) == (["b"], {"vector"})
+    assert ([c.id for c in found.candidates], found.degraded) == (["b"], frozenset({"vector"}))
 
 
 async def test_without_words_vectors_alone_decide() -> None:
     vectors, texts = _Vectors(a=0.9, b=0.4), _Texts()
     texts.down = True
     found = await _search(vectors, texts).find(ANN, "x")
-    assert ([(c.id, c.score) for c in found.candidates], found.degraded) == ([("a", 1.0), ("b", 0.0)], {"text"})
+    assert ([(c.id, c.score) for c in found.candidates], found.degraded) == ([("a", 1.0), ("b", 0.0)], frozenset({"text"}))
 
 
 async def test_with_neither_the_search_is_unavailable() -> None:

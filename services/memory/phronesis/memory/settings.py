@@ -29,7 +29,7 @@ class MemorySettings(BaseSettings):
     """Vectors of questions that are kept at most."""
     exact_rows: int = Field(default=10_000, ge=0)
     """Scopes up to this many rows are searched exactly, larger ones by HNSW."""
-    ef_search: int = Field(default=100, ge=1, le=1_000)
+    ef_search: int = Field(default=160, ge=1, le=1_000)
     """Candidates that one step of the HNSW scan holds."""
     max_scan: int = Field(default=20_000, ge=1)
     """Tuples that the HNSW scan may visit before the exact search takes over."""

@@ -65,7 +65,7 @@ class PgVector:
         dimension: int,
         *,
         exact_rows: int = 10_000,
-        ef_search: int = 100,
+        ef_search: int = 160,
         max_scan: int = 20_000,
     ) -> None:
         self._database = database

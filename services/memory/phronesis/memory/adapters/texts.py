@@ -8,30 +8,39 @@ from typing import Any
 
 import asyncpg
 import numpy as np
+import numpy.typing as npt
 
 from phronesis.contracts.memory import ItemKind
 from phronesis.postgres import Connection, Database
 
 from ..domain.analysis import stems, term
-from ..domain.ranking import Row, Weights, bm25, idf
+from ..domain.ranking import Rows, Weights, bm25, idf
 from ..domain.values import Audience, TextHit
 
-BUDGET = 2_000
+BUDGET = 1_000
 """Rows whose words are read for one search. Beyond it, words that many items hold choose no candidates; they still count
 in the figures of those that rarer words, or vectors, have chosen."""
 _WORDS = 32
 """Different stems of a query that are looked at: the first ones."""
 
-_COLUMNS = "item_id, kind, family, length, array_send(terms) AS terms, counts"
 _INSIDE = "tenant = $1 AND owner = ANY($2::text[]) AND kind = ANY($3::text[])"
-_ANY = f"SELECT {_COLUMNS} FROM texts WHERE {_INSIDE} AND terms && $4::bigint[] LIMIT $5"  # noqa: S608
-_ALL = f"SELECT {_COLUMNS} FROM texts WHERE {_INSIDE} AND terms @> $4::bigint[] LIMIT $5"  # noqa: S608
-_THESE = f"SELECT {_COLUMNS} FROM texts WHERE {_INSIDE} AND item_id = ANY($4::uuid[])"  # noqa: S608
+# One row for all items, with their figures packed: thousands of rows would cost more to decode than to find.
+_PACKED = """
+    SELECT array_agg(item_id) AS ids, array_agg(family) AS families,
+        string_agg(int4send(array_position($3::text[], kind)), ''::bytea) AS kinds,
+        string_agg(int4send(length), ''::bytea) AS lengths,
+        string_agg(int4send(cardinality(terms)), ''::bytea) AS sizes,
+        string_agg(substr(array_send(terms), 21), ''::bytea) AS terms,
+        string_agg(counts, ''::bytea) AS counts
+    FROM ({some}) found"""
+_SOME = f"SELECT * FROM texts WHERE {_INSIDE} AND "  # noqa: S608
+_ANY = _PACKED.format(some=_SOME + "terms && $4::bigint[] LIMIT $5")
+_ALL = _PACKED.format(some=_SOME + "terms @> $4::bigint[] AND item_id <> ALL($6::uuid[]) LIMIT $5")
+_THESE = _PACKED.format(some=_SOME + "item_id = ANY($4::uuid[])")
 _SIZES = f"SELECT owner, kind, items, words FROM scopes WHERE {_INSIDE} AND items > 0"  # noqa: S608
 _HOLDING = "SELECT term, items FROM words WHERE term = ANY($1::bigint[])"
 _ELEMENT = np.dtype([("size", ">i4"), ("term", ">i8")])
-_HEADER = 20
-"""Bytes before the elements of a one-dimensional array, as the wire carries it."""
+"""An element of an array as the wire carries it; 20 bytes stand before the first."""
 
 
 @dataclass(frozen=True)
@@ -56,15 +65,15 @@ class PostgresTexts:
             return Weights({}, 0.0, {}), []
         async with self._database.connection() as connection:
             found = await _weigh(connection, audience, asked)
-            rows = await _candidates(connection, audience, found)
-        hits = sorted(_hits(found.weights, rows), key=lambda hit: (-hit.bm25, hit.id))
-        return found.weights, hits[:limit]
+            batches = await _candidates(connection, audience, found)
+        hits = [hit for batch in batches for hit in _hits(audience, found.weights, batch, limit)]
+        return found.weights, sorted(hits, key=lambda hit: (-hit.bm25, hit.id))[:limit]
 
     async def score(self, audience: Audience, weights: Weights, ids: Sequence[str]) -> list[TextHit]:
         """See `TextIndex`."""
         async with self._database.connection() as connection:
-            rows = await connection.fetch(_THESE, *_filters(audience), list(ids))
-        return _hits(weights, rows)
+            batch = await connection.fetchrow(_THESE, *_filters(audience), list(ids))
+        return _hits(audience, weights, batch, len(ids))
 
 
 async def _weigh(connection: Connection, audience: Audience, asked: list[str]) -> _Query:
@@ -89,16 +98,23 @@ async def _candidates(connection: Connection, audience: Audience, query: _Query)
     items that hold the two or three rarest of them together, and then some that hold the rarest."""
     filters = _filters(audience)
     chosen, crowded = _chosen(query.scopes)
-    rows: dict[Any, asyncpg.Record] = {}
+    batches: list[asyncpg.Record] = []
+    seen: list[Any] = []
+
+    async def more(statement: str, terms: list[int], *others: object) -> None:
+        batch = await connection.fetchrow(statement, *filters, terms, BUDGET - len(seen), *others)
+        if batch is not None and batch["ids"]:
+            batches.append(batch)
+            seen.extend(batch["ids"])
+
     if chosen:
-        # The budget is a sum over words, so it is never cut short here.
-        rows |= _by_id(await connection.fetch(_ANY, *filters, chosen, BUDGET))
+        # The budget is a sum over words, so that nothing is cut short here.
+        await more(_ANY, chosen)
     for terms in crowded:
-        together = min(3, len(terms))
-        while together and len(rows) < BUDGET:
-            rows |= _by_id(await connection.fetch(_ALL, *filters, terms[:together], BUDGET - len(rows)))
-            together -= 1
-    return list(rows.values())
+        for together in range(min(3, len(terms)), 0, -1):
+            if len(seen) < BUDGET:
+                await more(_ALL, terms[:together], seen)
+    return batches
 
 
 def _chosen(scopes: Collection[tuple[tuple[int, int], ...]]) -> tuple[list[int], list[list[int]]]:
@@ -127,21 +143,28 @@ def _averages(sizes: Sequence[asyncpg.Record]) -> Mapping[ItemKind, float]:
     return {kind: words[kind] / items[kind] for kind in items}
 
 
-def _hits(weights: Weights, rows: Sequence[asyncpg.Record]) -> list[TextHit]:
-    figures = bm25(weights, [_row(row) for row in rows])
+def _hits(audience: Audience, weights: Weights, batch: asyncpg.Record | None, limit: int) -> list[TextHit]:
+    """The best of a batch."""
+    if batch is None or not batch["ids"]:
+        return []
+    rows = Rows(
+        audience.kinds,
+        _numbers(batch["kinds"]) - 1,
+        _numbers(batch["lengths"]),
+        _numbers(batch["sizes"]),
+        np.frombuffer(batch["terms"], dtype=_ELEMENT)["term"].astype(np.int64),
+        np.frombuffer(batch["counts"], dtype=np.uint8),
+    )
+    scores, shares = bm25(weights, rows)
+    best = np.argsort(-scores, kind="stable")[:limit]
     return [
-        TextHit(str(row["item_id"]), ItemKind(row["kind"]), score, share, row["family"])
-        for row, (score, share) in zip(rows, figures, strict=True)
+        TextHit(str(batch["ids"][i]), audience.kinds[rows.kind[i]], float(scores[i]), float(shares[i]), batch["families"][i])
+        for i in best.tolist()
     ]
 
 
-def _row(record: asyncpg.Record) -> Row:
-    terms = np.frombuffer(record["terms"][_HEADER:], dtype=_ELEMENT)["term"].astype(np.int64)
-    return Row(ItemKind(record["kind"]), record["length"], terms, np.frombuffer(record["counts"], dtype=np.uint8))
-
-
-def _by_id(rows: Sequence[asyncpg.Record]) -> dict[Any, asyncpg.Record]:
-    return {row["item_id"]: row for row in rows}
+def _numbers(packed: bytes) -> npt.NDArray[np.int64]:
+    return np.frombuffer(packed, dtype=">i4").astype(np.int64)
 
 
 def _filters(audience: Audience) -> tuple[str, list[str], list[ItemKind]]:

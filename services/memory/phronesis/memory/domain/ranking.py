@@ -30,13 +30,20 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class Row:
-    """The words of one item, as a store keeps them."""
+class Rows:
+    """The words of some items, one after the other: a few thousand items are scored at once, and have to be quick."""
 
-    kind: ItemKind
-    length: int
+    kinds: Sequence[ItemKind]
+    """The kinds there are."""
+    kind: npt.NDArray[np.int64]
+    """Of each item, its place in `kinds`."""
+    lengths: npt.NDArray[np.int64]
+    """Of each item, its words, repeated ones included."""
+    sizes: npt.NDArray[np.int64]
+    """Of each item, how many of the terms are its own."""
     terms: npt.NDArray[np.int64]
     counts: npt.NDArray[np.uint8]
+    """How often each term stands in its item."""
 
 
 def b_of(kind: ItemKind) -> float:
@@ -49,28 +56,28 @@ def idf(items: int, holding: int) -> float:
     return math.log(1 + (items - holding + 0.5) / (holding + 0.5))
 
 
-def bm25(weights: Weights, rows: Sequence[Row]) -> list[tuple[float, float]]:
-    """BM25 of each row, and the share of the query's weight that stands in it."""
-    if not rows or not weights.idf:
-        return [(0.0, 0.0)] * len(rows)
+def bm25(weights: Weights, rows: Rows) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """BM25 of each item, and the share of the query's weight that stands in it."""
+    items = len(rows.sizes)
+    if not items or not weights.idf:
+        return np.zeros(items), np.zeros(items)
     asked = np.array(sorted(weights.idf), dtype=np.int64)
     weight = np.array([weights.idf[int(t)] for t in asked])
-    owner = np.repeat(np.arange(len(rows)), [len(row.terms) for row in rows])
-    terms = np.concatenate([row.terms for row in rows])
-    counts = np.concatenate([row.counts for row in rows]).astype(np.float64)
-    place = np.minimum(np.searchsorted(asked, terms), len(asked) - 1)
-    hit = asked[place] == terms
-    owner, counts, weight = owner[hit], counts[hit], weight[place[hit]]
-    norm = np.array([_norm(weights, row) for row in rows])[owner]
-    parts = weight * counts * (K1 + 1) / (counts + norm)
-    scores = np.bincount(owner, parts, len(rows))
-    shares = np.bincount(owner, weight, len(rows)) / (weights.total or 1.0)
-    return [(float(score), min(1.0, float(share))) for score, share in zip(scores, shares, strict=True)]
+    place = np.minimum(np.searchsorted(asked, rows.terms), len(asked) - 1)
+    hit = np.flatnonzero(asked[place] == rows.terms)
+    item = np.repeat(np.arange(items), rows.sizes)[hit]
+    found, counts = weight[place[hit]], rows.counts[hit].astype(np.float64)
+    parts = found * counts * (K1 + 1) / (counts + _norms(weights, rows)[item])
+    scores = np.bincount(item, parts, items).astype(np.float64)
+    shares = np.bincount(item, found, items).astype(np.float64) / (weights.total or 1.0)
+    return scores, np.minimum(shares, 1.0)
 
 
-def _norm(weights: Weights, row: Row) -> float:
-    b = b_of(row.kind)
-    return K1 * (1 - b + b * row.length / (weights.average.get(row.kind) or 1.0))
+def _norms(weights: Weights, rows: Rows) -> npt.NDArray[np.float64]:
+    b = np.array([b_of(kind) for kind in rows.kinds])[rows.kind]
+    average = np.array([weights.average.get(kind) or 1.0 for kind in rows.kinds])[rows.kind]
+    norms: npt.NDArray[np.float64] = K1 * (1 - b + b * rows.lengths / average)
+    return norms
 
 
 def min_max(values: Sequence[float]) -> list[float]:

@@ -101,7 +101,7 @@ async def _place(connection: Connection, turn: NewTurn) -> tuple[UUID, int]:
         conversation_id = UUID(new_conversation_id(turn.id))
         row = await connection.fetchrow(_PLACE_IN_NEW, conversation_id, who.tenant, who.user, request.agent)
     else:
-        conversation_id = uuid_of(request.conversation_id, "conversation")
+        conversation_id = uuid_of(request.conversation_id, "conversation", field="conversation_id")
         row = await connection.fetchrow(_PLACE, conversation_id, who.tenant, who.user)
     if row is None:
         raise NotFound("no such conversation", field="conversation_id")
@@ -110,9 +110,9 @@ async def _place(connection: Connection, turn: NewTurn) -> tuple[UUID, int]:
     return conversation_id, row["sequence"]
 
 
-def uuid_of(text: str, what: str) -> UUID:
+def uuid_of(text: str, what: str, *, field: str | None = None) -> UUID:
     """The UUID in `text`; whatever is none is as unknown as an id that nobody has."""
     try:
         return UUID(text)
     except ValueError as error:
-        raise NotFound(f"no such {what}") from error
+        raise NotFound(f"no such {what}", field=field) from error

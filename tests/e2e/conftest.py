@@ -1,0 +1,56 @@
+"""One whole stack for all stories, with the rules in place of a language model; it is stopped after the last story."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from time import monotonic
+from uuid import uuid4
+
+import pytest
+
+from phronesis.local.parts import SERVERS, SERVICES
+from tests.support.people import Person, Town, town
+from tests.support.sample_portfolio import few_projects, programme
+from tests.support.stack import RunningStack, running
+
+
+@pytest.fixture(scope="package")
+async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningStack]:
+    """A stack of all parts. No model is set up, whatever key the environment has."""
+    import os
+    from pathlib import Path
+    if os.environ.get("E2E_DATA"):
+        yield RunningStack(Path(os.environ["E2E_DATA"]))
+        return
+    folder = tmp_path_factory.mktemp("e2e") / "data"
+    async with running(folder, (*SERVERS, *SERVICES), {"GROQ_API_KEY": "", "ORCHESTRATOR_MODEL_URL": ""}) as stack:
+        yield stack
+
+
+@pytest.fixture(scope="package")
+async def everybody(stack: RunningStack) -> AsyncIterator[Town]:
+    """The users of the stack, once it is ready for them."""
+    async with town(stack.data.url.read_text().strip(), stack.data.key.read_text().strip()) as people:
+        await people.ready()
+        yield people
+
+
+@pytest.fixture
+async def somebody(everybody: Town) -> Person:
+    """A user in a tenant of its own."""
+    return await everybody.someone()
+
+
+@pytest.fixture(scope="package")
+async def portfolio(everybody: Town) -> None:
+    """Five projects of the sample portfolio in the owner's tenant, found by meaning."""
+    owner, wanted = everybody.owner, programme()
+    answer = await owner.http.post(
+        "/api/v1/tools/graph_upsert", json=few_projects().model_dump(mode="json"), headers={"Idempotency-Key": uuid4().hex}
+    )
+    assert answer.status_code == 200, answer.text
+    end = monotonic() + 60
+    while wanted.key not in [item["external_id"] for item in await owner.recall(wanted.name)]:
+        assert monotonic() < end, "the portfolio is not found"
+        await asyncio.sleep(0.2)
