@@ -4,7 +4,7 @@
 
 Each size gets a tenant of its own in the migrated schema `memory` at DSN: `count` items of one owner, a tenth as many of
 each of three other owners and of the tenant itself. Texts are words of a skewed vocabulary, vectors lie in clusters, and
-a question's vector is given, so that the embedding model costs nothing here; one query of it is measured by itself.
+a question's vector is given, so that the embedding model costs nothing here.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from pydantic import SecretStr
 from phronesis.bus import Call
 from phronesis.contracts import Principal
 from phronesis.contracts.graph import Neighbour, Node
-from phronesis.contracts.memory import Recall
+from phronesis.contracts.memory import SHARED, Recall
 from phronesis.memory.adapters.pgvector import PgVector
 from phronesis.memory.adapters.texts import PostgresTexts
 from phronesis.memory.app import assemble
 from phronesis.memory.domain.analysis import term, words
-from phronesis.memory.domain.values import SHARED, Audience, Vector
+from phronesis.memory.domain.values import Audience, Vector
 from phronesis.memory.settings import MemorySettings
 from phronesis.postgres import Connection, Database, PostgresSettings
 

@@ -18,11 +18,6 @@ from tests.support.stack import RunningStack, running
 @pytest.fixture(scope="package")
 async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningStack]:
     """A stack of all parts. No model is set up, whatever key the environment has."""
-    import os
-    from pathlib import Path
-    if os.environ.get("E2E_DATA"):
-        yield RunningStack(Path(os.environ["E2E_DATA"]))
-        return
     folder = tmp_path_factory.mktemp("e2e") / "data"
     async with running(folder, (*SERVERS, *SERVICES), {"GROQ_API_KEY": "", "ORCHESTRATOR_MODEL_URL": ""}) as stack:
         yield stack

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from uuid import uuid4
@@ -13,6 +12,7 @@ from phronesis.bus import BusSettings, connect, tell
 from phronesis.contracts import Principal
 from phronesis.contracts.orchestrator import TURN, SubmitTurn, turn_id
 from phronesis.local.keys import password_file, signing_key_file
+from tests.support.bus import eventually
 from tests.support.documents import pdf
 from tests.support.people import Person, Town
 from tests.support.sample_portfolio import PROGRAMME, programme
@@ -23,6 +23,8 @@ from .commands import command
 pytestmark = pytest.mark.timeout(150)
 
 QUESTION = "What is the Geological Disposal Facility programme for?"
+BROKEN = b"%PDF-1.4\n" + b"this is no page of anything\n" * 20
+"""It looks like a PDF, and no reader can read it."""
 
 
 def words(text: str) -> set[str]:
@@ -70,10 +72,10 @@ async def test_a_reply_is_one_document_and_what_the_conversation_keeps(somebody:
     assert (await somebody.turn(reply["turn_id"]))["reply"] == reply
 
 
-@pytest.mark.req("D-014", "D-016", "D-024")
+@pytest.mark.req("D-014", "D-016")
 async def test_a_turn_with_a_document_is_answered_from_it(somebody: Person) -> None:
-    page = [["Review of the lighthouse at Skarvholm", "The lantern room of Skarvholm is to be rebuilt in October 2031."], ["End."]]
-    media = await somebody.uploaded("lighthouse.pdf", pdf(page))
+    pages = [["Review of the lighthouse at Skarvholm."], ["The lantern room of Skarvholm is to be rebuilt in October 2031."]]
+    media = await somebody.uploaded("lighthouse.pdf", pdf(pages))
     reply = await somebody.reply("According to the attached note, when is the lantern room rebuilt?", media=[media])
     assert "October 2031" in reply["user_response"]
     assert reply["sources"][0] | {"score": 1, "snippet": ""} == {
@@ -96,12 +98,20 @@ async def test_a_turn_of_a_document_alone_is_answered_from_it(somebody: Person) 
 
 @pytest.mark.req("D-033")
 async def test_an_attachment_that_cannot_be_read_leaves_a_note(somebody: Person) -> None:
-    broken = b"%PDF-1.4\n" + b"this is no page of anything\n" * 20
-    media = await somebody.uploaded("broken.pdf", broken)
+    media = await somebody.uploaded("broken.pdf", BROKEN)
     reply = await somebody.reply("What does the attached file say about the harbour dues?", media=[media])
     assert reply["degraded"] == ["media"]
     assert media in reply["user_response"] or "could not be read" in reply["user_response"]
     assert [one for one in reply["sources"] if one["type"] == "document"] == []
+
+
+@pytest.mark.req("D-033")
+async def test_a_turn_of_nothing_but_what_cannot_be_read_is_an_error(somebody: Person) -> None:
+    media = await somebody.uploaded("broken.pdf", BROKEN)
+    answer = await somebody.say("", media=[media])
+    assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media")
+    assert answer.json()["field"] == "currentMessageMedia"
+    assert (await somebody.turn(answer.json()["turn_id"]))["status"] == "failed"
 
 
 async def test_a_turn_that_came_by_the_bus_is_read_by_http(stack: RunningStack, somebody: Person) -> None:
@@ -116,9 +126,11 @@ async def test_a_turn_that_came_by_the_bus_is_read_by_http(stack: RunningStack, 
     async with connect("gateway", settings) as bus:
         for _ in range(2):  # a message that comes twice is one turn
             await tell(bus, who, TURN, SubmitTurn(idempotency_key=key, text="Hello from the bus!"))
-        async with asyncio.timeout(20):
-            while not await somebody.turns():
-                await asyncio.sleep(0.05)
+
+        async def is_there() -> bool:
+            return bool(await somebody.turns())
+
+        await eventually(is_there, within=20)
     id = turn_id(who.tenant, who.user, key)
     assert (await somebody.ended(id))["status"] == "completed"
     assert [one["turn_id"] for one in await somebody.turns()] == [id]

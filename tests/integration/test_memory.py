@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from phronesis.bus import Bus, Call, News, announce, ask, connect, follow, serve
-from phronesis.contracts import Forbidden, Nothing, Principal, Role, Unavailable
+from phronesis.contracts import BadRequest, Forbidden, Nothing, Principal, Role, Unavailable
 from phronesis.contracts.graph import (
     EXPAND,
     NODE_CHANGED,
@@ -180,7 +180,24 @@ async def test_two_users_with_the_same_words_share_no_row_at_any_step(world: Wor
         assert {item.id for item in (await world.recall(who, "okapi secret keeper")).items} == set(ids[who])
 
 
-@pytest.mark.req("D-067", "D-085")
+@pytest.mark.req("D-066")
+async def test_a_retrieval_without_phrases_is_refused_by_name(world: World) -> None:
+    with pytest.raises(BadRequest) as error:
+        await ask(world.orchestrator, someone(), RETRIEVE, Retrieve.model_construct(key_phrases=()))
+    assert error.value.field == "key_phrases"
+
+
+@pytest.mark.req("D-075", "D-100")
+async def test_seeds_and_context_tell_memory_units_from_concepts(world: World) -> None:
+    who = someone()
+    concept = RememberItem(text="an animal of the forest", title="Okapi", kind=ItemKind.CONCEPT)
+    unit, idea = await world.remember(who, _fact("we saw an okapi"), concept)
+    context = await world.retrieve(who, "okapi")
+    assert {seed.id: seed.type.value for seed in context.seeds} == {unit: "MemoryUnit", idea: "Concept"}
+    assert ([item.id for item in context.memory_units], [item.id for item in context.concepts]) == ([unit], [idea])
+
+
+@pytest.mark.req("D-067", "D-070", "D-085")
 async def test_retrieval_goes_from_search_to_the_graph_to_the_store(world: World) -> None:
     who = someone()
     ids = await world.remember(who, _fact("an okapi"), _fact("something else entirely"))

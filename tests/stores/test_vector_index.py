@@ -11,9 +11,9 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from phronesis.contracts.memory import EmbeddingMismatch, ItemKind
+from phronesis.contracts.memory import SHARED, EmbeddingMismatch, ItemKind
 from phronesis.memory.adapters.pgvector import PgVector
-from phronesis.memory.domain.values import SHARED, Audience, Vector, VectorEntry, VectorHit
+from phronesis.memory.domain.values import Audience, Vector, VectorEntry, VectorHit
 from phronesis.memory.ports import VectorIndex
 from phronesis.postgres import Database
 from tests.support.servers import PostgresServer

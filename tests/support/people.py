@@ -6,10 +6,12 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 from time import monotonic
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import httpx
+
+from phronesis.gateway.readiness import KEPT
 
 ENDS = ("completed", "failed", "cancelled", "parked")
 MESSAGES, TURNS = "/api/v1/conversations/messages", "/api/v1/turns"
@@ -34,21 +36,23 @@ class Person:
         """Send a message and wait for the answer; `idempotency` is its key, other names are fields of the body."""
         return await self._message(MESSAGES, text, conversation, media, **more)
 
-    async def submit(self, text: str, conversation: str | None = None, media: Sequence[str] = (), **more: Any) -> httpx.Response:
+    async def submit(
+        self, text: str, conversation: str | None = None, media: Sequence[str] = (), **more: Any
+    ) -> httpx.Response:
         """Hand a message in."""
         return await self._message(TURNS, text, conversation, media, **more)
 
     async def accepted(self, text: str, conversation: str | None = None, media: Sequence[str] = ()) -> dict[str, Any]:
         """Hand a message in that is accepted: the ids of its turn and its conversation."""
-        return _body(await self.submit(text, conversation, media), 202)
+        return cast(dict[str, Any], _body(await self.submit(text, conversation, media), 202))
 
     async def reply(self, text: str, conversation: str | None = None, media: Sequence[str] = ()) -> dict[str, Any]:
         """The reply to a message that is answered."""
-        return _body(await self.say(text, conversation, media), 200)
+        return cast(dict[str, Any], _body(await self.say(text, conversation, media), 200))
 
     async def turn(self, turn_id: str) -> dict[str, Any]:
         """The state of a turn."""
-        return _body(await self.http.get(f"{TURNS}/{turn_id}"), 200)
+        return cast(dict[str, Any], _body(await self.http.get(f"{TURNS}/{turn_id}"), 200))
 
     async def ended(self, turn_id: str, within: float = 60.0) -> dict[str, Any]:
         """A turn once it has ended."""
@@ -132,15 +136,16 @@ class Town:
         return person
 
     async def ready(self, within: float = 60.0) -> None:
-        """Return when the stack says that everything is up."""
+        """Return when the stack says that everything is up, and has found that out after this call."""
         end = monotonic() + within
+        fresh = monotonic() + KEPT
         while True:
             down: Any = "the gateway does not answer"
             with contextlib.suppress(httpx.HTTPError):
                 answer = await self.owner.http.get("/health/ready")
-                if answer.status_code == 200:
+                if answer.status_code == 200 and monotonic() > fresh:
                     return
-                down = answer.json()["down"]
+                down = answer.json().get("down")
             assert monotonic() < end, f"the stack is not ready: {down}"
             await asyncio.sleep(0.1)
 

@@ -7,7 +7,12 @@ from phronesis.contracts.graph import Upsert, UpsertNode
 
 YEAR = 2023
 PROGRAMME = "Geological Disposal Facility Programme (GDF)"
-OTHERS = ("GOV.UK One Login", "Shared Rural Network", "Workplace and Facilities Management", "Social Housing Decarbonisation Fund")
+OTHERS = (
+    "GOV.UK One Login",
+    "Shared Rural Network",
+    "Workplace and Facilities Management",
+    "Homes Upgrade Grant (HUG) Phase 2",
+)
 
 
 def programme() -> UpsertNode:

@@ -37,8 +37,8 @@ def test_a_risk_score_has_a_range_and_a_value_above_which_it_is_high() -> None:
     assert score == Property("risk_score", Kind.NUMBER, lowest=1, highest=10, high_above=7)
 
 
-def test_the_texts_of_a_project_are_the_departments_own_words() -> None:
-    assert load().nodes["EntityProject"].texts == ("aims", "rating_comment", "schedule_comment", "budget_comment")
+def test_the_texts_of_a_project_are_the_departments_own_words_and_the_published_facts() -> None:
+    assert load().nodes["EntityProject"].texts == ("aims", "facts", "rating_comment", "schedule_comment", "budget_comment")
 
 
 def test_the_hierarchy_joins_nodes_of_one_type_only() -> None:

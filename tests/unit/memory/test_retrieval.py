@@ -167,7 +167,7 @@ async def test_where_no_search_answers_the_context_is_empty_and_says_so() -> Non
     assert (context.seeds, context.concepts, context.degraded) == ((), (), ("vector", "text"))
 
 
-@pytest.mark.req("D-085", "D-100", "D-101", "D-102")
+@pytest.mark.req("D-085", "D-094", "D-095", "D-100", "D-101", "D-102")
 async def test_the_context_holds_seeds_and_neighbours_with_all_that_is_known_of_them() -> None:
     graph = _Graph([Neighbour(id=A, type="MemoryUnit", hop=0), Neighbour(id=B, type="Concept", hop=1)])
     knowledge = _Knowledge({"ann": [_item(A, text="fact"), _item(B, ItemKind.CONCEPT, text="concept")]})

@@ -16,7 +16,7 @@ from phronesis.contracts.memory import AugmentedMemoryContext, ContextItem, Item
 from phronesis.contracts.orchestrator import Directive
 from phronesis.orchestrator.extractive import Extractive
 from phronesis.orchestrator.phrases import focus, key_phrases
-from phronesis.orchestrator.ranking import rank_sources
+from phronesis.orchestrator.ranking import ranked
 from phronesis.orchestrator.reasoner import PastMessage, TurnContext
 from phronesis.orchestrator.text import sentences, snippet, words
 
@@ -86,7 +86,7 @@ async def test_a_question_is_answered_with_the_projects_own_words(question: str,
     said = await reply(a_turn(question), memory)
     assert said.startswith(f"**{title}**: ")
     assert told in said
-    assert rank_sources(question, memory)[0].title == title
+    assert ranked(question, memory)[0][1].title == title
     assert said.endswith("Quoted from the sources; no language model was used.")
 
 
@@ -103,7 +103,7 @@ async def test_a_follow_up_is_answered_about_the_same_project() -> None:
     assert routed.key_phrases[0] == GDF
     assert said.startswith(f"**{GDF}**: ")
     assert "Delivery Confidence Assessment rating" in said
-    assert rank_sources(focus(turn), found(GDF))[0].title == GDF
+    assert ranked(focus(turn), found(GDF))[0][1].title == GDF
 
 
 @pytest.mark.parametrize(
@@ -212,10 +212,10 @@ async def test_the_next_stance_is_chosen_by_rules(text: str, directive: Directiv
 
 def test_a_node_with_a_text_for_each_year_is_one_source_the_newest_or_the_year_asked_for() -> None:
     memory = found(GDF)
-    usual, asked = rank_sources(ASKED, memory), rank_sources(f"{ASKED} In 2021?", memory)
-    assert [item.title for item in usual].count(GDF) == 1
-    assert usual[0].external_id == "EntityProject/DECC_0005_1112-Q1/2023"
-    assert asked[0].external_id == "EntityProject/DECC_0005_1112-Q1/2021"
+    usual, asked = ranked(ASKED, memory), ranked(f"{ASKED} In 2021?", memory)
+    assert [item.title for _, item in usual].count(GDF) == 1
+    assert usual[0][1].external_id == "EntityProject/DECC_0005_1112-Q1/2023"
+    assert asked[0][1].external_id == "EntityProject/DECC_0005_1112-Q1/2021"
 
 
 async def test_the_texts_of_a_node_are_read_together_and_its_years_are_not_mixed() -> None:

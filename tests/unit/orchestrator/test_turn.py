@@ -14,6 +14,7 @@ from phronesis.contracts.orchestrator import Directive, TurnStatus
 from phronesis.orchestrator.domain import Completed, Failed
 from phronesis.orchestrator.reasoner import PastMessage, Routed
 from tests.unit.orchestrator.fakes import (
+    FACT,
     FakeConversations,
     FakeNeighbours,
     ScriptedReasoner,
@@ -267,3 +268,12 @@ def test_key_phrases_are_tidied() -> None:
     phrases = ("  a  b ", "A B", "", *(f"p{i}" for i in range(50)), "x" * 300)
     routed = Routed(decision="query_memory", key_phrases=phrases)
     assert routed.key_phrases == ("a b", "p0", "p1", "p2", "p3", "p4", "p5", "p6")
+
+
+@pytest.mark.req("D-105")
+async def test_an_item_that_has_little_to_do_with_the_question_is_no_source() -> None:
+    other = FACT.model_copy(update={"id": "i2", "title": "Fish", "text": "Herring are silver.", "score": 0.2})
+    memory = AugmentedMemoryContext(user_id="ann", key_phrases=("x",), memory_units=(other, FACT))
+    stage = scripted([query("Phoenix")], [reply()], neighbours=FakeNeighbours(memory=memory))
+    end = await completed(stage, "What does Phoenix move?")
+    assert [s.title for s in end.reply.sources] == ["Phoenix"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
+from .imports import one_at_a_time
 from .layout import DataDir, write_atomically
 
 SIGNERS = ("gateway", "orchestrator", "memory")
@@ -39,7 +40,8 @@ def password(data: DataDir, user: str) -> str:
 
 def signing_key_file(data: DataDir, service: str) -> Path:
     """The file with the private key of `service`, made if there is none; the public one stands in `trust`."""
-    from phronesis.bus import new_key
+    with one_at_a_time:
+        from phronesis.bus import new_key
 
     private, public = data.secrets / f"{service}.key", data.trust / f"{service}.pem"
     if not (private.exists() and public.exists()):

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .child import Program
+from .imports import one_at_a_time
 from .ports import LOOPBACK
 
 NAME = "nats"
@@ -51,7 +52,8 @@ def program(folder: Path, port: int, passwords: Mapping[str, str], log: Path, en
 
 
 def _write_config(config: Path, port: int, passwords: Mapping[str, str]) -> None:
-    from phronesis.bus.permissions import server_config  # takes a second to import: the other servers start meanwhile
+    with one_at_a_time:
+        from phronesis.bus.permissions import server_config  # takes a second to import: the other servers start meanwhile
 
     config.touch(mode=0o600)
     config.write_text(server_config(port=port, store=str(config.parent / "jetstream"), passwords=dict(passwords)))

@@ -145,12 +145,29 @@ def _project(row: dict[str, str]) -> _Part:
 def _properties(row: dict[str, str]) -> Iterator[tuple[str, str | float]]:
     yield "category", row["category"]
     yield "status", status(int(row["year"]), row["end_date"])
+    yield "facts", _facts(row)
     for name in ("rating", "start_date", "end_date", *_TEXTS):
         if row[name]:
             yield name, row[name]
     for published, name in _AMOUNTS.items():
         if row[published]:
             yield name, float(row[published])
+
+
+def _facts(row: dict[str, str]) -> str:
+    """What the columns state, as sentences, so that it is found by meaning like the departments' own text."""
+    name, year = row["project_name"], row["year"]
+    rating = f"was {row['rating']}" if row["rating"] else "was not published"
+    said = [
+        f"{name} is delivered by the department {' and '.join(departments(row['department']))} "
+        f"in the category {row['category']}.",
+        f"The delivery confidence rating of {name} in {year} {rating}.",
+    ]
+    if row["start_date"] and row["end_date"]:
+        said.append(f"In the report of {year} it starts on {row['start_date']} and ends on {row['end_date']}.")
+    if row["whole_life_cost_gbp_m"]:
+        said.append(f"Its whole-life cost in the report of {year} is £{float(row['whole_life_cost_gbp_m']):,.0f} million.")
+    return " ".join(said)
 
 
 def _group(id: str, year: int, name: str, level: Level, category: str) -> UpsertNode:

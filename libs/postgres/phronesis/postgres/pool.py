@@ -23,6 +23,7 @@ _ACQUIRE = 5.0
 _GONE = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # seen on a connection whose server died while it was idle
     asyncpg.CannotConnectNowError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,

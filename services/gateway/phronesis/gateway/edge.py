@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from uuid import uuid4
 
 from opentelemetry.trace import Span, SpanKind
@@ -23,6 +24,11 @@ log = logging.getLogger(__name__)
 _TRACEPARENT = re.compile(rb"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _QUIET = ("/health/", "/metrics")
 """Asked every second by machines; spans of theirs would push the turns' out of memory."""
+LINGER_BYTES = 32 * 1024 * 1024
+"""Bytes still read, and dropped, of a body that is too large: a connection that is closed on unread bytes is reset, and
+a client that is still sending never sees the refusal."""
+LINGER_SECONDS = 2.0
+"""Seconds for the same."""
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
@@ -78,6 +84,8 @@ class Edge:
     async def _answer(self, scope: Scope, exchange: _Exchange) -> None:
         try:
             if _stated_length(scope) > exchange.limit:
+                if not _waits_for_leave(scope):
+                    await exchange.drain()
                 too_large = refusal(TooLarge(f"the body is over {exchange.limit} bytes"))
                 too_large.headers["Connection"] = "close"
                 await too_large(scope, exchange.receive, exchange.send)
@@ -110,8 +118,21 @@ class _Exchange:
         if message["type"] == "http.request":
             self._received += len(message.get("body", b""))
             if self._received > self.limit:
+                if message.get("more_body"):
+                    await self.drain()
                 raise HTTPException(413, f"the body is over {self.limit} bytes", {"Connection": "close"})
         return message
+
+    async def drain(self) -> None:
+        """Drop what is left of the body, up to a size and a time."""
+        left = LINGER_BYTES
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LINGER_SECONDS):
+                while left > 0:
+                    message = await self._receive()
+                    left -= len(message.get("body", b""))
+                    if not message.get("more_body"):
+                        return
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -122,6 +143,11 @@ class _Exchange:
 
 def _route(scope: Scope) -> str:
     return getattr(scope.get("route"), "path", "unknown")
+
+
+def _waits_for_leave(scope: Scope) -> bool:
+    """Whether the client sends no body before it is told to."""
+    return any(name == b"expect" for name, _ in scope["headers"])
 
 
 def _stated_length(scope: Scope) -> int:

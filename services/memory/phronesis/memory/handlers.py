@@ -116,7 +116,7 @@ class Handlers:
 
     async def on_turn_ended(self, news: News, event: TurnEndedNews) -> None:
         """Keep a completed turn as an episode of its user, once."""
-        if event.status is not TurnStatus.COMPLETED:
+        if event.status is not TurnStatus.COMPLETED or not (event.user_text.strip() or event.reply_text.strip()):
             return
         draft = of_turn(event)
         known = await self._knowledge.digests(news.tenant, event.user, [draft.external_id or ""])

@@ -7,8 +7,9 @@ from functools import partial
 
 from phronesis.contracts import Internal, TooLarge
 from phronesis.contracts.graph import ChangedNode, Node
+from phronesis.contracts.memory import SHARED
 
-from .domain.values import SHARED, NodeState
+from .domain.values import NodeState
 from .drafting import Drafting, of_node
 from .ports import Graph, Knowledge
 

@@ -16,18 +16,15 @@ _NEWEST = 0.15
 """By how much an older year of a node must fit better than the newest."""
 
 
-def rank_sources(question: str, memory: AugmentedMemoryContext) -> list[ContextItem]:
-    """The items of `memory`, best first, one for each thing: of a node with a text for each year, the year that fits.
+def ranked(question: str, memory: AugmentedMemoryContext) -> list[tuple[float, ContextItem]]:
+    """The items of `memory` with their rank from 0 to about 1, best first, one for each thing.
+
+    Of a node with a text for each year, it is the year that fits.
 
     Args:
         question: what was asked, with the topic of the conversation where it depends on it (`phrases.focus`).
         memory: what retrieval handed back.
     """
-    return [item for _, item in ranked(question, memory)]
-
-
-def ranked(question: str, memory: AugmentedMemoryContext) -> list[tuple[float, ContextItem]]:
-    """As `rank_sources`, each item with its score from 0 to about 1."""
     items = (*memory.concepts, *memory.memory_units)
     terms = Terms.of(question)
     titles = [terms.found_in(item.title) for item in items]

@@ -9,7 +9,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 class OrchestratorSettings(BaseSettings):
     """Settings with the prefix `ORCHESTRATOR_`."""
 
-    model_config = SettingsConfigDict(env_prefix="ORCHESTRATOR_", frozen=True, populate_by_name=True)
+    model_config = SettingsConfigDict(env_prefix="ORCHESTRATOR_", env_ignore_empty=True, frozen=True, populate_by_name=True)
 
     slots: int = 32
     """Turns that one worker runs side by side."""

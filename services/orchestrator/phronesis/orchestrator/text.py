@@ -14,6 +14,10 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]”’]*\s+(?=[\"'(\[“‘]?[A-Z0
 _ABBREVIATION = re.compile(r"(?:^|[\s(])(?:[A-Z]|e\.g|i\.e|cf|vs|approx|incl|No|Mr|Mrs|Ms|Dr|Prof|St|Ltd|Inc|Co|Fig|c)\.$")
 _TAIL = 10
 """Characters at the end of a sentence in which an abbreviation is looked for; the longest has seven."""
+_WRAPPED = 50
+"""Characters from which on a line without an end is taken for one that was broken to fit a page."""
+_ENDED = re.compile(r"[.!?:;。！？][\"')\]”’]*\s*$")
+_GOES_ON = re.compile(r"\s*[\"'(\[“‘£$€]?\w")
 _LOOK_AT = 100_000
 """Characters of a text in which a snippet is looked for."""
 _LONGEST = 2_000
@@ -70,9 +74,9 @@ class Terms:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, in order. Line ends and list marks end a sentence, abbreviations do not."""
+    """The sentences of a text, in order. Line ends and list marks end a sentence, abbreviations and wrapped lines do not."""
     result: list[str] = []
-    for line in text.splitlines():
+    for line in _unwrapped(text.splitlines()):
         going_on = False
         for piece in _SENTENCE_END.split(line):
             short = " ".join(piece.split()).lstrip("-•– ")
@@ -82,6 +86,19 @@ def sentences(text: str) -> list[str]:
                 result.append(short)
             going_on = bool(result) and _ABBREVIATION.search(result[-1][-_TAIL:]) is not None
     return result
+
+
+def _unwrapped(lines: list[str]) -> list[str]:
+    """Lines that were broken to fit a page, put together: a long one without an end goes on in the next that begins a word."""
+    joined: list[str] = []
+    wrapped = False
+    for line in lines:
+        if wrapped and _GOES_ON.match(line):
+            joined[-1] = f"{joined[-1].rstrip()} {line.lstrip()}"
+        else:
+            joined.append(line)
+        wrapped = len(line.strip()) >= _WRAPPED and _ENDED.search(line) is None
+    return joined
 
 
 def shorten(text: str, limit: int) -> str:

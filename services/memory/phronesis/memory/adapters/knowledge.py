@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from phronesis.bus import Call, audited
-from phronesis.contracts.memory import KNOWLEDGE_STORED, ItemKind, Remember, Remembered, RememberedItem
+from phronesis.contracts.memory import KNOWLEDGE_STORED, SHARED, ItemKind, Remember, Remembered, RememberedItem
 from phronesis.contracts.service import AUDITED
 from phronesis.postgres import Connection, Database, write_news, write_once
 
 from ..domain.linking import Linked, links_of, news_of
-from ..domain.values import SHARED, Audience, Draft, Item, NodeState
+from ..domain.values import Audience, Draft, Item, NodeState
 from ..ports import VectorIndex
 from .writing import Written, lock, remove, write
 

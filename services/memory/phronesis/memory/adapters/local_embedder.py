@@ -18,7 +18,8 @@ log = logging.getLogger(__name__)
 BATCH = 32
 BATCH_TOKENS = 512
 """Padded tokens of a batch: larger ones are slower on two cores, and are what a question may have to wait for (145 ms)."""
-_TRIM_AFTER = 50
+_TRIM_AFTER = 8
+"""Batches after which freed memory is given back."""
 
 
 class LocalEmbedder:
@@ -32,7 +33,6 @@ class LocalEmbedder:
     def __init__(self, model: MiniLm, lanes: Lanes) -> None:
         self._minilm = model
         self._lanes = lanes
-        self._batches = 0
 
     @classmethod
     @asynccontextmanager
@@ -55,8 +55,11 @@ class LocalEmbedder:
         distinct = list(dict.fromkeys(texts))
         found: dict[str, Vector] = {}
         # Characters stand for tokens here: sorting needs no exact figure, and tokenising belongs in the thread.
-        for some in _groups(sorted(distinct, key=len)):
+        groups = list(_groups(sorted(distinct, key=len)))
+        for number, some in enumerate(groups, 1):
             found |= dict(zip(some, await self._do(some), strict=True))
+            if number % _TRIM_AFTER == 0 or number == len(groups) > _TRIM_AFTER:
+                await self._lanes.do(give_back)
         return [found[text] for text in texts]
 
     async def _do(self, texts: list[str], *, urgent: bool = False) -> list[Vector]:
@@ -70,14 +73,7 @@ class LocalEmbedder:
         except Exception as error:
             log.exception("the embedding model failed")
             raise Unavailable("the embedding model failed", retry_after=1) from error
-        await self._tidy(urgent)
         return vectors
-
-    async def _tidy(self, urgent: bool) -> None:
-        self._batches += 0 if urgent else 1
-        if self._batches >= _TRIM_AFTER:
-            self._batches = 0
-            await self._lanes.do(give_back)
 
 
 def _groups(texts: Sequence[str]) -> Iterator[list[str]]:

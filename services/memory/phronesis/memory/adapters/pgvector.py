@@ -174,18 +174,19 @@ class PgVector:
     async def _agree(self, connection: Connection, *, claim: bool = False) -> None:
         if self._agreed:
             return
-        if claim:
+        row = await connection.fetchrow("SELECT model, dimension FROM embedding")
+        # What this transaction claims is not remembered: it may be rolled back.
+        self._agreed = row is not None and (row["model"], row["dimension"]) == (self._model, self._dimension)
+        if row is None and claim:
             await connection.execute(
                 "INSERT INTO embedding (model, dimension) VALUES ($1, $2) ON CONFLICT DO NOTHING", self._model, self._dimension
             )
-        row = await connection.fetchrow("SELECT model, dimension FROM embedding")
+            row = await connection.fetchrow("SELECT model, dimension FROM embedding")
         if row is not None and (row["model"], row["dimension"]) != (self._model, self._dimension):
             raise EmbeddingMismatch(
                 f"the stored vectors are of {row['model']} ({row['dimension']} numbers), "
                 f"and this service is set to {self._model} ({self._dimension}): make the vectors anew, or set the model back"
             )
-        # An insert that is rolled back must not be remembered as an agreement.
-        self._agreed = row is not None and not claim
 
     def _fits(self, vector: Vector) -> None:
         if vector.shape != (self._dimension,):

@@ -11,14 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from phronesis.contracts import Principal
-from phronesis.contracts.memory import ItemKind
+from phronesis.contracts.memory import SHARED, ItemKind
 
 from .analysis import Words
 
 Vector: TypeAlias = npt.NDArray[np.float32]
 
-SHARED = "*"
-"""The owner of what the whole tenant may read; no user can have this name."""
 ORDINARY = tuple(kind for kind in ItemKind if kind is not ItemKind.EPISODE)
 """The kinds that are searched unless the caller names some."""
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from phronesis.contracts.media import ExtractedText
-from phronesis.contracts.memory import AugmentedMemoryContext
+from phronesis.contracts.memory import AugmentedMemoryContext, ContextItem
 from phronesis.contracts.orchestrator import Source
 
-from ..ranking import rank_sources
+from ..ranking import ranked
 from ..text import snippet
 
 MAX_SOURCES = 5
+_RELEVANT = 0.5
+"""Share of the best item's rank that an item needs to be named as a source."""
 
 
 def sources(question: str, documents: tuple[ExtractedText, ...], memory: AugmentedMemoryContext | None) -> tuple[Source, ...]:
@@ -26,6 +28,11 @@ def sources(question: str, documents: tuple[ExtractedText, ...], memory: Augment
             score=round(min(1.0, max(0.0, item.score)), 4),
             snippet=snippet(question, item.text),
         )
-        for item in (rank_sources(question, memory) if memory else [])
+        for item in (_relevant(question, memory) if memory else [])
     ]
     return tuple((attached + found)[:MAX_SOURCES])
+
+
+def _relevant(question: str, memory: AugmentedMemoryContext) -> list[ContextItem]:
+    found = ranked(question, memory)
+    return [item for rank, item in found if rank >= _RELEVANT * found[0][0]]
