@@ -11,9 +11,13 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from phronesis.client import Client
+from phronesis.contracts.memory import ItemKind
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(".data/demo")
@@ -21,6 +25,8 @@ NOTE = Path("examples/portfolio_note.pdf")
 PROGRAMME = "Geological Disposal Facility"
 RUNS_ALREADY = 2
 """Exit code of `phronesis up` where a stack runs already."""
+EMBEDDED = 300.0
+"""Seconds within which memory has to find the programme."""
 LONGEST = 1500.0
 """Seconds that one command may take."""
 
@@ -55,6 +61,24 @@ def phronesis(*arguments: str, capture: bool = False) -> str:
     command = [sys.executable, "-m", "phronesis.client", *words]
     stdout = subprocess.PIPE if capture else None
     return subprocess.run(command, cwd=ROOT, check=True, text=True, stdout=stdout, timeout=LONGEST).stdout or ""
+
+
+def settle() -> None:
+    """Wait until memory finds the programme that is asked about; the texts of the other projects follow meanwhile.
+
+    Raises:
+        TimeoutError: it is not found in time.
+    """
+    print(f"\nmemory embeds the texts, newest year first; waiting for the {PROGRAMME} programme …", flush=True)
+    start = time.monotonic()
+    with Client(data=ROOT / DATA) as client:
+        while time.monotonic() - start < EMBEDDED:
+            found = client.memory.recall(f"{PROGRAMME} programme", limit=1, kinds=[ItemKind.NODE]).items
+            if found and PROGRAMME in (found[0].title or ""):
+                print(f"found after {time.monotonic() - start:.0f} s", flush=True)
+                return
+            time.sleep(1)
+    raise TimeoutError(f"memory has not found the {PROGRAMME} programme within {EMBEDDED:.0f} s")
 
 
 def ask(question: Question, conversation: str | None) -> dict[str, Any]:
@@ -119,8 +143,12 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         start()
-        phronesis("load", "portfolio")
+        phronesis("load", "portfolio", "--no-wait")
+        settle()
         wrong = converse()
+    except TimeoutError as error:
+        print(f"\nthe demonstration failed: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("\ninterrupted", file=sys.stderr)
         return 130

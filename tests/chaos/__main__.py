@@ -17,11 +17,12 @@ REPORT = Path(__file__).parents[2] / "docs" / "chaos-report.md"
 
 async def _main(kills: int, seed: int, away: float) -> int:
     with tempfile.TemporaryDirectory(prefix="phronesis-chaos-") as folder:
-        outcome = await run(Path(folder) / "data", kills, seed, purge_at=kills // 2)
-    with tempfile.TemporaryDirectory(prefix="phronesis-chaos-") as folder:
-        paused = await paused_orchestrator(Path(folder) / "data", 60)
-    with tempfile.TemporaryDirectory(prefix="phronesis-chaos-") as folder:
-        back = await broker_away(Path(folder) / "data", away)
+        # Three stacks side by side: two of them mostly wait.
+        outcome, paused, back = await asyncio.gather(
+            run(Path(folder) / "kills", kills, seed, purge_at=kills // 2),
+            paused_orchestrator(Path(folder) / "paused", 60),
+            broker_away(Path(folder) / "away", away),
+        )
     text = report(outcome, seed, paused, away, back)
     print(text)
     REPORT.write_text(text)

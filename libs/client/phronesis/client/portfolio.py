@@ -54,7 +54,7 @@ class _Part:
 
 
 def batches() -> list[Upsert]:
-    """The portfolio, in the order in which it has to be written: a year's hierarchy before its projects.
+    """The portfolio, in the order in which it has to be written: a year's hierarchy before its projects, the newest year first.
 
     Each batch has at most 500 nodes and 400 kB. Writing one twice changes nothing.
     """
@@ -68,7 +68,7 @@ def total() -> int:
 
 def _years() -> Iterator[list[dict[str, str]]]:
     rows = rows_of_portfolio()
-    for year in sorted({row["year"] for row in rows}):
+    for year in sorted({row["year"] for row in rows}, reverse=True):
         yield [row for row in rows if row["year"] == year]
 
 
@@ -155,18 +155,19 @@ def _properties(row: dict[str, str]) -> Iterator[tuple[str, str | float]]:
 
 
 def _facts(row: dict[str, str]) -> str:
-    """What the columns state, as sentences, so that it is found by meaning like the departments' own text."""
-    name, year = row["project_name"], row["year"]
-    rating = f"was {row['rating']}" if row["rating"] else "was not published"
-    said = [
-        f"{name} is delivered by the department {' and '.join(departments(row['department']))} "
-        f"in the category {row['category']}.",
-        f"The delivery confidence rating of {name} in {year} {rating}.",
-    ]
+    """What the columns state, as sentences, so that it is found by meaning like the departments' own text.
+
+    The project is not named: its name goes before every text that is embedded, and a text that repeats it would be
+    found before those that say more.
+    """
+    year = row["year"]
+    rating = row["rating"] or "not published"
+    said = [f"Delivered by the department {' and '.join(departments(row['department']))}; category {row['category']}."]
+    said.append(f"Delivery confidence rating in {year}: {rating}.")
     if row["start_date"] and row["end_date"]:
-        said.append(f"In the report of {year} it starts on {row['start_date']} and ends on {row['end_date']}.")
+        said.append(f"Start {row['start_date']}, end {row['end_date']}, as reported in {year}.")
     if row["whole_life_cost_gbp_m"]:
-        said.append(f"Its whole-life cost in the report of {year} is £{float(row['whole_life_cost_gbp_m']):,.0f} million.")
+        said.append(f"Whole-life cost as reported in {year}: £{float(row['whole_life_cost_gbp_m']):,.0f} million.")
     return " ".join(said)
 
 

@@ -19,8 +19,8 @@ from .search import Candidate, Found, HybridSearch, best_of_family
 
 log = logging.getLogger(__name__)
 
-MOST_OF_FAMILY = 2
-"""Seeds of one node, whatever year and chunk: a project of four years must not crowd out all others."""
+MOST_OF_FAMILY = 4
+"""Seeds of one node, whatever year and chunk: room for its several texts, and yet not for it alone among a phrase's five."""
 NEIGHBOURS = 100
 """Items that the walk may return, seeds included (D-089)."""
 COVERAGE = 0.5

@@ -11,15 +11,13 @@ from phronesis.contracts import ServiceError, Unavailable
 
 from ..domain.values import Vector
 from .lanes import Lanes
-from .minilm import DIMENSION, MODEL, MiniLm, give_back
+from .minilm import DIMENSION, MAX_TOKENS, MODEL, MiniLm
 
 log = logging.getLogger(__name__)
 
 BATCH = 32
-BATCH_TOKENS = 512
-"""Padded tokens of a batch: larger ones are slower on two cores, and are what a question may have to wait for (145 ms)."""
-_TRIM_AFTER = 8
-"""Batches after which freed memory is given back."""
+BATCH_TOKENS = 256
+"""Padded tokens of a batch. Larger ones are slower on two cores, take more memory, and keep a question waiting for longer."""
 
 
 class LocalEmbedder:
@@ -55,11 +53,8 @@ class LocalEmbedder:
         distinct = list(dict.fromkeys(texts))
         found: dict[str, Vector] = {}
         # Characters stand for tokens here: sorting needs no exact figure, and tokenising belongs in the thread.
-        groups = list(_groups(sorted(distinct, key=len)))
-        for number, some in enumerate(groups, 1):
+        for some in _groups(sorted(distinct, key=len)):
             found |= dict(zip(some, await self._do(some), strict=True))
-            if number % _TRIM_AFTER == 0 or number == len(groups) > _TRIM_AFTER:
-                await self._lanes.do(give_back)
         return [found[text] for text in texts]
 
     async def _do(self, texts: list[str], *, urgent: bool = False) -> list[Vector]:
@@ -77,10 +72,13 @@ class LocalEmbedder:
 
 
 def _groups(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Texts, sorted by length, in batches whose padded size stays near the limit (four characters are about a token)."""
+    """Texts, sorted by length, in batches whose padded size stays near the limit.
+
+    Four characters are about a token; outside the Latin script each is one.
+    """
     group: list[str] = []
     for text in texts:
-        tokens = min(256, len(text) // 4 + 2)
+        tokens = min(MAX_TOKENS, len(text) // 4 + len(text.encode()) - len(text) + 2)
         if group and (len(group) >= BATCH or tokens * (len(group) + 1) > BATCH_TOKENS):
             yield group
             group = []

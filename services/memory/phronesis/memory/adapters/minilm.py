@@ -24,6 +24,8 @@ MODEL = "all-MiniLM-L6-v2-onnx-int8"
 DIMENSION = 384
 SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 MAX_TOKENS = 256
+_SHRINK_AFTER = 8
+"""Runs after which the arena gives back what it does not use."""
 
 
 class WrongModel(Exception):
@@ -47,12 +49,17 @@ class MiniLm:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
-        # The arena keeps the memory of the largest batch for ever; spinning threads take the CPU from everything else.
-        options.enable_cpu_mem_arena = False
+        # Threads that spin take the CPU from everything else.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        # An arena that grows by what is asked for, and shrinks now and then: without one, each run faults in all its
+        # memory anew (a seventh more time), and one that doubles, or never shrinks, keeps the largest batch for ever.
+        provider = ("CPUExecutionProvider", {"arena_extend_strategy": "kSameAsRequested"})
+        self._session = onnxruntime.InferenceSession(str(path), options, providers=[provider])
+        self._shrinking = onnxruntime.RunOptions()
+        self._shrinking.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+        self._runs = 0
         self._tokenizer = _tokenizer()
-        give_back()
+        _give_back()
 
     def tokens(self, text: str) -> list[int]:
         """The token ids of a text, at most 256 with the two marks around them."""
@@ -67,15 +74,17 @@ class MiniLm:
             ids[row, : len(tokens)] = tokens
             mask[row, : len(tokens)] = 1
         feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        hidden = np.asarray(self._session.run(None, feed)[0], dtype=np.float32)
+        self._runs += 1
+        shrinking = self._shrinking if self._runs % _SHRINK_AFTER == 0 else None
+        hidden = np.asarray(self._session.run(None, feed, shrinking)[0], dtype=np.float32)
         weights = mask[:, :, None].astype(np.float32)
         vectors = (hidden * weights).sum(axis=1) / weights.sum(axis=1)
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         return list(vectors.astype(np.float32))
 
 
-def give_back() -> None:
-    """Return freed memory to the system; loading and long ingestions leave a lot of it (60 MB measured)."""
+def _give_back() -> None:
+    # Loading leaves 60 MB of freed memory behind.
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:  # another C library than glibc has none
