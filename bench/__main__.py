@@ -9,11 +9,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+from phronesis.postgres import Database
 from tests.chaos.stack import ChaosStack
 from tests.chaos.traffic import Traffic
+from tests.support.servers import PostgresServer
 
 from .processes import megabytes, python
-from .recall import RecallFigures, measure_recall
+from .recall import RecallFigures, measure
 from .turns import IN_FLIGHT, Compared, compare, ready_seconds
 
 REPORT = Path(__file__).parents[1] / "docs" / "bench-report.md"
@@ -36,10 +38,24 @@ async def main() -> None:
             busy = megabytes(stack)
         finally:
             await stack.down()
-    recall = [await measure_recall(size) for size in SIZES]
+    recall = await _recall()
     text = _report(first, warm, idle, busy, compared, recall)
     print(text)
     REPORT.write_text(text)
+
+
+async def _recall() -> list[RecallFigures]:
+    """Recall over each size, on a database of its own."""
+    with tempfile.TemporaryDirectory(prefix="phronesis-bench-") as folder:
+        server = PostgresServer(Path(folder))
+        await server.start()
+        try:
+            async with server.fresh_schema("memory") as settings:
+                patient = settings.model_copy(update={"command_timeout": 600.0})
+                async with Database.open(patient, "memory") as database:
+                    return [await measure(database, size) for size in SIZES]
+        finally:
+            await server.stop()
 
 
 async def _load_portfolio(stack: ChaosStack) -> None:

@@ -86,8 +86,8 @@ async def _one_reply(dsn: str, turn: str) -> bool:
     connection = await asyncpg.connect(dsn)
     try:
         row = await connection.fetchrow(
-            "SELECT status, fence, (SELECT count(*) FROM orchestrator.messages m WHERE m.turn_id = t.id AND role = 'assistant') "
-            "AS n FROM orchestrator.turns t WHERE id = $1::uuid",
+            "SELECT status, fence, (SELECT count(*) FROM orchestrator.messages m WHERE m.turn_id = t.id AND role = 'assistant')"
+            " AS n FROM orchestrator.turns t WHERE id = $1::uuid",
             turn,
         )
     finally:

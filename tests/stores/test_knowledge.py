@@ -248,6 +248,16 @@ async def test_a_nodes_texts_become_shared_items_and_vanish_with_it(memory: Memo
     assert await _words_as_counted(memory) == await _words_in_texts(memory)
 
 
+async def test_each_chunk_of_a_node_is_embedded_once(memory: Memory) -> None:
+    who, key = someone(), "Project/P6/2020"
+    texts = [f"text {uuid4().hex}" for _ in range(3)]
+    memory.graph.known[who.tenant, key] = _node(key, *texts)
+    await _changed(memory, who.tenant, (key, 1))
+    memory.graph.known[who.tenant, key] = _node(key, *texts, version=2)
+    await _changed(memory, who.tenant, (key, 2))
+    assert [memory.embedder.texts.count(f"Heat Networks. {text}") for text in texts] == [1, 1, 1]
+
+
 async def test_news_of_a_node_that_comes_again_or_late_changes_nothing(memory: Memory) -> None:
     who, key = someone(), "Project/P2/2021"
     memory.graph.known[who.tenant, key] = _node(key, "Second text.", version=2)

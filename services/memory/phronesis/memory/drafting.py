@@ -24,6 +24,8 @@ Known = Mapping[tuple[str, str], bytes]
 MAX_TEXT = 20_000
 """Characters of an item."""
 _USER_PART = 8_000
+_OPENING = 240
+"""Characters of an episode that its vector is made of: every turn leaves one, so that its cost is the system's."""
 
 
 class Drafting:
@@ -52,11 +54,11 @@ class Drafting:
         raise Unavailable("the items change too fast", retry_after=1)
 
     async def complete(self, drafts: Sequence[Draft], known: Known) -> list[Draft]:
-        """The drafts, those with words and vector that are not known."""
-        fresh = [draft for draft in drafts if known.get((draft.external_id or "", draft.part)) != draft.digest]
+        """The drafts; those that are not known, and are not complete yet, with words and vector."""
+        fresh = [d for d in drafts if d.vector is None and known.get((d.external_id or "", d.part)) != d.digest]
         if not fresh:
             return list(drafts)
-        cut = [pieces(draft.title, draft.text) for draft in fresh]
+        cut = [_meant(draft) for draft in fresh]
         vectors = await self._embedder.embed_texts([piece for some in cut for piece in some])
         # Counting the words of a large batch takes seconds, which the loop does not have.
         counted = await asyncio.to_thread(lambda: [words(draft.whole) for draft in fresh])
@@ -66,6 +68,11 @@ class Drafting:
             done[id(draft)] = replace(draft, words=found, vector=pooled(vectors[start : start + len(some)]))
             start += len(some)
         return [done.get(id(draft), draft) for draft in drafts]
+
+
+def _meant(draft: Draft) -> list[str]:
+    """What is embedded: all of an item, of an episode its opening, which is what its user said; words find the rest."""
+    return [draft.text[:_OPENING]] if draft.kind is ItemKind.EPISODE else pieces(draft.title, draft.text)
 
 
 def of_item(item: RememberItem) -> Draft:
