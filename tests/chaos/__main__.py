@@ -18,11 +18,10 @@ REPORT = Path(__file__).parents[2] / "docs" / "chaos-report.md"
 async def _main(kills: int, seed: int, away: float) -> int:
     with tempfile.TemporaryDirectory(prefix="phronesis-chaos-") as folder:
         # Three stacks side by side: two of them mostly wait.
-        outcome, paused, back = await asyncio.gather(
-            run(Path(folder) / "kills", kills, seed, purge_at=kills // 2),
-            paused_orchestrator(Path(folder) / "paused", 60),
-            broker_away(Path(folder) / "away", away),
-        )
+        waiting = asyncio.gather(paused_orchestrator(Path(folder) / "paused", 60), broker_away(Path(folder) / "away", away))
+        outcome = await run(Path(folder) / "kills", kills, seed, purge_at=kills // 2)
+        print(outcome.found, flush=True)
+        paused, back = await waiting
     text = report(outcome, seed, paused, away, back)
     print(text)
     REPORT.write_text(text)

@@ -14,28 +14,31 @@ import psutil
 
 from .gates import POINTS, Gates
 from .run import scripted_model
-from .stack import ChaosStack
+from .stack import SERVICES, ChaosStack
 from .traffic import Traffic
 
 
 async def broker_away(folder: Path, seconds: float) -> float:
-    """Stop the broker for `seconds`; how long after its return a turn was ended, with no service started anew."""
+    """Take the broker away for `seconds`; how long after its return a turn was ended, with no service started anew."""
     stack = ChaosStack(folder, {})
     await stack.up()
     traffic = Traffic(stack.url, stack.key)
     try:
-        before = {name: stack.pid(name) for name in ("orchestrator", "memory", "graph", "instructions", "media", "gateway")}
-        broker = psutil.Process(stack.pid("nats"))
-        # A broker that answers nobody, on connections that stay open: worse than one that is gone.
-        broker.suspend()
-        await asyncio.sleep(seconds)
-        broker.resume()
+        before = {name: stack.pid(name) for name in SERVICES}
+        # A paused supervisor starts nothing anew, and the services live on without it.
+        supervisor = psutil.Process(stack.supervisor)
+        supervisor.suspend()
+        try:
+            killed = stack.kill("nats")
+            await asyncio.sleep(seconds)
+        finally:
+            supervisor.resume()
+        assert await stack.again("nats", killed, 60), "the broker did not come back"
         start = monotonic()
         sent = await traffic.submit("Hello there", limit=120)
         assert await traffic.ended(sent), "no turn ended after the broker came back"
         took = monotonic() - start
-        after = {name: stack.pid(name) for name in before}
-        assert after == before, "a service was started anew"
+        assert {name: stack.pid(name) for name in before} == before, "a service was started anew"
         return took
     finally:
         await traffic.close()

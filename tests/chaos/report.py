@@ -32,7 +32,7 @@ def report(outcome: Outcome, seed: int, paused: bool, away: float, back: float) 
         ("the same, 95th percentile", f"{slow:.1f} s"),
         ("the same, longest", f"{max(outcome.recovery):.1f} s"),
         ("orchestrator paused for a minute committed nothing when it woke", "yes" if paused else "NO"),
-        (f"broker silent for {away:.0f} s: from its return to the end of a turn, no service started anew", f"{back:.1f} s"),
+        (f"broker gone for {away:.0f} s: from its return to the end of a turn, no service started anew", f"{back:.1f} s"),
     ]
     lines = [
         "# Chaos report",

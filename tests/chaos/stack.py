@@ -43,6 +43,13 @@ class ChaosStack:
     def dsn(self) -> str:
         return postgres.dsn(self.data.postgres)
 
+    @property
+    def supervisor(self) -> int:
+        """Process id of the supervisor."""
+        found = record.read(self.data)
+        assert found is not None
+        return found.supervisor.pid
+
     def pid(self, name: str) -> int:
         """Process id of a part, as the stack's own record has it."""
         found = record.read(self.data)
