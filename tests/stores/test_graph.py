@@ -218,7 +218,7 @@ async def test_the_portfolio_loads_once_and_again_without_a_change(stores: Store
     again = [await stores.upsert(who, batch) for batch in batches()]
     assert {(r.nodes_created, r.nodes_updated, r.relationships_created) for r in again} == {(0, 0, 0)}
     [found] = await stores.nodes(who, ref("DECC_0005_1112-Q1", year=2021))
-    assert [text.field for text in found.texts] == ["aims", "rating_comment", "schedule_comment", "budget_comment"]
+    assert [text.field for text in found.texts] == ["aims", "facts", "rating_comment", "schedule_comment", "budget_comment"]
 
 
 @pytest.mark.req("D-090")
