@@ -20,13 +20,6 @@ def is_free(port: int) -> bool:
         return True
 
 
-def is_open(port: int) -> bool:
-    """Whether somebody accepts connections on `port` of the loopback interface."""
-    with socket.socket() as probe:
-        probe.settimeout(0.5)
-        return probe.connect_ex((LOOPBACK, port)) == 0
-
-
 def free_port() -> int:
     """A port that nobody listens on.
 

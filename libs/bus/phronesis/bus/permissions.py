@@ -46,13 +46,7 @@ def publishes(service: str) -> list[str]:
         if durable.startswith(f"{service}-"):
             subjects += [f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{durable}", f"$JS.ACK.{stream}.{durable}.>", f"parked.{durable}"]
     if service in _WATCHERS:
-        subjects += [
-            "$JS.API.CONSUMER.CREATE.OUT.>",
-            "$JS.API.CONSUMER.DELETE.OUT.>",
-            "$JS.API.STREAM.INFO.OUT",
-            "$JS.API.STREAM.NAMES",
-        ]
-        subjects += ["$JS.API.CONSUMER.MSG.NEXT.OUT.>", "$JS.FC.OUT.>", "$JS.API.STREAM.MSG.GET.OUT"]
+        subjects.append("$JS.API.STREAM.MSG.GET.OUT")
     if service == "gateway":
         subjects += _bucket(UPLOADS)
     if service == "media":
