@@ -10,8 +10,10 @@ from collections.abc import AsyncIterator
 from uuid import uuid4
 
 import pytest
+from nats.aio.msg import Msg
 
 from phronesis.bus import Bus, Call, ask, serve, serve_basics
+from phronesis.bus.connection import INBOX
 from phronesis.bus.envelope import remaining
 from phronesis.contracts import (
     BadRequest,
@@ -171,6 +173,20 @@ async def test_a_principal_may_not_ask_on_the_subject_of_another_tenant(asker: B
     token = asker.token(somebody())
     found = await _raw(asker, RECALL.on("another"), b'{"query": "x"}', **{"Phronesis-Principal": token})
     assert found["code"] == "forbidden"
+
+
+async def test_a_subscription_is_known_to_the_broker_once_it_has_settled(asker: Bus, owner: Bus) -> None:
+    async def answer(msg: Msg) -> None:
+        await msg.respond(b"here")
+
+    much = b"x" * (owner.nats.max_payload - 1)
+    for _ in range(50):
+        subject = RECALL.on(somebody().tenant)
+        await owner.nats.publish(f"{INBOX}.gateway.nobody", much)
+        subscription = await owner.nats.subscribe(subject, cb=answer)
+        await owner.settled()
+        assert (await asker.nats.request(subject, b"", timeout=3)).data == b"here"
+        await subscription.unsubscribe()
 
 
 async def test_no_header_but_the_principal_names_the_caller(asker: Bus, owner: Bus) -> None:

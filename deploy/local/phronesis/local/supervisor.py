@@ -127,7 +127,8 @@ class Supervisor:
             if time.monotonic() - began > _STEADY:
                 delay = _FIRST_DELAY
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), delay)
+                async with asyncio.timeout(delay):
+                    await self._stopping.wait()
             delay = min(delay * 2, _LONGEST_DELAY)
             part.record.restarts += 1
 

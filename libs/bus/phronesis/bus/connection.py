@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
@@ -84,9 +85,25 @@ class Bus:
         except (NatsError, TimeoutError, OSError) as error:
             raise Unavailable("the broker does not answer") from error
 
+    async def request(self, subject: str, body: bytes, *, timeout: float, headers: dict[str, str] | None = None) -> Msg:
+        """The answer to a message, with the library's own errors.
+
+        A task that is cancelled in the moment its answer comes is cancelled: up to Python 3.11 `asyncio.wait_for`, with
+        which the library waits, gives the answer and forgets the cancellation.
+        """
+        task = asyncio.current_task()
+        before = task.cancelling() if task else 0
+        try:
+            return await self.nats.request(subject, body, timeout=timeout, headers=headers)
+        finally:
+            if task and task.cancelling() > before:
+                raise asyncio.CancelledError
+
     async def settled(self) -> None:
         """Wait until the broker knows the subscriptions made so far; one that is away learns of them when it is found."""
         try:
+            # The library writes a flush's ping before what waits to be written: the second one comes behind all of it.
+            await self.nats.flush(timeout=1)
             await self.nats.flush(timeout=1)
         except (NatsError, TimeoutError, OSError):
             log.warning("the broker is away; it learns of the subscriptions when it is found again")
@@ -108,16 +125,18 @@ class Bus:
         self.stopping.set()
         for close in reversed(self._closers):
             try:
-                await asyncio.wait_for(close(), _DRAIN)
+                async with asyncio.timeout(_DRAIN):
+                    await close()
             except Exception:
                 log.exception("a part of the bus did not stop in order")
         try:
             if self.nats.is_connected:
-                await asyncio.wait_for(self.nats.flush(timeout=2), 3)
+                await self.nats.flush(timeout=2)
         except (NatsError, TimeoutError, OSError):
             log.warning("the broker did not take the last messages")
         try:
-            await asyncio.wait_for(self.nats.close(), 3)
+            async with asyncio.timeout(3):
+                await self.nats.close()
         except (NatsError, TimeoutError, OSError):
             log.warning("the connection did not close in order")
 

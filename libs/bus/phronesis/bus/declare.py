@@ -67,7 +67,8 @@ async def keep(bus: Bus) -> None:
             log.warning("could not declare: %s", error or type(error).__name__)
             wait = _SOON
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(found_again.wait(), wait)
+            async with asyncio.timeout(wait):
+                await found_again.wait()
 
 
 async def parked(bus: Bus) -> int:
@@ -77,19 +78,19 @@ async def parked(bus: Bus) -> int:
         Unavailable: the broker does not say.
     """
     try:
-        reply = json.loads((await bus.nats.request("$JS.API.STREAM.INFO.PARKED", b"", timeout=3)).data)
+        reply = json.loads((await bus.request("$JS.API.STREAM.INFO.PARKED", b"", timeout=3)).data)
         return int(reply["state"]["messages"])
     except (NatsError, TimeoutError, OSError, KeyError) as error:
         raise Unavailable("the broker does not say what is parked") from error
 
 
 async def _exists(bus: Bus, name: str) -> bool:
-    reply = json.loads((await bus.nats.request(f"$JS.API.STREAM.INFO.{name}", b"", timeout=_ANSWER)).data)
+    reply = json.loads((await bus.request(f"$JS.API.STREAM.INFO.{name}", b"", timeout=_ANSWER)).data)
     return "error" not in reply
 
 
 async def _api(bus: Bus, what: str, body: dict[str, Any]) -> None:
-    reply = json.loads((await bus.nats.request(f"$JS.API.{what}", json.dumps(body).encode(), timeout=_ANSWER)).data)
+    reply = json.loads((await bus.request(f"$JS.API.{what}", json.dumps(body).encode(), timeout=_ANSWER)).data)
     if error := reply.get("error"):
         raise DeclarationError(f"{what}: {error.get('description', 'refused')}")
 

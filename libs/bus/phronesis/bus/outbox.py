@@ -75,7 +75,7 @@ class Relay:
                 await self._task
 
     async def _run(self) -> None:
-        while True:
+        while not self._bus.stopping.is_set():
             self._wake.clear()
             try:
                 more = await self._send()
@@ -90,7 +90,8 @@ class Relay:
                 continue
             if not more:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), _EVERY)
+                    async with asyncio.timeout(_EVERY):
+                        await self._wake.wait()
 
     async def _send(self) -> bool:
         if not self._bus.connected:

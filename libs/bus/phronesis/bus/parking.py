@@ -18,7 +18,7 @@ async def parked(bus: Bus) -> int:
         Unavailable: the broker is away, or has no such stream.
     """
     try:
-        reply = json.loads((await bus.nats.request("$JS.API.STREAM.INFO.PARKED", b"", timeout=3)).data)
+        reply = json.loads((await bus.request("$JS.API.STREAM.INFO.PARKED", b"", timeout=3)).data)
         return int(reply["state"]["messages"])
     except (NatsError, TimeoutError, OSError, KeyError) as error:
         raise Unavailable("the broker does not say what is parked") from error

@@ -31,7 +31,7 @@ async def publish(bus: Bus, subject: str, body: bytes, headers: dict[str, str]) 
     if not bus.connected:
         raise Unavailable("the broker is away", retry_after=1)
     try:
-        reply = await bus.nats.request(subject, body, timeout=envelope.remaining(_TIMEOUT), headers=headers)
+        reply = await bus.request(subject, body, timeout=envelope.remaining(_TIMEOUT), headers=headers)
         answer = json.loads(reply.data)
     except NoRespondersError as error:
         raise Unavailable("no stream takes the message", retry_after=1) from error

@@ -64,7 +64,7 @@ async def _request(bus: Bus, subject: str, body: bytes, limit: float, headers: d
     if not bus.connected:
         raise Unavailable("the broker is away", retry_after=1)
     try:
-        return await bus.nats.request(subject, body, timeout=limit, headers=headers)
+        return await bus.request(subject, body, timeout=limit, headers=headers)
     except NoRespondersError as error:
         service = subject.split(".")[2]
         raise Unavailable(f"{service} is not there", retry_after=1) from error

@@ -132,7 +132,7 @@ class Watch(Generic[M]):
         if not self._bus.connected:
             raise Unavailable("the broker is away", retry_after=1)
         try:
-            reply = await self._bus.nats.request(_GET, wanted, timeout=envelope.remaining(3.0))
+            reply = await self._bus.request(_GET, wanted, timeout=envelope.remaining(3.0))
             answer = json.loads(reply.data)
         except NoRespondersError as error:
             raise Unavailable("no stream keeps the progress", retry_after=1) from error

@@ -96,7 +96,8 @@ class Worker:
                 task.add_done_callback(self._ended)
             if not claims:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), SWEEP)
+                    async with asyncio.timeout(SWEEP):
+                        await self._wake.wait()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.pop(task, None)
