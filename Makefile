@@ -66,4 +66,4 @@ fmt: setup  ## Format, and mend what lint can mend
 
 lock: setup  ## Resolve the dependencies anew into requirements.lock
 	$(UV) lock -q
-	$(UV) export -q --no-emit-workspace --all-packages --all-groups --no-header --no-annotate -o requirements.lock
+	$(UV) export -q --no-emit-workspace --all-packages --all-extras --all-groups --no-header --no-annotate -o requirements.lock
