@@ -22,6 +22,8 @@ from phronesis.contracts.memory import ItemKind
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(".data/demo")
 NOTE = Path("examples/portfolio_note.pdf")
+PICTURE = Path("examples/portfolio_picture.png")
+VOICE = Path("examples/portfolio_voice.ogg")
 PROGRAMME = "Geological Disposal Facility"
 RUNS_ALREADY = 2
 """Exit code of `phronesis up` where a stack runs already."""
@@ -47,6 +49,8 @@ CONVERSATION = (
     Question(f"What is the {PROGRAMME} programme for?", source=PROGRAMME),
     Question("How was its delivery confidence rated, and why?", source=PROGRAMME, words=("Amber", "Green")),
     Question("When and in which room is the budget review meeting?", words=("14 May 2024",), media=NOTE),
+    Question("When is the community open day in the picture?", words=("8 June 2024",), media=PICTURE),
+    Question("When does the drilling begin in the recording?", words=("September",), media=VOICE),
 )
 
 

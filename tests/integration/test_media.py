@@ -9,27 +9,29 @@ from uuid import uuid4
 import pytest
 
 from phronesis.bus import MEDIA, Blobs, Bus, News, ask, follow
-from phronesis.contracts import BadRequest, NotFound, Nothing, Principal, UnsupportedMedia
+from phronesis.contracts import BadRequest, NotFound, Nothing, Principal, TooLarge, UnsupportedMedia
 from phronesis.contracts.media import (
     ACCEPT_UPLOAD,
+    CAPTION,
     EXTRACT_TEXT,
     FETCH,
     MEDIA_GET,
+    TRANSCRIBE,
     UPLOADS,
     AcceptUpload,
     FetchUrl,
     Media,
+    MediaKind,
     MediaRef,
 )
 from phronesis.contracts.orchestrator import Audited
 from phronesis.contracts.service import AUDITED, HEALTH
-from phronesis.media.adapters.child import ChildReader
 from phronesis.media.adapters.web import PublicWeb, SystemResolver
 from phronesis.media.app import build
-from phronesis.media.settings import MediaSettings
 from phronesis.media.shelf import Shelf
-from tests.support import documents, sample_note
+from tests.support import documents, pictures, sample_note, speech
 from tests.support.bus import connected, somebody
+from tests.support.readers import reader
 from tests.support.servers import NatsServer
 
 PAGES = [[f"Page {number}", f"The review of programme {number}."] for number in range(1, 4)]
@@ -38,8 +40,8 @@ PAGES = [[f"Page {number}", f"The review of programme {number}."] for number in 
 @pytest.fixture
 async def buses(nats_server: NatsServer) -> AsyncIterator[tuple[Bus, Bus]]:
     """The gateway, with the media service running; and the service's own connection."""
-    async with connected(nats_server, "gateway", "media") as (gateway, media):
-        await build(media, ChildReader(MediaSettings()), PublicWeb(SystemResolver(), seconds=5))
+    async with connected(nats_server, "gateway", "media") as (gateway, media), reader() as read:
+        await build(media, read, PublicWeb(SystemResolver(), seconds=5))
         yield gateway, media
 
 
@@ -58,7 +60,7 @@ async def test_an_uploaded_document_is_read_by_its_owner_and_found_by_nobody_els
     assert (found.name, found.type, found.pages, found.truncated) == ("review.pdf", "application/pdf", 3, False)
     assert ("programme 1" in found.text, "programme 3" in found.text) == (True, True)
     assert await ask(gateway, who, MEDIA_GET, MediaRef(media_id=media.id)) == media
-    for rpc in (MEDIA_GET, EXTRACT_TEXT):
+    for rpc in (MEDIA_GET, EXTRACT_TEXT, CAPTION, TRANSCRIBE):
         with pytest.raises(NotFound):
             await ask(gateway, somebody(tenant=who.tenant), rpc, MediaRef(media_id=media.id))
 
@@ -132,3 +134,36 @@ async def test_the_sample_document_of_the_examples_can_be_read(buses: tuple[Bus,
     found = await ask(gateway, who, EXTRACT_TEXT, MediaRef(media_id=media.id))
     lines = [line for page in sample_note.PAGES for line in page if line]
     assert (found.pages, [line for line in lines if line not in found.text]) == (2, [])
+
+
+@pytest.mark.req("D-004", "D-022", "D-023")
+async def test_an_image_and_a_recording_are_read_each_by_its_own_tool(buses: tuple[Bus, Bus]) -> None:
+    gateway, _ = buses
+    who = somebody()
+    image = await upload(gateway, who, await asyncio.to_thread(pictures.PATH.read_bytes), "picture.png", "image/png")
+    voice = await upload(gateway, who, await asyncio.to_thread(speech.PATH.read_bytes), "voice.ogg", "audio/ogg")
+    seen, heard = await asyncio.gather(
+        ask(gateway, who, CAPTION, MediaRef(media_id=image.id)), ask(gateway, who, TRANSCRIBE, MediaRef(media_id=voice.id))
+    )
+    assert (seen.kind, seen.name, seen.text.split("\n")[0]) == (MediaKind.IMAGE, "picture.png", pictures.LINES[0])
+    assert (heard.kind, heard.name, "geological disposal facility begins in September" in heard.text) == (
+        *(MediaKind.AUDIO, "voice.ogg"),
+        True,
+    )
+    assert heard.seconds is not None
+
+
+@pytest.mark.req("D-032")
+async def test_a_hostile_image_is_taken_apart_once_and_refused_alike_ever_after(buses: tuple[Bus, Bus]) -> None:
+    gateway, own = buses
+    who = somebody()
+    answers = []
+    for name in ("a.png", "b.png"):
+        media = await upload(gateway, who, pictures.png_of(60_000, 60_000), name)
+        with pytest.raises(TooLarge) as refused:
+            await ask(gateway, who, CAPTION, MediaRef(media_id=media.id))
+        answers.append(refused.value.body())
+    shelf = Shelf(Blobs(own, MEDIA))
+    kept = await shelf.reading(await shelf.find(who, media.id))
+    assert kept is not None
+    assert answers == [kept.refusal] * 2

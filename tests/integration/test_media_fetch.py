@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
 
 from phronesis.contracts import BadRequest, ServiceError, TimedOut, TooLarge, Unavailable
 from phronesis.contracts.media import MAX_UPLOAD
 from phronesis.media.adapters.web import PublicWeb, SystemResolver
 from phronesis.media.addresses import is_public
 from phronesis.media.domain import Fetched
+from tests.support.certificates import certificate
 
 HERE = "127.0.0.1"
 
@@ -221,30 +215,6 @@ async def test_a_certificate_is_held_against_the_name_and_not_the_address(intern
     with pytest.raises(Unavailable):
         await PublicWeb(internet, seconds=10, allowed=internet.allowed, ports=ports).fetch("https://public.example/")
     server.close()
-
-
-def certificate(name: str, folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """A server that proves to be `name`, and a client that believes it."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem = folder / "server.pem"
-    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    pem.write_bytes(private + made.public_bytes(Encoding.PEM))
-    for_server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    for_server.load_cert_chain(pem)
-    return for_server, ssl.create_default_context(cadata=made.public_bytes(Encoding.PEM).decode())
 
 
 async def test_the_environment_s_proxy_is_not_used(internet: Internet, monkeypatch: pytest.MonkeyPatch) -> None:

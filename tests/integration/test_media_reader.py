@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import psutil
@@ -11,16 +12,23 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from phronesis.contracts import ServiceError, TooLarge, UnsupportedMedia
+from phronesis.contracts import ServiceError, TimedOut, TooLarge, UnsupportedMedia
 from phronesis.media import formats
 from phronesis.media.adapters.child import ChildReader
-from phronesis.media.settings import MediaSettings
-from phronesis.media.sniff import document_type
+from phronesis.media.sniff import medium_type
 from tests.support import documents
 from tests.support.bus import eventually
+from tests.support.readers import processes
+from tests.support.readers import reader as started
 
-READER = ChildReader(MediaSettings(parse_seconds=50))
 PAGES = [[f"Page {number}: the review of programme {number}."] for number in range(1, 4)]
+
+
+@pytest.fixture(scope="module")
+async def reader() -> AsyncIterator[ChildReader]:
+    """One reader for the module, with its processes warm."""
+    async with started() as made:
+        yield made
 
 
 @pytest.mark.parametrize(
@@ -43,9 +51,9 @@ PAGES = [[f"Page {number}: the review of programme {number}."] for number in ran
 )
 @pytest.mark.req("D-024")
 async def test_every_supported_type_gives_its_text(
-    data: bytes, name: str, words: list[str], pages: int | None, engine: str
+    data: bytes, name: str, words: list[str], pages: int | None, engine: str, reader: ChildReader
 ) -> None:
-    reading = await READER.read(data, document_type(data, name, None))
+    reading = await reader.read(data, medium_type(data, name, None))
     assert ([word in reading.text for word in words], reading.pages) == ([True] * len(words), pages)
     assert reading.engine.split()[0] == engine
 
@@ -60,37 +68,37 @@ async def test_every_supported_type_gives_its_text(
     ],
 )
 @pytest.mark.req("D-034")
-async def test_a_document_without_text_is_refused(data: bytes) -> None:
+async def test_a_document_without_text_is_refused(data: bytes, reader: ChildReader) -> None:
     with pytest.raises(UnsupportedMedia, match="no text was found"):
-        await READER.read(data, document_type(data, "a", None))
+        await reader.read(data, medium_type(data, "a", None))
 
 
 @pytest.mark.req("D-032")
 async def test_a_document_with_too_many_pages_is_refused() -> None:
-    reader = ChildReader(MediaSettings(page_limit=2))
-    with pytest.raises(TooLarge, match="too many pages"):
-        await reader.read(documents.pdf(PAGES), formats.PDF)
+    async with started(page_limit=2) as reader:
+        with pytest.raises(TooLarge, match="the document has too many pages"):
+            await reader.read(documents.pdf(PAGES), formats.PDF)
 
 
-async def test_a_page_at_fault_leaves_the_others_to_be_read() -> None:
+async def test_a_page_at_fault_leaves_the_others_to_be_read(reader: ChildReader) -> None:
     data = documents.pdf(PAGES).replace(
         b"(Page 2: the review of programme 2.) Tj", b"(Page 2) " + b"0 0 0 /F1 Tf )))) ] ".ljust(30)
     )
-    reading = await READER.read(data, formats.PDF)
+    reading = await reader.read(data, formats.PDF)
     assert ("programme 1" in reading.text, "programme 3" in reading.text) == (True, True)
 
 
 async def test_a_text_over_its_limit_ends_with_a_mark() -> None:
-    reader = ChildReader(MediaSettings(text_limit=20))
-    reading = await reader.read(documents.pdf(PAGES), formats.PDF)
-    assert reading.text == "Page 1: the review o\n\n[The document goes on; only this much of its text is kept.]"
+    async with started(text_limit=20) as reader:
+        reading = await reader.read(documents.pdf(PAGES), formats.PDF)
+    assert reading.text == "Page 1: the review o\n\n[This goes on; only this much of its text is kept.]"
 
 
-async def test_a_pdf_under_a_password_is_refused() -> None:
+async def test_a_pdf_under_a_password_is_refused(reader: ChildReader) -> None:
     encryption = b"/Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <%s> /U <%s> >> /ID [<00><00>]" % (b"41" * 32, b"42" * 32)
     data = documents.pdf(PAGES).replace(b"/Root 1 0 R", b"/Root 1 0 R " + encryption)
     with pytest.raises(UnsupportedMedia, match="protected by a password"):
-        await READER.read(data, formats.PDF)
+        await reader.read(data, formats.PDF)
 
 
 def bomb() -> bytes:
@@ -109,39 +117,34 @@ def bomb() -> bytes:
 async def test_a_bomb_meets_the_limit_of_memory_and_the_service_does_not() -> None:
     data = bomb()
     before = psutil.Process().memory_info().rss
-    with pytest.raises(TooLarge):
-        await ChildReader(MediaSettings(parse_memory=512 * 1024 * 1024, parse_seconds=50)).read(data, formats.PDF)
+    async with started(parse_memory=512 * 1024 * 1024) as reader:
+        with pytest.raises(TooLarge):
+            await reader.read(data, formats.PDF)
     assert psutil.Process().memory_info().rss - before < 64 * 1024 * 1024
 
 
-async def test_a_reader_that_takes_too_long_is_ended() -> None:
+async def test_a_reader_that_takes_too_long_is_ended_and_the_content_is_not_at_fault() -> None:
     slow = documents.pdf([[f"line {line}" for line in range(4000)] for _ in range(20)])
-    with pytest.raises(TooLarge, match="more memory or time"):
-        await ChildReader(MediaSettings(parse_seconds=0.3)).read(slow, formats.PDF)
-    assert readers() == 0
+    before = processes()
+    async with started(parse_seconds=0.3) as reader:
+        with pytest.raises(TimedOut):
+            await reader.read(slow, formats.PDF)
+        assert processes() == before
 
 
-async def test_a_caller_that_goes_away_leaves_no_process_behind() -> None:
+async def test_a_caller_that_goes_away_leaves_no_process_behind(reader: ChildReader) -> None:
     slow = documents.pdf([[f"line {line}" for line in range(4000)] for _ in range(20)])
-    task = asyncio.create_task(READER.read(slow, formats.PDF))
-    await eventually(lambda: readers() == 1)
+    await reader.close()
+    before = len(processes())
+    task = asyncio.create_task(reader.read(slow, formats.PDF))
+    await eventually(lambda: len(processes()) == before + 1)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    assert readers() == 0
+    await reader.close()
+    assert len(processes()) == before
 
 
-def readers() -> int:
-    """How many readers run below this process."""
-    running = 0
-    for child in psutil.Process().children():
-        try:
-            running += "phronesis.media.extract" in child.cmdline()
-        except psutil.Error:
-            continue
-    return running
-
-
-async def test_a_picture_that_is_linked_from_a_file_is_not_opened(tmp_path: Path) -> None:
+async def test_a_picture_that_is_linked_from_a_file_is_not_opened(tmp_path: Path, reader: ChildReader) -> None:
     (tmp_path / "secret.txt").write_text("the secret")
     relations = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
     drawing = "http://schemas.openxmlformats.org/drawingml/2006"
@@ -158,13 +161,13 @@ async def test_a_picture_that_is_linked_from_a_file_is_not_opened(tmp_path: Path
     )
     data = documents.docx([], {"word/document.xml": body, "word/_rels/document.xml.rels": link})
     try:
-        text = (await READER.read(data, formats.DOCX)).text
+        text = (await reader.read(data, formats.DOCX)).text
     except UnsupportedMedia:
         text = ""
     assert ("secret" in text, "dGhlIHNlY3JldA" in text) == (False, False)
 
 
-async def test_entities_that_multiply_do_not_unfold() -> None:
+async def test_entities_that_multiply_do_not_unfold(reader: ChildReader) -> None:
     entities = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 10}">' for i in range(1, 10))
     body = (
         f'<?xml version="1.0"?><!DOCTYPE d [<!ENTITY e0 "ha">{entities}]>'
@@ -172,7 +175,7 @@ async def test_entities_that_multiply_do_not_unfold() -> None:
         "<w:t>&e9;</w:t></w:r></w:p></w:body></w:document>"
     )
     with pytest.raises((UnsupportedMedia, TooLarge)):
-        await READER.read(documents.docx([], {"word/document.xml": body}), formats.DOCX)
+        await reader.read(documents.docx([], {"word/document.xml": body}), formats.DOCX)
 
 
 @given(
@@ -182,9 +185,10 @@ async def test_entities_that_multiply_do_not_unfold() -> None:
 @settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_whatever_the_bytes_there_is_a_text_or_a_typed_error(data: bytes, type: str) -> None:
     async def read() -> str:
-        try:
-            return (await ChildReader(MediaSettings()).read(data, type)).text
-        except ServiceError:
-            return "refused"
+        async with started() as reader:
+            try:
+                return (await reader.read(data, type)).text
+            except ServiceError:
+                return "refused"
 
     assert asyncio.run(read())

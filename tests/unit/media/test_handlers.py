@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from phronesis.bus import Call
-from phronesis.contracts import BadRequest, NotFound, Principal, TooLarge, Unavailable, UnsupportedMedia
+from phronesis.contracts import BadRequest, NotFound, Principal, ServiceError, TimedOut, TooLarge, Unavailable, UnsupportedMedia
 from phronesis.contracts.media import MAX_UPLOAD, AcceptUpload, FetchUrl, Media, MediaKind, MediaRef
 from phronesis.media.domain import Fetched, Reading
 from phronesis.media.handlers import Handlers
@@ -42,16 +42,17 @@ class MemoryBucket:
 class CountingReader:
     """Reads every document as its characters, and counts."""
 
-    def __init__(self, failure: Exception | None = None) -> None:
+    def __init__(self, failure: Exception | None = None, *, makeshift: bool = False) -> None:
         self.reads = 0
         self.failure = failure
+        self.makeshift = makeshift
 
     async def read(self, data: bytes, type: str) -> Reading:
         self.reads += 1
         await asyncio.sleep(0)
         if self.failure:
             raise self.failure
-        return Reading(text=data.decode(), engine="test 1", pages=2)
+        return Reading(text=data.decode("latin-1"), engine="test 1", pages=2, makeshift=self.makeshift)
 
 
 class OnePage:
@@ -146,11 +147,16 @@ async def test_a_foreign_medium_is_answered_like_an_unknown_one(who: Principal) 
     call = Call(who, "gateway")
     answers = []
     for id in (media.id, str(uuid4()), media.id.upper(), "../acme/x", "*"):
-        for handler in (service.handlers.get, service.handlers.extract_text):
+        for handler in (
+            service.handlers.get,
+            service.handlers.extract_text,
+            service.handlers.caption,
+            service.handlers.transcribe,
+        ):
             with pytest.raises(NotFound) as refused:
                 await handler(call, MediaRef(media_id=id))
             answers.append(refused.value.body())
-    assert answers == [NotFound("no such medium").body()] * 10
+    assert answers == [NotFound("no such medium").body()] * 20
 
 
 async def test_the_text_of_a_document_comes_with_what_read_it() -> None:
@@ -165,6 +171,8 @@ async def test_the_text_of_a_document_comes_with_what_read_it() -> None:
         "engine": "test 1",
         "pages": 2,
         "truncated": False,
+        "seconds": None,
+        "kind": MediaKind.DOCUMENT,
     }
 
 
@@ -195,11 +203,57 @@ async def test_a_long_text_is_cut_in_the_reply_and_stays_whole_in_the_store() ->
     assert len(Reading.model_validate_json(stored).text) == 500_000
 
 
-@pytest.mark.parametrize("failure", [UnsupportedMedia("damaged"), TooLarge("pages"), Unavailable("no process")])
-async def test_a_document_that_cannot_be_read_is_a_typed_error_and_is_tried_anew_next_time(failure: Exception) -> None:
+@pytest.mark.parametrize("failure", [UnsupportedMedia("damaged"), TooLarge("pages")])
+async def test_what_the_content_is_at_fault_for_is_remembered_in_its_tenant(failure: ServiceError) -> None:
+    service = Service(CountingReader(failure))
+    stranger = Call(Principal(tenant="other", user="ann"), "gateway")
+    bodies = []
+    for call in (CALL, CALL, stranger):
+        media = await service.accept(who=call)
+        with pytest.raises(type(failure)) as refused:
+            await service.handlers.extract_text(call, MediaRef(media_id=media.id))
+        bodies.append(refused.value.body())
+    assert (bodies, service.reader.reads) == ([failure.body()] * 3, 2)
+
+
+@pytest.mark.parametrize("failure", [Unavailable("no process"), TimedOut("late")])
+async def test_what_the_content_is_not_at_fault_for_is_tried_anew(failure: ServiceError) -> None:
     service = Service(CountingReader(failure))
     media = await service.accept()
     for _ in range(2):
         with pytest.raises(type(failure)):
             await service.handlers.extract_text(CALL, MediaRef(media_id=media.id))
     assert service.reader.reads == 2
+
+
+async def test_a_makeshift_reading_is_given_and_not_kept() -> None:
+    service = Service(CountingReader(makeshift=True))
+    media = await service.accept()
+    texts = [(await service.handlers.extract_text(CALL, MediaRef(media_id=media.id))).text for _ in range(2)]
+    assert (texts, service.reader.reads) == ([TEXT.decode()] * 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "tool"),
+    [
+        (TEXT, MediaKind.DOCUMENT, "document.extract_text"),
+        (b"\x89PNG\r\n\x1a\n" + b"words", MediaKind.IMAGE, "vision.caption"),
+        (b"fLaC" + bytes(8), MediaKind.AUDIO, "audio.transcribe"),
+    ],
+)
+@pytest.mark.req("D-021", "D-022", "D-023", "D-024", "D-128")
+async def test_the_kind_of_a_medium_alone_decides_which_tool_reads_it(data: bytes, kind: MediaKind, tool: str) -> None:
+    service = Service()
+    media = await service.accept(data, "")
+    handlers = service.handlers
+    tools = {
+        "document.extract_text": handlers.extract_text,
+        "vision.caption": handlers.caption,
+        "audio.transcribe": handlers.transcribe,
+    }
+    found = await tools.pop(tool)(CALL, MediaRef(media_id=media.id))
+    assert (media.kind, media.name, found.kind) == (kind, kind.value, kind)
+    for other in tools.values():
+        with pytest.raises(BadRequest, match=f"this medium is read by {tool}") as refused:
+            await other(CALL, MediaRef(media_id=media.id))
+        assert refused.value.field == "media_id"

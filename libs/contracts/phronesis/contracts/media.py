@@ -6,7 +6,8 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from .messages import Message, Rpc
+from .deletions import Purged
+from .messages import Event, Message, Rpc
 from .tools import Tool
 
 UPLOADS = "uploads"
@@ -56,7 +57,7 @@ class MediaRef(Message):
 
 
 class ExtractedText(Message):
-    """The text of a document."""
+    """The text of a medium: of a document, in and about an image, or spoken in a recording."""
 
     media_id: str
     name: str
@@ -67,15 +68,31 @@ class ExtractedText(Message):
     pages: int | None = None
     truncated: bool = False
     """Whether `text` was cut to fit a message; the whole stays stored."""
+    seconds: float | None = None
+    """Length of a recording."""
+    kind: MediaKind = MediaKind.DOCUMENT
 
 
 ACCEPT_UPLOAD = Rpc("media.v1.upload.accept", AcceptUpload, Media, timeout=30.0)
 FETCH = Rpc("media.v1.fetch", FetchUrl, Media, timeout=30.0)
 MEDIA_GET = Rpc("media.v1.media.get", MediaRef, Media)
 EXTRACT_TEXT = Rpc("media.v1.document.extract_text", MediaRef, ExtractedText, timeout=30.0, max_bytes=1_000_000)
+MEDIA_PURGED = Event("media.v1.conversation.purged", Purged, followers=("orchestrator",))
+CAPTION = Rpc("media.v1.vision.caption", MediaRef, ExtractedText, timeout=30.0, max_bytes=1_000_000)
+TRANSCRIBE = Rpc("media.v1.audio.transcribe", MediaRef, ExtractedText, timeout=30.0, max_bytes=1_000_000)
 
 EXTRACT_TEXT_TOOL = Tool(
     "document.extract_text",
     "Read the text of an uploaded document: PDF, DOCX, XLSX, PPTX, HTML, Markdown or plain text.",
     EXTRACT_TEXT,
+)
+CAPTION_TOOL = Tool(
+    "vision.caption",
+    "Read an uploaded image: the text in it, and what can be said of the picture. PNG, JPEG, WebP, GIF, BMP or TIFF.",
+    CAPTION,
+)
+TRANSCRIBE_TOOL = Tool(
+    "audio.transcribe",
+    "Write down what is said in an uploaded recording: WAV, MP3, FLAC, Ogg or M4A.",
+    TRANSCRIBE,
 )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from phronesis.bus import Bus, run
 
 from .adapters.child import ChildReader
+from .adapters.provider import GroqReader
 from .adapters.web import PublicWeb, SystemResolver
 from .app import build
+from .ports import Reader
 from .settings import MediaSettings
 
 
@@ -17,8 +19,16 @@ from .settings import MediaSettings
 async def start(bus: Bus) -> AsyncIterator[None]:
     """The service for the length of a block."""
     settings = MediaSettings()
-    await build(bus, ChildReader(settings), PublicWeb(SystemResolver(), seconds=settings.fetch_seconds))
-    yield
+    web = PublicWeb(SystemResolver(), seconds=settings.fetch_seconds)
+    async with AsyncExitStack() as closing:
+        local = ChildReader(settings)
+        closing.push_async_callback(local.close)
+        reader: Reader = local
+        if settings.groq_api_key:
+            reader = groq = GroqReader(settings, local)
+            closing.push_async_callback(groq.close)
+        await build(bus, reader, web)
+        yield
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def checked(text: str) -> httpx.URL:
         raise refusal("only http and https are fetched")
     if url.userinfo or "@" in _AUTHORITY.split(text.partition("//")[2], maxsplit=1)[0]:
         raise refusal("an address with a user name is not fetched")
-    if (url.port or PORTS[url.scheme]) != PORTS[url.scheme]:
+    if url.port not in (None, PORTS[url.scheme]):
         raise refusal("only the usual ports are fetched")
     if literal(host) is None and not _proper(host):
         raise refusal("the address is not a public one")

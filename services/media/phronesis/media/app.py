@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from phronesis.bus import MEDIA, Blobs, Bus, announce, audited, serve, serve_basics
+from phronesis.bus import MEDIA, Blobs, Bus, announce, audited, follow, serve, serve_basics
 from phronesis.contracts import Principal
 from phronesis.contracts import media as contract
+from phronesis.contracts.deletions import Purged
+from phronesis.contracts.orchestrator import CONVERSATION_DELETED
 from phronesis.contracts.service import AUDITED
 
 from .handlers import Handlers
 from .ports import Reader, Web
+from .removal import Removal
 from .shelf import Shelf
 
 
@@ -20,10 +23,17 @@ async def build(bus: Bus, reader: Reader, web: Web) -> None:
     async def audit(who: Principal, action: str, arguments: dict[str, Any]) -> None:
         await announce(bus, who.tenant, AUDITED["media"], audited(who, action, arguments))
 
-    handlers = Handlers(Blobs(bus, contract.UPLOADS), Shelf(Blobs(bus, MEDIA)), reader, web, audit)
+    async def report(tenant: str, purged: Purged) -> None:
+        await announce(bus, tenant, contract.MEDIA_PURGED, purged, id=f"{purged.deletion_id}.{purged.part}")
+
+    shelf = Shelf(Blobs(bus, MEDIA))
+    handlers = Handlers(Blobs(bus, contract.UPLOADS), shelf, reader, web, audit)
     # Each of these may hold a whole file in memory, so few run at once.
     await serve(bus, contract.ACCEPT_UPLOAD, handlers.accept, workers=4)
     await serve(bus, contract.FETCH, handlers.fetch, workers=4)
     await serve(bus, contract.EXTRACT_TEXT_TOOL, handlers.extract_text, workers=8)
+    await serve(bus, contract.CAPTION_TOOL, handlers.caption, workers=8)
+    await serve(bus, contract.TRANSCRIBE_TOOL, handlers.transcribe, workers=8)
     await serve(bus, contract.MEDIA_GET, handlers.get)
+    await follow(bus, CONVERSATION_DELETED, Removal(shelf, report).on_conversation_deleted, workers=2)
     await serve_basics(bus, {"broker": bus.ping})

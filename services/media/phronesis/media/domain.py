@@ -7,6 +7,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from phronesis.contracts import Message
 from phronesis.contracts.media import Media, MediaKind
@@ -39,12 +40,18 @@ class Stored(Message):
 
 
 class Reading(Message):
-    """The text of a document, as it is kept."""
+    """The text of a medium, as it is kept; or why it has none."""
 
-    text: str
-    engine: str
+    text: str = ""
+    engine: str = ""
     """Name and version of what read it."""
     pages: int | None = None
+    seconds: float | None = None
+    """Length of a recording."""
+    refusal: dict[str, Any] | None = None
+    """The error that is the content's fault, so that it comes again and the content is not read again."""
+    makeshift: bool = False
+    """Whether a better engine could not be asked at the time; such a reading is not kept."""
 
 
 @dataclass(frozen=True)

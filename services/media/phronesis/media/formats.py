@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from phronesis.contracts.media import MediaKind
+
 PDF = "application/pdf"
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 DOCX = f"{_OFFICE}wordprocessingml.document"
@@ -16,7 +18,15 @@ ZIP = "application/zip"
 OFFICE = frozenset({DOCX, XLSX, PPTX})
 TEXT = frozenset({MARKDOWN, CSV, PLAIN})
 DOCUMENTS = OFFICE | TEXT | {PDF, HTML}
-"""What can be read (D-024)."""
+IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp", "image/tiff"})
+M4A = "audio/mp4"
+AUDIO = frozenset({"audio/wav", "audio/mpeg", "audio/flac", "audio/ogg", M4A})
+KINDS = (
+    dict.fromkeys(DOCUMENTS, MediaKind.DOCUMENT)
+    | dict.fromkeys(IMAGES, MediaKind.IMAGE)
+    | dict.fromkeys(AUDIO, MediaKind.AUDIO)
+)
+"""What can be read, and what kind of medium it is (D-021, D-024)."""
 
 _NO_CLAIM = frozenset({"", "application/octet-stream", "binary/octet-stream", "application/x-download", "application/unknown"})
 _ZIP_CLAIMS = frozenset({ZIP, "application/x-zip-compressed"})
@@ -78,6 +88,7 @@ _BY_EXTENSION = {
     "tiff": "image/tiff",
     "svg": "image/svg+xml",
     "heic": "image/heic",
+    "heif": "image/heic",
     "avif": "image/avif",
     "mp3": "audio/mpeg",
     "wav": "audio/wav",
@@ -85,7 +96,10 @@ _BY_EXTENSION = {
     "oga": "audio/ogg",
     "opus": "audio/ogg",
     "flac": "audio/flac",
-    "m4a": "audio/mp4",
+    "m4a": M4A,
+    "m4b": M4A,
+    "m3u": "audio/x-mpegurl",
+    "m3u8": "application/vnd.apple.mpegurl",
     "aac": "audio/aac",
     "webm": "video/webm",
     "mp4": "video/mp4",

@@ -30,14 +30,16 @@ class Bucket(Protocol):
 
 
 class Reader(Protocol):
-    """Reads documents."""
+    """Reads media."""
 
     async def read(self, data: bytes, type: str) -> Reading:
-        """The text of the document in `data`.
+        """The text of the medium in `data`.
 
         Raises:
-            TooLarge: over a limit of pages, memory or time.
+            TooLarge: over a limit of pages, pixels, length, memory or processor time.
             UnsupportedMedia: damaged, protected, or without text.
+            Unavailable: no process or no engine to read it; not the content's fault, as is
+            TimedOut: not read in time.
         """
         ...
 

@@ -46,15 +46,33 @@ class Shelf:
         return await self._bucket.get(f"{medium.tenant}/{medium.id}")
 
     async def reading(self, medium: Stored) -> Reading | None:
-        """The whole text, where this content has been read before."""
+        """The whole text or the refusal, where this content has been read before."""
         try:
             return Reading.model_validate_json(await self._bucket.get(text_name(medium)))
         except NotFound:
             return None
 
     async def keep_reading(self, medium: Stored, reading: Reading) -> None:
-        """Store the whole text."""
+        """Store the whole text, or the refusal, unless the medium was removed while it was read."""
         await self._bucket.put(text_name(medium), reading.model_dump_json().encode())
+        if not await self._kept(medium):
+            await self._bucket.delete(text_name(medium))
+
+    async def remove(self, medium: Stored) -> None:
+        """Remove a medium with its text. Another one with the same content is read anew when it is asked for.
+
+        The text goes first, since the record names it, and once more for whoever was reading meanwhile.
+        """
+        name = f"{medium.tenant}/{medium.id}"
+        for gone in (text_name(medium), name, f"{name}.json", text_name(medium)):
+            await self._bucket.delete(gone)
+
+    async def _kept(self, medium: Stored) -> bool:
+        try:
+            await self._bucket.get(f"{medium.tenant}/{medium.id}.json")
+        except NotFound:
+            return False
+        return True
 
 
 def text_name(medium: Stored) -> str:

@@ -17,16 +17,8 @@ _SIGNATURES: tuple[tuple[int, bytes, str], ...] = (
     (0, b"BM", "image/bmp"),
     (0, b"II*\x00", "image/tiff"),
     (0, b"MM\x00*", "image/tiff"),
-    (8, b"WEBP", "image/webp"),
-    (8, b"WAVE", "audio/wav"),
-    (8, b"AVI ", "video/x-msvideo"),
-    (4, b"ftypM4A", "audio/mp4"),
-    (4, b"ftypavif", "image/avif"),
-    (4, b"ftyphei", "image/heic"),
-    (4, b"ftyp", "video/mp4"),
     (0, b"ID3", "audio/mpeg"),
-    (0, b"\xff\xfb", "audio/mpeg"),
-    (0, b"\xff\xf3", "audio/mpeg"),
+    *((0, bytes((0xFF, byte)), "audio/mpeg") for byte in (0xFA, 0xFB, 0xF2, 0xF3, 0xE2, 0xE3)),
     (0, b"OggS", "audio/ogg"),
     (0, b"fLaC", "audio/flac"),
     (0, b"\x1aE\xdf\xa3", "video/webm"),
@@ -38,6 +30,17 @@ _SIGNATURES: tuple[tuple[int, bytes, str], ...] = (
     (0, b"Rar!\x1a\x07", "application/vnd.rar"),
     # all of these hold bytes that no text holds, so that words which begin like one are not taken for one
 )
+_RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav", b"AVI ": "video/x-msvideo"}
+_BRANDS = {
+    b"M4A ": formats.M4A,
+    b"M4B ": formats.M4A,
+    b"avif": "image/avif",
+    b"avis": "image/avif",
+    b"heic": "image/heic",
+    b"heix": "image/heic",
+    b"mif1": "image/heic",
+    b"msf1": "image/heic",
+}
 _UNKNOWN = "application/octet-stream"
 _OFFICE_PARTS = (
     ("word/document.xml", formats.DOCX),
@@ -52,8 +55,8 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 _HEAD = 4096
 
 
-def document_type(data: bytes, name: str, claim: str | None) -> str:
-    """The media type of a document that can be read.
+def medium_type(data: bytes, name: str, claim: str | None) -> str:
+    """The media type of a medium that can be read.
 
     Args:
         data: the content.
@@ -74,7 +77,7 @@ def document_type(data: bytes, name: str, claim: str | None) -> str:
     for field, type in claims.items():
         if type is not None and formats.contradicts(type, found):
             raise UnsupportedMedia("the content is not what it claims to be", field=field)
-    if found not in formats.DOCUMENTS:
+    if found not in formats.KINDS:
         raise UnsupportedMedia(_why_not(found))
     return found
 
@@ -98,12 +101,26 @@ def _found(data: bytes, claims: set[str]) -> str:
     text = decode(data)
     if text is not None:
         return _text_type(text, claims)
+    if head.startswith(b"RIFF"):
+        return _RIFF.get(head[8:12], _UNKNOWN)
+    if head[4:8] == b"ftyp":
+        return _brand_type(head, claims)
     for at, signature, type in _SIGNATURES:
         if head[at:].startswith(signature):
             return type
     if b"\x00" not in data and _HTML.match(head):
         return formats.HTML  # in an older encoding, which it names itself
     return _UNKNOWN
+
+
+def _brand_type(head: bytes, claims: set[str]) -> str:
+    """Of the family of MP4. Its general brands hold video as well as sound; which one shows when it is decoded."""
+    size = min(int.from_bytes(head[:4], "big"), len(head))
+    brands = [head[8:12], *(head[at : at + 4] for at in range(16, size - 3, 4))]
+    known = [_BRANDS[brand] for brand in brands if brand in _BRANDS]
+    if known:
+        return known[0]
+    return formats.M4A if any(claim.startswith("audio/") for claim in claims) else "video/mp4"
 
 
 def _archive_type(data: bytes) -> str:
@@ -133,9 +150,9 @@ def _text_type(text: str, claims: set[str]) -> str:
 def _why_not(found: str) -> str:
     match found.split("/", 1)[0]:
         case "image":
-            return "images are not readable yet"
+            return "this type of image is not readable; save it as PNG, JPEG, WebP, GIF, BMP or TIFF"
         case "audio":
-            return "audio is not readable yet"
+            return "this type of audio is not readable; save it as WAV, MP3, FLAC, Ogg or M4A"
         case "video":
             return "video is not readable"
     if found == "application/x-ole-storage":

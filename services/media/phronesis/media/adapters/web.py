@@ -83,18 +83,17 @@ class PublicWeb:
             found = await self._get(url)
             if isinstance(found, Fetched):
                 return found
-            url = checked(str(url.join(found)))
+            url = checked(_joined(url, found))
         raise refusal("the address redirects too often")
 
     async def _get(self, url: httpx.URL) -> Fetched | str:
         """The content, or where it has moved to."""
         failed: httpx.HTTPError | None = None
-        async with httpx.AsyncClient(
-            verify=self._tls, trust_env=False, timeout=self._seconds, follow_redirects=False
-        ) as client:
+        # A client would read the redirect too, and call one that leads nowhere a fault of the line.
+        async with httpx.AsyncHTTPTransport(verify=self._tls, trust_env=False) as transport:
             for address in await self._addresses(url):
                 try:
-                    async with _response(client, self._request(client, url, address)) as response:
+                    async with _response(transport, self._request(url, address)) as response:
                         return await _content(response, url)
                 except httpx.ConnectError as error:
                     failed = error
@@ -110,18 +109,30 @@ class PublicWeb:
             raise refusal("the address is not a public one")
         return tuple(sorted(found, key=lambda address: ":" in address))[:_ADDRESSES]
 
-    def _request(self, client: httpx.AsyncClient, url: httpx.URL, address: str) -> httpx.Request:
+    def _request(self, url: httpx.URL, address: str) -> httpx.Request:
         pinned = url.copy_with(host=address, port=self._ports[url.scheme], fragment=None)
         host = url.raw_host.decode("ascii")
         shown = f"[{host}]" if ":" in host else host
-        return client.build_request(
-            "GET", pinned, headers={**_HEADERS, "Host": shown}, extensions={"sni_hostname": host.removesuffix(".")}
+        timeout = httpx.Timeout(self._seconds).as_dict()
+        return httpx.Request(
+            "GET",
+            pinned,
+            headers={**_HEADERS, "Host": shown},
+            extensions={"sni_hostname": host.removesuffix("."), "timeout": timeout},
         )
 
 
+def _joined(url: httpx.URL, place: str) -> str:
+    """Where a page has moved to."""
+    try:
+        return str(url.join(place))
+    except (httpx.InvalidURL, UnicodeError, ValueError) as error:
+        raise refusal("the address redirects to what does not parse") from error
+
+
 @asynccontextmanager
-async def _response(client: httpx.AsyncClient, request: httpx.Request) -> AsyncIterator[httpx.Response]:
-    response = await client.send(request, stream=True)
+async def _response(transport: httpx.AsyncHTTPTransport, request: httpx.Request) -> AsyncIterator[httpx.Response]:
+    response = await transport.handle_async_request(request)
     try:
         yield response
     finally:

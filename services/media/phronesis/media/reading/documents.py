@@ -1,4 +1,4 @@
-"""Readers by type; loaded in the child process alone. Parsers are imported where they are used: most take long to load."""
+"""Documents. Parsers are imported where they are used: most take long to load."""
 
 from __future__ import annotations
 
@@ -9,31 +9,30 @@ from importlib.metadata import version
 from io import BytesIO, StringIO
 from itertools import islice
 
-from . import formats
+from .. import formats
+from .jobs import Answer, Job, Refused, text
 
 _PICTURE = re.compile(r"!\[([^\]\n]*)\]\([^)\n]*\)")
 _COMMENT = re.compile(r"<!--.*?-->", re.S)
 _SLIDE = re.compile(r"<!-- Slide number: \d+ -->")
 
 
-class Refused(Exception):
-    """A document that is not read; its one argument says why: `encrypted`, `pages` or `unreadable`."""
-
-
-def read(data: bytes, type: str, page_limit: int, character_limit: int) -> tuple[str, str, int | None]:
-    """The text of a document, the name and version of what read it, and its pages where it has any.
+def read(data: bytes, job: Job) -> Answer:
+    """The text of a document; of a PDF with a form feed between pages.
 
     Raises:
         Refused: it is protected, damaged, or has too many pages.
     """
-    if type == formats.PDF:
-        text, pages = _pdf(data, page_limit, character_limit)
-        return text, f"pdfminer.six {version('pdfminer.six')}", pages
-    text, slides = _by_markitdown(data, type, page_limit)
-    return text, f"markitdown {version('markitdown')}", slides
+    if job.type == formats.PDF:
+        pages, total = _pdf(data, job)
+        bare = [number for number, page in enumerate(pages, 1) if not page.strip()]
+        return Answer(text("\f".join(pages), job), f"pdfminer.six {version('pdfminer.six')}", {"pages": total, "bare": bare})
+    words, slides = _by_markitdown(data, job)
+    return Answer(text(words, job), f"markitdown {version('markitdown')}", {"pages": slides})
 
 
-def _pdf(data: bytes, page_limit: int, character_limit: int) -> tuple[str, int]:
+def _pdf(data: bytes, job: Job) -> tuple[list[str], int]:
+    """The text of each page up to the limit of characters, and how many pages there are."""
     from pdfminer.converter import TextConverter
     from pdfminer.layout import LAParams
     from pdfminer.pdfdocument import PDFDocument, PDFEncryptionError, PDFPasswordIncorrect
@@ -42,15 +41,16 @@ def _pdf(data: bytes, page_limit: int, character_limit: int) -> tuple[str, int]:
     from pdfminer.pdfparser import PDFParser
 
     try:
-        pages = list(islice(PDFPage.create_pages(PDFDocument(PDFParser(BytesIO(data)))), page_limit + 1))
+        pages = list(islice(PDFPage.create_pages(PDFDocument(PDFParser(BytesIO(data)))), job.pages + 1))
     except (PDFPasswordIncorrect, PDFEncryptionError) as error:
         raise Refused("encrypted") from error
-    if len(pages) > page_limit:
+    if len(pages) > job.pages:
         raise Refused("pages")
     manager = PDFResourceManager()
     out = StringIO()
     interpreter = PDFPageInterpreter(manager, TextConverter(manager, out, laparams=LAParams()))
-    broken = 0
+    read: list[str] = []
+    broken = length = 0
     for number, page in enumerate(pages, 1):
         try:
             interpreter.process_page(page)
@@ -58,17 +58,21 @@ def _pdf(data: bytes, page_limit: int, character_limit: int) -> tuple[str, int]:
             raise
         except Exception:  # one page at fault leaves the others to be read, and the text says so
             broken += 1
-            out.write(f"\n[Page {number} could not be read.]\n\f")
-        if out.tell() > character_limit:
+            out.write(f"\n[Page {number} could not be read.]\n")
+        read.append(out.getvalue().replace("\f", ""))
+        out.seek(0)
+        out.truncate()
+        length += len(read[-1])
+        if length > job.characters:
             break
     if broken == len(pages):
         raise Refused("unreadable")
-    return out.getvalue(), len(pages)
+    return read, len(pages)
 
 
-def _by_markitdown(data: bytes, type: str, page_limit: int) -> tuple[str, int | None]:
-    if type != formats.XLSX:
-        # Sheets alone need it, and loading it takes longer than all the rest; markitdown does without.
+def _by_markitdown(data: bytes, job: Job) -> tuple[str, int | None]:
+    if job.type != formats.XLSX:
+        # Sheets alone need it, and have a process of their own; loading it takes longer than all the rest.
         sys.modules["pandas"] = None  # type: ignore[assignment]
     from markitdown import DocumentConverter, StreamInfo
     from markitdown.converters import DocxConverter, HtmlConverter, PptxConverter, XlsxConverter
@@ -79,9 +83,9 @@ def _by_markitdown(data: bytes, type: str, page_limit: int) -> tuple[str, int | 
         formats.PPTX: PptxConverter,
         formats.HTML: HtmlConverter,
     }
-    text = converters[type]().convert(BytesIO(data), StreamInfo(mimetype=type)).markdown
-    slides = len(_SLIDE.findall(text)) if type == formats.PPTX else None
-    if slides is not None and slides > page_limit:
+    words = converters[job.type]().convert(BytesIO(data), StreamInfo(mimetype=job.type)).markdown
+    slides = len(_SLIDE.findall(words)) if job.type == formats.PPTX else None
+    if slides is not None and slides > job.pages:
         raise Refused("pages")
     # A picture leaves its words behind, and a document of pictures alone has no text.
-    return _COMMENT.sub("", _PICTURE.sub(r"\1", text)), slides
+    return _COMMENT.sub("", _PICTURE.sub(r"\1", words)), slides

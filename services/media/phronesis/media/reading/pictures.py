@@ -1,0 +1,77 @@
+"""Pictures, opened within their limits: the size is looked at before a pixel is made, and of an animation one frame is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import BytesIO
+
+from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
+
+from .jobs import Job, Refused
+
+LONGEST = 2000
+"""Pixels of the longer side that are worth reading; a larger picture is made smaller."""
+_FORMATS = {
+    "image/png": "PNG",
+    "image/jpeg": "JPEG",
+    "image/gif": "GIF",
+    "image/webp": "WEBP",
+    "image/bmp": "BMP",
+    "image/tiff": "TIFF",
+}
+_ALPHA = ("RGBA", "LA", "PA", "RGBa", "La")
+
+
+def opened(data: bytes, job: Job) -> Image.Image:
+    """The picture, or the first of several, as far as its header.
+
+    Raises:
+        Refused: it has too many pixels, or no header.
+    """
+    Image.MAX_IMAGE_PIXELS = None  # the limit of this job stands in its place
+    ImageFile.LOAD_TRUNCATED_IMAGES = False
+    try:
+        picture = Image.open(BytesIO(data), formats=[_FORMATS[job.type]])
+    except UnidentifiedImageError as error:
+        raise Refused("unreadable") from error
+    _check(picture, job)
+    return picture
+
+
+def pages(picture: Image.Image, job: Job) -> Iterator[Image.Image]:
+    """The first pages of a TIFF, the first frame of anything else: upright, in RGB, small enough to be read."""
+    for number in range(job.pages if picture.format == "TIFF" else 1):
+        if number:
+            try:
+                picture.seek(number)
+            except EOFError:
+                return
+            _check(picture, job)
+        yield _plain(picture)
+
+
+def _check(picture: Image.Image, job: Job) -> None:
+    width, height = picture.size
+    if width < 1 or height < 1:
+        raise Refused("unreadable")
+    if width * height > job.pixels:
+        raise Refused("pixels")
+
+
+def _plain(picture: Image.Image) -> Image.Image:
+    if picture.format == "JPEG":
+        picture.draft("RGB", (LONGEST, LONGEST))
+    small = picture.copy()  # decodes; the original stays to be turned to its next page
+    if small.mode.startswith("I"):
+        small = small.convert("I").point(lambda level: level * (1 / 256)).convert("L")
+    if "transparency" in small.info or small.mode in _ALPHA:
+        shown = small.convert("RGBA")
+        small = Image.new("RGBA", shown.size, "white")
+        small.alpha_composite(shown)
+    small = small.convert("RGB")
+    small.thumbnail((LONGEST, LONGEST))
+    orientation = picture.getexif().get(0x0112)
+    if orientation is not None:
+        small.getexif()[0x0112] = orientation
+        small = ImageOps.exif_transpose(small)
+    return small
