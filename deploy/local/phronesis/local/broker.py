@@ -1,4 +1,5 @@
-"""The supervisor's own use of the broker: it keeps the streams declared, and asks the services for their health."""
+"""The supervisor's own use of the broker: it keeps the streams declared, lets outside systems in, and asks the services
+for their health."""
 
 from __future__ import annotations
 
@@ -25,18 +26,21 @@ class Broker:
     @classmethod
     @asynccontextmanager
     async def connected(cls, asker: Mapping[str, str], declarer: Mapping[str, str]) -> AsyncIterator[Broker]:
-        """The broker for the length of a block; streams and consumers stay declared for as long.
+        """The broker for the length of a block; streams and consumers stay declared, and outside systems are let in.
 
         Args:
             asker: the variables (`BUS_...`) with which the gateway connects.
             declarer: the variables with which the declaring program connects.
         """
         from phronesis.bus import connect
+        from phronesis.bus.admission import admit
         from phronesis.bus.declare import declare, keep
 
         async with AsyncExitStack() as stack:
             declares = await stack.enter_async_context(connect(DECLARER, bus_settings(declarer)))
             await declare(declares)
+            if declares.settings.signing_key_file is not None:
+                await admit(declares)
             keeper = asyncio.create_task(keep(declares))
             stack.callback(keeper.cancel)
             yield cls(await stack.enter_async_context(connect(ASKER, bus_settings(asker))))

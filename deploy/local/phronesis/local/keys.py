@@ -40,13 +40,23 @@ def password(data: DataDir, user: str) -> str:
 
 def signing_key_file(data: DataDir, service: str) -> Path:
     """The file with the private key of `service`, made if there is none; the public one stands in `trust`."""
+    return _key_file(data, service, data.trust / f"{service}.pem")
+
+
+def admission_key_file(data: DataDir) -> Path:
+    """The file with the key that outside systems are let in with, made if there is none. No service trusts it."""
+    return _key_file(data, "admission", data.secrets / "admission.pem")
+
+
+def _key_file(data: DataDir, name: str, public: Path) -> Path:
     with one_at_a_time:
         from phronesis.bus import new_key
 
-    private, public = data.secrets / f"{service}.key", data.trust / f"{service}.pem"
+    private = data.secrets / f"{name}.key"
     if not (private.exists() and public.exists()):
-        fresh = data.secrets / f".{service}.key", data.secrets / f".{service}.pem"
+        fresh = data.secrets / f".{name}.key", data.secrets / f".{name}.pem"
         new_key(*fresh)
+        fresh[1].chmod(0o600)
         fresh[1].replace(public)
         fresh[0].replace(private)
     return private

@@ -29,13 +29,16 @@ def binary() -> Path:
     return Path(found)
 
 
-def program(folder: Path, port: int, passwords: Mapping[str, str], log: Path, environment: Mapping[str, str]) -> Program:
+def program(
+    folder: Path, port: int, passwords: Mapping[str, str], admission: Path, log: Path, environment: Mapping[str, str]
+) -> Program:
     """The server with the users and permissions that the contracts give.
 
     Args:
         folder: its configuration and JetStream's store.
         port: where it listens on the loopback interface.
         passwords: password of each service and of the declaring program.
+        admission: file with the key that outside systems are let in with.
         log: its log file.
         environment: its environment.
     """
@@ -43,7 +46,7 @@ def program(folder: Path, port: int, passwords: Mapping[str, str], log: Path, en
 
     async def prepare() -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        await asyncio.to_thread(_write_config, config, port, passwords)
+        await asyncio.to_thread(_write_config, config, port, passwords, admission)
 
     async def ready() -> bool:
         return await answers(port, passwords["declare"])
@@ -51,12 +54,14 @@ def program(folder: Path, port: int, passwords: Mapping[str, str], log: Path, en
     return Program(NAME, [str(binary()), "-c", str(config)], log, environment, ready, prepare)
 
 
-def _write_config(config: Path, port: int, passwords: Mapping[str, str]) -> None:
+def _write_config(config: Path, port: int, passwords: Mapping[str, str], admission: Path) -> None:
     with one_at_a_time:
+        from phronesis.bus.nkeys import Issuer
         from phronesis.bus.permissions import server_config  # takes a second to import: the other servers start meanwhile
 
+    store, issuer = str(config.parent / "jetstream"), Issuer.load(admission).name
     config.touch(mode=0o600)
-    config.write_text(server_config(port=port, store=str(config.parent / "jetstream"), passwords=dict(passwords)))
+    config.write_text(server_config(port=port, store=store, passwords=dict(passwords), issuer=issuer))
 
 
 async def answers(port: int, password: str) -> bool:

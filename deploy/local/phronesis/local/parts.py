@@ -12,7 +12,7 @@ from . import arcadedb, nats, postgres
 from .broker import DECLARER
 from .child import Program
 from .environment import of_part
-from .keys import SIGNERS, password, password_file, signing_key_file
+from .keys import SIGNERS, admission_key_file, password, password_file, signing_key_file
 from .layout import DataDir
 from .ports import LOOPBACK, free_port, is_free
 from .settings import DEFAULT_PORT, LocalSettings
@@ -101,7 +101,7 @@ class Parts:
         data, log, environment = self._data, self._data.log(name), of_part(self._data, name, {})
         if name == nats.NAME:
             passwords = {user: password(data, user) for user in (*SERVICES, DECLARER)}
-            return nats.program(data.nats, self._where.nats, passwords, log, environment)
+            return nats.program(data.nats, self._where.nats, passwords, admission_key_file(data), log, environment)
         if name == postgres.NAME:
             return postgres.program(data.postgres, log, environment)
         passwords = {user: password(data, f"arcadedb-{user}") for user in (arcadedb.ROOT, arcadedb.READER)}
@@ -135,6 +135,8 @@ class Parts:
             variables["BUS_PASSWORD_FILE"] = str(password_file(self._data, name))
         if name in SIGNERS:
             variables["BUS_SIGNING_KEY_FILE"] = str(signing_key_file(self._data, name))
+        if name == DECLARER and nats.NAME not in self.outside:
+            variables["BUS_SIGNING_KEY_FILE"] = str(admission_key_file(self._data))
         return variables
 
     def _of_service(self, name: str) -> dict[str, str]:

@@ -8,44 +8,57 @@ from .blobs import Blobs
 from .connection import Bus, connect
 from .envelope import Call, News
 from .envelope import headers as envelope_headers
+from .metrics import Kind, Metric, Metrics
 from .outbox import Outbox, Relay, Sendable, sendable
+from .outsiders import LONGEST_DAYS, Credentials, credentials, revoke
 from .parking import parked
 from .principals import Signer, Verifier, new_key
 from .rpc import ask
-from .service import VERSION, health, run, serve_basics
+from .service import health, run, serve_basics
 from .serving import serve
 from .settings import BusSettings
 from .streams import announce, follow, show, take, tell
 from .topology import MEDIA
-from .tracing import correlation, trace_id, traceparent
+from .tracing import VERSION, Tracing, at_hand, correlation, finished, inner, trace_id, traceparent
 from .watch import Ear, Shown, Watch
 
 __all__ = [
+    "LONGEST_DAYS",
     "MEDIA",
     "VERSION",
     "Blobs",
     "Bus",
     "BusSettings",
     "Call",
+    "Credentials",
     "Ear",
+    "Kind",
+    "Metric",
+    "Metrics",
     "News",
     "Outbox",
     "Relay",
     "Sendable",
     "Shown",
     "Signer",
+    "Tracing",
     "Verifier",
     "Watch",
     "announce",
     "ask",
+    "at_hand",
     "audited",
     "connect",
     "correlation",
+    "credentials",
     "envelope_headers",
+    "finished",
     "follow",
     "health",
+    "inner",
     "new_key",
     "parked",
+    "revoke",
     "run",
     "sendable",
     "serve",

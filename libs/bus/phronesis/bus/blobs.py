@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from collections.abc import Awaitable
 from typing import TypeVar
@@ -15,6 +16,8 @@ from phronesis.contracts import NotFound, Unavailable
 from .connection import Bus
 
 T = TypeVar("T")
+_LONGEST = 30.0
+"""Seconds that one object may take: the library waits for each piece of it, and for a lost one without an end."""
 
 
 class Blobs:
@@ -58,7 +61,8 @@ class Blobs:
 
 async def _translated(work: Awaitable[T]) -> T:
     try:
-        return await work
+        async with asyncio.timeout(_LONGEST):
+            return await work
     except (ObjectNotFoundError, ObjectDeletedError) as error:
         raise NotFound("no such object") from error
     except BucketNotFoundError as error:

@@ -20,6 +20,8 @@ from nats.errors import Error as NatsError
 from phronesis.contracts import Principal, Unavailable
 
 from .principals import Signer, Verifier
+from .revocation import Revocations
+from .revoked import Revoked
 from .settings import BusSettings
 from .tracing import Tracing
 
@@ -41,7 +43,8 @@ class Bus:
         self.nats = client
         self.tracing = Tracing(name)
         self.signer = Signer.load(name, settings.signing_key_file) if settings.signing_key_file else None
-        self.verifier = Verifier.load(settings.trust_dir) if settings.trust_dir else Verifier({})
+        self.revoked = Revoked()
+        self.verifier = Verifier.load(settings.trust_dir, self.revoked) if settings.trust_dir else Verifier({})
         self.stopping = asyncio.Event()
         self.lost = asyncio.Event()
         """Set when the connection ended for good, which the library does on some errors of the server: start again."""
@@ -54,14 +57,14 @@ class Bus:
         return bool(self.nats.is_connected)
 
     def token(self, who: Principal) -> str:
-        """A signed token for `who`.
+        """A signed token with which this service acts for `who`; answers come to the service, wherever `who` hears its own.
 
         Raises:
             RuntimeError: this service has no signing key, so it may ask nobody.
         """
         if self.signer is None:
             raise RuntimeError(f"{self.name} has no signing key")
-        return self.signer.token(who)
+        return self.signer.token(who if who.inbox is None else who.model_copy(update={"inbox": None}))
 
     def on_stop(self, close: Callable[[], Awaitable[None]]) -> None:
         """Run `close` when the bus stops, last registered first, before the connection is drained."""
@@ -192,9 +195,12 @@ async def connect(name: str, settings: BusSettings, *, user: str | None = None) 
     watchdog = _Watchdog(asyncio.get_running_loop(), settings.stall_limit)
     watchdog.start()
     try:
+        if settings.trust_dir is not None:
+            await Revocations(bus).start()
         yield bus
     finally:
         await bus.stop()
+        await bus.tracing.close()
         watchdog.stop()
 
 

@@ -1,6 +1,6 @@
 """The one program that declares streams and consumers: at deploy and, staying up, after every reconnect and every while.
 
-python -m phronesis.bus.declare            declare, and keep them declared
+python -m phronesis.bus.declare            declare, keep them declared, and let outside systems in
 python -m phronesis.bus.declare --once     declare, and exit
 """
 
@@ -18,6 +18,7 @@ from nats.errors import Error as NatsError
 
 from phronesis.contracts import Unavailable
 
+from .admission import admit
 from .connection import LOST, Bus, connect
 from .settings import BusSettings
 from .topology import consumers, streams
@@ -43,8 +44,13 @@ async def declare(bus: Bus) -> None:
     Raises:
         DeclarationError: the broker refused one.
     """
+    sizes = {config["name"]: await _message_size(bus, config["name"]) for config in streams()}
     for config in streams():
-        if not await _exists(bus, config["name"]):
+        size = sizes[config["name"]]
+        if size is not None:  # first, since a new stream may take over what an old one gives up
+            await _api(bus, f"STREAM.UPDATE.{config['name']}", config | {"max_msg_size": size})
+    for config in streams():
+        if sizes[config["name"]] is None:
             await _api(bus, f"STREAM.CREATE.{config['name']}", config | {"max_msg_size": 1})
     for stream, config in consumers(bus.settings.ack_wait):
         durable = config["durable_name"]
@@ -84,9 +90,10 @@ async def parked(bus: Bus) -> int:
         raise Unavailable("the broker does not say what is parked") from error
 
 
-async def _exists(bus: Bus, name: str) -> bool:
+async def _message_size(bus: Bus, name: str) -> int | None:
+    """The greatest message that a stream takes now; `None` where there is no such stream."""
     reply = json.loads((await bus.request(f"$JS.API.STREAM.INFO.{name}", b"", timeout=_ANSWER)).data)
-    return "error" not in reply
+    return None if "error" in reply else int(reply["config"].get("max_msg_size", -1))
 
 
 async def _api(bus: Bus, what: str, body: dict[str, Any]) -> None:
@@ -101,6 +108,8 @@ async def _main(once: bool) -> None:
         if once:
             await declare(bus)
             return
+        if settings.signing_key_file is not None:
+            await admit(bus)
         loop = asyncio.get_running_loop()
         keeper = asyncio.create_task(keep(bus))
         for number in (signal.SIGTERM, signal.SIGINT):

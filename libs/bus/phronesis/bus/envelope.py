@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from phronesis.contracts import BadRequest, Message, Principal, TooLarge
+from phronesis.contracts.service import SERVICES
 
 from .tracing import correlation, traceparent
 
@@ -29,6 +31,10 @@ PARKED_REASON = "Phronesis-Parked-Reason"
 
 M = TypeVar("M", bound=Message)
 
+LONGEST_KEY = 400
+"""Characters of an idempotency key: what a caller of the gateway may send, and what the gateway puts before it."""
+LONGEST_CORRELATION = 200
+"""Characters of a correlation id."""
 LONGEST = 300.0
 """Seconds that a deadline may lie ahead, whatever the caller writes."""
 
@@ -42,7 +48,7 @@ class Call:
 
     who: Principal
     service: str
-    """The asking service; the user's name for an outside system."""
+    """The asking service; `bus/<user>` for an outside system, so that its keys of writes never meet a service's."""
     key: str | None = None
     """Idempotency key of a write, unique with tenant and service."""
 
@@ -65,6 +71,34 @@ def headers(service: str) -> dict[str, str]:
     if current := correlation.get():
         result[CORRELATION] = current
     return result
+
+
+def sender(who: Principal, found: Mapping[str, str] | None) -> str:
+    """Who sent a message: the service that its headers name, or the outside system that acts for `who`."""
+    stated = header(found, SERVICE)
+    return stated if stated in SERVICES and who.inbox is None else f"bus/{who.user}"
+
+
+def key(found: Mapping[str, str] | None) -> str | None:
+    """The idempotency key of a write.
+
+    Raises:
+        BadRequest: it is nothing that a store could keep.
+    """
+    stated = header(found, KEY)
+    if stated is not None and not _plain(stated, LONGEST_KEY):
+        raise BadRequest(f"an idempotency key is 1 to {LONGEST_KEY} printable ASCII characters", field=KEY)
+    return stated
+
+
+def correlated(found: Mapping[str, str] | None) -> str | None:
+    """The correlation id of a message; one that is no plain short text is none."""
+    stated = header(found, CORRELATION)
+    return stated if stated is not None and _plain(stated, LONGEST_CORRELATION) else None
+
+
+def _plain(text: str, longest: int) -> bool:
+    return 1 <= len(text) <= longest and text.isascii() and text.isprintable()
 
 
 def remaining(timeout: float) -> float:
@@ -107,6 +141,26 @@ def decode(model: type[M], data: bytes, limit: int) -> M:
         return model.model_validate_json(data)
     except ValidationError as error:
         raise invalid(error) from error
+
+
+def given(model: type[M], data: bytes, limit: int) -> M:
+    """The message in `data` as a caller gave it; raises as `decode` does, and for a text that holds NUL: no store keeps one."""
+    message = decode(model, data, limit)
+    if b"\\u0000" in data and _holds_nul(json.loads(data)):
+        raise BadRequest("a text holds NUL")
+    return message
+
+
+def _holds_nul(value: object) -> bool:
+    match value:
+        case str():
+            return "\x00" in value
+        case list():
+            return any(_holds_nul(member) for member in value)
+        case dict():
+            return any(_holds_nul(part) for member in value.items() for part in member)
+        case _:
+            return False
 
 
 def invalid(error: ValidationError) -> BadRequest:

@@ -7,12 +7,13 @@ import contextlib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from phronesis.contracts import Event, Message, ServiceError
 
 from . import envelope
 from .connection import Bus
+from .metrics import UNSENT
 from .publishing import publish
 
 log = logging.getLogger(__name__)
@@ -50,6 +51,15 @@ class Outbox(Protocol):
         ...
 
 
+@runtime_checkable
+class Counted(Protocol):
+    """An outbox that can say how much waits in it."""
+
+    async def waiting(self) -> int:
+        """How many rows are unsent."""
+        ...
+
+
 class Relay:
     """Publishes an outbox for as long as the bus runs. A row may go out twice; its message id is the same both times."""
 
@@ -61,12 +71,18 @@ class Relay:
 
     def start(self) -> None:
         """Begin to relay."""
+        if isinstance(self._outbox, Counted):
+            self._bus.tracing.metrics.probe(self._look)
         self._task = asyncio.create_task(self._run(), name="outbox-relay")
         self._bus.on_stop(self._stop)
 
     def wake(self) -> None:
         """Say that a transaction has just written to the outbox."""
         self._wake.set()
+
+    async def _look(self) -> None:
+        assert isinstance(self._outbox, Counted)
+        self._bus.tracing.metrics.set(UNSENT, await self._outbox.waiting())
 
     async def _stop(self) -> None:
         if self._task is not None:

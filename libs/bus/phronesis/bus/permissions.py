@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 
-from phronesis.contracts.catalog import ASKS, EVENTS, JOBS, OUTS, TOOLS
+from phronesis.contracts.catalog import ASKS, EVENTS, JOBS, OUTS
 from phronesis.contracts.media import UPLOADS
-from phronesis.contracts.principal import Principal
 from phronesis.contracts.service import SERVICES
 
+from .admission import ANSWERED, ASKED, SYSTEM, SYSTEM_SUBJECTS
 from .connection import INBOX
 from .declare import USER as DECLARE
-from .topology import MEDIA, consumers
+from .revocation import SUBJECT as REVOKED_SUBJECT
+from .topology import MEDIA, REVOKED, consumers
 
 _JOB_TELLERS = ("gateway",)
 _WATCHERS = ("gateway",)
+_SUBSCRIPTIONS = 1_000
+"""Subscriptions of one connection."""
+_LOGIN_SECONDS = 5
+"""Seconds in which a user has to be let in."""
 
 
 def _bucket(name: str) -> list[str]:
@@ -45,10 +50,11 @@ def publishes(service: str) -> list[str]:
         durable = config["durable_name"]
         if durable.startswith(f"{service}-"):
             subjects += [f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{durable}", f"$JS.ACK.{stream}.{durable}.>", f"parked.{durable}"]
+    subjects.append(f"$JS.API.STREAM.MSG.GET.{REVOKED}")
     if service in _WATCHERS:
         subjects.append("$JS.API.STREAM.MSG.GET.OUT")
     if service == "gateway":
-        subjects += _bucket(UPLOADS)
+        subjects += [*_bucket(UPLOADS), f"{REVOKED_SUBJECT}.*"]
     if service == "media":
         subjects += _bucket(UPLOADS) + _bucket(MEDIA)
     return subjects
@@ -56,40 +62,43 @@ def publishes(service: str) -> list[str]:
 
 def subscribes(service: str) -> list[str]:
     """Subjects that `service` may subscribe to."""
-    subjects = [f"{INBOX}.{service}.>", f"rpc.*.{service}.>"]
+    subjects = [f"{INBOX}.{service}.>", f"rpc.*.{service}.>", f"{REVOKED_SUBJECT}.*"]
     subjects += [event.on("*") for event in EVENTS if service in event.hearers]
     if service in _WATCHERS:
         subjects.append("out.>")
     return subjects
 
 
-def outsider(who: Principal) -> tuple[list[str], list[str]]:
-    """What an outside system of one tenant and user may publish and subscribe: turns, the tools' own subjects, its progress."""
-    may_publish = [job.on(who.tenant) for job in JOBS]
-    may_publish += [tool.rpc.on(who.tenant) for tool in TOOLS.values() if who.role in tool.roles]
-    return may_publish, [f"out.{who.tenant}.*.v1.turn.{who.user}.>", f"{who.inbox}.>"]
-
-
-def server_config(*, port: int, store: str, passwords: dict[str, str], max_payload: int = 2 * 1024 * 1024) -> str:
+def server_config(
+    *, port: int, store: str, passwords: dict[str, str], issuer: str | None = None, max_payload: int = 2 * 1024 * 1024
+) -> str:
     """The NATS server's configuration file, on the loopback interface.
 
     Args:
         port: where to listen.
         store: folder of JetStream.
         passwords: password of each service and of the declaring program.
+        issuer: who lets outside systems in, as `Issuer.name` says; without one they stay out.
         max_payload: greatest message in bytes.
     """
     users = [_user(name, passwords[name], publishes(name), subscribes(name)) for name in SERVICES]
-    users.append(_user(DECLARE, passwords[DECLARE], ["$JS.API.>"], [f"{INBOX}.{DECLARE}.>"]))
+    heard = [f"{INBOX}.{DECLARE}.>", f"{REVOKED_SUBJECT}.*", ASKED]
+    users.append(_user(DECLARE, passwords[DECLARE], ["$JS.API.>", ANSWERED], heard))
+    system = _user(SYSTEM, passwords[DECLARE], list(SYSTEM_SUBJECTS), [f"{INBOX}.{SYSTEM}.>"])
     return "\n".join(
         [
             "host: 127.0.0.1",
             f"port: {port}",
             f"max_payload: {max_payload}",
+            f"max_subscriptions: {_SUBSCRIPTIONS}",
             f"jetstream {{ store_dir: {json.dumps(store)} }}",
-            "authorization { users: [",
+            f'accounts {{ "$SYS": {{ users: [ {system} ] }} }}',
+            f"authorization {{ timeout: {_LOGIN_SECONDS}, users: [",
             ",\n".join(users),
-            "] }",
+            "]",
+            # Whoever is named here is let in by a password alone, also while nobody answers the broker's questions.
+            f"auth_callout {{ issuer: {issuer}, auth_users: {json.dumps([*SERVICES, DECLARE, SYSTEM])} }}" if issuer else "",
+            "}",
             "",
         ]
     )

@@ -21,9 +21,15 @@ from pydantic import ValidationError
 
 from phronesis.contracts import Principal, Unauthorized
 
+from .revoked import Revoked
+
 LIFETIME = 120.0
 """Seconds that a token of one service for another is good for."""
 _CACHE = 4096
+_LONGEST = 8 * 1024
+"""Characters of a token; a longer one is refused unread."""
+_LOGIN = "nats"
+"""Audience of what an outside system logs in with; a principal has none, so neither can stand for the other."""
 
 
 class Signer:
@@ -61,9 +67,16 @@ class Signer:
 
     def long_lived(self, who: Principal, seconds: float) -> str:
         """A token for `who` that is good for `seconds`."""
+        return self._signed(who, seconds, {})
+
+    def login(self, who: Principal, seconds: float) -> str:
+        """What the outside system that acts for `who` logs in with at the broker, for `seconds`. It is no principal."""
+        return self._signed(who, seconds, {"aud": _LOGIN})
+
+    def _signed(self, who: Principal, seconds: float, more: dict[str, str]) -> str:
         now = time.time()
         claims = who.model_dump(mode="json", exclude_none=True) | {"iss": self._issuer, "iat": now, "exp": now + seconds}
-        return jwt.encode(claims, self._key, algorithm="EdDSA")
+        return jwt.encode(claims | more, self._key, algorithm="EdDSA")
 
 
 class Verifier:
@@ -71,22 +84,24 @@ class Verifier:
 
     Args:
         trusted: public key of each issuer by name.
+        revoked: keys of outside systems that are believed no longer.
     """
 
-    def __init__(self, trusted: dict[str, Ed25519PublicKey]) -> None:
+    def __init__(self, trusted: dict[str, Ed25519PublicKey], revoked: Revoked | None = None) -> None:
         self._trusted = trusted
+        self._revoked = revoked
         self._cache: OrderedDict[str, tuple[Principal, float]] = OrderedDict()
 
     @classmethod
-    def load(cls, folder: Path) -> Verifier:
-        """The verifier that trusts every `<issuer>.pem` in `folder`."""
+    def load(cls, folder: Path, revoked: Revoked | None = None) -> Verifier:
+        """The verifier that trusts every `<issuer>.pem` in `folder`, and no token of a key that is revoked."""
         trusted = {}
         for path in sorted(folder.glob("*.pem")):
             key = load_pem_public_key(path.read_bytes())
             if not isinstance(key, Ed25519PublicKey):
                 raise TypeError(f"{path.name} holds no Ed25519 key")
             trusted[path.stem] = key
-        return cls(trusted)
+        return cls(trusted, revoked)
 
     def principal(self, token: str | None, *, at: float | None = None) -> Principal:
         """The principal that `token` states.
@@ -97,10 +112,14 @@ class Verifier:
                 held against the time at which the job was stored.
 
         Raises:
-            Unauthorized: no token, an unknown issuer, a wrong signature, or a token that has expired.
+            Unauthorized: no token, an unknown issuer, a wrong signature, a token that has expired, or the token of an
+                outside system whose key is revoked, whatever the time.
+            Unavailable: an outside system's token, while it is not known which keys are revoked.
         """
         if not token:
             raise Unauthorized("no principal")
+        if len(token) > _LONGEST:
+            raise Unauthorized("the principal does not verify")
         now = time.time() if at is None else at
         cached = self._cache.get(token)
         if cached is None:
@@ -111,9 +130,28 @@ class Verifier:
         who, expires = cached
         if now >= expires:
             raise Unauthorized("the principal has expired")
+        self._not_revoked(who)
         return who
 
-    def _verify(self, token: str) -> tuple[Principal, float]:
+    def login(self, token: str) -> tuple[Principal, float]:
+        """The outside system that logs in with `token`, and when it has to go, in seconds since the epoch.
+
+        Raises:
+            Unauthorized, Unavailable: as `principal` does, and for a token that is a principal.
+        """
+        if len(token) > _LONGEST:
+            raise Unauthorized("the login does not verify")
+        who, expires = self._verify(token, _LOGIN)
+        if time.time() >= expires or who.inbox is None:
+            raise Unauthorized("the login has expired, or is no outside system's")
+        self._not_revoked(who)
+        return who, expires
+
+    def _not_revoked(self, who: Principal) -> None:
+        if who.inbox is not None and self._revoked is not None:
+            self._revoked.check(who)
+
+    def _verify(self, token: str, audience: str | None = None) -> tuple[Principal, float]:
         try:
             issuer = jwt.decode(token, options={"verify_signature": False}).get("iss")
             key = self._trusted.get(str(issuer))
@@ -121,9 +159,9 @@ class Verifier:
                 raise Unauthorized("the principal's issuer is not trusted")
             # `iat` is not held against our clock: an issuer whose clock is a little ahead is no forger.
             options: Any = {"verify_exp": False, "verify_iat": False, "require": ["exp", "iss"]}
-            claims = jwt.decode(token, key, algorithms=["EdDSA"], options=options)
+            claims = jwt.decode(token, key, algorithms=["EdDSA"], audience=audience, options=options)
             return Principal.model_validate(claims), float(claims["exp"])
-        except (jwt.PyJWTError, ValidationError, TypeError, ValueError) as error:
+        except (jwt.PyJWTError, ValidationError, TypeError, ValueError, RecursionError) as error:
             raise Unauthorized("the principal does not verify") from error
 
 

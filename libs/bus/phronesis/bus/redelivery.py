@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
-from opentelemetry.trace import SpanKind
+from opentelemetry.trace import Span, SpanKind
 
 from phronesis.contracts import BadRequest, Forbidden, ServiceError, TimedOut, Unauthorized, Unavailable
 
 from . import envelope
 from .connection import Bus
+from .metrics import HANDLED, PARKED
 from .publishing import publish
 from .tracing import correlation
 
@@ -26,7 +29,7 @@ _LONGEST_DELAY = 60.0
 
 async def handled(bus: Bus, name: str, durable: str, opened: Callable[[Msg], Work], msg: Msg) -> None:
     """Open a message, do the work on it, and tell the broker what became of it."""
-    correlation.set(envelope.header(msg.headers, envelope.CORRELATION))
+    correlation.set(envelope.correlated(msg.headers))
     try:
         work = opened(msg)
     except (Unauthorized, Forbidden) as error:
@@ -36,16 +39,36 @@ async def handled(bus: Bus, name: str, durable: str, opened: Callable[[Msg], Wor
     except BadRequest as error:
         await _park(bus, durable, msg, error)
         return
+    except Unavailable as error:
+        await _failed(bus, name, durable, msg, error)
+        return
+    began, outcome = time.perf_counter(), "ok"
     heartbeat = asyncio.create_task(_in_progress(msg, bus.settings.ack_wait / 3))
     try:
-        with bus.tracing.span(name, kind=SpanKind.CONSUMER, parent=envelope.header(msg.headers, envelope.TRACEPARENT)):
+        with _received(bus, name, durable, msg):
             await work()
     except Exception as error:
+        outcome = error.code if isinstance(error, ServiceError) else type(error).__name__
         await _failed(bus, name, durable, msg, error)
     else:
         await msg.ack()
     finally:
+        bus.tracing.metrics.observe(HANDLED, time.perf_counter() - began, name, outcome)
         heartbeat.cancel()
+
+
+def _received(bus: Bus, name: str, durable: str, msg: Msg) -> AbstractContextManager[Span]:
+    kind, _, rest = msg.subject.split(".", 2)
+    return bus.tracing.span(
+        name,
+        kind=SpanKind.CONSUMER,
+        parent=envelope.header(msg.headers, envelope.TRACEPARENT),
+        messaging__system="nats",
+        messaging__destination__name=f"{kind}.*.{rest}",
+        messaging__destination__subscription__name=durable,
+        messaging__operation__name=name.partition(" ")[0],
+        messaging__operation__type="process",
+    )
 
 
 async def _failed(bus: Bus, name: str, durable: str, msg: Msg, error: Exception) -> None:
@@ -74,6 +97,7 @@ async def _park(bus: Bus, durable: str, msg: Msg, error: Exception) -> None:
         log.exception("a message could not be parked; it stays in its queue")
         await msg.nak(delay=bus.settings.redelivery_delay)
         return
+    bus.tracing.metrics.count(PARKED, durable)
     log.error("parked a message on %s after %d tries: %s", msg.subject, msg.metadata.num_delivered, code, exc_info=error)
     await msg.term()
 

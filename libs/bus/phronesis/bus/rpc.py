@@ -45,7 +45,9 @@ async def ask(
     body = envelope.encode(request)
     if len(body) > rpc.max_bytes:
         raise TooLarge(f"a message to {rpc.subject} is over {rpc.max_bytes} bytes")
-    with bus.tracing.span(f"ask {rpc.subject}", kind=SpanKind.CLIENT):
+    with bus.tracing.span(
+        f"ask {rpc.subject}", kind=SpanKind.CLIENT, rpc__system__name="nats", rpc__method=rpc.subject, messaging__system="nats"
+    ):
         headers = envelope.headers(bus.name)
         headers[envelope.PRINCIPAL] = bus.token(who)
         headers[envelope.DEADLINE] = f"{time.time() + limit:.3f}"

@@ -6,21 +6,31 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
-from opentelemetry.trace import SpanKind
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
-from phronesis.contracts import Busy, Forbidden, Internal, Message, Rpc, ServiceError, TimedOut, Tool, Unauthorized
-from phronesis.contracts.service import AUDITED, SERVICES
+from phronesis.contracts import (
+    Busy,
+    Forbidden,
+    Internal,
+    Message,
+    Principal,
+    Rpc,
+    ServiceError,
+    TimedOut,
+    Tool,
+)
 
 from . import envelope
-from .audit import audited
 from .connection import INBOX, Bus
 from .envelope import Call
-from .streams import announce
+from .metrics import RPC, TOOL
+from .refusals import another_tenants, audit, foreign, verified
 from .tracing import correlation
 
 log = logging.getLogger(__name__)
@@ -50,13 +60,15 @@ async def serve(
             await _answer(bus, contract, rpc, handler, msg)
 
     async def received(msg: Msg) -> None:
-        if not _answerable(bus, msg):
-            log.warning("dropped a request on %s whose reply subject is not the caller's inbox", msg.subject)
-            return
+        who = verified(bus, msg)
+        answerable = msg.reply.startswith(f"{(who and who.inbox) or INBOX}.")
+        work = answer(msg) if answerable else _unanswerable(bus, contract, who, msg)
         if len(running) >= workers * _WAITING_PER_WORKER:
-            await _fail(bus, msg, Busy(f"{rpc.service} has too much to do", retry_after=1))
+            work.close()
+            if answerable:
+                await _fail(bus, msg, Busy(f"{rpc.service} has too much to do", retry_after=1))
             return
-        task = asyncio.create_task(answer(msg))
+        task = asyncio.create_task(work)
         running.add(task)
         task.add_done_callback(running.discard)
 
@@ -71,13 +83,10 @@ async def serve(
     bus.on_stop(close)
 
 
-def _answerable(bus: Bus, msg: Msg) -> bool:
-    """Whether the reply subject is an inbox, and the caller's own where an outside system asks."""
-    try:
-        inbox = bus.verifier.principal(envelope.header(msg.headers, envelope.PRINCIPAL)).inbox
-    except Unauthorized:
-        inbox = None
-    return msg.reply.startswith(f"{inbox or INBOX}.")
+async def _unanswerable(bus: Bus, contract: Rpc[Any, Any] | Tool[Any, Any], who: Principal | None, msg: Msg) -> None:
+    log.warning("dropped a request on %s whose reply subject is not the caller's inbox", msg.subject)
+    if who is not None and foreign(who, msg):
+        await audit(bus, contract, who, msg, another_tenants())
 
 
 async def _answer(
@@ -88,17 +97,18 @@ async def _answer(
     msg: Msg,
 ) -> None:
     headers = msg.headers
-    correlation.set(envelope.header(headers, envelope.CORRELATION))
-    with bus.tracing.span(
-        f"serve {rpc.subject}", kind=SpanKind.SERVER, parent=envelope.header(headers, envelope.TRACEPARENT)
-    ) as span:
+    correlation.set(envelope.correlated(headers))
+    began, outcome = time.perf_counter(), "ok"
+    with _asked(bus, contract, rpc, headers) as span:
         call: Call | None = None
         request: In | None = None
         try:
             call = _call(bus, msg)
+            if foreign(call.who, msg):
+                raise another_tenants()
             if isinstance(contract, Tool) and call.who.role not in contract.roles:
                 raise Forbidden(f"role {call.who.role} may not use {contract.name}")
-            request = envelope.decode(rpc.input, msg.data, rpc.max_bytes)
+            request = envelope.given(rpc.input, msg.data, rpc.max_bytes)
             due = envelope.due(envelope.header(headers, envelope.DEADLINE), rpc.timeout)
             envelope.deadline.set(due)
             left = due - time.time()
@@ -112,28 +122,51 @@ async def _answer(
                 raise Internal(f"the answer of {rpc.subject} is over the broker's limit")
             await _reply(bus, msg, body, envelope.headers(bus.name))
         except ServiceError as error:
-            span.set_attribute("error.type", error.code)
+            outcome = _marked(span, error.code)
             await _fail(bus, msg, error)
-            if isinstance(error, Forbidden) and call is not None and isinstance(contract, Tool):
-                await _audit_refusal(bus, contract.name, call, msg.data, error)
+            if isinstance(error, Forbidden) and call is not None:
+                await audit(bus, contract, call.who, msg, error)
         except TimeoutError:
-            span.set_attribute("error.type", TimedOut.code)
+            outcome = _marked(span, TimedOut.code)
             await _fail(bus, msg, TimedOut(f"{rpc.subject} took too long"))
         except Exception as error:
             log.exception("%s failed", rpc.subject)
-            span.set_attribute("error.type", type(error).__name__)
+            outcome = _marked(span, Internal.code)
+            span.set_status(Status(StatusCode.ERROR, type(error).__name__))
             await _fail(bus, msg, Internal(f"{rpc.service} failed"))
+        finally:
+            seconds = time.perf_counter() - began
+            bus.tracing.metrics.observe(RPC, seconds, rpc.subject, outcome)
+            if isinstance(contract, Tool):
+                bus.tracing.metrics.observe(TOOL, seconds, contract.name, outcome)
+
+
+def _asked(
+    bus: Bus, contract: Rpc[Any, Any] | Tool[Any, Any], rpc: Rpc[Any, Any], headers: Mapping[str, str] | None
+) -> AbstractContextManager[Span]:
+    tool = contract.name if isinstance(contract, Tool) else None
+    return bus.tracing.span(
+        f"serve {rpc.subject}",
+        kind=SpanKind.SERVER,
+        parent=envelope.header(headers, envelope.TRACEPARENT),
+        rpc__system__name="nats",
+        rpc__method=rpc.subject,
+        messaging__system="nats",
+        gen_ai__operation__name="execute_tool" if tool else None,
+        gen_ai__tool__name=tool,
+        gen_ai__tool__type="function" if tool else None,
+    )
+
+
+def _marked(span: Span, code: str) -> str:
+    span.set_attribute("error.type", code)
+    return code
 
 
 def _call(bus: Bus, msg: Msg) -> Call:
     who = bus.verifier.principal(envelope.header(msg.headers, envelope.PRINCIPAL))
-    tenant = msg.subject.split(".", 2)[1]
-    if who.tenant != tenant:
-        raise Forbidden("the subject is another tenant's")
-    service = envelope.header(msg.headers, envelope.SERVICE)
-    return Call(
-        who, service if service in SERVICES and who.inbox is None else who.user, envelope.header(msg.headers, envelope.KEY)
-    )
+    service = envelope.sender(who, msg.headers)
+    return Call(who, service, envelope.key(msg.headers))
 
 
 async def _fail(bus: Bus, msg: Msg, error: ServiceError) -> None:
@@ -146,15 +179,3 @@ async def _reply(bus: Bus, msg: Msg, body: bytes, headers: dict[str, str]) -> No
         await bus.nats.publish(msg.reply, body, headers=headers)
     except NatsError:
         log.warning("an answer to %s could not be sent", msg.subject)
-
-
-async def _audit_refusal(bus: Bus, tool: str, call: Call, data: bytes, error: ServiceError) -> None:
-    try:
-        arguments: Any = json.loads(data)
-    except ValueError:
-        arguments = {}
-    entry = audited(call.who, tool, arguments if isinstance(arguments, dict) else {}, code=error.code)
-    try:
-        await announce(bus, call.who.tenant, AUDITED[bus.name], entry)
-    except ServiceError:
-        log.exception("a refusal could not be audited")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
 class BusSettings(BaseSettings):
     """Settings with the prefix `BUS_`. Files, not variables, hold what is secret."""
 
-    model_config = SettingsConfigDict(env_prefix="BUS_", frozen=True)
+    model_config = SettingsConfigDict(env_prefix="BUS_", env_ignore_empty=True, frozen=True)
 
     url: str = "nats://127.0.0.1:4222"
     """Address of the NATS server, or several with commas."""
@@ -29,7 +29,27 @@ class BusSettings(BaseSettings):
     """Seconds after which the server gives an unanswered message to another consumer."""
     stall_limit: float = 60.0
     """Seconds of a stalled event loop after which the process ends itself, to be started again."""
+    metrics_listen: str | None = Field(default=None, pattern=r"^\S+:\d{1,5}$")
+    """Host and port where Prometheus reads this process's `/metrics`, such as `0.0.0.0:9464`; port 0 takes a free one."""
 
     def password(self) -> SecretStr | None:
         """The NATS password, or `None` for a server without users."""
         return SecretStr(self.password_file.read_text().strip()) if self.password_file else None
+
+
+class TelemetrySettings(BaseSettings):
+    """The standard variables of OpenTelemetry that are looked at here; its SDK and its exporter read the others."""
+
+    model_config = SettingsConfigDict(env_prefix="OTEL_", env_ignore_empty=True, frozen=True, populate_by_name=True)
+
+    exporter_otlp_endpoint: str | None = None
+    """Address of a collector that takes OTLP by HTTP, such as `http://collector:4318`; without it no span leaves a process."""
+    exporter_otlp_traces_endpoint: str | None = None
+    """The same for spans alone, with its path."""
+    capture_message_content: bool = Field(default=False, validation_alias="OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT")
+    """Whether exported spans hold what people and models said, each text cut at 8,192 characters."""
+
+    @property
+    def exports(self) -> bool:
+        """Whether spans leave the process."""
+        return bool(self.exporter_otlp_endpoint or self.exporter_otlp_traces_endpoint)

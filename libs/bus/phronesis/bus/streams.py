@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 from uuid import uuid4
 
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
-from opentelemetry.trace import SpanKind
+from opentelemetry.trace import Span, SpanKind
 
 from phronesis.contracts import (
     Event,
@@ -21,15 +22,19 @@ from phronesis.contracts import (
     Message,
     Out,
     Principal,
+    ServiceError,
     TooLarge,
 )
+from phronesis.contracts.service import AUDITED
 
 from . import envelope
+from .audit import audited
 from .connection import Bus
 from .envelope import Call, News
 from .publishing import publish
 from .pulling import pull
 from .redelivery import Work
+from .topology import JOB_STREAMS
 
 log = logging.getLogger(__name__)
 
@@ -43,15 +48,35 @@ async def tell(bus: Bus, who: Principal, job: Job[M], message: M) -> None:
         Busy: the tenant's queue is full.
         Unavailable: the broker is away or has no such queue.
     """
-    with bus.tracing.span(f"tell {job.subject}", kind=SpanKind.PRODUCER):
+    with _published(bus, "tell", job):
         headers = envelope.headers(bus.name) | {envelope.PRINCIPAL: bus.token(who)}
         await publish(bus, job.on(who.tenant), _body(job, message), headers)
 
 
 async def announce(bus: Bus, tenant: str, event: Event[M], message: M, *, id: str | None = None) -> None:
     """Publish news; it is stored when this returns. Changes of a store go through its outbox, not through here."""
-    headers = envelope.headers(bus.name) | {envelope.MESSAGE_ID: f"{tenant}.{event.subject}.{id or uuid4()}"}
-    await publish(bus, event.on(tenant), _body(event, message), headers)
+    with _published(bus, "announce", event):
+        headers = envelope.headers(bus.name) | {envelope.MESSAGE_ID: f"{tenant}.{event.subject}.{id or uuid4()}"}
+        await publish(bus, event.on(tenant), _body(event, message), headers)
+
+
+def _published(bus: Bus, operation: str, contract: Job[Any] | Event[Any]) -> AbstractContextManager[Span]:
+    return bus.tracing.span(
+        f"{operation} {contract.subject}",
+        kind=SpanKind.PRODUCER,
+        messaging__system="nats",
+        messaging__destination__name=contract.on("*"),
+        messaging__operation__name=operation,
+        messaging__operation__type="send",
+    )
+
+
+async def refused(bus: Bus, who: Principal, action: str, arguments: dict[str, Any], error: ServiceError) -> None:
+    """Enter in the audit trail that `who` was refused `action`. A trail that is away changes nothing about the refusal."""
+    try:
+        await announce(bus, who.tenant, AUDITED[bus.name], audited(who, action, arguments, code=error.code))
+    except ServiceError:
+        log.exception("a refusal could not be audited")
 
 
 async def show(bus: Bus, who: Principal, out: Out[M], turn: str, message: M) -> None:
@@ -70,21 +95,25 @@ def _body(contract: Job[Any] | Event[Any], message: Message) -> bytes:
 
 
 async def take(bus: Bus, job: Job[M], handler: Callable[[Call, M], Awaitable[None]], *, workers: int = 4) -> None:
-    """Take jobs, up to `workers` side by side, and acknowledge each after its handler.
+    """Take jobs, and acknowledge each after its handler: the platform's own and those of outside systems, up to `workers` of
+    each side by side.
 
-    A job without a good principal, or that does not parse, is handed to nobody: it is terminated and logged.
+    A job without a good principal, or that does not parse, is handed to nobody: it is terminated and logged. One with
+    another tenant's principal is audited.
     """
 
     def opened(msg: Msg) -> Work:
         stored = msg.metadata.timestamp.timestamp()
         who = bus.verifier.principal(envelope.header(msg.headers, envelope.PRINCIPAL), at=stored)
         if who.tenant != msg.subject.split(".", 2)[1]:
-            raise Forbidden("the subject is another tenant's")
-        service = envelope.header(msg.headers, envelope.SERVICE) or who.user
+            log.warning("a job on %s is another tenant's", msg.subject)
+            foreign = Forbidden("the subject is another tenant's")
+            return lambda: refused(bus, who, job.subject, {"subject": msg.subject}, foreign)
         message = envelope.decode(job.input, msg.data, job.max_bytes)
-        return lambda: handler(Call(who, service), message)
+        return lambda: handler(Call(who, envelope.sender(who, msg.headers)), message)
 
-    await pull(bus, "JOB", job.durable, f"take {job.subject}", opened, workers)
+    for stream in JOB_STREAMS:
+        await pull(bus, stream, job.durable, f"take {job.subject}", opened, workers)
 
 
 async def follow(

@@ -9,6 +9,10 @@ from phronesis.contracts.media import MAX_UPLOAD, UPLOADS
 
 MEDIA = "media"
 """Bucket of accepted uploads and their text."""
+JOB_STREAMS = ("OUTSIDE", "JOB")
+"""Where the jobs of outside systems wait, and the platform's own."""
+REVOKED = "REVOKED"
+"""Stream of the revoked keys of outside systems, one message for each, kept for longer than such a key is good."""
 _DAY = 24 * 3600
 _MIB = 1024**2  # the broker reserves a stream's greatest size when it is declared, so these fit a laptop's disk
 
@@ -31,19 +35,28 @@ def _bucket(name: str, *, max_age: float = 0, max_bytes: int) -> dict[str, Any]:
     }
 
 
+def _queue(name: str, subjects: list[str]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "subjects": subjects,
+        "retention": "workqueue",
+        "storage": "file",
+        "discard": "new",
+        "max_msgs_per_subject": max(job.backlog for job in JOBS),
+        "discard_new_per_subject": True,
+        "max_bytes": 256 * _MIB,
+        # An id of somebody else's message must not swallow this one; the broker takes no less than this.
+        "duplicate_window": _ns(0.1),
+    }
+
+
 def streams() -> list[dict[str, Any]]:
     """Every stream, as `STREAM.CREATE` takes it."""
     return [
-        {
-            "name": "JOB",
-            "subjects": ["job.>"],
-            "retention": "workqueue",
-            "storage": "file",
-            "discard": "new",
-            "max_msgs_per_subject": max(job.backlog for job in JOBS),
-            "discard_new_per_subject": True,
-            "max_bytes": 256 * _MIB,
-        },
+        _queue("JOB", [job.on("*") for job in JOBS]),
+        # The broker says that it stored a message on whatever reply subject the sender wrote there, with no regard to what
+        # the sender may publish. So nothing is said to outside systems: they hear `accepted` or `refused` as progress.
+        _queue("OUTSIDE", [job.from_outside("*", "*") for job in JOBS]) | {"no_ack": True},
         {
             "name": "EVT",
             "subjects": ["evt.>"],
@@ -71,6 +84,16 @@ def streams() -> list[dict[str, Any]]:
             "max_age": _ns(30 * _DAY),
             "max_bytes": 256 * _MIB,
         },
+        {
+            "name": REVOKED,
+            "subjects": ["revoked.*"],
+            "retention": "limits",
+            "storage": "file",
+            "discard": "new",  # the oldest may not go: its key would be good again
+            "max_msgs_per_subject": 1,
+            "max_age": _ns(400 * _DAY),
+            "max_bytes": 16 * _MIB,
+        },
         _bucket(UPLOADS, max_age=3600, max_bytes=20 * MAX_UPLOAD),
         _bucket(MEDIA, max_bytes=4096 * _MIB),
     ]
@@ -79,6 +102,7 @@ def streams() -> list[dict[str, Any]]:
 def consumers(ack_wait: float) -> list[tuple[str, dict[str, Any]]]:
     """Every durable pull consumer with its stream. Redelivery has no limit here: parking is the follower's deed."""
     found = [("JOB", j.durable, j.on("*")) for j in JOBS]
+    found += [("OUTSIDE", j.durable, j.from_outside("*", "*")) for j in JOBS]
     found += [("EVT", e.durable(follower), e.on("*")) for e in EVENTS for follower in e.followers]
     return [
         (

@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 import logging
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from nats.aio.msg import Msg
-from nats.errors import Error as NatsError
-from nats.errors import NoRespondersError
-from nats.errors import TimeoutError as NatsTimeout
 
-from phronesis.contracts import BadRequest, Message, Out, Principal, TimedOut, Unavailable
+from phronesis.contracts import BadRequest, Message, Out, Principal
 
 from . import envelope
 from .connection import Bus
+from .stored import stored
 
 log = logging.getLogger(__name__)
 
 M = TypeVar("M", bound=Message)
-_GET = "$JS.API.STREAM.MSG.GET.OUT"
-_NO_MESSAGE = 10037
 _UNHEARD = 256
 """Messages that an ear keeps for its owner; older ones are dropped, and can be read from the stream."""
 
@@ -121,31 +116,11 @@ class Watch(Generic[M]):
             Unavailable: the broker is away or has no such stream.
             TimedOut: it did not answer in time.
         """
-        wanted = {"seq": sequence + 1, "next_by_subj": self._out.on(who.tenant, who.user, turn)}
-        stored = await self._get(json.dumps(wanted).encode())
-        if stored is None:
+        found = await stored(self._bus, "OUT", self._out.on(who.tenant, who.user, turn), sequence)
+        if found is None:
             return None
-        message = envelope.decode(self._out.input, base64.b64decode(stored.get("data", "")), self._out.max_bytes)
-        return Shown(message, sequence=int(stored["seq"]))
-
-    async def _get(self, wanted: bytes) -> dict[str, Any] | None:
-        if not self._bus.connected:
-            raise Unavailable("the broker is away", retry_after=1)
-        try:
-            reply = await self._bus.request(_GET, wanted, timeout=envelope.remaining(3.0))
-            answer = json.loads(reply.data)
-        except NoRespondersError as error:
-            raise Unavailable("no stream keeps the progress", retry_after=1) from error
-        except (NatsTimeout, TimeoutError) as error:
-            raise TimedOut("the broker did not answer in time") from error
-        except (NatsError, OSError, ValueError) as error:
-            raise Unavailable("the broker did not answer", retry_after=1) from error
-        if problem := answer.get("error"):
-            if problem.get("err_code") == _NO_MESSAGE:
-                return None
-            raise Unavailable("no stream keeps the progress", retry_after=1)
-        found: dict[str, Any] = answer["message"]
-        return found
+        message = envelope.decode(self._out.input, base64.b64decode(found.get("data", "")), self._out.max_bytes)
+        return Shown(message, sequence=int(found["seq"]))
 
     async def _received(self, msg: Msg) -> None:
         ears = self._ears.get(msg.subject)
