@@ -210,13 +210,16 @@ async def test_the_description_of_the_api_names_every_route_and_no_422(api: Runn
         "/api/v1/turns/{id}/trace",
         "/api/v1/turns/{id}/events",
         "/api/v1/turns/{id}/ticket",
+        "/api/v1/conversations",
         "/api/v1/conversations/{id}",
+        "/api/v1/deletions/{id}",
         "/api/v1/media",
         "/api/v1/media/{id}",
         "/api/v1/profile",
         "/api/v1/tools",
         "/api/v1/tools/{name}",
         "/api/v1/keys",
+        "/api/v1/keys/bus",
         "/api/v1/keys/{id}",
     }
     assert '"422"' not in json.dumps(description)

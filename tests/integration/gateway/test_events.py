@@ -164,6 +164,21 @@ async def test_what_was_said_to_another_submission_of_the_same_key_is_no_event_o
         assert [seen.kind for seen in await reader.rest()] == ["accepted", "ended", "text", "done"]
 
 
+async def test_an_acceptance_that_is_said_again_is_told_once(
+    api: RunningGateway, ann: Holder, orchestrator: ScriptedOrchestrator, turn: str
+) -> None:
+    again = TurnProgress(turn_id=turn, kind="accepted", conversation_id=str(uuid4()))
+    await orchestrator.say(ann.who, again)
+    await orchestrator.end(turn)
+    async with watching(api, turn, ann.headers) as reader:
+        whole = await reader.rest()
+    await orchestrator.say(ann.who, again)
+    async with watching(api, turn, ann.headers, last=whole[-1].id) as reader:
+        behind = await reader.rest()
+    assert [seen.kind for seen in whole] == ["accepted", "ended", "text", "done"]
+    assert [seen.kind for seen in behind] == ["ended", "text", "done"]
+
+
 @pytest.mark.parametrize("last", ["-1", "x", "1e3", "9" * 20, "٣"])
 async def test_an_event_id_that_is_none_is_refused(api: RunningGateway, ann: Holder, turn: str, last: str) -> None:
     headers = ann.headers | {"Last-Event-ID": last}

@@ -16,7 +16,9 @@ from tests.support.fake_gateway import KEY, FakeGateway, problem
 
 COMMANDS = [
     *(["ask"], ["chat"], ["trace"], ["remember"], ["recall"], ["version"], ["up"], ["down"], ["status"], ["doctor"]),
-    *(["load"], ["load", "portfolio"], ["turns"], ["keys"]),
+    *(["load"], ["load", "portfolio"], ["turns"], ["keys"], ["conversations"], ["profile"], ["forget"]),
+    *(["conversations", name] for name in ("list", "show", "delete")),
+    *(["profile", name] for name in ("show", "set", "delete")),
     *(["turns", name] for name in ("list", "show", "cancel", "retry")),
     *(["keys", name] for name in ("create", "list", "revoke")),
 ]
@@ -181,7 +183,7 @@ def test_a_new_key_stands_alone_on_stdout(capsys: pytest.CaptureFixture[str], ga
     assert capsys.readouterr().out == f"phr_{key}\n"
     assert run(["keys", "revoke", key]) == 0
     assert run(["keys", "list"]) == 0
-    assert capsys.readouterr().out.splitlines()[1].split() == [key, "acme", "ann", "noor", "revoked"]
+    assert capsys.readouterr().out.splitlines()[1].split() == [key, "acme", "ann", "noor", "http", "revoked"]
     assert run(["keys", "create", "--tenant", "acme", "--user", "ann", "--role", "king"]) == 3
 
 

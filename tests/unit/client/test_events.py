@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phronesis.client import AsyncClient, Client, TurnEvent
-from phronesis.client.sse import Parser
+from phronesis.client.sse import Following, Parser
 from phronesis.contracts import Internal, NotFound, Unavailable
 from tests.support.fake_gateway import KEY, FakeGateway, problem
 
@@ -58,6 +58,16 @@ def test_an_end_that_breaks_half_way_is_told_once(client: Client, gateway: FakeG
     turn = client.turns.submit("hi")
     gateway.cuts.extend([(4, "done"), (4, "text")])
     assert [(event.id, event.kind) for event in client.turns.events(turn.turn_id)] == ALL
+
+
+def test_an_end_that_comes_again_with_a_later_id_is_told_once() -> None:
+    """The first time it was sent before the hint of the end had reached the broker's stream."""
+    first, second = ([f'id: {id}\nevent: {kind}\ndata: {{"k": 1}}\n\n' for kind in ("ended", "text", "done")] for id in (3, 4))
+    following = Following("t", None, "http://here")
+    told = list(following.feed("".join(["id: 3\nevent: phase\ndata: {}\n\n", *first[:2]]).encode()))
+    following.broken(None)
+    told += following.feed("".join(second).encode())
+    assert [(event.id, event.kind) for event in told] == [("3", "phase"), ("3", "ended"), ("3", "text"), ("4", "done")]
 
 
 def test_a_stream_that_never_brings_anything_is_given_up(client: Client, gateway: FakeGateway) -> None:

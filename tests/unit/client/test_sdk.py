@@ -10,8 +10,9 @@ import pytest
 
 from phronesis.client import Client, KeyInfo, Readiness, aio, sync
 from phronesis.contracts import BadRequest, NotFound, Role, TimedOut, TooLarge, TurnEnded, Unauthorized
+from phronesis.contracts.deletions import DeletionState
 from phronesis.contracts.media import MAX_UPLOAD
-from phronesis.contracts.memory import ItemKind, RecalledItem, RememberItem
+from phronesis.contracts.memory import Forgotten, ItemKind, ProfileChanged, RecalledItem, RememberItem
 from phronesis.contracts.orchestrator import TurnStatus
 from tests.support.fake_gateway import FakeGateway, problem
 
@@ -132,6 +133,42 @@ def test_keys_are_made_listed_and_revoked(client: Client) -> None:
 def test_the_profile_is_replaced_and_read(client: Client) -> None:
     client.profile.put({"name": "Ann"})
     assert client.profile.get().profile == {"name": "Ann"}
+
+
+def test_the_profile_is_corrected_and_deleted_at_its_version(client: Client) -> None:
+    stored = client.profile.put({"name": "Ann", "age": 30})
+    changed = client.profile.update({"age": None, "likes": ["tea"]}, version=stored.version)
+    assert changed.profile == {"name": "Ann", "likes": ["tea"]}
+    with pytest.raises(ProfileChanged) as caught:
+        client.profile.delete(version=stored.version)
+    assert (caught.value.status, caught.value.field) == (412, "If-Match")
+    assert client.profile.delete(version=changed.version).profile == {}
+
+
+def test_conversations_are_listed_page_by_page(client: Client) -> None:
+    ids = [client.conversations.send(f"message {n}").conversation_id for n in range(3)]
+    first = client.conversations.list(limit=2)
+    assert [(one.conversation_id, one.title) for one in first.conversations] == [(ids[2], "message 2"), (ids[1], "message 1")]
+    last = client.conversations.list(limit=2, cursor=first.next)
+    assert ([one.conversation_id for one in last.conversations], last.next) == ([ids[0]], None)
+
+
+def test_a_conversation_is_deleted_and_its_deletion_followed(client: Client) -> None:
+    id = client.conversations.send("hello").conversation_id
+    deletion = client.conversations.delete(id)
+    assert client.conversations.delete(id) == deletion
+    assert deletion.state is DeletionState.PENDING
+    client.conversations.deletion(deletion.deletion_id)
+    done = client.conversations.deletion(deletion.deletion_id)
+    assert (done.state, done.removed) == (DeletionState.COMPLETE, {"memory": {"items": 2, "sources": 2}})
+    with pytest.raises(NotFound):
+        client.conversations.get(id)
+
+
+def test_items_are_forgotten(client: Client) -> None:
+    (item,) = client.memory.remember(["The mug is blue."]).items
+    assert client.memory.forget([item.id, "another"]) == Forgotten(count=1, ids=(item.id,))
+    assert client.memory.recall("mug").items == ()
 
 
 def test_readiness_is_an_answer_also_when_something_is_down(client: Client, gateway: FakeGateway) -> None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .aio import AsyncClient
-    from .models import Accepted, KeyInfo, NewKey, Readiness, ToolInfo, Trace, TurnEvent
+    from .models import Accepted, KeyInfo, NewBusKey, NewKey, Readiness, ToolInfo, Trace, TurnEvent
     from .sync import Client
 
-__all__ = ["Accepted", "AsyncClient", "Client", "KeyInfo", "NewKey", "Readiness", "ToolInfo", "Trace", "TurnEvent"]
+__all__ = ["Accepted", "AsyncClient", "Client", "KeyInfo", "NewBusKey", "NewKey", "Readiness", "ToolInfo", "Trace", "TurnEvent"]
 
 _HOMES = {"AsyncClient": ".aio", "Client": ".sync"}
 

@@ -53,10 +53,13 @@ def _calls(describe: Callable[P, Request[T]]) -> Callable[Concatenate[_Resource,
 
 
 class Conversations(_Resource):
-    """Talking and reading back."""
+    """Talking and reading back, and having it deleted."""
 
     send = _calls(calls.send)
+    list = _calls(calls.list_conversations)
     get = _calls(calls.get_conversation)
+    delete = _calls(calls.delete_conversation)
+    deletion = _calls(calls.get_deletion)
 
 
 class Turns(_Resource):
@@ -123,12 +126,14 @@ class Memory(_Resource):
 
     remember = _calls(calls.remember)
     recall = _calls(calls.recall)
+    forget = _calls(calls.forget)
 
 
 class Keys(_Resource):
     """Keys of the gateway."""
 
     create = _calls(calls.create_key)
+    create_for_bus = _calls(calls.create_bus_key)
     list = _calls(calls.list_keys)
     revoke = _calls(calls.revoke_key)
 
@@ -138,6 +143,8 @@ class ProfileOfCaller(_Resource):
 
     get = _calls(calls.get_profile)
     put = _calls(calls.put_profile)
+    update = _calls(calls.update_profile)
+    delete = _calls(calls.delete_profile)
 
 
 class AsyncClient:

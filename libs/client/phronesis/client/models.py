@@ -59,12 +59,29 @@ class KeyInfo(Message):
     """The secret's first characters, to tell keys apart."""
     created_at: datetime | None = None
     revoked_at: datetime | None = None
+    bus: bool = False
+    """Whether it opens the bus, and not the gateway."""
+    expires_at: datetime | None = None
+    """When it ends by itself."""
 
 
 class NewKey(KeyInfo):
     """A key just made; its secret is shown this once."""
 
     key: str
+
+
+class NewBusKey(KeyInfo):
+    """A key of the bus just made; what an outside system comes in with is shown this once."""
+
+    servers: tuple[str, ...]
+    """Where the broker is, as the platform itself reaches it."""
+    nats_user: str
+    nats_password: str
+    token: str
+    """Goes with each message, in the header `Phronesis-Principal`."""
+    inbox: str
+    """Prefix of the subjects on which answers are heard."""
 
 
 class ToolInfo(Message):

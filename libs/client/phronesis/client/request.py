@@ -31,6 +31,8 @@ class Request(Generic[T]):
     files: dict[str, tuple[str, bytes]] | None = None
     key: str | None = None
     """Idempotency key: the same key is answered with the first result, so that a repeat does nothing twice."""
+    version: int | None = None
+    """The version that a change is meant for; another one by now is refused."""
     reads: bool = False
     """Whether the call changes nothing, so that it may be repeated without a key."""
     timeout: float = 30.0
@@ -46,6 +48,8 @@ class Request(Generic[T]):
     def arguments(self) -> dict[str, Any]:
         """The call as keyword arguments of httpx."""
         headers = {"Idempotency-Key": visible(self.key, "idempotency_key")} if self.key is not None else {}
+        if self.version is not None:
+            headers["If-Match"] = f'"{self.version}"'
         timeout = httpx.Timeout(self.timeout, connect=5.0, pool=5.0)
         return {
             "method": self.method,

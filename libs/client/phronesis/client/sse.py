@@ -20,6 +20,8 @@ FRUITLESS = 6
 """Connections in a row that bring no event before `events()` gives up."""
 SILENCE = 60.0
 """Seconds without a byte after which a connection counts as broken; the gateway sends a sign of life more often."""
+_END = frozenset({"ended", "text", "done"})
+"""Kinds of the events that are made from a turn's row, when it has ended."""
 _LINE_END = re.compile(rb"\r\n|\n|\r(?!\Z)")
 
 
@@ -117,8 +119,11 @@ class Following:
                 return
 
     def _is_new(self, event: TurnEvent) -> bool:
-        """Whether it was not told before: the events of a turn's end share one id, and come again all together."""
-        if event.id != self._at:
+        """Whether it was not told before: the events of a turn's end share one id, and come again all together.
+
+        They may come again with a later id, where they were sent before the hint of the end had reached the broker.
+        """
+        if event.id != self._at and event.kind not in _END:
             self._at, self._told = event.id, set()
         this = (event.kind, str(event.data.get("k", "")))
         if event.id and this in self._told:

@@ -10,24 +10,26 @@ from contextlib import asynccontextmanager
 from phronesis.bus import Bus, Relay, run
 from phronesis.postgres import Database, PostgresOutbox, PostgresSettings
 
+from .adapters.jwks import Jwks
 from .adapters.postgres_keys import PostgresKeys
-from .app import build
+from .app import Tokens, build
 from .bootstrap import enter, first_key
 from .server import HttpServer, bind
-from .settings import GatewaySettings
+from .settings import GatewaySettings, JwtSettings, McpSettings
 
 
 @asynccontextmanager
 async def start(bus: Bus) -> AsyncIterator[None]:
     """Open the store, wire the gateway, answer."""
-    settings = GatewaySettings()
+    settings, trusted = GatewaySettings(), JwtSettings()
+    tokens = Tokens(trusted, Jwks.of(trusted)) if trusted.issuer else None
     first = first_key(settings.bootstrap_key_file) if settings.bootstrap_key_file else None
     bound = bind(settings.host, settings.port)
-    async with Database.open(PostgresSettings(), "gateway") as database:
+    async with Database.open(PostgresSettings(), "gateway", bus.tracing) as database:
         relay = Relay(bus, PostgresOutbox(database))
         store = PostgresKeys(database, relay.wake)
         relay.start()
-        gateway = await build(bus, store, settings, {"postgres": database.ping})
+        gateway = await build(bus, store, settings, {"postgres": database.ping}, tokens, McpSettings())
         server = HttpServer(gateway.app, bound, settings.max_connections, gateway.closing)
         await server.start()
         # Registered last, so it stops first: requests end while the bus still carries their answers.

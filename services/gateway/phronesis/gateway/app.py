@@ -7,23 +7,28 @@ from dataclasses import dataclass
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from phronesis.bus import VERSION, Bus, Watch, serve_basics
+from phronesis.bus import VERSION, Bus, Watch, follow, serve_basics
+from phronesis.contracts.gateway import KEY_REVOKED
 from phronesis.contracts.media import MAX_UPLOAD
 from phronesis.contracts.orchestrator import PROGRESS
 
+from .bus_keys import BusKeys
 from .description import described
 from .door import Door
 from .edge import Edge
+from .jwts import Jwts
 from .keyring import Keyring
 from .limits import Rate, Streams
+from .mcp import HEADERS, PATH, Face, Named, protected_resource
 from .metrics import Metrics
-from .ports import KeyStore
+from .ports import JwtKeys, KeyStore
 from .problems import install
 from .readiness import Readiness
-from .routes import events, keys, memory, operations, tools, turns
-from .settings import GatewaySettings
+from .routes import bus_keys, conversations, events, keys, memory, operations, profile, tools, turns
+from .settings import GatewaySettings, JwtSettings, McpSettings
 from .submission import Turns
 from .tickets import Tickets
 from .traces import Traces
@@ -40,7 +45,22 @@ class Gateway:
     closing: Callable[[], None]
 
 
-async def build(bus: Bus, store: KeyStore, settings: GatewaySettings, pings: dict[str, Ping]) -> Gateway:
+@dataclass(frozen=True)
+class Tokens:
+    """An identity provider whose tokens are taken: what its tokens say, and its public keys."""
+
+    settings: JwtSettings
+    keys: JwtKeys
+
+
+async def build(
+    bus: Bus,
+    store: KeyStore,
+    settings: GatewaySettings,
+    pings: dict[str, Ping],
+    tokens: Tokens | None = None,
+    mcp: McpSettings | None = None,
+) -> Gateway:
     """Wire the gateway.
 
     Args:
@@ -48,10 +68,14 @@ async def build(bus: Bus, store: KeyStore, settings: GatewaySettings, pings: dic
         store: where keys are kept.
         settings: what the operator set.
         pings: the gateway's own dependencies by name.
+        tokens: whose tokens are taken beside keys; nobody's by default.
+        mcp: what the operator set for agents; loopback alone by default.
     """
-    parts = Parts(bus, store, settings, {"bus": bus.ping, **pings})
+    parts = Parts(bus, store, settings, {"bus": bus.ping, **pings}, tokens, mcp)
     await parts.watch.start()
     await serve_basics(bus, parts.pings)
+    await follow(bus, KEY_REVOKED, parts.bus_keys.on_key_revoked, workers=1)
+    parts.bus_keys.start()
     edge = Edge(api(parts), bus, parts.metrics, settings.max_body, {memory.MEDIA: MAX_UPLOAD + ENVELOPE})
     return Gateway(edge, parts.close)
 
@@ -59,7 +83,15 @@ async def build(bus: Bus, store: KeyStore, settings: GatewaySettings, pings: dic
 class Parts:
     """What the routes are made of. Nothing is asked and nothing is opened here."""
 
-    def __init__(self, bus: Bus, store: KeyStore, settings: GatewaySettings, pings: dict[str, Ping]) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        store: KeyStore,
+        settings: GatewaySettings,
+        pings: dict[str, Ping],
+        tokens: Tokens | None = None,
+        mcp: McpSettings | None = None,
+    ) -> None:
         self.bus = bus
         self.store = store
         self.settings = settings
@@ -67,15 +99,22 @@ class Parts:
         self.watch = Watch(bus, PROGRESS)
         self.readiness = Readiness(bus, pings)
         self.streams = Streams(settings.max_streams, settings.max_streams_per_key)
-        self.metrics = Metrics(self.streams)
+        self.metrics = Metrics(self.streams, bus.tracing)
         self.tickets = Tickets.load(bus.settings.signing_key_file)
         self.keyring = Keyring(store)
-        self.door = Door(self.keyring, self.tickets, Rate(settings.requests_per_second, settings.burst))
+        self.bus_keys = BusKeys(bus, store)
+        self.tokens = tokens
+        jwts = Jwts(tokens.settings, tokens.keys) if tokens else None
+        self.door = Door(self.keyring, self.tickets, Rate(settings.requests_per_second, settings.burst), jwts)
         self.turns = Turns(bus, self.watch, settings.accept_wait)
+        self.named = Named(mcp or McpSettings(urls=()), settings.cors_origins)
+        self.mcp = Face(self.door, self.named, bus, self.turns, self.metrics, settings.max_body)
 
     def close(self) -> None:
         """Take no more work, and let those who wait know."""
         self.readiness.stopping = True
+        if self.tokens is not None:
+            self.tokens.keys.close()
         self.watch.close()
 
 
@@ -88,15 +127,28 @@ def api(parts: Parts) -> FastAPI:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=settings.cors_origins,
-            allow_methods=("GET", "POST", "PUT", "DELETE"),
-            allow_headers=("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "X-File-Name"),
-            expose_headers=("Location", "Retry-After", "X-Request-Id"),
+            allow_methods=("GET", "POST", "PUT", "PATCH", "DELETE"),
+            allow_headers=(
+                "Authorization",
+                "Content-Type",
+                "Idempotency-Key",
+                "If-Match",
+                "Last-Event-ID",
+                "X-File-Name",
+                *HEADERS,
+            ),
+            expose_headers=("ETag", "Location", "Retry-After", "X-Request-Id", "WWW-Authenticate", "Mcp-Session-Id"),
         )
     app.include_router(turns.router(door, bus, parts.turns, Traces(bus), settings.wait))
     app.include_router(events.router(door, parts.turns, parts.watch, parts.streams, parts.tickets, settings.stream_seconds))
+    app.include_router(conversations.router(door, bus))
+    app.include_router(profile.router(door, bus))
     app.include_router(memory.router(door, bus, Uploads(bus, settings.max_uploads)))
     app.include_router(tools.router(door, bus))
     app.include_router(keys.router(door, bus, parts.store, parts.keyring))
+    app.include_router(bus_keys.router(door, bus, parts.bus_keys))
+    app.include_router(protected_resource(parts.named, parts.tokens.settings.issuer if parts.tokens else None))
+    app.router.routes.append(Route(PATH, parts.mcp, include_in_schema=False))
     app.include_router(operations.router(parts.readiness, parts.metrics, settings.revision))
     app.openapi = lambda: described(app)  # type: ignore[method-assign]
     return app

@@ -31,6 +31,10 @@ class Key:
     prefix: str
     created_at: datetime
     revoked_at: datetime | None = None
+    bus: bool = False
+    """Whether it opens the bus, and nothing here."""
+    expires_at: datetime | None = None
+    """When it ends by itself; every key of the bus does."""
 
     @property
     def principal(self) -> Principal:
@@ -91,6 +95,18 @@ def may_make(who: Principal, tenant: str, scopes: tuple[str, ...]) -> None:
         raise Forbidden("an administrator makes keys for its own tenant")
     if not set(scopes) <= set(who.scopes):
         raise Forbidden("a key cannot have scopes that its maker lacks")
+
+
+def may_make_for_bus(who: Principal, tenant: str) -> None:
+    """Let those who run the platform make a key of the bus: who is let in there takes up the broker itself.
+
+    Raises:
+        BadRequest: no key can be made for the platform's own tenant.
+        Forbidden: `who` is not one of them.
+    """
+    may_make(who, tenant, ())
+    if OPERATOR not in who.scopes:
+        raise Forbidden("a key of the bus is made with the scope operator")
 
 
 def seen_by(who: Principal) -> str | None:

@@ -60,7 +60,7 @@ class Edge:
         method = scope["method"] if scope["method"] in _METHODS else "other"
         limit = self._larger.get(scope["path"], self._max_body)
         exchange = _Exchange(receive, send, id, limit)
-        self._metrics.in_flight.inc()
+        self._metrics.began()
         try:
             with self._span(scope, method) as span:
                 await self._answer(scope, exchange)
@@ -69,8 +69,9 @@ class Edge:
                     span.update_name(f"{method} {route}")
                     span.set_attribute("http.route", route)
                     span.set_attribute("http.response.status_code", exchange.status)
+                    if exchange.status >= 500:
+                        span.set_attribute("error.type", str(exchange.status))
         finally:
-            self._metrics.in_flight.dec()
             self._metrics.answered(method, _route(scope), exchange.status, time.perf_counter() - began)
 
     def _span(self, scope: Scope, method: str) -> AbstractContextManager[Span | None]:
@@ -79,7 +80,7 @@ class Edge:
             return nullcontext()
         given = next((value for name, value in scope["headers"] if name == b"traceparent"), b"")
         parent = given.decode() if _TRACEPARENT.fullmatch(given) else None
-        return self._bus.tracing.span(method, kind=SpanKind.SERVER, parent=parent)
+        return self._bus.tracing.span(method, kind=SpanKind.SERVER, parent=parent, http__request__method=method)
 
     async def _answer(self, scope: Scope, exchange: _Exchange) -> None:
         try:

@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncGenerator
 
 from phronesis.bus import Ear, Watch
-from phronesis.contracts import BadRequest, Principal, ServiceError
+from phronesis.contracts import BadRequest, NotFound, Principal, ServiceError
 from phronesis.contracts.orchestrator import Turn, TurnProgress
 
 from .submission import LOOK, Turns
@@ -38,9 +38,9 @@ def last_seen(header: str | None) -> int:
     """
     if not header:
         return 0
-    if not (header.isascii() and header.isdigit() and len(header) <= 19 and int(header) <= _HIGHEST):
+    if not (header.isascii() and header.isdigit() and len(header) <= 19):
         raise BadRequest("this is the id of no event", field="Last-Event-ID")
-    return int(header)
+    return min(int(header), _HIGHEST)
 
 
 def event(name: str, data: str, id: int) -> bytes:
@@ -71,6 +71,7 @@ class Events:
         self._who = who
         self._turn_id = turn_id
         self._seen = seen
+        self._begun = seen > 0
         self._hinted = False
         self._looked = time.monotonic() - LOOK
 
@@ -83,7 +84,10 @@ class Events:
                 async for line in self._progress():
                     spoke = time.monotonic()
                     yield line
-                turn = await self._row()
+                try:
+                    turn = await self._row()
+                except NotFound:
+                    return  # its conversation was deleted; whoever comes back is told so
                 if turn is not None and turn.status.ended:
                     for line in ending(turn, self._seen):
                         yield line
@@ -107,7 +111,10 @@ class Events:
             match shown.message.kind:
                 case "ended":
                     self._hinted = True
+                case "accepted" if self._begun:
+                    continue  # a turn's first event; a repeated submission is told it again, even behind the end
                 case "accepted" | "phase":
+                    self._begun = True
                     yield event(shown.message.kind, shown.message.model_dump_json(exclude_none=True), self._seen)
                 case _:
                     # `refused` is said to another submission with this turn's key, never of a turn that has a row.
@@ -121,6 +128,8 @@ class Events:
         self._looked = now
         try:
             return await self._turns.state(self._who, self._turn_id)
+        except NotFound:
+            raise
         except ServiceError as error:
             log.warning("a turn that is watched could not be read: %s", error.code)
             return None

@@ -58,6 +58,17 @@ class Keyring:
         """Whom the key with this id acts for; raises as `holder` does."""
         return _valid(await self._found(id, lambda: self._store.by_id(id)))
 
+    async def admitted(self, caller: Key) -> Principal:
+        """Whom the holder of a good token acts for. At first sight the caller is entered among the keys, under its own id
+        and without a secret: so administrators see who comes in, and can shut one out for good.
+
+        Raises:
+            Unauthorized: the caller was shut out.
+            Unavailable: the caller is not remembered, and the store is down.
+        """
+        _valid(await self._found(caller.id, lambda: self._entered(caller)))
+        return caller.principal
+
     def forget(self, id: str) -> None:
         """Drop a key that was revoked."""
         self._revocations += 1
@@ -81,6 +92,13 @@ class Keyring:
         if key is not None and revocations == self._revocations:
             self._remember(name, key)
         return key
+
+    async def _entered(self, caller: Key) -> Key:
+        known = await self._store.by_id(caller.id)
+        if known is None:
+            # No secret has this hash: the id has not the form of one.
+            await self._store.add_absent(caller, digest(caller.id), "keys.admit")
+        return known or caller
 
     def _remember(self, name: bytes | str, key: Key) -> None:
         self._entries[name] = _Entry(key, self._clock())

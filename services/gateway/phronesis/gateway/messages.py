@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
+from phronesis.bus import LONGEST_DAYS
 from phronesis.contracts import Role, Token
 from phronesis.contracts.orchestrator import MAX_ATTACHMENTS, MAX_TEXT, TurnStatus
 
@@ -19,11 +20,17 @@ class Given(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
 
 
+def _only(one: str, other: str) -> dict[str, Any]:
+    return {"required": [one], "properties": {one: {"type": "string"}, other: {"type": "null"}}}
+
+
 class MediaGiven(Given):
     """One medium of a message: an upload by its id, or a public address to fetch."""
 
+    model_config = ConfigDict(json_schema_extra={"oneOf": [_only("mediaId", "url"), _only("url", "mediaId")]})
+
     media_id: str | None = Field(default=None, min_length=1, max_length=64)
-    url: str | None = Field(default=None, min_length=1, max_length=2_048)
+    url: str | None = Field(default=None, min_length=1, max_length=2_048, json_schema_extra={"format": "public-address"})
 
     @model_validator(mode="after")
     def _one(self) -> MediaGiven:
@@ -36,14 +43,23 @@ def _listed(value: Any) -> Any:
     return [value] if isinstance(value, dict) else value
 
 
+_TEXT: dict[str, Any] = {
+    "required": ["currentMessageText"],
+    "properties": {"currentMessageText": {"type": "string", "format": "not-blank"}},
+}
+_MEDIA: dict[str, Any] = {"required": ["currentMessageMedia"], "properties": {"currentMessageMedia": {"minItems": 1}}}
+
+
 class MessageGiven(Given):
     """A message to an agent (D-014)."""
+
+    model_config = ConfigDict(json_schema_extra={"anyOf": [_TEXT, _MEDIA]})
 
     conversation_id: str | None = Field(default=None, min_length=1, max_length=64)
     current_message_text: str | None = Field(default=None, max_length=MAX_TEXT)
     current_message_media: Annotated[tuple[MediaGiven, ...], BeforeValidator(_listed), Field(max_length=MAX_ATTACHMENTS)] = ()
     """A single object is taken as a list of one (D-C02)."""
-    agent: str = Field(default="dialogue", min_length=1, max_length=64)
+    agent: str = Field(default="dialogue", min_length=1, max_length=64, json_schema_extra={"format": "agent"})
 
     @property
     def empty(self) -> bool:
@@ -66,6 +82,18 @@ class KeyGiven(Given):
     department: str | None = Field(default=None, min_length=1, max_length=200)
     ministry: str | None = Field(default=None, min_length=1, max_length=200)
     scopes: tuple[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_:.-]{0,63}$")], ...] = Field(default=(), max_length=16)
+
+
+class BusKeyGiven(Given):
+    """A key of the bus to make, for an outside system. It acts for one user, and its role is the whole of its rights."""
+
+    tenant: Token
+    user: Token
+    role: Role = Role.NOOR
+    department: str | None = Field(default=None, min_length=1, max_length=200)
+    ministry: str | None = Field(default=None, min_length=1, max_length=200)
+    days: int = Field(default=90, ge=1, le=LONGEST_DAYS)
+    """How long it is good."""
 
 
 class ProfileGiven(Given):

@@ -10,12 +10,15 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from phronesis.bus import trace_id, traceparent
 from phronesis.contracts import BadRequest, Internal, ServiceError, Unauthorized
 from phronesis.contracts.orchestrator import Problem
+
+from .description import methods
 
 MEDIA_TYPE = "application/problem+json"
 _CODES = {
@@ -58,8 +61,12 @@ def problem(body: dict[str, Any], headers: dict[str, str] | None = None, **more:
 
 def refusal(error: ServiceError, **more: Any) -> Response:
     """A `ServiceError` as a response."""
-    headers = {"WWW-Authenticate": "Bearer"} if isinstance(error, Unauthorized) else None
-    return problem(error.body(), headers, **more)
+    return problem(error.body(), {"WWW-Authenticate": "Bearer"} if isinstance(error, Unauthorized) else None, **more)
+
+
+def challenge(headers: Headers) -> dict[str, str]:
+    """How a caller that was not let in is told so (RFC 6750): a fault is named only where something was presented."""
+    return {"WWW-Authenticate": 'Bearer error="invalid_token"' if "authorization" in headers else "Bearer"}
 
 
 def turn_problem(found: Problem, **more: Any) -> Response:
@@ -71,8 +78,8 @@ def turn_problem(found: Problem, **more: Any) -> Response:
 def invalid(errors: Sequence[Any]) -> BadRequest:
     """The first fault of a validation, without the value at fault."""
     first = errors[0]
-    place = [str(part) for part in first["loc"] if part not in ("body", "query", "path", "header")]
-    return BadRequest(str(first["msg"]).removeprefix("Value error, "), field=".".join(place) or None)
+    place = ".".join(str(part) for part in first["loc"])
+    return BadRequest(str(first["msg"]).removeprefix("Value error, "), field=place or None)
 
 
 def install(app: FastAPI) -> None:
@@ -85,19 +92,24 @@ def install(app: FastAPI) -> None:
 
 async def _service_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, ServiceError)
-    return refusal(error)
+    return problem(error.body(), challenge(request.headers)) if isinstance(error, Unauthorized) else refusal(error)
 
 
 async def _validation_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return refusal(invalid(error.errors()))
+    # Only the first part says where in the request it is; a field of a body may be called `query` too.
+    return refusal(invalid([fault | {"loc": fault["loc"][1:]} for fault in error.errors()]))
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = _CODES.get(error.status_code, f"http_{error.status_code}")
     body = {"code": code, "status": error.status_code, "detail": error.detail}
-    return problem(body, dict(error.headers or {}))
+    headers = dict(error.headers or {})
+    # A route knows its own methods alone, and a path may have several routes.
+    if error.status_code == 405 and (allowed := methods(request.app, request.url.path)):
+        headers["Allow"] = allowed
+    return problem(body, headers)
 
 
 async def _any_error(request: Request, error: Exception) -> Response:

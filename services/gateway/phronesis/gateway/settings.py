@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -43,3 +45,64 @@ class GatewaySettings(BaseSettings):
     """Origins whose pages may call the API from a browser."""
     revision: str | None = None
     """Revision of the source that this was built from; told by `/info`."""
+
+
+class JwtSettings(BaseSettings):
+    """Settings with the prefix `GATEWAY_JWT_`: tokens of an identity provider, taken beside keys where an issuer is set."""
+
+    model_config = SettingsConfigDict(env_prefix="GATEWAY_JWT_", frozen=True)
+
+    issuer: str | None = None
+    """Issuer (`iss`) whose tokens are taken, character by character as they state it; none by default."""
+    audience: str = Field(default="phronesis", min_length=1)
+    """What a token has to state as its one audience (`aud`)."""
+    jwks_url: str | None = None
+    """Address of the issuer's public keys (JWKS); https, or on this machine."""
+    jwks_file: Path | None = None
+    """File with the same, in place of an address."""
+    algorithms: tuple[
+        Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"], ...
+    ] = (
+        "RS256",
+        "ES256",
+        "EdDSA",
+    )
+    """Algorithms that a token may be signed with."""
+    tenant_claim: str = "tenant"
+    """Claim that names the tenant."""
+    user_claim: str = "sub"
+    """Claim that names the user."""
+    role_claim: str = "role"
+    """Claim that names the role; a token without it has the role `noor`."""
+    scope_claim: str = "scope"
+    """Claim with the scopes: words in a text, or a list."""
+    department_claim: str = "department"
+    """Claim that names the department."""
+    ministry_claim: str = "ministry"
+    """Claim that names the ministry."""
+    scopes: tuple[str, ...] = ()
+    """Scopes that a token can give beside those that narrow it; `operator` is over all tenants."""
+    leeway: float = Field(default=10.0, ge=0, le=120)
+    """Seconds that the issuer's clock may differ from this one."""
+    max_lifetime: float = Field(default=86_400.0, gt=0)
+    """Seconds from its issue to its expiry that a token may be good for."""
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.issuer is not None and (self.jwks_url is None) == (self.jwks_file is None):
+            raise ValueError("an issuer needs the address of its keys, or a file with them")
+        url = urlsplit(self.jwks_url or "https:")
+        if url.scheme != "https" and (url.scheme, url.hostname) not in (("http", "127.0.0.1"), ("http", "localhost")):
+            raise ValueError("the address of the issuer's keys has to be https")
+        return self
+
+
+class McpSettings(BaseSettings):
+    """Settings with the prefix `GATEWAY_MCP_`."""
+
+    model_config = SettingsConfigDict(env_prefix="GATEWAY_MCP_", frozen=True)
+
+    urls: tuple[Annotated[str, Field(pattern=r"^https?://[a-z0-9.:\[\]-]+$")], ...] = ()
+    """Addresses at which clients reach the gateway besides loopback, for example `["https://phronesis.example"]`. Requests to
+    `/mcp` under another name are refused, so that no page can reach it through a name of its own (DNS rebinding). The first
+    names the resource that tokens are for."""

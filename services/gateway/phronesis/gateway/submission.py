@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from uuid import uuid4
 
 from phronesis.bus import Bus, Ear, Watch, ask, correlation, tell
-from phronesis.contracts import BadRequest, Principal, ServiceError, TimedOut, Unavailable
+from phronesis.contracts import BadRequest, NotFound, Principal, ServiceError, TimedOut, Unavailable
 from phronesis.contracts.media import FETCH, FetchUrl
 from phronesis.contracts.orchestrator import (
     TURN,
@@ -34,6 +34,7 @@ TELL_AGAIN = 2.0
 LOOK = 3.0
 """Seconds without a hint after which the turn's row is asked for."""
 
+_Heard = Callable[[TurnProgress], Awaitable[None]] | None
 _FIELDS = {"conversation_id": "conversationId", "text": "currentMessageText", "media": "currentMessageMedia"}
 
 
@@ -107,14 +108,16 @@ class Turns:
             status = TurnStatus.QUEUED
         return AcceptedTurn(turn_id=turn.turn_id, conversation_id=turn.conversation_id, status=status)
 
-    async def ended(self, who: Principal, turn: Submitted, seconds: float) -> Turn | None:
-        """The turn once it has ended, or `None` when it has not within `seconds`."""
+    async def ended(self, who: Principal, turn: Submitted, seconds: float, heard: _Heard = None) -> Turn | None:
+        """The turn once it has ended, or `None` when it has not within `seconds`; what is said meanwhile goes to `heard`."""
         due = time.monotonic() + seconds
         while (left := due - time.monotonic()) > 0 and not turn.ear.closed:
             if not turn.ended:
-                turn.ended = await _hint(turn.ear, min(LOOK, left))
+                turn.ended = await _hint(turn.ear, min(LOOK, left), heard)
             try:
                 found = await self.state(who, turn.turn_id)
+            except NotFound:
+                raise  # it was there when it was accepted: its conversation was deleted
             except ServiceError as error:
                 log.warning("a turn that is waited for could not be read: %s", error.code)
                 await asyncio.sleep(min(0.2, left))
@@ -191,10 +194,12 @@ def _as_sent(problem: Problem) -> Problem:
     return problem.model_copy(update={"field": _FIELDS[head] + dot + rest}) if head in _FIELDS else problem
 
 
-async def _hint(ear: Ear[TurnProgress], seconds: float) -> bool:
+async def _hint(ear: Ear[TurnProgress], seconds: float, heard: _Heard) -> bool:
     """Whether the turn's end is hinted at within `seconds`."""
     due = time.monotonic() + seconds
     while shown := await ear.next(due - time.monotonic()):
+        if heard is not None:
+            await heard(shown.message)
         if shown.message.kind == "ended":
             return True
     return False

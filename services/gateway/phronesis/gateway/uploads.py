@@ -101,8 +101,8 @@ async def _arrived(request: Request) -> Arrived:
 async def _from_form(request: Request) -> Arrived:
     async with request.form(max_files=1, max_fields=4, max_part_size=ENVELOPE) as form:
         file = form.get("file")
-        if not isinstance(file, UploadFile):
-            raise BadRequest("send the file in a part named file", field="file")
+        if not isinstance(file, UploadFile) or len(form) > 1:
+            raise BadRequest("send the file in a part named file, and no other part", field="file")
         data = await file.read(MAX_UPLOAD + 1)
         return _checked(data, file.filename or "", file.content_type)
 

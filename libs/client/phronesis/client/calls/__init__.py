@@ -1,18 +1,26 @@
 """Every call of the gateway's API: method, path, parameters, and what the answer parses to."""
 
-from .account import create_key, get_profile, list_keys, put_profile, ready, revoke_key
+from .account import create_bus_key, create_key, list_keys, ready, revoke_key
+from .conversations import delete_conversation, get_conversation, get_deletion, list_conversations
 from .parts import checked
-from .tools import call_tool, list_tools, recall, remember
-from .turns import cancel_turn, get_conversation, get_turn, list_turns, retry_turn, send, submit, trace, upload
+from .profile import delete_profile, get_profile, put_profile, update_profile
+from .tools import call_tool, forget, list_tools, recall, remember
+from .turns import cancel_turn, get_turn, list_turns, retry_turn, send, submit, trace, upload
 
 __all__ = [
     "call_tool",
     "cancel_turn",
     "checked",
+    "create_bus_key",
     "create_key",
+    "delete_conversation",
+    "delete_profile",
+    "forget",
     "get_conversation",
+    "get_deletion",
     "get_profile",
     "get_turn",
+    "list_conversations",
     "list_keys",
     "list_tools",
     "list_turns",
@@ -25,5 +33,6 @@ __all__ = [
     "send",
     "submit",
     "trace",
+    "update_profile",
     "upload",
 ]

@@ -1,4 +1,4 @@
-"""Tools by name, and the two of memory with their types."""
+"""Tools by name, and those of memory with their types."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from phronesis.client.models import ToolInfo
 from phronesis.client.request import Request
-from phronesis.contracts.memory import ItemKind, Recall, Recalled, Remember, Remembered, RememberItem
+from phronesis.contracts.memory import Forget, Forgotten, ItemKind, Recall, Recalled, Remember, Remembered, RememberItem
 
 from .parts import checked, each, segment
 
@@ -37,6 +37,12 @@ def recall(query: str, limit: int = 10, kinds: Iterable[ItemKind] = ()) -> Reque
     """Find what the caller's memory holds on `query`, best first; all kinds but episodes unless `kinds` names some."""
     message = checked(Recall, {"query": query, "limit": limit, "kinds": tuple(kinds)})
     return _tool("recall", message.model_dump(mode="json"), Recalled.model_validate, reads=True)
+
+
+def forget(ids: Iterable[str], idempotency_key: str | None = None) -> Request[Forgotten]:
+    """Remove up to 100 items from the caller's memory for good, by id or external id."""
+    message = checked(Forget, {"ids": tuple(ids)})
+    return _tool("forget", message.model_dump(mode="json"), Forgotten.model_validate, key=idempotency_key or uuid4().hex)
 
 
 def _tool(

@@ -1,4 +1,4 @@
-"""Conversations, turns and what is attached to them."""
+"""Messages, turns and what is attached to them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from phronesis.client.models import Accepted, Trace
 from phronesis.client.request import Request
 from phronesis.contracts import TimedOut, TooLarge
 from phronesis.contracts.media import MAX_UPLOAD, Media
-from phronesis.contracts.orchestrator import Conversation, Reply, Turn, TurnStatus
+from phronesis.contracts.orchestrator import Reply, Turn, TurnStatus
 
 from .parts import each, segment
 
@@ -43,15 +43,6 @@ def send(
     key = idempotency_key or uuid4().hex
     path = "/api/v1/conversations/messages"
     return Request("POST", path, _reply, json=body, key=key, timeout=REPLY_TIMEOUT)
-
-
-def get_conversation(conversation_id: str, limit: int = 50, before: int | None = None) -> Request[Conversation]:
-    """A conversation with its newest `limit` messages, before sequence `before` where stated."""
-    params: dict[str, str | int] = {"limit": limit}
-    if before is not None:
-        params["before"] = before
-    path = f"/api/v1/conversations/{segment(conversation_id, 'conversation_id')}"
-    return Request("GET", path, Conversation.model_validate, params=params, reads=True)
 
 
 def submit(

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from . import keys, local, output, turns
-from .options import AsJson, Data, Key, Url
+from . import conversations, keys, local, output, profile, turns
+from .options import AsJson, Data, Key, Url, Yes
 
 app = typer.Typer(
     name="phronesis",
@@ -21,6 +21,8 @@ app = typer.Typer(
 load = typer.Typer(help="Load sample data.", no_args_is_help=True)
 app.add_typer(load, name="load")
 app.add_typer(turns.app, name="turns")
+app.add_typer(conversations.app, name="conversations")
+app.add_typer(profile.app, name="profile")
 app.add_typer(keys.app, name="keys")
 local.register(app)
 
@@ -126,6 +128,38 @@ def recall(
 
     with Client(url, key, data) as client:
         memory.recall(client, query, limit, as_json)
+
+
+@app.command()
+def mcp(url: Url = None, key: Key = None, data: Data = None) -> None:
+    """Be an MCP server on stdin and stdout: a desktop agent starts this, and reaches the gateway through it."""
+    from phronesis.client.endpoint import find
+    from phronesis.contracts import Unavailable
+
+    try:
+        from .mcp import serve
+    except ModuleNotFoundError as missing:
+        raise Unavailable("install the MCP library first: pip install 'phronesis-client[mcp]'") from missing
+    serve(find(url, key, data))
+
+
+@app.command()
+def forget(
+    ids: Annotated[list[str], typer.Argument(help="Ids, or your own external ids, of items.", metavar="ID...")],
+    yes: Yes = False,
+    as_json: AsJson = False,
+    url: Url = None,
+    key: Key = None,
+    data: Data = None,
+) -> None:
+    """Remove items from your memory for good."""
+    from phronesis.client.sync import Client
+
+    from . import memory
+
+    output.sure(f"Forget {len(ids)} of what you remember for good?", yes)
+    with Client(url, key, data) as client:
+        memory.forget(client, ids, as_json)
 
 
 @load.command()

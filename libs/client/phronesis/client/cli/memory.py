@@ -1,4 +1,4 @@
-"""`phronesis remember` and `phronesis recall`."""
+"""`phronesis remember`, `phronesis recall` and `phronesis forget`."""
 
 from __future__ import annotations
 
@@ -35,6 +35,17 @@ def recall(client: Client, query: str, limit: int, as_json: bool) -> None:
         output.note(f"[degraded: {', '.join(found.degraded)}]")
     if not found.items:
         output.note("nothing found")
+
+
+def forget(client: Client, ids: list[str], as_json: bool) -> None:
+    """Remove items and print the ids of those that there were."""
+    done = client.memory.forget(ids)
+    if as_json:
+        output.as_json(done)
+        return
+    for id in done.ids:
+        output.out(id)
+    output.note(f"{done.count} forgotten")
 
 
 def _line(item: RecalledItem) -> str:

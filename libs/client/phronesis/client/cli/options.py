@@ -13,4 +13,5 @@ Data = Annotated[
     Path | None,
     typer.Option("--data", help="Data directory of a local stack [env: PHRONESIS_DATA; default: ~/.phronesis].", metavar="DIR"),
 ]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether you mean it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, alone, on stdout.")]

@@ -40,6 +40,12 @@ def as_json(message: Message) -> None:
     typer.echo(message.model_dump_json(indent=2))
 
 
+def sure(question: str, yes: bool) -> None:
+    """Ask whether it is meant, unless `yes` says so; anything but yes, and no answer at all, ends the command."""
+    if not yes:
+        typer.confirm(question, abort=True, err=True)
+
+
 def fail(error: ServiceError) -> int:
     """Print an error as one line. Returns the exit code: 3 for a refusal (4xx), 1 for any other failure."""
     where = f" ({error.field})" if error.field else ""

@@ -13,10 +13,10 @@ from phronesis.contracts.service import AUDITED
 from phronesis.gateway.domain import Key
 from phronesis.postgres import Connection, Database, write_news
 
-_COLUMNS = 'id, tenant, "user", role, department, ministry, scopes, prefix, created_at, revoked_at'
+_COLUMNS = 'id, tenant, "user", role, department, ministry, scopes, prefix, created_at, revoked_at, bus, expires_at'
 _INSERT = (
-    'INSERT INTO keys (id, tenant, "user", role, department, ministry, scopes, hash, prefix, created_at) '
-    "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+    'INSERT INTO keys (id, tenant, "user", role, department, ministry, scopes, hash, prefix, created_at, bus, expires_at) '
+    "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
 )
 
 
@@ -62,13 +62,13 @@ class PostgresKeys:
             await _audit(connection, by, "keys.create", key)
         self._written()
 
-    async def add_absent(self, key: Key, hash: bytes) -> bool:
-        """Store a key unless one with this hash is there; returns whether it was stored."""
+    async def add_absent(self, key: Key, hash: bytes, action: str = "keys.bootstrap") -> bool:
+        """Store a key unless it is there, and audit it as `action`; returns whether it was stored."""
         async with self._database.transaction() as connection:
-            done = await connection.execute(f"{_INSERT} ON CONFLICT (hash) DO NOTHING", *_values(key, hash))
+            done = await connection.execute(f"{_INSERT} ON CONFLICT DO NOTHING", *_values(key, hash))
             stored = bool(done.endswith(" 1"))
             if stored:
-                await _audit(connection, key.principal, "keys.bootstrap", key)
+                await _audit(connection, key.principal, action, key)
         self._written()
         return stored
 
@@ -92,6 +92,12 @@ class PostgresKeys:
         self._written()
         return key
 
+    async def revoked_of_bus(self) -> list[str]:
+        """Ids of the revoked keys of the bus that would be good otherwise."""
+        async with self._database.connection() as connection:
+            rows = await connection.fetch("SELECT id FROM keys WHERE bus AND revoked_at IS NOT NULL AND expires_at > now()")
+        return [str(row["id"]) for row in rows]
+
 
 async def _audit(connection: Connection, by: Principal, action: str, key: Key) -> None:
     arguments = {"id": key.id, "tenant": key.tenant, "user": key.user, "role": key.role, "scopes": list(key.scopes)}
@@ -100,7 +106,7 @@ async def _audit(connection: Connection, by: Principal, action: str, key: Key) -
 
 def _values(key: Key, hash: bytes) -> tuple[Any, ...]:
     owner = (UUID(key.id), key.tenant, key.user, key.role.value, key.department, key.ministry, list(key.scopes))
-    return (*owner, hash, key.prefix, key.created_at)
+    return (*owner, hash, key.prefix, key.created_at, key.bus, key.expires_at)
 
 
 def _key(row: Any) -> Key:
@@ -115,4 +121,6 @@ def _key(row: Any) -> Key:
         prefix=row["prefix"],
         created_at=row["created_at"],
         revoked_at=row["revoked_at"],
+        bus=row["bus"],
+        expires_at=row["expires_at"],
     )

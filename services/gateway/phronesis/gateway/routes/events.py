@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Security
+from fastapi import APIRouter, Header, Query, Request, Security
 from pydantic import BaseModel
 from starlette.responses import Response
 
@@ -15,6 +15,7 @@ from phronesis.gateway.door import BEARER, Caller, Door, keyed
 from phronesis.gateway.event_stream import EventStream
 from phronesis.gateway.events import Events, last_seen
 from phronesis.gateway.limits import Streams
+from phronesis.gateway.scopes import READ
 from phronesis.gateway.submission import Turns
 from phronesis.gateway.tickets import Tickets
 
@@ -47,22 +48,24 @@ def router(
         seconds: how long a stream may be open.
     """
     routes = APIRouter(responses=PROBLEMS, tags=["events"])
-    keyed_routes = APIRouter(route_class=keyed(door))
+    keyed_routes = APIRouter(route_class=keyed(door, READ))
 
     @routes.get("/api/v1/turns/{id}/events", responses=_EVENTS)
     async def watch_turn(
+        request: Request,
         id: Id,
         authorization: Annotated[object, Security(BEARER)],
         ticket: Annotated[str | None, Query(max_length=1_024, description="In place of a key, for browsers.")] = None,
-        last_event_id: Annotated[str | None, Header(description="Id of the last event received.")] = None,
-        key: Annotated[str | None, Header(alias="Authorization", include_in_schema=False)] = None,
+        last_event_id: Annotated[
+            str | None, Header(alias="Last-Event-ID", pattern="^[0-9]{0,19}$", description="Id of the last event received.")
+        ] = None,
     ) -> Response:
         """Watch a turn: its progress, then the reply's text and its end.
 
         Reconnect with the id of the last event. `ended`, `text` and `done` have the id of the last progress event, so a
         reader that comes back with it gets them all again; a `text` event says that it is part `k` of `n`.
         """
-        who = await door.by_ticket(ticket, id) if ticket is not None else await door.by_key(key)
+        who = await door.by_ticket(ticket, id) if ticket is not None else await door.by_headers(request.headers)
         assert who.key is not None
         seen = last_seen(last_event_id)
         await turns.state(who, id)

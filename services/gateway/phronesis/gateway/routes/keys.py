@@ -38,6 +38,10 @@ class KeyShown(BaseModel):
     """The secret's first characters, to tell keys apart."""
     created_at: datetime
     revoked_at: datetime | None
+    bus: bool = False
+    """Whether it opens the bus, and not this API."""
+    expires_at: datetime | None = None
+    """When it ends by itself."""
 
 
 class KeyMade(KeyShown):

@@ -34,7 +34,7 @@ class Info(BaseModel):
     version: str = VERSION
     revision: str | None
     api: tuple[str, ...] = ("v1",)
-    features: tuple[str, ...] = ("messages", "turns", "events", "tickets", "media", "tools", "keys", "traces")
+    features: tuple[str, ...] = ("messages", "turns", "events", "tickets", "media", "tools", "mcp", "keys", "traces")
     tools: tuple[str, ...] = tuple(sorted(TOOLS))
 
 
@@ -62,8 +62,8 @@ def router(readiness: Readiness, metrics: Metrics, revision: str | None) -> APIR
 
     @routes.get("/metrics", responses={200: {"description": "Counts, for Prometheus.", "content": {"text/plain": {}}}})
     async def counted() -> Response:
-        """What the gateway counted."""
-        return Response(metrics.text(), media_type=CONTENT_TYPE_LATEST)
+        """What the gateway's process counted."""
+        return Response(await metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
     @routes.get("/info", responses=answers(Info))
     async def what() -> Response:

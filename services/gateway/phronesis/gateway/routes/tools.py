@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from starlette.responses import Response
 
-from phronesis.bus import Bus, ask
-from phronesis.contracts import Forbidden, NotFound, Tool
+from phronesis.bus import Bus
+from phronesis.contracts import NotFound, Tool
 from phronesis.contracts.catalog import TOOLS
 from phronesis.gateway.answers import PROBLEMS, answers, as_json
-from phronesis.gateway.audit import refused
+from phronesis.gateway.calling import call
 from phronesis.gateway.door import Caller, Door, IdempotencyKey, keyed, scoped
-from phronesis.gateway.problems import invalid
+from phronesis.gateway.scopes import READ
 
 
 class ToolShown(BaseModel):
@@ -58,7 +58,8 @@ def router(door: Door, bus: Bus) -> APIRouter:
         door: lets callers in.
         bus: the connected bus.
     """
-    routes = APIRouter(route_class=keyed(door), responses=PROBLEMS, tags=["tools"])
+    # What a tool needs, its risk says.
+    routes = APIRouter(route_class=keyed(door, READ), responses=PROBLEMS, tags=["tools"])
 
     @routes.get("/api/v1/tools", responses=answers(ToolList))
     async def list_tools(who: Caller) -> Response:
@@ -71,14 +72,6 @@ def router(door: Door, bus: Bus) -> APIRouter:
         tool = TOOLS.get(name)
         if tool is None:
             raise NotFound("there is no such tool")
-        if who.role not in tool.roles:
-            error = Forbidden(f"role {who.role} may not use {tool.name}")
-            await refused(bus, who, tool.name, given, error)
-            raise error
-        try:
-            request = tool.rpc.input.model_validate(given)
-        except ValidationError as fault:
-            raise invalid(fault.errors(include_url=False, include_context=False, include_input=False)) from fault
-        return as_json(await ask(bus, who, tool.rpc, request, key=scoped(who, key)))
+        return as_json(await call(bus, who, tool, given, scoped(who, key)))
 
     return routes

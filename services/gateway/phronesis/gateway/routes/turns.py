@@ -54,9 +54,9 @@ def router(door: Door, bus: Bus, turns: Turns, traces: Traces, wait: float) -> A
         except Refused as refused:
             return turn_problem(refused.problem)
 
-    @routes.get(MESSAGES, include_in_schema=False)
+    @routes.api_route(MESSAGES, methods=["GET", "DELETE"], include_in_schema=False)
     async def no_such_method() -> Response:
-        # Else this would be a look at the conversation with the id `messages`.
+        # Else this would be about the conversation with the id `messages`.
         raise HTTPException(405, headers={"Allow": "POST"})
 
     @routes.post(TURNS, status_code=202, responses=answers(AcceptedTurn, 202))

@@ -1,0 +1,76 @@
+"""What agents see of a tool, and what scopes leave of a caller's rights."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
+
+from phronesis.client.cli.mcp import Stamp
+from phronesis.contracts import Principal, Risk
+from phronesis.contracts.catalog import TOOLS
+from phronesis.gateway.mcp.shown import SHOWN, find, legal
+from phronesis.gateway.mcp.turns import ASK
+from phronesis.gateway.scopes import READ, WRITE, InsufficientScope, require
+from tests.support.mcp import BEFORE, headers_of, message
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_every_tool_has_a_legal_name_of_its_own_and_its_dotted_one(name: str) -> None:
+    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", legal(name))
+    assert find(name) is find(legal(name)) is TOOLS[name]
+    assert len(SHOWN) == len(TOOLS)
+    assert legal(name) != ASK.name
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_the_hints_follow_from_risk_and_irreversibility(name: str) -> None:
+    hints, tool = SHOWN[legal(name)].annotations, TOOLS[name]
+    assert hints is not None
+    assert (hints.read_only_hint, hints.destructive_hint, hints.open_world_hint) == (
+        tool.risk is Risk.READ,
+        tool.irreversible,
+        False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("scopes", "may"),
+    [
+        ((), {READ, WRITE}),
+        (("operator",), {READ, WRITE}),
+        ((READ,), {READ}),
+        ((READ, "operator"), {READ}),
+        ((WRITE,), {READ, WRITE}),
+        ((READ, WRITE), {READ, WRITE}),
+    ],
+)
+def test_a_scope_only_narrows(scopes: tuple[str, ...], may: set[str]) -> None:
+    allowed = set()
+    for scope in (READ, WRITE):
+        with suppress(InsufficientScope):
+            require(Principal(tenant="t", user="u", scopes=scopes), scope)
+            allowed.add(scope)
+    assert allowed == may
+
+
+def _parsed(body: dict[str, Any]) -> JSONRPCMessage:
+    return jsonrpc_message_adapter.validate_python(body)
+
+
+@pytest.mark.parametrize("body", [message("tools/list"), message("tools/call", {"name": "recall", "arguments": {}})])
+def test_the_proxy_repeats_in_headers_what_a_message_says(body: dict[str, Any]) -> None:
+    stamped = {name.lower(): value for name, value in Stamp().on(_parsed(body)).items()}
+    wanted = {name.lower(): value for name, value in headers_of(body).items() if name != "Accept"}
+    assert stamped == wanted
+
+
+def test_the_proxy_repeats_the_revision_that_a_handshake_agreed_on() -> None:
+    stamp = Stamp()
+    listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {"_meta": "odd"}}
+    assert stamp.on(_parsed({"jsonrpc": "2.0", "id": 1, "method": "initialize"})) == {}
+    stamp.heard(_parsed({"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": BEFORE}}))
+    assert stamp.on(_parsed(listing)) == {"mcp-protocol-version": BEFORE}
