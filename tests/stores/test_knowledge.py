@@ -168,7 +168,7 @@ async def test_bm25_is_the_textbooks_whatever_was_stored_changed_and_deleted(mem
         bodies |= batch
         await _remember(memory, who, *(_fact(text, external_id=id, kind=ItemKind.NOTE) for id, text in batch.items()))
     query = "word1 word2 word2 word29 absent"
-    _, hits = await PostgresTexts(memory.database).search(Audience.of(who), query, 100)
+    [(_, hits)] = await PostgresTexts(memory.database).search(Audience.of(who), [query], 100)
     by_id = dict(await _rows(memory, "SELECT id::text, external_id FROM items WHERE tenant = $1", who.tenant))
     assert {by_id[hit.id]: pytest.approx(hit.bm25) for hit in hits} == _textbook(bodies, query)
 
@@ -192,11 +192,12 @@ async def test_text_search_stays_inside_the_audience(memory: Memory) -> None:
     for who in (ann, bob, stranger):
         await _remember(memory, who, _fact("a quetzal"))
     texts = PostgresTexts(memory.database)
-    weights, hits = await texts.search(Audience.of(ann), "quetzals", 10)
+    [(weights, hits)] = await texts.search(Audience.of(ann), ["quetzals"], 10)
     everything = [id for (id,) in await _rows(memory, "SELECT id::text FROM items")]
     assert len(hits) == 1
-    assert [hit.id for hit in await texts.score(Audience.of(ann), weights, everything) if hit.bm25 > 0] == [hits[0].id]
-    assert len(await texts.score(Audience.of(ann), weights, everything)) == 1
+    [scored] = await texts.score(Audience.of(ann), [weights], [everything])
+    assert [hit.id for hit in scored if hit.bm25 > 0] == [hits[0].id]
+    assert len(scored) == 1
 
 
 async def test_a_question_of_common_words_alone_still_finds_what_holds_them_together(
@@ -206,9 +207,31 @@ async def test_a_question_of_common_words_alone_still_finds_what_holds_them_toge
     who = someone()
     items = [_fact(f"{'status' if n % 2 else 'project'} {n}", external_id=str(n)) for n in range(60)]
     await _remember(memory, who, *items, _fact("project status", external_id="both"))
-    _, hits = await PostgresTexts(memory.database).search(Audience.of(who), "project status", 5)
+    [(_, hits)] = await PostgresTexts(memory.database).search(Audience.of(who), ["project status"], 5)
     best = await _rows(memory, "SELECT external_id FROM items WHERE id = $1", hits[0].id)
     assert (best, len(hits)) == ([("both",)], 5)
+
+
+async def test_several_queries_find_what_each_finds_alone(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("phronesis.memory.adapters.texts.BUDGET", 12)
+    who, rng = someone(), random.Random(11)
+    vocabulary = [f"word{n}" for n in range(24) for _ in range(24 // (n + 1))]
+    kinds = (ItemKind.FACT, ItemKind.NOTE)
+    bodies = [_fact(" ".join(rng.choices(vocabulary, k=rng.randint(1, 9))), kind=kinds[n % 2]) for n in range(90)]
+    for start in range(0, 90, 30):
+        await _remember(memory, who, *bodies[start : start + 30])
+    texts, audience = PostgresTexts(memory.database), Audience.of(who)
+    queries = ["word0 word1", "the of", "word23 word0", "word0 word1 word2 word3", "absent", "word5 word20", "word0 word1"]
+    together = await texts.search(audience, queries, 10)
+    alone = [(await texts.search(audience, [query], 10))[0] for query in queries]
+    assert [(w.idf, w.total, hits) for w, hits in together] == [(w.idf, w.total, hits) for w, hits in alone]
+    ids = [id for (id,) in await _rows(memory, "SELECT id::text FROM items ORDER BY id")]
+    weights, some = [weights for weights, _ in together], [ids[n :: n + 1] for n in range(6)] + [[]]
+    scored = await texts.score(audience, weights, some)
+    for n, one in enumerate(scored):
+        [by_itself] = await texts.score(audience, weights[n : n + 1], some[n : n + 1])
+        assert {hit.id: hit for hit in one} == {hit.id: hit for hit in by_itself}
+    assert [bool(hits) for _, hits in together] == [True, False, True, True, False, True, True]
 
 
 def _node(key: str, *texts: str, version: int = 1, name: str = "Heat Networks") -> Node:
@@ -256,6 +279,20 @@ async def test_each_chunk_of_a_node_is_embedded_once(memory: Memory) -> None:
     memory.graph.known[who.tenant, key] = _node(key, *texts, version=2)
     await _changed(memory, who.tenant, (key, 2))
     assert [memory.embedder.texts.count(f"Heat Networks. {text}") for text in texts] == [1, 1, 1]
+
+
+async def test_one_sentence_of_a_long_note_is_found_by_its_own_vector_and_nodes_have_none(memory: Memory) -> None:
+    who, key = someone(), "Project/P7/2020"
+    beds = "The garden has beds of roses, and a pond with fish near the gate."
+    told = f"{beds} Someone must repair the pump before the summer party begins."
+    await _remember(memory, who, _fact(told, external_id="n", kind=ItemKind.NOTE))
+    memory.graph.known[who.tenant, key] = _node(key, told)
+    await _changed(memory, who.tenant, (key, 1))
+    rows = "SELECT kind, cardinality(passages) FROM vectors WHERE tenant = $1 ORDER BY kind"
+    assert await _rows(memory, rows, who.tenant) == [("node", 0), ("note", 2)]
+    question = Recall(query="repair pump summer party", kinds=(ItemKind.NOTE, ItemKind.NODE))
+    found = (await memory.handlers.recall(calling(who), question)).items
+    assert [(item.kind, item.why["vector"] > 0.7) for item in found] == [(ItemKind.NOTE, True), (ItemKind.NODE, False)]
 
 
 async def test_news_of_a_node_that_comes_again_or_late_changes_nothing(memory: Memory) -> None:
@@ -329,9 +366,9 @@ async def test_a_profile_is_its_users_alone_and_is_replaced_whole(memory: Memory
     await memory.handlers.profile_put(calling(ann), Profile(profile={"name": "Ann", "likes": ["tea"]}))
     await memory.handlers.profile_put(calling(ann, uuid4().hex), Profile(profile={"name": "Ann B."}))
     assert (await memory.handlers.profile_get(calling(ann), Nothing())).profile == {"name": "Ann B."}
-    assert await memory.handlers.profile_get(calling(bob), Nothing()) == Profile()
+    assert await memory.handlers.profile_get(calling(bob), Nothing()) == Profile(version=0)
     audits = await _rows(memory, "SELECT convert_from(body, 'utf8')::jsonb FROM outbox WHERE tenant = $1", ann.tenant)
-    assert [body["arguments"] for (body,) in audits] == [{"fields": ["likes", "name"]}, {"fields": ["name"]}]
+    assert [body["arguments"] for (body,) in audits] == [{"fields": 2, "bytes": 33}, {"fields": 1, "bytes": 18}]
 
 
 async def test_a_profile_over_its_limit_is_refused(memory: Memory) -> None:

@@ -22,6 +22,7 @@ from phronesis.contracts.orchestrator import (
 )
 from phronesis.orchestrator.adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
 from phronesis.orchestrator.domain import Claim, Completed, Failed, LostClaim, NewTurn
+from phronesis.orchestrator.history import Past
 from phronesis.postgres import Database, PostgresOutbox
 from tests.support.servers import PostgresServer
 
@@ -261,8 +262,7 @@ async def test_a_failed_turn_leaves_the_earlier_directive_and_no_messages(databa
     await turns.end(claim, Failed(TurnStatus.FAILED, problem))
     turn = await turns.get(who, accepted.turn_id)
     assert (turn.status, turn.problem, turn.reply) == (TurnStatus.FAILED, problem, None)
-    directive, history = await PostgresConversations(database).recent(accepted.conversation_id, 10)
-    assert (directive, history) == (Directive.SUPPORTIVE_COMPANION, ())
+    assert await PostgresConversations(database).recent(accepted.conversation_id) == Past()
 
 
 async def test_a_cancelled_turn_commits_nothing_and_cannot_be_cancelled_again(turns: PostgresTurns) -> None:

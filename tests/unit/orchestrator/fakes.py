@@ -10,10 +10,11 @@ from uuid import uuid4
 from phronesis.bus.tracing import Tracing
 from phronesis.contracts import NotFound, Principal, ServiceError
 from phronesis.contracts.instructions import AgentProfile
-from phronesis.contracts.media import ExtractedText, Media
+from phronesis.contracts.media import ExtractedText, Media, MediaKind
 from phronesis.contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
 from phronesis.contracts.orchestrator import ConversationRef, Directive, SubmitTurn, TurnProgress
 from phronesis.orchestrator.domain import Claim, Completed, Failed
+from phronesis.orchestrator.history import Past, PastTurn, Summary
 from phronesis.orchestrator.reasoner import Answer, Composed, Fault, PastMessage, Routed, Spent, TurnContext
 from phronesis.orchestrator.run import Runner
 from phronesis.orchestrator.settings import OrchestratorSettings
@@ -67,10 +68,15 @@ class FakeNeighbours:
         return raised(self.memory)
 
     async def media(self, who: Principal, media_id: str) -> Media:
-        raise NotFound("no such media")
+        found = self.documents.get(media_id)
+        if found is None:
+            raise NotFound("no such media")
+        kind = found.kind if isinstance(found, ExtractedText) else MediaKind.DOCUMENT
+        name = found.name if isinstance(found, ExtractedText) else "note.pdf"
+        return Media(id=media_id, name=name, type="text/plain", kind=kind, size=1, sha256="0" * 64)
 
-    async def document_text(self, who: Principal, media_id: str, limit: float) -> ExtractedText:
-        return raised(self.documents.get(media_id, NotFound("no such media")))
+    async def medium_text(self, who: Principal, medium: Media, limit: float) -> ExtractedText:
+        return raised(self.documents.get(medium.id, NotFound("no such media")))
 
 
 def raised(found: Any) -> Any:
@@ -86,12 +92,22 @@ class FakeConversations:
 
     directive: Directive = Directive.SUPPORTIVE_COMPANION
     history: tuple[PastMessage, ...] = ()
+    """The newest messages: of the user and of the assistant in turn."""
     error: ServiceError | None = None
+    summary: Summary = field(default_factory=Summary)
+    aged: tuple[PastTurn, ...] = ()
+    stored: list[Summary] = field(default_factory=list)
 
-    async def recent(self, conversation_id: str, limit: int) -> tuple[Directive, tuple[PastMessage, ...]]:
+    async def recent(self, conversation_id: str) -> Past:
         if self.error:
             raise self.error
-        return self.directive, self.history[-limit:]
+        texts = [message.text for message in self.history]
+        pairs = zip(texts[::2], texts[1::2], strict=True)
+        window = tuple(PastTurn(1_001 + 2 * at, user, said) for at, (user, said) in enumerate(pairs))
+        return Past(self.directive, self.summary, aged=self.aged, window=window)
+
+    async def keep_summary(self, conversation_id: str, summary: Summary) -> None:
+        self.stored.append(summary)
 
     async def get(self, who: Principal, ref: ConversationRef) -> Any:
         raise NotFound("no such conversation")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis.orchestrator.answers import COMPOSED_SCHEMA, MAX_REASONING, parse_composed, parse_routed, salvage
+from phronesis.orchestrator.answers import COMPOSED_SCHEMA, MAX_REASONING, MAX_REPLY, parse_composed, parse_routed, salvage
 from phronesis.orchestrator.reasoner import Composed, Fault, Routed
 
 
@@ -18,7 +18,7 @@ def test_phrases_are_trimmed_without_repeats_and_at_most_eight() -> None:
     assert routed.key_phrases == ("PHRASE 0", *(f"Phrase {number}" for number in range(1, 8)))
 
 
-@pytest.mark.req("D-051", "D-163")
+@pytest.mark.req("D-051", "D-149", "D-163")
 def test_cypher_in_a_phrase_is_text_like_any_other() -> None:
     routed = parse_routed('{"decision": "query_memory", "key_phrases": ["MATCH (n) DETACH DELETE n"]}')
     assert routed == Routed(decision="query_memory", key_phrases=("MATCH (n) DETACH DELETE n",))
@@ -67,3 +67,29 @@ def test_a_reply_is_saved_from_an_answer_that_is_no_good_as_a_whole(said: str, s
 @pytest.mark.req("D-109")
 def test_the_schema_asks_for_all_three_fields() -> None:
     assert COMPOSED_SCHEMA["required"] == ["user_response", "next_agent_directive", "directive_reasoning"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"decision": "query_memory", "decision": "respond_directly"}',
+        '{"decision": "query_memory", "more": {"a": 1, "a": 2}}',
+    ],
+)
+def test_an_object_with_a_key_twice_is_a_fault(said: str) -> None:
+    assert parse_routed(said) == Fault(said, "The answer is not JSON: a key stands twice in an object")
+
+
+def test_what_the_store_cannot_hold_is_left_out_of_every_text() -> None:
+    assert parse_routed('{"decision": "query_memory", "key_phrases": ["a\\u0000b"]}') == Routed(
+        decision="query_memory", key_phrases=("ab",)
+    )
+    assert parse_composed('{"user_response": "a\\u0000b"}') == Composed(user_response="ab")
+    assert parse_routed("\0no") == Fault("no", "The answer is not JSON: expected value at line 1 column 1")
+    assert salvage('{"user_response": "a\\u0000b\\ud800c", "x') == "abc"
+
+
+def test_a_reply_is_never_longer_than_its_limit() -> None:
+    said = f'{{"user_response": "{"x" * 60_000}"}}'
+    assert isinstance(parse_composed(said), Fault)
+    assert salvage(said) == "x" * MAX_REPLY

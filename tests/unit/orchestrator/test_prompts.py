@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
 from phronesis.contracts.orchestrator import Directive
-from phronesis.orchestrator.budget import CUT, fit, tokens
-from phronesis.orchestrator.prompts import PURPOSES, BadTemplate, _mark, check, final_messages, render, router_messages
+from phronesis.orchestrator.history import Note, PastTurn, Summary
+from phronesis.orchestrator.prompts import _mark, final_messages, router_messages, size, summarise_messages
 from phronesis.orchestrator.reasoner import Fault, PastMessage, TurnContext
+from phronesis.orchestrator.templates import OPTIONAL, PURPOSES, BadTemplate, check, render
 
 AGENT = AgentProfile(
     agent="dialogue",
@@ -171,52 +172,70 @@ def test_a_repair_shows_the_answer_and_what_is_wrong_with_it() -> None:
     ]
 
 
-@pytest.mark.req("D-044")
-def test_the_history_gives_way_first_and_its_oldest_message_before_all() -> None:
-    history = tuple(PastMessage("user", f"{number} " + "x" * 400) for number in range(10))
-    turn = a_turn(history=history, profile={"name": "Ada"})
-    found = blocks(router_messages(AGENT, turn, None, 600))
-    kept = [json.loads(line)["text"].split()[0] for line in found["history"].split("\n")]
-    assert kept == ["7", "8", "9"]
-    assert (found["profile"], found["message"]) == ('{"name": "Ada"}', "What is it for?")
+SUMMARY = Summary(
+    through=12,
+    text="Ann plans a move.",
+    text_through=8,
+    notes=(Note(seq=9, role="user", text="We go with Leeds.", weight=3.0),),
+)
 
 
-@pytest.mark.req("D-035", "D-044")
-def test_a_book_is_cut_with_a_mark_and_the_prompt_keeps_its_budget() -> None:
-    turn = a_turn("y" * 50_000, media_text="x" * 100_000, profile={"name": "Ada"}, history=(PastMessage("user", "old"),))
-    memory = NOTHING.model_copy(update={"memory_units": (an_item(1),)})
-    messages = final_messages(AGENT, turn, None, memory, None, 1_000)
+@pytest.mark.req("V-153")
+def test_a_summary_stands_in_a_block_of_its_own_before_the_history_and_says_who_made_it() -> None:
+    turn = a_turn(history=(PastMessage("user", "In May.", 7), PastMessage("user", "Hi")), summary=SUMMARY)
+    messages = router_messages(AGENT, turn, None, 4_000)
     found = blocks(messages)
-    assert sum(len(message["content"]) for message in messages) <= 4 * 1_000
-    assert (found["attachments"].endswith(CUT), found["message"].endswith(CUT), found["history"]) == (True, True, "None.")
-    assert found["profile"] == '{"name": "Ada"}'
-    assert json.loads(found["memory"])["text"] == "Text."
+    assert "(block summary, block history)" in messages[0]["content"]
+    assert [json.loads(line) for line in found["summary"].split("\n")] == [
+        {"messages": "up to 8", "shortened_by": "model", "text": "Ann plans a move."},
+        {"messages": "9 to 9", "shortened_by": "rule: single sentences, word for word"},
+        {"message": 9, "role": "user", "text": "We go with Leeds."},
+    ]
+    assert [json.loads(line) for line in found["history"].split("\n")] == [
+        {"message": 7, "role": "user", "text": "In May."},
+        {"role": "user", "text": "Hi"},
+    ]
 
 
 @settings(deadline=None)
-@given(
-    st.lists(st.text(max_size=300), max_size=20),
-    st.lists(st.text(max_size=300), max_size=5),
-    st.text(max_size=3_000),
-    st.integers(100, 1_000),
-)
-def test_what_fits_is_left_alone_and_what_does_not_is_made_to_fit(
-    history: list[str], memory: list[str], text: str, budget: int
-) -> None:
-    parts = {"profile": ["{}"], "history": history, "memory": memory, "message": [text]}
-    fitted = fit(parts, budget, 0)
-    before, after = (sum(len(line) + 1 for lines in which.values() for line in lines) for which in (parts, fitted))
-    assert fitted == parts if before <= 4 * budget else after <= max(4 * budget, 4 * 60)
-    assert fitted["history"] == history[len(history) - len(fitted["history"]) :]
-    assert fitted["profile"] == ["{}"]
+@given(hostile, hostile)
+@pytest.mark.req("D-153")
+def test_what_a_summary_quotes_stays_data(note: str, text: str) -> None:
+    summary = Summary(through=2, text=text, text_through=2, notes=(Note(seq=1, role="user", text=note, weight=1.0),))
+    turn = a_turn(summary=summary, history=(PastMessage("user", note),))
+    messages = final_messages(AGENT, turn, None, None, None, 100_000)
+    assert list(blocks(messages)) == ["profile", "summary", "history", "draft", "memory", "message"]
+    assert json.loads(blocks(messages)["summary"].split("\n")[-1]) == {"message": 1, "role": "user", "text": note}
 
 
-def test_a_token_is_about_four_characters() -> None:
-    assert [tokens(count) for count in (0, 1, 4, 5)] == [0, 1, 1, 2]
+def test_a_call_for_a_summary_shows_the_record_so_far_and_the_turns_to_take_into_it() -> None:
+    own = AGENT.model_copy(update={"prompts": {**AGENT.prompts, "summarise": "Shorten {{history}} in JSON. {{boundary}}"}})
+    messages = summarise_messages(own, a_turn(), SUMMARY, (PastTurn(3, "Hi?", "Yes."), PastTurn(5, "Well", "")), 4_000)
+    found = blocks(messages)
+    assert list(found) == ["summary", "history"]
+    assert [json.loads(line)["text"] for line in found["history"].split("\n")] == ["Hi?", "Yes.", "Well"]
+
+
+def test_instructions_that_leave_no_room_are_refused_and_not_cut() -> None:
+    own = AGENT.model_copy(update={"prompts": {**AGENT.prompts, "router": "Long. " * 4_000}})
+    with pytest.raises(BadTemplate, match="leaves no room"):
+        router_messages(own, a_turn(), None, 4_000)
+
+
+def test_half_a_surrogate_is_sent_as_a_question_mark() -> None:
+    messages = router_messages(AGENT, a_turn("\ud83d!"), Fault("\udc00", "\ud800"), 4_000)
+    assert blocks(messages)["message"] == "?!"
+    assert [message["content"] for message in messages[2:]] == ["?", "Wrong: ?"]
+
+
+def test_the_size_of_a_prompt_counts_what_stands_around_its_texts() -> None:
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello there"}]
+    assert size(messages, "router", 10_000) - size([], "router", 10_000) == (3 + 4) + (2 + 4)
+    assert size([], "router", 10_000) > 100
 
 
 def test_the_prompts_that_are_shipped_can_be_filled() -> None:
     folder = files("phronesis.instructions").joinpath("content", "agents", "dialogue")
-    prompts = {purpose: folder.joinpath(f"{purpose}.md").read_text(encoding="utf-8") for purpose in PURPOSES}
+    prompts = {purpose: folder.joinpath(f"{purpose}.md").read_text(encoding="utf-8") for purpose in (*PURPOSES, *OPTIONAL)}
     check(AGENT.model_copy(update={"prompts": prompts}))
-    assert all("JSON" in prompts[purpose] for purpose in ("router", "final"))
+    assert all("JSON" in prompts[purpose] for purpose in ("router", "final", "summarise"))

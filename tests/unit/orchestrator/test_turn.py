@@ -217,7 +217,7 @@ async def test_an_attachment_that_cannot_be_read_leaves_a_note_when_text_remains
     stage = scripted([direct()], [reply()], neighbours=FakeNeighbours(documents={"m1": found}))
     end = await completed(stage, "Read this", ("m1",))
     (context,) = stage.reasoner.contexts
-    assert context.final_input == "Read this\n\n(m1 is unreadable)"
+    assert context.final_input == "Read this\n\n(note.pdf is unreadable)"
     assert end.reply.degraded == ("media",)
 
 

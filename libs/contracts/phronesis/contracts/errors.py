@@ -13,6 +13,8 @@
     ├─ TooManyRequests        too_many_requests    429
     ├─ Unavailable            unavailable          503   nobody serves it, or its store is down
     │  └─ Busy                busy                       a queue or a tenant's share is full
+    │  └─ ModelUnavailable    model_unavailable          the language model is down, and there is nothing to say without it
+    │     └─ ModelRateLimited model_rate_limited         the language model's provider is asked too often
     ├─ TimedOut               timed_out            504   the deadline passed first
     └─ Internal               internal             500   anything else; its text stays in the service
 
@@ -156,6 +158,18 @@ class Busy(Unavailable):
     """A queue or a tenant's share is full; a repeat may succeed."""
 
     code = "busy"
+
+
+class ModelUnavailable(Unavailable):
+    """The language model does not answer, and there is nothing to say without it (D-142); a repeat may succeed."""
+
+    code = "model_unavailable"
+
+
+class ModelRateLimited(ModelUnavailable):
+    """The language model's provider is asked too often (D-142); a repeat may succeed."""
+
+    code = "model_rate_limited"
 
 
 class TimedOut(ServiceError):

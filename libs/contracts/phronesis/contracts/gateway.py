@@ -11,4 +11,4 @@ class KeyRevoked(Message):
     key: str
 
 
-KEY_REVOKED = Event("gateway.v1.key.revoked", KeyRevoked, followers=("orchestrator",))
+KEY_REVOKED = Event("gateway.v1.key.revoked", KeyRevoked, followers=("gateway", "orchestrator"))

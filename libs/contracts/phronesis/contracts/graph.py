@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import Field
 
+from .deletions import Purged
 from .messages import Event, Message, Rpc
 from .principal import Role
 from .tools import Risk, Tool
@@ -143,6 +144,7 @@ UPSERT = Rpc("graph.v1.upsert", Upsert, Upserted, timeout=30.0, max_bytes=1_000_
 NODES = Rpc("graph.v1.nodes", NodeKeys, Nodes, timeout=10.0)
 EXPAND = Rpc("graph.v1.expand", Expand, Expanded)
 NODE_CHANGED = Event("graph.v1.node.changed", NodeChanged, followers=("memory",))
+GRAPH_PURGED = Event("graph.v1.conversation.purged", Purged, followers=("orchestrator",))
 
 UPSERT_TOOL = Tool(
     "graph_upsert",

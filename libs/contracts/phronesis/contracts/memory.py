@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
-from .errors import Unavailable
+from .deletions import Purged
+from .errors import Conflict, Unavailable
 from .messages import Event, Message, Nothing, Rpc
 from .principal import Role
 from .tools import Risk, Tool
@@ -22,6 +23,13 @@ class EmbeddingMismatch(Unavailable):
     """The stored vectors were made by another model, or have another dimension; they have to be made anew."""
 
     code = "memory.embedding_mismatch"
+
+
+class ProfileChanged(Conflict):
+    """The profile is no longer the version that was to be changed; read it again."""
+
+    code = "memory.profile_changed"
+    status = 412
 
 
 class EntityType(StrEnum):
@@ -58,6 +66,8 @@ class RememberItem(Message):
     metadata: dict[str, Any] = Field(default_factory=dict)
     links: tuple[str, ...] = Field(default=(), max_length=50)
     """External ids of the caller's items that this one is related to."""
+    sources: tuple[Annotated[str, StringConstraints(min_length=1, max_length=64)], ...] = Field(default=(), max_length=50)
+    """Conversations that it was learnt from; it is forgotten with the last of them, and never where none is stated."""
 
 
 class Remember(Message):
@@ -163,6 +173,38 @@ class Profile(Message):
 
     profile: dict[str, Any] = Field(default_factory=dict)
     updated_at: datetime | None = None
+    version: int | None = Field(default=None, ge=0)
+    """Grows with each change; 0 where there is no profile. In a write: the version to replace, whatever it is if absent."""
+
+
+class UpdateProfile(Message):
+    """A correction of the caller's profile."""
+
+    patch: dict[str, Any]
+    """JSON merge patch (RFC 7396): members replace, null removes."""
+    version: int | None = Field(default=None, ge=0)
+    """The version that is corrected, whatever it is if absent."""
+
+
+class DeleteProfile(Message):
+    """The wish that nothing be known of the caller."""
+
+    version: int | None = Field(default=None, ge=0)
+    """The version that is deleted, whatever it is if absent."""
+
+
+class Forget(Message):
+    """Items of the caller to remove for good."""
+
+    ids: tuple[Annotated[str, StringConstraints(min_length=1, max_length=200)], ...] = Field(min_length=1, max_length=100)
+    """Ids or external ids."""
+
+
+class Forgotten(Message):
+    """The items that there were."""
+
+    count: int
+    ids: tuple[str, ...] = ()
 
 
 class KnowledgeLink(Message):
@@ -190,12 +232,28 @@ class KnowledgeStored(Message):
     links: tuple[KnowledgeLink, ...] = ()
 
 
+class ItemsForgotten(Message):
+    """Items of one owner are gone for good. Ids only."""
+
+    owner: str
+    ids: tuple[str, ...] = Field(default=(), max_length=500)
+    deletion_id: str | None = None
+    """The deletion of a conversation that they went with; followers report to it with `Purged`."""
+    part: int = 1
+    parts: int = 1
+
+
 REMEMBER = Rpc("memory.v1.remember", Remember, Remembered, timeout=20.0, max_bytes=1_000_000)
 RECALL = Rpc("memory.v1.recall", Recall, Recalled)
 RETRIEVE = Rpc("memory.v1.retrieve", Retrieve, AugmentedMemoryContext)
 PROFILE_GET = Rpc("memory.v1.profile.get", Nothing, Profile)
 PROFILE_PUT = Rpc("memory.v1.profile.put", Profile, Profile)
+PROFILE_UPDATE = Rpc("memory.v1.profile.update", UpdateProfile, Profile)
+PROFILE_DELETE = Rpc("memory.v1.profile.delete", DeleteProfile, Profile)
+FORGET = Rpc("memory.v1.forget", Forget, Forgotten, timeout=10.0)
 KNOWLEDGE_STORED = Event("memory.v1.item.stored", KnowledgeStored, followers=("graph",))
+ITEMS_FORGOTTEN = Event("memory.v1.item.forgotten", ItemsForgotten, followers=("graph",))
+MEMORY_PURGED = Event("memory.v1.conversation.purged", Purged, followers=("orchestrator",))
 
 REMEMBER_TOOL = Tool(
     "remember",
@@ -208,4 +266,25 @@ RECALL_TOOL = Tool(
     "recall",
     "Find what the caller's memory holds on a question, by meaning and by words, with a score and the reason for it.",
     RECALL,
+)
+FORGET_TOOL = Tool(
+    "forget",
+    "Remove items from the caller's memory for good, by id or external id.",
+    FORGET,
+    risk=Risk.MEDIUM,
+    irreversible=True,
+)
+PROFILE_GET_TOOL = Tool("profile.get", "What is known of the caller, as one JSON object.", PROFILE_GET)
+PROFILE_UPDATE_TOOL = Tool(
+    "profile.update",
+    "Correct what is known of the caller by a JSON merge patch: members replace, null removes.",
+    PROFILE_UPDATE,
+    risk=Risk.LOW,
+)
+PROFILE_DELETE_TOOL = Tool(
+    "profile.delete",
+    "Delete all that is known of the caller in the profile.",
+    PROFILE_DELETE,
+    risk=Risk.MEDIUM,
+    irreversible=True,
 )

@@ -58,6 +58,10 @@ class Job(_Contract[In]):
         """The subject to publish on for `tenant`."""
         return f"job.{tenant}.{self.subject}"
 
+    def from_outside(self, tenant: str, user: str) -> str:
+        """The subject that an outside system which acts for `user` publishes on; nothing answers there."""
+        return f"job.{tenant}.{self.subject}.{user}"
+
     @property
     def durable(self) -> str:
         """Name of the durable consumer that its owner takes it from."""

@@ -9,7 +9,9 @@ from uuid import UUID, uuid5
 
 from pydantic import Field
 
+from .deletions import ConversationDeleted, DeleteConversation, Deletion, DeletionRef
 from .messages import Event, Job, Message, Out, Rpc
+from .tools import Tool
 
 _TURNS = UUID("6d0a1c9e-53b7-5f0e-9b51-6b1f8e8d4a77")
 MAX_TEXT = 100_000
@@ -108,6 +110,8 @@ class Usage(Message):
     model_calls: int = 0
     ms: int = 0
     """Milliseconds from acceptance to the end."""
+    cost_usd: float | None = None
+    """What its model calls cost by the list of prices; absent where no model was asked or a price is not known."""
 
 
 class Reply(Message):
@@ -189,6 +193,37 @@ class Conversation(Message):
     messages: tuple[ConversationMessage, ...]
 
 
+class ListConversations(Message):
+    """A page of the caller's conversations, newest activity first."""
+
+    limit: int = Field(default=20, ge=1, le=100)
+    cursor: str | None = Field(default=None, max_length=200)
+    """`next` of the page before; good for the caller it was made for and for nobody else."""
+
+
+class ConversationSummary(Message):
+    """A conversation as a list shows it."""
+
+    conversation_id: str
+    title: str
+    """The first words of its first message; empty where that had none."""
+    agent: str
+    directive: Directive
+    created_at: datetime
+    updated_at: datetime
+    """When a message was last taken or answered."""
+    turns: int
+    """Messages that were taken, answered or not."""
+
+
+class ConversationPage(Message):
+    """Conversations, newest activity first."""
+
+    conversations: tuple[ConversationSummary, ...]
+    next: str | None = None
+    """The cursor of the page behind; absent on the last one."""
+
+
 class TurnEndedNews(Message):
     """A turn has ended. It carries the texts, since followers may not ask the orchestrator (DESIGN 3)."""
 
@@ -217,8 +252,17 @@ class Audited(Message):
 TURN = Job("orchestrator.v1.turn", SubmitTurn)
 PROGRESS = Out("orchestrator.v1.turn", TurnProgress)
 TURN_GET = Rpc("orchestrator.v1.turn.get", TurnRef, Turn)
+TURN_GET_TOOL = Tool(
+    "turn.get",
+    "Where one of the caller's turns is, with its reply or its problem once it has ended.",
+    TURN_GET,
+)
 TURN_CANCEL = Rpc("orchestrator.v1.turn.cancel", TurnRef, Turn)
 TURN_RETRY = Rpc("orchestrator.v1.turn.retry", TurnRef, Turn)
 TURN_LIST = Rpc("orchestrator.v1.turn.list", ListTurns, Turns)
 CONVERSATION_GET = Rpc("orchestrator.v1.conversation.get", ConversationRef, Conversation)
+CONVERSATION_LIST = Rpc("orchestrator.v1.conversation.list", ListConversations, ConversationPage)
+CONVERSATION_DELETE = Rpc("orchestrator.v1.conversation.delete", DeleteConversation, Deletion, timeout=10.0)
+DELETION_GET = Rpc("orchestrator.v1.deletion.get", DeletionRef, Deletion)
+CONVERSATION_DELETED = Event("orchestrator.v1.conversation.deleted", ConversationDeleted, followers=("memory", "media"))
 TURN_ENDED = Event("orchestrator.v1.turn.ended", TurnEndedNews, followers=("memory",))

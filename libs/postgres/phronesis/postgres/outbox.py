@@ -22,6 +22,11 @@ class PostgresOutbox:
             rows = await connection.fetch("SELECT id, tenant, subject, body, headers FROM outbox ORDER BY id LIMIT $1", limit)
         return [Sendable(str(r["id"]), r["tenant"], r["subject"], r["body"], r["headers"]) for r in rows]
 
+    async def waiting(self) -> int:
+        """How many rows are unsent."""
+        async with self._database.connection() as connection:
+            return int(await connection.fetchval("SELECT count(*) FROM outbox"))
+
     async def sent(self, ids: list[str]) -> None:
         """Remove rows that the broker has stored."""
         async with self._database.connection() as connection:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 import asyncpg
 
+from phronesis.bus import Metrics, Tracing, finished
+from phronesis.bus.metrics import POOL, POOL_MOST, POOL_WAITING
 from phronesis.contracts import ServiceError, Unavailable
 
 from .settings import PostgresSettings
@@ -19,21 +22,36 @@ if TYPE_CHECKING:
 else:
     Connection = asyncpg.pool.PoolConnectionProxy
 
-_ACQUIRE = 5.0
+log = logging.getLogger(__name__)
+
+_ACQUIRE, _CONNECT, _RELEASE = 5.0, 3.0, 0.25
+"""Seconds to get a connection, to make one, and to wait for the end of what was cancelled on one; then it is dropped."""
+_VANISHED = {
+    "statement_timeout": "60s",
+    "idle_in_transaction_session_timeout": "60s",
+    "tcp_user_timeout": "30s",
+    "tcp_keepalives_idle": "15s",
+    "tcp_keepalives_interval": "5s",
+    "tcp_keepalives_count": "3",
+}
+"""How long the server keeps the locks of a client that vanished without a word; by default that is hours."""
 _GONE = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,  # seen on a connection whose server died while it was idle
-    asyncpg.CannotConnectNowError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.TooManyConnectionsError,
-    asyncpg.QueryCanceledError,
+    asyncpg.OperatorInterventionError,  # shut down, starting, cancelled, crashed
+    asyncpg.InsufficientResourcesError,  # connections, memory, disk
+    asyncpg.PostgresSystemError,
+    asyncpg.PostgresIOError,
+    asyncpg.ReadOnlySQLTransactionError,  # the primary has become a replica
+    asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.DeadlockDetectedError,
     asyncpg.SerializationError,
+    asyncpg.LockNotAvailableError,
     OSError,
     TimeoutError,
 )
+_NOT_OURS = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
 
 
 class Database:
@@ -42,26 +60,36 @@ class Database:
     def __init__(self, pool: asyncpg.Pool, schema: str) -> None:
         self._pool = pool
         self.schema = schema
+        self._waiting = 0
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, settings: PostgresSettings, schema: str) -> AsyncIterator[Database]:
-        """The database for the length of a block. It need not be there yet: each use finds that out by itself."""
+    async def open(cls, settings: PostgresSettings, schema: str, tracing: Tracing | None = None) -> AsyncIterator[Database]:
+        """The database for the length of a block. It need not be there yet: each use finds that out by itself.
+
+        Args:
+            settings: where it is.
+            schema: the service's schema.
+            tracing: where the pool's figures are shown, and statements traced.
+        """
         pool = asyncpg.create_pool(  # type: ignore[call-overload]  # the stubs know connections, not the pool's proxies
             settings.dsn.get_secret_value(),
             min_size=0,
             max_size=settings.pool_size,
             command_timeout=settings.command_timeout,
-            timeout=3,
+            timeout=_CONNECT,
             max_inactive_connection_lifetime=60,
-            init=_init,
+            init=_init_traced if tracing is not None and tracing.exports else _init,
             reset=_kept,
             # in the start-up packet, and not in a statement, so that it outlives the pool's reset of a connection
-            server_settings={"search_path": f"{schema},public", "application_name": f"phronesis-{schema}"},
+            server_settings={"search_path": f"{schema},public", "application_name": f"phronesis-{schema}", **_VANISHED},
         )
         await pool
+        database = cls(pool, schema)
+        if tracing is not None:
+            database._show(tracing.metrics)
         try:
-            yield cls(pool, schema)
+            yield database
         finally:
             try:
                 await _closed(pool)
@@ -76,12 +104,39 @@ class Database:
             Unavailable: the database is down, refuses, or does not answer in time.
         """
         try:
-            async with self._pool.acquire(timeout=_ACQUIRE) as connection:
+            connection = await self._acquired()
+            try:
                 yield connection
+            finally:
+                await self._released(connection)
         except ServiceError:
             raise
+        except _NOT_OURS as error:
+            log.error("the database does not let the service in: %s", error.sqlstate)
+            raise Unavailable("the database does not let the service in", retry_after=5) from error
         except _GONE as error:
             raise Unavailable("the database does not answer", retry_after=1) from error
+
+    async def _acquired(self) -> Connection:
+        self._waiting += 1
+        try:
+            return await self._pool.acquire(timeout=_ACQUIRE)
+        finally:
+            self._waiting -= 1
+
+    def _show(self, metrics: Metrics) -> None:
+        pool, idle = self._pool, self._pool.get_idle_size
+        metrics.watch(POOL, lambda: float(pool.get_size() - idle()), self.schema, "used")
+        metrics.watch(POOL, lambda: float(idle()), self.schema, "idle")
+        metrics.watch(POOL_WAITING, lambda: float(self._waiting), self.schema)
+        metrics.set(POOL_MOST, float(pool.get_max_size()), self.schema)
+
+    async def _released(self, connection: Connection) -> None:
+        """Give a connection back. What was cancelled on it has a moment to end: a caller's limit is not held up by it."""
+        try:
+            await self._pool.release(connection, timeout=_RELEASE)
+        except _GONE as error:  # the pool has dropped it
+            log.warning("a connection to the database is dropped: %s", type(error).__name__)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
@@ -102,6 +157,19 @@ class Database:
 async def _init(connection: Connection) -> None:  # one for each new connection
     for name in ("json", "jsonb"):
         await connection.set_type_codec(name, schema="pg_catalog", encoder=json.dumps, decoder=json.loads)
+
+
+async def _init_traced(connection: Connection) -> None:
+    await _init(connection)
+    connection.add_query_logger(_told)
+
+
+def _told(query: asyncpg.connection.LoggedQuery) -> None:
+    """A span for a statement: its first word, and nothing of its text or its values."""
+    operation = query.query.split(None, 1)[0].rstrip(";").upper()
+    error = query.exception
+    code = getattr(error, "sqlstate", None) or (type(error).__name__ if error is not None else None)
+    finished(operation, query.elapsed, code, db__system__name="postgresql", db__operation__name=operation)
 
 
 async def _kept(connection: Connection) -> None:

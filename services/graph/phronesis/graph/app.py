@@ -28,3 +28,4 @@ async def build(bus: Bus, bolt: Bolt, dialect: Dialect) -> None:
     await serve(bus, graph.NODES, handlers.nodes)
     await serve(bus, graph.EXPAND, handlers.expand)
     await follow(bus, memory.KNOWLEDGE_STORED, handlers.on_item_stored)
+    await follow(bus, memory.ITEMS_FORGOTTEN, handlers.on_item_forgotten)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from phronesis.bus import Call, News, audited
 from phronesis.contracts import TooLarge
 from phronesis.contracts.graph import UPSERT_TOOL, Expand, Expanded, NodeKeys, Nodes, Upsert, Upserted
-from phronesis.contracts.memory import KnowledgeStored
+from phronesis.contracts.memory import ItemsForgotten, KnowledgeStored
 
 from .domain import plan
 from .knowledge import check_links
@@ -65,6 +65,11 @@ class Handlers:
         """
         check_links(event)
         await self._knowledge.store(news.tenant, event)
+
+    async def on_item_forgotten(self, news: News, event: ItemsForgotten) -> None:
+        """Remove forgotten knowledge items and their links."""
+        await self._knowledge.forget(news.tenant, event)
+        self._wake()
 
 
 def _summary(request: Upsert) -> dict[str, object]:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from phronesis.bus import Call
 from phronesis.contracts.graph import Expand, Neighbour, Node, Upserted
-from phronesis.contracts.memory import KnowledgeStored
+from phronesis.contracts.memory import ItemsForgotten, KnowledgeStored
 from phronesis.contracts.orchestrator import Audited
 
 from .domain import Plan
@@ -45,6 +45,14 @@ class KnowledgeStore(Protocol):
 
     async def store(self, tenant: str, news: KnowledgeStored) -> None:
         """Take over items and links; what is older than what is held changes nothing.
+
+        Raises:
+            Unavailable: the store is down.
+        """
+        ...
+
+    async def forget(self, tenant: str, news: ItemsForgotten) -> None:
+        """Remove items with their links for good, and report to the deletion that they went with.
 
         Raises:
             Unavailable: the store is down.

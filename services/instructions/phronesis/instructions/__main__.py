@@ -17,7 +17,7 @@ from .settings import InstructionsSettings
 @asynccontextmanager
 async def start(bus: Bus) -> AsyncIterator[None]:
     """The service for the length of a block."""
-    async with Database.open(PostgresSettings(), "instructions") as database:
+    async with Database.open(PostgresSettings(), "instructions", bus.tracing) as database:
         await build(bus, PostgresStore(database), PostgresOutbox(database), agents(), InstructionsSettings())
         yield
 

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from phronesis.bus import Bus, Relay, run
 from phronesis.postgres import Database, PostgresOutbox, PostgresSettings
 
+from .adapters.depth import Depth
 from .adapters.reasoners import reasoner
 from .adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
 from .app import build
@@ -18,7 +19,11 @@ from .settings import OrchestratorSettings
 async def start(bus: Bus) -> AsyncIterator[None]:
     """Open the store and the reasoner, and wire the handlers."""
     settings = OrchestratorSettings()
-    async with Database.open(PostgresSettings(), "orchestrator") as database, reasoner(settings, bus.tracing) as thinks:
+    async with (
+        Database.open(PostgresSettings(), "orchestrator", bus.tracing) as database,
+        reasoner(settings, bus.tracing) as thinks,
+    ):
+        bus.tracing.metrics.probe(Depth(database, bus.tracing.metrics).look)
         await build(
             bus,
             settings,

@@ -12,7 +12,7 @@ from pydantic_core import from_json
 
 from phronesis.contracts.orchestrator import Directive
 
-from .reasoner import Composed, Fault, Routed
+from .reasoner import Composed, Fault, Routed, Summarised
 
 log = logging.getLogger(__name__)
 
@@ -20,10 +20,12 @@ MAX_SAID = 200_000
 """Characters of an answer that are looked at."""
 MAX_REASONING = 500
 """Characters of a directive's reason that are kept (D-111)."""
+MAX_REPLY = 50_000
+"""Characters of a reply; no model that keeps to its limit of tokens comes near it."""
 _FENCED = re.compile(r"\A```[A-Za-z]*\s*\n(.*?)\n?\s*```\Z", re.S)
 _REPLY = re.compile(r'"user_response"\s*:\s*"((?:[^"\\]|\\.)*)', re.S)
 _DIRECTIVES = {directive.value for directive in Directive}
-M = TypeVar("M", Routed, Composed)
+M = TypeVar("M", Routed, Composed, Summarised)
 
 
 def _object(**properties: dict[str, Any]) -> dict[str, Any]:
@@ -43,6 +45,8 @@ COMPOSED_SCHEMA = _object(
     directive_reasoning={"type": "string"},
 )
 """JSON Schema of the final answer (D-109, D-110)."""
+SUMMARISED_SCHEMA = _object(summary={"type": "string"})
+"""JSON Schema of a summary of older turns."""
 
 
 def parse_routed(said: str) -> Routed | Fault:
@@ -68,6 +72,8 @@ def parse_composed(said: str) -> Composed | Fault:
     reply = found.get("user_response")
     if isinstance(reply, str):
         found["user_response"] = reply.strip()  # blank is then too short: D-115
+        if len(reply) > MAX_REPLY:
+            return _fault(said, f"user_response: at most {MAX_REPLY} characters")
     directive = found.get("next_agent_directive")
     if not isinstance(directive, str) or directive not in _DIRECTIVES:
         log.warning("the final answer names no known directive")
@@ -75,6 +81,17 @@ def parse_composed(said: str) -> Composed | Fault:
     reasoning = found.get("directive_reasoning")
     found["directive_reasoning"] = reasoning[:MAX_REASONING] if isinstance(reasoning, str) else ""
     return _valid(Composed, found, said)
+
+
+def parse_summarised(said: str) -> Summarised | Fault:
+    """The summary, or what is wrong with it."""
+    found = _read(said)
+    if isinstance(found, Fault):
+        return found
+    summary = found.get("summary")
+    if isinstance(summary, str):
+        found["summary"] = summary.strip()  # blank is then too short
+    return _valid(Summarised, found, said)
 
 
 def salvage(said: str) -> str | None:
@@ -86,15 +103,18 @@ def salvage(said: str) -> str | None:
     found = _read(said)
     if not isinstance(found, Fault):
         reply = found.get("user_response")
-        return (reply.strip() or None) if isinstance(reply, str) else None
+        return _reply(reply) if isinstance(reply, str) else None
     match = _REPLY.search(said[:MAX_SAID])
     if match is None:
         return None
     try:
-        text = json.loads(f'"{match[1]}"', strict=False)
+        return _reply(json.loads(f'"{match[1]}"', strict=False))
     except ValueError:
         return None
-    return str(text).strip() or None
+
+
+def _reply(text: str) -> str | None:
+    return str(_storable(text)).strip()[:MAX_REPLY] or None
 
 
 def _read(said: str) -> dict[str, Any] | Fault:
@@ -103,9 +123,26 @@ def _read(said: str) -> dict[str, Any] | Fault:
         text = fenced[1]
     try:
         found = from_json(text, allow_inf_nan=False)
+        if isinstance(found, dict):
+            found = json.loads(text, object_pairs_hook=_once)
     except ValueError as error:
-        return Fault(said, f"The answer is not JSON: {error}" if text else "The answer is empty.")
-    return found if isinstance(found, dict) else Fault(said, "The answer is not a JSON object.")
+        return _fault(said, f"The answer is not JSON: {error}" if text else "The answer is empty.")
+    return found if isinstance(found, dict) else _fault(said, "The answer is not a JSON object.")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys stand once each: which of two values counts is not ours to guess."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError("a key stands twice in an object")
+        found[key] = [_storable(one) for one in value] if isinstance(value, list) else _storable(value)
+    return found
+
+
+def _storable(value: Any) -> Any:
+    """A text without what Postgres and UTF-8 cannot hold: NUL, and halves of surrogate pairs. Other values as they are."""
+    return value.replace("\0", "").encode("utf-8", "ignore").decode() if isinstance(value, str) else value
 
 
 def _valid(model: type[M], found: dict[str, Any], said: str) -> M | Fault:
@@ -113,4 +150,8 @@ def _valid(model: type[M], found: dict[str, Any], said: str) -> M | Fault:
         return model.model_validate(found)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_context=False, include_input=False)[:5]
-        return Fault(said, "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults))
+        return _fault(said, "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults))
+
+
+def _fault(said: str, wrong: str) -> Fault:
+    return Fault(_storable(said[:MAX_SAID]), wrong)

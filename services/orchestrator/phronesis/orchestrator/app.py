@@ -10,13 +10,19 @@ from phronesis.bus import Bus, Relay, follow, serve, serve_basics, show, take
 from phronesis.bus.service import Ping
 from phronesis.contracts import Principal
 from phronesis.contracts.gateway import KEY_REVOKED
+from phronesis.contracts.graph import GRAPH_PURGED
 from phronesis.contracts.instructions import RELEASED
+from phronesis.contracts.media import MEDIA_PURGED
+from phronesis.contracts.memory import MEMORY_PURGED
 from phronesis.contracts.orchestrator import (
+    CONVERSATION_DELETE,
     CONVERSATION_GET,
+    CONVERSATION_LIST,
+    DELETION_GET,
     PROGRESS,
     TURN,
     TURN_CANCEL,
-    TURN_GET,
+    TURN_GET_TOOL,
     TURN_LIST,
     TURN_RETRY,
     TurnProgress,
@@ -26,7 +32,8 @@ from phronesis.contracts.service import AUDITED
 from .adapters.neighbours import BusNeighbours
 from .domain import Claim
 from .handlers import Handlers
-from .ports import Conversations, Journal, Records, TurnStore
+from .measures import CANCELLED, RUNNING, SLOTS
+from .ports import Journal, KeptConversations, Records, TurnStore
 from .reasoner import Reasoner
 from .run import Runner
 from .settings import OrchestratorSettings
@@ -40,7 +47,7 @@ async def build(
     settings: OrchestratorSettings,
     turns: TurnStore,
     journal: Journal,
-    conversations: Conversations,
+    conversations: KeptConversations,
     records: Records,
     relay: Relay,
     reasoner: Reasoner,
@@ -58,6 +65,13 @@ async def build(
     runner = Runner(turns, journal, conversations, neighbours, reasoner, settings, bus.tracing, show_claim, relay.wake)
     name = f"{socket.gethostname()}-{os.getpid()}"
     worker = Worker(name, turns, runner.run, lambda: bus.connected, settings.slots, settings.lease)
+
+    def cancelled(turn_id: str) -> None:
+        bus.tracing.metrics.count(CANCELLED)
+        worker.cancel(turn_id)
+
+    bus.tracing.metrics.watch(RUNNING, lambda: float(worker.running))
+    bus.tracing.metrics.set(SLOTS, settings.slots)
     handlers = Handlers(
         turns,
         conversations,
@@ -66,15 +80,21 @@ async def build(
         settings,
         progress,
         accepted=worker.wake,
-        cancelled=worker.cancel,
+        cancelled=cancelled,
         released=neighbours.forget_agents,
     )
     await take(bus, TURN, handlers.turn, workers=_INTAKE)
-    await serve(bus, TURN_GET, handlers.get)
+    await serve(bus, TURN_GET_TOOL, handlers.get)
     await serve(bus, TURN_LIST, handlers.list)
     await serve(bus, TURN_CANCEL, handlers.cancel)
     await serve(bus, TURN_RETRY, handlers.retry)
     await serve(bus, CONVERSATION_GET, handlers.conversation)
+    await serve(bus, CONVERSATION_LIST, handlers.conversations)
+    await serve(bus, CONVERSATION_DELETE, handlers.delete_conversation)
+    await serve(bus, DELETION_GET, handlers.deletion)
+    await follow(bus, MEMORY_PURGED, partial(handlers.on_purged, service="memory"), workers=1)
+    await follow(bus, GRAPH_PURGED, partial(handlers.on_purged, service="graph"), workers=1)
+    await follow(bus, MEDIA_PURGED, partial(handlers.on_purged, service="media"), workers=1)
     await follow(bus, KEY_REVOKED, handlers.on_key_revoked, workers=1)
     await follow(bus, RELEASED, handlers.on_released, every_copy=True)
     for service, event in AUDITED.items():

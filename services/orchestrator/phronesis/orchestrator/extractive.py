@@ -10,6 +10,7 @@ from phronesis.contracts.orchestrator import Directive
 from .phrases import focus, key_phrases
 from .quoting import Quote, notes, quotes
 from .reasoner import Answer, Composed, Fault, Routed, TurnContext
+from .summary import stated
 from .text import is_content, words
 
 _GREETING = re.compile(r"^\W*(?:hi|hello|hey|hiya|good (?:morning|afternoon|evening|day)|greetings|howdy|salut|hola)\b", re.I)
@@ -70,7 +71,7 @@ class Extractive:
         return Answer(Composed(user_response=reply, next_agent_directive=stance, directive_reasoning=reason))
 
     def _quoted(self, turn: TurnContext, memory: AugmentedMemoryContext | None) -> str:
-        found = [_paragraph(quote) for quote in quotes(focus(turn), turn.media_text, memory)]
+        found = [_paragraph(quote) for quote in quotes(focus(turn), turn.media_text, memory, stated(turn))]
         closing = _say(turn, "quoted" if found else "nothing_found")
         return "\n\n".join(part for part in (*found, notes(turn.media_text), closing) if part)
 

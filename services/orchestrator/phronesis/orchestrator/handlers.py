@@ -10,13 +10,16 @@ from uuid import uuid4
 
 from phronesis.bus import Call, News, correlation, traceparent
 from phronesis.contracts import BadRequest, NotFound, Principal, ServiceError, TimedOut, Unavailable
+from phronesis.contracts.deletions import DeleteConversation, Deletion, DeletionRef, Purged
 from phronesis.contracts.errors import Busy
 from phronesis.contracts.gateway import KeyRevoked
 from phronesis.contracts.instructions import Released
 from phronesis.contracts.orchestrator import (
     Audited,
     Conversation,
+    ConversationPage,
     ConversationRef,
+    ListConversations,
     ListTurns,
     SubmitTurn,
     Turn,
@@ -27,7 +30,7 @@ from phronesis.contracts.orchestrator import (
 )
 
 from .domain import Accepted, NewTurn, problem_of
-from .ports import Conversations, Neighbours, Records, TurnStore
+from .ports import KeptConversations, Neighbours, Records, TurnStore
 from .settings import OrchestratorSettings
 
 log = logging.getLogger(__name__)
@@ -51,7 +54,7 @@ class Handlers:
     def __init__(
         self,
         turns: TurnStore,
-        conversations: Conversations,
+        conversations: KeptConversations,
         records: Records,
         neighbours: Neighbours,
         settings: OrchestratorSettings,
@@ -99,6 +102,8 @@ class Handlers:
             raise BadRequest("a message needs text or media", field="currentMessageText")
         if "\x00" in request.text:
             raise BadRequest("the text holds a NUL character", field="currentMessageText")
+        if "\x00" in request.idempotency_key + (request.fingerprint or ""):
+            raise BadRequest("the key holds a NUL character", field="idempotency_key")
         try:
             await self._neighbours.agent(who, request.agent)
         except NotFound as error:
@@ -137,6 +142,27 @@ class Handlers:
     async def conversation(self, call: Call, request: ConversationRef) -> Conversation:
         """A conversation with its messages."""
         return await self._conversations.get(call.who, request)
+
+    async def conversations(self, call: Call, request: ListConversations) -> ConversationPage:
+        """The caller's conversations, page by page."""
+        return await self._conversations.page(call.who, request)
+
+    async def delete_conversation(self, call: Call, request: DeleteConversation) -> Deletion:
+        """Delete a conversation; what it has running commits nothing from here on."""
+        deletion, stopped = await self._conversations.delete(call.who, request.conversation_id)
+        for turn in stopped:
+            self._cancelled(turn)
+            line = TurnProgress(turn_id=turn, kind="ended", conversation_id=deletion.conversation_id)
+            await self._progress(call.who, line)
+        return deletion
+
+    async def deletion(self, call: Call, request: DeletionRef) -> Deletion:
+        """How far a deletion is."""
+        return await self._conversations.deletion(call.who, request.deletion_id)
+
+    async def on_purged(self, news: News, event: Purged, service: str) -> None:
+        """A service has removed its part of a deleted conversation."""
+        await self._conversations.purged(news.tenant, service, event)
 
     async def on_key_revoked(self, news: News, event: KeyRevoked) -> None:
         """Turns of a revoked key end at their next claim."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from phronesis.contracts import Principal
+from phronesis.contracts.deletions import Deletion, Purged
 from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.media import ExtractedText, Media
 from phronesis.contracts.memory import AugmentedMemoryContext
 from phronesis.contracts.orchestrator import (
     Audited,
     Conversation,
+    ConversationPage,
     ConversationRef,
-    Directive,
+    ListConversations,
     ListTurns,
     SubmitTurn,
     Turn,
@@ -20,7 +22,7 @@ from phronesis.contracts.orchestrator import (
 )
 
 from .domain import Accepted, Claim, Completed, Failed, NewTurn
-from .reasoner import PastMessage
+from .history import Past, Summary
 
 
 class TurnStore(Protocol):
@@ -78,12 +80,36 @@ class Journal(Protocol):
 class Conversations(Protocol):
     """Conversations and their messages."""
 
-    async def recent(self, conversation_id: str, limit: int) -> tuple[Directive, tuple[PastMessage, ...]]:
-        """The directive in force and the newest messages, oldest first."""
+    async def recent(self, conversation_id: str) -> Past:
+        """The directive in force, the newest turns, and the summary with the turns that it does not cover yet."""
+        ...
+
+    async def keep_summary(self, conversation_id: str, summary: Summary) -> None:
+        """Store a summary, unless one that reaches as far is there."""
         ...
 
     async def get(self, who: Principal, ref: ConversationRef) -> Conversation:
         """A conversation of the caller. Raises `NotFound`."""
+        ...
+
+
+class KeptConversations(Conversations, Protocol):
+    """Conversations as their owner sees them: listed and deleted too."""
+
+    async def page(self, who: Principal, query: ListConversations) -> ConversationPage:
+        """A page of the caller's conversations, newest activity first. Raises `BadRequest` (cursor)."""
+        ...
+
+    async def delete(self, who: Principal, conversation_id: str) -> tuple[Deletion, tuple[str, ...]]:
+        """Delete a conversation, once; its deletion, and the turns that this stopped. Raises `NotFound`."""
+        ...
+
+    async def deletion(self, who: Principal, deletion_id: str) -> Deletion:
+        """A deletion of the caller. Raises `NotFound`."""
+        ...
+
+    async def purged(self, tenant: str, service: str, report: Purged) -> None:
+        """Enter what a service removed; a repeat changes nothing."""
         ...
 
 
@@ -118,6 +144,6 @@ class Neighbours(Protocol):
         """One medium of the caller. Raises `NotFound`."""
         ...
 
-    async def document_text(self, who: Principal, media_id: str, limit: float) -> ExtractedText:
-        """The text of a document."""
+    async def medium_text(self, who: Principal, medium: Media, limit: float) -> ExtractedText:
+        """The text of a medium, by the tool of its kind (D-021)."""
         ...

@@ -1,8 +1,8 @@
 """Prompts: an agent's templates filled with a turn, what is not ours set apart as data, all within a budget of tokens.
 
 A template's text becomes the system message, with trusted values in their places. Content that others wrote (the
-message, attachments, the history, the profile, memory, a draft) never enters it: where the template names such a part, the
-system message points to a block, and the blocks follow in the user message:
+message, attachments, the history and its summary, the profile, memory, a draft) never enters it: where the template names
+such a part, the system message points to a block, and the blocks follow in the user message:
 
     <<7f3a9c51e0d24b86 memory>>
     {"title": …, "text": …}
@@ -15,77 +15,43 @@ end its own block or begin another, whatever it was made to look like (D-153).
 from __future__ import annotations
 
 import json
-import re
 import secrets
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from functools import cache
 
 from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.memory import AugmentedMemoryContext
 
-from .answers import COMPOSED_SCHEMA, ROUTED_SCHEMA
-from .budget import Parts, fit
+from .blocks import memory_lines, parts_of, past_line, summary_lines
+from .budget import Line, Parts, fit
+from .history import PastMessage, PastTurn, Summary
 from .reasoner import Fault, TurnContext
+from .templates import BLOCKS, SCHEMAS, BadTemplate, placeholders, render, template_of
+from .tokens import clean, count, cut
 
-_PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
-_SAID = 8_000
-"""Characters of a broken answer that the repair shows."""
-_AROUND = 80
-"""Characters around a block: its two lines, and what it says when it is empty."""
-
-VALUES = frozenset({"agent", "boundary", "directive", "directive_text", "schema", "wrong"})
-"""Placeholders that are replaced by a value of our own."""
-BLOCKS = frozenset({"input", "history", "profile", "memory", "draft"})
-"""Placeholders that become a block of data. `input` is the message, with the text of attachments in a block beside it."""
-PURPOSES: Mapping[str, frozenset[str]] = {"router": VALUES | BLOCKS, "final": VALUES | BLOCKS, "repair": VALUES}
-"""The prompts that an agent of the router loop has, with the placeholders that each may name."""
-SCHEMAS: Mapping[str, dict[str, Any]] = {"router": ROUTED_SCHEMA, "final": COMPOSED_SCHEMA}
+_OF_MESSAGE = 4
+"""Tokens around a message: its beginning, its role, the beginning of its text, and its end."""
+_OF_PROVIDER = 100
+"""Tokens that providers of gpt-oss put before a prompt: who the model is, the date, its channels, how hard to think."""
+_OF_REPAIR = 8
+"""The share of a prompt that a broken answer shown for repair may take is one in so many, and what is wrong with it half."""
+_TRIES = 8
+"""Times that a prompt is filled, each with less room: joined lines can have some tokens more than they have alone."""
 _STATEMENTS = {
     "memory_empty": "Nothing was found.",
     "memory_unasked": "Memory was not asked.",
     "none": "None.",
 }
 """What a block says that has nothing to hold, where the profile has no phrase of that name (D-107)."""
+_BESIDE = {"history": "summary", "message": "attachments"}
+"""Blocks that stand beside another where they hold something."""
 
 ChatMessage = dict[str, str]
 
 
-class BadTemplate(ValueError):
-    """A template is missing, or names a placeholder that there is no value for."""
-
-
-def placeholders(template: str) -> frozenset[str]:
-    """The names between double braces in a template."""
-    return frozenset(_PLACEHOLDER.findall(template))
-
-
-def render(template: str, values: Mapping[str, str]) -> str:
-    """Replace each `{{name}}` by its value, in one pass: braces inside a value stay as they are.
-
-    Raises:
-        BadTemplate: the template names a placeholder without a value.
-    """
-    if unknown := placeholders(template) - set(values):
-        raise BadTemplate(f"unknown placeholders: {', '.join(sorted(unknown))}")
-    return _PLACEHOLDER.sub(lambda match: values[match[1]], template)
-
-
-def check(agent: AgentProfile) -> None:
-    """Check the prompts of a profile, before a turn depends on them.
-
-    Raises:
-        BadTemplate: a prompt is missing, or names an unknown placeholder.
-    """
-    for purpose, known in PURPOSES.items():
-        if not agent.prompts.get(purpose, "").strip():
-            raise BadTemplate(f"{agent.agent} has no prompt {purpose!r}")
-        if unknown := placeholders(agent.prompts[purpose]) - known:
-            raise BadTemplate(f"{agent.agent}, prompt {purpose!r}: unknown placeholders: {', '.join(sorted(unknown))}")
-
-
 def router_messages(agent: AgentProfile, turn: TurnContext, fault: Fault | None, budget: int) -> list[ChatMessage]:
-    """The messages of the router call, or of its repair."""
-    return _messages("router", agent, turn, {}, fault, budget)
+    """The messages of the router call, or of its repair, in at most `budget` tokens. Raises `BadTemplate`."""
+    return _messages("router", agent, turn, parts_of(turn), fault, budget)
 
 
 def final_messages(
@@ -96,51 +62,77 @@ def final_messages(
     fault: Fault | None,
     budget: int,
 ) -> list[ChatMessage]:
-    """The messages of the final call, or of its repair."""
-    more = {"draft": [draft] if draft else [], "memory": _memory_lines(memory)}
+    """The messages of the final call, or of its repair, in at most `budget` tokens. Raises `BadTemplate`."""
+    parts = {**parts_of(turn), "draft": [Line.of(draft)] if draft else [], "memory": memory_lines(memory)}
     unfound = "memory_unasked" if memory is None else "memory_empty"
-    return _messages("final", agent, turn, more, fault, budget, unfound)
+    return _messages("final", agent, turn, parts, fault, budget, unfound)
+
+
+def summarise_messages(
+    agent: AgentProfile, turn: TurnContext, earlier: Summary, dropped: tuple[PastTurn, ...], budget: int
+) -> list[ChatMessage]:
+    """The messages of a call that puts older turns in short, in at most `budget` tokens. Raises `BadTemplate`."""
+    said = [PastMessage(*one) for past in dropped for one in (("user", past.user), ("assistant", past.reply)) if one[1]]
+    parts = {"summary": summary_lines(earlier), "history": [past_line(message) for message in said]}
+    return _messages("summarise", agent, turn, parts, None, budget)
+
+
+def size(messages: list[ChatMessage], purpose: str, limit: int) -> int:
+    """Tokens of a prompt, with what the format and the provider put around it; more than `limit` where it has more."""
+    texts = sum(count(message["content"], limit) + _OF_MESSAGE for message in messages)
+    return texts + _OF_PROVIDER + _of_schema(purpose)
+
+
+@cache
+def _of_schema(purpose: str) -> int:
+    return count(json.dumps(SCHEMAS[purpose]), 10_000)
 
 
 def _messages(
     purpose: str,
     agent: AgentProfile,
     turn: TurnContext,
-    more: dict[str, list[str]],
+    parts: dict[str, list[Line]],
     fault: Fault | None,
     budget: int,
     unfound: str = "memory_unasked",
 ) -> list[ChatMessage]:
-    template = agent.prompts.get(purpose, "")
-    if not template.strip():
-        raise BadTemplate(f"{agent.agent} has no prompt {purpose!r}")
-    message = turn.user_text or ("" if turn.media_text else turn.final_input)
-    parts: Parts = {
-        "profile": [json.dumps(turn.profile, ensure_ascii=False, default=str)] if turn.profile else [],
-        "history": [json.dumps({"role": past.role, "text": past.text}, ensure_ascii=False) for past in turn.history],
-        **more,
-        "message": [message] if message else [],
-        "attachments": [turn.media_text] if turn.media_text else [],
-    }
-    named = placeholders(template)
-    wanted = named | ({"message", "attachments"} if "input" in named else set())
-    parts = {part: lines for part, lines in parts.items() if part in wanted and (lines or part != "attachments")}
-    mark = _mark("\n".join(line for lines in parts.values() for line in lines))
+    template = template_of(agent, purpose)
+    parts = _wanted(parts, placeholders(template))
+    mark = _mark("\n".join(line.text for lines in parts.values() for line in lines))
     values = _values(purpose, agent, turn, mark, parts)
-    system = render(template, values)
-    repair = _repair(agent, fault, values) if fault else []
-    fixed = len(system) + sum(len(one["content"]) for one in repair) + _AROUND * len(parts)
-    fitted = fit(parts, budget, fixed)
-    data = "\n".join(_block(mark, part, lines, _empty(agent, part, unfound)) for part, lines in fitted.items())
-    return [{"role": "system", "content": system}, {"role": "user", "content": data}, *repair]
+    system = clean(render(template, values))
+    repair = _repair(agent, fault, values, budget // _OF_REPAIR) if fault else []
+
+    def filled(room: int) -> list[ChatMessage]:
+        data = (_block(mark, part, lines, _empty(agent, part, unfound)) for part, lines in fit(parts, room).items())
+        return [{"role": "system", "content": system}, {"role": "user", "content": "\n".join(data)}, *repair]
+
+    room = budget - size(filled(0), purpose, budget)
+    for _ in range(_TRIES):
+        if room <= 0:
+            break
+        messages = filled(room)
+        over = size(messages, purpose, 2 * budget) - budget
+        if over <= 0:
+            return messages
+        room -= over
+    raise BadTemplate(f"{agent.agent}, prompt {purpose!r}: it leaves no room for a turn in {budget} tokens")
+
+
+def _wanted(parts: dict[str, list[Line]], named: frozenset[str]) -> dict[str, list[Line]]:
+    """The parts that a template names, and those beside them that hold something."""
+    shown = {"message" if name == "input" else name for name in named & BLOCKS}
+    beside = {_BESIDE[name] for name in shown if name in _BESIDE and parts.get(_BESIDE[name])}
+    return {part: lines for part, lines in parts.items() if part in shown | beside}
 
 
 def _values(purpose: str, agent: AgentProfile, turn: TurnContext, mark: str, parts: Parts) -> dict[str, str]:
     """What stands in the places of a template: values, and for each part of data the name of its block."""
-    given = "(block message, block attachments)" if "attachments" in parts else "(block message)"
     return {
         **{name: f"(block {name})" for name in BLOCKS},
-        "input": given,
+        "input": "(block message, block attachments)" if "attachments" in parts else "(block message)",
+        "history": "(block summary, block history)" if "summary" in parts else "(block history)",
         "agent": agent.agent,
         "boundary": mark,
         "directive": turn.directive.value,
@@ -149,27 +141,15 @@ def _values(purpose: str, agent: AgentProfile, turn: TurnContext, mark: str, par
     }
 
 
-def _repair(agent: AgentProfile, fault: Fault, values: dict[str, str]) -> list[ChatMessage]:
-    asked = render(agent.prompts.get("repair", ""), {**values, "wrong": fault.wrong[:2_000]})
-    return [{"role": "assistant", "content": fault.said[:_SAID]}, {"role": "user", "content": asked}]
-
-
-def _memory_lines(memory: AugmentedMemoryContext | None) -> list[str]:
-    """One line of JSON for each item, best first; and a last one where a part of memory did not answer."""
-    if memory is None:
-        return []
-    items = sorted((*memory.concepts, *memory.memory_units), key=lambda item: (-item.score, item.hop, item.id))
-    lines = [
-        {"id": item.external_id or item.id, "kind": item.kind.value, "title": item.title, "text": item.text} for item in items
-    ]
-    if memory.degraded and lines:
-        lines.append({"incomplete": ", ".join(memory.degraded)})
-    return [json.dumps(line, ensure_ascii=False) for line in lines]
+def _repair(agent: AgentProfile, fault: Fault, values: dict[str, str], limit: int) -> list[ChatMessage]:
+    asked = render(agent.prompts.get("repair", ""), {**values, "wrong": cut(clean(fault.wrong), limit // 2)})
+    said = cut(clean(fault.said), limit)
+    return [{"role": "assistant", "content": said}, {"role": "user", "content": clean(asked)}]
 
 
 def _empty(agent: AgentProfile, part: str, unfound: str) -> str:
     name = unfound if part == "memory" else "none"
-    return agent.phrases.get(name) or _STATEMENTS[name]
+    return clean(agent.phrases.get(name) or _STATEMENTS[name])
 
 
 def _mark(content: str, draw: Callable[[], str] = lambda: secrets.token_hex(8)) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from phronesis.contracts.memory import AugmentedMemoryContext, ContextItem
@@ -22,9 +22,12 @@ _CLOSE = 0.6
 """A third sentence of a source is quoted where its score is no further than this share below that of the best."""
 _NEAR = 0.7
 """An item further than this share below the best one is not quoted beside it."""
-_DOCUMENT = re.compile(r"^\[document: ([^\n]{1,300})\]\n(.*?)(?:^\[end of document\]$|\Z)", re.M | re.S)
+_EARLIER = "Earlier in this conversation"
+_DOCUMENT = re.compile(r"^\[(document|image|audio): ([^\n]{1,300})\]\n(.*?)(?:^\[end of \1\]$|\Z)", re.M | re.S)
 _ATTACHED = re.compile(
-    r"\b(?:attach\w*|document|file|pdf|report|paper|page|upload\w*|summar\w*|this|slides?|spreadsheet)\b", re.I
+    r"\b(?:attach\w*|document|file|pdf|report|paper|page|upload\w*|summar\w*|this|slides?|spreadsheet"
+    r"|image|picture|photo\w*|scan\w*|screenshot|audio|recording|voice|transcript|(?:is|was) said)\b",
+    re.I,
 )
 
 
@@ -99,16 +102,18 @@ class _Question:
         return _Question(text, Terms.of(text), tuple(answer for hint, answer in _HINTS if hint.search(text)))
 
 
-def quotes(question: str, media_text: str, memory: AugmentedMemoryContext | None) -> list[Quote]:
+def quotes(question: str, media_text: str, memory: AugmentedMemoryContext | None, said: Sequence[str] = ()) -> list[Quote]:
     """Two to four sentences of at most two sources, best source first; empty where nothing fits.
 
     Args:
         question: what was asked, made whole (`phrases.focus`).
         media_text: text of the attached media, empty where there is none.
         memory: what retrieval handed back.
+        said: what the user stated earlier in the conversation.
     """
     asked = _Question.of(question)
     found = [*_retrieved(asked, memory), *_attached(asked, media_text)] if memory else [*_attached(asked, media_text)]
+    found += _stated(asked, said, found)
     sources = sorted((source for source in found if source.sentences), key=lambda source: -source.score)[:_ITEMS]
     weights = weigh(asked.terms, [asked.terms.found_in(line) for source in sources for line in source.sentences])
     limits = (_OF_THE_FIRST, *[_OF_OTHERS] * _ITEMS)
@@ -150,10 +155,20 @@ def _attached(asked: _Question, media_text: str) -> Iterator[_Source]:
     """The attached documents that the question is about: it says so, or a sentence of one holds a third of its terms."""
     meant = not asked.terms.stems or _ATTACHED.search(asked.text) is not None
     for match in _DOCUMENT.finditer(media_text[:_MEDIA]):
-        lines = sentences(match[2])
+        lines = sentences(match[3])
         share = max((len(asked.terms.found_in(line)) for line in lines), default=0) / (len(asked.terms.stems) or 1)
         if meant or share > 1 / 3:
-            yield _Source(match[1], lines, share + (1.0 if meant else 0.0))
+            yield _Source(match[2], lines, share + (1.0 if meant else 0.0))
+
+
+def _stated(asked: _Question, said: Sequence[str], found: Sequence[_Source]) -> list[_Source]:
+    """What the user stated earlier, where one sentence of it holds most of the question, and more than any other source."""
+    held = {line: len(asked.terms.found_in(line)) for line in said}
+    elsewhere = max((len(asked.terms.found_in(line)) for source in found for line in source.sentences), default=0)
+    most = max(held.values(), default=0)
+    if most <= elsewhere or 2 * most <= len(asked.terms.stems):
+        return []
+    return [_Source(_EARLIER, [line for line in held if held[line] == most][-1:], 1.0)]
 
 
 def _best(asked: _Question, weights: dict[str, float], source: _Source, limit: int) -> tuple[str, ...]:

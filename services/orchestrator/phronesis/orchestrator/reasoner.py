@@ -4,17 +4,41 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 from pydantic import Field, field_validator
 
-from phronesis.contracts import Message
+from phronesis.contracts import Message, ServiceError
 from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.memory import AugmentedMemoryContext
 from phronesis.contracts.orchestrator import Directive
 
+from .history import NO_SUMMARY, PastMessage, PastTurn, Summary
+
+__all__ = [
+    "MAX_PHRASE",
+    "MAX_PHRASES",
+    "Answer",
+    "CallFailed",
+    "Composed",
+    "Fault",
+    "PastMessage",
+    "Reasoner",
+    "Routed",
+    "Spent",
+    "Summarised",
+    "Summariser",
+    "TurnContext",
+    "Value",
+    "conversation",
+    "step",
+]
+
 step: ContextVar[str | None] = ContextVar("step", default=None)
 """`<turn>/<step>` of the call at hand; it goes to the provider as a header, so that calls can be told apart there."""
+
+conversation: ContextVar[str | None] = ContextVar("conversation", default=None)
+"""Id of the conversation at hand; the spans of model calls carry it."""
 
 MAX_PHRASES = 8
 MAX_PHRASE = 200
@@ -47,7 +71,13 @@ class Composed(Message):
     directive_reasoning: str = ""
 
 
-Value = TypeVar("Value", Routed, Composed)
+class Summarised(Message):
+    """What a model made of the older turns of a conversation."""
+
+    summary: str = Field(min_length=1)
+
+
+Value = TypeVar("Value", Routed, Composed, Summarised)
 
 
 class Spent(Message):
@@ -56,6 +86,36 @@ class Spent(Message):
     input_tokens: int = 0
     output_tokens: int = 0
     model_calls: int = 0
+    cached_tokens: int = 0
+    """The part of the input that the provider read from its cache."""
+    reasoning_tokens: int = 0
+    """The part of the output that the model thought and did not say."""
+
+    def plus(self, other: Spent) -> Spent:
+        """Both together."""
+        return Spent(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            model_calls=self.model_calls + other.model_calls,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
+        )
+
+
+class CallFailed(Exception):
+    """A model call that failed for good, with what its tries used; `Steps` counts that and raises the error inside.
+
+    Args:
+        error: what the turn is told.
+        spent: what the tries used, as far as the provider said.
+    """
+
+    def __init__(self, error: ServiceError, spent: Spent) -> None:
+        super().__init__(error.code)
+        self.error = error
+        self.spent = spent
+        self.cost_usd: float | None = None
+        """As that of an `Answer`."""
 
 
 @dataclass(frozen=True)
@@ -73,14 +133,8 @@ class Answer(Generic[Value]):
     value: Value | None
     fault: Fault | None = None
     spent: Spent = field(default_factory=Spent)
-
-
-@dataclass(frozen=True)
-class PastMessage:
-    """One message of the history."""
-
-    role: str
-    text: str
+    cost_usd: float | None = None
+    """What all its tries cost; `None` where no model was asked, or its price is not known."""
 
 
 @dataclass(frozen=True)
@@ -97,10 +151,12 @@ class TurnContext:
     user_text: str
     media_text: str = ""
     """The part of `final_input` that came from media; untrusted data."""
+    summary: Summary = NO_SUMMARY
+    """What is left of the turns before the history."""
 
 
 class Reasoner(Protocol):
-    """What the loops ask. A call that fails for good raises `Unavailable` or `TimedOut`."""
+    """What the loops ask by way of `Steps`. A call that fails for good raises `CallFailed`, or a `ServiceError` of its own."""
 
     name: str
     """Stands in every reply as `reasoner`: `groq`, `openai` or `extractive`."""
@@ -124,5 +180,20 @@ class Reasoner(Protocol):
             draft: the router's ready reply, where it gave one.
             memory: what retrieval handed back; `None` where none was asked for.
             fault: the earlier answer to repair.
+        """
+        ...
+
+
+@runtime_checkable
+class Summariser(Protocol):
+    """A reasoner that can also put older turns in short. One that cannot leaves it to rules."""
+
+    async def summarise(self, turn: TurnContext, earlier: Summary, dropped: tuple[PastTurn, ...]) -> Answer[Summarised]:
+        """Carry the summary of a conversation on. It is asked once, and never to repair.
+
+        Args:
+            turn: the context package of the turn at hand, for its agent.
+            earlier: the summary so far.
+            dropped: the turns to take into it, oldest first.
         """
         ...

@@ -6,26 +6,33 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import Any
+
+from opentelemetry.trace import Span, get_current_span
 
 from phronesis.bus import correlation
 from phronesis.bus.envelope import deadline as answer_due
 from phronesis.bus.tracing import Tracing
+from phronesis.bus.tracing import turn as turn_at_hand
 from phronesis.contracts import Internal, ServiceError, TimedOut, Unauthorized, UnsupportedMedia
 from phronesis.contracts.orchestrator import Reply, TurnProgress, TurnStatus, Usage
 
 from .domain import Claim, Completed, Failed, problem_of
 from .extractive import Extractive
+from .history import Past
 from .loops import LOOPS
+from .measures import DEGRADED, TURN_SECONDS, TURNS
 from .phrases import focus
 from .ports import Conversations, Journal, Neighbours, TurnStore
-from .reasoner import Reasoner, TurnContext
+from .reasoner import Reasoner, TurnContext, conversation
 from .running import Running, Show
 from .settings import OrchestratorSettings
 from .stages.context import background
 from .stages.media import final_input, read_media
 from .stages.sources import sources
+from .stages.summarise import beside, carry_on
 from .steps import Steps
 
 log = logging.getLogger(__name__)
@@ -60,12 +67,37 @@ class Runner:
         """Run the turn to its end. Raises `LostClaim`, and what makes another attempt worth while."""
         correlation.set(claim.correlation_id)
         answer_due.set(time.time() + self._settings.turn_limit)
-        with self._tracing.span(f"turn {claim.agent}", parent=claim.traceparent, turn__attempt=claim.attempts):
+        turn_at_hand.set(claim.turn_id)
+        conversation.set(claim.conversation_id)
+        with self._span(claim) as span:
             end = self._hopeless(claim) or await self._attempt(claim)
+            if isinstance(end, Failed):
+                span.set_attribute("error.type", end.problem.code)
             await self._turns.end(claim, end)
+            self._count(claim, end)
             self._ended()
             line = TurnProgress(turn_id=claim.turn_id, kind="ended", conversation_id=claim.conversation_id)
             await self._show(claim, line)
+
+    def _span(self, claim: Claim) -> AbstractContextManager[Span]:
+        return self._tracing.span(
+            f"invoke_agent {claim.agent}",
+            parent=claim.traceparent,
+            gen_ai__operation__name="invoke_agent",
+            gen_ai__provider__name=self._reasoner.name,
+            gen_ai__agent__name=claim.agent,
+            gen_ai__conversation__id=claim.conversation_id,
+            phronesis__turn__id=claim.turn_id,
+            phronesis__turn__attempt=claim.attempts,
+        )
+
+    def _count(self, claim: Claim, end: Completed | Failed) -> None:
+        metrics, parts = self._tracing.metrics, end.reply.degraded if isinstance(end, Completed) else ()
+        outcome = "completed" if isinstance(end, Completed) else end.status.value
+        metrics.count(TURNS, claim.agent, outcome, "yes" if parts else "no")
+        metrics.observe(TURN_SECONDS, (datetime.now(UTC) - claim.created_at).total_seconds(), claim.agent, outcome)
+        for part in parts:
+            metrics.count(DEGRADED, part)
 
     def _hopeless(self, claim: Claim) -> Failed | None:
         """The end of a turn that is not run any more."""
@@ -102,10 +134,11 @@ class Runner:
                 claim.who,
                 claim.agent,
                 claim.conversation_id,
-                settings.history_messages,
             )
             running.degraded.extend(known.degraded)
             media = await read_media(self._neighbours, claim.who, request.media, known.agent, settings.media_limit)
+        if known.agent is not None:
+            get_current_span().set_attribute("gen_ai.agent.version", known.agent.version)
         if media.unreadable:
             running.degrade("media")
         await running.show("preprocessed", attachments=len(request.media))
@@ -113,22 +146,24 @@ class Runner:
             agent=known.agent,
             profile=known.profile,
             history=known.history,
-            directive=known.directive,
+            directive=known.past.directive,
             final_input=final_input(request.text, media.text),
             user_text=request.text,
             media_text=media.text,
+            summary=known.summary,
         )
         if not request.text.strip() and not media.documents:
             return Failed(TurnStatus.FAILED, problem_of(_nothing_readable()))
-        return await self._loop(running, turn, media.documents)
+        return await self._loop(running, turn, known.past, media.documents)
 
-    async def _loop(self, running: Running, turn: TurnContext, documents: tuple[Any, ...]) -> Completed | Failed:
+    async def _loop(self, running: Running, turn: TurnContext, past: Past, documents: tuple[Any, ...]) -> Completed | Failed:
         claim = running.claim
         loop = LOOPS.get(turn.agent.loop if turn.agent else "router", LOOPS["router"])
         # No prompt text stands in the code: without instructions only the rules can answer.
         reasoner = self._reasoner if turn.agent else Extractive()
         try:
-            answered = await loop(running, reasoner, turn)
+            async with beside(carry_on(running, reasoner, self._conversations, turn, past)):
+                answered = await loop(running, reasoner, turn)
         except ServiceError as error:
             return Failed(TurnStatus.FAILED, problem_of(error))
         await running.show("answered")
@@ -153,5 +188,9 @@ def _usage(steps: Steps, claim: Claim) -> Usage:
     spent = steps.spent
     ms = int((datetime.now(UTC) - claim.created_at).total_seconds() * 1000)
     return Usage(
-        input_tokens=spent.input_tokens, output_tokens=spent.output_tokens, model_calls=spent.model_calls, ms=max(0, ms)
+        input_tokens=spent.input_tokens,
+        output_tokens=spent.output_tokens,
+        model_calls=spent.model_calls,
+        ms=max(0, ms),
+        cost_usd=steps.cost_usd,
     )

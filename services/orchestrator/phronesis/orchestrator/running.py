@@ -7,16 +7,18 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from opentelemetry.trace import Span
+from opentelemetry.trace import SpanKind
 
 from phronesis.bus.tracing import Tracing
 from phronesis.contracts.memory import AugmentedMemoryContext
 from phronesis.contracts.orchestrator import TurnProgress
 
 from .domain import Claim
+from .measures import STAGE
 from .ports import Neighbours
 from .settings import OrchestratorSettings
 from .steps import Steps
+from .timing import Outcome, timed
 
 Show = Callable[[Claim, TurnProgress], Awaitable[None]]
 
@@ -33,9 +35,9 @@ class Running:
     progress: Show
     degraded: list[str]
 
-    def phase(self, name: str) -> AbstractContextManager[Span]:
-        """A span for one phase (D-009)."""
-        return self.tracing.span(f"phase {name}")
+    def phase(self, name: str) -> AbstractContextManager[Outcome]:
+        """A span for one phase (D-009), and its time (D-148)."""
+        return timed(self.tracing, STAGE, f"phase {name}", name.partition(" ")[2])
 
     def degrade(self, part: str) -> None:
         """Mark the reply: it was made without `part`."""
@@ -56,4 +58,6 @@ class Running:
     async def retrieve(self, phrases: tuple[str, ...]) -> AugmentedMemoryContext:
         """Hybrid retrieval within its limit of time and size."""
         settings = self.settings
-        return await self.neighbours.retrieve(self.claim.who, phrases, settings.memory_tokens, settings.retrieval_limit)
+        named = {"gen_ai.operation.name": "retrieval", "gen_ai.data_source.id": "knowledge"}
+        with self.tracing.span("retrieval knowledge", kind=SpanKind.CLIENT, **named):
+            return await self.neighbours.retrieve(self.claim.who, phrases, settings.memory_tokens, settings.retrieval_limit)

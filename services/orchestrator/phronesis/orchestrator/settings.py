@@ -29,8 +29,8 @@ class OrchestratorSettings(BaseSettings):
     """Seconds that retrieval may take (D-147)."""
     memory_tokens: int = 2000
     """Greatest size of the retrieved context, in tokens."""
-    history_messages: int = 20
-    """Newest messages of the conversation that an agent is shown."""
+    context_tokens: int = Field(default=16_000, ge=8_000)
+    """Tokens that a prompt and its answer may have together; at most what the model holds, and less is quicker and cheaper."""
     groq_api_key: SecretStr | None = Field(default=None, validation_alias="GROQ_API_KEY")
     """Key for Groq; with neither this nor `model_url`, the `extractive` reasoner answers."""
     model_url: str | None = None

@@ -9,8 +9,11 @@ from phronesis.bus.tracing import Tracing
 from phronesis.contracts import ServiceError
 
 from .domain import Claim
+from .measures import STEP
 from .ports import Journal
-from .reasoner import Answer, Composed, Fault, Routed, Spent, Value, step
+from .prices import together
+from .reasoner import Answer, CallFailed, Composed, Fault, Routed, Spent, Summarised, Value, step
+from .timing import timed
 
 Kept = TypeVar("Kept")
 
@@ -31,6 +34,12 @@ class Steps:
         self._tracing = tracing
         self.spent = Spent()
         """What the model calls of the turn used, over all its attempts."""
+        self._costs: list[float | None] = []
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What they cost; `None` where no model was asked, or the price of one is not known."""
+        return together(self._costs)
 
     async def routed(self, name: str, call: Callable[[], Awaitable[Answer[Routed]]]) -> Answer[Routed]:
         """Make a router call, or read what it gave."""
@@ -40,24 +49,34 @@ class Steps:
         """Make a final call, or read what it gave."""
         return await self._made(name, Composed, call)
 
+    async def summarised(self, name: str, call: Callable[[], Awaitable[Answer[Summarised]]]) -> Answer[Summarised]:
+        """Make a call for a summary, or read what it gave."""
+        return await self._made(name, Summarised, call)
+
     async def _made(self, name: str, model: type[Value], call: Callable[[], Awaitable[Answer[Value]]]) -> Answer[Value]:
-        with self._tracing.span(f"step {name}"):
+        with timed(self._tracing, STEP, f"step {name}", name) as outcome:
             known = await _written(self._journal.intend(self._claim, name, {"call": name}))
             if known is None:
                 token = step.set(f"{self._claim.turn_id}/{name}")
                 try:
                     answer = await call()
+                except CallFailed as failed:
+                    self._count(failed.spent, failed.cost_usd)
+                    raise failed.error from failed
                 finally:
                     step.reset(token)
                 await _written(self._journal.result(self._claim, name, _as_json(answer)))
+                outcome.name = "fault" if answer.fault else "ok"
             else:
                 answer = _from_json(model, known)
-        self.spent = Spent(
-            input_tokens=self.spent.input_tokens + answer.spent.input_tokens,
-            output_tokens=self.spent.output_tokens + answer.spent.output_tokens,
-            model_calls=self.spent.model_calls + answer.spent.model_calls,
-        )
+                outcome.name = "known"
+        self._count(answer.spent, answer.cost_usd)
         return answer
+
+    def _count(self, spent: Spent, cost_usd: float | None) -> None:
+        self.spent = self.spent.plus(spent)
+        if spent.model_calls:
+            self._costs.append(cost_usd)
 
 
 async def _written(write: Awaitable[Kept]) -> Kept:
@@ -72,6 +91,7 @@ def _as_json(answer: Answer[Any]) -> dict[str, Any]:
         "value": answer.value.model_dump(mode="json") if answer.value else None,
         "fault": {"said": answer.fault.said, "wrong": answer.fault.wrong} if answer.fault else None,
         "spent": answer.spent.model_dump(),
+        "cost_usd": answer.cost_usd,
     }
 
 
@@ -80,4 +100,5 @@ def _from_json(model: type[Value], known: dict[str, Any]) -> Answer[Value]:
         value=model.model_validate(known["value"]) if known["value"] else None,
         fault=Fault(**known["fault"]) if known["fault"] else None,
         spent=Spent.model_validate(known["spent"]),
+        cost_usd=known.get("cost_usd"),
     )

@@ -54,6 +54,11 @@ class Worker:
         self._loops: list[asyncio.Task[None]] = []
         self._stopping = False
 
+    @property
+    def running(self) -> int:
+        """Turns that run here at this moment."""
+        return len(self._running)
+
     def start(self) -> None:
         """Begin to claim."""
         self._loops = [asyncio.create_task(self._claim_loop()), asyncio.create_task(self._lease_loop())]

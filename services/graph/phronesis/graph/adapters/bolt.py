@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 from neo4j import AsyncDriver, AsyncGraphDatabase, AsyncManagedTransaction, unit_of_work
 from neo4j.exceptions import ConstraintError, DriverError, Neo4jError, TransientError
 from pydantic import SecretStr
 
+from phronesis.bus import finished
 from phronesis.contracts import Internal, ServiceError, TimedOut, Unavailable
 
-from ..settings import GraphSettings
+from ..settings import Dialect, GraphSettings
 
 log = logging.getLogger(__name__)
 
@@ -32,18 +34,35 @@ _NOT_OURS = ("Neo.ClientError.Security.", "Neo.ClientError.Database.")
 class Transaction:
     """One transaction. Statements are constants of this package; whatever comes from outside is a parameter."""
 
-    def __init__(self, inner: AsyncManagedTransaction) -> None:
+    def __init__(self, inner: AsyncManagedTransaction, system: str = Dialect.NEO4J) -> None:
         self._inner = inner
+        self._system = system
 
     async def rows(self, statement: str, **parameters: object) -> list[Row]:
         """Run a statement and read all its rows."""
-        result = await self._inner.run(statement, parameters)
-        return await result.data()
+        with self._told(statement):
+            result = await self._inner.run(statement, parameters)
+            return await result.data()
 
     async def created(self, statement: str, **parameters: object) -> int:
         """Run a statement and count the relationships that it created."""
-        result = await self._inner.run(statement, parameters)
-        return (await result.consume()).counters.relationships_created
+        with self._told(statement):
+            result = await self._inner.run(statement, parameters)
+            return (await result.consume()).counters.relationships_created
+
+    @contextmanager
+    def _told(self, statement: str) -> Iterator[None]:
+        """A span for a statement: its first word, and nothing of its text or its values."""
+        began, failed = time.perf_counter(), None
+        operation = statement.split(None, 1)[0]
+        try:
+            yield
+        except BaseException as error:
+            failed = getattr(error, "code", None) or type(error).__name__
+            raise
+        finally:
+            seconds = time.perf_counter() - began
+            finished(operation, seconds, failed, db__system__name=self._system, db__operation__name=operation)
 
 
 class Bolt:
@@ -75,7 +94,7 @@ class Bolt:
 
         async def once() -> T:
             async with self._reader.session(database=self._settings.database) as session:
-                return await session.execute_read(_in_transaction(work, limit))
+                return await session.execute_read(_in_transaction(work, limit, self._settings.dialect))
 
         return await _tried(once, limit)
 
@@ -94,7 +113,7 @@ class Bolt:
         async def once() -> T:
             # A session's own auto-commit is not atomic on ArcadeDB: a failing statement leaves part of its writes.
             async with self._writer.session(database=self._settings.database) as session:
-                return await session.execute_write(_in_transaction(work, limit))
+                return await session.execute_write(_in_transaction(work, limit, self._settings.dialect))
 
         return await _tried(once, limit)
 
@@ -113,11 +132,11 @@ def _driver(settings: GraphSettings, login: tuple[str, SecretStr] | None) -> Asy
 
 
 def _in_transaction(
-    work: Callable[[Transaction], Awaitable[T]], limit: float
+    work: Callable[[Transaction], Awaitable[T]], limit: float, system: str
 ) -> Callable[[AsyncManagedTransaction], Awaitable[T]]:
     @unit_of_work(timeout=limit)
     async def run(inner: AsyncManagedTransaction) -> T:
-        return await work(Transaction(inner))
+        return await work(Transaction(inner, system))
 
     return run
 

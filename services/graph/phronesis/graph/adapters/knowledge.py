@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from phronesis.contracts.graph import Expand, Neighbour
-from phronesis.contracts.memory import KnowledgeStored
+from phronesis.contracts.memory import ItemsForgotten, KnowledgeStored
 
 from ..knowledge import LABELS, LINK_TYPES, item_key, nearest_first, owners
 from .bolt import Bolt, Row, Transaction
+from .forgetting import buried, forget
 from .labels import LINKS
 from .schema import Schema
 from .writes import Turns, take_turn
@@ -61,6 +62,18 @@ class BoltKnowledge:
         async with self._turns.of(turn):
             await self._bolt.write(work)
 
+    async def forget(self, tenant: str, news: ItemsForgotten) -> None:
+        """Remove items with their links; see the port."""
+        await self._schema.declared()
+        turn = item_key(tenant, news.owner, "")
+
+        async def work(transaction: Transaction) -> None:
+            await take_turn(transaction, turn)
+            await forget(transaction, tenant, news)
+
+        async with self._turns.of(turn):
+            await self._bolt.write(work)
+
     async def expand(self, tenant: str, user: str, question: Expand) -> list[Neighbour]:
         """Walk from the seeds, hop by hop; see the port.
 
@@ -108,8 +121,11 @@ class _Takeover:
         self._transaction = transaction
         self._tenant = tenant
         self._news = news
+        self._gone: set[str] = set()
 
     async def run(self) -> None:
+        ids = {node.id for node in self._news.nodes} | {end for link in self._news.links for end in (link.source, link.target)}
+        self._gone = await buried(self._transaction, sorted(map(self._key, ids)))
         fresh = await self._write_items()
         await self._forget_links(fresh)
         stated = [
@@ -120,7 +136,7 @@ class _Takeover:
                 "version": self._news.version,
             }
             for link in self._news.links
-            if link.source != link.target
+            if link.source != link.target and self._gone.isdisjoint((self._key(link.source), self._key(link.target)))
         ]
         waiting = await self._transaction.rows(_WAITING, keys=[key for keys in fresh.values() for key in keys])
         await self._link([*waiting, *stated])
@@ -133,7 +149,7 @@ class _Takeover:
         rows: dict[str, list[Row]] = defaultdict(list)
         for node in news.nodes:
             key = self._key(node.id)
-            if held.get(key, -1) >= news.version:
+            if key in self._gone or held.get(key, -1) >= news.version:
                 continue
             fresh[node.type.value].append(key)
             rows[node.type.value].append(

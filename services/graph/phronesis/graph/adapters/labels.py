@@ -14,4 +14,6 @@ LOCKS = "PlatformLock"
 """What writers of one tenant or owner touch first, so that they follow each other."""
 LINKS = "PlatformLink"
 """Links between knowledge items of which one end has not come yet."""
-PLATFORM = (NEWS, WRITES, LOCKS, LINKS)
+GONE = "PlatformGone"
+"""Keys of knowledge items that were forgotten: late news of them is dropped."""
+PLATFORM = (NEWS, WRITES, LOCKS, LINKS, GONE)

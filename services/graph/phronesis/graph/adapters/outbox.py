@@ -14,6 +14,7 @@ MATCH (news:{NEWS}) WHERE news.key > ''
 RETURN news.key AS key, news.whose AS whose, news.subject AS subject, news.body AS body, news.headers AS headers
 ORDER BY news.key LIMIT $limit
 """
+_WAITING = f"MATCH (news:{NEWS}) WHERE news.key > '' RETURN count(news) AS waiting"
 _SENT = f"UNWIND $keys AS key MATCH (news:{NEWS} {{key: key}}) DELETE news"
 
 
@@ -32,6 +33,14 @@ class GraphOutbox:
                 Sendable(row["key"], row["whose"], row["subject"], row["body"].encode(), json.loads(row["headers"]))
                 for row in rows
             ]
+
+        return await self._bolt.read(read)
+
+    async def waiting(self) -> int:
+        """How much news is unsent."""
+
+        async def read(transaction: Transaction) -> int:
+            return int((await transaction.rows(_WAITING))[0]["waiting"])
 
         return await self._bolt.read(read)
 

@@ -23,14 +23,12 @@ _LONGEST_PAUSE = 5.0
 _SWEEP_EVERY = 3600.0
 _SWEEPS = 100
 _KEEP_WRITES = 30 * 24 * 3600
-"""Seconds that the key of a write is kept: longer than any turn that could repeat it."""
+"""Seconds that the key of a write, or of a forgotten item, is kept: longer than any news or turn that could repeat it."""
 
-_SWEEP = f"""
-MATCH (write:{labels.WRITES}) WHERE write.at < $before
-WITH write LIMIT 1000
-DELETE write
-RETURN count(*) AS swept
-"""
+_SWEEP = {
+    label: f"MATCH (old:{label}) WHERE old.at < $before WITH old LIMIT 1000 DELETE old RETURN count(*) AS swept"
+    for label in (labels.WRITES, labels.GONE)
+}
 
 
 class Schema:
@@ -87,14 +85,15 @@ class Schema:
 
     async def _sweep(self) -> None:
         before = time.time() - _KEEP_WRITES
+        for statement in _SWEEP.values():
 
-        async def sweep(transaction: Transaction) -> int:
-            rows = await transaction.rows(_SWEEP, before=before)
-            return int(rows[0]["swept"]) if rows else 0
+            async def sweep(transaction: Transaction, statement: str = statement) -> int:
+                rows = await transaction.rows(statement, before=before)
+                return int(rows[0]["swept"]) if rows else 0
 
-        for _ in range(_SWEEPS):
-            if not await self._bolt.write(sweep):
-                return
+            for _ in range(_SWEEPS):
+                if not await self._bolt.write(sweep):
+                    break
 
     async def _stop(self) -> None:
         if self._task is not None:

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
 
+from ..reasoner import Spent
 from .chat_errors import TryFailed, status_failed
 
 MAX_BODY = 4_000_000
@@ -19,6 +21,8 @@ MAX_BODY = 4_000_000
 _CONNECT, _POOL = 3.0, 2.0
 """Seconds to connect, and to get a connection from the pool."""
 _CONNECTIONS = 100
+_MOST_TOKENS = 100_000_000
+"""More than any call uses: a greater figure is not believed."""
 
 Provider = Literal["groq", "openai"]
 _LIBRARIES: dict[Provider, tuple[str, str, str]] = {
@@ -43,8 +47,7 @@ class Completion:
     """What was answered."""
 
     text: str
-    input_tokens: int = 0
-    output_tokens: int = 0
+    spent: Spent
     model: str | None = None
     finish: str | None = None
 
@@ -58,15 +61,9 @@ class _Choice(BaseModel):
     finish_reason: str | None = None
 
 
-class _Usage(BaseModel):
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-
-
 class _Body(BaseModel):
     choices: list[_Choice]
     model: str | None = None
-    usage: _Usage | None = None
 
 
 @dataclass
@@ -108,11 +105,12 @@ class ChatClient:
                 async with asyncio.timeout(seconds):
                     return _completion(await self._post(client, call, seconds))
             except TimeoutError as error:
-                raise TryFailed("the language model did not answer in time", again=True, timed_out=True) from error
+                raise TryFailed("the language model did not answer in time", again=True) from error
             except self._sdk.APIStatusError as error:
-                if said := _failed_generation(error.body):
-                    return Completion(said, finish="rejected")
-                raise status_failed(error.status_code, error.response.headers, error.body) from error
+                told, stated = _spent(error.response.content), _stated(error.body)
+                if said := _failed_generation(stated):
+                    return Completion(said, told, finish="rejected")
+                raise status_failed(error.status_code, error.response.headers, stated.get("code"), told) from error
             except (self._sdk.APIConnectionError, self._http.HTTPError) as error:
                 raise self._connection_failed(error) from error
 
@@ -137,11 +135,10 @@ class ChatClient:
         if isinstance(cause, self._http.PoolTimeout):
             # Cancelled calls can leave slots of the pool taken for ever (httpcore #1093): a new pool has all of them.
             self._pool = self._new_pool()
-            return TryFailed("no free connection to the language model", again=True, reached=False)
+            return TryFailed("no free connection to the language model", again=True, spent=Spent())
         if isinstance(cause, self._http.ConnectError | self._http.ConnectTimeout):
-            return TryFailed("the language model cannot be reached", again=True, reached=False)
-        timed_out = isinstance(cause, self._http.TimeoutException)
-        return TryFailed("the connection to the language model broke", again=True, timed_out=timed_out)
+            return TryFailed("the language model cannot be reached", again=True, spent=Spent())
+        return TryFailed("the connection to the language model broke", again=True)
 
     def _new_pool(self) -> _Pool:
         limits = self._http.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS)
@@ -162,20 +159,45 @@ class ChatClient:
 
 
 def _completion(body: bytes) -> Completion:
+    spent = _spent(body)
     try:
         read = _Body.model_validate_json(body)
     except ValidationError as error:
-        raise TryFailed("the language model's answer is no completion", again=True) from error
+        raise TryFailed("the language model's answer is no completion", again=True, spent=spent) from error
     choice = read.choices[0] if read.choices else _Choice()
-    usage = read.usage or _Usage()
-    return Completion(
-        choice.message.content or "", usage.prompt_tokens, usage.completion_tokens, read.model, choice.finish_reason
+    return Completion(choice.message.content or "", spent, read.model, choice.finish_reason)
+
+
+def _spent(body: bytes) -> Spent:
+    """One call, and the tokens that an answer of whatever kind says it used."""
+    try:
+        found = from_json(body)
+    except ValueError:
+        found = None
+    usage = found.get("usage") if isinstance(found, dict) else None
+    told = usage if isinstance(usage, dict) else {}
+    read, written = (told.get(f"{part}_tokens_details") for part in ("prompt", "completion"))
+    return Spent(
+        model_calls=1,
+        input_tokens=_count(told.get("prompt_tokens")),
+        output_tokens=_count(told.get("completion_tokens")),
+        cached_tokens=_count(read.get("cached_tokens") if isinstance(read, dict) else None),
+        reasoning_tokens=_count(written.get("reasoning_tokens") if isinstance(written, dict) else None),
     )
 
 
-def _failed_generation(body: object) -> str | None:
-    """What the model said where the provider itself refused it as no JSON, or as a call of a tool it was not offered."""
+def _count(told: object) -> int:
+    return told if isinstance(told, int) and 0 <= told <= _MOST_TOKENS else 0
+
+
+def _stated(body: object) -> dict[str, Any]:
+    """The provider's error object."""
     error = body.get("error", body) if isinstance(body, dict) else None
-    if not isinstance(error, dict) or error.get("code") not in ("json_validate_failed", "tool_use_failed"):
+    return error if isinstance(error, dict) else {}
+
+
+def _failed_generation(error: dict[str, Any]) -> str | None:
+    """What the model said where the provider itself refused it as no JSON, or as a call of a tool it was not offered."""
+    if error.get("code") not in ("json_validate_failed", "tool_use_failed"):
         return None
     return str(error.get("failed_generation") or "(nothing)")

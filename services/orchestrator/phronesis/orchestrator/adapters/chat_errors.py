@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+from ..reasoner import Spent
+
 _MISCONFIGURED = {
     400: "the language model refused the request",
     401: "the language model refused the key",
@@ -17,6 +19,8 @@ _MISCONFIGURED = {
     422: "the language model refused the request",
 }
 _BUSY = frozenset({429, 498})
+_TOO_LONG = ("context_length_exceeded", "request_too_large")
+_ONE_CALL = Spent(model_calls=1)
 
 
 class TryFailed(Exception):
@@ -25,11 +29,10 @@ class TryFailed(Exception):
     Args:
         detail: one sentence for people; nothing of the provider's text.
         again: whether another try may succeed.
-        reached: whether the provider saw the request.
-        timed_out: whether time ran out.
         after: seconds that the provider asked to wait.
-        counts: whether it speaks against the provider's health.
+        busy: whether the provider is merely asked too often.
         misconfigured: whether only an operator can mend it.
+        spent: what the try used: no call where the provider never saw it, and the tokens that the provider told.
     """
 
     def __init__(
@@ -37,31 +40,39 @@ class TryFailed(Exception):
         detail: str,
         *,
         again: bool,
-        reached: bool = True,
-        timed_out: bool = False,
         after: float | None = None,
-        counts: bool = True,
+        busy: bool = False,
         misconfigured: bool = False,
+        spent: Spent = _ONE_CALL,
     ) -> None:
         super().__init__(detail)
         self.detail = detail
         self.again = again
-        self.reached = reached
-        self.timed_out = timed_out
         self.after = after
-        self.counts = counts
+        self.busy = busy
         self.misconfigured = misconfigured
+        self.spent = spent
 
 
-def status_failed(status: int, headers: Mapping[str, str], body: object) -> TryFailed:
-    """The failure that an HTTP status states."""
+def status_failed(status: int, headers: Mapping[str, str], code: str | None, spent: Spent = _ONE_CALL) -> TryFailed:
+    """The failure that an HTTP status states.
+
+    Args:
+        status: the status.
+        headers: the answer's headers.
+        code: the provider's own code for the error.
+        spent: what the try used.
+    """
     if status in _BUSY:
-        again = _code(body) != "insufficient_quota"
-        return TryFailed("the language model is over its rate", again=again, after=retry_after(headers), counts=False)
+        again = code != "insufficient_quota"
+        return TryFailed("the language model is over its rate", again=again, after=retry_after(headers), busy=True, spent=spent)
+    if code in _TOO_LONG:
+        return TryFailed("the prompt is too long for the language model", again=False, spent=spent)
     if detail := _MISCONFIGURED.get(status):
-        return TryFailed(detail, again=False, counts=False, misconfigured=True)
+        return TryFailed(detail, again=False, misconfigured=True, spent=spent)
     again = status >= 500 or status in (408, 409, 425)
-    return TryFailed(f"the language model answered with status {status}", again=again, after=retry_after(headers))
+    after = retry_after(headers)
+    return TryFailed(f"the language model answered with status {status}", again=again, after=after, spent=spent)
 
 
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
@@ -75,8 +86,3 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
         except (ValueError, TypeError):
             return None
     return max(0.0, seconds) if math.isfinite(seconds) else None
-
-
-def _code(body: object) -> str | None:
-    error = body.get("error", body) if isinstance(body, dict) else None
-    return str(error.get("code")) if isinstance(error, dict) else None

@@ -4,29 +4,42 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, TypeVar
 
-from opentelemetry.trace import SpanKind
-
 from phronesis.bus.tracing import Tracing
-from phronesis.contracts import Unavailable
+from phronesis.contracts import ModelUnavailable
 from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.memory import AugmentedMemoryContext
 
-from ..answers import parse_composed, parse_routed
-from ..prompts import SCHEMAS, BadTemplate, ChatMessage, final_messages, router_messages
-from ..reasoner import Answer, Composed, Fault, Routed, Spent, TurnContext, step
-from .chat_client import ChatCall, ChatClient, Completion, Provider
-from .chat_retry import Breaker, Patience
+from ..answers import parse_composed, parse_routed, parse_summarised
+from ..budget import ANSWER
+from ..history import PastTurn, Summary
+from ..measures import BREAKER
+from ..prompts import ChatMessage, final_messages, router_messages, summarise_messages
+from ..reasoner import Answer, CallFailed, Composed, Fault, Routed, Summarised, TurnContext, step
+from ..templates import SCHEMAS, BadTemplate
+from .breaker import Breaker
+from .chat_client import ChatCall, ChatClient, Provider
+from .chat_retry import Patience
+from .chat_watch import CallWatch
 
 log = logging.getLogger(__name__)
 
 STEP_HEADER = "X-Phronesis-Step"
 _STRICT = ("openai/gpt-oss-", "gpt-4o", "gpt-4.1", "gpt-5")
 """Beginnings of the names of models that keep to a JSON Schema while they write; the others are asked for JSON alone."""
-Value = TypeVar("Value", Routed, Composed)
-Purpose = Literal["router", "final"]
+_WHY = {
+    "tool_calls": " No tool is offered: answer with the JSON object.",
+    "length": " The answer was cut at its greatest length: be shorter.",
+    "content_filter": " A filter held the answer back.",
+}
+"""What the end of an answer adds to what is wrong with it, by the provider's name for that end."""
+_SUMMARISE = 4.0
+"""Seconds for a summary: it runs beside the loop, and the reply waits for it no longer than this."""
+Value = TypeVar("Value", Routed, Composed, Summarised)
+Purpose = Literal["router", "final", "summarise"]
 
 
 @dataclass(frozen=True)
@@ -51,71 +64,78 @@ class LanguageModel:
         router: limits of the router call.
         final: limits of the final call.
         budget: tokens of a prompt.
-        patience: tries and breaker.
+        patience: makes the patience with one model's endpoint, from the model's name; purposes with one model share it.
     """
 
     def __init__(
-        self, client: ChatClient, tracing: Tracing, router: CallLimits, final: CallLimits, budget: int, patience: Patience
+        self,
+        client: ChatClient,
+        tracing: Tracing,
+        router: CallLimits,
+        final: CallLimits,
+        budget: int,
+        patience: Callable[[str], Patience],
     ) -> None:
         self.name: str = client.provider
         self._client = client
         self._tracing = tracing
-        self._limits: dict[Purpose, CallLimits] = {"router": router, "final": final}
+        self._limits: dict[Purpose, CallLimits] = {
+            "router": router,
+            "final": final,
+            "summarise": replace(router, seconds=min(router.seconds, _SUMMARISE)),
+        }
         self._budget = budget
-        self._patience = patience
+        self._patience = {model: patience(model) for model in {router.model, final.model}}
+        for name, patient in self._patience.items():
+            tracing.metrics.watch(BREAKER, partial(_is_open, patient), name)
 
     async def close(self) -> None:
         """Close the connections to the provider."""
         await self._client.close()
 
     async def route(self, turn: TurnContext, fault: Fault | None = None) -> Answer[Routed]:
-        """Decide whether memory is needed. Raises `Unavailable`, `TimedOut`."""
+        """Decide whether memory is needed. Raises `CallFailed`."""
         messages = self._fill(turn, lambda agent: router_messages(agent, turn, fault, self._budget))
         return await self._ask("router", messages, parse_routed)
 
     async def compose(
         self, turn: TurnContext, draft: str | None, memory: AugmentedMemoryContext | None, fault: Fault | None = None
     ) -> Answer[Composed]:
-        """Write the reply and choose the next stance. Raises `Unavailable`, `TimedOut`."""
+        """Write the reply and choose the next stance. Raises `CallFailed`."""
         messages = self._fill(turn, lambda agent: final_messages(agent, turn, draft, memory, fault, self._budget))
         return await self._ask("final", messages, parse_composed)
 
+    async def summarise(self, turn: TurnContext, earlier: Summary, dropped: tuple[PastTurn, ...]) -> Answer[Summarised]:
+        """Put older turns in short, by the light model. Raises `CallFailed`."""
+        messages = self._fill(turn, lambda agent: summarise_messages(agent, turn, earlier, dropped, self._budget))
+        return await self._ask("summarise", messages, parse_summarised)
+
     def _fill(self, turn: TurnContext, make: Callable[[AgentProfile], list[ChatMessage]]) -> list[ChatMessage]:
         if turn.agent is None:
-            raise Unavailable("the agent's instructions could not be had, and a language model needs them")
+            raise ModelUnavailable("the agent's instructions could not be had, and a language model needs them")
         try:
             return make(turn.agent)
         except BadTemplate as error:
             log.error("a prompt cannot be filled: %s", error)
-            raise Unavailable("a prompt of the agent cannot be filled") from error
+            raise ModelUnavailable("a prompt of the agent cannot be filled") from error
 
     async def _ask(self, purpose: Purpose, messages: list[ChatMessage], parse: Callable[[str], Value | Fault]) -> Answer[Value]:
         limits = self._limits[purpose]
         call = ChatCall(limits.model, messages, self._options(purpose, limits), {STEP_HEADER: step.get() or purpose})
-        tried = await self._patience.run(lambda left: self._send(call, limits, left), limits.seconds)
+        watch = CallWatch(self._tracing, self.name, purpose, limits.max_tokens)
+        try:
+            tried = await self._patience[limits.model].run(lambda left: watch.send(self._client, call, left), limits.seconds)
+        except CallFailed as failed:
+            failed.cost_usd = watch.cost(call.model, failed.spent)
+            raise
         done = tried.value
-        spent = Spent(input_tokens=done.input_tokens, output_tokens=done.output_tokens, model_calls=tried.calls)
+        spent = tried.before.plus(done.spent)
+        paid = watch.cost(call.model, spent)
         parsed = parse(done.text)
         if isinstance(parsed, Fault):
             log.warning("the model's answer for %s is no good (finish: %s)", purpose, done.finish)
-            return Answer(None, parsed, spent)
-        return Answer(parsed, None, spent)
-
-    async def _send(self, call: ChatCall, limits: CallLimits, left: float) -> Completion:
-        attributes: dict[str, Any] = {
-            "gen_ai__operation__name": "chat",
-            "gen_ai__provider__name": self.name,
-            "gen_ai__request__model": call.model,
-            "gen_ai__request__max_tokens": limits.max_tokens,
-            "gen_ai__output__type": "json",
-        }
-        with self._tracing.span(f"chat {call.model}", kind=SpanKind.CLIENT, **attributes) as span:
-            done = await self._client.send(call, left)
-            span.set_attribute("gen_ai.usage.input_tokens", done.input_tokens)
-            span.set_attribute("gen_ai.usage.output_tokens", done.output_tokens)
-            span.set_attribute("gen_ai.response.model", done.model or call.model)
-            span.set_attribute("gen_ai.response.finish_reasons", [done.finish or "unknown"])
-            return done
+            return Answer(None, Fault(parsed.said, f"{parsed.wrong}{_WHY.get(done.finish or '', '')}"), spent, paid)
+        return Answer(parsed, None, spent, paid)
 
     def _options(self, purpose: Purpose, limits: CallLimits) -> dict[str, Any]:
         schema = {"name": purpose, "strict": True, "schema": SCHEMAS[purpose]}
@@ -127,6 +147,10 @@ class LanguageModel:
         if self.name == "groq" and limits.model.startswith("openai/gpt-oss-"):
             options |= {"reasoning_effort": limits.effort, "include_reasoning": False}
         return options
+
+
+def _is_open(patience: Patience) -> float:
+    return float(patience.is_open)
 
 
 def language_model(
@@ -153,6 +177,6 @@ def language_model(
         backoff: seconds that the first wait between tries may take.
     """
     router = CallLimits(light_model, seconds=8.0, max_tokens=2_000, effort="low")
-    final = CallLimits(model, seconds=20.0, max_tokens=4_000, effort="medium")
+    final = CallLimits(model, seconds=20.0, max_tokens=ANSWER, effort="medium")
     client = ChatClient(provider, key, url)
-    return LanguageModel(client, tracing, router, final, budget, Patience(Breaker(), backoff))
+    return LanguageModel(client, tracing, router, final, budget, lambda asked: Patience(Breaker(f"the model {asked}"), backoff))

@@ -89,7 +89,10 @@ class Ends:
             row = await connection.fetchrow(_CANCEL, id, who.tenant, who.user)
             if row is None:
                 status = await connection.fetchval(
-                    "SELECT status FROM turns WHERE id = $1 AND tenant = $2 AND user_id = $3", id, who.tenant, who.user
+                    "SELECT status FROM turns WHERE id = $1 AND tenant = $2 AND user_id = $3 AND NOT erased",
+                    id,
+                    who.tenant,
+                    who.user,
                 )
                 if status is None:
                     raise NotFound("no such turn")

@@ -18,7 +18,8 @@ ON CONFLICT (id) DO UPDATE SET next_turn = conversations.next_turn + 1
 RETURNING next_turn - 1 AS sequence, agent
 """
 _PLACE = """
-UPDATE conversations SET next_turn = next_turn + 1 WHERE id = $1 AND tenant = $2 AND user_id = $3
+UPDATE conversations SET next_turn = next_turn + 1, updated_at = now()
+WHERE id = $1 AND tenant = $2 AND user_id = $3 AND deleted_at IS NULL
 RETURNING next_turn - 1 AS sequence, agent
 """
 _INSERT = """
@@ -48,7 +49,8 @@ class Intake:
         """What a failed or parked turn of the caller asked for, in its conversation."""
         async with self._database.connection() as connection:
             row = await connection.fetchrow(
-                "SELECT status, conversation_id, request FROM turns WHERE id = $1 AND tenant = $2 AND user_id = $3",
+                "SELECT status, conversation_id, request FROM turns"
+                " WHERE id = $1 AND tenant = $2 AND user_id = $3 AND NOT erased",
                 uuid_of(turn_id, "turn"),
                 who.tenant,
                 who.user,
@@ -62,8 +64,13 @@ class Intake:
 
 
 async def _accept(connection: Connection, turn: NewTurn, open_turns: int) -> Accepted:
-    found = await connection.fetchrow("SELECT status, conversation_id, fingerprint FROM turns WHERE id = $1", UUID(turn.id))
+    found = await connection.fetchrow(
+        "SELECT status, conversation_id, fingerprint, erased FROM turns WHERE id = $1", UUID(turn.id)
+    )
     if found is not None:
+        if found["erased"]:
+            # Also where it began the conversation: a repeat brings nothing back.
+            raise NotFound("no such conversation", field="conversation_id")
         if found["fingerprint"] != turn.fingerprint:
             raise KeyReused("this idempotency key was used with another body")
         return Accepted(turn.id, str(found["conversation_id"]), TurnStatus(found["status"]))
@@ -89,7 +96,7 @@ async def _accept(connection: Connection, turn: NewTurn, open_turns: int) -> Acc
         turn.expiry,
         turn.traceparent,
         turn.correlation_id,
-        UUID(turn.request.retry_of) if turn.request.retry_of else None,
+        uuid_of(turn.request.retry_of, "turn", field="retry_of") if turn.request.retry_of else None,
     )
     return Accepted(turn.id, str(conversation_id), TurnStatus.QUEUED)
 

@@ -8,13 +8,15 @@ import time
 from phronesis.bus import Bus, ask
 from phronesis.contracts import Nothing, Principal, TimedOut, Unavailable
 from phronesis.contracts.instructions import AGENT_GET, AgentProfile, AgentRef
-from phronesis.contracts.media import EXTRACT_TEXT, MEDIA_GET, ExtractedText, Media, MediaRef
+from phronesis.contracts.media import CAPTION, EXTRACT_TEXT, MEDIA_GET, TRANSCRIBE, ExtractedText, Media, MediaKind, MediaRef
 from phronesis.contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryContext, Retrieve
 
 log = logging.getLogger(__name__)
 
 _FRESH = 60.0
 _PROFILE_LIMIT = 1.0
+_TOOLS = {MediaKind.DOCUMENT: EXTRACT_TEXT, MediaKind.IMAGE: CAPTION, MediaKind.AUDIO: TRANSCRIBE}
+"""The kind alone decides which tool reads a medium (D-021)."""
 
 
 class BusNeighbours:
@@ -55,6 +57,6 @@ class BusNeighbours:
         """One medium of the caller."""
         return await ask(self._bus, who, MEDIA_GET, MediaRef(media_id=media_id))
 
-    async def document_text(self, who: Principal, media_id: str, limit: float) -> ExtractedText:
-        """The text of a document."""
-        return await ask(self._bus, who, EXTRACT_TEXT, MediaRef(media_id=media_id), timeout=limit)
+    async def medium_text(self, who: Principal, medium: Media, limit: float) -> ExtractedText:
+        """The text of a medium, by the tool of its kind."""
+        return await ask(self._bus, who, _TOOLS[medium.kind], MediaRef(media_id=medium.id), timeout=limit)

@@ -17,7 +17,6 @@ from phronesis.contracts.orchestrator import (
 )
 from phronesis.postgres import Database
 
-from ..reasoner import PastMessage
 from .intake import uuid_of
 
 
@@ -51,7 +50,7 @@ class TurnReads:
         """One turn of the caller."""
         async with self._database.connection() as connection:
             row = await connection.fetchrow(
-                "SELECT * FROM turns WHERE id = $1 AND tenant = $2 AND user_id = $3",
+                "SELECT * FROM turns WHERE id = $1 AND tenant = $2 AND user_id = $3 AND NOT erased",
                 uuid_of(turn_id, "turn"),
                 who.tenant,
                 who.user,
@@ -65,8 +64,9 @@ class TurnReads:
         conversation = uuid_of(query.conversation_id, "conversation") if query.conversation_id else None
         async with self._database.connection() as connection:
             rows = await connection.fetch(
-                "SELECT * FROM turns WHERE tenant = $1 AND user_id = $2 AND ($3::uuid IS NULL OR conversation_id = $3) "
-                "AND ($4::text IS NULL OR status = $4) ORDER BY created_at DESC, sequence DESC LIMIT $5",
+                "SELECT * FROM turns WHERE tenant = $1 AND user_id = $2 AND NOT erased "
+                "AND ($3::uuid IS NULL OR conversation_id = $3) AND ($4::text IS NULL OR status = $4) "
+                "ORDER BY created_at DESC, sequence DESC LIMIT $5",
                 who.tenant,
                 who.user,
                 conversation,
@@ -76,32 +76,21 @@ class TurnReads:
         return Turns(turns=tuple(turn_of(row, with_reply=False) for row in rows))
 
 
-class PostgresConversations:
-    """Conversations and their messages."""
+class ConversationReads:
+    """The part of the conversations' store that reads them and their messages."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    async def recent(self, conversation_id: str, limit: int) -> tuple[Directive, tuple[PastMessage, ...]]:
-        """The directive in force and the newest messages, oldest first."""
-        id = uuid_of(conversation_id, "conversation")
-        async with self._database.connection() as connection:
-            rows = await connection.fetch(
-                "SELECT c.directive, m.role, m.text FROM conversations c LEFT JOIN LATERAL ("
-                "SELECT seq, role, text FROM messages WHERE conversation_id = c.id ORDER BY seq DESC LIMIT $2"
-                ") m ON true WHERE c.id = $1 ORDER BY m.seq",
-                id,
-                limit,
-            )
-        directive = Directive(rows[0]["directive"]) if rows else Directive.SUPPORTIVE_COMPANION
-        return directive, tuple(PastMessage(row["role"], row["text"]) for row in rows if row["role"])
 
     async def get(self, who: Principal, ref: ConversationRef) -> Conversation:
         """A conversation of the caller with its newest messages."""
         id = uuid_of(ref.conversation_id, "conversation")
         async with self._database.connection() as connection:
             head = await connection.fetchrow(
-                "SELECT * FROM conversations WHERE id = $1 AND tenant = $2 AND user_id = $3", id, who.tenant, who.user
+                "SELECT * FROM conversations WHERE id = $1 AND tenant = $2 AND user_id = $3 AND deleted_at IS NULL",
+                id,
+                who.tenant,
+                who.user,
             )
             if head is None:
                 raise NotFound("no such conversation")

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from phronesis.bus.tracing import Tracing
 
+from ..budget import ANSWER
 from ..extractive import Extractive
 from ..reasoner import Reasoner
 from ..settings import OrchestratorSettings
+from ..tokens import load
 
 
 @asynccontextmanager
 async def reasoner(settings: OrchestratorSettings, tracing: Tracing) -> AsyncIterator[Reasoner]:
     """The reasoner that the settings name, for the length of a block."""
+    await asyncio.to_thread(load)  # here, and not inside the first turn
     if settings.groq_api_key is None and settings.model_url is None:
         yield Extractive()
         return
@@ -29,6 +33,7 @@ async def reasoner(settings: OrchestratorSettings, tracing: Tracing) -> AsyncIte
         url=settings.model_url,
         model=settings.model,
         light_model=settings.light_model,
+        budget=settings.context_tokens - ANSWER,
     )
     try:
         yield model

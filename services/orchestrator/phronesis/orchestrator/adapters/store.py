@@ -6,13 +6,23 @@ from phronesis.contracts.orchestrator import Audited
 from phronesis.postgres import Database
 
 from .claims import Claims, PostgresJournal
+from .deletions import Deletions
 from .ends import Ends
 from .intake import Intake
-from .reads import PostgresConversations, TurnReads
+from .pages import ConversationPages
+from .pasts import Pasts
+from .reads import ConversationReads, TurnReads
 
 
 class PostgresTurns(Intake, Claims, Ends, TurnReads):
     """Turns: accepted, claimed, ended and read."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+
+class PostgresConversations(ConversationReads, ConversationPages, Pasts, Deletions):
+    """Conversations: read, listed, summarised and deleted."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -33,6 +33,7 @@ async def run_router(running: Running, reasoner: Reasoner, turn: TurnContext) ->
     """One router call, at most one retrieval, one final call; each call is repaired at most once."""
     with running.phase("II route"):
         routed = await _route(running, reasoner, turn)
+        log.info("the router decided: %s", routed.decision)  # D-065
     await running.show("routed", decision=routed.decision)
     memory = None
     if routed.decision == "query_memory":

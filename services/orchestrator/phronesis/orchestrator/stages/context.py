@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from phronesis.contracts import Principal, ServiceError
 from phronesis.contracts.instructions import AgentProfile
-from phronesis.contracts.orchestrator import Directive
 
+from ..history import Past, PastMessage, Summary
 from ..ports import Conversations, Neighbours
-from ..reasoner import PastMessage
+from ..summary import view
 
 log = logging.getLogger(__name__)
 
@@ -22,19 +22,20 @@ class Background:
 
     agent: AgentProfile | None
     profile: dict[str, object]
-    directive: Directive
+    past: Past
+    summary: Summary
     history: tuple[PastMessage, ...]
     degraded: tuple[str, ...]
 
 
 async def background(
-    neighbours: Neighbours, conversations: Conversations, who: Principal, agent: str, conversation_id: str, messages: int
+    neighbours: Neighbours, conversations: Conversations, who: Principal, agent: str, conversation_id: str
 ) -> Background:
     """Read the agent's profile, the user's profile and the history, side by side. A part that fails is marked."""
     found = await asyncio.gather(
         neighbours.agent(who, agent),
         neighbours.profile(who),
-        conversations.recent(conversation_id, messages),
+        conversations.recent(conversation_id),
         return_exceptions=True,
     )
     degraded = []
@@ -44,12 +45,14 @@ async def background(
             degraded.append(name)
         elif isinstance(part, BaseException):
             raise part
-    profile, known, past = found
-    directive, history = past if isinstance(past, tuple) else (Directive.SUPPORTIVE_COMPANION, ())
+    profile, known, read = found
+    past = read if isinstance(read, Past) else Past()
+    summary, history = view(past)
     return Background(
         agent=profile if isinstance(profile, AgentProfile) else None,
         profile=known if isinstance(known, dict) else {},
-        directive=directive,
+        past=past,
+        summary=summary,
         history=history,
         degraded=tuple(degraded),
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from dataclasses import dataclass
 
-from phronesis.contracts import Principal, ServiceError
+from phronesis.contracts import Principal, ServiceError, TimedOut, UnsupportedMedia
 from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.media import ExtractedText
 
@@ -16,7 +17,8 @@ log = logging.getLogger(__name__)
 
 MAX_CHARS = 24_000
 """Characters of one attachment that reach a prompt; the whole text stays with media (D-035)."""
-_UNREADABLE = "(the attachment {name} could not be read)"
+_LABEL = re.compile(r"^\[((?:end of )?(?:document|image|audio)\b[^\]\n]*)\]", re.M)
+_UNREADABLE = "(The attachment {name} could not be read: {reason}.)"
 
 
 @dataclass(frozen=True)
@@ -30,32 +32,64 @@ class ReadMedia:
     """How many could not be read."""
 
 
+@dataclass(frozen=True)
+class _Unread:
+    """An attachment that could not be read."""
+
+    name: str
+    why: ServiceError
+
+
 async def read_media(
     neighbours: Neighbours, who: Principal, media: tuple[str, ...], agent: AgentProfile | None, limit: float
 ) -> ReadMedia:
-    """Read the attachments. One that cannot be read leaves a note in its place."""
+    """Read the attachments, each by the tool of its kind. One that cannot be read leaves a note in its place.
+
+    Args:
+        limit: seconds that one attachment may take.
+    """
     if not media:
         return ReadMedia("", (), 0)
-    read = await asyncio.gather(*(_document(neighbours, who, id, limit) for id in media))
+    read = await asyncio.gather(*(_read(neighbours, who, id, limit) for id in media))
     note = (agent.phrases if agent else {}).get("unreadable_attachment", _UNREADABLE)
-    parts = [_part(found) if found else note.replace("{name}", id) for id, found in zip(media, read, strict=True)]
-    documents = tuple(found for found in read if found)
+    documents = tuple(found for found in read if isinstance(found, ExtractedText))
+    parts = (_part(found) if isinstance(found, ExtractedText) else _note(note, found) for found in read)
     return ReadMedia("\n\n".join(parts), documents, len(read) - len(documents))
 
 
-async def _document(neighbours: Neighbours, who: Principal, media_id: str, limit: float) -> ExtractedText | None:
+async def _read(neighbours: Neighbours, who: Principal, media_id: str, limit: float) -> ExtractedText | _Unread:
+    name = media_id
     try:
-        found = await neighbours.document_text(who, media_id, limit)
-    except ServiceError as error:
-        log.warning("an attachment could not be read: %s", error.code)
-        return None
-    return found if found.text.strip() else None
+        async with asyncio.timeout(limit):
+            medium = await neighbours.media(who, media_id)
+            name = medium.name or media_id
+            found = await neighbours.medium_text(who, medium, limit)
+        if found.text.strip():
+            return found
+        error: ServiceError = UnsupportedMedia("no text was found in it")  # (D-034)
+    except ServiceError as failed:
+        error = failed
+    except TimeoutError:
+        error = TimedOut("reading it took too long")
+    log.warning("an attachment could not be read: %s", error.code)
+    return _Unread(name, error)
+
+
+def _note(phrase: str, unread: _Unread) -> str:
+    """The phrase with its places filled in; a name cannot break out of its line."""
+    return phrase.replace("{reason}", unread.why.detail.rstrip(".")).replace("{name}", _name(unread.name))
 
 
 def _part(found: ExtractedText) -> str:
-    text = found.text[:MAX_CHARS]
-    cut = "\n[cut here; the rest of the document is stored]" if found.truncated or len(found.text) > MAX_CHARS else ""
-    return f"[document: {found.name or found.media_id}]\n{text}{cut}\n[end of document]"
+    kind = found.kind.value
+    text = _LABEL.sub(r"(\1)", found.text[:MAX_CHARS])  # none ends itself, nor passes its words off as another's (D-028)
+    cut = f"\n[cut here; the rest of the {kind} is stored]" if found.truncated or len(found.text) > MAX_CHARS else ""
+    return f"[{kind}: {_name(found.name or found.media_id)}]\n{text}{cut}\n[end of {kind}]"
+
+
+def _name(name: str) -> str:
+    """A file's name on one line and without the signs of a label (D-028)."""
+    return " ".join(name.replace("[", "(").replace("]", ")").split())
 
 
 def final_input(text: str, media_text: str) -> str:

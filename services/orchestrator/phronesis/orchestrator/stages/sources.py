@@ -17,7 +17,7 @@ _RELEVANT = 0.5
 def sources(question: str, documents: tuple[ExtractedText, ...], memory: AugmentedMemoryContext | None) -> tuple[Source, ...]:
     """The attached documents first, since the user put them there, then what retrieval found, best first."""
     attached = [
-        Source(id=d.media_id, type="document", title=d.name or d.media_id, score=1.0, snippet=snippet(question, d.text))
+        Source(id=d.media_id, type=d.kind.value, title=d.name or d.media_id, score=1.0, snippet=snippet(question, d.text))
         for d in documents
     ]
     found = [

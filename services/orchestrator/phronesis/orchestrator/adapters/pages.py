@@ -1,0 +1,68 @@
+"""The caller's conversations, page by page."""
+
+from __future__ import annotations
+
+import asyncpg
+
+from phronesis.contracts import Principal
+from phronesis.contracts.orchestrator import ConversationPage, ConversationSummary, Directive, ListConversations
+from phronesis.postgres import Database
+
+from ..paging import Place, cursor_of, place_of, title_of
+
+_OPENING = 240
+"""Characters of a first message that a title is made of."""
+_COLUMNS = f"""
+SELECT c.id, c.agent, c.directive, c.created_at, c.updated_at, c.next_turn - 1 AS turns,
+       coalesce(nullif(left(btrim(t.request ->> 'text', E' \\n\\t\\r'), {_OPENING}), ''), left(m.text, {_OPENING}), '')
+           AS opening
+FROM conversations c
+LEFT JOIN turns t ON t.conversation_id = c.id AND t.sequence = 1
+LEFT JOIN messages m ON m.conversation_id = c.id AND m.seq = 1
+WHERE c.tenant = $1 AND c.user_id = $2 AND c.deleted_at IS NULL"""  # noqa: S608
+_ORDER = "ORDER BY c.updated_at DESC, c.id DESC"
+_FIRST = f"{_COLUMNS} {_ORDER} LIMIT $3"
+_BEHIND = f"{_COLUMNS} AND (c.updated_at, c.id) < ($4, $5) {_ORDER} LIMIT $3"
+
+
+class ConversationPages:
+    """The part of the conversations' store that lists them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def page(self, who: Principal, query: ListConversations) -> ConversationPage:
+        """One page, newest activity first.
+
+        A conversation that is new, or is talked in, while pages are read moves to the front of the list: it is on no page
+        behind the one at hand, and none of the others moves.
+
+        Raises:
+            BadRequest: the cursor is not the caller's.
+        """
+        # One more than asked for tells whether there is another page.
+        wanted = (who.tenant, who.user, query.limit + 1)
+        place = None if query.cursor is None else place_of(who, query.cursor)
+        async with self._database.connection() as connection:
+            if place is None:
+                rows = await connection.fetch(_FIRST, *wanted)
+            else:
+                rows = await connection.fetch(_BEHIND, *wanted, place.updated_at, place.id)
+        shown = rows[: query.limit]
+        more = len(rows) > query.limit
+        return ConversationPage(
+            conversations=tuple(_summary(row) for row in shown),
+            next=cursor_of(who, Place(shown[-1]["updated_at"], shown[-1]["id"])) if more else None,
+        )
+
+
+def _summary(row: asyncpg.Record) -> ConversationSummary:
+    return ConversationSummary(
+        conversation_id=str(row["id"]),
+        title=title_of(row["opening"]),
+        agent=row["agent"],
+        directive=Directive(row["directive"]),
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        turns=row["turns"],
+    )

@@ -1,0 +1,63 @@
+"""An agent's prompt templates: which there are, what each may name, and how one is filled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from phronesis.contracts.instructions import AgentProfile
+
+from .answers import COMPOSED_SCHEMA, ROUTED_SCHEMA, SUMMARISED_SCHEMA
+
+_PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+
+VALUES = frozenset({"agent", "boundary", "directive", "directive_text", "schema", "wrong"})
+"""Placeholders that are replaced by a value of our own."""
+BLOCKS = frozenset({"input", "history", "profile", "memory", "draft"})
+"""Placeholders that become a block of data. `input` is the message, with the text of attachments in a block beside it, and
+`history` the messages, with the summary of older ones in a block before them."""
+PURPOSES: Mapping[str, frozenset[str]] = {"router": VALUES | BLOCKS, "final": VALUES | BLOCKS, "repair": VALUES}
+"""The prompts that an agent of the router loop has, with the placeholders that each may name."""
+OPTIONAL: Mapping[str, frozenset[str]] = {"summarise": VALUES | {"history"}}
+"""Prompts that an agent may have: without `summarise` rules alone put older turns in short."""
+SCHEMAS: Mapping[str, dict[str, Any]] = {"router": ROUTED_SCHEMA, "final": COMPOSED_SCHEMA, "summarise": SUMMARISED_SCHEMA}
+
+
+class BadTemplate(ValueError):
+    """A template is missing, names a placeholder that there is no value for, or leaves no room for a turn."""
+
+
+def placeholders(template: str) -> frozenset[str]:
+    """The names between double braces in a template."""
+    return frozenset(_PLACEHOLDER.findall(template))
+
+
+def render(template: str, values: Mapping[str, str]) -> str:
+    """Replace each `{{name}}` by its value, in one pass: braces inside a value stay as they are.
+
+    Raises:
+        BadTemplate: the template names a placeholder without a value.
+    """
+    if unknown := placeholders(template) - set(values):
+        raise BadTemplate(f"unknown placeholders: {', '.join(sorted(unknown))}")
+    return _PLACEHOLDER.sub(lambda match: values[match[1]], template)
+
+
+def check(agent: AgentProfile) -> None:
+    """Check the prompts of a profile, before a turn depends on them.
+
+    Raises:
+        BadTemplate: a prompt is missing, or names an unknown placeholder.
+    """
+    for purpose, known in {**PURPOSES, **{name: names for name, names in OPTIONAL.items() if name in agent.prompts}}.items():
+        if unknown := placeholders(template_of(agent, purpose)) - known:
+            raise BadTemplate(f"{agent.agent}, prompt {purpose!r}: unknown placeholders: {', '.join(sorted(unknown))}")
+
+
+def template_of(agent: AgentProfile, purpose: str) -> str:
+    """The template for a purpose. Raises `BadTemplate` where there is none."""
+    template = agent.prompts.get(purpose, "")
+    if not template.strip():
+        raise BadTemplate(f"{agent.agent} has no prompt {purpose!r}")
+    return template

@@ -1,0 +1,200 @@
+"""The history of long conversations on a real Postgres: what a turn reads, what is stored, and what an old fact comes to."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from uuid import UUID, uuid4
+
+import pytest
+
+from phronesis.contracts import Principal
+from phronesis.contracts.memory import AugmentedMemoryContext
+from phronesis.contracts.orchestrator import Directive
+from phronesis.orchestrator.adapters.store import PostgresConversations
+from phronesis.orchestrator.domain import Completed
+from phronesis.orchestrator.extractive import Extractive
+from phronesis.orchestrator.history import AGED, KEPT, MAX_CHARS, STEP, WINDOW, Note, Past, PastTurn, Summary
+from phronesis.orchestrator.prompts import router_messages
+from phronesis.orchestrator.reasoner import TurnContext
+from phronesis.orchestrator.summary import view
+from phronesis.orchestrator.tokens import load
+from phronesis.postgres import Database
+from tests.support.servers import PostgresServer
+from tests.unit.orchestrator.fakes import FakeNeighbours, Stage, claim
+from tests.unit.orchestrator.test_prompts import AGENT
+
+FACT = "My sister Zara was born on 4 May 1987 in Leeds."
+QUESTION = "When was my sister Zara born?"
+FILLER = "ok, and what about number {at}?"
+
+
+@pytest.fixture
+async def database(postgres: PostgresServer) -> AsyncIterator[Database]:
+    async with postgres.fresh_schema("orchestrator") as settings, Database.open(settings, "orchestrator") as database:
+        yield database
+
+
+@pytest.fixture
+def conversations(database: Database) -> PostgresConversations:
+    return PostgresConversations(database)
+
+
+def said(at: int) -> PastTurn:
+    """A turn of a conversation: its third states a fact, all others ask for this and that."""
+    return PastTurn(2 * at - 1, FACT if at == 3 else FILLER.format(at=at), f"Nothing is known of number {at}.")
+
+
+async def talked(database: Database, turns: list[PastTurn], conversation: UUID | None = None) -> str:
+    """A conversation in which this was said; turns are added to one that is there."""
+    id = conversation or uuid4()
+    async with database.transaction() as connection:
+        await connection.execute(
+            "INSERT INTO conversations (id, tenant, user_id, agent) VALUES ($1, 'acme', 'ann', 'dialogue') "
+            "ON CONFLICT DO NOTHING",
+            id,
+        )
+        rows = [
+            (id, turn.seq + at, uuid4(), role, text)
+            for turn in turns
+            for at, (role, text) in enumerate((("user", turn.user), ("assistant", turn.reply)))
+        ]
+        await connection.executemany(
+            "INSERT INTO messages (conversation_id, seq, turn_id, role, text) VALUES ($1, $2, $3, $4, $5)", rows
+        )
+    return str(id)
+
+
+async def held(database: Database, conversations: PostgresConversations, number: int) -> str:
+    """A conversation of so many turns, its summary carried on as the turns would."""
+    id = await talked(database, [said(at) for at in range(1, WINDOW + 1)])
+    for end in range(WINDOW + STEP, number + 1, STEP):
+        await talked(database, [said(at) for at in range(end - STEP + 1, end + 1)], UUID(id))
+        summary, _ = view(await conversations.recent(id))
+        await conversations.keep_summary(id, summary)
+    return id
+
+
+@pytest.mark.req("D-039", "D-043", "D-126")
+async def test_a_new_conversation_has_no_past(database: Database, conversations: PostgresConversations) -> None:
+    assert await conversations.recent(str(uuid4())) == Past()
+    assert await conversations.recent(await talked(database, [])) == Past()
+
+
+@pytest.mark.req("D-039", "D-126", "V-151")
+async def test_the_newest_turns_are_read_in_order_and_the_ones_before_them_once(
+    database: Database, conversations: PostgresConversations
+) -> None:
+    id = await talked(database, [said(at) for at in range(1, 17)])
+    assert await conversations.recent(id) == Past(
+        Directive.SUPPORTIVE_COMPANION,
+        Summary(),
+        (),
+        tuple(said(at) for at in range(1, 7)),
+        tuple(said(at) for at in range(7, 17)),
+    )
+
+
+async def test_a_stored_summary_spares_the_turns_that_it_covers_and_brings_those_that_it_keeps(
+    database: Database, conversations: PostgresConversations
+) -> None:
+    id = await talked(database, [said(at) for at in range(1, 17)])
+    summary = Summary(through=8, kept=(3, 7), notes=(Note(seq=5, role="user", text="Zara", weight=2.5),))
+    await conversations.keep_summary(id, summary)
+    past = await conversations.recent(id)
+    assert past.summary == summary
+    assert past.kept == (said(2), said(4))
+    assert past.aged == (said(5), said(6))
+    assert len(past.window) == WINDOW
+
+
+async def test_a_summary_never_goes_back(database: Database, conversations: PostgresConversations) -> None:
+    id = await talked(database, [said(at) for at in range(1, 17)])
+    for through, text in ((8, "eight"), (6, "six"), (8, "eight again")):
+        await conversations.keep_summary(id, Summary(through=through, text=text))
+    assert (await conversations.recent(id)).summary == Summary(through=8, text="eight")
+
+
+async def test_a_deleted_conversation_has_no_summary_and_gets_none(
+    database: Database, conversations: PostgresConversations
+) -> None:
+    id = await talked(database, [said(at) for at in range(1, 17)])
+    await conversations.keep_summary(id, Summary(through=8, text="Zara"))
+    await conversations.delete(Principal(tenant="acme", user="ann"), id)
+    await conversations.keep_summary(id, Summary(through=12, text="Zara again"))
+    async with database.connection() as connection:
+        assert await connection.fetchval("SELECT summary FROM conversations WHERE id = $1", UUID(id)) is None
+
+
+async def test_of_ten_thousand_messages_a_turn_reads_a_bounded_part(
+    database: Database, conversations: PostgresConversations
+) -> None:
+    long = [
+        PastTurn(2 * at - 1, f"{at} " + "x" * 2 * MAX_CHARS if at % 1_000 == 0 else f"{at}", "ok") for at in range(1, 5_001)
+    ]
+    id = await talked(database, long)
+    past = await conversations.recent(id)
+    assert (len(past.window), len(past.aged)) == (WINDOW, AGED)
+    assert past.aged[0].seq == 1
+    assert len(past.window[-1].user) == MAX_CHARS
+    async with database.connection() as connection:
+        await connection.execute("ANALYZE messages")
+        plan = await connection.fetchval(
+            "EXPLAIN (FORMAT JSON) SELECT seq FROM messages WHERE conversation_id = $1 ORDER BY seq DESC LIMIT 20", UUID(id)
+        )
+    assert "Seq Scan" not in str(plan)
+
+
+@pytest.mark.req("V-152", "V-153", "V-154")
+async def test_a_fact_of_the_third_turn_is_still_told_in_turn_two_hundred(
+    database: Database, conversations: PostgresConversations
+) -> None:
+    past = await conversations.recent(await held(database, conversations, 200))
+    summary, history = view(past)
+    assert summary.through == 2 * (200 - WINDOW)
+    assert len(history) <= 2 * (WINDOW + KEPT)
+    kept = [message.text for message in history if message.seq is not None]
+    assert FACT in [*kept, *(note.text for note in summary.notes)]
+
+
+async def test_rules_alone_answer_late_what_was_said_early(database: Database, conversations: PostgresConversations) -> None:
+    id = await held(database, conversations, 200)
+    nothing = AugmentedMemoryContext(user_id="ann", key_phrases=("x",))
+    stage = Stage(Extractive(), FakeNeighbours(memory=nothing), conversations)  # type: ignore[arg-type]
+    end = await stage.run(replace(claim(QUESTION), conversation_id=id))
+    assert isinstance(end, Completed)
+    assert FACT in end.reply.user_response
+    assert end.reply.degraded == ()
+
+
+@pytest.mark.req("D-045")
+async def test_reading_the_past_and_building_prompts_writes_nothing(
+    database: Database, conversations: PostgresConversations
+) -> None:
+    id = await held(database, conversations, 30)
+    async with database.connection() as connection:
+        before = await connection.fetch("SELECT xmin, * FROM conversations")
+    await prompt(conversations, id)
+    async with database.connection() as connection:
+        assert await connection.fetch("SELECT xmin, * FROM conversations") == before
+
+
+async def test_a_prompt_of_two_hundred_turns_is_built_quickly(database: Database, conversations: PostgresConversations) -> None:
+    load()
+    id = await held(database, conversations, 205)
+    times = []
+    for _ in range(20):
+        began = time.perf_counter()
+        await prompt(conversations, id)
+        times.append(time.perf_counter() - began)
+    # About 5 ms on an idle machine; the bound is for a busy one.
+    assert statistics.median(times) < 0.2
+
+
+async def prompt(conversations: PostgresConversations, id: str) -> list[dict[str, str]]:
+    past = await conversations.recent(id)
+    summary, history = view(past)
+    turn = TurnContext(AGENT, {"name": "Ann"}, history, past.directive, QUESTION, QUESTION, summary=summary)
+    return router_messages(AGENT, turn, None, 12_000)
