@@ -1,123 +1,79 @@
-"""Everything that is measured, in one run: `make bench`. It prints a report and writes it to docs/bench-report.md."""
+"""Everything that is measured, in one run: `make bench`. It prints a report and writes it to docs/bench-report.md.
+
+python -m bench                            all of it
+python -m bench --only media streams       some sections, printed; nothing is written
+python -m bench --quick                    tiny sizes, to see that a section runs; nothing is written
+"""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import platform
 import sys
-import tempfile
+import traceback
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from time import perf_counter
 
-from phronesis.postgres import Database
-from tests.chaos.stack import ChaosStack
-from tests.chaos.traffic import Traffic
-from tests.support.servers import PostgresServer
-
-from .processes import megabytes, python
-from .recall import RecallFigures, measure
-from .turns import IN_FLIGHT, Compared, compare, ready_seconds
+from . import faces, media, quality_figures, recall_sizes, replies, streams, tracing
+from .progress import say
 
 REPORT = Path(__file__).parents[1] / "docs" / "bench-report.md"
-SIZES = (10_000, 100_000)
+Section = Callable[[bool], Awaitable[list[str]]]
+"""Measures and gives the lines of the report; told whether it has to be quick."""
+SECTIONS: dict[str, tuple[str, Section]] = {
+    "replies": ("Replies, start and memory", replies.section),
+    "recall": ("Recall over many items", recall_sizes.section),
+    "media": ("Media by kind", media.section),
+    "faces": ("One tool by each face", faces.section),
+    "tracing": ("What tracing costs", tracing.section),
+    "streams": ("Event streams at once", streams.section),
+    "quality": ("Recall quality", quality_figures.section),
+}
 
 
-async def main() -> None:
-    """Measure, print, write."""
-    with tempfile.TemporaryDirectory(prefix="phronesis-bench-") as folder:
-        stack = ChaosStack(Path(folder) / "data", {"GATEWAY_REQUESTS_PER_SECOND": "100000", "GATEWAY_BURST": "100000"})
-        await stack.up()
-        first = ready_seconds(stack)
-        await stack.down()
-        await stack.up()
-        warm = ready_seconds(stack)
+async def run(names: list[str], quick: bool) -> tuple[str, bool]:
+    """The report of some sections, and whether each could be measured. One that fails does not cost the others."""
+    lines, whole = _head(), True
+    for name in names:
+        title, section = SECTIONS[name]
+        say(name)
+        began = perf_counter()
         try:
-            idle = megabytes(stack)
-            await _load_portfolio(stack)
-            compared = await compare(stack)
-            busy = megabytes(stack)
-        finally:
-            await stack.down()
-    recall = await _recall()
-    text = _report(first, warm, idle, busy, compared, recall)
-    print(text)
-    REPORT.write_text(text)
+            found = await section(quick)
+        except Exception as error:
+            traceback.print_exc()
+            found, whole = [f"Not measured: {type(error).__name__}."], False
+        lines += [f"## {title}", "", *found, ""]
+        say(f"{name}: done in {perf_counter() - began:.0f} s")
+    return "\n".join(lines), whole
 
 
-async def _recall() -> list[RecallFigures]:
-    """Recall over each size, on a database of its own."""
-    with tempfile.TemporaryDirectory(prefix="phronesis-bench-") as folder:
-        server = PostgresServer(Path(folder))
-        await server.start()
-        try:
-            async with server.fresh_schema("memory") as settings:
-                patient = settings.model_copy(update={"command_timeout": 600.0})
-                async with Database.open(patient, "memory") as database:
-                    return [await measure(database, size) for size in SIZES]
-        finally:
-            await server.stop()
-
-
-async def _load_portfolio(stack: ChaosStack) -> None:
-    traffic = Traffic(stack.url, stack.key)
-    assert await traffic.ready(60)
-    await traffic.close()
-    command = [sys.executable, "-m", "phronesis.client", "load", "portfolio", "--data", str(stack.data.root)]
-    process = await asyncio.create_subprocess_exec(*command)
-    assert await process.wait() == 0
-
-
-def _report(
-    first: float,
-    warm: float,
-    idle: dict[str, float],
-    busy: dict[str, float],
-    compared: list[Compared],
-    recall: list[RecallFigures],
-) -> str:
-    lines = [
+def _head() -> list[str]:
+    return [
         "# Bench report",
         "",
         f"Made by `make bench` on {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()};",
         "the client runs on the same machine. Read the ratios; the absolute figures move with the machine. No model is",
-        "called: the `extractive` reasoner stands in its place. The chain (`bench/chain.py`) is bare nats-py and asyncpg",
-        "with the same hops, commits and payloads, on servers of its own, measured turn about with the product.",
-        "",
-        "| reply by HTTP | median ms | p95 ms | chain's median ms | ratio of medians (at most 2.5) | requests/s, 32 in flight "
-        "| chain's | share (at least 0.4) |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for c in compared:
-        ours = sorted(t.p50 for t in c.ours)[len(c.ours) // 2]
-        p95 = sorted(t.p95 for t in c.ours)[len(c.ours) // 2]
-        chain = sorted(t.p50 for t in c.chain)[len(c.chain) // 2]
-        share = c.ours_rate / c.chain_rate
-        lines.append(
-            f"| {c.name} | {ours:.1f} | {p95:.1f} | {chain:.1f} | {c.ratio:.2f} "
-            f"| {c.ours_rate:.0f} | {c.chain_rate:.0f} | {share:.2f} |"
-        )
-    lines += [
-        "",
-        "| recall over items | p50 ms | p95 ms (aim 25 at 100,000) "
-        "| recall@10 against exact search inside the filter (at least 0.98) |",
-        "|---|---|---|---|",
-        *(f"| {r.items:,} | {r.p50_ms:.1f} | {r.p95_ms:.1f} | {r.recall_at_10:.3f} |" for r in recall),
-        "",
-        "| ready after | seconds (aim 15) |",
-        "|---|---|",
-        f"| the first start, with new databases | {first:.1f} |",
-        f"| a later start | {warm:.1f} |",
-        "",
-        "| memory, MB | idle | after the load |",
-        "|---|---|---|",
-        *(f"| {name} | {idle.get(name, 0):.0f} | {size:.0f} |" for name, size in busy.items()),
-        f"| all Python processes (aim 900) | {python(idle):.0f} | {python(busy):.0f} |",
-        "",
-        f"In flight: {IN_FLIGHT}.",
+        "called: the `extractive` reasoner stands in its place, where nothing else is said.",
         "",
     ]
-    return "\n".join(lines)
+
+
+def main() -> int:
+    """See the module; the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, metavar="SECTION", help=", ".join(SECTIONS))
+    parser.add_argument("--quick", action="store_true")
+    chosen = parser.parse_args()
+    report, whole = asyncio.run(run(chosen.only or list(SECTIONS), chosen.quick))
+    print(report)
+    if whole and not chosen.only and not chosen.quick:
+        REPORT.write_text(report, encoding="utf-8")
+    return 0 if whole else 1
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    sys.exit(main())

@@ -69,9 +69,9 @@ class GivenVectors:
     def __init__(self) -> None:
         self.of: dict[str, Vector] = {}
 
-    async def embed_query(self, text: str) -> Vector:
-        """The vector that was given for `text`."""
-        return self.of[text]
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        """The vectors that were given."""
+        return [self.of[text] for text in texts]
 
     async def embed_texts(self, texts: Sequence[str]) -> list[Vector]:
         """The vectors that were given."""
@@ -196,8 +196,8 @@ async def _ask(database: Database, who: Principal, embedder: GivenVectors, count
     questions = list(embedder.of)
     await _timed(questions[:20], recall)  # connections, statements and caches of a service that has run for a while
     whole = await _timed(questions, recall)
-    near = await _timed(questions, lambda q: vectors.search(audience, embedder.of[q], most))
-    worded = await _timed(questions, lambda q: texts.search(audience, q, most))
+    near = await _timed(questions, lambda q: vectors.search(audience, [embedder.of[q]], most))
+    worded = await _timed(questions, lambda q: texts.search(audience, [q], most))
     return RecallFigures(
         items=count,
         p50_ms=round(statistics.median(whole), 2),
@@ -223,8 +223,8 @@ async def _recall_at_10(database: Database, vectors: PgVector, audience: Audienc
     exact = PgVector(database, MODEL, DIMENSION, exact_rows=10**9)
     shares: list[float] = []
     for vector in embedder.of.values():
-        true = {hit.id for hit in await exact.search(audience, vector, 10)}
-        found = {hit.id for hit in await vectors.search(audience, vector, 10)}
+        true = {hit.id for hit in (await exact.search(audience, [vector], 10))[0]}
+        found = {hit.id for hit in (await vectors.search(audience, [vector], 10))[0]}
         shares.append(len(true & found) / len(true))
     return statistics.mean(shares)
 

@@ -20,8 +20,23 @@ from tests.support.servers import PostgresServer
 from .chain import prepare
 from .load import Timed, measure
 from .plain import PlainNats, listening
+from .progress import say
 
-ROUNDS, EACH, FLIGHT, IN_FLIGHT = 5, 60, 400, 32
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is measured."""
+
+    rounds: int
+    each: int
+    """Requests of one round, one at a time."""
+    many: int
+    """Requests of the measured rate."""
+    flight: int
+    """Of them under way at any time."""
+
+
+SIZES, QUICK = Sizes(5, 60, 400, 32), Sizes(1, 10, 32, 8)
 DIRECT = "Hello there!"
 TOPICS = ("Crossrail", "the Emergency Services Network", "HS2", "the Dreadnought submarines", "Universal Credit", "broadband")
 
@@ -50,25 +65,26 @@ def _query(number: int) -> str:
     return f"What is {TOPICS[number % len(TOPICS)]} for, and what are its risks? Case {number} of memory."
 
 
-async def compare(stack: ChaosStack) -> list[Compared]:
+async def compare(stack: ChaosStack, sizes: Sizes) -> list[Compared]:
     """Measure direct and query_memory replies of a running stack beside the chain."""
     headers = {"Authorization": f"Bearer {stack.key}"}
     found = []
     async with chain() as url:
         for name, text in (("direct reply", _direct), ("query_memory reply", _query)):
+            say(f"replies: {name}")
             compared = Compared(name)
 
             def body(number: int, text=text) -> bytes:  # type: ignore[no-untyped-def]
                 return json.dumps({"currentMessageText": text(number)}).encode()
 
             path = "/api/v1/conversations/messages"
-            await measure(stack.url, headers, path, body, 30, 1)
-            await measure(url, headers, path, body, 30, 1)
-            for _ in range(ROUNDS):
-                compared.chain.append(await measure(url, headers, path, body, EACH, 1))
-                compared.ours.append(await measure(stack.url, headers, path, body, EACH, 1))
-            compared.chain_rate = (await measure(url, headers, path, body, FLIGHT, IN_FLIGHT)).rate
-            compared.ours_rate = (await measure(stack.url, headers, path, body, FLIGHT, IN_FLIGHT)).rate
+            await measure(stack.url, headers, path, body, sizes.each // 2, 1)
+            await measure(url, headers, path, body, sizes.each // 2, 1)
+            for _ in range(sizes.rounds):
+                compared.chain.append(await measure(url, headers, path, body, sizes.each, 1))
+                compared.ours.append(await measure(stack.url, headers, path, body, sizes.each, 1))
+            compared.chain_rate = (await measure(url, headers, path, body, sizes.many, sizes.flight)).rate
+            compared.ours_rate = (await measure(stack.url, headers, path, body, sizes.many, sizes.flight)).rate
             found.append(compared)
     return found
 

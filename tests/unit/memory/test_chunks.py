@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis.memory.domain.chunks import chunks, pieces, pooled
+from phronesis.memory.domain.chunks import chunks, passages, pieces, pooled
 
 TEXTS = st.lists(st.sampled_from(["one", "two.", "three!", "four;", "five\n", "six?"]), max_size=400).map(" ".join)
 
@@ -37,6 +37,26 @@ def test_pieces_carry_the_title_and_are_never_none() -> None:
 
 def test_a_very_long_text_has_a_bounded_number_of_pieces() -> None:
     assert len(pieces(None, "word " * 20_000)) == 24
+
+
+def test_passages_are_sentences_with_short_ones_joined() -> None:
+    text = "One two three four five six. Seven eight nine ten.\nEleven is a sentence of its own and long enough here. The end."
+    assert passages("Name", text) == [
+        "Name. One two three four five six. Seven eight nine ten.",
+        "Name. Eleven is a sentence of its own and long enough here. The end.",
+    ]
+
+
+def test_an_item_of_one_passage_has_none() -> None:
+    assert passages("Name", "Short. Also short.") == passages(None, "") == []
+
+
+@settings(deadline=None)
+@given(TEXTS)
+def test_the_passages_of_any_text_are_bounded(text: str) -> None:
+    found = passages(None, text)
+    assert len(found) <= 12
+    assert all(5 <= len(passage.split()) <= 60 for passage in found)
 
 
 @settings(deadline=None)

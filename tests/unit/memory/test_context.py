@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phronesis.contracts.memory import ContextItem, ItemKind
-from phronesis.memory.domain.context import fitted, name_of, ordered, tokens
+from phronesis.memory.domain.context import fitted, name_of, ordered
+from phronesis.memory.domain.tokens import count, cut
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -27,25 +28,42 @@ def test_the_order_is_by_score_then_hop_then_newest() -> None:
 
 @pytest.mark.req("D-099")
 @settings(deadline=None)
-@given(st.lists(st.integers(0, 400), max_size=60), st.integers(50, 2000))
-def test_what_is_kept_fits_the_budget_and_is_the_beginning_of_the_order(sizes: list[int], budget: int) -> None:
-    items = [_item(str(n), text="x" * size) for n, size in enumerate(sizes)]
+@given(
+    st.lists(st.text(max_size=400) | st.sampled_from(["語" * 400, "👩‍👩‍👧" * 90, " " * 9_000]), max_size=40),
+    st.integers(50, 2000),
+)
+def test_what_is_kept_fits_the_budget_and_is_the_beginning_of_the_order(texts: list[str], budget: int) -> None:
+    items = [_item(str(n), text=text) for n, text in enumerate(texts)]
     kept, dropped = fitted(items, budget)
     assert [item.id for item in kept] == [item.id for item in items[: len(kept)]]
     assert dropped == len(items) - len(kept)
-    assert sum(tokens(item.title) + tokens(item.text) for item in kept) <= budget
+    assert sum(count(item.title, budget) + count(item.text, budget) for item in kept) <= budget
     assert kept or not items
 
 
 @pytest.mark.req("D-099")
 def test_of_500_items_the_lowest_ranks_are_dropped_and_counted() -> None:
-    kept, dropped = fitted([_item(str(n), text="x" * 76) for n in range(500)], 2_000)
+    kept, dropped = fitted([_item(str(n), text=" one" * 19) for n in range(500)], 2_000)
     assert ([item.id for item in kept], dropped) == ([str(n) for n in range(100)], 400)
 
 
 def test_the_best_item_is_kept_in_any_case_cut_to_the_budget() -> None:
-    kept, dropped = fitted([_item("1", text="x" * 10_000), _item("2")], 100)
-    assert (kept[0].text, len(kept), dropped) == ("x" * 395 + "…", 1, 1)
+    kept, dropped = fitted([_item("1", text=" one" * 10_000), _item("2")], 100)
+    assert (kept[0].text, len(kept), dropped) == (" one" * 98 + " …", 1, 1)
+
+
+def test_a_long_title_leaves_room_for_the_text() -> None:
+    long = _item("1", text=" one" * 1_000).model_copy(update={"title": " two" * 1_000})
+    ((kept,), _) = fitted([long], 50)
+    assert (kept.title, kept.text) == (" two" * 24 + " …", " one" * 24 + " …")
+
+
+@settings(deadline=None)
+@given(st.text() | st.sampled_from([" " * 50_000, "e\u0301" * 9_000, "🙂" * 9_000]), st.integers(1, 300))
+def test_a_text_that_is_cut_keeps_to_its_tokens_and_says_so(text: str, limit: int) -> None:
+    short = cut(text, limit)
+    assert count(short, limit) <= limit
+    assert short == text or (short.endswith("…") and text.startswith(short[:-1]))
 
 
 def test_an_item_without_a_title_is_named_by_the_beginning_of_its_text() -> None:

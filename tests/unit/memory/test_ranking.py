@@ -11,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phronesis.contracts.memory import ItemKind
-from phronesis.memory.domain.ranking import Rows, Weights, bm25, fuse, idf, min_max
+from phronesis.memory.domain.ranking import K1, Rows, Weights, bm25, fuse, idf, matched
 
 KINDS = st.sampled_from([ItemKind.FACT, ItemKind.NOTE])
 COUNTS = st.dictionaries(st.integers(-5, 5), st.integers(1, 255), max_size=8)
 Drawn: TypeAlias = list[tuple[ItemKind, dict[int, int]]]
-FINITE = st.floats(-1e6, 1e6)
 
 
 def _rows(drawn: Drawn) -> Rows:
@@ -69,22 +68,19 @@ def test_length_does_not_count_in_speech_and_counts_in_documents() -> None:
 
 
 @settings(deadline=None)
-@given(st.lists(FINITE, max_size=20))
-def test_min_max_stays_within_0_and_1_and_keeps_the_order(values: list[float]) -> None:
-    scaled = min_max(values)
-    assert all(0.0 <= value <= 1.0 for value in scaled)
-    assert all(scaled[i] <= scaled[j] for i in range(len(values)) for j in range(len(values)) if values[i] <= values[j])
+@given(st.lists(st.tuples(KINDS, COUNTS), max_size=12), st.dictionaries(st.integers(-5, 5), st.floats(0.01, 9), min_size=1))
+def test_no_item_matches_by_more_than_the_whole(drawn: Drawn, idf_of: dict[int, float]) -> None:
+    weights = Weights(idf_of, sum(idf_of.values()), {ItemKind.FACT: 4.0, ItemKind.NOTE: 7.5})
+    assert all(0.0 <= score / ((K1 + 1) * weights.total) <= 1.0 for score in bm25(weights, _rows(drawn))[0].tolist())
+
+
+def test_a_match_is_the_share_of_the_greatest_bm25() -> None:
+    assert matched(1.9, Weights({1: 4.0}, 4.0, {})) == pytest.approx(0.25)
+    assert matched(0.0, Weights({}, 0.0, {})) == 0.0
 
 
 @settings(deadline=None)
-@given(st.floats(1e-6, 1e6))
-def test_a_candidate_that_stands_alone_is_no_worst_one(value: float) -> None:
-    assert min_max([value]) == min_max([value, value])[:1] == [1.0]
-    assert min_max([0.0]) == [0.0]
-
-
-@settings(deadline=None)
-@given(st.lists(st.tuples(st.floats(-1, 1), st.floats(0, 50)), min_size=1, max_size=20))
+@given(st.lists(st.tuples(st.floats(-1, 1), st.floats(0, 1)), min_size=1, max_size=20))
 def test_a_fused_score_is_within_0_and_1_and_no_better_candidate_scores_less(pairs: list[tuple[float, float]]) -> None:
     scores = fuse([a for a, _ in pairs], [b for _, b in pairs])
     assert all(0.0 <= score <= 1.0 for score in scores)
@@ -94,10 +90,16 @@ def test_a_fused_score_is_within_0_and_1_and_no_better_candidate_scores_less(pai
                 assert s1 <= s2 or math.isclose(s1, s2)
 
 
-def test_both_signals_weigh_one_half() -> None:
-    assert fuse([0.9, 0.5, 0.1], [0.0, 10.0, 5.0]) == pytest.approx([0.5, 0.75, 0.25])
+def test_few_words_in_common_count_for_little_and_all_of_them_for_more_than_any_cosine() -> None:
+    assert fuse([0.4, 0.0], [0.0, 0.2]) == pytest.approx([0.16, 0.024])
+    assert fuse([1.0, 0.0], [0.0, 1.0]) == pytest.approx([0.4, 0.6])
+
+
+def test_the_best_of_poor_matches_stays_poor() -> None:
+    assert fuse([0.1], [0.1]) == pytest.approx([0.046])
 
 
 def test_one_signal_alone_is_the_whole_score() -> None:
-    assert fuse([0.9, 0.1], None) == fuse(None, [5.0, 0.0]) == [1.0, 0.0]
+    assert fuse([0.9, -0.1], None) == [0.9, 0.0]
+    assert fuse(None, [0.5, 0.0]) == [0.5, 0.0]
     assert fuse(None, None) == []

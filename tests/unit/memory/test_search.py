@@ -25,19 +25,26 @@ class _Vectors:
 
     def __init__(self, **cosines: float) -> None:
         self.cosines = cosines
+        self.passages: dict[str, float] = {}
+        self.kind = FACT
         self.down = False
         self.slow = False
 
-    async def search(self, audience: Audience, vector: Vector, limit: int) -> list[VectorHit]:
+    async def search(self, audience: Audience, vectors: Sequence[Vector], limit: int) -> list[list[VectorHit]]:
         if self.slow:
             await asyncio.Event().wait()
         if self.down:
             raise Unavailable("down")
         best = sorted(self.cosines.items(), key=lambda pair: -pair[1])[:limit]
-        return [VectorHit(id, FACT, cosine) for id, cosine in best]
+        return [[VectorHit(id, self.kind, cosine) for id, cosine in best] for _ in vectors]
 
-    async def similarity(self, audience: Audience, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
-        return {id: self.cosines[id] for id in ids if id in self.cosines}
+    async def similarity(
+        self, audience: Audience, vectors: Sequence[Vector], ids: Sequence[Sequence[str]]
+    ) -> list[dict[str, float]]:
+        return [
+            {id: max(self.cosines[id], self.passages.get(id, -1)) for id in some if id in self.cosines}
+            for _, some in zip(vectors, ids, strict=True)
+        ]
 
     async def upsert(self, entries: Sequence[VectorEntry], *, within: Transaction | None = None) -> None:
         raise NotImplementedError
@@ -56,14 +63,14 @@ class _Texts:
         self.figures = figures
         self.down = False
 
-    async def search(self, audience: Audience, query: str, limit: int) -> tuple[Weights, list[TextHit]]:
+    async def search(self, audience: Audience, queries: Sequence[str], limit: int) -> list[tuple[Weights, list[TextHit]]]:
         if self.down:
             raise Unavailable("down")
         best = sorted(self.figures.items(), key=lambda pair: -pair[1])[:limit]
-        return Weights({1: 1.0}, 1.0, {}), [TextHit(id, FACT, figure, 1.0) for id, figure in best]
+        return [(Weights({1: 10.0}, 10.0, {}), [TextHit(id, FACT, figure, 1.0) for id, figure in best]) for _ in queries]
 
-    async def score(self, audience: Audience, weights: Weights, ids: Sequence[str]) -> list[TextHit]:
-        return [TextHit(id, FACT, self.figures[id], 1.0) for id in ids if id in self.figures]
+    async def score(self, audience: Audience, weights: Sequence[Weights], ids: Sequence[Sequence[str]]) -> list[list[TextHit]]:
+        return [[TextHit(id, FACT, self.figures[id], 1.0) for id in some if id in self.figures] for some in ids]
 
 
 def _search(vectors: _Vectors, texts: _Texts, candidates: int = 50) -> HybridSearch:
@@ -73,50 +80,84 @@ def _search(vectors: _Vectors, texts: _Texts, candidates: int = 50) -> HybridSea
 async def test_every_candidate_is_ranked_by_both_signals_whoever_found_it() -> None:
     vectors = _Vectors(a=0.9, b=0.5, c=0.1)
     texts = _Texts(c=10.0, b=6.0, a=0.5)
-    found = await _search(vectors, texts, candidates=1).find(ANN, "x")
+    [found] = await _search(vectors, texts, candidates=1).find(ANN, ["x"])
     assert [(c.id, c.why) for c in found.candidates] == [
         ("a", {"vector": 0.9, "text": 0.5}),
         ("c", {"vector": 0.1, "text": 10.0}),
     ]
 
 
+async def test_a_candidate_counts_by_its_nearest_passage() -> None:
+    vectors = _Vectors(a=0.5, b=0.4)
+    vectors.passages = {"b": 0.7}
+    [found] = await _search(vectors, _Texts()).find(ANN, ["x"])
+    assert [(c.id, c.cosine) for c in found.candidates] == [("b", 0.7), ("a", 0.5)]
+
+
+async def test_nodes_have_no_passages_and_are_not_looked_at_again() -> None:
+    vectors = _Vectors(a=0.5)
+    vectors.passages, vectors.kind = {"a": 0.7}, ItemKind.NODE
+    [found] = await _search(vectors, _Texts()).find(ANN, ["x"])
+    assert [(c.id, c.cosine) for c in found.candidates] == [("a", 0.5)]
+
+
 async def test_without_vectors_words_alone_decide() -> None:
     vectors, texts = _Vectors(a=0.9), _Texts(b=2.0, c=1.0)
     vectors.down = True
-    found = await _search(vectors, texts).find(ANN, "x")
-    assert ([(c.id, c.score) for c in found.candidates], found.degraded) == ([("b", 1.0), ("c", 0.0)], frozenset({"vector"}))
+    [found] = await _search(vectors, texts).find(ANN, ["x"])
+    assert ([(c.id, c.score) for c in found.candidates], found.degraded) == (
+        [("b", 2 / 19), ("c", 1 / 19)],
+        frozenset({"vector"}),
+    )
 
 
 async def test_a_slow_index_is_not_waited_for() -> None:
     vectors, texts = _Vectors(a=0.9), _Texts(b=2.0)
     vectors.slow = True
     async with asyncio.timeout(2):
-        found = await _search(vectors, texts).find(ANN, "x")
+        [found] = await _search(vectors, texts).find(ANN, ["x"])
     assert ([c.id for c in found.candidates], found.degraded) == (["b"], frozenset({"vector"}))
 
 
 async def test_without_words_vectors_alone_decide() -> None:
     vectors, texts = _Vectors(a=0.9, b=0.4), _Texts()
     texts.down = True
-    found = await _search(vectors, texts).find(ANN, "x")
-    assert ([(c.id, c.score) for c in found.candidates], found.degraded) == ([("a", 1.0), ("b", 0.0)], frozenset({"text"}))
+    [found] = await _search(vectors, texts).find(ANN, ["x"])
+    assert ([(c.id, c.score) for c in found.candidates], found.degraded) == ([("a", 0.9), ("b", 0.4)], frozenset({"text"}))
+
+
+async def test_a_query_that_the_model_refuses_is_searched_by_words_beside_the_others() -> None:
+    class Refusing(WordEmbedder):
+        async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+            if "bad" in texts:
+                raise Unavailable("refused")
+            return await super().embed_queries(texts)
+
+    vectors, texts = _Vectors(a=0.9), _Texts(b=2.0)
+    search = HybridSearch(vectors, texts, QueryVectors(Refusing(), 900, 10), candidates=50, seconds=5)
+    found = await search.find(ANN, ["x", "bad"])
+    assert [([c.id for c in one.candidates], one.degraded) for one in found] == [
+        (["a", "b"], frozenset()),
+        (["b"], frozenset({"vector"})),
+    ]
 
 
 async def test_with_neither_the_search_is_unavailable() -> None:
     vectors, texts = _Vectors(), _Texts()
     vectors.down = texts.down = True
     with pytest.raises(Unavailable):
-        await _search(vectors, texts).find(ANN, "x")
+        await _search(vectors, texts).find(ANN, ["x"])
 
 
 async def test_what_nothing_finds_is_an_empty_answer() -> None:
-    found = await _search(_Vectors(), _Texts()).find(ANN, "x")
+    [found] = await _search(_Vectors(), _Texts()).find(ANN, ["x"])
     assert (found.candidates, found.degraded) == ((), frozenset())
 
 
-async def test_one_item_alone_has_the_whole_score() -> None:
-    found = await _search(_Vectors(a=0.4), _Texts(a=3.0)).find(ANN, "x")
-    assert [c.score for c in found.candidates] == [1.0]
+async def test_a_score_does_not_depend_on_the_other_items() -> None:
+    [alone] = await _search(_Vectors(a=0.4), _Texts(a=3.8)).find(ANN, ["x"])
+    [beside] = await _search(_Vectors(a=0.4, b=0.9), _Texts(a=3.8, b=9.5)).find(ANN, ["x"])
+    assert [c.score for c in alone.candidates] == [c.score for c in beside.candidates if c.id == "a"] == [pytest.approx(0.184)]
 
 
 def test_a_family_fills_no_more_than_its_places() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
@@ -11,6 +12,7 @@ from phronesis.postgres import Database, PostgresSettings
 from .adapters.local_embedder import LocalEmbedder
 from .adapters.remote_embedder import RemoteEmbedder
 from .app import build
+from .domain.tokens import load
 from .ports import Embedder
 from .settings import MemorySettings
 
@@ -31,7 +33,8 @@ def _embedder(settings: MemorySettings) -> AbstractAsyncContextManager[Embedder]
 async def start(bus: Bus) -> AsyncIterator[None]:
     """Open the stores and the model, and wire the handlers."""
     settings = MemorySettings()
-    async with Database.open(PostgresSettings(), "memory") as database, _embedder(settings) as embedder:
+    await asyncio.to_thread(load)  # here, and not inside the first retrieval
+    async with Database.open(PostgresSettings(), "memory", bus.tracing) as database, _embedder(settings) as embedder:
         await build(bus, database, embedder, settings)
         yield
 

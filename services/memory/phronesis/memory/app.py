@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from phronesis.bus import Bus, Relay, follow, serve, serve_basics
 from phronesis.contracts import memory
 from phronesis.contracts.graph import NODE_CHANGED
-from phronesis.contracts.orchestrator import TURN_ENDED
+from phronesis.contracts.orchestrator import CONVERSATION_DELETED, TURN_ENDED
 from phronesis.postgres import Database, PostgresOutbox
 
 from .adapters.bus_graph import BusGraph
+from .adapters.forgetting import Forgetting
 from .adapters.knowledge import PostgresKnowledge
 from .adapters.pgvector import PgVector
 from .adapters.profiles import PostgresProfiles
@@ -23,6 +25,7 @@ from .ports import Embedder, Graph
 from .retrieval import Retrieval
 from .search import HybridSearch
 from .settings import MemorySettings
+from .spans import KNOWLEDGE, LOCAL, PROFILES, TracedEmbedder, traced
 
 
 def assemble(
@@ -60,20 +63,28 @@ def assemble(
     )
     drafting = Drafting(embedder)
     nodes = NodeTexts(graph, knowledge, drafting)
-    return Handlers(knowledge, PostgresProfiles(database, wake), search, retrieval, drafting, nodes), vectors
+    forgetting = Forgetting(database, vectors, wake)
+    profiles = PostgresProfiles(database, wake)
+    return Handlers(knowledge, forgetting, profiles, search, retrieval, drafting, nodes), vectors
 
 
 async def build(bus: Bus, database: Database, embedder: Embedder, settings: MemorySettings) -> None:
     """Wire the service and let it answer."""
     relay = Relay(bus, PostgresOutbox(database))
-    handlers, vectors = assemble(database, embedder, BusGraph(bus), settings, relay.wake)
+    embedding = TracedEmbedder(embedder, bus.tracing, "openai" if settings.embedding_url else LOCAL)
+    handlers, vectors = assemble(database, embedding, BusGraph(bus), settings, relay.wake)
+    span = partial(traced, bus.tracing)
 
     relay.start()
-    await serve(bus, memory.REMEMBER_TOOL, handlers.remember, workers=8)
-    await serve(bus, memory.RECALL_TOOL, handlers.recall)
-    await serve(bus, memory.RETRIEVE, handlers.retrieve)
-    await serve(bus, memory.PROFILE_GET, handlers.profile_get)
-    await serve(bus, memory.PROFILE_PUT, handlers.profile_put)
-    await follow(bus, NODE_CHANGED, handlers.on_node_changed, workers=2)
-    await follow(bus, TURN_ENDED, handlers.on_turn_ended)
+    await serve(bus, memory.REMEMBER_TOOL, span("upsert_memory", KNOWLEDGE, handlers.remember), workers=8)
+    await serve(bus, memory.RECALL_TOOL, span("search_memory", KNOWLEDGE, handlers.recall))
+    await serve(bus, memory.RETRIEVE, span("search_memory", KNOWLEDGE, handlers.retrieve))
+    await serve(bus, memory.FORGET_TOOL, span("delete_memory", KNOWLEDGE, handlers.forget))
+    await serve(bus, memory.PROFILE_GET_TOOL, span("search_memory", PROFILES, handlers.profile_get))
+    await serve(bus, memory.PROFILE_PUT, span("upsert_memory", PROFILES, handlers.profile_put))
+    await follow(bus, NODE_CHANGED, span("upsert_memory", KNOWLEDGE, handlers.on_node_changed), workers=2)
+    await serve(bus, memory.PROFILE_UPDATE_TOOL, span("update_memory", PROFILES, handlers.profile_update))
+    await serve(bus, memory.PROFILE_DELETE_TOOL, span("delete_memory", PROFILES, handlers.profile_delete))
+    await follow(bus, TURN_ENDED, span("create_memory", KNOWLEDGE, handlers.on_turn_ended))
+    await follow(bus, CONVERSATION_DELETED, span("delete_memory", KNOWLEDGE, handlers.on_conversation_deleted), workers=2)
     await serve_basics(bus, {"postgres": database.ping, "vectors": vectors.check})

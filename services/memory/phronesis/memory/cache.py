@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from phronesis.contracts import ServiceError, Unavailable
 
 from .domain.values import Vector
 from .ports import Embedder
+
+log = logging.getLogger(__name__)
+
+_Key: TypeAlias = tuple[str, str, str, int]
 
 
 class QueryVectors:
@@ -27,22 +35,52 @@ class QueryVectors:
         self._seconds = seconds
         self._size = size
         self._clock = clock
-        self._kept: OrderedDict[tuple[str, str, str, int], tuple[Vector, float]] = OrderedDict()
+        self._kept: OrderedDict[_Key, tuple[Vector, float]] = OrderedDict()
 
-    async def of(self, tenant: str, text: str) -> Vector:
-        """The vector of a tenant's question.
+    async def of(self, tenant: str, texts: Sequence[str]) -> dict[str, Vector]:
+        """The vectors of a tenant's questions, by question; those that the model refuses are left out.
 
         Raises:
             Unavailable: the model does not answer.
         """
-        key = (tenant, text, self._embedder.model, self._embedder.dimension)
+        found = {text: vector for text in texts if (vector := self._known(self._key(tenant, text))) is not None}
+        new = [text for text in dict.fromkeys(texts) if text not in found]
+        if new:
+            embedded = await self._embedded(new)
+            for text, vector in embedded.items():
+                self._keep(self._key(tenant, text), vector)
+            found |= embedded
+        return found
+
+    async def _embedded(self, texts: list[str]) -> dict[str, Vector]:
+        try:
+            return dict(zip(texts, await self._embedder.embed_queries(texts), strict=True))
+        except ServiceError:
+            if len(texts) == 1:
+                raise
+        # One question that the model refuses does not lose the others (D-081).
+        embedded: dict[str, Vector] = {}
+        for text in texts:
+            try:
+                [embedded[text]] = await self._embedder.embed_queries([text])
+            except ServiceError as error:
+                log.warning("a question could not be embedded: %s", error.code)
+        if not embedded:
+            raise Unavailable("the model does not answer", retry_after=1)
+        return embedded
+
+    def _key(self, tenant: str, text: str) -> _Key:
+        return tenant, text, self._embedder.model, self._embedder.dimension
+
+    def _known(self, key: _Key) -> Vector | None:
         kept = self._kept.get(key)
-        if kept is not None and kept[1] > self._clock():
-            self._kept.move_to_end(key)
-            return kept[0]
-        vector = await self._embedder.embed_query(text)
+        if kept is None or kept[1] <= self._clock():
+            return None
+        self._kept.move_to_end(key)
+        return kept[0]
+
+    def _keep(self, key: _Key, vector: Vector) -> None:
         self._kept[key] = (vector, self._clock() + self._seconds)
         self._kept.move_to_end(key)
         while len(self._kept) > self._size:
             self._kept.popitem(last=False)
-        return vector

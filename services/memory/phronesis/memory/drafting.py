@@ -15,7 +15,7 @@ from phronesis.contracts.memory import ItemKind, RememberItem
 from phronesis.contracts.orchestrator import TurnEndedNews
 
 from .domain.analysis import words
-from .domain.chunks import chunks, pieces, pooled
+from .domain.chunks import chunks, passages, pieces, pooled
 from .domain.values import Draft, VectorMissing
 from .ports import Embedder
 
@@ -59,14 +59,18 @@ class Drafting:
         if not fresh:
             return list(drafts)
         cut = [_meant(draft) for draft in fresh]
-        vectors = await self._embedder.embed_texts([piece for some in cut for piece in some])
+        close = [_passages(draft) for draft in fresh]
+        texts = [piece for some, parts in zip(cut, close, strict=True) for piece in (*some, *parts)]
+        vectors = await self._embedder.embed_texts(texts)
         # Counting the words of a large batch takes seconds, which the loop does not have.
         counted = await asyncio.to_thread(lambda: [words(draft.whole) for draft in fresh])
         done: dict[int, Draft] = {}
         start = 0
-        for draft, some, found in zip(fresh, cut, counted, strict=True):
-            done[id(draft)] = replace(draft, words=found, vector=pooled(vectors[start : start + len(some)]))
-            start += len(some)
+        for draft, some, parts, found in zip(fresh, cut, close, counted, strict=True):
+            middle, end = start + len(some), start + len(some) + len(parts)
+            whole, of_parts = pooled(vectors[start:middle]), tuple(vectors[middle:end])
+            done[id(draft)] = replace(draft, words=found, vector=whole, passages=of_parts)
+            start = end
         return [done.get(id(draft), draft) for draft in drafts]
 
 
@@ -75,10 +79,20 @@ def _meant(draft: Draft) -> list[str]:
     return [draft.text[:_OPENING]] if draft.kind is ItemKind.EPISODE else pieces(draft.title, draft.text)
 
 
+def _passages(draft: Draft) -> list[str]:
+    """What is embedded once more, closely: what people said. The texts of nodes are many, and gain nothing by it."""
+    if draft.kind is ItemKind.NODE:
+        return []
+    return passages(draft.title, draft.text[:_OPENING] if draft.kind is ItemKind.EPISODE else draft.text)
+
+
 def of_item(item: RememberItem) -> Draft:
     """What a caller wants remembered, as a draft."""
-    said = [item.kind, item.title, item.text, item.metadata, item.links]
-    return Draft(item.kind, item.text, _digest(said), item.external_id, title=item.title, metadata=item.metadata)
+    sources = tuple(dict.fromkeys(item.sources))
+    said = [item.kind, item.title, item.text, item.metadata, item.links, *sources]
+    return Draft(
+        item.kind, item.text, _digest(said), item.external_id, title=item.title, metadata=item.metadata, sources=sources
+    )
 
 
 def of_node(node: Node) -> list[Draft]:
@@ -98,7 +112,8 @@ def of_turn(turn: TurnEndedNews) -> Draft:
     """A turn as an episode, one for each turn."""
     text = f"User: {turn.user_text[:_USER_PART]}\nAssistant: {turn.reply_text}".replace("\x00", " ")[:MAX_TEXT]
     metadata = {"conversation_id": turn.conversation_id, "agent": turn.agent}
-    return Draft(ItemKind.EPISODE, text, _digest([text]), f"turn:{turn.turn_id}", metadata=metadata)
+    sources = (turn.conversation_id,)
+    return Draft(ItemKind.EPISODE, text, _digest([text]), f"turn:{turn.turn_id}", metadata=metadata, sources=sources)
 
 
 def _digest(said: Sequence[Any]) -> bytes:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from typing import Any
 
 from phronesis.bus import Call, News
-from phronesis.contracts import BadRequest, Nothing, TooLarge
+from phronesis.contracts import BadRequest, Nothing
+from phronesis.contracts.deletions import ConversationDeleted
 from phronesis.contracts.graph import NodeChanged
 from phronesis.contracts.memory import (
     AugmentedMemoryContext,
+    DeleteProfile,
+    Forget,
+    Forgotten,
     ItemKind,
     Profile,
     Recall,
@@ -19,19 +22,18 @@ from phronesis.contracts.memory import (
     Remember,
     Remembered,
     Retrieve,
+    UpdateProfile,
 )
 from phronesis.contracts.orchestrator import TurnEndedNews, TurnStatus
 
 from .domain.limits import cut, is_storable
+from .domain.profile import check, merged
 from .domain.values import Audience
 from .drafting import Drafting, of_item, of_turn
 from .nodes import NodeTexts
-from .ports import Knowledge, Profiles
+from .ports import Forgets, Knowledge, Profiles
 from .retrieval import Retrieval
 from .search import HybridSearch
-
-MAX_PROFILE = 32 * 1024
-"""Bytes of a profile as JSON."""
 
 
 class Handlers:
@@ -39,6 +41,7 @@ class Handlers:
 
     Args:
         knowledge: the store of items.
+        forgetting: removes items from it.
         profiles: the store of profiles.
         search: hybrid search.
         retrieval: hybrid retrieval.
@@ -49,6 +52,7 @@ class Handlers:
     def __init__(
         self,
         knowledge: Knowledge,
+        forgetting: Forgets,
         profiles: Profiles,
         search: HybridSearch,
         retrieval: Retrieval,
@@ -56,6 +60,7 @@ class Handlers:
         nodes: NodeTexts,
     ) -> None:
         self._knowledge = knowledge
+        self._forgetting = forgetting
         self._profiles = profiles
         self._search = search
         self._retrieval = retrieval
@@ -74,7 +79,7 @@ class Handlers:
     async def recall(self, call: Call, request: Recall) -> Recalled:
         """What the caller's memory, and the tenant's, hold on a question."""
         audience = Audience.of(call.who, request.kinds)
-        found = await self._search.find(audience, request.query, request.limit)
+        [found] = await self._search.find(audience, [request.query], request.limit)
         best = found.candidates[: request.limit]
         items = {item.id: item for item in await self._knowledge.items(audience, [one.id for one in best])} if best else {}
         return Recalled(
@@ -104,11 +109,29 @@ class Handlers:
 
     async def profile_put(self, call: Call, request: Profile) -> Profile:
         """Replace the caller's profile."""
-        if not is_storable(request.profile):
-            raise BadRequest("a profile holds no NUL characters and no infinite numbers", field="profile")
-        if len(json.dumps(request.profile).encode()) > MAX_PROFILE:
-            raise TooLarge(f"a profile is at most {MAX_PROFILE} bytes", field="profile")
-        return await self._profiles.put(call, request)
+        given = check(request.profile)
+        return await self._profiles.change(call, request, request.version, lambda _: given)
+
+    async def profile_update(self, call: Call, request: UpdateProfile) -> Profile:
+        """Correct the caller's profile."""
+        patch = check(request.patch, "patch")
+        return await self._profiles.change(call, request, request.version, lambda old: check(merged(old, patch), "patch"))
+
+    async def profile_delete(self, call: Call, request: DeleteProfile) -> Profile:
+        """Delete the caller's profile."""
+        return await self._profiles.delete(call, request)
+
+    async def forget(self, call: Call, request: Forget) -> Forgotten:
+        """Remove items of the caller for good; what is another's is not there."""
+        for number, id in enumerate(request.ids):
+            if not is_storable(id):
+                raise BadRequest("an id holds no NUL characters", field=f"ids.{number}")
+        return await self._forgetting.forget(call, request)
+
+    async def on_conversation_deleted(self, news: News, event: ConversationDeleted) -> None:
+        """Remove what was learnt from a deleted conversation; the parts behind the first list media alone."""
+        if event.part == 1:
+            await self._forgetting.forget_conversation(news.tenant, event)
 
     async def on_node_changed(self, news: News, event: NodeChanged) -> None:
         """Bring the shared items of changed nodes up to date."""
@@ -140,6 +163,7 @@ def _check(request: Remember) -> None:
             "external_id": item.external_id,
             "metadata": item.metadata,
             "links": item.links,
+            "sources": item.sources,
         }
         for name, value in said.items():
             if not is_storable(value):

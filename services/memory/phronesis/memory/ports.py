@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
 from phronesis.bus import Call
-from phronesis.contracts import Principal
+from phronesis.contracts import Message, Principal
+from phronesis.contracts.deletions import ConversationDeleted
 from phronesis.contracts.graph import Neighbour, Node
-from phronesis.contracts.memory import Profile, Remember, Remembered
+from phronesis.contracts.memory import DeleteProfile, Forget, Forgotten, Profile, Remember, Remembered
 
 from .domain.ranking import Weights
 from .domain.values import Audience, Draft, Item, NodeState, TextHit, Vector, VectorEntry, VectorHit
 
 Transaction: TypeAlias = object
 """An open transaction of the items' store. Only adapters look inside."""
+Change: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
+"""Makes a new profile of an old one."""
 
 
 class Embedder(Protocol):
@@ -35,8 +38,8 @@ class Embedder(Protocol):
         """The cosine below which this model's texts are unrelated (D-079); `None` where it knows no such line."""
         ...
 
-    async def embed_query(self, text: str) -> Vector:
-        """The vector of a question, ahead of any texts that wait.
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        """The vectors of questions, in their order, ahead of any texts that wait.
 
         Raises:
             Unavailable: the model does not answer.
@@ -72,12 +75,14 @@ class VectorIndex(Protocol):
         """Forget the vectors of items."""
         ...
 
-    async def search(self, audience: Audience, vector: Vector, limit: int) -> list[VectorHit]:
-        """The items of the audience that are nearest to `vector`, nearest first: `limit` of them, or all there are."""
+    async def search(self, audience: Audience, vectors: Sequence[Vector], limit: int) -> list[list[VectorHit]]:
+        """For each vector the items of the audience that are nearest, nearest first: `limit` of them, or all there are."""
         ...
 
-    async def similarity(self, audience: Audience, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
-        """The cosine of those of `ids` that the audience holds."""
+    async def similarity(
+        self, audience: Audience, vectors: Sequence[Vector], ids: Sequence[Sequence[str]]
+    ) -> list[dict[str, float]]:
+        """For each vector the cosine of those of its `ids` that the audience holds, by their own or nearest passage's."""
         ...
 
     async def check(self) -> None:
@@ -88,12 +93,12 @@ class VectorIndex(Protocol):
 class TextIndex(Protocol):
     """Full-text search by BM25."""
 
-    async def search(self, audience: Audience, query: str, limit: int) -> tuple[Weights, list[TextHit]]:
-        """The items of the audience with the query's words, best first, and how those words weigh."""
+    async def search(self, audience: Audience, queries: Sequence[str], limit: int) -> list[tuple[Weights, list[TextHit]]]:
+        """For each query the items of the audience with its words, best first, and how those words weigh."""
         ...
 
-    async def score(self, audience: Audience, weights: Weights, ids: Sequence[str]) -> list[TextHit]:
-        """The same figures for those of `ids` that the audience holds."""
+    async def score(self, audience: Audience, weights: Sequence[Weights], ids: Sequence[Sequence[str]]) -> list[list[TextHit]]:
+        """For each query, by its weights, the same figures for those of its `ids` that the audience holds."""
         ...
 
 
@@ -134,6 +139,18 @@ class Knowledge(Protocol):
         ...
 
 
+class Forgets(Protocol):
+    """Removes items for good, with their words and vectors, and announces it."""
+
+    async def forget(self, call: Call, request: Forget) -> Forgotten:
+        """Remove the caller's items that are named by id or external id, once for the call's key."""
+        ...
+
+    async def forget_conversation(self, tenant: str, event: ConversationDeleted) -> None:
+        """Remove what was learnt from a deleted conversation alone; nothing of it is stored from here on."""
+        ...
+
+
 class Profiles(Protocol):
     """Users' profiles."""
 
@@ -141,8 +158,23 @@ class Profiles(Protocol):
         """The caller's profile; empty for a new user."""
         ...
 
-    async def put(self, call: Call, profile: Profile) -> Profile:
-        """Replace the caller's profile, once for the call's key."""
+    async def change(self, call: Call, request: Message, version: int | None, change: Change) -> Profile:
+        """Change the caller's profile, once for the call's key.
+
+        Args:
+            call: how the request came.
+            request: the arguments.
+            version: the version to change; whatever it is where `None`.
+            change: the new profile of the old one; raises where it may not be.
+
+        Raises:
+            ProfileChanged: it has another version.
+            KeyReused: the key came before with other arguments.
+        """
+        ...
+
+    async def delete(self, call: Call, request: DeleteProfile) -> Profile:
+        """Delete the caller's profile, once for the call's key. Raises as `change` does."""
         ...
 
 

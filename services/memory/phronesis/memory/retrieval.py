@@ -97,11 +97,12 @@ class Retrieval:
         )
 
     async def _seeds(self, who: Principal, phrases: Sequence[str], degraded: set[str]) -> list[Seed]:
-        audience = Audience.of(who)
-        results = await asyncio.gather(*(self._of_phrase(audience, phrase, degraded) for phrase in dict.fromkeys(phrases)))
+        distinct = list(dict.fromkeys(phrases))
         best: dict[str, tuple[Candidate, str]] = {}
-        for phrase, candidates in results:
-            for candidate in candidates:
+        for phrase, found in zip(distinct, await self._found(Audience.of(who), distinct), strict=True):
+            degraded |= found.degraded
+            relevant = [candidate for candidate in found.candidates if self._relevant(candidate)]
+            for candidate in best_of_family(relevant, MOST_OF_FAMILY)[: self._per_phrase]:
                 known = best.get(candidate.id)
                 if known is None or candidate.score > known[0].score:
                     best[candidate.id] = (candidate, phrase)
@@ -111,16 +112,12 @@ class Retrieval:
             for c in best_of_family(ranked, MOST_OF_FAMILY)[: self._most]
         ]
 
-    async def _of_phrase(self, audience: Audience, phrase: str, degraded: set[str]) -> tuple[str, list[Candidate]]:
+    async def _found(self, audience: Audience, phrases: Sequence[str]) -> list[Found]:
         try:
-            found = await self._search.find(audience, phrase)
+            return await self._search.find(audience, phrases)
         except ServiceError as error:
-            # One phrase that fails does not lose the others (D-081).
-            log.warning("a phrase could not be searched: %s", error.code)
-            found = Found(degraded=frozenset({"vector", "text"}))
-        degraded |= found.degraded
-        relevant = [candidate for candidate in found.candidates if self._relevant(candidate)]
-        return phrase, best_of_family(relevant, MOST_OF_FAMILY)[: self._per_phrase]
+            log.warning("the phrases could not be searched: %s", error.code)
+            return [Found(degraded=frozenset({"vector", "text"}))] * len(phrases)
 
     def _relevant(self, candidate: Candidate) -> bool:
         if candidate.coverage >= COVERAGE:

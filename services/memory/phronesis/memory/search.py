@@ -6,19 +6,22 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from phronesis.contracts import ServiceError, Unavailable
 from phronesis.contracts.memory import ItemKind
 
 from .cache import QueryVectors
-from .domain.ranking import Weights, fuse
+from .domain.ranking import Weights, fuse, matched
 from .domain.values import Audience, TextHit, Vector, VectorHit
 from .ports import TextIndex, VectorIndex
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+_Near: TypeAlias = tuple[Vector, list[VectorHit]]
+_Worded: TypeAlias = tuple[Weights, list[TextHit]]
+_NO_WEIGHTS = Weights({}, 0.0, {})
 
 
 @dataclass(frozen=True)
@@ -29,9 +32,9 @@ class Candidate:
     kind: ItemKind
     family: str
     score: float
-    """0 to 1; half cosine and half BM25, each brought to 0..1 over the candidates."""
+    """0 to 1; see `fuse`."""
     cosine: float | None
-    """`None` where it is not known."""
+    """Of the item or its nearest passage; `None` where it is not known."""
     bm25: float | None
     """`None` where no word of the query stands in the item."""
     coverage: float
@@ -53,7 +56,7 @@ class Found:
 
 
 class HybridSearch:
-    """Searches one audience for one query.
+    """Searches one audience, for several queries at once: each has its own candidates, and all share their statements.
 
     Args:
         vectors: the vector index.
@@ -72,8 +75,8 @@ class HybridSearch:
         self._candidates = candidates
         self._seconds = seconds
 
-    async def find(self, audience: Audience, query: str, limit: int = 0) -> Found:
-        """What the audience holds on `query`. One search may fail, and is then named in `degraded`.
+    async def find(self, audience: Audience, queries: Sequence[str], limit: int = 0) -> list[Found]:
+        """For each query what the audience holds on it. One search may fail, and is then named in `degraded`.
 
         Raises:
             Unavailable: both searches failed.
@@ -81,52 +84,57 @@ class HybridSearch:
         most = max(self._candidates, limit)
         degraded: set[str] = set()
         near, worded = await asyncio.gather(
-            self._part("vector", self._near(audience, query, most), degraded),
-            self._part("text", self._texts.search(audience, query, most), degraded),
+            self._part("vector", self._near(audience, queries, most), degraded),
+            self._part("text", self._texts.search(audience, queries, most), degraded),
         )
         if near is None and worded is None:
             raise Unavailable("neither search answers", retry_after=1)
+        nears: list[_Near | None] = list(near) if near is not None else [None] * len(queries)
+        wordeds: list[_Worded | None] = list(worded) if worded is not None else [None] * len(queries)
         cosines, texts = await asyncio.gather(
-            self._cosines(audience, near, worded, degraded), self._figures(audience, near, worded, degraded)
+            self._cosines(audience, nears, wordeds, degraded), self._figures(audience, nears, wordeds, degraded)
         )
-        return Found(_ranked(near, cosines, texts), frozenset(degraded))
+        return [
+            Found(_ranked(*of_query), frozenset(degraded | ({"vector"} if of_query[0] is None else set())))
+            for of_query in zip(nears, cosines, texts, [one[0] if one else _NO_WEIGHTS for one in wordeds], strict=True)
+        ]
 
-    async def _near(self, audience: Audience, query: str, limit: int) -> tuple[Vector, list[VectorHit]]:
-        vector = await self._queries.of(audience.tenant, query)
-        return vector, await self._vectors.search(audience, vector, limit)
+    async def _near(self, audience: Audience, queries: Sequence[str], limit: int) -> list[_Near | None]:
+        """For each query its vector and what is near; `None` where the model refuses the query."""
+        vectors = await self._queries.of(audience.tenant, queries)
+        found = await self._vectors.search(audience, list(vectors.values()), limit)
+        of_query = {query: (vector, hits) for (query, vector), hits in zip(vectors.items(), found, strict=True)}
+        return [of_query.get(query) for query in queries]
 
     async def _cosines(
-        self,
-        audience: Audience,
-        near: tuple[Vector, list[VectorHit]] | None,
-        worded: tuple[Weights, list[TextHit]] | None,
-        degraded: set[str],
-    ) -> dict[str, float] | None:
-        """The cosine of every candidate, those that only the words found included."""
-        if near is None:
-            return None
-        cosines = {hit.id: hit.cosine for hit in near[1]}
-        others = [hit.id for hit in worded[1] if hit.id not in cosines] if worded else []
-        if others:
-            cosines |= await self._part("vector", self._vectors.similarity(audience, near[0], others), degraded) or {}
+        self, audience: Audience, near: Sequence[_Near | None], worded: Sequence[_Worded | None], degraded: set[str]
+    ) -> list[dict[str, float] | None]:
+        """The cosine of every candidate: of those that only the words found too, and by the passages of what has some."""
+        cosines = [None if one is None else {hit.id: hit.cosine for hit in one[1]} for one in near]
+        closer: list[tuple[dict[str, float], Vector, list[str]]] = []
+        for known, one, words in zip(cosines, near, worded, strict=True):
+            if one is not None and known is not None:
+                others = [hit.id for hit in words[1] if hit.id not in known] if words else []
+                closer.append((known, one[0], [hit.id for hit in one[1] if hit.kind is not ItemKind.NODE] + others))
+        if any(ids for *_, ids in closer):
+            work = self._vectors.similarity(audience, [vector for _, vector, _ in closer], [ids for *_, ids in closer])
+            for (known, *_), more in zip(closer, await self._part("vector", work, degraded) or [], strict=False):
+                known |= more
         return cosines
 
     async def _figures(
-        self,
-        audience: Audience,
-        near: tuple[Vector, list[VectorHit]] | None,
-        worded: tuple[Weights, list[TextHit]] | None,
-        degraded: set[str],
-    ) -> dict[str, TextHit] | None:
+        self, audience: Audience, near: Sequence[_Near | None], worded: Sequence[_Worded | None], degraded: set[str]
+    ) -> list[dict[str, TextHit] | None]:
         """BM25 of every candidate, those that only the vectors found included."""
-        if worded is None:
-            return None
-        weights, hits = worded
-        texts = {hit.id: hit for hit in hits}
-        others = [hit.id for hit in near[1] if hit.id not in texts] if near else []
-        if others and weights.idf:
-            more = await self._part("text", self._texts.score(audience, weights, others), degraded) or []
-            texts |= {hit.id: hit for hit in more}
+        texts = [None if one is None else {hit.id: hit for hit in one[1]} for one in worded]
+        closer: list[tuple[dict[str, TextHit], Weights, list[str]]] = []
+        for known, one, vectors in zip(texts, worded, near, strict=True):
+            if one is not None and known is not None and one[0].idf and vectors is not None:
+                closer.append((known, one[0], [hit.id for hit in vectors[1] if hit.id not in known]))
+        if any(ids for *_, ids in closer):
+            work = self._texts.score(audience, [weights for _, weights, _ in closer], [ids for *_, ids in closer])
+            for (known, *_), more in zip(closer, await self._part("text", work, degraded) or [], strict=False):
+                known |= {hit.id: hit for hit in more}
         return texts
 
     async def _part(self, name: str, work: Awaitable[T], degraded: set[str]) -> T | None:
@@ -140,14 +148,17 @@ class HybridSearch:
 
 
 def _ranked(
-    near: tuple[Vector, list[VectorHit]] | None, cosines: dict[str, float] | None, texts: dict[str, TextHit] | None
+    near: _Near | None,
+    cosines: dict[str, float] | None,
+    texts: dict[str, TextHit] | None,
+    weights: Weights,
 ) -> tuple[Candidate, ...]:
     hits: dict[str, VectorHit | TextHit] = dict(texts or {})
     hits |= {hit.id: hit for hit in near[1]} if near else {}
     ids = list(hits)
     scores = fuse(
         None if cosines is None else [cosines.get(id, 0.0) for id in ids],
-        None if texts is None else [_bm25(texts.get(id)) or 0.0 for id in ids],
+        None if texts is None else [matched(_bm25(texts.get(id)) or 0.0, weights) for id in ids],
     )
     found = [_candidate(hits[id], score, cosines or {}, (texts or {}).get(id)) for id, score in zip(ids, scores, strict=True)]
     return tuple(sorted(found, key=lambda candidate: (-candidate.score, candidate.id)))

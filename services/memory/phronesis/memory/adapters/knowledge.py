@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from phronesis.bus import Call, audited
+from phronesis.contracts import NotFound
 from phronesis.contracts.memory import KNOWLEDGE_STORED, SHARED, ItemKind, Remember, Remembered, RememberedItem
 from phronesis.contracts.service import AUDITED
 from phronesis.postgres import Connection, Database, write_news, write_once
@@ -12,6 +13,7 @@ from phronesis.postgres import Connection, Database, write_news, write_once
 from ..domain.linking import Linked, links_of, news_of
 from ..domain.values import Audience, Draft, Item, NodeState
 from ..ports import VectorIndex
+from .forgetting import buried
 from .writing import Written, lock, remove, write
 
 SERVICE = "memory"
@@ -60,22 +62,24 @@ class PostgresKnowledge:
 
         result = await write_once(self._database, call, request, Remembered, store)
         self._wake()
-        return result
+        return Remembered(
+            items=tuple(
+                done.model_copy(update={"external_id": item.external_id})
+                for item, done in zip(request.items, result.items, strict=True)
+            )
+        )
 
     async def _remember(self, connection: Connection, call: Call, request: Remember, drafts: Sequence[Draft]) -> Remembered:
         who = call.who
         await lock(connection, who.tenant, who.user)
+        await _check_sources(connection, call, request)
         version = await _next_version(connection)
         written = await write(connection, self._vectors, who.tenant, who.user, version, drafts)
         linked = await self._linked(connection, call, request, written)
         for message in news_of(who.user, version, linked):
             await write_news(connection, SERVICE, who.tenant, KNOWLEDGE_STORED, message)
-        result = Remembered(
-            items=tuple(
-                RememberedItem(id=done.id, external_id=item.external_id, status=done.status)
-                for item, done in zip(request.items, written, strict=True)
-            )
-        )
+        # The names that the caller gave are content: they are not kept with the key.
+        result = Remembered(items=tuple(RememberedItem(id=done.id, status=done.status) for done in written))
         changed = [item.id for item in result.items if item.status != "unchanged"]
         if changed:
             entry = audited(who, "remember", {"items": len(changed), "ids": changed})
@@ -104,7 +108,8 @@ class PostgresKnowledge:
             known = await connection.fetchval(
                 "SELECT true FROM items WHERE tenant = $1 AND owner = $2 AND external_id = $3", tenant, owner, draft.external_id
             )
-            if not known:
+            gone = await buried(connection, tenant, owner, draft.sources, [draft.external_id or ""])
+            if not known and not gone:
                 await write(connection, self._vectors, tenant, owner, await _next_version(connection), [draft])
 
     async def project(self, tenant: str, node: NodeState, drafts: Sequence[Draft]) -> None:
@@ -159,6 +164,14 @@ class PostgresKnowledge:
             )
             for row in rows
         ]
+
+
+async def _check_sources(connection: Connection, call: Call, request: Remember) -> None:
+    named = [source for item in request.items for source in item.sources]
+    gone = await buried(connection, call.who.tenant, call.who.user, named)
+    for number, item in enumerate(request.items):
+        if not set(gone).isdisjoint(item.sources):
+            raise NotFound("a source is a conversation that was deleted", field=f"items.{number}.sources")
 
 
 async def _next_version(connection: Connection) -> int:

@@ -44,20 +44,24 @@ class LocalEmbedder:
         async with Lanes.open() as lanes:
             yield cls(model, lanes)
 
-    async def embed_query(self, text: str) -> Vector:
-        """See `Embedder`."""
-        return (await self._do([text], urgent=True))[0]
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        """See `Embedder`. A vector is the same to the last bit whatever it is padded with and computed beside."""
+        return await self._in_batches(texts, urgent=True)
 
     async def embed_texts(self, texts: Sequence[str]) -> list[Vector]:
-        """See `Embedder`. Equal texts are embedded once; batches hold texts of like lengths."""
+        """See `Embedder`."""
+        return await self._in_batches(texts)
+
+    async def _in_batches(self, texts: Sequence[str], *, urgent: bool = False) -> list[Vector]:
+        """Equal texts are embedded once; batches hold texts of like lengths."""
         distinct = list(dict.fromkeys(texts))
         found: dict[str, Vector] = {}
         # Characters stand for tokens here: sorting needs no exact figure, and tokenising belongs in the thread.
         for some in _groups(sorted(distinct, key=len)):
-            found |= dict(zip(some, await self._do(some), strict=True))
+            found |= dict(zip(some, await self._do(some, urgent=urgent), strict=True))
         return [found[text] for text in texts]
 
-    async def _do(self, texts: list[str], *, urgent: bool = False) -> list[Vector]:
+    async def _do(self, texts: list[str], *, urgent: bool) -> list[Vector]:
         def work() -> list[Vector]:
             return self._minilm.run([self._minilm.tokens(text) for text in texts])
 
@@ -74,7 +78,8 @@ class LocalEmbedder:
 def _groups(texts: Sequence[str]) -> Iterator[list[str]]:
     """Texts, sorted by length, in batches whose padded size stays near the limit.
 
-    Four characters are about a token; outside the Latin script each is one.
+    The limit is on memory, before anything is tokenised, so that characters will do: four are about a token, and outside
+    the Latin script each is one.
     """
     group: list[str] = []
     for text in texts:

@@ -7,43 +7,23 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import chain
 from typing import cast
+
+import asyncpg
 
 from phronesis.contracts.memory import EmbeddingMismatch, ItemKind
 from phronesis.postgres import Connection, Database
 
 from ..domain.values import Audience, Vector, VectorEntry, VectorHit
 from ..ports import Transaction
+from .vector_statements import SIMILARITY, SIZE, UPSERT, exact, nearest
 
 _INDEXED = frozenset({384, 768, 1024, 1536})
 """Dimensions that the schema has an HNSW index for; any other is searched exactly."""
 _FRESH = 60.0
 """Seconds that the size of a scope is believed. A wrong belief costs time, never a row."""
 _SIZES = 10_000
-
-_WHERE = "tenant = $2 AND owner = $3 AND kind = ANY($4::text[])"
-# The asked vector is read by a query of its own, once: in a plan for any parameters its text would be read for each row.
-_ASKED = "(SELECT $1::text::halfvec)"
-# The sum keeps the planner from the HNSW index, whose filter comes after its limit.
-_EXACT = f"""
-    SELECT item_id, kind, family, 1 - distance AS cosine FROM (
-        SELECT item_id, kind, family, (embedding <=> {_ASKED}) + 0.0 AS distance FROM vectors WHERE {_WHERE}
-    ) found ORDER BY distance LIMIT $5"""  # noqa: S608
-_SIMILARITY = f"""
-    SELECT item_id, 1 - (embedding <=> {_ASKED}) AS cosine FROM vectors
-    WHERE tenant = $2 AND owner = ANY($3::text[]) AND kind = ANY($4::text[]) AND item_id = ANY($5::uuid[])"""  # noqa: S608
-_SIZE = """
-    SELECT count(*) FROM (
-        SELECT FROM vectors WHERE tenant = $1 AND owner = $2 AND kind = ANY($3::text[]) LIMIT $4
-    ) counted"""
-_UPSERT = """
-    INSERT INTO vectors (item_id, tenant, owner, kind, family, model, dimension, embedding)
-    SELECT e.id, e.tenant, e.owner, e.kind, e.family, $7, $8, e.embedding::halfvec
-    FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
-        AS e (id, tenant, owner, kind, family, embedding)
-    ON CONFLICT (item_id) DO UPDATE SET kind = excluded.kind, family = excluded.family, model = excluded.model,
-        dimension = excluded.dimension, embedding = excluded.embedding
-    WHERE vectors.tenant = excluded.tenant AND vectors.owner = excluded.owner"""
 
 
 class PgVector:
@@ -75,23 +55,19 @@ class PgVector:
         self._settings = (str(ef_search), str(max_scan))
         self._sizes: OrderedDict[tuple[str, str, tuple[str, ...]], tuple[bool, float]] = OrderedDict()
         self._agreed = False
-        vector = f"halfvec({dimension})"
-        distance = f"embedding::{vector} <=> (SELECT $1::text::{vector})"
-        self._nearest = f"""
-            SELECT item_id, kind, family, 1 - ({distance}) AS cosine
-            FROM vectors WHERE dimension = {dimension} AND {_WHERE}
-            ORDER BY {distance} LIMIT $5"""  # noqa: S608
+        self._nearest = nearest(dimension)
 
     async def upsert(self, entries: Sequence[VectorEntry], *, within: Transaction | None = None) -> None:
         """See `VectorIndex`."""
         if not entries:
             return
         for entry in entries:
-            self._fits(entry.vector)
+            for vector in (entry.vector, *entry.passages):
+                self._fits(vector)
         async with self._joined(within) as connection:
             await self._agree(connection, claim=True)
             await connection.execute(
-                _UPSERT,
+                UPSERT,
                 [e.id for e in entries],
                 [e.tenant for e in entries],
                 [e.owner for e in entries],
@@ -100,6 +76,7 @@ class PgVector:
                 [_text(e.vector) for e in entries],
                 self._model,
                 self._dimension,
+                ["{" + ",".join(f'"{_text(passage)}"' for passage in e.passages) + "}" for e in entries],
             )
 
     async def delete(self, tenant: str, ids: Sequence[str], *, within: Transaction | None = None) -> None:
@@ -107,52 +84,71 @@ class PgVector:
         async with self._joined(within) as connection:
             await connection.execute("DELETE FROM vectors WHERE tenant = $1 AND item_id = ANY($2::uuid[])", tenant, list(ids))
 
-    async def search(self, audience: Audience, vector: Vector, limit: int) -> list[VectorHit]:
-        """See `VectorIndex`. Each owner is a search of its own: equality is what both plans are good at."""
-        self._fits(vector)
-        await self._agreement()
-        asked = _text(vector)
-        found = await asyncio.gather(*(self._of_owner(audience, owner, asked, limit) for owner in audience.owners))
-        hits = [hit for of_owner in found for hit in of_owner]
-        return sorted(hits, key=lambda hit: -hit.cosine)[:limit]
+    async def search(self, audience: Audience, vectors: Sequence[Vector], limit: int) -> list[list[VectorHit]]:
+        """See `VectorIndex`. Large owners are searched one by one: equality is what the HNSW scan is good at."""
+        asked = await self._asked(vectors)
+        large = [owner for owner in audience.owners if await self._large(audience, owner)]
+        small = [owner for owner in audience.owners if owner not in large]
+        found = await asyncio.gather(
+            *(self._of_large(audience, owner, asked, limit) for owner in large),
+            *([self._exact(audience, small, asked, limit)] if small else []),
+        )
+        return [sorted(chain(*of_vector), key=lambda hit: -hit.cosine)[:limit] for of_vector in zip(*found, strict=True)]
 
-    async def similarity(self, audience: Audience, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
+    async def similarity(
+        self, audience: Audience, vectors: Sequence[Vector], ids: Sequence[Sequence[str]]
+    ) -> list[dict[str, float]]:
         """See `VectorIndex`."""
-        self._fits(vector)
-        await self._agreement()
+        asked = await self._asked(vectors)
+        wanted = [(n, id) for n, of_vector in enumerate(ids, 1) for id in of_vector]
         async with self._database.connection() as connection:
             rows = await connection.fetch(
-                _SIMILARITY, _text(vector), audience.tenant, list(audience.owners), list(audience.kinds), list(ids)
+                SIMILARITY,
+                asked,
+                audience.tenant,
+                list(audience.owners),
+                list(audience.kinds),
+                [n for n, _ in wanted],
+                [id for _, id in wanted],
             )
-        return {str(row["item_id"]): float(row["cosine"]) for row in rows}
+        cosines: list[dict[str, float]] = [{} for _ in asked]
+        for row in rows:
+            cosines[row["n"] - 1][str(row["item_id"])] = float(row["cosine"])
+        return cosines
 
     async def check(self) -> None:
         """See `VectorIndex`."""
         async with self._database.connection() as connection:
             await self._agree(connection)
 
-    async def _of_owner(self, audience: Audience, owner: str, asked: str, limit: int) -> list[VectorHit]:
-        kinds = list(audience.kinds)
-        filters = (audience.tenant, owner, kinds)
-        async with self._database.connection() as connection:
-            if await self._large(connection, audience.tenant, owner, kinds):
-                async with connection.transaction():
-                    await self._prefer_hnsw(connection)
-                    rows = await connection.fetch(self._nearest, asked, *filters, limit)
-                if len(rows) == limit:
-                    return [_hit(row) for row in rows]
-                # The scan gave up: the scope holds more than it found, so every row is looked at.
-            return [_hit(row) for row in await connection.fetch(_EXACT, asked, *filters, limit)]
+    async def _of_large(self, audience: Audience, owner: str, asked: list[str], limit: int) -> list[list[VectorHit]]:
+        async with self._database.transaction() as connection:
+            await self._prefer_hnsw(connection)
+            rows = await connection.fetch(self._nearest, asked, audience.tenant, owner, list(audience.kinds), limit)
+        hits = _hits(rows, len(asked))
+        short = [n for n, found in enumerate(hits) if len(found) < limit]
+        if short:
+            # These scans gave up: the scope holds more than they found, so every row is looked at.
+            exact = await self._exact(audience, [owner], [asked[n] for n in short], limit)
+            for n, found in zip(short, exact, strict=True):
+                hits[n] = found
+        return hits
 
-    async def _large(self, connection: Connection, tenant: str, owner: str, kinds: list[ItemKind]) -> bool:
+    async def _exact(self, audience: Audience, owners: list[str], asked: list[str], limit: int) -> list[list[VectorHit]]:
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(exact(len(asked)), asked, audience.tenant, owners, list(audience.kinds), limit)
+        return _hits(rows, len(asked))
+
+    async def _large(self, audience: Audience, owner: str) -> bool:
         if self._dimension not in _INDEXED:
             return False
-        key = (tenant, owner, tuple(kinds))
+        key = (audience.tenant, owner, tuple(audience.kinds))
         known = self._sizes.get(key)
         now = time.monotonic()
         if known is not None and known[1] > now:
             return known[0]
-        count = await connection.fetchval(_SIZE, tenant, owner, kinds, self._exact_rows + 1)
+        async with self._database.connection() as connection:
+            count = await connection.fetchval(SIZE, audience.tenant, owner, list(audience.kinds), self._exact_rows + 1)
         large = bool(count > self._exact_rows)
         self._sizes[key] = (large, now + _FRESH)
         if len(self._sizes) > _SIZES:
@@ -167,9 +163,12 @@ class PgVector:
             *self._settings,
         )
 
-    async def _agreement(self) -> None:
+    async def _asked(self, vectors: Sequence[Vector]) -> list[str]:
+        for vector in vectors:
+            self._fits(vector)
         if not self._agreed:
             await self.check()
+        return [_text(vector) for vector in vectors]
 
     async def _agree(self, connection: Connection, *, claim: bool = False) -> None:
         if self._agreed:
@@ -202,9 +201,12 @@ class PgVector:
 
 
 def _text(vector: Vector) -> str:
-    return "[" + ",".join([f"{number:.6g}" for number in vector.tolist()]) + "]"
+    return "[" + ",".join(["%.6g"] * vector.size) % tuple(vector.tolist()) + "]"
 
 
-def _hit(row: object) -> VectorHit:
-    record = cast("dict[str, str]", row)
-    return VectorHit(str(record["item_id"]), ItemKind(record["kind"]), float(record["cosine"]), record["family"])
+def _hits(rows: Sequence[asyncpg.Record], vectors: int) -> list[list[VectorHit]]:
+    hits: list[list[VectorHit]] = [[] for _ in range(vectors)]
+    for row in rows:
+        found = VectorHit(str(row["item_id"]), ItemKind(row["kind"]), float(row["cosine"]), row["family"])
+        hits[row["n"] - 1].append(found)
+    return hits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -12,6 +13,7 @@ import httpx
 import numpy as np
 from pydantic import SecretStr
 
+from phronesis.bus.envelope import remaining
 from phronesis.contracts import Unavailable
 
 from ..domain.values import Vector
@@ -19,6 +21,9 @@ from ..domain.values import Vector
 _BATCH = 64
 _TRIES = 3
 _TIMEOUT = 10.0
+"""Seconds for one batch, all its tries together."""
+_LARGEST = 16 * 1024 * 1024
+"""Bytes of an answer that are read: 64 vectors of 4,000 numbers are about six million."""
 _AGAIN = frozenset({429, 500, 502, 503, 504})
 _LONGEST = 8_000
 """Characters of one text that are sent; such models take about 8,000 tokens, and chunks are far shorter."""
@@ -51,9 +56,9 @@ class RemoteEmbedder:
         async with httpx.AsyncClient(base_url=url.rstrip("/"), headers=headers, timeout=_TIMEOUT) as http:
             yield cls(http, model, dimension, floor)
 
-    async def embed_query(self, text: str) -> Vector:
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
         """See `Embedder`."""
-        return (await self._batch([text]))[0]
+        return await self.embed_texts(texts)
 
     async def embed_texts(self, texts: Sequence[str]) -> list[Vector]:
         """See `Embedder`."""
@@ -75,23 +80,36 @@ class RemoteEmbedder:
         return [_unit(vector) for vector in vectors]
 
     async def _post(self, body: dict[str, Any]) -> Any:
-        for attempt in range(_TRIES):
-            if attempt:
-                await asyncio.sleep(0.2 * 2**attempt * random.uniform(0.5, 1.5))
-            try:
-                response = await self._http.post("/embeddings", json=body)
-                if response.status_code in _AGAIN and attempt + 1 < _TRIES:
-                    continue
-                response.raise_for_status()
-                return response.json()
-            except httpx.HTTPStatusError as error:
-                raise Unavailable("the embedding service refused", retry_after=2) from error
-            except ValueError as error:
-                raise Unavailable("the embedding service's answer does not parse") from error
-            except httpx.HTTPError as error:
-                if attempt + 1 == _TRIES:
-                    raise Unavailable("the embedding service does not answer", retry_after=2) from error
-        raise Unavailable("the embedding service does not answer", retry_after=2)
+        failed, cause = "the embedding service does not answer", None
+        try:
+            async with asyncio.timeout(remaining(_TIMEOUT)):
+                for attempt in range(_TRIES):
+                    if attempt:
+                        await asyncio.sleep(0.2 * 2**attempt * random.uniform(0.5, 1.5))
+                    try:
+                        status, data = await self._once(body)
+                    except httpx.HTTPError as error:
+                        cause = error
+                        continue
+                    if status == httpx.codes.OK:
+                        return json.loads(data)
+                    failed = "the embedding service refused"
+                    if status not in _AGAIN:
+                        break
+        except TimeoutError as error:
+            raise Unavailable("the embedding service does not answer in time", retry_after=2) from error
+        except ValueError as error:
+            raise Unavailable("the embedding service's answer does not parse") from error
+        raise Unavailable(failed, retry_after=2) from cause
+
+    async def _once(self, body: dict[str, Any]) -> tuple[int, bytes]:
+        data = bytearray()
+        async with self._http.stream("POST", "/embeddings", json=body) as response:
+            async for part in response.aiter_bytes():
+                data += part
+                if len(data) > _LARGEST:
+                    raise Unavailable("the embedding service's answer is too long")
+        return response.status_code, bytes(data)
 
 
 def _unit(vector: Vector) -> Vector:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import asyncpg
 import numpy as np
@@ -25,20 +24,39 @@ _WORDS = 32
 
 _INSIDE = "tenant = $1 AND owner = ANY($2::text[]) AND kind = ANY($3::text[])"
 # One row for all items, with their figures packed: thousands of rows would cost more to decode than to find.
-_PACKED = """
-    SELECT array_agg(item_id) AS ids, array_agg(family) AS families,
+_PACKED = """array_agg(item_id) AS ids, array_agg(family) AS families,
         string_agg(int4send(array_position($3::text[], kind)), ''::bytea) AS kinds,
         string_agg(int4send(length), ''::bytea) AS lengths,
         string_agg(int4send(cardinality(terms)), ''::bytea) AS sizes,
         string_agg(substr(array_send(terms), 21), ''::bytea) AS terms,
-        string_agg(counts, ''::bytea) AS counts
-    FROM ({some}) found"""
-_SOME = f"SELECT * FROM texts WHERE {_INSIDE} AND "  # noqa: S608
-_ANY = _PACKED.format(some=_SOME + "terms && $4::bigint[] LIMIT $5")
-_ALL = _PACKED.format(some=_SOME + "terms @> $4::bigint[] AND item_id <> ALL($6::uuid[]) LIMIT $5")
-_THESE = _PACKED.format(some=_SOME + "item_id = ANY($4::uuid[])")
-_SIZES = f"SELECT owner, kind, items, words FROM scopes WHERE {_INSIDE} AND items > 0"  # noqa: S608
-_HOLDING = "SELECT term, items FROM words WHERE term = ANY($1::bigint[])"
+        string_agg(counts, ''::bytea) AS counts"""
+# For each query a search of its own in one statement; a query stands in it by its number.
+_ANY = f"""
+    WITH asked AS MATERIALIZED (SELECT n, terms::bigint[] AS terms FROM unnest($4::int[], $5::text[]) AS given (n, terms))
+    SELECT n, packed.* FROM asked, LATERAL (
+        SELECT {_PACKED} FROM (SELECT * FROM texts WHERE {_INSIDE} AND terms && asked.terms LIMIT {BUDGET}) found
+    ) packed"""  # noqa: S608
+# Steps of a query are taken in their order, while there is room for what they find.
+_ALL = f"""
+    WITH asked AS MATERIALIZED (
+        SELECT n, step, terms::bigint[] AS terms, without::bigint[] AS without
+        FROM unnest($4::int[], $5::text[], $6::text[]) WITH ORDINALITY AS given (n, terms, without, step)
+    )
+    SELECT n, packed.* FROM unnest($7::int[], $8::int[]) AS query (n, room), LATERAL (
+        SELECT {_PACKED} FROM (
+            SELECT step, held.* FROM asked, LATERAL (
+                SELECT * FROM texts WHERE {_INSIDE} AND terms @> asked.terms AND (terms @> asked.without) IS NOT TRUE
+                LIMIT query.room
+            ) held WHERE asked.n = query.n LIMIT query.room
+        ) found GROUP BY step ORDER BY step
+    ) packed"""  # noqa: S608
+_THESE = f"""
+    SELECT n, {_PACKED} FROM unnest($4::int[], $5::uuid[]) AS wanted (n, id) JOIN texts ON item_id = id
+    WHERE {_INSIDE} GROUP BY n"""  # noqa: S608
+# How large the scopes are, and in how many items each word stands.
+_SIZES = f"""
+    SELECT owner, kind, items, words, NULL::bigint AS term FROM scopes WHERE {_INSIDE} AND items > 0
+    UNION ALL SELECT NULL, NULL, items, NULL, term FROM words WHERE term = ANY($4::bigint[])"""  # noqa: S608
 _ELEMENT = np.dtype([("size", ">i4"), ("term", ">i8")])
 """An element of an array as the wire carries it; 20 bytes stand before the first."""
 
@@ -58,62 +76,73 @@ class PostgresTexts:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def search(self, audience: Audience, query: str, limit: int) -> tuple[Weights, list[TextHit]]:
+    async def search(self, audience: Audience, queries: Sequence[str], limit: int) -> list[tuple[Weights, list[TextHit]]]:
         """See `TextIndex`."""
-        asked = list(dict.fromkeys(stems(query)))[:_WORDS]
-        if not asked:
-            return Weights({}, 0.0, {}), []
+        asked = [list(dict.fromkeys(stems(query)))[:_WORDS] for query in queries]
+        if not any(asked):
+            return [(Weights({}, 0.0, {}), []) for _ in queries]
         async with self._database.connection() as connection:
             found = await _weigh(connection, audience, asked)
             batches = await _candidates(connection, audience, found)
-        hits = [hit for batch in batches for hit in _hits(audience, found.weights, batch, limit)]
-        return found.weights, sorted(hits, key=lambda hit: (-hit.bm25, hit.id))[:limit]
+        return [(one.weights, _best(audience, one.weights, of_one, limit)) for one, of_one in zip(found, batches, strict=True)]
 
-    async def score(self, audience: Audience, weights: Weights, ids: Sequence[str]) -> list[TextHit]:
+    async def score(self, audience: Audience, weights: Sequence[Weights], ids: Sequence[Sequence[str]]) -> list[list[TextHit]]:
         """See `TextIndex`."""
+        wanted = [(n, id) for n, of_query in enumerate(ids) for id in of_query]
         async with self._database.connection() as connection:
-            batch = await connection.fetchrow(_THESE, *_filters(audience), list(ids))
-        return _hits(audience, weights, batch, len(ids))
+            rows = await connection.fetch(_THESE, *_filters(audience), [n for n, _ in wanted], [id for _, id in wanted])
+        batches = {row["n"]: row for row in rows}
+        return [
+            _hits(audience, of_query, batches.get(n), len(some))
+            for n, (of_query, some) in enumerate(zip(weights, ids, strict=True))
+        ]
 
 
-async def _weigh(connection: Connection, audience: Audience, asked: list[str]) -> _Query:
-    sizes = await connection.fetch(_SIZES, *_filters(audience))
+async def _weigh(connection: Connection, audience: Audience, asked: list[list[str]]) -> list[_Query]:
+    known = sorted({stem for of_query in asked for stem in of_query})
+    all_scopes = [(owner, kind) for owner in audience.owners for kind in audience.kinds]
+    terms = {(*scope, stem): term(audience.tenant, *scope, stem) for scope in all_scopes for stem in known}
+    rows = await connection.fetch(_SIZES, *_filters(audience), list(terms.values()))
+    sizes = [row for row in rows if row["term"] is None]
+    holding = {row["term"]: row["items"] for row in rows if row["term"] is not None}
+    items, averages = sum(row["items"] for row in sizes), _averages(sizes)
     scopes = [(row["owner"], row["kind"]) for row in sizes]
-    terms = {scope: [term(audience.tenant, *scope, stem) for stem in asked] for scope in scopes}
-    flat = [t for of_scope in terms.values() for t in of_scope]
-    holding = {row["term"]: row["items"] for row in await connection.fetch(_HOLDING, flat)} if flat else {}
-    items = sum(row["items"] for row in sizes)
-    weight = [idf(items, sum(holding.get(of_scope[i], 0) for of_scope in terms.values())) for i in range(len(asked))]
-    weights = Weights(
-        {t: weight[i] for of_scope in terms.values() for i, t in enumerate(of_scope) if t in holding},
-        sum(weight),
-        _averages(sizes),
-    )
-    ranked = tuple(tuple(sorted((holding[t], t) for t in of_scope if t in holding)) for of_scope in terms.values())
-    return _Query(weights, ranked)
+
+    def weighed(stems: list[str]) -> _Query:
+        of_scopes = [[terms[*scope, stem] for stem in stems] for scope in scopes]
+        weight = [idf(items, sum(holding.get(t, 0) for t in same)) for same in zip(*of_scopes, strict=True)]
+        idfs = {t: weight[i] for of_scope in of_scopes for i, t in enumerate(of_scope) if t in holding}
+        ranked = tuple(tuple(sorted((holding[t], t) for t in of_scope if t in holding)) for of_scope in of_scopes)
+        return _Query(Weights(idfs, sum(weight), averages), ranked)
+
+    return [weighed(of_query) for of_query in asked]
 
 
-async def _candidates(connection: Connection, audience: Audience, query: _Query) -> list[asyncpg.Record]:
-    """Items of the rarest words first, while they fit the budget; in scopes where even the rarest word is common, the
-    items that hold the two or three rarest of them together, and then some that hold the rarest."""
+async def _candidates(connection: Connection, audience: Audience, queries: list[_Query]) -> list[list[asyncpg.Record]]:
+    """For each query items of the rarest words first, while they fit the budget; in scopes where even the rarest word is
+    common, the items that hold the two or three rarest of them together, and then some that hold the rarest."""
     filters = _filters(audience)
-    chosen, crowded = _chosen(query.scopes)
-    batches: list[asyncpg.Record] = []
-    seen: list[Any] = []
+    batches: list[list[asyncpg.Record]] = [[] for _ in queries]
+    picked = [_chosen(query.scopes) for query in queries]
 
-    async def more(statement: str, terms: list[int], *others: object) -> None:
-        batch = await connection.fetchrow(statement, *filters, terms, BUDGET - len(seen), *others)
-        if batch is not None and batch["ids"]:
-            batches.append(batch)
-            seen.extend(batch["ids"])
+    async def more(statement: str, *arguments: object) -> None:
+        for row in await connection.fetch(statement, *filters, *arguments):
+            if row["ids"]:
+                batches[row["n"]].append(row)
 
-    if chosen:
+    if chosen := [(n, _array(terms)) for n, (terms, _) in enumerate(picked) if terms]:
         # The budget is a sum over words, so that nothing is cut short here.
-        await more(_ANY, chosen)
-    for terms in crowded:
-        for together in range(min(3, len(terms)), 0, -1):
-            if len(seen) < BUDGET:
-                await more(_ALL, terms[:together], seen)
+        await more(_ANY, *_columns(chosen))
+    room = [BUDGET - sum(len(row["ids"]) for row in of_query) for of_query in batches]
+    steps = [
+        (n, _array(terms[:together]), _array(terms[: together + 1]) if together < min(3, len(terms)) else None)
+        for n, (_, crowded) in enumerate(picked)
+        for terms in crowded
+        for together in range(min(3, len(terms)), 0, -1)
+        if room[n] > 0
+    ]
+    if steps:
+        await more(_ALL, *_columns(steps), *_columns(list(enumerate(room))))
     return batches
 
 
@@ -143,6 +172,11 @@ def _averages(sizes: Sequence[asyncpg.Record]) -> Mapping[ItemKind, float]:
     return {kind: words[kind] / items[kind] for kind in items}
 
 
+def _best(audience: Audience, weights: Weights, batches: Sequence[asyncpg.Record], limit: int) -> list[TextHit]:
+    hits = [hit for batch in batches for hit in _hits(audience, weights, batch, limit)]
+    return sorted(hits, key=lambda hit: (-hit.bm25, hit.id))[:limit]
+
+
 def _hits(audience: Audience, weights: Weights, batch: asyncpg.Record | None, limit: int) -> list[TextHit]:
     """The best of a batch."""
     if batch is None or not batch["ids"]:
@@ -169,3 +203,12 @@ def _numbers(packed: bytes) -> npt.NDArray[np.int64]:
 
 def _filters(audience: Audience) -> tuple[str, list[str], list[ItemKind]]:
     return audience.tenant, list(audience.owners), list(audience.kinds)
+
+
+def _columns(rows: Sequence[tuple[object, ...]]) -> list[list[object]]:
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _array(terms: Sequence[int]) -> str:
+    """An array as text: arrays of several lengths do not fit into one of arrays."""
+    return "{" + ",".join(map(str, terms)) + "}"

@@ -92,9 +92,10 @@ async def write(
             written.append(Written(id, "updated"))
         changed.append((id, draft))
     await _forget_texts(connection, stale)
+    await _state_sources(connection, stale, changed)
     await _index_texts(connection, tenant, owner, changed)
     entries = [
-        VectorEntry(id, tenant, owner, draft.kind, draft.vector, draft.family)
+        VectorEntry(id, tenant, owner, draft.kind, draft.vector, draft.family, draft.passages)
         for id, draft in changed
         if draft.vector is not None
     ]
@@ -145,6 +146,14 @@ async def _update(connection: Connection, id: str, version: int, draft: Draft) -
     await connection.execute(
         _UPDATE, id, draft.kind, draft.family, draft.title, draft.text, dict(draft.metadata), draft.digest, version
     )
+
+
+async def _state_sources(connection: Connection, stale: Sequence[str], changed: Sequence[tuple[str, Draft]]) -> None:
+    if stale:
+        await connection.execute("DELETE FROM sources WHERE item_id = ANY($1::uuid[])", list(stale))
+    rows = [(id, source) for id, draft in changed for source in draft.sources]
+    if rows:
+        await connection.executemany("INSERT INTO sources (item_id, conversation_id) VALUES ($1, $2)", rows)
 
 
 async def _forget_texts(connection: Connection, ids: Sequence[str]) -> None:

@@ -7,17 +7,12 @@ from datetime import UTC, datetime
 
 from phronesis.contracts.memory import ContextItem
 
+from .tokens import count, cut
+
 DECAY = 0.5
 """What a hop away from a seed costs: the neighbour of the best seed scores half of it, two hops away a quarter."""
-_CHARACTERS = 4
-"""Characters of a token, roughly; a tokenizer belongs to a model, and this budget to none."""
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 _SHORT = 80
-
-
-def tokens(text: str) -> int:
-    """About how many tokens a model makes of `text`."""
-    return -(-len(text) // _CHARACTERS)
 
 
 def name_of(title: str | None, text: str) -> str:
@@ -41,10 +36,10 @@ def fitted(items: Sequence[ContextItem], budget: int) -> tuple[list[ContextItem]
     kept: list[ContextItem] = []
     left = budget
     for item in items:
-        cost = tokens(item.title) + tokens(item.text)
+        cost = count(item.title, left) + count(item.text, left)
         if cost > left and not kept:
-            room = max(0, left - tokens(item.title)) * _CHARACTERS
-            kept.append(item.model_copy(update={"text": item.text[: max(0, room - 1)] + "…"}))
+            title = cut(item.title, left // 2)
+            kept.append(item.model_copy(update={"title": title, "text": cut(item.text, left - count(title, left))}))
             break
         if cost > left:
             break

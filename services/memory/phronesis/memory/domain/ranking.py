@@ -1,4 +1,4 @@
-"""How found items are ordered: BM25 and cosine, each brought to 0..1 over the candidates, half and half."""
+"""How found items are ordered: by cosine, and by the square of how well the words match."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from phronesis.contracts.memory import ItemKind
 
 K1 = 0.9
 """Saturation of a word's count (measured on long conversations: best at 0.9)."""
+TEXT = 1.5
+"""Weight of the words' square beside the cosine's 1. Squared, a word or two in common count for little, and a question's
+whole wording for more than any cosine (docs/recall-quality.md)."""
 SPEECH = frozenset({ItemKind.EPISODE, ItemKind.FACT})
 """Kinds whose length says nothing of their relevance (b = 0); all others are documents (b = 0.75)."""
 
@@ -80,18 +83,22 @@ def _norms(weights: Weights, rows: Rows) -> npt.NDArray[np.float64]:
     return norms
 
 
-def min_max(values: Sequence[float]) -> list[float]:
-    """The values brought to 0..1. Where all are equal there is no worse one: each is 1, or 0 if there is nothing at all."""
-    if not values:
-        return []
-    low, high = min(values), max(values)
-    if high - low <= 1e-12:
-        return [1.0 if high > 0 else 0.0] * len(values)
-    return [(value - low) / (high - low) for value in values]
+def matched(text: float, weights: Weights) -> float:
+    """BM25 as a share, in 0..1, of what an item would have that says nothing but the query's words, over and over."""
+    return min(1.0, text / ((K1 + 1) * weights.total)) if weights.total > 0 else 0.0
 
 
 def fuse(cosine: Sequence[float] | None, text: Sequence[float] | None) -> list[float]:
-    """One score in 0..1 for each candidate: half cosine, half BM25, or the one signal that there is."""
-    if cosine is None or text is None:
-        return min_max(cosine if cosine is not None else text or [])
-    return [(a + b) / 2 for a, b in zip(min_max(cosine), min_max(text), strict=True)]
+    """One score in 0..1 for each candidate, or the one signal that there is.
+
+    Neither signal is stretched over the candidates: the best of poor matches stays poor, and a question that shares no
+    words with its answer is left to the vectors.
+
+    Args:
+        cosine: the cosines; below 0 counts as 0.
+        text: what `matched` says.
+    """
+    near = None if cosine is None else [min(1.0, max(0.0, value)) for value in cosine]
+    if near is None or text is None:
+        return near if near is not None else list(text or [])
+    return [(a + TEXT * b * b) / (1 + TEXT) for a, b in zip(near, text, strict=True)]

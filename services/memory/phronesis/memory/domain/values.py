@@ -50,8 +50,12 @@ class Draft:
     """What the item is a version of (`type/id` of a node, whatever its year); empty for an item of its own."""
     title: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    sources: tuple[str, ...] = ()
+    """Conversations that it was learnt from."""
     words: Words | None = None
     vector: Vector | None = None
+    passages: tuple[Vector, ...] = ()
+    """The vectors of its passages, where it has several."""
 
     @property
     def whole(self) -> str:
@@ -92,6 +96,7 @@ class VectorEntry:
     kind: ItemKind
     vector: Vector
     family: str = ""
+    passages: tuple[Vector, ...] = ()
 
 
 @dataclass(frozen=True)
