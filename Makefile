@@ -1,6 +1,6 @@
 # Targets with a line each: `make`. Everything runs in .venv, which `make setup` fills with what requirements.lock says.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test unit check chaos bench docs requirements new-service lock fmt
+.PHONY: help setup demo up test unit check chaos faults bench docs requirements new-service lock fmt
 
 UV_VERSION := 0.13.9
 BIN := .venv/bin
@@ -41,9 +41,13 @@ check: setup  ## Formatting, lint, types, import rules, generated documents
 	$(BIN)/lint-imports
 	$(BIN)/python -m scripts.documents --check
 	$(BIN)/python -m scripts.requirements --check
+	$(BIN)/python -m scripts.schema_changes
 
 chaos: setup  ## The long run of kills; its report is committed
 	$(BIN)/python -m tests.chaos
+
+faults: setup  ## Each fault of the model and the stores: what the client saw; the table is committed
+	$(BIN)/python -m tests.faults
 
 bench: setup  ## Speed and quality, one report
 	$(BIN)/python -m bench

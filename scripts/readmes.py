@@ -18,11 +18,12 @@ _CLOSE = "<!-- end of settings -->"
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting: its environment variable, its default as it stands in the code, and what it does."""
+    """One setting: its environment variable, its default as it stands in the code, what it does, and its class."""
 
     variable: str
     default: str
     text: str
+    owner: str
 
 
 def packages() -> list[Path]:
@@ -50,7 +51,7 @@ def _fields(node: ast.ClassDef) -> Iterator[Setting]:
             said = after.value if isinstance(after, ast.Expr) else None
             text = said.value if isinstance(said, ast.Constant) and isinstance(said.value, str) else ""
             variable = _alias(field.value) or f"{prefix}{field.target.id}".upper()
-            yield Setting(variable, _default(field.value), " ".join(text.split()))
+            yield Setting(variable, _default(field.value), " ".join(text.split()), node.name)
 
 
 def _alias(value: ast.expr | None) -> str | None:

@@ -6,14 +6,17 @@ import signal
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.offline import only_loopback
 from tests.support.servers import ArcadeServer, NatsServer, PostgresServer
 
 
 def pytest_configure() -> None:
-    """A run that is told to end still stops its servers."""
+    """A run that is told to end still stops its servers; how fast the machine is, no property depends on."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("any machine")
 
 
 @pytest.fixture(scope="session", autouse=True)

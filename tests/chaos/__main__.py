@@ -8,30 +8,45 @@ import sys
 import tempfile
 from pathlib import Path
 
+from .cuts import cut_streams
+from .kills import plan
 from .long import broker_away, paused_orchestrator
 from .report import report
-from .run import run
+from .run import Outcome, run
 
 REPORT = Path(__file__).parents[2] / "docs" / "chaos-report.md"
 
 
-async def _main(kills: int, seed: int, away: float) -> int:
+async def _main(kills: int, cuts: int, seed: int, away: float, report_to: Path) -> int:
     with tempfile.TemporaryDirectory(prefix="phronesis-chaos-") as folder:
-        # Three stacks side by side: two of them mostly wait.
+        # Four stacks side by side: two of them mostly wait, and the other two wait for half of their time.
         waiting = asyncio.gather(paused_orchestrator(Path(folder) / "paused", 60), broker_away(Path(folder) / "away", away))
-        outcome = await run(Path(folder) / "kills", kills, seed, purge_at=kills // 2)
+        outcome = await _killed(Path(folder), kills, seed)
         print(outcome.found, flush=True)
+        watched = await cut_streams(Path(folder) / "cuts", cuts, seed)
         paused, back = await waiting
-    text = report(outcome, seed, paused, away, back)
+    text = report(outcome, watched, seed, paused, away, back)
     print(text)
-    REPORT.write_text(text)
-    return 0 if outcome.found.kept and paused else 1
+    report_to.write_text(text)
+    return 0 if outcome.found.kept and watched.kept and paused else 1
+
+
+async def _killed(folder: Path, kills: int, seed: int) -> Outcome:
+    """Two stacks share the kills: after one of the orchestrator, turns wait for a lease and the machine has nothing to do."""
+    planned = plan(kills, seed)
+    one, other = await asyncio.gather(
+        run(folder / "one", planned[::2], seed, purge_at=kills // 4, name="one   "),
+        run(folder / "other", planned[1::2], seed + 1, purge_at=kills // 4, name="other "),
+    )
+    return one.plus(other)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=200, help="how many processes are killed (200)")
-    parser.add_argument("--seed", type=int, default=20, help="decides the order of the kills (20)")
+    parser.add_argument("--kills", type=int, default=300, help="how many processes are killed (300)")
+    parser.add_argument("--cuts", type=int, default=500, help="how many event streams are cut (500)")
+    parser.add_argument("--seed", type=int, default=20, help="decides the order of the kills and the cuts (20)")
     parser.add_argument("--away", type=float, default=600, help="seconds that the broker is gone (600)")
+    parser.add_argument("--report", type=Path, default=REPORT, help="where the report is written (docs/chaos-report.md)")
     given = parser.parse_args()
-    sys.exit(asyncio.run(_main(given.kills, given.seed, given.away)))
+    sys.exit(asyncio.run(_main(given.kills, given.cuts, given.seed, given.away, given.report)))

@@ -2,7 +2,8 @@
 
 Advisory locks taken by triggers do it, so the product needs no hook: a process is killed while its statement waits. Then
 either the waiting session is ended too (the step was never committed: the kill came *before* it), or the gate is opened
-and the statement commits with nobody left to hear of it (the kill came *after* it).
+and the statement commits with nobody left to hear of it (the kill came *after* it). Questions fire no trigger: where they
+shall wait, the whole table is locked.
 """
 
 from __future__ import annotations
@@ -42,7 +43,12 @@ POINTS = (
     Point("end", "orchestrator.turns", "UPDATE", "NEW.status = 'completed' AND OLD.status <> 'completed'"),
     Point("relay", "orchestrator.outbox", "DELETE"),
     Point("learn", "memory.items", "INSERT", "NEW.kind = 'episode'"),
+    Point("remember", "memory.items", "INSERT", "NEW.kind <> 'episode'"),
+    Point("news of items", "memory.outbox", "DELETE"),
 )
+RETRIEVAL = Point("retrieval", "memory.texts", "")
+"""Memory searches: its question to the table waits."""
+_WAIT = "SELECT pid FROM pg_locks WHERE NOT granted AND "
 
 
 class Gates:
@@ -53,7 +59,7 @@ class Gates:
         self._connection: asyncpg.Connection | None = None
 
     async def install(self) -> None:
-        """Put a trigger on every point."""
+        """Put a trigger on every durable step."""
         connection = await self._connected()
         await connection.execute(
             "CREATE SCHEMA IF NOT EXISTS chaos;"
@@ -72,6 +78,9 @@ class Gates:
     async def hold(self, point: Point) -> None:
         """Close one gate."""
         connection = await self._connected()
+        if point == RETRIEVAL:
+            await connection.execute(f"BEGIN; LOCK TABLE {point.table} IN ACCESS EXCLUSIVE MODE")
+            return
         await connection.execute("SELECT pg_advisory_lock($1)", _KEY + POINTS.index(point))
 
     async def waiting(self, point: Point, limit: float) -> list[int]:
@@ -79,10 +88,12 @@ class Gates:
         connection = await self._connected()
         end = asyncio.get_running_loop().time() + limit
         while asyncio.get_running_loop().time() < end:
-            rows = await connection.fetch(
-                "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND objid = $1::bigint::oid",
-                _KEY + POINTS.index(point),
-            )
+            if point == RETRIEVAL:  # what is learnt meanwhile waits too, in another mode
+                asks = _WAIT + "relation = $1::regclass AND mode = 'AccessShareLock'"
+                rows = await connection.fetch(asks, point.table)
+            else:
+                asks = _WAIT + "locktype = 'advisory' AND objid = $1::bigint::oid"
+                rows = await connection.fetch(asks, _KEY + POINTS.index(point))
             if rows:
                 return [row["pid"] for row in rows]
             await asyncio.sleep(0.01)
@@ -98,7 +109,7 @@ class Gates:
         if self._connection is None:
             return
         try:
-            await self._connection.execute("SELECT pg_advisory_unlock_all()", timeout=5)
+            await self._connection.execute("ROLLBACK; SELECT pg_advisory_unlock_all()", timeout=5)
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
             self._connection.terminate()
             self._connection = None

@@ -13,7 +13,8 @@ import asyncpg
 import psutil
 
 from .gates import POINTS, Gates
-from .run import scripted_model
+from .mix import Wish
+from .model import scripted_model
 from .stack import SERVICES, ChaosStack
 from .traffic import Traffic
 
@@ -35,7 +36,7 @@ async def broker_away(folder: Path, seconds: float) -> float:
             supervisor.resume()
         assert await stack.again("nats", killed, 60), "the broker did not come back"
         start = monotonic()
-        sent = await traffic.submit("Hello there", limit=120)
+        sent = await traffic.submit(Wish("plain", "Hello there"), limit=120)
         assert await traffic.ended(sent), "no turn ended after the broker came back"
         took = monotonic() - start
         assert {name: stack.pid(name) for name in before} == before, "a service was started anew"
@@ -52,14 +53,14 @@ async def paused_orchestrator(folder: Path, seconds: float) -> bool:
         Whether the turn has one end and one reply, made under the other's fence.
     """
     async with scripted_model() as model:
-        stack = ChaosStack(folder, {"GROQ_API_KEY": "scripted", "ORCHESTRATOR_MODEL_URL": model})
+        stack = ChaosStack(folder, model.environment)
         await stack.up()
         traffic, gates = Traffic(stack.url, stack.key), Gates(stack.dsn)
         point = next(p for p in POINTS if p.name == "compose intent")
         try:
             await gates.install()
             await gates.hold(point)
-            sent = await traffic.submit("What is project Paused for?")
+            sent = await traffic.submit(Wish("question", "What is project Paused for?"))
             sessions = await gates.waiting(point, 20)
             first = psutil.Process(stack.pid("orchestrator"))
             environment = first.environ()

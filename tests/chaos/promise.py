@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
+import json
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 import asyncpg
 
-from .traffic import Sent
+from .conversations import disorders
+from .stack import ChaosStack
+from .traffic import Note, Sent
+from .writes import Writes, held_writes
+
+_READ = "SELECT turn_id, text FROM orchestrator.messages WHERE turn_id = ANY($1) AND role = 'user'"
 
 
 @dataclass
@@ -19,6 +25,8 @@ class Findings:
 
     accepted: int = 0
     ended_with_reply: int = 0
+    degraded: int = 0
+    """Replies that say that they were made without a part."""
     parked: int = 0
     failed: int = 0
     not_ended: int = 0
@@ -28,55 +36,69 @@ class Findings:
     steps: int = 0
     repeated_calls: int = 0
     unexplained_calls: int = 0
-    writes_twice: int = 0
-    writes_missing: int = 0
-    notes: list[str] = field(default_factory=list)
+    attached: int = 0
+    """Replies to turns with an attachment."""
+    attachments_named_unread: int = 0
+    """Of these, replies that say that it could not be read."""
+    attachments_lost: int = 0
+    """Of these, replies that know nothing of it and do not say so."""
+    kinds: Counter[str] = field(default_factory=Counter)
+    writes: dict[str, Writes] = field(default_factory=dict)
+    disorders: list[str] = field(default_factory=list)
+    """What is wrong with the order, the places or the directives of a conversation."""
 
     @property
     def kept(self) -> bool:
         """Whether the promise was kept."""
-        broken = (self.replies_lost, self.replies_doubled, self.unexplained_calls, self.writes_twice, self.not_ended)
-        return not any(broken) and self.ended_with_reply >= 0.99 * self.accepted
+        broken = (self.replies_lost, self.replies_doubled, self.unexplained_calls, self.not_ended, self.attachments_lost)
+        whole = all(writes.missing == writes.twice == 0 for writes in self.writes.values())
+        return not any(broken) and whole and not self.disorders and self.ended_with_reply >= 0.99 * self.accepted
+
+    def plus(self, other: Self) -> Self:
+        """This run and another one."""
+        both = {name: mine + getattr(other, name) for name, mine in vars(self).items() if name != "writes"}
+        return type(self)(**both, writes={name: mine.plus(other.writes[name]) for name, mine in self.writes.items()})
 
 
-async def findings(dsn: str, sent: list[Sent], calls: Counter[str]) -> Findings:
-    """Hold every accepted turn against the database and the model's own count of calls."""
-    accepted = [s for s in sent if s.turn_id]
-    connection = await asyncpg.connect(dsn)
+async def findings(stack: ChaosStack, sent: Sequence[Sent], notes: Sequence[Note], calls: Counter[str]) -> Findings:
+    """Hold every accepted turn and every stored item against the stores, and the model's own count of calls."""
+    connection = await asyncpg.connect(stack.dsn)
+    await connection.set_type_codec("jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
     try:
-        await _learned(connection, accepted)
-        return await _held(connection, accepted, calls)
+        accepted = [one for one in sent if one.turn_id]
+        found = Findings(accepted=len(accepted), kinds=Counter(one.wish.kind for one in accepted))
+        ids = [UUID(one.turn_id) for one in accepted]
+        asked = "SELECT id, status, reply FROM orchestrator.turns WHERE id = ANY($1)"
+        rows = {str(row["id"]): row for row in await connection.fetch(asked, ids)}
+        completed = [one for one in accepted if one.turn_id in rows and rows[one.turn_id]["status"] == "completed"]
+        await _count_ends(connection, accepted, rows, found)
+        await _count_calls(connection, ids, calls, found)
+        await _count_attachments(connection, completed, rows, found)
+        found.disorders = await disorders(connection, accepted)
+        found.writes = await held_writes(connection, stack, [str(one.turn_id) for one in completed], notes)
+        return found
     finally:
         await connection.close()
 
 
-async def _held(connection: asyncpg.Connection, accepted: list[Sent], calls: Counter[str]) -> Findings:
-    found = Findings(accepted=len(accepted))
-    ids = [UUID(s.turn_id) for s in accepted]
-    rows = {
-        str(r["id"]): r
-        for r in await connection.fetch("SELECT id, status, reply FROM orchestrator.turns WHERE id = ANY($1)", ids)
-    }
+async def _count_ends(connection: asyncpg.Connection, accepted: list[Sent], rows: dict[str, Any], found: Findings) -> None:
     said = await connection.fetch(
-        "SELECT turn_id, role, count(*) AS n FROM orchestrator.messages WHERE turn_id = ANY($1) GROUP BY 1, 2", ids
+        "SELECT turn_id, count(*) AS n FROM orchestrator.messages WHERE turn_id = ANY($1) AND role = 'assistant' GROUP BY 1",
+        [UUID(one.turn_id) for one in accepted],
     )
-    answers = {str(r["turn_id"]): r["n"] for r in said if r["role"] == "assistant"}
+    answers = {str(row["turn_id"]): row["n"] for row in said}
     for one in accepted:
-        row = rows.get(str(one.turn_id))
-        status = row["status"] if row else None
-        found.ended_with_reply += status == "completed"
+        row = rows.get(str(one.turn_id), {"status": "lost", "reply": None})
+        status, n = row["status"], answers.get(str(one.turn_id), 0)
         found.parked += status == "parked"
         found.failed += status in ("failed", "cancelled")
         found.not_ended += status in ("queued", "running", "waiting")
-        if row is None:
-            found.replies_lost += 1
-        elif status == "completed":
-            n = answers.get(str(one.turn_id), 0)
-            found.replies_lost += n == 0 or row["reply"] is None
-            found.replies_doubled += n > 1
-    await _count_calls(connection, ids, calls, found)
-    await _count_writes(connection, accepted, rows, found)
-    return found
+        found.replies_doubled += n > 1
+        lost = status == "lost" or (status == "completed" and (n == 0 or row["reply"] is None))
+        # What the client was told is the reply that stands.
+        found.replies_lost += lost or (one.reply is not None and one.reply != row["reply"])
+        found.ended_with_reply += status == "completed" and not lost
+        found.degraded += bool(row["reply"] and row["reply"].get("degraded"))
 
 
 async def _count_calls(connection: asyncpg.Connection, ids: list[UUID], calls: Counter[str], found: Findings) -> None:
@@ -90,25 +112,15 @@ async def _count_calls(connection: asyncpg.Connection, ids: list[UUID], calls: C
         found.unexplained_calls += max(0, made - step["intents"])
 
 
-async def _count_writes(connection: asyncpg.Connection, accepted: list[Sent], rows: dict[str, Any], found: Findings) -> None:
-    names = [f"turn:{s.turn_id}" for s in accepted]
-    kept = await connection.fetch(
-        "SELECT external_id, count(*) AS n FROM memory.items WHERE external_id = ANY($1) GROUP BY 1", names
-    )
-    counts = {r["external_id"]: r["n"] for r in kept}
-    for one in accepted:
-        n = counts.get(f"turn:{one.turn_id}", 0)
-        completed = rows.get(str(one.turn_id), {"status": None})["status"] == "completed"
-        found.writes_twice += n > 1
-        found.writes_missing += completed and n == 0
-
-
-async def _learned(connection: asyncpg.Connection, accepted: list[Sent], limit: float = 60) -> None:
-    """Wait until memory has followed every end, or the limit is over."""
-    names = [f"turn:{s.turn_id}" for s in accepted if s.status == "completed"]
-    end = asyncio.get_running_loop().time() + limit
-    while asyncio.get_running_loop().time() < end:
-        n = await connection.fetchval("SELECT count(DISTINCT external_id) FROM memory.items WHERE external_id = ANY($1)", names)
-        if n >= len(set(names)):
-            return
-        await asyncio.sleep(0.2)
+async def _count_attachments(
+    connection: asyncpg.Connection, completed: list[Sent], rows: dict[str, Any], found: Findings
+) -> None:
+    attached = [one for one in completed if one.wish.file]
+    texts = {str(row["turn_id"]): row["text"] for row in await connection.fetch(_READ, [UUID(one.turn_id) for one in attached])}
+    for one in attached:
+        assert one.wish.file is not None
+        found.attached += 1
+        if "media" in rows[str(one.turn_id)]["reply"].get("degraded", ()):
+            found.attachments_named_unread += 1
+        elif one.wish.file.holds not in texts.get(str(one.turn_id), "").lower():
+            found.attachments_lost += 1

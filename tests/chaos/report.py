@@ -3,62 +3,104 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from statistics import median, quantiles
 
-from .run import Kill, Outcome
+from .cuts import Watched
+from .kills import Kill
+from .run import Outcome
+
+Row = Sequence[object]
 
 
-def report(outcome: Outcome, seed: int, paused: bool, away: float, back: float) -> str:
+def report(outcome: Outcome, watched: Watched, seed: int, paused: bool, away: float, back: float) -> str:
     """What was done, what was found."""
-    found, kills = outcome.found, outcome.kills
-    share = 100 * found.ended_with_reply / max(1, found.accepted)
-    slow = quantiles(outcome.recovery, n=20)[-1] if len(outcome.recovery) > 1 else 0.0
-    rows = [
-        ("kills with -9", len(kills)),
-        ("turns accepted", found.accepted),
-        ("ended with a reply", f"{found.ended_with_reply} ({share:.1f} %)"),
-        ("parked", found.parked),
-        ("failed", found.failed),
-        ("not ended", found.not_ended),
-        ("replies lost", found.replies_lost),
-        ("replies doubled", found.replies_doubled),
-        ("journalled model steps", found.steps),
-        ("model calls", found.model_calls),
-        ("calls made again for a kill between call and journal", found.repeated_calls),
-        ("calls made again for any other reason", found.unexplained_calls),
-        ("writes of ours that took effect twice", found.writes_twice),
-        ("writes of ours that are missing", found.writes_missing),
-        ("time from a kill to the end of all turns in flight, median", f"{median(outcome.recovery):.1f} s"),
-        ("the same, 95th percentile", f"{slow:.1f} s"),
-        ("the same, longest", f"{max(outcome.recovery):.1f} s"),
-        ("orchestrator paused for a minute committed nothing when it woke", "yes" if paused else "NO"),
-        (f"broker gone for {away:.0f} s: from its return to the end of a turn, no service started anew", f"{back:.1f} s"),
-    ]
-    lines = [
+    parts = [
         "# Chaos report",
         "",
-        f"Made by `make chaos` (seed {seed}). Each kill hits one process while turns wait at a durable step, before or after",
-        "its commit; `tests/chaos/gates.py` says how. The job stream was emptied twenty times half-way, with turns on their",
-        "way.",
+        f"Made by `make chaos` (seed {seed}). Each kill hits one process, while turns wait at a durable step, before or after",
+        "its commit, or in the middle of work that commits nothing (`tests/chaos/gates.py` and `kills.py` say how). The model",
+        "is a scripted one that chooses retrieval for every question; pictures and recordings are read by the engines on the",
+        "machine. The job stream was emptied twenty times half-way, with turns on their way.",
         "",
-        "| what | figure |",
-        "|---|---|",
-        *(f"| {name} | {value} |" for name, value in rows),
+        *_table(("what", "figure"), _figures(outcome, paused, away, back)),
+        *_table(("turns of this kind", "accepted"), sorted(outcome.found.kinds.items())),
+        *_table(
+            ("writes of ours", "due", "missing", "twice"),
+            ((name, of.due, of.missing, of.twice) for name, of in outcome.found.writes.items()),
+        ),
+        *_table(("killed", "times", "median until all turns had ended", "longest"), _victims(outcome)),
+        *_table(("at", "before", "after", "during"), _moments(outcome.kills)),
+        f"Kills whose moment did not come within ten seconds: {outcome.missed}.",
+        *(f"- {fault}" for fault in outcome.found.disorders),
         "",
-        "| killed | times |",
-        "|---|---|",
-        *(f"| {name} | {n} |" for name, n in sorted(Counter(kill.victim for kill in kills).items())),
+        "## Cut event streams",
         "",
-        "| at | before | after |",
-        "|---|---|---|",
-        *(_point_row(name, kills) for name in dict.fromkeys(kill.point.name for kill in kills)),
+        "Readers of running turns lose their connection after a random number of bytes, and come back with the id of the last",
+        "whole event, or, one in ten and all that had none yet, without. What they put together is compared with the broker's",
+        "stream and the turn's row.",
         "",
-        f"Kills whose step nobody came to within ten seconds: {outcome.missed}.",
-        "",
+        *_table(("what", "figure"), _streams(watched)),
+        *(f"- {fault}" for fault in watched.wrong),
     ]
-    return "\n".join(lines)
+    return "\n".join(parts).rstrip() + "\n"
 
 
-def _point_row(name: str, kills: list[Kill]) -> str:
-    counts = Counter(kill.when for kill in kills if kill.point.name == name)
-    return f"| {name} | {counts['before']} | {counts['after']} |"
+def _figures(outcome: Outcome, paused: bool, away: float, back: float) -> Iterable[Row]:
+    found, took = outcome.found, [seconds for _, seconds in outcome.recovery]
+    share = 100 * found.ended_with_reply / max(1, found.accepted)
+    yield "kills with -9", len(outcome.kills)
+    yield "minutes that they took", f"{outcome.seconds / 60:.1f}"
+    yield "turns accepted", found.accepted
+    yield "ended with a reply", f"{found.ended_with_reply} ({share:.1f} %)"
+    yield "of these, marked as made without a part (`degraded`)", found.degraded
+    yield "parked", found.parked
+    yield "failed", found.failed
+    yield "not ended", found.not_ended
+    yield "replies lost", found.replies_lost
+    yield "replies doubled", found.replies_doubled
+    yield "replies to turns with an attachment", found.attached
+    yield "of these, its text is not there and the reply says so", found.attachments_named_unread
+    yield "of these, its text is not there and nobody says so", found.attachments_lost
+    yield "conversations out of order, or with directives that disagree", len(found.disorders)
+    yield "journalled model steps", found.steps
+    yield "model calls", found.model_calls
+    yield "calls made again for a kill between call and journal", found.repeated_calls
+    yield "calls made again for any other reason", found.unexplained_calls
+    yield "time from a kill to the end of all turns in flight, median", f"{median(took):.1f} s"
+    yield "the same, 95th percentile", f"{quantiles(took, n=20)[-1]:.1f} s"
+    yield "the same, longest", f"{max(took):.1f} s"
+    yield "orchestrator paused for a minute committed nothing when it woke", "yes" if paused else "NO"
+    yield f"broker gone for {away:.0f} s: from its return to the end of a turn, no service started anew", f"{back:.1f} s"
+
+
+def _streams(watched: Watched) -> Iterable[Row]:
+    yield "connections cut", watched.made
+    yield from ((f"- {way}", n) for way, n in sorted(watched.cuts.items()))
+    yield "in the middle of an event", watched.inside
+    yield "kills of the gateway meanwhile", watched.gateway_kills
+    yield "connections that these cost, or that none answered", watched.lost
+    yield "turns read", watched.turns
+    yield "events that there were", watched.events
+    yield "events missing", watched.missing
+    yield "events repeated beyond the rule, or made up", watched.repeated
+    yield "events, texts or ends that were not the truth", watched.unlike
+    yield "other breaches of the rule", len(watched.wrong)
+    yield "minutes that it took", f"{watched.seconds / 60:.1f}"
+
+
+def _victims(outcome: Outcome) -> Iterable[Row]:
+    for name, n in sorted(Counter(kill.victim for kill in outcome.kills).items()):
+        took = [seconds for kill, seconds in outcome.recovery if kill.victim == name] or [0.0]
+        yield name, n, f"{median(took):.1f} s", f"{max(took):.1f} s"
+
+
+def _moments(kills: Sequence[Kill]) -> Iterable[Row]:
+    counts = Counter((kill.point.name, kill.when) for kill in kills)
+    for name in dict.fromkeys(kill.point.name for kill in kills):
+        yield name, *(counts[name, when] for when in ("before", "after", "during"))
+
+
+def _table(head: Sequence[str], rows: Iterable[Row]) -> list[str]:
+    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    return [*lines, *(f"| {' | '.join(map(str, row))} |" for row in rows), ""]

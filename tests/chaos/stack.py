@@ -16,6 +16,10 @@ from phronesis.local.layout import DataDir
 
 SERVICES = ("gateway", "orchestrator", "memory", "instructions", "graph", "media")
 SERVERS = ("nats", "postgres", "arcadedb")
+READERS = "readers"
+"""The processes of media that read what is attached; media itself lives on when they are killed."""
+_BUSY = 0.05
+"""Seconds of processor time after which a process of media has surely begun to read."""
 
 
 class ChaosStack:
@@ -68,9 +72,11 @@ class ChaosStack:
 
     def kill(self, name: str) -> int:
         """Kill a part with -9, with all that it started; its process id."""
-        pid = self.pid(name)
+        pid = self.pid("media" if name == READERS else name)
         try:
-            group = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+            group = psutil.Process(pid).children(recursive=True)
+            if name != READERS:
+                group.insert(0, psutil.Process(pid))
         except psutil.NoSuchProcess:
             return pid
         for process in group:
@@ -80,8 +86,30 @@ class ChaosStack:
                 continue
         return pid
 
+    async def reading(self, limit: float) -> bool:
+        """Wait until a process of media works on something; whether one does within the limit."""
+        before: dict[int, float] = self._spent()
+        end = monotonic() + limit
+        while monotonic() < end:
+            if any(spent - before.get(pid, 0.0) > _BUSY for pid, spent in self._spent().items()):
+                return True
+            await asyncio.sleep(0.02)
+        return False
+
+    def _spent(self) -> dict[int, float]:
+        """Seconds of processor time that each process of media has used to read."""
+        spent = {}
+        try:
+            for child in psutil.Process(self.pid("media")).children():
+                spent[child.pid] = child.cpu_times().user
+        except (psutil.NoSuchProcess, LookupError):
+            return {}
+        return spent
+
     async def again(self, name: str, killed: int, limit: float) -> bool:
-        """Wait until the supervisor has started the part anew."""
+        """Wait until the supervisor has started the part anew; media starts its readers itself, when it needs them."""
+        if name == READERS:
+            return True
         end = monotonic() + limit
         while monotonic() < end:
             try:

@@ -1,4 +1,4 @@
-"""The short chaos run: twenty kills, every part of the stack among them, and the promise is kept."""
+"""The short chaos runs: twenty kills, every part of the stack and every moment among them, and forty cut event streams."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from .cuts import cut_streams
+from .kills import plan
 from .run import run
 
 
@@ -13,7 +15,16 @@ from .run import run
 @pytest.mark.req("D-122", "D-123")
 async def test_twenty_kills_lose_no_accepted_turn_and_double_nothing(tmp_path: Path) -> None:
     """Every accepted turn ends once, with one reply; no write of ours and no journalled call is made twice."""
-    outcome = await run(tmp_path / "data", 20, seed=7, purge_at=10, say=True)
+    outcome = await run(tmp_path / "data", plan(20, seed=23), seed=23, purge_at=10)
     assert len(outcome.kills) == 20
     assert outcome.found.accepted >= 40
     assert outcome.found.kept, outcome.found
+
+
+@pytest.mark.timeout(240)
+async def test_forty_cut_event_streams_give_their_readers_every_event_once(tmp_path: Path) -> None:
+    """Whoever comes back with the id of the last event reads on behind it, to the end, also after the gateway was killed."""
+    watched = await cut_streams(tmp_path / "data", 40, seed=7)
+    assert watched.made >= 40
+    assert watched.events > 0
+    assert watched.kept, watched

@@ -1,4 +1,4 @@
-"""The clients of a chaos run: they submit turns, repeat what got no answer, and wait for every end."""
+"""The clients of a chaos run: they hand turns, files and notes in, repeat what got no answer, and wait for every end."""
 
 from __future__ import annotations
 
@@ -10,64 +10,117 @@ from uuid import uuid4
 
 import httpx
 
+from .mix import Wish
+
 ENDS = ("completed", "failed", "cancelled", "parked")
+_PAUSE = 0.1
 
 
 @dataclass
 class Sent:
     """One turn as its client saw it."""
 
-    key: str
-    text: str
+    wish: Wish
+    conversation_id: str | None = None
+    key: str = field(default_factory=lambda: uuid4().hex)
     turn_id: str | None = None
     """Set when the turn was accepted."""
     status: str | None = None
     reply: dict[str, Any] | None = None
-    since: float = field(default_factory=monotonic)
+
+
+@dataclass
+class Note:
+    """One item that a client had remembered, and what was said to that."""
+
+    external_id: str
+    link: str | None
+    key: str = field(default_factory=lambda: uuid4().hex)
+    id: str | None = None
+    """Set when the item was stored."""
+    status: str | None = None
 
 
 class Traffic:
-    """Turns through the front door, with the idempotency key that makes a repeat harmless."""
+    """Requests at the front door, each with the idempotency key that makes a repeat harmless."""
 
     def __init__(self, url: str, key: str) -> None:
         self._http = httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=15, trust_env=False)
         self.sent: list[Sent] = []
+        self.notes: list[Note] = []
 
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def submit(self, text: str, limit: float = 90) -> Sent:
-        """Submit a turn until it is accepted, or the limit is over."""
-        sent = Sent(uuid4().hex, text)
+    async def submit(self, wish: Wish, conversation_id: str | None = None, limit: float = 90) -> Sent:
+        """Submit a turn, with its file uploaded before it, until it is accepted, or the limit is over."""
+        sent = Sent(wish, conversation_id)
         self.sent.append(sent)
+        body: dict[str, Any] = {"currentMessageText": wish.text}
+        if conversation_id is not None:
+            body["conversationId"] = conversation_id
+        if wish.file is not None:
+            body["currentMessageMedia"] = [{"mediaId": await self._upload(wish, limit)}]
+        accepted = await self._repeated("/api/v1/turns", sent.key, limit, json=body)
+        if accepted is not None:
+            sent.turn_id, sent.conversation_id = accepted["turn_id"], accepted["conversation_id"]
+        return sent
+
+    async def _upload(self, wish: Wish, limit: float) -> str:
+        assert wish.file is not None
+        content = await asyncio.to_thread(wish.file.make)
+        headers = {"Content-Type": wish.file.type, "X-File-Name": wish.file.name}
+        medium = await self._repeated("/api/v1/media", uuid4().hex, limit, content=content, headers=headers)
+        assert medium is not None, "a file was not taken"
+        return str(medium["id"])
+
+    async def remember(self, number: int, limit: float = 90) -> Note:
+        """Have an item remembered that is related to the newest one that is stored."""
+        stored = [note.external_id for note in self.notes if note.id]
+        note = Note(f"note:{number}", stored[-1] if stored else None)
+        self.notes.append(note)
+        item = {"text": f"Chaos{number} is a programme that drains the lower field.", "external_id": note.external_id}
+        body = {"items": [item | ({"links": [note.link]} if note.link else {})]}
+        answer = await self._repeated("/api/v1/tools/remember", note.key, limit, json=body)
+        if answer is not None:
+            note.id, note.status = answer["items"][0]["id"], answer["items"][0]["status"]
+        return note
+
+    async def _repeated(
+        self, path: str, key: str, limit: float, headers: dict[str, str] | None = None, **body: Any
+    ) -> dict[str, Any] | None:
+        """Send a request until it is answered, with the same key; `None` when it was not within the limit."""
         end = monotonic() + limit
         while monotonic() < end:
             try:
-                answer = await self._http.post(
-                    "/api/v1/turns", json={"currentMessageText": text}, headers={"Idempotency-Key": sent.key}
-                )
+                answer = await self._http.post(path, headers={"Idempotency-Key": key, **(headers or {})}, **body)
             except httpx.HTTPError:
-                await asyncio.sleep(0.1)
+                await asyncio.sleep(_PAUSE)
                 continue
-            if answer.status_code in (200, 202):
-                sent.turn_id = answer.json()["turn_id"]
-                return sent
+            if answer.is_success:
+                found: dict[str, Any] = answer.json()
+                return found
             if answer.status_code < 500 and answer.status_code != 429:
-                raise AssertionError(f"a turn was refused: {answer.status_code} {answer.text[:200]}")
-            await asyncio.sleep(0.1)
-        return sent
+                raise AssertionError(f"{path} was refused: {answer.status_code} {answer.text[:200]}")
+            await asyncio.sleep(_PAUSE)
+        return None
+
+    async def turn(self, id: str) -> dict[str, Any] | None:
+        """A turn as the front door shows it; `None` when it does not answer."""
+        try:
+            answer = await self._http.get(f"/api/v1/turns/{id}")
+        except httpx.HTTPError:
+            return None
+        return answer.json() if answer.status_code == 200 else None
 
     async def ended(self, sent: Sent, limit: float = 120) -> bool:
         """Wait for the end of an accepted turn."""
         end = monotonic() + limit
         while sent.turn_id is not None and monotonic() < end:
-            try:
-                answer = await self._http.get(f"/api/v1/turns/{sent.turn_id}")
-                if answer.status_code == 200 and answer.json()["status"] in ENDS:
-                    sent.status, sent.reply = answer.json()["status"], answer.json().get("reply")
-                    return True
-            except httpx.HTTPError:
-                pass
+            found = await self.turn(sent.turn_id)
+            if found is not None and found["status"] in ENDS:
+                sent.status, sent.reply = found["status"], found.get("reply")
+                return True
             await asyncio.sleep(0.05)
         return False
 
@@ -80,5 +133,5 @@ class Traffic:
                     return True
             except httpx.HTTPError:
                 pass
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(_PAUSE)
         return False

@@ -62,7 +62,7 @@ def test_a_tool_is_known_by_one_name_and_owned_by_the_service_of_its_subject() -
 def test_every_follower_has_a_durable_consumer_of_its_own() -> None:
     durables = [(stream, config["durable_name"]) for stream, config in consumers(30)]
     assert len(set(durables)) == len(durables)
-    assert len(durables) == len(JOBS) + sum(len(event.followers) for event in EVENTS)
+    assert len(durables) == 2 * len(JOBS) + sum(len(event.followers) for event in EVENTS)
 
 
 def test_no_stream_takes_a_question() -> None:

@@ -44,7 +44,7 @@ async def test_the_command_answers_from_the_project_in_json_alone(stack: Running
     assert len(words(reply["user_response"]) & told) >= 5
 
 
-@pytest.mark.req("D-018")
+@pytest.mark.req("D-012", "D-018")
 @pytest.mark.usefixtures("portfolio")
 async def test_a_follow_up_is_about_the_same_project(everybody: Town) -> None:
     owner = everybody.owner

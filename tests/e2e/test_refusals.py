@@ -65,7 +65,7 @@ async def test_a_body_that_is_wrong_is_refused_and_leaves_no_turn(somebody: Pers
     assert await somebody.turns() == []
 
 
-@pytest.mark.req("D-143", "D-145")
+@pytest.mark.req("D-012", "D-143", "D-145")
 async def test_a_foreign_conversation_is_as_unknown_as_one_there_is_not(everybody: Town) -> None:
     one = await everybody.someone()
     theirs = (await one.reply("Hello!"))["conversation_id"]
@@ -139,7 +139,7 @@ async def test_a_revoked_key_opens_nothing(everybody: Town, somebody: Person) ->
     assert (await everybody.owner.http.delete(f"/api/v1/keys/{somebody.key_id}")).status_code == 200
     for answer in (await somebody.say("Hello!"), await somebody.http.get(TURNS)):
         assert problem(answer) == refusal(401, "unauthorized")
-        assert answer.headers["www-authenticate"] == "Bearer"
+        assert answer.headers["www-authenticate"] == 'Bearer error="invalid_token"'
 
 
 @pytest.mark.req("D-143")

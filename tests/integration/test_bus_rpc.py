@@ -201,7 +201,7 @@ async def test_no_header_but_the_principal_names_the_caller(asker: Bus, owner: B
     body = json.dumps({"query": "x", "tenant": "another", "user": "root", "role": "admin"}).encode()
     headers = {"Phronesis-Principal": asker.token(who), "Tenant": "another", "Phronesis-Service": "nobody"}
     await _raw(asker, RECALL.on(who.tenant), body, **headers)
-    assert seen == [Call(who=who, service=who.user, key=None)]
+    assert seen == [Call(who=who, service=f"bus/{who.user}", key=None)]
 
 
 async def test_a_role_that_may_not_use_a_tool_is_refused_and_audited(server: NatsServer, asker: Bus, owner: Bus) -> None:
@@ -246,8 +246,9 @@ async def test_an_outsider_is_answered_below_its_own_prefix_alone(asker: Bus, ow
         return Recalled(items=())
 
     await serve(owner, RECALL, note)
-    who = somebody(inbox="_INBOX.gateway.outside")
-    headers = {"Phronesis-Principal": asker.token(who)}
+    who = somebody(inbox="_INBOX.gateway.outside", key="k1")
+    assert asker.signer is not None
+    headers = {"Phronesis-Principal": asker.signer.long_lived(who, 60)}
     stolen = await asker.nats.subscribe("_INBOX.gateway.another")
     own = await asker.nats.subscribe("_INBOX.gateway.outside.1")
     subject = RECALL.on(who.tenant)

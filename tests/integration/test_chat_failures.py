@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -12,12 +13,12 @@ import pytest
 
 from phronesis.bus import envelope
 from phronesis.bus.tracing import Tracing
-from phronesis.contracts import TimedOut, Unavailable
+from phronesis.contracts import ModelRateLimited, ModelUnavailable
 from phronesis.orchestrator.adapters.chat_client import ChatClient
 from phronesis.orchestrator.adapters.chat_model import CallLimits, LanguageModel
-from phronesis.orchestrator.adapters.chat_retry import Breaker, Patience
+from phronesis.orchestrator.reasoner import CallFailed, Spent
 from tests.support.bus import eventually
-from tests.support.chat import KEY, MEMORY, a_turn, reasoning
+from tests.support.chat import KEY, MEMORY, REPLY, a_turn, quick, reasoning
 from tests.support.groq_server import Fault, GroqServer, groq_server
 
 
@@ -56,8 +57,10 @@ async def test_a_failure_that_may_pass_is_tried_again_and_every_try_counts(
 async def test_three_tries_are_all(server: GroqServer) -> None:
     server.fail("final", Fault(status=500, times=9))
     async with reasoning(server) as model:
-        with pytest.raises(Unavailable):
+        with pytest.raises(CallFailed) as raised:
             await model.compose(a_turn(), None, MEMORY)
+    assert type(raised.value.error) is ModelUnavailable
+    assert raised.value.spent == Spent(model_calls=3)
     assert len(server.calls) == 3
 
 
@@ -66,10 +69,11 @@ async def test_a_wait_longer_than_the_time_left_is_not_begun(server: GroqServer)
     server.fail("final", Fault(status=429, headers={"retry-after": "60"}))
     async with reasoning(server) as model:
         began = time.monotonic()
-        with pytest.raises(Unavailable) as raised:
+        with pytest.raises(CallFailed) as raised:
             await model.compose(a_turn(), None, MEMORY)
     assert time.monotonic() - began < 1
-    assert raised.value.retry_after == 60
+    assert type(raised.value.error) is ModelRateLimited
+    assert raised.value.error.retry_after == 60
     assert len(server.calls) == 1
 
 
@@ -77,7 +81,7 @@ async def test_a_wait_longer_than_the_time_left_is_not_begun(server: GroqServer)
 async def test_a_stall_ends_at_the_limit(server: GroqServer) -> None:
     server.fail("router", Fault(stall=30))
     async with reasoning(server, seconds=0.4) as model:
-        with pytest.raises(TimedOut):
+        with pytest.raises(CallFailed, match="model_unavailable"):
             await model.route(a_turn())
 
 
@@ -87,7 +91,7 @@ async def test_the_deadline_of_the_turn_is_kept_where_it_comes_sooner(server: Gr
     token = envelope.deadline.set(time.time() + 0.4)
     try:
         async with reasoning(server) as model, asyncio.timeout(2):
-            with pytest.raises(TimedOut):
+            with pytest.raises(CallFailed, match="model_unavailable"):
                 await model.route(a_turn())
     finally:
         envelope.deadline.reset(token)
@@ -99,34 +103,59 @@ async def test_a_misconfiguration_fails_at_once_and_names_no_key(
 ) -> None:
     server.fail("router", Fault(status=status, error={"message": f"Invalid API Key {KEY}", "code": "invalid_api_key"}))
     async with reasoning(server) as model:
-        with pytest.raises(Unavailable) as raised:
+        with pytest.raises(CallFailed) as raised:
             await model.route(a_turn())
     assert len(server.calls) == 1
-    assert KEY not in raised.value.detail + caplog.text
+    assert KEY not in raised.value.error.detail + caplog.text
     assert [record.levelname for record in caplog.records if "set up wrongly" in record.message] == ["ERROR"]
 
 
-async def test_a_provider_that_cannot_be_reached_is_unavailable() -> None:
+@pytest.mark.req("D-142")
+@pytest.mark.parametrize("host", ["127.0.0.1", "nowhere.localhost"])
+async def test_a_provider_that_cannot_be_reached_costs_no_call(host: str) -> None:
+    """Nobody listens, or the name is unknown (or known, where nobody listens)."""
     async with groq_server() as gone:
         pass
-    async with reasoning(gone) as model:
-        with pytest.raises(Unavailable, match="cannot be reached"):
-            await model.route(a_turn())
+    client = ChatClient("groq", KEY, f"http://{host}:{gone.port}")
+    limits = CallLimits("m", 5, 100, "low")
+    model = LanguageModel(client, Tracing("orchestrator"), limits, limits, 4_000, quick)
+    with pytest.raises(CallFailed) as raised:
+        await model.route(a_turn())
+    await model.close()
+    assert (raised.value.error.detail, raised.value.spent) == ("the language model cannot be reached", Spent())
 
 
-async def test_after_five_failures_in_a_row_the_provider_is_left_alone_for_a_while(server: GroqServer) -> None:
-    now = 0.0
-    server.fail("any", Fault(status=500, times=5))
-    async with reasoning(server, patience=Patience(Breaker(clock=lambda: now), backoff=0.01)) as model:
-        for _ in range(2):
-            with pytest.raises(Unavailable):
-                await model.route(a_turn())
-        assert len(server.calls) == 5
-        with pytest.raises(Unavailable) as raised:
-            await model.route(a_turn())
-        assert (len(server.calls), raised.value.retry_after) == (5, 15.0)
-        now = 15.1
-        assert (await model.route(a_turn())).value is not None
+@pytest.mark.req("D-142")
+async def test_what_failed_calls_used_is_counted_where_the_provider_told_it(server: GroqServer) -> None:
+    told = {"prompt_tokens": 70, "completion_tokens": 3}
+    server.fail("final", Fault(body=json.dumps({"choices": "none", "usage": told}), times=2))
+    async with reasoning(server) as model:
+        answer = await model.compose(a_turn(), None, MEMORY)
+        server.fail("final", Fault(status=500, body=json.dumps({"error": {"code": "x"}, "usage": told}), times=3))
+        with pytest.raises(CallFailed) as raised:
+            await model.compose(a_turn(), None, MEMORY)
+    assert (answer.spent.model_calls, answer.spent.input_tokens > 140) == (3, True)
+    assert raised.value.spent == Spent(model_calls=3, input_tokens=210, output_tokens=9)
+
+
+@pytest.mark.parametrize("told", [None, "many", [], {"prompt_tokens": -5}, {"prompt_tokens": "7"}, {"prompt_tokens": 10**30}])
+async def test_a_usage_that_cannot_be_believed_costs_no_answer(server: GroqServer, told: object) -> None:
+    completion = {"choices": [{"message": {"content": json.dumps(REPLY)}}], "usage": told}
+    server.fail("final", Fault(body=json.dumps(completion)))
+    async with reasoning(server) as model:
+        answer = await model.compose(a_turn(), None, MEMORY)
+    assert answer.value is not None
+    assert answer.spent == Spent(model_calls=1)
+
+
+async def test_a_call_that_is_cancelled_closes_its_connection(server: GroqServer) -> None:
+    server.fail("final", Fault(stall=30))
+    async with reasoning(server, seconds=30) as model:
+        call = asyncio.create_task(model.compose(a_turn(), None, MEMORY))
+        await eventually(lambda: len(server.calls) == 1)
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        await eventually(lambda: server.left == 1)
 
 
 async def test_a_pool_whose_slots_leaked_is_replaced(server: GroqServer) -> None:
@@ -142,7 +171,7 @@ async def test_a_pool_whose_slots_leaked_is_replaced(server: GroqServer) -> None
             CallLimits("m", 8, 100, "low"),
             CallLimits("m", 8, 100, "low"),
             4_000,
-            Patience(Breaker(), 0.01),
+            quick,
         )
         answer = await model.route(a_turn())
     await model.close()

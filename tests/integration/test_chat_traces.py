@@ -8,12 +8,15 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from phronesis.bus.settings import TelemetrySettings
 from phronesis.bus.tracing import Tracing
 from phronesis.contracts import Unavailable
 from phronesis.contracts.service import TraceRef
 from phronesis.orchestrator.adapters.chat_client import ChatCall, ChatClient
-from phronesis.orchestrator.reasoner import step
+from phronesis.orchestrator.reasoner import CallFailed, step
+from tests.support.bus import eventually
 from tests.support.chat import AGENT, KEY, MEMORY, a_turn, reasoning
+from tests.support.collector import collecting
 from tests.support.groq_server import Fault, GroqServer, groq_server
 from tests.support.offline import only_loopback
 
@@ -45,6 +48,47 @@ async def test_every_call_has_a_span_with_its_tokens_and_without_its_words(serve
     assert spans[0].attributes["gen_ai.operation.name"] == "chat"
     assert spans[0].attributes["gen_ai.usage.input_tokens"] == answer.spent.input_tokens
     assert "a-very-private-word" not in str(spans)
+
+
+async def test_what_was_said_is_exported_where_that_is_switched_on_and_nowhere_else(server: GroqServer) -> None:
+    async with collecting() as collector:
+        for on in (True, False):
+            settings = TelemetrySettings(exporter_otlp_endpoint=collector.url, capture_message_content=on)
+            tracing = Tracing("orchestrator", settings)
+            async with reasoning(server, tracing=tracing) as model:
+                await model.compose(a_turn(f"captured-{on}"), None, None)
+            await tracing.close()
+        await eventually(lambda: len(collector.spans) == 2)
+        content = {"gen_ai.input.messages", "gen_ai.output.messages"}
+        assert [content & set(span.attributes) for span in collector.spans] == [content, set()]
+        assert (b"captured-True" in collector.raw, b"captured-False" in collector.raw) == (True, False)
+
+
+async def test_each_try_is_counted_with_what_came_of_it_and_the_call_with_its_cost(server: GroqServer) -> None:
+    tracing = Tracing("orchestrator")
+    server.fail("final", Fault(status=500))
+    async with reasoning(server, tracing=tracing) as model:
+        answer = await model.compose(a_turn("How much?"), None, None)
+    spent = answer.spent
+    paid = (spent.input_tokens * 0.075 + spent.output_tokens * 0.30) / 1e6
+    assert (spent.model_calls, answer.cost_usd) == (2, pytest.approx(paid))
+    text = (await tracing.metrics.text()).decode()
+    names = 'gen_ai_operation_name="chat",gen_ai_provider_name="groq",gen_ai_request_model="openai/gpt-oss-20b"'
+    for failed in ("500", ""):
+        name = f'gen_ai_client_operation_duration_seconds_count{{error_type="{failed}",{names},purpose="final"}}'
+        assert f"{name} 1.0" in text
+    assert f'{names},gen_ai_token_type="input",purpose="final"}} {spent.input_tokens}.0' in text
+    assert 'phronesis_model_cost_usd_total{model="openai/gpt-oss-20b",purpose="final"}' in text
+
+
+async def test_a_breaker_that_is_open_is_shown(server: GroqServer) -> None:
+    tracing = Tracing("orchestrator")
+    server.fail("final", Fault(status=500, times=6))
+    async with reasoning(server, tracing=tracing) as model:
+        for _ in range(2):
+            with pytest.raises(CallFailed):
+                await model.compose(a_turn("Hello?"), None, None)
+        assert 'phronesis_model_breaker_open{model="openai/gpt-oss-20b"} 1.0' in (await tracing.metrics.text()).decode()
 
 
 @pytest.mark.req("D-055", "D-154")

@@ -75,7 +75,7 @@ async def test_texts_go_in_batches_and_come_back_in_order_with_length_1(server: 
 
 async def test_a_passing_failure_is_tried_again(server: _Server, embedder: RemoteEmbedder) -> None:
     server.answers = [(429, {}), (503, b"<html>")]
-    assert (await embedder.embed_query("xxx")).shape == (3,)
+    assert (await embedder.embed_queries(["xxx"]))[0].shape == (3,)
     assert len(server.asked) == 3
 
 
@@ -96,7 +96,7 @@ async def test_a_bad_answer_is_a_typed_failure_without_its_text(
 ) -> None:
     server.answers = [answer]
     with pytest.raises(Unavailable) as error:
-        await embedder.embed_query("x")
+        await embedder.embed_queries(["x"])
     assert "s3cret" not in error.value.detail
     assert len(server.asked) == 1
 
@@ -104,4 +104,4 @@ async def test_a_bad_answer_is_a_typed_failure_without_its_text(
 async def test_an_address_where_nobody_is_fails_in_time(embedder: RemoteEmbedder) -> None:
     async with RemoteEmbedder.open("http://127.0.0.1:1", None, "m", 3, None) as nobody:
         with pytest.raises(Unavailable):
-            await nobody.embed_query("x")
+            await nobody.embed_queries(["x"])

@@ -197,6 +197,8 @@ async def test_a_turn_is_accepted_run_and_ended_with_its_reply(front: Front) -> 
         ({"text": "hi", "media": ("m1",)}, "not_found", "currentMessageMedia"),
         ({"text": "hi", "conversation": str(uuid4())}, "not_found", "conversation_id"),
         ({"text": "a\x00b"}, "bad_request", "currentMessageText"),
+        ({"text": "hi", "fingerprint": "a\x00b"}, "bad_request", "idempotency_key"),
+        ({"text": "hi", "retry_of": "no-id"}, "not_found", "retry_of"),
     ],
 )
 async def test_what_is_wrong_is_refused_and_nothing_is_stored(

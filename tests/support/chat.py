@@ -10,9 +10,10 @@ from phronesis.bus.tracing import Tracing
 from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
 from phronesis.contracts.orchestrator import Directive
+from phronesis.orchestrator.adapters.breaker import Breaker
 from phronesis.orchestrator.adapters.chat_client import ChatClient
 from phronesis.orchestrator.adapters.chat_model import CallLimits, LanguageModel
-from phronesis.orchestrator.adapters.chat_retry import Breaker, Patience
+from phronesis.orchestrator.adapters.chat_retry import Patience
 from phronesis.orchestrator.reasoner import TurnContext
 from tests.support.groq_server import GroqServer
 
@@ -42,6 +43,11 @@ def a_turn(text: str = "What is the heat network for?", **changes: Any) -> TurnC
     return TurnContext(**{**given, "final_input": text, "user_text": text, **changes})
 
 
+def quick(model: str) -> Patience:
+    """Patience that does not wait long."""
+    return Patience(Breaker(model), backoff=0.01)
+
+
 @asynccontextmanager
 async def reasoning(
     server: GroqServer, provider: Any = "groq", seconds: float = 5.0, **changes: Any
@@ -49,8 +55,7 @@ async def reasoning(
     """A model on the scripted server, with quick retries; `changes` are arguments of `LanguageModel`."""
     limits = CallLimits("openai/gpt-oss-20b", seconds=seconds, max_tokens=500, effort="low")
     client = ChatClient(provider, KEY, server.groq_url if provider == "groq" else server.openai_url)
-    patience = Patience(Breaker(), backoff=0.01)
-    given: dict[str, Any] = {"router": limits, "final": limits, "budget": 4_000, "patience": patience}
+    given: dict[str, Any] = {"router": limits, "final": limits, "budget": 4_000, "patience": quick}
     model = LanguageModel(client, **{"tracing": Tracing("orchestrator"), **given, **changes})
     try:
         yield model

@@ -79,6 +79,11 @@ class FakeGateway:
     """First results by idempotency key."""
     uploads: dict[str, bytes] = field(default_factory=dict)
     profile: dict[str, Any] = field(default_factory=dict)
+    version: int = 0
+    """Of the profile."""
+    deletions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    looks: int = 2
+    """How many times a deletion is looked at before it is complete."""
     down: tuple[str, ...] = ()
     problem: dict[str, Any] | None = None
     """The problem that turns end with instead of a reply."""
@@ -95,7 +100,10 @@ class FakeGateway:
         routes = [
             Route("/health/ready", self._ready),
             Route("/api/v1/conversations/messages", self._send, methods=["POST"]),
+            Route("/api/v1/conversations", self._conversations),
             Route("/api/v1/conversations/{id}", self._conversation),
+            Route("/api/v1/conversations/{id}", self._delete, methods=["DELETE"]),
+            Route("/api/v1/deletions/{id}", self._deletion),
             Route("/api/v1/turns", self._submit, methods=["POST"]),
             Route("/api/v1/turns", self._list),
             Route("/api/v1/turns/{id}", self._turn),
@@ -109,7 +117,7 @@ class FakeGateway:
             Route("/api/v1/keys", self._new_key, methods=["POST"]),
             Route("/api/v1/keys", self._keys),
             Route("/api/v1/keys/{id}", self._revoke, methods=["DELETE"]),
-            Route("/api/v1/profile", self._profile, methods=["GET", "PUT"]),
+            Route("/api/v1/profile", self._profile, methods=["GET", "PUT", "PATCH", "DELETE"]),
         ]
         return Starlette(routes=routes)
 
@@ -172,6 +180,37 @@ class FakeGateway:
             return _not_found("no such conversation")
         about = {"conversation_id": id, "agent": "dialogue", "directive": "focused_analyst", "created_at": OPENED}
         return JSONResponse(about | {"messages": self.conversations[id]})
+
+    async def _conversations(self, request: Request) -> Response:
+        limit, after = int(request.query_params["limit"]), int(request.query_params.get("cursor", "0"))
+        ids = list(reversed(self.conversations))
+        shown = [self._about(id) for id in ids[after : after + limit]]
+        more = len(ids) > after + limit
+        return JSONResponse({"conversations": shown, "next": str(after + limit) if more else None})
+
+    def _about(self, id: str) -> dict[str, Any]:
+        said = self.conversations[id]
+        about = {"conversation_id": id, "agent": "dialogue", "directive": "focused_analyst", "created_at": OPENED}
+        return about | {"title": said[0]["text"], "updated_at": OPENED, "turns": len(said) // 2}
+
+    async def _delete(self, request: Request) -> Response:
+        id = request.path_params["id"]
+        known = next((one for one in self.deletions.values() if one["conversation_id"] == id), None)
+        if known is None:
+            if self.conversations.pop(id, None) is None:
+                return _not_found("no such conversation")
+            known = {"deletion_id": str(uuid4()), "conversation_id": id, "state": "pending", "requested_at": OPENED}
+            self.deletions[known["deletion_id"]] = known
+        return JSONResponse(known, 202)
+
+    async def _deletion(self, request: Request) -> Response:
+        found = self.deletions.get(request.path_params["id"])
+        if found is None:
+            return _not_found("no such deletion")
+        self.looks -= 1
+        if self.looks <= 0:
+            found |= {"state": "complete", "completed_at": OPENED, "removed": {"memory": {"items": 2, "sources": 2}}}
+        return JSONResponse(found)
 
     async def _list(self, request: Request) -> Response:
         return JSONResponse({"turns": [{**turn, "reply": None} for turn in reversed(self.turns.values())]})
@@ -251,6 +290,8 @@ class FakeGateway:
                 result = self._remember(body)
             case "recall":
                 result = {"items": self.items[: body.get("limit", 10)]}
+            case "forget":
+                result = self._forget(body)
             case "graph_upsert":
                 result = self._upsert(body)
             case _:
@@ -267,6 +308,11 @@ class FakeGateway:
             self.items.append(about | {"title": item.get("title"), "text": item["text"], "score": 0.5, "why": {"text": 1.0}})
             stored.append({"id": id, "external_id": item.get("external_id"), "status": "created"})
         return {"items": stored}
+
+    def _forget(self, body: dict[str, Any]) -> dict[str, Any]:
+        gone = [item for item in self.items if item["id"] in body["ids"] or item["external_id"] in body["ids"]]
+        self.items = [item for item in self.items if item not in gone]
+        return {"count": len(gone), "ids": [item["id"] for item in gone]}
 
     def _upsert(self, body: dict[str, Any]) -> dict[str, Any]:
         for node in body["nodes"]:
@@ -291,6 +337,16 @@ class FakeGateway:
         return Response(status_code=204)
 
     async def _profile(self, request: Request) -> Response:
-        if request.method == "PUT":
-            self.profile = (await request.json())["profile"]
-        return JSONResponse({"profile": self.profile})
+        expected = request.headers.get("if-match")
+        if request.method != "GET" and expected not in (None, f'"{self.version}"'):
+            return problem(412, "memory.profile_changed", "the profile has changed", field="If-Match")()
+        match request.method:
+            case "PUT":
+                self.profile = (await request.json())["profile"]
+            case "PATCH":
+                changed = self.profile | (await request.json())["profile"]
+                self.profile = {name: value for name, value in changed.items() if value is not None}
+            case "DELETE":
+                self.profile = {}
+        self.version += request.method != "GET"
+        return JSONResponse({"profile": self.profile, "version": self.version})

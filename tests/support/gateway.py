@@ -14,10 +14,10 @@ import httpx
 from phronesis.bus import Bus, Relay, connect
 from phronesis.contracts import SYSTEM_TENANT, Principal, Role
 from phronesis.gateway.adapters.postgres_keys import PostgresKeys
-from phronesis.gateway.app import build
+from phronesis.gateway.app import Tokens, build
 from phronesis.gateway.domain import SHOWN, Key, digest, new_secret
 from phronesis.gateway.server import HttpServer, bind
-from phronesis.gateway.settings import GatewaySettings
+from phronesis.gateway.settings import GatewaySettings, McpSettings
 from phronesis.postgres import Database, PostgresOutbox, PostgresSettings
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
 from tests.support.servers import NatsServer
@@ -65,14 +65,16 @@ class RunningGateway:
 
 
 @asynccontextmanager
-async def gateway(nats: NatsServer, postgres: PostgresSettings, **settings: Any) -> AsyncIterator[RunningGateway]:
+async def gateway(
+    nats: NatsServer, postgres: PostgresSettings, tokens: Tokens | None = None, mcp: McpSettings | None = None, **settings: Any
+) -> AsyncIterator[RunningGateway]:
     """A gateway with `settings`, for the length of a block."""
     made = GatewaySettings(port=0, **settings)
     async with connect("gateway", nats.settings("gateway")) as bus, Database.open(postgres, "gateway") as database:
         relay = Relay(bus, PostgresOutbox(database))
         store = PostgresKeys(database, relay.wake)
         relay.start()
-        wired = await build(bus, store, made, {"postgres": database.ping})
+        wired = await build(bus, store, made, {"postgres": database.ping}, tokens, mcp)
         server = HttpServer(wired.app, bind(made.host, 0), made.max_connections, wired.closing)
         await server.start()
         bus.on_stop(server.stop)

@@ -8,6 +8,7 @@ from typing import Any
 
 _BLOCK = re.compile(r"^<<([0-9a-f]{16}) (\w+)>>\n(.*?)\n<<end \1 \2>>$", re.M | re.S)
 _GREETING = re.compile(r"\W*(?:hi|hello|hey|thanks|thank you|good (?:morning|evening))\b[\w\s]{0,20}\W*", re.I)
+_STANCE = re.compile(r"\bin the stance (\w+)")
 _SMALL = frozenset("a an and are for how in is it of on or the to was what when which who why does do".split())
 
 
@@ -15,7 +16,18 @@ def purpose_of(request: dict[str, Any], step: str | None) -> str:
     """`repair` where the model's own answer is in the messages; else `router` or `final`, by schema, step or prompt."""
     if any(message["role"] == "assistant" for message in request["messages"]):
         return "repair"
-    return _kind(request, step)
+    return kind_of(request, step)
+
+
+def kind_of(request: dict[str, Any], step: str | None) -> str:
+    """Whether the router's answer is wanted, a summary, or the final answer, repaired or not."""
+    named = request.get("response_format", {}).get("json_schema", {}).get("name")
+    if named:
+        return str(named)
+    if step and "/" in step:
+        made = step.rsplit("/", 1)[1]
+        return "router" if made.startswith("route") else "summarise" if made == "summarise" else "final"
+    return "router" if "key_phrases" in request["messages"][0]["content"] else "final"
 
 
 def blocks(request: dict[str, Any]) -> dict[str, str]:
@@ -24,10 +36,10 @@ def blocks(request: dict[str, Any]) -> dict[str, str]:
 
 
 def answer(request: dict[str, Any]) -> str:
-    """A valid answer: phrases from the message, or a fact from memory."""
+    """A valid answer: phrases from the message, or a fact from memory; a message can say in the stance of its choice."""
     found = blocks(request)
     message = found.get("message", "")
-    if _kind(request, None) == "router":
+    if kind_of(request, None) == "router":
         if _GREETING.fullmatch(message):
             return json.dumps(
                 {"thought_process": "-", "decision": "respond_directly", "key_phrases": [], "direct_response": "Hello!"}
@@ -35,19 +47,17 @@ def answer(request: dict[str, Any]) -> str:
         phrases = [word for word in re.findall(r"\w+", message) if word.lower() not in _SMALL][:6]
         routed = {"decision": "query_memory", "key_phrases": [" ".join(phrases)] if phrases else [], "direct_response": None}
         return json.dumps({"thought_process": "-", **routed})
+    if kind_of(request, None) == "summarise":
+        return json.dumps({"summary": f"In short: {found.get('history', '')[:300]}"})
     draft = found.get("draft", "")
-    reply = draft if draft and draft != "None." else _fact(found.get("memory", "")) or f"You said: {message[:200]}"
-    stance = "curious_explorer"
+    reply = (
+        draft
+        if draft not in ("", "None.", "There is nothing here.")
+        else _fact(found.get("memory", "")) or f"You said: {message[:200]}"
+    )
+    asked = _STANCE.search(message)
+    stance = asked[1] if asked else "curious_explorer"
     return json.dumps({"user_response": reply, "next_agent_directive": stance, "directive_reasoning": "scripted"})
-
-
-def _kind(request: dict[str, Any], step: str | None) -> str:
-    named = request.get("response_format", {}).get("json_schema", {}).get("name")
-    if named:
-        return str(named)
-    if step and "/" in step:
-        return "router" if step.rsplit("/", 1)[1].startswith("route") else "final"
-    return "router" if "key_phrases" in request["messages"][0]["content"] else "final"
 
 
 def _fact(memory: str) -> str | None:

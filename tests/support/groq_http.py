@@ -28,6 +28,16 @@ class Fault:
     """Seconds before anything is said."""
     cut: bool = False
     """Close the connection in the middle of the body."""
+    reset: bool = False
+    """Reset the connection in place of an answer."""
+    drip: float = 0.0
+    """Seconds between one byte of the answer and the next."""
+    tool_calls: bool = False
+    """Call a tool that was not offered, and say nothing."""
+    finish: str = "stop"
+    """Why the model ended, as the provider names it."""
+    about: str = ""
+    """Only calls whose prompt holds this text."""
     times: int = 1
 
 
@@ -37,13 +47,17 @@ def completion_body(request: dict[str, Any], fault: Fault) -> str:
         return json.dumps({"error": fault.error or {"message": "scripted", "type": "scripted", "code": "scripted"}})
     said = answer(request) if fault.content is None else fault.content
     asked = sum(len(message["content"]) for message in request["messages"])
-    message = {"role": "assistant", "content": said}
+    message: dict[str, Any] = {"role": "assistant", "content": said}
+    finish = fault.finish
+    if fault.tool_calls:
+        called = {"id": "call_1", "type": "function", "function": {"name": "delete_all", "arguments": '{"really": true}'}}
+        message, finish = {"role": "assistant", "content": None, "tool_calls": [called]}, "tool_calls"
     completion: dict[str, Any] = {
         "id": "chatcmpl-scripted",
         "object": "chat.completion",
         "created": int(time.time()),
         "model": request["model"],
-        "choices": [] if "choices" in fault.without else [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "choices": [] if "choices" in fault.without else [{"index": 0, "message": message, "finish_reason": finish}],
         "usage": {"prompt_tokens": asked // 4, "completion_tokens": len(said) // 4, "total_tokens": (asked + len(said)) // 4},
     }
     if "usage" in fault.without:

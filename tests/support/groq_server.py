@@ -4,7 +4,8 @@
 
 `POST /openai/v1/chat/completions` and `POST /v1/chat/completions` answer; `GET /calls` lists what was asked (`?messages=1`
 with the messages), `DELETE /calls` forgets it and every fault, `POST /script` takes
-`{"purpose": "router" | "final" | "repair" | "any", "fault": {…}, "times": 1}` or `{"latency": seconds}`.
+`{"purpose": "router" | "final" | "repair" | "router.repair" | "final.repair" | "any", "fault": {…}, "times": 1}` or
+`{"latency": seconds}`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import argparse
 import asyncio
 import contextlib
 import json
+import socket
+import struct
 import time
 from collections import deque
 from collections.abc import AsyncIterator
@@ -21,7 +24,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.support.groq_answers import purpose_of
+from tests.support.groq_answers import kind_of, purpose_of
 from tests.support.groq_http import Fault, completion_body, http_response
 
 __all__ = ["Fault", "GroqServer", "groq_server"]
@@ -52,6 +55,8 @@ class GroqServer:
         self.latency = latency
         self.port = 0
         self.calls: deque[Recorded] = deque(maxlen=_CALLS)
+        self.left = 0
+        """Callers that closed the connection while they were kept waiting."""
         self._full: deque[Recorded] = deque()
         self._faults: dict[str, deque[Fault]] = {}
         self._server: asyncio.Server | None = None
@@ -86,9 +91,21 @@ class GroqServer:
 
     def reset(self) -> None:
         """Forget calls and faults."""
+        self.left = 0
         self.calls.clear()
         self._full.clear()
         self._faults.clear()
+
+    def forgive(self, about: str) -> None:
+        """Forget the faults of the calls about this."""
+        for queue in self._faults.values():
+            for fault in [fault for fault in queue if fault.about == about]:
+                queue.remove(fault)
+
+    def about(self, text: str) -> int:
+        """How many calls had this text in their prompt; of the newest ones, whose prompts are kept."""
+        prompts = [call.request["messages"] for call in self._full if call.request]
+        return sum(any(text in str(message["content"]) for message in prompt) for prompt in prompts)
 
     def steps(self) -> list[str | None]:
         """The step of each call, in order."""
@@ -113,23 +130,44 @@ class GroqServer:
         headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
         body = await reader.readexactly(int(headers.get("content-length", "0")))
         if method == "POST" and urlsplit(target).path in _PATHS:
-            return await self._complete(writer, headers, json.loads(body))
+            return await self._complete(reader, writer, headers, json.loads(body))
         status, answer_body = self._control(method, urlsplit(target), body)
         writer.write(http_response(status, json.dumps(answer_body), {}))
         await writer.drain()
         return True
 
-    async def _complete(self, writer: asyncio.StreamWriter, headers: dict[str, str], request: dict[str, Any]) -> bool:
-        purpose = purpose_of(request, headers.get("x-phronesis-step"))
-        self._record(Recorded(purpose, headers.get("x-phronesis-step"), request["model"], time.time(), request))
-        fault = self._next_fault(purpose)
-        await asyncio.sleep(self.latency + fault.stall)
+    async def _complete(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, headers: dict[str, str], request: dict[str, Any]
+    ) -> bool:
+        step = headers.get("x-phronesis-step")
+        purpose = purpose_of(request, step)
+        self._record(Recorded(purpose, step, request["model"], time.time(), request))
+        fault = self._next_fault(purpose, request, step)
+        await self._keep_waiting(reader, self.latency + fault.stall)
+        if fault.reset:
+            writer.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            writer.transport.abort()
+            return False
         sent = http_response(
             fault.status, fault.body if fault.body is not None else completion_body(request, fault), fault.headers
         )
+        if fault.drip:
+            for byte in sent:
+                writer.write(bytes((byte,)))
+                await self._keep_waiting(reader, fault.drip)
+            return True
         writer.write(sent[: -len(sent) // 3] if fault.cut else sent)
         await writer.drain()
         return not fault.cut
+
+    async def _keep_waiting(self, reader: asyncio.StreamReader, seconds: float) -> None:
+        if seconds <= 0:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await reader.read(1)  # a caller that waits says nothing, so this is its end
+                self.left += 1
+                raise ConnectionResetError
 
     def _record(self, call: Recorded) -> None:
         self.calls.append(call)
@@ -137,12 +175,17 @@ class GroqServer:
         if len(self._full) > _WITH_MESSAGES:
             self._full.popleft().request = None
 
-    def _next_fault(self, purpose: str) -> Fault:
-        for key in (purpose, "any"):
-            queue = self._faults.get(key)
-            if queue:
-                queue[0].times -= 1
-                return queue[0] if queue[0].times else queue.popleft()
+    def _next_fault(self, purpose: str, request: dict[str, Any], step: str | None) -> Fault:
+        if not self._faults:
+            return Fault()
+        said = "\n".join(str(message["content"]) for message in request["messages"])
+        for key in (f"{kind_of(request, step)}.{purpose}", purpose, "any"):
+            for fault in self._faults.get(key, ()):
+                if fault.about in said:
+                    fault.times -= 1
+                    if not fault.times:
+                        self._faults[key].remove(fault)
+                    return fault
         return Fault()
 
     def _control(self, method: str, target: Any, body: bytes) -> tuple[int, Any]:

@@ -37,15 +37,17 @@ class WordEmbedder:
     def __init__(self, same: dict[str, str] | None = None, model: str = "words") -> None:
         self.model = model
         self.down = False
+        self.calls = 0
         self.queries: list[str] = []
         self.texts: list[str] = []
         self._same = same or {}
 
-    async def embed_query(self, text: str) -> Vector:
-        """The vector of a question."""
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        """The vectors of questions."""
         self._answer()
-        self.queries.append(text)
-        return self._vector(text)
+        self.calls += 1
+        self.queries.extend(texts)
+        return [self._vector(text) for text in texts]
 
     async def embed_texts(self, texts: Sequence[str]) -> list[Vector]:
         """The vectors of texts."""

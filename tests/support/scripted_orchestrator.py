@@ -9,9 +9,13 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 from phronesis.bus import Bus, Call, serve, serve_basics, show, take, trace_id, traceparent
-from phronesis.contracts import NotFound, Principal, TurnEnded
+from phronesis.contracts import BadRequest, NotFound, Principal, TurnEnded
+from phronesis.contracts.deletions import DeleteConversation, Deletion, DeletionRef, DeletionState
 from phronesis.contracts.orchestrator import (
+    CONVERSATION_DELETE,
     CONVERSATION_GET,
+    CONVERSATION_LIST,
+    DELETION_GET,
     PROGRESS,
     TURN,
     TURN_CANCEL,
@@ -19,8 +23,11 @@ from phronesis.contracts.orchestrator import (
     TURN_LIST,
     TURN_RETRY,
     Conversation,
+    ConversationPage,
     ConversationRef,
+    ConversationSummary,
     Directive,
+    ListConversations,
     ListTurns,
     Problem,
     Reply,
@@ -57,6 +64,7 @@ class ScriptedOrchestrator:
         """Problems, by text, that turns end with."""
         self.reply: Callable[[SubmitTurn], str] = lambda turn: f"You said: {turn.text}"
         self._turns: dict[str, tuple[Principal, SubmitTurn, Turn]] = {}
+        self._deletions: dict[str, tuple[Principal, Deletion]] = {}
         self._news = asyncio.Condition()
 
     async def start(self) -> None:
@@ -67,6 +75,9 @@ class ScriptedOrchestrator:
         await serve(self.bus, TURN_CANCEL, self.cancel)
         await serve(self.bus, TURN_RETRY, self.retry)
         await serve(self.bus, CONVERSATION_GET, self.conversation)
+        await serve(self.bus, CONVERSATION_LIST, self.conversations)
+        await serve(self.bus, CONVERSATION_DELETE, self.delete)
+        await serve(self.bus, DELETION_GET, self.deletion)
         await serve_basics(self.bus, {})
 
     async def on_turn(self, call: Call, turn: SubmitTurn) -> None:
@@ -168,6 +179,49 @@ class ScriptedOrchestrator:
                 )
         raise NotFound("there is no such conversation")
 
+    async def conversations(self, call: Call, wanted: ListConversations) -> ConversationPage:
+        """The caller's conversations; a cursor is the id of the last one shown."""
+        mine = {turn.conversation_id: turn for who, _, turn in self._turns.values() if _same(who, call.who)}
+        ids = list(reversed(mine))
+        if wanted.cursor is not None and wanted.cursor not in ids:
+            raise BadRequest("this is no cursor of the caller's", field="cursor")
+        after = ids.index(wanted.cursor) + 1 if wanted.cursor else 0
+        shown = ids[after : after + wanted.limit]
+        return ConversationPage(
+            conversations=tuple(_summary(mine[id]) for id in shown),
+            next=shown[-1] if len(ids) > after + wanted.limit else None,
+        )
+
+    async def delete(self, call: Call, wanted: DeleteConversation) -> Deletion:
+        """Delete a conversation with its turns; it is complete at once."""
+        for who, known in self._deletions.values():
+            if _same(who, call.who) and known.conversation_id == wanted.conversation_id:
+                return known
+        gone = [id for id, (who, _, turn) in self._turns.items() if _same(who, call.who) and _is_of(turn, wanted)]
+        if not gone:
+            raise NotFound("there is no such conversation")
+        for id in gone:
+            del self._turns[id]
+            await self.say(call.who, TurnProgress(turn_id=id, kind="ended"))
+        now = datetime.now(UTC)
+        deletion = Deletion(
+            deletion_id=str(uuid4()),
+            conversation_id=wanted.conversation_id,
+            state=DeletionState.COMPLETE,
+            requested_at=now,
+            completed_at=now,
+            removed={"orchestrator": {"turns": len(gone)}},
+        )
+        self._deletions[deletion.deletion_id] = (call.who, deletion)
+        return deletion
+
+    async def deletion(self, call: Call, ref: DeletionRef) -> Deletion:
+        """A deletion of the caller."""
+        who, found = self._deletions.get(ref.deletion_id, (None, None))
+        if who is None or found is None or not _same(who, call.who):
+            raise NotFound("there is no such deletion")
+        return found
+
     def _of(self, text: str, count: int) -> str | None:
         came = (id for id, copies in self.submitted.items() if copies[0].text == text and len(copies) >= count)
         return next(came, None)
@@ -180,6 +234,26 @@ class ScriptedOrchestrator:
             next_agent_directive=Directive.FOCUSED_ANALYST,
             reasoner="scripted",
         )
+
+
+def _same(one: Principal, other: Principal) -> bool:
+    return (one.tenant, one.user) == (other.tenant, other.user)
+
+
+def _is_of(turn: Turn, wanted: DeleteConversation) -> bool:
+    return turn.conversation_id == wanted.conversation_id
+
+
+def _summary(turn: Turn) -> ConversationSummary:
+    return ConversationSummary(
+        conversation_id=turn.conversation_id,
+        title="",
+        agent=turn.agent,
+        directive=Directive.CURIOUS_EXPLORER,
+        created_at=turn.created_at,
+        updated_at=turn.created_at,
+        turns=1,
+    )
 
 
 def _queued(id: str, turn: SubmitTurn) -> Turn:

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -20,7 +21,7 @@ from phronesis.contracts.service import SERVICES
 from phronesis.local import arcadedb, nats, postgres
 from phronesis.local.child import Child
 from phronesis.local.environment import inherited
-from phronesis.local.keys import SIGNERS, password, password_file, signing_key_file
+from phronesis.local.keys import SIGNERS, admission_key_file, password, password_file, signing_key_file
 from phronesis.local.layout import DataDir
 from phronesis.local.ports import LOOPBACK, free_port
 from phronesis.postgres import PostgresSettings
@@ -38,14 +39,16 @@ class NatsServer:
         passwords = {name: password(self._data, name) for name in (*SERVICES, DECLARE)}
         for name in SIGNERS:
             signing_key_file(self._data, name)
-        self._child = Child(nats.program(self._data.nats, self.port, passwords, self._data.log("nats"), inherited()))
+        admission, log = admission_key_file(self._data), self._data.log("nats")
+        self._child = Child(nats.program(self._data.nats, self.port, passwords, admission, log, inherited()))
 
     def settings(self, name: str) -> BusSettings:
         """How the service `name` connects; messages come again quickly, so that tests need not wait."""
+        keys = {DECLARE: admission_key_file} | {signer: partial(signing_key_file, service=signer) for signer in SIGNERS}
         return BusSettings(
             url=self.url,
             password_file=password_file(self._data, name),
-            signing_key_file=signing_key_file(self._data, name) if name in SIGNERS else None,
+            signing_key_file=keys[name](self._data) if name in keys else None,
             trust_dir=self._data.trust,
             redelivery_delay=0.05,
             redelivery_limit=4,

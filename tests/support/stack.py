@@ -73,7 +73,7 @@ class RunningStack:
         assert process is not None
         return process
 
-    async def until(self, state: Callable[[StackRecord], bool], within: float = 50.0) -> StackRecord:
+    async def until(self, state: Callable[[StackRecord], bool], within: float = 150.0) -> StackRecord:
         """The record, as soon as `state` holds of it."""
         async with asyncio.timeout(within):
             while True:

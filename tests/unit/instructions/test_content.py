@@ -20,11 +20,18 @@ def changed(**changes: object) -> AgentContent:
 
 
 def test_the_dialogue_agent_runs_the_router_loop() -> None:
-    assert (DIALOGUE.agent, DIALOGUE.loop, sorted(DIALOGUE.prompts)) == ("dialogue", "router", ["final", "repair", "router"])
+    prompts = ["final", "repair", "router", "summarise"]
+    assert (DIALOGUE.agent, DIALOGUE.loop, sorted(DIALOGUE.prompts)) == ("dialogue", "router", prompts)
 
 
 @pytest.mark.parametrize(
-    ("purpose", "names"), [("router", SHARED), ("final", SHARED | {"draft", "memory"}), ("repair", {"wrong"})]
+    ("purpose", "names"),
+    [
+        ("router", SHARED),
+        ("final", SHARED | {"draft", "memory"}),
+        ("repair", {"wrong"}),
+        ("summarise", {"history", "boundary"}),
+    ],
 )
 @pytest.mark.req("D-048")
 def test_each_prompt_has_exactly_the_placeholders_of_its_purpose(purpose: str, names: set[str]) -> None:
@@ -56,7 +63,7 @@ def test_the_final_prompt_asks_to_say_that_nothing_was_found() -> None:
     assert "say plainly that nothing was found" in DIALOGUE.prompts["final"]
 
 
-@pytest.mark.parametrize("purpose", ["router", "final"])
+@pytest.mark.parametrize("purpose", ["router", "final", "summarise"])
 @pytest.mark.req("D-153")
 def test_what_stands_in_blocks_is_declared_to_be_no_instruction(purpose: str) -> None:
     text = DIALOGUE.prompts[purpose]

@@ -98,7 +98,7 @@ async def test_a_profile_that_was_read_before_a_release_is_not_cached_after_it()
     await reading.wait()
     await handlers.load((DIALOGUE.model_copy(update={"version": "1.1.0"}),), 0.001, lambda: None)
     go_on.set()
-    assert ((await old).version, (await handlers.agent_get(CALL, ASKED)).version) == ("1.0.0", "1.1.0")
+    assert ((await old).version, (await handlers.agent_get(CALL, ASKED)).version) == (DIALOGUE.version, "1.1.0")
 
 
 async def test_an_unknown_agent_is_not_found() -> None:

@@ -1,0 +1,234 @@
+"""Every tool by all three faces, compared: the SDK over HTTP, the official MCP client, and bare nats-py on the bus."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from phronesis.contracts import Role
+from phronesis.contracts.catalog import TOOLS
+from tests.support.faces import REFUSED, Caller, callers
+from tests.support.people import Person, Town
+from tests.support.sample_portfolio import few_projects
+from tests.support.stack import RunningStack
+
+pytestmark = pytest.mark.timeout(240)
+
+SAMPLES = Path(__file__).resolve().parents[2] / "examples"
+ROLE = Role.MAESTRO
+NOBODYS = "7d1f9a4e-8d1c-4a57-9a53-1f0f5f0d6f10"
+
+
+async def _ended_turn(person: Person) -> dict[str, Any]:
+    turn = await person.accepted("Where is the lighthouse?")
+    await person.ended(turn["turn_id"])
+    return {"turn_id": turn["turn_id"]}
+
+
+async def _remembered(person: Person) -> dict[str, Any]:
+    await person.remember("Lighthouse", "The lighthouse stands on the northern cape.")
+    return {"query": "Lighthouse", "limit": 5}
+
+
+async def _kept(person: Person) -> dict[str, Any]:
+    stored = await person.tool("remember", {"items": [{"external_id": "old", "text": "The ferry leaves at nine."}]})
+    assert stored.status_code == 200
+    return {"ids": ["old", NOBODYS]}
+
+
+async def _known(person: Person) -> dict[str, Any]:
+    assert (await person.http.put("/api/v1/profile", json={"profile": {"name": "Ann"}})).status_code == 200
+    return {}
+
+
+async def _corrected(person: Person) -> dict[str, Any]:
+    await _known(person)
+    return {"patch": {"name": None, "town": "Leeds", "languages": ["en", "fr"]}}
+
+
+def _medium(name: str, type: str) -> Callable[[Person], Awaitable[dict[str, Any]]]:
+    async def uploaded(person: Person) -> dict[str, Any]:
+        return {"media_id": await person.uploaded(name, (SAMPLES / name).read_bytes(), type)}
+
+    return uploaded
+
+
+def _plain(given: dict[str, Any]) -> Callable[[Person], Awaitable[dict[str, Any]]]:
+    async def stated(person: Person) -> dict[str, Any]:
+        return given
+
+    return stated
+
+
+GOOD: dict[str, Callable[[Person], Awaitable[dict[str, Any]]]] = {
+    "turn.get": _ended_turn,
+    "remember": _plain(
+        {"items": [{"external_id": "a", "title": "Harbour", "text": "The harbour freezes in March."}, {"text": "b"}]}
+    ),
+    "recall": _remembered,
+    "forget": _kept,
+    "profile.get": _known,
+    "profile.update": _corrected,
+    "profile.delete": _known,
+    "graph_upsert": _plain(few_projects().model_dump(mode="json")),
+    "document.extract_text": _medium("portfolio_note.pdf", "application/pdf"),
+    "vision.caption": _medium("portfolio_picture.png", "image/png"),
+    "audio.transcribe": _medium("portfolio_voice.ogg", "audio/ogg"),
+}
+"""For each tool, what makes ready for a caller what its call is about, and gives its input."""
+VOLATILE = {
+    "created_at": "a time",
+    "updated_at": "a time",
+    "ended_at": "a time",
+    "trace_id": "a trace",
+    "version": "a version",
+    "ms": "milliseconds",
+}
+"""Members of a result that differ from call to call, and what stands for them."""
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+def normal(value: Any, ids: dict[str, str], name: str = "") -> Any:
+    """`value` with what differs from call to call named alike: ids by the order in which they come, times by their kind."""
+    match value:
+        case dict():
+            return {key: normal(member, ids, key) for key, member in value.items()}
+        case list():
+            return [normal(member, ids, name) for member in value]
+        case None:
+            return None
+        case _ if name in VOLATILE:
+            return VOLATILE[name]
+        case str():
+            return _UUID.sub(lambda found: ids.setdefault(found[0], f"id {len(ids) + 1}"), value)
+        case float():
+            return round(value, 3)  # a score holds how old a memory is
+        case _:
+            return value
+
+
+Everyone = Callable[..., AbstractAsyncContextManager[dict[str, Caller]]]
+
+
+@pytest.fixture
+def everyone(stack: RunningStack, everybody: Town) -> Everyone:
+    """Makes a caller for each face, by default with a role that may use every tool."""
+    url = stack.data.url.read_text().strip()
+
+    def made(role: Role = ROLE, *, one_user: bool = False) -> AbstractAsyncContextManager[dict[str, Caller]]:
+        return callers(everybody, url, role, one_user=one_user)
+
+    return made
+
+
+def test_each_tool_of_the_catalog_is_called_here() -> None:
+    assert set(GOOD) == set(TOOLS), "say in GOOD what the new tool's input is"
+    assert all(ROLE in tool.roles for tool in TOOLS.values())
+
+
+@pytest.mark.parametrize("tool", sorted(GOOD))
+async def test_a_tool_answers_the_same_by_all_faces(everyone: Everyone, tool: str) -> None:
+    said = {}
+    async with everyone() as found:
+        for name, caller in found.items():
+            given = await GOOD[tool](caller.person)
+            said[name] = normal(await caller.face.call(tool, given, uuid4().hex), {})
+    assert REFUSED not in said["rest"], said["rest"]
+    assert said["mcp"] == said["rest"]
+    assert said["bus"] == said["rest"]
+    assert set(said["rest"]) == set(TOOLS[tool].rpc.output.model_fields)
+
+
+def wrong(tool: str) -> list[dict[str, Any]]:
+    """Inputs that break the tool's schema: a member missing, of another type, or over its limit."""
+    model = TOOLS[tool].rpc.input
+    odd = [{"a": {}}, 5.5, "x" * 300, [None], [], True, None, -1, 10**18, "", [{}], [[]]]
+    found = [{}, *({name: value} for name in model.model_fields for value in odd)]
+    return [given for given in found if _breaks(model, given)]
+
+
+def _breaks(model: type[BaseModel], given: dict[str, Any]) -> bool:
+    try:
+        model.model_validate(given)
+    except ValidationError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("tool", sorted(name for name in TOOLS if wrong(name)))
+async def test_bad_input_is_the_same_problem_by_all_faces(everyone: Everyone, tool: str) -> None:
+    async with everyone() as found:
+        for given in wrong(tool):
+            said = {name: await caller.face.call(tool, given) for name, caller in found.items()}
+            assert said == dict.fromkeys(said, said["rest"]), given
+            assert said["rest"][REFUSED]["code"] == "bad_request", given
+
+
+@pytest.mark.parametrize("tool", ["turn.get", "document.extract_text", "vision.caption", "audio.transcribe"])
+async def test_what_is_nobodys_is_not_found_by_any_face(everyone: Everyone, tool: str) -> None:
+    (name,) = TOOLS[tool].rpc.input.model_fields
+    unknown = {REFUSED: {"code": "not_found", "status": 404, "field": None, "retry_after": None}}
+    async with everyone() as found:
+        for id in (NOBODYS, "no-id", "../../x", "é"):
+            said = {face: await caller.face.call(tool, {name: id}) for face, caller in found.items()}
+            assert said == dict.fromkeys(said, unknown), id
+
+
+async def test_what_is_anothers_is_not_found_by_any_face(everyone: Everyone, everybody: Town) -> None:
+    stranger = await everybody.someone()
+    media = await _medium("portfolio_note.pdf", "application/pdf")(stranger)
+    turn = await _ended_turn(stranger)
+    async with everyone() as found:
+        for caller in found.values():
+            answers = [await caller.face.call("document.extract_text", media), await caller.face.call("turn.get", turn)]
+            assert [answer[REFUSED]["code"] for answer in answers] == ["not_found", "not_found"]
+
+
+async def test_a_key_makes_a_write_once_by_every_face_and_another_body_a_conflict(everyone: Everyone) -> None:
+    key, first, second = uuid4().hex, {"items": [{"text": "The mill was sold."}]}, {"items": [{"text": "The mill was kept."}]}
+    said = {}
+    async with everyone() as found:
+        for name, caller in found.items():
+            ids: dict[str, str] = {}
+            said[name] = [normal(await caller.face.call("remember", given, key), ids) for given in (first, first, second)]
+    assert said == dict.fromkeys(said, said["rest"])
+    once, again, other = said["rest"]
+    assert once == again
+    assert other[REFUSED]["code"] == "idempotency_key_reused"
+
+
+async def test_a_key_of_one_face_does_not_meet_the_same_key_of_another(everyone: Everyone) -> None:
+    """The same user, by all faces, with one key: three writes."""
+    key, stored = uuid4().hex, {"items": [{"text": "The well is deep."}]}
+    async with everyone(one_user=True) as found:
+        ids = [(await caller.face.call("remember", stored, key))["items"][0]["id"] for caller in found.values()]
+    assert len(set(ids)) == 3
+
+
+@pytest.mark.parametrize("role", sorted(set(Role) - {ROLE}))
+async def test_a_role_is_refused_the_same_tools_by_all_faces(everyone: Everyone, role: Role) -> None:
+    expected = {name: "bad_request" if role in tool.roles else "forbidden" for name, tool in TOOLS.items() if wrong(name)}
+    async with everyone(role) as found:
+        said = {
+            face: {name: (await caller.face.call(name, wrong(name)[0]))[REFUSED]["code"] for name in expected}
+            for face, caller in found.items()
+        }
+    assert said == dict.fromkeys(found, expected)
+
+
+async def test_what_no_store_keeps_is_refused_on_the_bus_too(everyone: Everyone) -> None:
+    """By HTTP and MCP it is refused as JSON already, before anybody looks which tool it is for."""
+    async with everyone() as found:
+        answers = [
+            await found["bus"].face.call("remember", {"items": [{"text": "a\u0000b"}]}),
+            await found["bus"].face.call("turn.get", {"turn_id": "\u0000"}),
+            await found["rest"].face.call("remember", {"items": [{"text": "a\u0000b"}]}),
+        ]
+    assert [(answer[REFUSED]["code"], answer[REFUSED]["field"]) for answer in answers] == [("bad_request", None)] * 3

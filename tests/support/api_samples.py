@@ -1,0 +1,107 @@
+"""What a generator of API calls cannot make up by itself: files of each type that is taken, and ids of things there are."""
+
+from __future__ import annotations
+
+import io
+import wave
+
+import schemathesis
+from hypothesis import strategies as st
+from PIL import Image
+
+from tests.support import documents
+from tests.support.people import Person
+
+_OFFICE = "application/vnd.openxmlformats-officedocument."
+_LETTERS = st.characters(codec="utf-8", categories=("L", "N", "S"))
+_PILLOW = {"png": "PNG", "jpeg": "JPEG", "gif": "GIF", "webp": "WEBP", "bmp": "BMP", "tiff": "TIFF"}
+
+
+def _image(format: str) -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (8, 8), "white").save(file, format)
+    return file.getvalue()
+
+
+def _sound() -> bytes:
+    file = io.BytesIO()
+    with wave.open(file, "wb") as sound:
+        sound.setparams((1, 2, 8_000, 0, "NONE", ""))
+        sound.writeframes(bytes(1_600))
+    return file.getvalue()
+
+
+def files() -> dict[str, bytes]:
+    """A small file of each type that an upload may have."""
+    return {
+        "text/plain": b"A note.",
+        "text/markdown": b"# A note",
+        "text/html": documents.html("A note", ["Text."]),
+        "text/csv": b"a,b\n1,2\n",
+        "application/pdf": documents.pdf([["A note."]]),
+        _OFFICE + "wordprocessingml.document": documents.docx(["A note."]),
+        _OFFICE + "spreadsheetml.sheet": documents.xlsx([["a", 1]]),
+        _OFFICE + "presentationml.presentation": documents.pptx([("A note", "Text.")]),
+        **{f"image/{name}": _image(format) for name, format in _PILLOW.items()},
+        "audio/wav": _sound(),
+        "audio/mpeg": b"ID3\x04\0\0\0\0\0\0" + bytes(64),
+        "audio/flac": b"fLaC" + bytes(64),
+        "audio/ogg": b"OggS" + bytes(64),
+        "audio/mp4": b"\0\0\0\x18ftypM4A \0\0\0\0M4A mp42" + bytes(64),
+    }
+
+
+CURSOR = "a-cursor"
+"""Stands for a cursor until there is one."""
+
+
+class World:
+    """Things that there are in a stack, for calls that need one."""
+
+    def __init__(self) -> None:
+        self.cursor = ""
+        self.ids: dict[str, str] = {}
+        """Ids by the collection that they stand in."""
+
+    async def fill(self, owner: Person) -> None:
+        """Make one of each thing as `owner`."""
+        first, second = [await owner.reply(text) for text in ("Hello!", "What do you know?")]
+        page = await owner.http.get("/api/v1/conversations", params={"limit": 1})
+        self.cursor = page.json()["next"]
+        gone = await owner.http.delete(f"/api/v1/conversations/{second['conversation_id']}")
+        key = await owner.http.post("/api/v1/keys", json={"user": "somebody"})
+        self.ids = {
+            "turns": first["turn_id"],
+            "conversations": first["conversation_id"],
+            "deletions": gone.json()["deletion_id"],
+            "media": await owner.uploaded("note.txt", b"A note.", "text/plain"),
+            "keys": key.json()["id"],
+        }
+
+    def place(self, case: schemathesis.Case) -> None:
+        """Put what there is in the place of what a generator cannot know: the next page, the version of the profile."""
+        if case.query and case.query.get("cursor") == CURSOR:
+            case.query["cursor"] = self.cursor
+        if case.headers and case.headers.get("If-Match", "").startswith('"'):
+            case.headers["If-Match"] = "*"
+
+    def placed(self, case: schemathesis.Case) -> bool:
+        """Name a thing there is in a path that names none there is; whether that was done."""
+        if "{id}" not in case.path or case.meta is None or not case.meta.generation.mode.is_positive:
+            return False
+        case.path_parameters["id"] = self.ids[case.path.split("/")[3]]
+        return True
+
+
+def taught() -> World:
+    """A world that the generator of calls knows of: types of files, cursors, and that no address is public here."""
+    world = World()
+    for type, content in files().items():
+        schemathesis.openapi.media_type(type, st.just(content))
+    schemathesis.openapi.format("cursor", st.just(CURSOR))
+    schemathesis.openapi.format("agent", st.just("dialogue"))
+    schemathesis.openapi.format("entity-tag", st.just("*"))
+    schemathesis.openapi.format("not-blank", st.text(_LETTERS, min_size=1, max_size=50))
+    # Nothing outside this machine can be reached from a test, and nothing on it may be fetched.
+    schemathesis.openapi.format("public-address", st.nothing())
+    return world

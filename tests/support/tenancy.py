@@ -1,0 +1,236 @@
+"""Making random calls as another tenant, many at once, and looking at every answer for what is not the caller's."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from time import monotonic
+from uuid import uuid4
+
+import httpx
+import nats
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
+
+from phronesis.contracts import Role
+from phronesis.contracts.catalog import TOOLS
+from tests.support import mcp
+from tests.support.belongings import Belongings
+from tests.support.people import Person, Town
+from tests.support.random_calls import Calls, Shot
+
+ROLE = Role.NOOR
+"""Of the system on the bus."""
+ROLES = ("noor", "maestro", "admin", "curator")
+AT_ONCE = 64
+_VARYING = re.compile(
+    r'"(trace_id|created_at|began_at|ended_at|expires_at|retry_after)": ?("[^"]*"|[0-9.]+)|"id": ?"[0-9a-f-]{36}"'
+)
+_PRINCIPAL = "Phronesis-Principal"
+
+
+@dataclass
+class Found:
+    """What came of the calls."""
+
+    calls: int = 0
+    by_what: Counter[str] = field(default_factory=Counter)
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    """Seconds that the answers to an operation took, all together."""
+    by_status: Counter[str] = field(default_factory=Counter)
+    compared: int = 0
+    """Calls whose answer was held against the answer to an id that is nobody's."""
+    leaks: list[str] = field(default_factory=list)
+    tellings: list[str] = field(default_factory=list)
+    """Answers that tell an id of somebody's from one of nobody's."""
+    faults: Counter[str] = field(default_factory=Counter)
+    """Answers of status 500, by operation."""
+    overheard: list[str] = field(default_factory=list)
+    """Messages of the bus that came where none of theirs may."""
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing of theirs was seen."""
+        return not (self.leaks or self.tellings or self.overheard)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was answered."""
+
+    status: int
+    text: str
+
+    def blurred(self, *ids: str) -> tuple[int, str]:
+        """The answer without what differs from call to call."""
+        text = self.text
+        for id in ids:
+            text = text.replace(id, "ID")
+        return self.status, _VARYING.sub("", text)
+
+
+class Listener:
+    """An outside system of one's own tenant on the bus, with its ears wherever the broker lets it."""
+
+    def __init__(self, credentials: dict[str, str], tenant: str, theirs: Belongings) -> None:
+        self._made = credentials
+        self._theirs = theirs
+        self.tenant = tenant
+        self.nats = Client()
+        self.heard: list[str] = []
+        # The broker says nothing to who asks what it may not: nobody waits for that.
+        self._may = {tool.rpc.on(tenant) for tool in TOOLS.values() if ROLE in tool.roles}
+
+    async def start(self, url: str) -> None:
+        """Connect, and listen to everything that there is."""
+
+        async def refused(error: Exception) -> None:
+            return None
+
+        async def heard(msg: Msg) -> None:
+            self.heard.append(f"{msg.subject}: {msg.data[:200]!r}")
+
+        login = {"user": self._made["nats_user"], "password": self._made["nats_password"]}
+        await self.nats.connect(url, inbox_prefix=self._made["inbox"], error_cb=refused, **login)
+        other = self._theirs.tenant
+        subjects = (">", f"out.{other}.>", f"evt.{other}.>", f"rpc.{other}.>", f"job.{other}.>", "_INBOX.>", "$JS.>", "$KV.>")
+        for subject in (*subjects, f"out.*.*.v1.turn.{self._theirs.user.user}.>"):
+            await self.nats.subscribe(subject, cb=heard)
+        await self.nats.flush()
+
+    async def ask(self, shot: Shot) -> Answer:
+        """The answer to a question; to one on a subject of theirs none is waited for, and one that comes is overheard."""
+        headers = {_PRINCIPAL: self._made["token"]}
+        body = json.dumps(shot.body).encode()
+        if shot.target not in self._may:
+            await self.nats.publish(shot.target, body, reply=f"{self._made['inbox']}.never", headers=headers)
+            return Answer(0, "")
+        try:
+            reply = await self.nats.request(shot.target, body, timeout=15, headers=headers)
+        except (NatsError, nats.errors.TimeoutError) as error:
+            return Answer(504, type(error).__name__)
+        status = (reply.headers or {}).get("Nats-Service-Error-Code", "200")
+        return Answer(int(status), reply.data.decode())
+
+
+class Stranger:
+    """Somebody of another tenant who calls whatever there is.
+
+    Args:
+        people: who it calls as, one of each role.
+        theirs: what it wants.
+        listener: its system on the bus, if there is a bus.
+        mcp: whether there is MCP.
+    """
+
+    def __init__(self, people: list[Person], theirs: Belongings, listener: Listener | None) -> None:
+        self._people = people
+        self._theirs = theirs
+        self._listener = listener
+        self.found = Found()
+
+    async def call(self, calls: int, seed: int, told: Callable[[Found], None] = lambda found: None) -> Found:
+        """Make so many calls, `AT_ONCE` at a time.
+
+        Args:
+            calls: how many.
+            seed: of their choice.
+            told: called after each thousand.
+        """
+        made = Calls(seed, self._theirs, self._listener.tenant if self._listener else None)
+
+        next_thousand = itertools.count(1_000, 1_000)
+        due = next(next_thousand)
+
+        async def worker(number: int) -> None:
+            nonlocal due
+            while self.found.calls < calls:
+                await self._shoot(made.next(), self._people[number % len(self._people)])
+                if self.found.calls >= due:
+                    due = next(next_thousand)
+                    told(self.found)
+
+        async with asyncio.TaskGroup() as group:
+            for number in range(AT_ONCE):
+                group.create_task(worker(number))
+        if self._listener:
+            await self._listener.nats.flush()
+            self.found.overheard += self._listener.heard
+        return self.found
+
+    async def _shoot(self, shot: Shot, by: Person) -> None:
+        answer = await self._answer(shot, by)
+        self._look(shot, answer)
+        if shot.names is not None and answer.status not in (429, 503, 504):
+            nobodys = str(uuid4()) if "-" in shot.names else uuid4().hex[: len(shot.names)]
+            control = await self._answer(shot.instead(nobodys), by)
+            self.found.compared += 1
+            if control.status not in (429, 503, 504) and answer.blurred(shot.names) != control.blurred(nobodys):
+                self.found.tellings.append(f"{shot.face} {shot.what}: {answer} is not {control}"[:1_000])
+
+    def _look(self, shot: Shot, answer: Answer) -> None:
+        if answer.status == 500:
+            self.found.faults[f"{shot.face} {shot.what}"] += 1
+        said = shot.said
+        for secret in self._theirs.secrets:
+            if secret in answer.text and secret not in said:
+                self.found.leaks.append(f"{shot.face} {shot.what}: {answer.text[:300]}")
+
+    async def _answer(self, shot: Shot, by: Person) -> Answer:
+        began = monotonic()
+        match shot.face:
+            case "bus":
+                assert self._listener is not None
+                answer = await self._listener.ask(shot)
+            case "mcp":
+                answer = await self._by_mcp(shot, by)
+            case _:
+                answer = await self._by_http(shot, by)
+        self.found.calls += 1
+        self.found.by_what[f"{shot.face} {shot.what}"] += 1
+        self.found.seconds[f"{shot.face} {shot.what}"] += monotonic() - began
+        self.found.by_status[f"{shot.face} {answer.status or 'unanswered'}"] += 1
+        return answer
+
+    async def _by_http(self, shot: Shot, by: Person) -> Answer:
+        if shot.upload is not None:
+            answer = await by.http.post(shot.target, files={"file": ("contract.txt", shot.upload, "text/plain")})
+        else:
+            stated = {"json": shot.body} if shot.body is not None else {}
+            answer = await by.http.request(shot.method, shot.target, params=shot.query, headers=shot.headers, **stated)
+        return Answer(answer.status_code, _shown(answer))
+
+    async def _by_mcp(self, shot: Shot, by: Person) -> Answer:
+        body = mcp.message("tools/call", {"name": shot.target, "arguments": shot.body})
+        answer = await by.http.post(mcp.PATH, json=body, headers=mcp.headers_of(body))
+        return Answer(answer.status_code, _shown(answer))
+
+
+def _shown(answer: httpx.Response) -> str:
+    """Everything that an answer shows, headers with it."""
+    headers = {name: value for name, value in answer.headers.items() if name not in ("date", "x-request-id", "content-length")}
+    return f"{answer.text} {json.dumps(headers)}"
+
+
+@contextlib.asynccontextmanager
+async def stranger(people: Town, theirs: Belongings) -> AsyncIterator[Stranger]:
+    """A stranger to what is `theirs`, with a user of each role and a system on the bus, for the length of a block."""
+    first = await people.someone(role=ROLES[0])
+    others = [first, *[await people.someone(first.tenant, role=role) for role in ROLES[1:]]]
+    made = await people.owner.http.post(
+        "/api/v1/keys/bus", json={"tenant": first.tenant, "user": first.user, "role": ROLE, "days": 1}
+    )
+    assert made.status_code == 201, made.text
+    listener = Listener(made.json(), first.tenant, theirs)
+    await listener.start(made.json()["servers"][0])
+    try:
+        yield Stranger(others, theirs, listener)
+    finally:
+        await listener.nats.close()

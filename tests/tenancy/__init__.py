@@ -1,0 +1,1 @@
+"""The long run of random calls by another tenant."""

@@ -1,0 +1,75 @@
+"""A line of a log: JSON with the ids of the work at hand, and no text of anybody's."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from phronesis.bus.logs import configure
+from phronesis.bus.tracing import Tracing, correlation, turn
+from phronesis.contracts import NotFound
+
+SAID = "what somebody said"
+
+
+class Number(BaseModel):
+    """Refuses words."""
+
+    value: int
+
+
+@pytest.fixture
+def stream() -> Iterator[io.StringIO]:
+    root = logging.getLogger()
+    handlers, level = root.handlers, root.level
+    written = io.StringIO()
+    configure("memory", stream=written)
+    yield written
+    root.handlers = handlers
+    root.setLevel(level)
+
+
+def line(stream: io.StringIO) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(stream.getvalue())
+    return found
+
+
+def test_a_line_has_the_ids_of_the_work_at_hand(stream: io.StringIO) -> None:
+    tokens = correlation.set("c-1"), turn.set("t-1")
+    with Tracing("memory").span("serve", parent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"):
+        logging.getLogger("phronesis.memory").warning("%d items are late", 3)
+    correlation.reset(tokens[0])
+    turn.reset(tokens[1])
+    found = line(stream)
+    del found["timestamp"]
+    assert found == {
+        "event": "3 items are late",
+        "level": "warning",
+        "logger": "phronesis.memory",
+        "service": "memory",
+        "correlation_id": "c-1",
+        "turn_id": "t-1",
+        "trace_id": "0af7651916cd43dd8448eb211c80319c",
+    }
+
+
+def test_an_exception_is_logged_by_class_and_place_and_without_its_text(stream: io.StringIO) -> None:
+    try:
+        try:
+            Number.model_validate({"value": SAID})
+        except ValidationError as error:
+            raise NotFound(SAID) from error
+    except NotFound:
+        logging.getLogger("phronesis.memory").exception("a question failed")
+    told = line(stream)["exception"].splitlines()
+    assert [text for text in told if not text.startswith("  ")] == [
+        "phronesis.contracts.errors.NotFound (not_found)",
+        "pydantic_core._pydantic_core.ValidationError",
+    ]
+    assert (SAID in stream.getvalue(), any("test_logs.py" in text for text in told)) == (False, True)
