@@ -54,6 +54,7 @@ bench: setup  ## Speed and quality, one report
 
 docs: setup  ## Write the generated documents, schemas and tables anew
 	$(BIN)/python -m scripts.documents
+	$(BIN)/python -m tests.hostile
 	$(BIN)/python -m scripts.requirements --write
 
 requirements: setup  ## Each requirement's id, covered by which tests or not
