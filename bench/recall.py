@@ -158,7 +158,7 @@ async def _copy(
 async def build_index(database: Database) -> None:
     """Build the HNSW index of all rows at once, which takes a fraction of adding them one by one."""
     async with database.connection() as connection:
-        await connection.execute("SET maintenance_work_mem = '512MB'", timeout=60)
+        await connection.execute("SET maintenance_work_mem = '512MB'; SET statement_timeout = 0", timeout=60)
         await connection.execute(
             "CREATE INDEX vectors_384 ON vectors USING hnsw ((embedding::halfvec(384)) halfvec_cosine_ops)"
             " WHERE dimension = 384",
