@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis.client import AsyncClient, Client, TurnEvent
+from phronesis.client import AsyncClient, Client, TurnEvent, sse
 from phronesis.client.sse import Following, Parser
 from phronesis.contracts import Internal, NotFound, Unavailable
 from tests.support.fake_gateway import KEY, FakeGateway, problem
@@ -70,7 +70,10 @@ def test_an_end_that_comes_again_with_a_later_id_is_told_once() -> None:
     assert [(event.id, event.kind) for event in told] == [("3", "phase"), ("3", "ended"), ("3", "text"), ("4", "done")]
 
 
-def test_a_stream_that_never_brings_anything_is_given_up(client: Client, gateway: FakeGateway) -> None:
+def test_a_stream_that_never_brings_anything_is_given_up(
+    client: Client, gateway: FakeGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sse, "FRUITLESS", 4)
     turn = client.turns.submit("hi")
     gateway.faults.extend([problem(503, "unavailable", "away")] * 20)
     with pytest.raises(Unavailable, match="away"):

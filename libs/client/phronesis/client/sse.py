@@ -16,8 +16,9 @@ from .retries import pause
 
 MAX_EVENT = 4 * 1024 * 1024
 """Bytes of one event; a longer one is no stream of ours."""
-FRUITLESS = 6
-"""Connections in a row that bring no event before `events()` gives up."""
+FRUITLESS = 16
+"""Connections in a row that bring nothing new before `events()` gives up: well over half a minute, in which a gateway that was
+killed is back."""
 SILENCE = 60.0
 """Seconds without a byte after which a connection counts as broken; the gateway sends a sign of life more often."""
 _END = frozenset({"ended", "text", "done"})
@@ -111,8 +112,8 @@ class Following:
     def feed(self, chunk: bytes) -> Iterator[TurnEvent]:
         """The events that `chunk` completes, up to the turn's last."""
         for event in self._parser.feed(chunk):
-            self._fruitless = 0
             if self._is_new(event):
+                self._fruitless = 0
                 self.done = event.last
                 yield event
             if self.done:
