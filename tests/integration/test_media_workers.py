@@ -20,6 +20,8 @@ from tests.support.readers import processes, reader
 
 PDF = documents.pdf([["words"]])
 SLOW = documents.pdf([[f"line {line}" for line in range(250)] for _ in range(2)])
+LONG = documents.pdf([[f"line {line}" for line in range(250)] for _ in range(120)])
+"""Takes so much longer than a process takes to start that one which has worked for 2 s is in the midst of it."""
 DAMAGED = b"%PDF-1.4\nnothing"
 
 
@@ -101,8 +103,8 @@ async def test_a_caller_that_goes_away_leaves_the_loaded_models_to_the_next() ->
 
 async def test_a_medium_at_which_a_new_process_crashes_is_damaged() -> None:
     async with watched() as stage:
-        reading = asyncio.create_task(stage.read.read(SLOW, formats.PDF))
-        await eventually(lambda: any(process.cpu_times().user > 0.5 for process in stage.own()))
+        reading = asyncio.create_task(stage.read.read(LONG, formats.PDF))
+        await eventually(lambda: any(process.cpu_times().user > 2 for process in stage.own()))
         os.kill(stage.own()[0].pid, signal.SIGSEGV)
         with pytest.raises(UnsupportedMedia, match="the document is damaged"):
             await reading
