@@ -1,8 +1,9 @@
-"""The commands `up`, `down`, `status` and `doctor`."""
+"""The commands `up`, `down`, `status`, `doctor` and `rebuild`."""
 
 from __future__ import annotations
 
 import json
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,15 @@ from .settings import LocalSettings
 
 Data = Annotated[Path | None, typer.Option("--data", help="Data directory; PHRONESIS_DATA, or ~/.phronesis, by default.")]
 Port = Annotated[int | None, typer.Option("--port", min=0, max=65_535, help="The gateway's port; 0 for any free one.")]
+
+
+class Part(StrEnum):
+    """What can be made anew."""
+
+    VECTORS = "vectors"
+    LINKS = "links"
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -69,9 +79,25 @@ def doctor(data: Data = None, as_json: AsJson = False) -> None:
     raise typer.Exit(0 if all(finding.ok for finding in found) else 1)
 
 
+def rebuild(
+    parts: Annotated[list[Part] | None, typer.Argument(help="What to make anew: vectors, links; both by default.")] = None,
+    data: Data = None,
+) -> None:
+    """Make the vectors, and the graph of users' items, anew from the items; the stack goes on meanwhile."""
+    from . import rebuild as rebuilding
+    from .layout import DataDir
+
+    try:
+        code = rebuilding.rebuild(DataDir(_settings(data).data), [part.value for part in parts or Part])
+    except rebuilding.NotRunning as error:
+        typer.echo(str(error), err=True)
+        code = 1
+    raise typer.Exit(code)
+
+
 def register(app: typer.Typer) -> None:
-    """Add the four commands to `app`."""
-    for command in (up, down, status, doctor):
+    """Add the commands to `app`."""
+    for command in (up, down, status, doctor, rebuild):
         app.command()(command)
 
 

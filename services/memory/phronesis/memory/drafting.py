@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, TypeVar
 
 from phronesis.contracts import Unavailable
@@ -16,7 +17,7 @@ from phronesis.contracts.orchestrator import TurnEndedNews
 
 from .domain.analysis import words
 from .domain.chunks import chunks, passages, pieces, pooled
-from .domain.values import Draft, VectorMissing
+from .domain.values import Draft, Vector, VectorMissing
 from .ports import Embedder
 
 T = TypeVar("T")
@@ -58,20 +59,29 @@ class Drafting:
         fresh = [d for d in drafts if d.vector is None and known.get((d.external_id or "", d.part)) != d.digest]
         if not fresh:
             return list(drafts)
-        cut = [_meant(draft) for draft in fresh]
-        close = [_passages(draft) for draft in fresh]
-        texts = [piece for some, parts in zip(cut, close, strict=True) for piece in (*some, *parts)]
-        vectors = await self._embedder.embed_texts(texts)
+        vectors = await self.vectors(fresh)
         # Counting the words of a large batch takes seconds, which the loop does not have.
         counted = await asyncio.to_thread(lambda: [words(draft.whole) for draft in fresh])
-        done: dict[int, Draft] = {}
-        start = 0
-        for draft, some, parts, found in zip(fresh, cut, close, counted, strict=True):
-            middle, end = start + len(some), start + len(some) + len(parts)
-            whole, of_parts = pooled(vectors[start:middle]), tuple(vectors[middle:end])
-            done[id(draft)] = replace(draft, words=found, vector=whole, passages=of_parts)
-            start = end
+        done = {
+            id(draft): replace(draft, words=found, vector=whole, passages=close)
+            for draft, found, (whole, close) in zip(fresh, counted, vectors, strict=True)
+        }
         return [done.get(id(draft), draft) for draft in drafts]
+
+    async def vectors(self, drafts: Sequence[Draft]) -> list[tuple[Vector, tuple[Vector, ...]]]:
+        """For each draft the vector of all of it, and those of its passages.
+
+        Raises:
+            Unavailable: the embedder does not answer.
+        """
+        cut = [_meant(draft) for draft in drafts]
+        close = [_passages(draft) for draft in drafts]
+        texts = [piece for some, parts in zip(cut, close, strict=True) for piece in (*some, *parts)]
+        made = iter(await self._embedder.embed_texts(texts))
+        return [
+            (pooled(list(islice(made, len(some)))), tuple(islice(made, len(parts))))
+            for some, parts in zip(cut, close, strict=True)
+        ]
 
 
 def _meant(draft: Draft) -> list[str]:

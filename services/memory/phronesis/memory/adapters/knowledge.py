@@ -14,6 +14,7 @@ from ..domain.linking import Linked, links_of, news_of
 from ..domain.values import Audience, Draft, Item, NodeState
 from ..ports import VectorIndex
 from .forgetting import buried
+from .links import keep_links
 from .writing import Written, lock, remove, write
 
 SERVICE = "memory"
@@ -76,6 +77,8 @@ class PostgresKnowledge:
         version = await _next_version(connection)
         written = await write(connection, self._vectors, who.tenant, who.user, version, drafts)
         linked = await self._linked(connection, call, request, written)
+        if linked:
+            await keep_links(connection, who.tenant, linked)
         for message in news_of(who.user, version, linked):
             await write_news(connection, SERVICE, who.tenant, KNOWLEDGE_STORED, message)
         # The names that the caller gave are content: they are not kept with the key.
