@@ -1,4 +1,4 @@
-"""`phronesis up down status doctor rebuild`: handed on to the embedded stack's package, which is imported when one of them runs."""
+"""`phronesis up down status doctor rebuild`: handed on to the embedded stack's package, imported when one of them runs."""
 
 from __future__ import annotations
 
