@@ -32,6 +32,7 @@ from phronesis.memory.adapters.texts import PostgresTexts
 from phronesis.memory.app import assemble
 from phronesis.memory.domain.analysis import term, words
 from phronesis.memory.domain.values import Audience, Vector
+from phronesis.memory.ports import VectorIndex
 from phronesis.memory.settings import MemorySettings
 from phronesis.postgres import Connection, Database, PostgresSettings
 
@@ -218,7 +219,7 @@ async def _timed(questions: Sequence[str], answer: Callable[[str], Awaitable[obj
     return taken
 
 
-async def _recall_at_10(database: Database, vectors: PgVector, audience: Audience, embedder: GivenVectors) -> float:
+async def _recall_at_10(database: Database, vectors: VectorIndex, audience: Audience, embedder: GivenVectors) -> float:
     """The share of the exact ten nearest inside the filter that a search with the service's own limits finds."""
     exact = PgVector(database, MODEL, DIMENSION, exact_rows=10**9)
     shares: list[float] = []

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.offline import only_loopback
 from tests.support.servers import ArcadeServer, NatsServer, PostgresServer
+from tests.support.weaviate_server import PRODUCTION, WeaviateServer
 
 
 def pytest_configure() -> None:
@@ -48,6 +49,18 @@ async def postgres(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Po
 async def arcadedb(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ArcadeServer]:
     """An ArcadeDB that speaks Bolt."""
     server = ArcadeServer(tmp_path_factory.mktemp("arcadedb"))
+    await server.start()
+    yield server
+    await server.stop()
+
+
+@pytest.fixture(scope="session")
+async def weaviate(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[WeaviateServer | None]:
+    """A Weaviate, where the tests run on production's stores; vectors stand in Postgres where they do not."""
+    if not PRODUCTION:
+        yield None
+        return
+    server = WeaviateServer(tmp_path_factory.mktemp("weaviate"))
     await server.start()
     yield server
     await server.stop()

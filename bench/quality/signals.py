@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from phronesis.bus import Call
 from phronesis.contracts import Principal
 from phronesis.contracts.memory import ItemKind, Recall
-from phronesis.memory.adapters.pgvector import PgVector
 from phronesis.memory.adapters.texts import PostgresTexts
 from phronesis.memory.domain.ranking import matched
 from phronesis.memory.domain.values import Audience, TextHit, VectorHit
 from phronesis.memory.handlers import Handlers
-from phronesis.memory.ports import Embedder
+from phronesis.memory.ports import Embedder, VectorIndex
 from phronesis.postgres import Database
 
 from .labels import Question
@@ -57,7 +56,7 @@ class Signals:
     def __init__(
         self,
         handlers: Handlers,
-        vectors: PgVector,
+        vectors: VectorIndex,
         texts: PostgresTexts,
         embedder: Embedder,
         database: Database,

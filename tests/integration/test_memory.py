@@ -48,8 +48,9 @@ from phronesis.memory.app import assemble, build
 from phronesis.memory.settings import MemorySettings
 from phronesis.postgres import Database
 from tests.support.bus import eventually
-from tests.support.memory import ScriptedGraph, WordEmbedder, someone
+from tests.support.memory import ScriptedGraph, WordEmbedder, open_index, someone
 from tests.support.servers import NatsServer, PostgresServer
+from tests.support.weaviate_server import WeaviateServer
 
 
 @dataclass
@@ -76,11 +77,12 @@ class World:
 
 
 @asynccontextmanager
-async def _world(nats: NatsServer, postgres: PostgresServer) -> AsyncIterator[World]:
+async def _world(nats: NatsServer, postgres: PostgresServer, weaviate: WeaviateServer | None) -> AsyncIterator[World]:
     embedder, script = WordEmbedder(same={"hospit": "clinic"}), ScriptedGraph()
     async with (
         postgres.fresh_schema("memory") as where,
         Database.open(where, "memory") as database,
+        open_index(weaviate, database, embedder) as index,
         connect("gateway", nats.settings("gateway")) as gateway,
         connect("graph", nats.settings("graph")) as graph,
         connect("orchestrator", nats.settings("orchestrator")) as orchestrator,
@@ -88,7 +90,7 @@ async def _world(nats: NatsServer, postgres: PostgresServer) -> AsyncIterator[Wo
     ):
         world = World(gateway, graph, orchestrator, embedder, script)
         await _neighbours(world)
-        await build(memory, database, embedder, MemorySettings(stage_seconds=4))
+        await build(memory, database, embedder, MemorySettings(stage_seconds=4), index)
         yield world
         await memory.stop()
 
@@ -113,8 +115,8 @@ async def _neighbours(world: World) -> None:
 
 
 @pytest.fixture(scope="module")
-async def world(nats_server: NatsServer, postgres: PostgresServer) -> AsyncIterator[World]:
-    async with _world(nats_server, postgres) as opened:
+async def world(nats_server: NatsServer, postgres: PostgresServer, weaviate: WeaviateServer | None) -> AsyncIterator[World]:
+    async with _world(nats_server, postgres, weaviate) as opened:
         yield opened
 
 

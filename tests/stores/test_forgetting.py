@@ -31,11 +31,12 @@ from phronesis.contracts.orchestrator import TurnEndedNews, TurnStatus
 from tests.support.memory import Memory, calling, open_memory, someone
 from tests.support.postgres_text import holding
 from tests.support.servers import PostgresServer
+from tests.support.weaviate_server import WeaviateServer
 
 
 @pytest.fixture(scope="module")
-async def memory(postgres: PostgresServer) -> AsyncIterator[Memory]:
-    async with open_memory(postgres) as opened:
+async def memory(postgres: PostgresServer, weaviate: WeaviateServer | None) -> AsyncIterator[Memory]:
+    async with open_memory(postgres, weaviate) as opened:
         yield opened
 
 
@@ -80,7 +81,7 @@ async def test_a_deleted_conversation_takes_its_episodes_with_words_vectors_and_
     event = await deleted(memory, who, gone)
     assert await texts(memory, who) == ["User: the okapi\nAssistant: "]
     assert await holding(memory.database, marker) == {}
-    assert await rows(memory, "SELECT count(*) FROM vectors WHERE tenant = $1", who.tenant) == [(1,)]
+    assert len(await memory.entries(who.tenant)) == 1
     assert await rows(memory, "SELECT items FROM scopes WHERE tenant = $1", who.tenant) == [(1,)]
     (report,) = await news(memory, who, MEMORY_PURGED.on(who.tenant))
     assert Purged.model_validate_json(report) == Purged(deletion_id=event.deletion_id, removed={"items": 3, "sources": 3})

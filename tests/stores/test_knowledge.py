@@ -20,11 +20,12 @@ from phronesis.memory.domain.analysis import stems
 from phronesis.memory.domain.values import Audience
 from tests.support.memory import Memory, WordEmbedder, calling, open_memory, someone
 from tests.support.servers import PostgresServer
+from tests.support.weaviate_server import WeaviateServer
 
 
 @pytest.fixture(scope="module")
-async def memory(postgres: PostgresServer) -> AsyncIterator[Memory]:
-    async with open_memory(postgres) as opened:
+async def memory(postgres: PostgresServer, weaviate: WeaviateServer | None) -> AsyncIterator[Memory]:
+    async with open_memory(postgres, weaviate) as opened:
         yield opened
 
 
@@ -75,8 +76,9 @@ async def test_a_batch_is_stored_whole_or_not_at_all(memory: Memory) -> None:
     with pytest.raises(BadRequest) as error:
         await _remember(memory, who, _fact("one", external_id="a"), _fact("two", links=("nowhere",)))
     assert error.value.field == "items.1.links"
-    for table in ("items", "texts", "vectors", "scopes", "outbox"):
+    for table in ("items", "texts", "scopes", "outbox"):
         assert await _rows(memory, f"SELECT count(*) FROM {table} WHERE tenant = $1", who.tenant) == [(0,)]
+    assert await memory.entries(who.tenant) == []
 
 
 @pytest.mark.parametrize(
@@ -267,7 +269,7 @@ async def test_a_nodes_texts_become_shared_items_and_vanish_with_it(memory: Memo
     del memory.graph.known[who.tenant, key]
     await _changed(memory, who.tenant, (key, 3))
     assert await _node_items(memory, who.tenant) == []
-    assert await _rows(memory, "SELECT 1 FROM vectors WHERE tenant = $1", who.tenant) == []
+    assert await memory.entries(who.tenant) == []
     assert await _words_as_counted(memory) == await _words_in_texts(memory)
 
 
@@ -288,8 +290,8 @@ async def test_one_sentence_of_a_long_note_is_found_by_its_own_vector_and_nodes_
     await _remember(memory, who, _fact(told, external_id="n", kind=ItemKind.NOTE))
     memory.graph.known[who.tenant, key] = _node(key, told)
     await _changed(memory, who.tenant, (key, 1))
-    rows = "SELECT kind, cardinality(passages) FROM vectors WHERE tenant = $1 ORDER BY kind"
-    assert await _rows(memory, rows, who.tenant) == [("node", 0), ("note", 2)]
+    held = [(entry.kind, len(entry.passages)) for entry in await memory.entries(who.tenant)]
+    assert sorted(held) == [(ItemKind.NODE, 0), (ItemKind.NOTE, 2)]
     question = Recall(query="repair pump summer party", kinds=(ItemKind.NOTE, ItemKind.NODE))
     found = (await memory.handlers.recall(calling(who), question)).items
     assert [(item.kind, item.why["vector"] > 0.7) for item in found] == [(ItemKind.NOTE, True), (ItemKind.NODE, False)]
@@ -377,8 +379,10 @@ async def test_a_profile_over_its_limit_is_refused(memory: Memory) -> None:
     assert (error.value.status, error.value.field) == (413, "profile")
 
 
-async def test_without_the_model_words_alone_are_searched_and_the_answer_says_so(postgres: PostgresServer) -> None:
-    async with open_memory(postgres, WordEmbedder()) as memory:
+async def test_without_the_model_words_alone_are_searched_and_the_answer_says_so(
+    postgres: PostgresServer, weaviate: WeaviateServer | None
+) -> None:
+    async with open_memory(postgres, weaviate, WordEmbedder()) as memory:
         who = someone()
         await _remember(memory, who, _fact("an okapi"), _fact("a zebra"))
         memory.embedder.down = True

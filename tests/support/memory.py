@@ -14,14 +14,17 @@ import numpy as np
 from phronesis.bus import Call
 from phronesis.contracts import Principal, Role, Unavailable
 from phronesis.contracts.graph import Neighbour, Node
+from phronesis.memory.adapters.weaviate_index import WeaviateIndex
 from phronesis.memory.app import assemble
 from phronesis.memory.domain.analysis import stems
-from phronesis.memory.domain.values import Vector
+from phronesis.memory.domain.values import Vector, VectorEntry
 from phronesis.memory.handlers import Handlers
+from phronesis.memory.ports import VectorIndex
 from phronesis.memory.settings import MemorySettings
 from phronesis.postgres import Database
 
 from .servers import PostgresServer
+from .weaviate_server import WeaviateServer
 
 
 class WordEmbedder:
@@ -107,15 +110,39 @@ class Memory:
     database: Database
     embedder: WordEmbedder
     graph: ScriptedGraph
+    vectors: VectorIndex
+
+    async def entries(self, tenant: str) -> list[VectorEntry]:
+        """What the vector index holds of a tenant."""
+        return [entry async for batch in self.vectors.scan(500) for entry in batch if entry.tenant == tenant]
 
 
 @asynccontextmanager
-async def open_memory(postgres: PostgresServer, embedder: WordEmbedder | None = None, **settings: Any) -> AsyncIterator[Memory]:
+async def open_index(
+    weaviate: WeaviateServer | None, database: Database, embedder: WordEmbedder
+) -> AsyncIterator[VectorIndex | None]:
+    """The vector index of production's stores; `None` where the tests run on the embedded ones."""
+    if weaviate is None:
+        yield None
+        return
+    async with WeaviateIndex.open(weaviate.settings, database, embedder.model, embedder.dimension) as index:
+        yield index
+
+
+@asynccontextmanager
+async def open_memory(
+    postgres: PostgresServer, weaviate: WeaviateServer | None, embedder: WordEmbedder | None = None, **settings: Any
+) -> AsyncIterator[Memory]:
     """The handlers on a database of their own."""
     used, graph = embedder or WordEmbedder(), ScriptedGraph()
-    async with postgres.fresh_schema("memory") as where, Database.open(where, "memory") as database:
-        handlers, _ = assemble(database, used, graph, MemorySettings(stage_seconds=5, **settings), lambda: None)
-        yield Memory(handlers, database, used, graph)
+    async with (
+        postgres.fresh_schema("memory") as where,
+        Database.open(where, "memory") as database,
+        open_index(weaviate, database, used) as index,
+    ):
+        chosen = MemorySettings(stage_seconds=5, **settings)
+        handlers, vectors = assemble(database, used, graph, chosen, lambda: None, index)
+        yield Memory(handlers, database, used, graph, vectors)
 
 
 def someone(tenant: str | None = None, user: str | None = None) -> Principal:

@@ -20,7 +20,7 @@ MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 
 @pytest.fixture(scope="module", autouse=True)
 async def memory(nats_server: NatsServer, postgres: PostgresServer) -> AsyncIterator[None]:
-    async with open_memory(postgres) as opened, connect("memory", nats_server.settings("memory")) as bus:
+    async with open_memory(postgres, None) as opened, connect("memory", nats_server.settings("memory")) as bus:
         await serve(bus, PROFILE_GET_TOOL, opened.handlers.profile_get)
         await serve(bus, PROFILE_PUT, opened.handlers.profile_put)
         await serve(bus, PROFILE_UPDATE_TOOL, opened.handlers.profile_update)

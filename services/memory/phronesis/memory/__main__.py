@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
 from phronesis.bus import Bus, run
 from phronesis.postgres import Database, PostgresSettings
 
 from .adapters.local_embedder import LocalEmbedder
 from .adapters.remote_embedder import RemoteEmbedder
+from .adapters.weaviate_index import WeaviateIndex
 from .app import build
 from .domain.tokens import load
-from .ports import Embedder
-from .settings import MemorySettings
+from .ports import Embedder, VectorIndex
+from .settings import MemorySettings, WeaviateSettings
 
 
 def _embedder(settings: MemorySettings) -> AbstractAsyncContextManager[Embedder]:
@@ -29,13 +30,25 @@ def _embedder(settings: MemorySettings) -> AbstractAsyncContextManager[Embedder]
     )
 
 
+def _index(
+    settings: WeaviateSettings, database: Database, embedder: Embedder
+) -> AbstractAsyncContextManager[VectorIndex | None]:
+    if settings.url is None:
+        return nullcontext()
+    return WeaviateIndex.open(settings, database, embedder.model, embedder.dimension)
+
+
 @asynccontextmanager
 async def start(bus: Bus) -> AsyncIterator[None]:
     """Open the stores and the model, and wire the handlers."""
     settings = MemorySettings()
     await asyncio.to_thread(load)  # here, and not inside the first retrieval
-    async with Database.open(PostgresSettings(), "memory", bus.tracing) as database, _embedder(settings) as embedder:
-        await build(bus, database, embedder, settings)
+    async with (
+        Database.open(PostgresSettings(), "memory", bus.tracing) as database,
+        _embedder(settings) as embedder,
+        _index(database, embedder) as index,
+    ):
+        await build(bus, database, embedder, settings, index)
         yield
 
 

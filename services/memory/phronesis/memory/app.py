@@ -21,7 +21,7 @@ from .cache import QueryVectors
 from .drafting import Drafting
 from .handlers import Handlers
 from .nodes import NodeTexts
-from .ports import Embedder, Graph
+from .ports import Embedder, Graph, VectorIndex
 from .retrieval import Retrieval
 from .search import HybridSearch
 from .settings import MemorySettings
@@ -29,8 +29,13 @@ from .spans import KNOWLEDGE, LOCAL, PROFILES, TracedEmbedder, traced
 
 
 def assemble(
-    database: Database, embedder: Embedder, graph: Graph, settings: MemorySettings, wake: Callable[[], None]
-) -> tuple[Handlers, PgVector]:
+    database: Database,
+    embedder: Embedder,
+    graph: Graph,
+    settings: MemorySettings,
+    wake: Callable[[], None],
+    vectors: VectorIndex | None = None,
+) -> tuple[Handlers, VectorIndex]:
     """The handlers on their stores, and the vector index that they share.
 
     Args:
@@ -39,8 +44,9 @@ def assemble(
         graph: the graph service.
         settings: the service's settings.
         wake: called after a transaction that wrote news.
+        vectors: the vector index; one in the schema where there is none.
     """
-    vectors = PgVector(
+    vectors = vectors or PgVector(
         database,
         embedder.model,
         embedder.dimension,
@@ -68,11 +74,13 @@ def assemble(
     return Handlers(knowledge, forgetting, profiles, search, retrieval, drafting, nodes), vectors
 
 
-async def build(bus: Bus, database: Database, embedder: Embedder, settings: MemorySettings) -> None:
-    """Wire the service and let it answer."""
+async def build(
+    bus: Bus, database: Database, embedder: Embedder, settings: MemorySettings, index: VectorIndex | None = None
+) -> None:
+    """Wire the service and let it answer; `index` holds the vectors, or, where there is none, the schema does."""
     relay = Relay(bus, PostgresOutbox(database))
     embedding = TracedEmbedder(embedder, bus.tracing, "openai" if settings.embedding_url else LOCAL)
-    handlers, vectors = assemble(database, embedding, BusGraph(bus), settings, relay.wake)
+    handlers, vectors = assemble(database, embedding, BusGraph(bus), settings, relay.wake, index)
     span = partial(traced, bus.tracing)
 
     relay.start()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from phronesis.bus import Call
@@ -64,15 +64,27 @@ class VectorIndex(Protocol):
         Args:
             entries: the vectors.
             within: the transaction in which the items are written. An index in the same database joins it; another one
-                writes at once, which does no harm: a vector without an item is never hydrated.
+                notes in it what `settle` is to do after the commit. Without one the vectors are written at once.
 
         Raises:
             EmbeddingMismatch: the index holds vectors of another model or dimension.
+            Unavailable: the index does not take them; with `within` it is the items' store that does not answer.
         """
         ...
 
-    async def delete(self, tenant: str, ids: Sequence[str], *, within: Transaction | None = None) -> None:
-        """Forget the vectors of items."""
+    async def delete(self, tenant: str, ids: Sequence[str], *, within: Transaction | None = None) -> bool:
+        """Forget the vectors of items. Arguments and errors are those of `upsert`.
+
+        Returns:
+            Whether they are gone with the transaction; otherwise they go when it is settled.
+        """
+        ...
+
+    async def settle(self, tenant: str, ids: Sequence[str]) -> None:
+        """Make a search find what was written of these items, after the commit, if the index answers soon.
+
+        It waits for a few seconds at most and raises nothing: what is left, the index applies later by itself.
+        """
         ...
 
     async def search(self, audience: Audience, vectors: Sequence[Vector], limit: int) -> list[list[VectorHit]]:
@@ -87,6 +99,24 @@ class VectorIndex(Protocol):
 
     async def check(self) -> None:
         """Raise `Unavailable` where the index is down, `EmbeddingMismatch` where it is another model's."""
+        ...
+
+    def scan(self, size: int) -> AsyncIterator[list[VectorEntry]]:
+        """Every entry of every tenant, whatever its model, in batches of at most `size`, each item once.
+
+        What is written meanwhile may be seen or not. Numbers come back as they are kept: in half precision.
+
+        Raises:
+            Unavailable: the index does not answer.
+        """
+        ...
+
+    async def clear(self) -> None:
+        """Forget every vector of every tenant, and which model they were of. Nobody else may write meanwhile.
+
+        Raises:
+            Unavailable: the index does not answer; it may be done in part, and may be done again.
+        """
         ...
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -41,3 +43,16 @@ class MemorySettings(BaseSettings):
     """Seeds of one retrieval (D-C09)."""
     stage_seconds: float = Field(default=1.0, gt=0)
     """Seconds that one stage of a search may take before the answer goes without it."""
+
+
+class WeaviateSettings(BaseSettings):
+    """Settings with the prefix `WEAVIATE_`."""
+
+    model_config = SettingsConfigDict(env_prefix="WEAVIATE_", frozen=True)
+
+    url: str | None = None
+    """Address of Weaviate, such as `http://weaviate:8080`; vectors are kept in Postgres, by pgvector, without it."""
+    grpc_url: str = "http://127.0.0.1:50051"
+    """Address of its gRPC endpoint; `https` for one with TLS."""
+    key_file: Path | None = None
+    """File with the key that Weaviate asks for, if it asks for one."""

@@ -14,6 +14,7 @@ from phronesis.contracts.service import AUDITED
 from phronesis.postgres import Connection, Database, write_news, write_once
 
 from ..ports import VectorIndex
+from .vector_changes import hold_news
 from .writing import lock, remove
 
 SERVICE = "memory"
@@ -57,7 +58,7 @@ class Forgetting:
             await lock(connection, who.tenant, who.user)
             ids = [id for id in map(_uuid, request.ids) if id is not None]
             rows = await connection.fetch(_NAMED, who.tenant, who.user, ids, list(request.ids))
-            gone = await self._remove(connection, who.tenant, who.user, rows)
+            gone, _ = await self._remove(connection, who.tenant, who.user, rows)
             for message in _news(who.user, gone, None):
                 if message.ids:
                     await write_news(connection, SERVICE, who.tenant, ITEMS_FORGOTTEN, message)
@@ -69,6 +70,7 @@ class Forgetting:
 
         result = await write_once(self._database, call, request, Forgotten, work)
         self._wake()
+        await self._vectors.settle(who.tenant, result.ids)
         return result
 
     async def forget_conversation(self, tenant: str, event: ConversationDeleted) -> None:
@@ -79,22 +81,28 @@ class Forgetting:
             if not await connection.fetch(_BURY, tenant, owner, [_conversation(event.conversation_id)]):
                 return
             rows = await connection.fetch(_ORPHANS, tenant, owner, event.conversation_id)
-            gone = await self._remove(connection, tenant, owner, rows)
+            gone, complete = await self._remove(connection, tenant, owner, rows)
             kept = int((await connection.execute(_DETACH, tenant, owner, event.conversation_id)).rpartition(" ")[2])
             for message in _news(owner, gone, event.deletion_id):
                 await write_news(connection, SERVICE, tenant, ITEMS_FORGOTTEN, message)
             report = Purged(deletion_id=event.deletion_id, removed={"items": len(rows), "sources": len(rows) + kept})
-            await write_news(connection, SERVICE, tenant, MEMORY_PURGED, report)
+            if complete:
+                await write_news(connection, SERVICE, tenant, MEMORY_PURGED, report)
+            else:
+                await hold_news(connection, SERVICE, tenant, MEMORY_PURGED, report, [row["id"] for row in rows])
+        await self._vectors.settle(tenant, [str(row["id"]) for row in rows])
         self._wake()
 
-    async def _remove(self, connection: Connection, tenant: str, owner: str, rows: Sequence[asyncpg.Record]) -> list[str]:
-        """Remove items; the ids of those that the graph knows, which are all but episodes."""
+    async def _remove(
+        self, connection: Connection, tenant: str, owner: str, rows: Sequence[asyncpg.Record]
+    ) -> tuple[list[str], bool]:
+        """Remove items; the ids of those that the graph knows, which are all but episodes, and whether nothing is left."""
         found = [(str(row["id"]), row["kind"], row["external_id"]) for row in rows]
-        await remove(connection, self._vectors, tenant, [id for id, _, _ in found])
+        complete = await remove(connection, self._vectors, tenant, [id for id, _, _ in found])
         # An episode is made of news, and news may come again.
         episodes = [external for _, kind, external in found if kind == ItemKind.EPISODE and external is not None]
         await connection.execute(_BURY, tenant, owner, episodes)
-        return [id for id, kind, _ in found if kind != ItemKind.EPISODE]
+        return [id for id, kind, _ in found if kind != ItemKind.EPISODE], complete
 
 
 async def buried(

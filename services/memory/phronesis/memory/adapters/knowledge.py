@@ -63,6 +63,7 @@ class PostgresKnowledge:
 
         result = await write_once(self._database, call, request, Remembered, store)
         self._wake()
+        await self._vectors.settle(call.who.tenant, [item.id for item in result.items])
         return Remembered(
             items=tuple(
                 done.model_copy(update={"external_id": item.external_id})
@@ -112,8 +113,10 @@ class PostgresKnowledge:
                 "SELECT true FROM items WHERE tenant = $1 AND owner = $2 AND external_id = $3", tenant, owner, draft.external_id
             )
             gone = await buried(connection, tenant, owner, draft.sources, [draft.external_id or ""])
-            if not known and not gone:
-                await write(connection, self._vectors, tenant, owner, await _next_version(connection), [draft])
+            if known or gone:
+                return
+            [done] = await write(connection, self._vectors, tenant, owner, await _next_version(connection), [draft])
+        await self._vectors.settle(tenant, [done.id])
 
     async def project(self, tenant: str, node: NodeState, drafts: Sequence[Draft]) -> None:
         """See `Knowledge`."""
@@ -122,7 +125,7 @@ class PostgresKnowledge:
             row = await connection.fetchrow("SELECT version, gone FROM nodes WHERE tenant = $1 AND key = $2", tenant, node.key)
             if row is not None and not row["gone"] and row["version"] > node.version:
                 return
-            await write(connection, self._vectors, tenant, SHARED, await _next_version(connection), drafts)
+            written = await write(connection, self._vectors, tenant, SHARED, await _next_version(connection), drafts)
             vanished = await connection.fetch(
                 "SELECT id FROM items WHERE tenant = $1 AND owner = $2 AND external_id = $3 AND part <> ALL($4::text[])",
                 tenant,
@@ -130,7 +133,8 @@ class PostgresKnowledge:
                 node.key,
                 [draft.part for draft in drafts],
             )
-            await remove(connection, self._vectors, tenant, [str(gone["id"]) for gone in vanished])
+            removed = [str(gone["id"]) for gone in vanished]
+            await remove(connection, self._vectors, tenant, removed)
             await connection.execute(
                 "INSERT INTO nodes (tenant, key, version, gone) VALUES ($1, $2, $3, $4)"
                 " ON CONFLICT (tenant, key) DO UPDATE SET version = excluded.version, gone = excluded.gone",
@@ -139,6 +143,7 @@ class PostgresKnowledge:
                 node.version,
                 node.gone,
             )
+        await self._vectors.settle(tenant, [item.id for item in written] + removed)
 
     async def passed(self, tenant: str, versions: Mapping[str, int]) -> set[str]:
         """See `Knowledge`."""

@@ -9,21 +9,22 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import chain
 from typing import cast
+from uuid import UUID
 
-import asyncpg
-
-from phronesis.contracts.memory import EmbeddingMismatch, ItemKind
 from phronesis.postgres import Connection, Database
 
 from ..domain.values import Audience, Vector, VectorEntry, VectorHit
 from ..ports import Transaction
-from .vector_statements import SIMILARITY, SIZE, UPSERT, exact, nearest
+from .embedding import Agreement
+from .vector_rows import entry, hits, written
+from .vector_statements import PAGE, SIMILARITY, SIZE, UPSERT, exact, nearest
 
 _INDEXED = frozenset({384, 768, 1024, 1536})
 """Dimensions that the schema has an HNSW index for; any other is searched exactly."""
 _FRESH = 60.0
 """Seconds that the size of a scope is believed. A wrong belief costs time, never a row."""
 _SIZES = 10_000
+_FIRST = UUID(int=0)
 
 
 class PgVector:
@@ -51,21 +52,21 @@ class PgVector:
         self._database = database
         self._model = model
         self._dimension = dimension
+        self._agreement = Agreement(database, model, dimension)
         self._exact_rows = exact_rows
         self._settings = (str(ef_search), str(max_scan))
         self._sizes: OrderedDict[tuple[str, str, tuple[str, ...]], tuple[bool, float]] = OrderedDict()
-        self._agreed = False
         self._nearest = nearest(dimension)
 
     async def upsert(self, entries: Sequence[VectorEntry], *, within: Transaction | None = None) -> None:
         """See `VectorIndex`."""
         if not entries:
             return
-        for entry in entries:
-            for vector in (entry.vector, *entry.passages):
-                self._fits(vector)
+        for e in entries:
+            for vector in (e.vector, *e.passages):
+                self._agreement.fit(vector)
         async with self._joined(within) as connection:
-            await self._agree(connection, claim=True)
+            await self._agreement.claim(connection)
             await connection.execute(
                 UPSERT,
                 [e.id for e in entries],
@@ -73,16 +74,20 @@ class PgVector:
                 [e.owner for e in entries],
                 [e.kind for e in entries],
                 [e.family for e in entries],
-                [_text(e.vector) for e in entries],
+                [written(e.vector) for e in entries],
                 self._model,
                 self._dimension,
-                ["{" + ",".join(f'"{_text(passage)}"' for passage in e.passages) + "}" for e in entries],
+                ["{" + ",".join(f'"{written(passage)}"' for passage in e.passages) + "}" for e in entries],
             )
 
-    async def delete(self, tenant: str, ids: Sequence[str], *, within: Transaction | None = None) -> None:
+    async def delete(self, tenant: str, ids: Sequence[str], *, within: Transaction | None = None) -> bool:
         """See `VectorIndex`."""
         async with self._joined(within) as connection:
             await connection.execute("DELETE FROM vectors WHERE tenant = $1 AND item_id = ANY($2::uuid[])", tenant, list(ids))
+        return True
+
+    async def settle(self, tenant: str, ids: Sequence[str]) -> None:
+        """See `VectorIndex`. What was written joined the items' transaction."""
 
     async def search(self, audience: Audience, vectors: Sequence[Vector], limit: int) -> list[list[VectorHit]]:
         """See `VectorIndex`. Large owners are searched one by one: equality is what the HNSW scan is good at."""
@@ -118,26 +123,43 @@ class PgVector:
 
     async def check(self) -> None:
         """See `VectorIndex`."""
-        async with self._database.connection() as connection:
-            await self._agree(connection)
+        await self._agreement.check()
+
+    async def scan(self, size: int) -> AsyncIterator[list[VectorEntry]]:
+        """See `VectorIndex`."""
+        last = _FIRST
+        while True:
+            async with self._database.connection() as connection:
+                rows = await connection.fetch(PAGE, last, size)
+            if not rows:
+                return
+            yield [entry(row) for row in rows]
+            last = rows[-1]["item_id"]
+
+    async def clear(self) -> None:
+        """See `VectorIndex`."""
+        async with self._database.transaction() as connection:
+            await connection.execute("TRUNCATE vectors")
+            await self._agreement.forget(connection)
+        self._sizes.clear()
 
     async def _of_large(self, audience: Audience, owner: str, asked: list[str], limit: int) -> list[list[VectorHit]]:
         async with self._database.transaction() as connection:
             await self._prefer_hnsw(connection)
             rows = await connection.fetch(self._nearest, asked, audience.tenant, owner, list(audience.kinds), limit)
-        hits = _hits(rows, len(asked))
-        short = [n for n, found in enumerate(hits) if len(found) < limit]
+        near = hits(rows, len(asked))
+        short = [n for n, found in enumerate(near) if len(found) < limit]
         if short:
             # These scans gave up: the scope holds more than they found, so every row is looked at.
             exact = await self._exact(audience, [owner], [asked[n] for n in short], limit)
             for n, found in zip(short, exact, strict=True):
-                hits[n] = found
-        return hits
+                near[n] = found
+        return near
 
     async def _exact(self, audience: Audience, owners: list[str], asked: list[str], limit: int) -> list[list[VectorHit]]:
         async with self._database.connection() as connection:
             rows = await connection.fetch(exact(len(asked)), asked, audience.tenant, owners, list(audience.kinds), limit)
-        return _hits(rows, len(asked))
+        return hits(rows, len(asked))
 
     async def _large(self, audience: Audience, owner: str) -> bool:
         if self._dimension not in _INDEXED:
@@ -165,31 +187,9 @@ class PgVector:
 
     async def _asked(self, vectors: Sequence[Vector]) -> list[str]:
         for vector in vectors:
-            self._fits(vector)
-        if not self._agreed:
-            await self.check()
-        return [_text(vector) for vector in vectors]
-
-    async def _agree(self, connection: Connection, *, claim: bool = False) -> None:
-        if self._agreed:
-            return
-        row = await connection.fetchrow("SELECT model, dimension FROM embedding")
-        # What this transaction claims is not remembered: it may be rolled back.
-        self._agreed = row is not None and (row["model"], row["dimension"]) == (self._model, self._dimension)
-        if row is None and claim:
-            await connection.execute(
-                "INSERT INTO embedding (model, dimension) VALUES ($1, $2) ON CONFLICT DO NOTHING", self._model, self._dimension
-            )
-            row = await connection.fetchrow("SELECT model, dimension FROM embedding")
-        if row is not None and (row["model"], row["dimension"]) != (self._model, self._dimension):
-            raise EmbeddingMismatch(
-                f"the stored vectors are of {row['model']} ({row['dimension']} numbers), "
-                f"and this service is set to {self._model} ({self._dimension}): make the vectors anew, or set the model back"
-            )
-
-    def _fits(self, vector: Vector) -> None:
-        if vector.shape != (self._dimension,):
-            raise EmbeddingMismatch(f"a vector has {vector.size} numbers, and {self._model} makes {self._dimension}")
+            self._agreement.fit(vector)
+        await self._agreement.expect()
+        return [written(vector) for vector in vectors]
 
     @asynccontextmanager
     async def _joined(self, within: Transaction | None) -> AsyncIterator[Connection]:
@@ -198,15 +198,3 @@ class PgVector:
                 yield connection
         else:
             yield cast(Connection, within)
-
-
-def _text(vector: Vector) -> str:
-    return "[" + ",".join(["%.6g"] * vector.size) % tuple(vector.tolist()) + "]"
-
-
-def _hits(rows: Sequence[asyncpg.Record], vectors: int) -> list[list[VectorHit]]:
-    hits: list[list[VectorHit]] = [[] for _ in range(vectors)]
-    for row in rows:
-        found = VectorHit(str(row["item_id"]), ItemKind(row["kind"]), float(row["cosine"]), row["family"])
-        hits[row["n"] - 1].append(found)
-    return hits

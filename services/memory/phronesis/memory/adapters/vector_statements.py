@@ -18,6 +18,9 @@ SIZE = """
     SELECT count(*) FROM (
         SELECT FROM vectors WHERE tenant = $1 AND owner = $2 AND kind = ANY($3::text[]) LIMIT $4
     ) counted"""
+PAGE = """
+    SELECT item_id, tenant, owner, kind, family, embedding::text, passages::text[] FROM vectors
+    WHERE item_id > $1 ORDER BY item_id LIMIT $2"""
 UPSERT = """
     INSERT INTO vectors (item_id, tenant, owner, kind, family, model, dimension, embedding, passages)
     SELECT e.id, e.tenant, e.owner, e.kind, e.family, $7, $8, e.embedding::halfvec, e.passages::halfvec[]

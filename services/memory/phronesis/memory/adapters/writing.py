@@ -103,12 +103,13 @@ async def write(
     return written
 
 
-async def remove(connection: Connection, vectors: VectorIndex, tenant: str, ids: Sequence[str]) -> None:
-    """Delete items with their words and vectors."""
-    if ids:
-        await _forget_texts(connection, ids)
-        await connection.execute("DELETE FROM items WHERE tenant = $1 AND id = ANY($2::uuid[])", tenant, list(ids))
-        await vectors.delete(tenant, ids, within=connection)
+async def remove(connection: Connection, vectors: VectorIndex, tenant: str, ids: Sequence[str]) -> bool:
+    """Delete items with their words and vectors; whether the vectors go with the transaction, or when they are settled."""
+    if not ids:
+        return True
+    await _forget_texts(connection, ids)
+    await connection.execute("DELETE FROM items WHERE tenant = $1 AND id = ANY($2::uuid[])", tenant, list(ids))
+    return await vectors.delete(tenant, ids, within=connection)
 
 
 async def _known(
