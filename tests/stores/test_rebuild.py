@@ -14,18 +14,21 @@ from phronesis.contracts import Principal
 from phronesis.contracts.graph import ChangedNode, Level, Node, NodeChanged, NodeText
 from phronesis.contracts.memory import ItemKind, Recall, Recalled, Remember, RememberItem
 from phronesis.contracts.orchestrator import TurnEndedNews, TurnStatus
+from phronesis.memory.app import assemble
 from phronesis.memory.domain.values import Vector
 from phronesis.memory.drafting import Drafting
 from phronesis.memory.rebuild import rebuild_links, rebuild_vectors
-from tests.support.memory import Memory, WordEmbedder, calling, open_memory, someone
+from phronesis.memory.settings import MemorySettings
+from tests.support.memory import Memory, WordEmbedder, calling, open_index, open_memory, someone
 from tests.support.servers import PostgresServer
+from tests.support.weaviate_server import WeaviateServer
 
 QUESTIONS = ("okapi in the forest", "heron by the lake", "the lighthouse keeper", "nothing of the kind")
 
 
 @pytest.fixture
-async def memory(postgres: PostgresServer) -> AsyncIterator[Memory]:
-    async with open_memory(postgres) as opened:
+async def memory(postgres: PostgresServer, weaviate: WeaviateServer | None) -> AsyncIterator[Memory]:
+    async with open_memory(postgres, weaviate) as opened:
         yield opened
 
 
@@ -66,19 +69,19 @@ async def recalled(memory: Memory, who: Principal) -> list[Recalled]:
 
 
 async def entries(memory: Memory, who: Principal) -> dict[str, tuple[Any, ...]]:
-    found = [entry async for batch in memory.index.scan(100) for entry in batch if entry.tenant == who.tenant]
+    found = await memory.entries(who.tenant)
     return {e.id: (e.owner, e.kind, e.family, e.vector.tolist(), [p.tolist() for p in e.passages]) for e in found}
 
 
 async def rebuild(memory: Memory) -> int:
-    return await rebuild_vectors(memory.database, memory.index, Drafting(memory.embedder), silent)
+    return await rebuild_vectors(memory.database, memory.vectors, Drafting(memory.embedder), silent)
 
 
 async def test_after_the_index_was_dropped_a_rebuild_gives_the_same_recalls(memory: Memory) -> None:
     who = someone()
     await settled(memory, who)
     before, stored = await recalled(memory, who), await entries(memory, who)
-    await memory.index.clear()
+    await memory.vectors.clear()
     assert await entries(memory, who) == {}
     assert await rebuild(memory) == len(stored) == 6
     assert (await recalled(memory, who), await entries(memory, who)) == (before, stored)
@@ -87,7 +90,7 @@ async def test_after_the_index_was_dropped_a_rebuild_gives_the_same_recalls(memo
 async def test_a_rebuild_tells_how_far_it_is(memory: Memory) -> None:
     await settled(memory, someone())
     told: list[tuple[str, int, int]] = []
-    await rebuild_vectors(memory.database, memory.index, Drafting(memory.embedder), lambda *said: told.append(said))
+    await rebuild_vectors(memory.database, memory.vectors, Drafting(memory.embedder), lambda *said: told.append(said))
     assert told == [("vectors", 0, 6), ("vectors", 6, 6)]
 
 
@@ -101,7 +104,7 @@ async def test_an_item_that_changes_meanwhile_keeps_the_vector_of_what_it_says_n
             await remember(memory, who, RememberItem(text="A heron.", external_id="animal"))
             return made
 
-    await rebuild_vectors(memory.database, memory.index, Drafting(Interrupted()), silent)
+    await rebuild_vectors(memory.database, memory.vectors, Drafting(Interrupted()), silent)
     [heron] = await memory.embedder.embed_texts(["A heron."])
     [vector] = [vector for _, _, _, vector, _ in [(await entries(memory, who))[id]]]
     assert vector == pytest.approx(heron.tolist(), abs=1e-3)
@@ -117,15 +120,15 @@ async def test_vectors_of_items_that_are_gone_go_too(memory: Memory) -> None:
     assert await entries(memory, who) == {}
 
 
-async def test_another_model_takes_over_the_index_by_a_rebuild(postgres: PostgresServer) -> None:
-    who = someone()
-    async with open_memory(postgres) as first:
-        await settled(first, who)
-        async with open_memory(postgres, WordEmbedder({"okapi": "heron"}, model="others"), database=first.database) as second:
-            degraded = await recalled(second, who)
-            assert [answer.degraded for answer in degraded] == [("vector",)] * len(QUESTIONS)
-            assert await rebuild(second) == 6
-            assert [answer.degraded for answer in await recalled(second, who)] == [()] * len(QUESTIONS)
+async def test_another_model_takes_over_the_index_by_a_rebuild(memory: Memory, weaviate: WeaviateServer | None) -> None:
+    who, other = someone(), WordEmbedder({"okapi": "heron"}, model="another")
+    await settled(memory, who)
+    async with open_index(weaviate, memory.database, other) as index:
+        handlers, vectors = assemble(memory.database, other, memory.graph, MemorySettings(stage_seconds=5), lambda: None, index)
+        second = Memory(handlers, memory.database, other, memory.graph, vectors)
+        assert [answer.degraded for answer in await recalled(second, who)] == [("vector",)] * len(QUESTIONS)
+        assert await rebuild(second) == 6
+        assert [answer.degraded for answer in await recalled(second, who)] == [()] * len(QUESTIONS)
 
 
 async def stored_news(memory: Memory, who: Principal) -> list[dict[str, Any]]:

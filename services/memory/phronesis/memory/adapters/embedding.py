@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 from phronesis.contracts.memory import EmbeddingMismatch
 from phronesis.postgres import Connection, Database
 
 from ..domain.values import Vector
+
+_BELIEVED = 60.0
+"""Seconds for which a search takes the model for granted: another process may have made the vectors anew with another one."""
 
 
 class Agreement:
@@ -21,11 +26,11 @@ class Agreement:
         self._database = database
         self._model = model
         self._dimension = dimension
-        self._agreed = False
+        self._agreed = float("-inf")
 
     async def expect(self) -> None:
-        """Raise `EmbeddingMismatch` where the stored vectors are another model's; asked once, when it agreed."""
-        if not self._agreed:
+        """Raise `EmbeddingMismatch` where the stored vectors are another model's; asked again only after a while."""
+        if time.monotonic() > self._agreed + _BELIEVED:
             await self.check()
 
     async def check(self) -> None:
@@ -40,7 +45,7 @@ class Agreement:
     async def forget(self, connection: Connection) -> None:
         """In the transaction that forgets all vectors: they are no model's from here on."""
         await connection.execute("DELETE FROM embedding")
-        self._agreed = False
+        self._agreed = float("-inf")
 
     def fit(self, vector: Vector) -> None:
         """Raise `EmbeddingMismatch` unless the vector has as many numbers as the model makes."""
@@ -48,16 +53,15 @@ class Agreement:
             raise EmbeddingMismatch(f"a vector has {vector.size} numbers, and {self._model} makes {self._dimension}")
 
     async def _agree(self, connection: Connection, *, claim: bool = False) -> None:
-        if self._agreed:
-            return
-        row = await connection.fetchrow("SELECT model, dimension FROM embedding")
-        # What this transaction claims is not remembered: it may be rolled back.
-        self._agreed = row is not None and (row["model"], row["dimension"]) == (self._model, self._dimension)
-        if row is None and claim:
+        # Whoever forgets all vectors waits for those that are being stored.
+        row = await connection.fetchrow("SELECT model, dimension FROM embedding" + (" FOR SHARE" if claim else ""))
+        if row is None and claim:  # not remembered: the transaction may be rolled back
             await connection.execute(
                 "INSERT INTO embedding (model, dimension) VALUES ($1, $2) ON CONFLICT DO NOTHING", self._model, self._dimension
             )
             row = await connection.fetchrow("SELECT model, dimension FROM embedding")
+        elif row is not None and (row["model"], row["dimension"]) == (self._model, self._dimension):
+            self._agreed = time.monotonic()
         if row is not None and (row["model"], row["dimension"]) != (self._model, self._dimension):
             raise EmbeddingMismatch(
                 f"the stored vectors are of {row['model']} ({row['dimension']} numbers), "
