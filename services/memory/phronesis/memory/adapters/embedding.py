@@ -9,6 +9,8 @@ from phronesis.postgres import Connection, Database
 
 from ..domain.values import Vector
 
+_OF = "SELECT model, dimension FROM embedding"
+_CLAIMED = "SELECT model, dimension FROM embedding FOR SHARE"
 _BELIEVED = 60.0
 """Seconds for which a search takes the model for granted: another process may have made the vectors anew with another one."""
 
@@ -54,12 +56,12 @@ class Agreement:
 
     async def _agree(self, connection: Connection, *, claim: bool = False) -> None:
         # Whoever forgets all vectors waits for those that are being stored.
-        row = await connection.fetchrow("SELECT model, dimension FROM embedding" + (" FOR SHARE" if claim else ""))
+        row = await connection.fetchrow(_CLAIMED if claim else _OF)
         if row is None and claim:  # not remembered: the transaction may be rolled back
             await connection.execute(
                 "INSERT INTO embedding (model, dimension) VALUES ($1, $2) ON CONFLICT DO NOTHING", self._model, self._dimension
             )
-            row = await connection.fetchrow("SELECT model, dimension FROM embedding")
+            row = await connection.fetchrow(_OF)
         elif row is not None and (row["model"], row["dimension"]) == (self._model, self._dimension):
             self._agreed = time.monotonic()
         if row is not None and (row["model"], row["dimension"]) != (self._model, self._dimension):
