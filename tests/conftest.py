@@ -1,4 +1,4 @@
-"""Fixtures of all tests: one of each embedded server for a whole run, started when the first test asks for it."""
+"""Fixtures of all tests: one of each server for a whole run, started when the first test asks for it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import packages, production
 from tests.support.offline import only_loopback
-from tests.support.servers import ArcadeServer, NatsServer, PostgresServer
+from tests.support.servers import GraphServer, NatsServer, PostgresServer
 
 
 def pytest_configure() -> None:
@@ -17,6 +18,10 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("any machine")
+    try:
+        production.prepare()
+    except packages.CannotInstall as error:
+        pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -45,9 +50,9 @@ async def postgres(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Po
 
 
 @pytest.fixture(scope="session")
-async def arcadedb(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ArcadeServer]:
-    """An ArcadeDB that speaks Bolt."""
-    server = ArcadeServer(tmp_path_factory.mktemp("arcadedb"))
+async def graph_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[GraphServer]:
+    """The graph server of the stores that the run is about."""
+    server = production.graph_server(tmp_path_factory.mktemp("graph"))
     await server.start()
     yield server
     await server.stop()

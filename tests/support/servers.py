@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 from uuid import uuid4
 
 import asyncpg
@@ -18,6 +19,7 @@ from phronesis.bus import BusSettings, connect
 from phronesis.bus.declare import USER as DECLARE
 from phronesis.bus.declare import declare
 from phronesis.contracts.service import SERVICES
+from phronesis.graph.settings import Dialect
 from phronesis.local import arcadedb, nats, postgres
 from phronesis.local.child import Child
 from phronesis.local.environment import inherited
@@ -141,17 +143,44 @@ class Login:
     password: str
 
 
+class GraphServer(Protocol):
+    """A graph store of the tests, whichever it is."""
+
+    url: str
+    """Its Bolt address."""
+    port: int
+    """Its Bolt port on the loopback interface."""
+    database: str
+    dialect: Dialect
+    root: Login
+    """A user that may do all."""
+    reader: Login | None
+    """A user that may only read, where the store knows such users."""
+
+    async def start(self) -> None:
+        """Start it on its ports and its data, and return when it answers."""
+
+    async def kill(self) -> None:
+        """End it at once."""
+
+    async def stop(self) -> None:
+        """Stop it in order."""
+
+
 class ArcadeServer:
     """An ArcadeDB that speaks Bolt, with a user that may do all and one that may only read records."""
 
     database = arcadedb.DATABASE
+    dialect = Dialect.ARCADEDB
 
     def __init__(self, folder: Path) -> None:
         self.ports = arcadedb.Ports(bolt=free_port(), http=free_port())
-        self.url = f"bolt://{LOOPBACK}:{self.ports.bolt}"
+        self.port = self.ports.bolt
+        self.url = f"bolt://{LOOPBACK}:{self.port}"
         self.root = Login(arcadedb.ROOT, secrets.token_hex(8))
-        self.reader = Login(arcadedb.READER, secrets.token_hex(8))
-        passwords = {login.user: login.password for login in (self.root, self.reader)}
+        reader = Login(arcadedb.READER, secrets.token_hex(8))
+        self.reader: Login | None = reader
+        passwords = {login.user: login.password for login in (self.root, reader)}
         self._child = Child(arcadedb.program(folder, self.ports, passwords, folder / "log.txt", inherited()))
 
     async def start(self) -> None:
