@@ -1,4 +1,4 @@
-"""Fixtures of all tests: one of each embedded server for a whole run, started when the first test asks for it."""
+"""Fixtures of all tests: one of each server for a whole run, started when the first test asks for it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import packages, production
 from tests.support.offline import only_loopback
-from tests.support.servers import ArcadeServer, NatsServer, PostgresServer
-from tests.support.weaviate_server import PRODUCTION, WeaviateServer
+from tests.support.servers import GraphServer, NatsServer, PostgresServer, VectorServer
 
 
 def pytest_configure() -> None:
@@ -18,6 +18,10 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("any machine")
+    try:
+        production.prepare()
+    except packages.CannotInstall as error:
+        pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -46,21 +50,20 @@ async def postgres(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Po
 
 
 @pytest.fixture(scope="session")
-async def arcadedb(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ArcadeServer]:
-    """An ArcadeDB that speaks Bolt."""
-    server = ArcadeServer(tmp_path_factory.mktemp("arcadedb"))
+async def graph_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[GraphServer]:
+    """The graph server of the stores that the run is about."""
+    server = production.graph_server(tmp_path_factory.mktemp("graph"))
     await server.start()
     yield server
     await server.stop()
 
 
 @pytest.fixture(scope="session")
-async def weaviate(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[WeaviateServer | None]:
+async def weaviate(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[VectorServer | None]:
     """A Weaviate, where the tests run on production's stores; vectors stand in Postgres where they do not."""
-    if not PRODUCTION:
-        yield None
-        return
-    server = WeaviateServer(tmp_path_factory.mktemp("weaviate"))
-    await server.start()
+    server = production.vector_server(tmp_path_factory.mktemp("weaviate"))
+    if server is not None:
+        await server.start()
     yield server
-    await server.stop()
+    if server is not None:
+        await server.stop()

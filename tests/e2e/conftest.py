@@ -9,8 +9,9 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.local.parts import SERVERS, SERVICES
+from phronesis.local.parts import SERVICES
 from tests.support.people import Person, Town, town
+from tests.support.production import SERVERS
 from tests.support.sample_portfolio import few_projects, programme
 from tests.support.stack import RunningStack, running
 

@@ -14,11 +14,12 @@ from typing import Any
 import httpx
 import pytest
 
-from phronesis.local.parts import SERVERS, SERVICES
+from phronesis.local.parts import SERVICES
 from tests.support.bus import eventually
 from tests.support.collector import Collector, Exported, collecting
 from tests.support.groq_server import groq_server
 from tests.support.people import Person, Town, town
+from tests.support.production import SERVERS
 from tests.support.stack import RunningStack, running
 
 pytestmark = pytest.mark.timeout(180)

@@ -30,7 +30,8 @@ from phronesis.graph.app import build
 from phronesis.graph.settings import GraphSettings
 from tests.support.bus import connected, eventually, somebody
 from tests.support.graph import Stores, joined, node, opened, ref, settings, stored
-from tests.support.servers import ArcadeServer, NatsServer
+from tests.support.production import own_graph_server
+from tests.support.servers import GraphServer, NatsServer
 
 PAIR = Upsert(
     nodes=(node("a"), node("r", type="EntityRisk")), relationships=(joined("RATED", ref("a"), ref("r", "EntityRisk")),)
@@ -46,12 +47,12 @@ async def service(bus: Bus, how: GraphSettings) -> AsyncIterator[None]:
 
 
 @pytest.fixture
-async def buses(nats_server: NatsServer, arcadedb: ArcadeServer, tmp_path: Path) -> AsyncIterator[list[Bus]]:
+async def buses(nats_server: NatsServer, graph_server: GraphServer, tmp_path: Path) -> AsyncIterator[list[Bus]]:
     """The graph service runs; buses of the gateway, of memory and of the orchestrator. The outbox is empty at the end."""
     async with connected(nats_server, "graph", "gateway", "memory", "orchestrator") as (own, *others):
-        async with service(own, settings(arcadedb, tmp_path)):
+        async with service(own, settings(graph_server, tmp_path)):
             yield others
-            async with opened(arcadedb, tmp_path) as stores:
+            async with opened(graph_server, tmp_path) as stores:
                 await eventually(lambda: _empty(stores))
 
 
@@ -130,7 +131,7 @@ async def test_it_says_that_it_is_ready(buses: list[Bus]) -> None:
 
 
 async def test_it_starts_without_its_store_and_works_when_the_store_comes(nats_server: NatsServer, tmp_path: Path) -> None:
-    server, who = ArcadeServer(tmp_path / "late"), curator()
+    server, who = own_graph_server(tmp_path / "late"), curator()
     async with connected(nats_server, "graph", "gateway") as (own, gateway), service(own, settings(server, tmp_path)):
         health = await ask(gateway, who, HEALTH["graph"], Nothing(), timeout=5)
         assert (health.ready, health.down) == (False, ("graph",))

@@ -49,8 +49,7 @@ from phronesis.memory.settings import MemorySettings
 from phronesis.postgres import Database
 from tests.support.bus import eventually
 from tests.support.memory import ScriptedGraph, WordEmbedder, open_index, someone
-from tests.support.servers import NatsServer, PostgresServer
-from tests.support.weaviate_server import WeaviateServer
+from tests.support.servers import NatsServer, PostgresServer, VectorServer
 
 
 @dataclass
@@ -77,7 +76,7 @@ class World:
 
 
 @asynccontextmanager
-async def _world(nats: NatsServer, postgres: PostgresServer, weaviate: WeaviateServer | None) -> AsyncIterator[World]:
+async def _world(nats: NatsServer, postgres: PostgresServer, weaviate: VectorServer | None) -> AsyncIterator[World]:
     embedder, script = WordEmbedder(same={"hospit": "clinic"}), ScriptedGraph()
     async with (
         postgres.fresh_schema("memory") as where,
@@ -115,7 +114,7 @@ async def _neighbours(world: World) -> None:
 
 
 @pytest.fixture(scope="module")
-async def world(nats_server: NatsServer, postgres: PostgresServer, weaviate: WeaviateServer | None) -> AsyncIterator[World]:
+async def world(nats_server: NatsServer, postgres: PostgresServer, weaviate: VectorServer | None) -> AsyncIterator[World]:
     async with _world(nats_server, postgres, weaviate) as opened:
         yield opened
 

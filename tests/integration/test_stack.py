@@ -19,9 +19,9 @@ from phronesis.local import arcadedb, postgres
 from phronesis.local.doctor import look
 from phronesis.local.keys import password
 from phronesis.local.layout import DataDir
-from phronesis.local.parts import SERVERS
 from phronesis.local.record import ProcessId, read
 from phronesis.local.status import all_up, status
+from tests.support.production import SERVERS
 from tests.support.servers import NatsServer
 from tests.support.stack import RunningStack, running
 

@@ -25,7 +25,7 @@ from phronesis.memory.handlers import Handlers
 from phronesis.memory.settings import MemorySettings
 from phronesis.postgres import Database, PostgresSettings
 from tests.support.memory import ScriptedGraph, WordEmbedder, calling, someone
-from tests.support.servers import ArcadeServer, NatsServer, PostgresServer
+from tests.support.servers import GraphServer, NatsServer, PostgresServer
 from tests.support.tcp_proxy import Mode, TcpProxy, tcp_proxy
 
 MODES: tuple[Mode, ...] = ("refuse", "reset", "stall", "slow")
@@ -181,15 +181,16 @@ async def test_the_server_itself_ends_what_a_vanished_client_left_behind(databas
 
 
 @pytest.fixture
-async def store(arcadedb: ArcadeServer, tmp_path: Path) -> AsyncIterator[tuple[Bolt, TcpProxy]]:
+async def store(graph_server: GraphServer, tmp_path: Path) -> AsyncIterator[tuple[Bolt, TcpProxy]]:
     password = tmp_path / "password"
-    password.write_text(arcadedb.root.password)
-    async with tcp_proxy(("127.0.0.1", arcadedb.ports.bolt)) as proxy:
+    password.write_text(graph_server.root.password)
+    async with tcp_proxy(("127.0.0.1", graph_server.port)) as proxy:
         settings = GraphSettings(
             url=f"bolt://127.0.0.1:{proxy.port}",
-            user=arcadedb.root.user,
+            user=graph_server.root.user,
             password_file=password,
-            database=arcadedb.database,
+            database=graph_server.database,
+            dialect=graph_server.dialect,
         )
         async with Bolt.open(settings) as opened:
             yield opened, proxy

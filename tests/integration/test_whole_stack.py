@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from phronesis.local.http import status_of
-from phronesis.local.parts import SERVERS, SERVICES
+from phronesis.local.parts import SERVICES
 from phronesis.local.record import read
+from tests.support.production import SERVERS
 from tests.support.stack import RunningStack
 
 pytestmark = pytest.mark.timeout(180)

@@ -30,12 +30,11 @@ from phronesis.contracts.memory import (
 from phronesis.contracts.orchestrator import TurnEndedNews, TurnStatus
 from tests.support.memory import Memory, calling, open_memory, someone
 from tests.support.postgres_text import holding
-from tests.support.servers import PostgresServer
-from tests.support.weaviate_server import WeaviateServer
+from tests.support.servers import PostgresServer, VectorServer
 
 
 @pytest.fixture(scope="module")
-async def memory(postgres: PostgresServer, weaviate: WeaviateServer | None) -> AsyncIterator[Memory]:
+async def memory(postgres: PostgresServer, weaviate: VectorServer | None) -> AsyncIterator[Memory]:
     async with open_memory(postgres, weaviate) as opened:
         yield opened
 

@@ -18,7 +18,7 @@ from phronesis.graph.ontology import LevelRule, RelationshipType, load
 from phronesis.local.ports import free_port
 from tests.support.bus import somebody
 from tests.support.graph import Stores, joined, node, opened, ref, settings
-from tests.support.servers import ArcadeServer
+from tests.support.servers import GraphServer
 
 PAIR = Upsert(
     nodes=(node("a", budget=5, aims="To build it"), node("r", type="EntityRisk")),
@@ -27,8 +27,8 @@ PAIR = Upsert(
 
 
 @pytest.fixture(scope="module")
-async def stores(arcadedb: ArcadeServer, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stores]:
-    async with opened(arcadedb, tmp_path_factory.mktemp("graph")) as found:
+async def stores(graph_server: GraphServer, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stores]:
+    async with opened(graph_server, tmp_path_factory.mktemp("graph")) as found:
         yield found
 
 
@@ -93,14 +93,14 @@ async def test_a_batch_with_a_missing_end_leaves_nothing(stores: Stores) -> None
 
 
 async def test_a_batch_that_fails_after_its_first_writes_leaves_nothing(stores: Stores) -> None:
-    """The store refuses a relationship with the name of a label; by then the nodes have been written."""
+    """The store refuses a relationship whose name is no name; by then the nodes have been written."""
     who = somebody()
-    clash = RelationshipType("EntityVendor", ("EntityProject",), ("EntityRisk",), LevelRule.ANY)
+    wrong = RelationshipType("RATED BY", ("EntityProject",), ("EntityRisk",), LevelRule.ANY)
     ontology = load()
-    clashing = replace(ontology, relationships=MappingProxyType({**ontology.relationships, "EntityVendor": clash}))
-    broken = Stores(stores.bolt, clashing)
-    broken.twin = BoltTwin(stores.bolt, clashing, stores.schema)
-    batch = Upsert(nodes=PAIR.nodes, relationships=(joined("EntityVendor", ref("a"), ref("r", "EntityRisk")),))
+    wronged = replace(ontology, relationships=MappingProxyType({**ontology.relationships, "RATED BY": wrong}))
+    broken = Stores(stores.bolt, wronged, stores.dialect)
+    broken.twin = BoltTwin(stores.bolt, wronged, stores.schema)
+    batch = Upsert(nodes=PAIR.nodes, relationships=(joined("RATED BY", ref("a"), ref("r", "EntityRisk")),))
     with pytest.raises(Internal):
         await broken.upsert(who, batch, key="k")
     assert (await count(stores, who), await news_of(stores, who)) == (0, [])
@@ -201,11 +201,11 @@ async def test_an_id_that_holds_cypher_is_only_an_id(stores: Stores) -> None:
     assert [found.id for found in await stores.nodes(who, ref(id), ref("a"))] == [id, "a"]
 
 
-async def test_writers_in_two_processes_lose_no_version(arcadedb: ArcadeServer, stores: Stores) -> None:
+async def test_writers_in_two_processes_lose_no_version(graph_server: GraphServer, stores: Stores) -> None:
     """Two copies of the service change one node, each many times at once: every change counts."""
     who = somebody()
     await stores.schema.declared()
-    copies = [Stores(stores.bolt, stores.ontology) for _ in range(2)]
+    copies = [Stores(stores.bolt, stores.ontology, stores.dialect) for _ in range(2)]
     changes = [Upsert(nodes=(node("a", budget=i), node("b", budget=i))) for i in range(10)]
     await asyncio.gather(*(copies[i % 2].upsert(who, change) for i, change in enumerate(changes)))
     assert [found.version for found in await stores.nodes(who, ref("a"), ref("b"))] == [10, 10]
@@ -232,21 +232,21 @@ async def test_the_reading_user_cannot_write(stores: Stores) -> None:
 
 
 async def test_a_store_that_is_away_is_unavailable_at_once(
-    stores: Stores, arcadedb: ArcadeServer, tmp_path_factory: pytest.TempPathFactory
+    stores: Stores, graph_server: GraphServer, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    away = settings(arcadedb, tmp_path_factory.mktemp("away"), url=f"bolt://127.0.0.1:{free_port()}")
+    away = settings(graph_server, tmp_path_factory.mktemp("away"), url=f"bolt://127.0.0.1:{free_port()}")
     async with asyncio.timeout(3), Bolt.open(away) as bolt:
         with pytest.raises(Unavailable):
-            await Stores(bolt, stores.ontology).upsert(somebody(), PAIR)
+            await Stores(bolt, stores.ontology, stores.dialect).upsert(somebody(), PAIR)
 
 
 async def test_a_wrong_password_is_unavailable_and_says_nothing_of_the_store(
-    stores: Stores, arcadedb: ArcadeServer, tmp_path_factory: pytest.TempPathFactory
+    stores: Stores, graph_server: GraphServer, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("wrong")
-    wrong = settings(arcadedb, folder)
-    (folder / f"{arcadedb.root.user}.password").write_text("wrong")
+    wrong = settings(graph_server, folder)
+    (folder / f"{graph_server.root.user}.password").write_text("wrong")
     async with Bolt.open(wrong) as bolt:
         with pytest.raises(Unavailable) as caught:
-            await Stores(bolt, stores.ontology).upsert(somebody(), PAIR)
+            await Stores(bolt, stores.ontology, stores.dialect).upsert(somebody(), PAIR)
     assert caught.value.detail == "the graph store does not let the service in"

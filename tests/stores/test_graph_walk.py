@@ -10,12 +10,12 @@ from phronesis.contracts.graph import Neighbour, Upsert
 from phronesis.contracts.memory import SHARED
 from tests.support.bus import somebody
 from tests.support.graph import Stores, node, opened, stored
-from tests.support.servers import ArcadeServer
+from tests.support.servers import GraphServer
 
 
 @pytest.fixture(scope="module")
-async def stores(arcadedb: ArcadeServer, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stores]:
-    async with opened(arcadedb, tmp_path_factory.mktemp("walk")) as found:
+async def stores(graph_server: GraphServer, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stores]:
+    async with opened(graph_server, tmp_path_factory.mktemp("walk")) as found:
         yield found
 
 

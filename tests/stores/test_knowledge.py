@@ -19,12 +19,11 @@ from phronesis.memory.adapters.texts import PostgresTexts
 from phronesis.memory.domain.analysis import stems
 from phronesis.memory.domain.values import Audience
 from tests.support.memory import Memory, WordEmbedder, calling, open_memory, someone
-from tests.support.servers import PostgresServer
-from tests.support.weaviate_server import WeaviateServer
+from tests.support.servers import PostgresServer, VectorServer
 
 
 @pytest.fixture(scope="module")
-async def memory(postgres: PostgresServer, weaviate: WeaviateServer | None) -> AsyncIterator[Memory]:
+async def memory(postgres: PostgresServer, weaviate: VectorServer | None) -> AsyncIterator[Memory]:
     async with open_memory(postgres, weaviate) as opened:
         yield opened
 
@@ -380,7 +379,7 @@ async def test_a_profile_over_its_limit_is_refused(memory: Memory) -> None:
 
 
 async def test_without_the_model_words_alone_are_searched_and_the_answer_says_so(
-    postgres: PostgresServer, weaviate: WeaviateServer | None
+    postgres: PostgresServer, weaviate: VectorServer | None
 ) -> None:
     async with open_memory(postgres, weaviate, WordEmbedder()) as memory:
         who = someone()

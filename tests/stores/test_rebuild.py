@@ -20,14 +20,13 @@ from phronesis.memory.drafting import Drafting
 from phronesis.memory.rebuild import rebuild_links, rebuild_vectors
 from phronesis.memory.settings import MemorySettings
 from tests.support.memory import Memory, WordEmbedder, calling, open_index, open_memory, someone
-from tests.support.servers import PostgresServer
-from tests.support.weaviate_server import WeaviateServer
+from tests.support.servers import PostgresServer, VectorServer
 
 QUESTIONS = ("okapi in the forest", "heron by the lake", "the lighthouse keeper", "nothing of the kind")
 
 
 @pytest.fixture
-async def memory(postgres: PostgresServer, weaviate: WeaviateServer | None) -> AsyncIterator[Memory]:
+async def memory(postgres: PostgresServer, weaviate: VectorServer | None) -> AsyncIterator[Memory]:
     async with open_memory(postgres, weaviate) as opened:
         yield opened
 
@@ -120,7 +119,7 @@ async def test_vectors_of_items_that_are_gone_go_too(memory: Memory) -> None:
     assert await entries(memory, who) == {}
 
 
-async def test_another_model_takes_over_the_index_by_a_rebuild(memory: Memory, weaviate: WeaviateServer | None) -> None:
+async def test_another_model_takes_over_the_index_by_a_rebuild(memory: Memory, weaviate: VectorServer | None) -> None:
     who, other = someone(), WordEmbedder({"okapi": "heron"}, model="another")
     await settled(memory, who)
     async with open_index(weaviate, memory.database, other) as index:

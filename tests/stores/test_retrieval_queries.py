@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import asyncpg
 import pytest
@@ -18,6 +18,7 @@ from phronesis.contracts.memory import AugmentedMemoryContext, ItemKind, Remembe
 from phronesis.graph.adapters.bolt import Bolt, Row, Transaction
 from phronesis.graph.adapters.knowledge import BoltKnowledge
 from phronesis.graph.knowledge import LABELS
+from phronesis.graph.settings import Dialect
 from phronesis.memory.app import assemble
 from phronesis.memory.handlers import Handlers
 from phronesis.memory.settings import MemorySettings
@@ -25,7 +26,7 @@ from phronesis.postgres import Connection, Database
 from tests.support.bus import somebody
 from tests.support.graph import Stores, opened, stored
 from tests.support.memory import ScriptedGraph, WordEmbedder, calling, someone
-from tests.support.servers import ArcadeServer, PostgresServer
+from tests.support.servers import GraphServer, PostgresServer
 
 T = TypeVar("T")
 NAMES = ("Project Halcyon", "last week's talk", "that feeling of being stuck")
@@ -187,8 +188,8 @@ class NotedBolt:
 
 
 @pytest.fixture(scope="module")
-async def stores(arcadedb: ArcadeServer, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stores]:
-    async with opened(arcadedb, tmp_path_factory.mktemp("queries")) as found:
+async def stores(graph_server: GraphServer, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stores]:
+    async with opened(graph_server, tmp_path_factory.mktemp("queries")) as found:
         yield found
 
 
@@ -224,10 +225,25 @@ async def test_a_walk_starts_at_unique_keys_of_named_labels_by_their_index(store
 async def _starts(stores: Stores, statement: str, given: dict[str, object]) -> list[str]:
     """Where the plan of a statement, as it was run, looks nodes up: the label, and the index that it took."""
 
-    async def work(transaction: Transaction) -> str:
+    async def work(transaction: Transaction) -> dict[str, Any]:
         summary = await (await transaction._inner.run(f"PROFILE {statement}", given)).consume()
         assert summary.profile is not None
-        return str(summary.profile["args"]["string-representation"])
+        return dict(summary.profile)
 
-    lines = [line for line in (await stores.bolt.read(work)).splitlines() if "MATCH NODE" in line]
+    plan = await stores.bolt.read(work)
+    if stores.dialect is Dialect.NEO4J:
+        return list(_seeks(plan))
+    lines = [line for line in plan["args"]["string-representation"].splitlines() if "MATCH NODE" in line]
     return [f"{line.split(':')[1].split(')')[0]} by {line.partition('[index: ')[2].split('] ')[0]}" for line in lines]
+
+
+def _seeks(plan: dict[str, Any]) -> Iterator[str]:
+    """The leaves of a Neo4j plan that read the store: a seek in a unique index, and anything that is none, by its name."""
+    kind = plan["operatorType"].split("@")[0]
+    if kind.startswith("NodeUniqueIndexSeek"):
+        label, key = re.findall(r"UNIQUE \w+:(\w+)\((\w+)\)", plan["args"]["Details"])[0]
+        yield f"{label} by {label}[{key}]"
+    elif not plan["children"] and kind != "Argument":
+        yield kind
+    for part in plan["children"]:
+        yield from _seeks(part)

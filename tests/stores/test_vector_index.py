@@ -13,14 +13,15 @@ import numpy as np
 import pytest
 
 from phronesis.contracts.memory import SHARED, EmbeddingMismatch, ItemKind
+from phronesis.local.settings import Stores
 from phronesis.memory.adapters.pgvector import PgVector
 from phronesis.memory.adapters.weaviate_client import Weaviate
 from phronesis.memory.adapters.weaviate_index import WeaviateIndex
 from phronesis.memory.domain.values import Audience, Vector, VectorEntry, VectorHit
 from phronesis.memory.ports import VectorIndex
 from phronesis.postgres import Database
-from tests.support.servers import PostgresServer
-from tests.support.weaviate_server import PRODUCTION, WeaviateServer
+from tests.support.production import STORES
+from tests.support.servers import PostgresServer, VectorServer
 
 DIMENSION = 384
 Open: TypeAlias = Callable[[str, int], VectorIndex]
@@ -46,7 +47,7 @@ async def _pgvector(postgres: PostgresServer, exact_rows: int, max_scan: int) ->
 
 
 @asynccontextmanager
-async def _weaviate(postgres: PostgresServer, server: WeaviateServer) -> AsyncIterator[Store]:
+async def _weaviate(postgres: PostgresServer, server: VectorServer) -> AsyncIterator[Store]:
     async with (
         postgres.fresh_schema("memory") as settings,
         Database.open(settings, "memory") as database,
@@ -64,12 +65,12 @@ PGVECTOR: dict[str, Callable[[PostgresServer], AbstractAsyncContextManager[Store
     "pgvector, hnsw": lambda postgres: _pgvector(postgres, 0, 20_000),
     "pgvector, hnsw that gives up": lambda postgres: _pgvector(postgres, 0, 1),
 }
-ADAPTERS = [*PGVECTOR, *(["weaviate"] if PRODUCTION else [])]
+ADAPTERS = [*PGVECTOR, *(["weaviate"] if STORES is Stores.PRODUCTION else [])]
 
 
 @pytest.fixture(params=ADAPTERS)
 async def store(
-    request: pytest.FixtureRequest, postgres: PostgresServer, weaviate: WeaviateServer | None
+    request: pytest.FixtureRequest, postgres: PostgresServer, weaviate: VectorServer | None
 ) -> AsyncIterator[Store]:
     opened = _weaviate(postgres, weaviate) if weaviate and request.param == "weaviate" else PGVECTOR[request.param](postgres)
     async with opened as one:

@@ -19,7 +19,7 @@ from phronesis.graph.adapters.twin import BoltTwin
 from phronesis.graph.domain import plan
 from phronesis.graph.ontology import Ontology, load
 from phronesis.graph.settings import Dialect, GraphSettings
-from tests.support.servers import ArcadeServer
+from tests.support.servers import GraphServer
 
 YEAR = 2023
 
@@ -27,10 +27,11 @@ YEAR = 2023
 class Stores:
     """The graph service's stores, and statements of a test's own beside them."""
 
-    def __init__(self, bolt: Bolt, ontology: Ontology) -> None:
+    def __init__(self, bolt: Bolt, ontology: Ontology, dialect: Dialect) -> None:
         self.bolt = bolt
         self.ontology = ontology
-        self.schema = Schema(bolt, ontology, Dialect.ARCADEDB)
+        self.dialect = dialect
+        self.schema = Schema(bolt, ontology, dialect)
         self.twin = BoltTwin(bolt, ontology, self.schema)
         self.knowledge = BoltKnowledge(bolt, self.schema)
         self.outbox = GraphOutbox(bolt)
@@ -58,26 +59,28 @@ class Stores:
         return await self.bolt.write(work)
 
 
-def settings(server: ArcadeServer, folder: Path, **changes: Any) -> GraphSettings:
-    """How the service reaches `server`: one user that writes, another that reads."""
+def settings(server: GraphServer, folder: Path, **changes: Any) -> GraphSettings:
+    """How the service reaches `server`: one user that writes, and another that reads where the store knows such users."""
     for login in (server.root, server.reader):
-        (folder / f"{login.user}.password").write_text(login.password)
+        if login is not None:
+            (folder / f"{login.user}.password").write_text(login.password)
     values: dict[str, Any] = {
         "url": server.url,
         "user": server.root.user,
         "password_file": folder / f"{server.root.user}.password",
-        "read_user": server.reader.user,
-        "read_password_file": folder / f"{server.reader.user}.password",
         "database": server.database,
+        "dialect": server.dialect,
     }
+    if server.reader is not None:
+        values |= {"read_user": server.reader.user, "read_password_file": folder / f"{server.reader.user}.password"}
     return GraphSettings(**(values | changes))
 
 
 @asynccontextmanager
-async def opened(server: ArcadeServer, folder: Path) -> AsyncIterator[Stores]:
+async def opened(server: GraphServer, folder: Path) -> AsyncIterator[Stores]:
     """The stores on `server` for the length of a block."""
     async with Bolt.open(settings(server, folder)) as bolt:
-        yield Stores(bolt, load())
+        yield Stores(bolt, load(), server.dialect)
 
 
 def ref(id: str, type: str = "EntityProject", year: int = YEAR) -> NodeRef:

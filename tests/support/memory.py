@@ -23,8 +23,7 @@ from phronesis.memory.ports import VectorIndex
 from phronesis.memory.settings import MemorySettings
 from phronesis.postgres import Database
 
-from .servers import PostgresServer
-from .weaviate_server import WeaviateServer
+from .servers import PostgresServer, VectorServer
 
 
 class WordEmbedder:
@@ -119,7 +118,7 @@ class Memory:
 
 @asynccontextmanager
 async def open_index(
-    weaviate: WeaviateServer | None, database: Database, embedder: WordEmbedder
+    weaviate: VectorServer | None, database: Database, embedder: WordEmbedder
 ) -> AsyncIterator[VectorIndex | None]:
     """The vector index of production's stores; `None` where the tests run on the embedded ones."""
     if weaviate is None:
@@ -131,7 +130,7 @@ async def open_index(
 
 @asynccontextmanager
 async def open_memory(
-    postgres: PostgresServer, weaviate: WeaviateServer | None, embedder: WordEmbedder | None = None, **settings: Any
+    postgres: PostgresServer, weaviate: VectorServer | None, embedder: WordEmbedder | None = None, **settings: Any
 ) -> AsyncIterator[Memory]:
     """The handlers on a database of their own."""
     used, graph = embedder or WordEmbedder(), ScriptedGraph()

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 from uuid import uuid4
 
 import asyncpg
@@ -18,12 +19,14 @@ from phronesis.bus import BusSettings, connect
 from phronesis.bus.declare import USER as DECLARE
 from phronesis.bus.declare import declare
 from phronesis.contracts.service import SERVICES
+from phronesis.graph.settings import Dialect
 from phronesis.local import arcadedb, nats, postgres
 from phronesis.local.child import Child
 from phronesis.local.environment import inherited
 from phronesis.local.keys import SIGNERS, admission_key_file, password, password_file, signing_key_file
 from phronesis.local.layout import DataDir
 from phronesis.local.ports import LOOPBACK, free_port
+from phronesis.memory.settings import WeaviateSettings
 from phronesis.postgres import PostgresSettings
 from phronesis.postgres.migrate import migrate
 
@@ -141,17 +144,63 @@ class Login:
     password: str
 
 
+class VectorServer(Protocol):
+    """A Weaviate, whoever runs it."""
+
+    settings: WeaviateSettings
+    """How the memory service reaches it."""
+
+    async def start(self) -> None:
+        """Return when it answers."""
+        ...
+
+    async def kill(self) -> None:
+        """End it at once; its data stays."""
+        ...
+
+    async def stop(self) -> None:
+        """Stop it in order."""
+        ...
+
+
+class GraphServer(Protocol):
+    """A graph store of the tests, whichever it is."""
+
+    url: str
+    """Its Bolt address."""
+    port: int
+    """Its Bolt port on the loopback interface."""
+    database: str
+    dialect: Dialect
+    root: Login
+    """A user that may do all."""
+    reader: Login | None
+    """A user that may only read, where the store knows such users."""
+
+    async def start(self) -> None:
+        """Start it on its ports and its data, and return when it answers."""
+
+    async def kill(self) -> None:
+        """End it at once."""
+
+    async def stop(self) -> None:
+        """Stop it in order."""
+
+
 class ArcadeServer:
     """An ArcadeDB that speaks Bolt, with a user that may do all and one that may only read records."""
 
     database = arcadedb.DATABASE
+    dialect = Dialect.ARCADEDB
 
     def __init__(self, folder: Path) -> None:
         self.ports = arcadedb.Ports(bolt=free_port(), http=free_port())
-        self.url = f"bolt://{LOOPBACK}:{self.ports.bolt}"
+        self.port = self.ports.bolt
+        self.url = f"bolt://{LOOPBACK}:{self.port}"
         self.root = Login(arcadedb.ROOT, secrets.token_hex(8))
-        self.reader = Login(arcadedb.READER, secrets.token_hex(8))
-        passwords = {login.user: login.password for login in (self.root, self.reader)}
+        reader = Login(arcadedb.READER, secrets.token_hex(8))
+        self.reader: Login | None = reader
+        passwords = {login.user: login.password for login in (self.root, reader)}
         self._child = Child(arcadedb.program(folder, self.ports, passwords, folder / "log.txt", inherited()))
 
     async def start(self) -> None:

@@ -15,8 +15,8 @@ from phronesis.local import postgres
 from phronesis.local.cleanup import down
 from phronesis.local.environment import inherited, marked
 from phronesis.local.layout import DataDir
-from phronesis.local.parts import SERVERS
 from phronesis.local.record import PartRecord, StackRecord, read
+from tests.support.production import SERVERS
 
 _RUN = """
 import sys

@@ -16,9 +16,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
 
-from phronesis.local.parts import SERVERS, SERVICES
+from phronesis.local.parts import SERVICES
 from tests.support.belongings import Belongings
 from tests.support.people import town
+from tests.support.production import SERVERS
 from tests.support.stack import running
 from tests.support.tenancy import AT_ONCE, Found, stranger
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from .bolt import speaks_bolt
 from .child import Program
 from .http import status_of
 from .ports import LOOPBACK
@@ -126,18 +127,3 @@ def _hashed(password: str) -> str:
     salt = base64.b64encode(secrets.token_bytes(32)).decode()
     digest = hashlib.pbkdf2_hmac("sha256", password.encode(), salt.encode(), _HASH_ROUNDS, 32)
     return f"PBKDF2WithHmacSHA256${_HASH_ROUNDS}${salt}${base64.b64encode(digest).decode()}"
-
-
-async def speaks_bolt(port: int) -> bool:
-    """Whether a Bolt server answers the handshake on `port`."""
-    offer = b"\x60\x60\xb0\x17" + b"\x00\x00\x04\x04" + b"\x00" * 12
-    try:
-        async with asyncio.timeout(2):
-            reader, writer = await asyncio.open_connection(LOOPBACK, port)
-            try:
-                writer.write(offer)
-                return await reader.readexactly(4) == b"\x00\x00\x04\x04"
-            finally:
-                writer.close()
-    except (OSError, TimeoutError, asyncio.IncompleteReadError):
-        return False

@@ -11,7 +11,7 @@ import psutil
 from . import postgres
 from .environment import marked
 from .layout import AlreadyRunning, DataDir
-from .parts import SERVERS
+from .parts import EVERY_SERVER
 from .processes import end, wait_gone
 from .record import StackRecord, read
 
@@ -57,8 +57,8 @@ def end_leftovers(data: DataDir) -> int:
         How many there were.
     """
     found = _processes(data, read(data))
-    _end([process for name, process in found if name not in SERVERS], _ORDERLY)
-    _end([process for name, process in found if name in SERVERS and name != postgres.NAME], _ORDERLY)
+    _end([process for name, process in found if name not in EVERY_SERVER], _ORDERLY)
+    _end([process for name, process in found if name in EVERY_SERVER and name != postgres.NAME], _ORDERLY)
     _end([process for name, process in found if name == postgres.NAME], _ORDERLY, signal.SIGINT)
     late = [process for _, process in marked(data)]
     end(late)

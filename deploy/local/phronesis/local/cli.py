@@ -9,10 +9,13 @@ from typing import Annotated
 
 import typer
 
-from .settings import LocalSettings
+from .settings import LocalSettings, Stores
 
 Data = Annotated[Path | None, typer.Option("--data", help="Data directory; PHRONESIS_DATA, or ~/.phronesis, by default.")]
 Port = Annotated[int | None, typer.Option("--port", min=0, max=65_535, help="The gateway's port; 0 for any free one.")]
+WhichStores = Annotated[
+    Stores | None, typer.Option("--stores", help="ArcadeDB and pgvector (embedded), or Neo4j and Weaviate (production).")
+]
 
 
 class Part(StrEnum):
@@ -28,12 +31,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def up(
     data: Data = None,
     port: Port = None,
+    stores: WhichStores = None,
     detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready, and leave it running.")] = False,
 ) -> None:
-    """Start the embedded stack: real servers and the six services, as child processes."""
+    """Start a stack on this machine: real servers and the six services, as child processes."""
     from . import up as starting
 
-    settings = _settings(data, port)
+    settings = _settings(data, port, stores)
     raise typer.Exit(starting.up_detached(settings) if detach else starting.up(settings))
 
 
@@ -65,13 +69,14 @@ def status(data: Data = None, as_json: AsJson = False) -> None:
     raise typer.Exit(0 if reading.all_up(found) else 1)
 
 
-def doctor(data: Data = None, as_json: AsJson = False) -> None:
+def doctor(data: Data = None, stores: WhichStores = None, as_json: AsJson = False) -> None:
     """Look for what is wrong, and say what to do about it; the exit code is 1 when something is."""
     from . import doctor as looking
     from .layout import DataDir
     from .tables import doctor_table
 
-    found = looking.look(DataDir(_settings(data).data))
+    settings = _settings(data, stores=stores)
+    found = looking.look(DataDir(settings.data), settings)
     if as_json:
         typer.echo(json.dumps([finding.model_dump() for finding in found], indent=2))
     else:
@@ -101,6 +106,7 @@ def register(app: typer.Typer) -> None:
         app.command()(command)
 
 
-def _settings(data: Path | None, port: int | None = None) -> LocalSettings:
-    given = {name: value for name, value in (("data", data), ("port", port)) if value is not None}
+def _settings(data: Path | None, port: int | None = None, stores: Stores | None = None) -> LocalSettings:
+    wanted = {"data": data, "port": port, "stores": stores}
+    given = {name: value for name, value in wanted.items() if value is not None}
     return LocalSettings().model_copy(update=given)

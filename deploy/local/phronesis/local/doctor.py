@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 
-from . import arcadedb, nats, postgres
+from . import arcadedb, nats, neo4j, postgres, weaviate
+from .bolt import speaks_bolt
 from .broker import DECLARER, bus_settings
 from .environment import marked
 from .finding import Finding
@@ -16,16 +17,18 @@ from .layout import DataDir
 from .parts import GATEWAY
 from .ports import LOOPBACK, is_free
 from .record import StackRecord, read
-from .settings import DEFAULT_PORT
+from .settings import DEFAULT_PORT, LocalSettings
+from .stores import begun_with, look_at_programs
 
 _SLOW = 60.0
 _RESTLESS = 5
 
 
-def look(data: DataDir) -> list[Finding]:
+def look(data: DataDir, settings: LocalSettings) -> list[Finding]:
     """Everything that can be looked at from outside."""
     record = read(data)
-    found = look_at_installation(data)
+    settings = settings.model_copy(update={"stores": begun_with(data) or settings.stores})
+    found = [*look_at_installation(data), *look_at_programs(settings)]
     if record is None or record.supervisor.process() is None:
         return [*found, *_at_rest(data)]
     return [*found, *_parts(data, record), *asyncio.run(_running(data, record))]
@@ -68,8 +71,11 @@ async def _running(data: DataDir, record: StackRecord) -> list[Finding]:
         checks.append(_parked(data, f"nats://{LOOPBACK}:{port}"))
     if postgres.NAME in ports:
         checks.append(_answers(data, postgres.NAME, postgres.answers(data.postgres)))
-    if port := ports.get(arcadedb.NAME):
-        checks.append(_answers(data, arcadedb.NAME, arcadedb.speaks_bolt(port)))
+    for name in (arcadedb.NAME, neo4j.NAME):
+        if port := ports.get(name):
+            checks.append(_answers(data, name, speaks_bolt(port)))
+    if port := ports.get(weaviate.NAME):
+        checks.append(_answers(data, weaviate.NAME, weaviate.answers(port)))
     if port := ports.get(GATEWAY):
         checks.append(_gateway(port, record.url))
     return list(await asyncio.gather(*checks))

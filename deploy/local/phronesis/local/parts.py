@@ -8,16 +8,20 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import arcadedb, nats, postgres
+from . import arcadedb, nats, neo4j, postgres, weaviate
 from .broker import DECLARER
 from .child import Program
 from .environment import of_part
 from .keys import SIGNERS, admission_key_file, password, password_file, signing_key_file
 from .layout import DataDir
 from .ports import LOOPBACK, free_port, is_free
-from .settings import DEFAULT_PORT, LocalSettings
+from .settings import DEFAULT_PORT, LocalSettings, Stores
+from .stores import graph_variables, vector_variables
 
 SERVERS = (nats.NAME, postgres.NAME, arcadedb.NAME)
+"""The servers of a stack with the embedded stores."""
+PRODUCTION_SERVERS = (nats.NAME, postgres.NAME, neo4j.NAME, weaviate.NAME)
+EVERY_SERVER = (*SERVERS, neo4j.NAME, weaviate.NAME)
 GATEWAY = "gateway"
 SERVICES = (GATEWAY, "orchestrator", "memory", "instructions", "graph", "media")
 OWNERS = (GATEWAY, "orchestrator", "memory", "instructions")
@@ -37,11 +41,18 @@ class Addresses:
     gateway: int
     nats: int
     arcadedb: arcadedb.Ports
+    neo4j: int
+    weaviate: weaviate.Ports
 
     @property
     def url(self) -> str:
         """The gateway's address."""
         return f"http://{LOOPBACK}:{self.gateway}"
+
+
+def servers(settings: LocalSettings) -> tuple[str, ...]:
+    """The servers of a stack with these settings."""
+    return PRODUCTION_SERVERS if settings.stores is Stores.PRODUCTION else SERVERS
 
 
 def addresses(settings: LocalSettings) -> Addresses:
@@ -54,7 +65,8 @@ def addresses(settings: LocalSettings) -> Addresses:
         raise PortTaken(f"port {settings.port} is in use")
     default = DEFAULT_PORT if settings.port is None and is_free(DEFAULT_PORT) else None
     gateway = settings.port or default or free_port()
-    return Addresses(gateway, free_port(), arcadedb.Ports(free_port(), free_port()))
+    graph = arcadedb.Ports(free_port(), free_port())
+    return Addresses(gateway, free_port(), graph, free_port(), weaviate.Ports.free())
 
 
 class Parts:
@@ -70,12 +82,14 @@ class Parts:
         self._data = data
         self._settings = settings
         self._where = where
+        self._graph = neo4j.NAME if settings.stores is Stores.PRODUCTION else arcadedb.NAME
         self.outside = tuple(
             name
             for name, address in (
                 (nats.NAME, settings.bus_url),
                 (postgres.NAME, settings.postgres_dsn),
-                (arcadedb.NAME, settings.graph_url),
+                (self._graph, settings.graph_url),
+                (weaviate.NAME, settings.weaviate_url),
             )
             if address
         )
@@ -89,11 +103,18 @@ class Parts:
     @property
     def graph_url(self) -> str:
         """The graph store's address."""
-        return self._settings.graph_url or f"bolt://{LOOPBACK}:{self._where.arcadedb.bolt}"
+        port = self._where.neo4j if self._graph == neo4j.NAME else self._where.arcadedb.bolt
+        return self._settings.graph_url or f"bolt://{LOOPBACK}:{port}"
 
     def port(self, name: str) -> int | None:
         """The port of a part that has one."""
-        ports = {GATEWAY: self._where.gateway, nats.NAME: self._where.nats, arcadedb.NAME: self._where.arcadedb.bolt}
+        ports = {
+            GATEWAY: self._where.gateway,
+            nats.NAME: self._where.nats,
+            arcadedb.NAME: self._where.arcadedb.bolt,
+            neo4j.NAME: self._where.neo4j,
+            weaviate.NAME: self._where.weaviate.http,
+        }
         return None if name in self.outside else ports.get(name)
 
     def server(self, name: str) -> Program:
@@ -104,6 +125,12 @@ class Parts:
             return nats.program(data.nats, self._where.nats, passwords, admission_key_file(data), log, environment)
         if name == postgres.NAME:
             return postgres.program(data.postgres, log, environment)
+        if name == neo4j.NAME:
+            home, secret = self._settings.neo4j_home or Path(), password(data, neo4j.NAME)
+            return neo4j.program(home, data.neo4j, self._where.neo4j, secret, log, environment)
+        if name == weaviate.NAME:
+            binary, secret = self._settings.weaviate or Path(), password(data, weaviate.NAME)
+            return weaviate.program(binary, data.weaviate, self._where.weaviate, secret, log, environment)
         passwords = {user: password(data, f"arcadedb-{user}") for user in (arcadedb.ROOT, arcadedb.READER)}
         return arcadedb.program(data.arcadedb, self._where.arcadedb, passwords, log, environment)
 
@@ -153,16 +180,10 @@ class Parts:
         variables = {}
         if postgres.NAME not in self.outside:
             variables["POSTGRES_DSN"] = postgres.dsn(self._data.postgres)
-        if arcadedb.NAME not in self.outside:
-            variables |= {
-                "GRAPH_URL": self.graph_url,
-                "GRAPH_DIALECT": "arcadedb",
-                "GRAPH_DATABASE": arcadedb.DATABASE,
-                "GRAPH_USER": arcadedb.ROOT,
-                "GRAPH_PASSWORD_FILE": str(password_file(self._data, f"arcadedb-{arcadedb.ROOT}")),
-                "GRAPH_READ_USER": arcadedb.READER,
-                "GRAPH_READ_PASSWORD_FILE": str(password_file(self._data, f"arcadedb-{arcadedb.READER}")),
-            }
+        if self._graph not in self.outside:
+            variables |= graph_variables(self._data, self._graph, self.graph_url)
+        if self._settings.stores is Stores.PRODUCTION and weaviate.NAME not in self.outside:
+            variables |= vector_variables(self._data, self._where.weaviate)
         return variables
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 
 from pydantic import AliasChoices, Field, SecretStr
@@ -9,6 +10,15 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 DEFAULT_DATA = Path("~/.phronesis")
 DEFAULT_PORT = 8700
+
+
+class Stores(StrEnum):
+    """Which graph store and which vector store a stack runs."""
+
+    EMBEDDED = "embedded"
+    """ArcadeDB, and pgvector in Postgres: Python packages, and nothing else is needed."""
+    PRODUCTION = "production"
+    """Neo4j and Weaviate, from programs that are on this machine."""
 
 
 class LocalSettings(BaseSettings):
@@ -20,9 +30,17 @@ class LocalSettings(BaseSettings):
     """The data directory."""
     port: int | None = None
     """The gateway's port; 0 for any free one; by default 8700, or any free one where that is taken."""
+    stores: Stores = Stores.EMBEDDED
+    """`embedded` (ArcadeDB and pgvector) or `production` (Neo4j and Weaviate)."""
+    neo4j_home: Path | None = None
+    """Folder of Neo4j, with its archives in `lib`; for the production stores."""
+    weaviate: Path | None = None
+    """The program `weaviate-server`; for the production stores."""
     bus_url: str | None = Field(default=None, validation_alias=AliasChoices("BUS_URL"))
     """An outside NATS; the embedded one is not started then."""
     postgres_dsn: SecretStr | None = Field(default=None, validation_alias=AliasChoices("POSTGRES_DSN"))
     """An outside Postgres; the embedded one is not started then."""
     graph_url: str | None = Field(default=None, validation_alias=AliasChoices("GRAPH_URL"))
-    """An outside graph store; the embedded one is not started then."""
+    """An outside graph store; none is started then."""
+    weaviate_url: str | None = Field(default=None, validation_alias=AliasChoices("WEAVIATE_URL"))
+    """An outside Weaviate; none is started then."""

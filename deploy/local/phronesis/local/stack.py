@@ -16,7 +16,7 @@ from .cleanup import end_leftovers
 from .http import status_of
 from .keys import ensure_owner_key
 from .layout import DataDir, write_atomically
-from .parts import GATEWAY, OWNERS, SERVERS, SERVICES, Parts, addresses
+from .parts import EVERY_SERVER, GATEWAY, OWNERS, SERVICES, Parts, addresses, servers
 from .record import PartRecord, ProcessId, StackRecord, write
 from .settings import LocalSettings
 from .supervisor import Supervisor
@@ -41,7 +41,7 @@ class Stack:
         data: DataDir,
         settings: LocalSettings,
         show: Callable[[StackRecord], None],
-        parts: Sequence[str] = (*SERVERS, *SERVICES),
+        parts: Sequence[str] = (),
     ) -> None:
         where = addresses(settings)
         me = ProcessId.of(os.getpid())
@@ -50,7 +50,7 @@ class Stack:
         self._port = where.gateway
         self._show = show
         self._parts = Parts(data, settings, where)
-        self._wanted = parts
+        self._wanted = parts = parts or (*servers(settings), *SERVICES)
         self._services = [name for name in parts if name in SERVICES]
         self._supervisor = Supervisor(data, self._changed)
         self._broker: Broker | None = None
@@ -74,7 +74,7 @@ class Stack:
         """
         began = time.monotonic()
         for name in self._wanted:
-            if name in SERVERS and name not in self._parts.outside:
+            if name in EVERY_SERVER and name not in self._parts.outside:
                 self._supervisor.keep(self._parts.server(name), port=self._parts.port(name))
         self._changed()
         for name in self._services:
@@ -100,7 +100,7 @@ class Stack:
         await self._supervisor.stop(GATEWAY)
         await self._supervisor.stop(*(name for name in SERVICES if name != GATEWAY))
         await self._exit.aclose()
-        await self._supervisor.stop(*SERVERS)
+        await self._supervisor.stop(*EVERY_SERVER)
         await asyncio.to_thread(end_leftovers, self._data)
 
     def kill(self) -> None:

@@ -16,22 +16,24 @@ from .cleanup import end_leftovers
 from .environment import inherited
 from .layout import AlreadyRunning, DataDir
 from .logfile import rotated, since
-from .parts import SERVERS, SERVICES, PortTaken
+from .parts import PortTaken
 from .progress import Progress
 from .record import read
 from .settings import LocalSettings
 from .stack import Stack
+from .stores import StoresRefused, hold_to
 
 OK, FAILED, REFUSED = 0, 1, 2
 _DETACHED_START = 240.0
 _FILES = 65_536
 
 
-def up(settings: LocalSettings, parts: Sequence[str] = (*SERVERS, *SERVICES)) -> int:
+def up(settings: LocalSettings, parts: Sequence[str] = ()) -> int:
     """Run a stack until a signal ends it.
 
     Returns:
-        The exit code: 0 after an ordered end, 1 after a failure, 2 when it already runs or its port is taken.
+        The exit code: 0 after an ordered end, 1 after a failure, 2 when it already runs, its port is taken, or its
+        stores are not to be had or not those that it was begun with.
     """
     data = DataDir(settings.data)
     progress = Progress()
@@ -39,6 +41,7 @@ def up(settings: LocalSettings, parts: Sequence[str] = (*SERVERS, *SERVICES)) ->
         data.create()
         _many_files()
         with data.locked():
+            hold_to(data, settings)
             rotated(data.log("supervisor"))
             logging.basicConfig(filename=data.log("supervisor"), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
             if left := end_leftovers(data):
@@ -49,6 +52,9 @@ def up(settings: LocalSettings, parts: Sequence[str] = (*SERVERS, *SERVICES)) ->
         return REFUSED
     except PortTaken as error:
         progress.line(f"{error}; choose another with --port")
+        return REFUSED
+    except StoresRefused as error:
+        progress.line(f"{error}")
         return REFUSED
     except OSError as error:
         progress.line(f"cannot work in {data.root}: {error}")
@@ -118,7 +124,7 @@ def up_detached(settings: LocalSettings) -> int:
     """Start a supervisor that outlives this process, and wait until its stack is ready.
 
     Returns:
-        The exit code: 0 when it is ready, 1 after a failure, 2 when it already runs or its port is taken.
+        The exit code: 0 when it is ready, 1 after a failure, 2 when `up` would be refused.
     """
     data = DataDir(settings.data)
     progress = Progress()
@@ -131,6 +137,7 @@ def up_detached(settings: LocalSettings) -> int:
     command = [sys.executable, "-m", "phronesis.local", "up", "--data", str(data.root)]
     if settings.port is not None:
         command += ["--port", str(settings.port)]
+    command += ["--stores", settings.stores]
     with output.open("ab") as file:
         supervisor = subprocess.Popen(
             command, env=inherited(), stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True

@@ -28,6 +28,8 @@ _TRIES = 8
 _FIRST_PAUSE = 0.02
 """Seconds before the second try of a write; doubled for each further one."""
 _TOO_LONG = "Neo.ClientError.Transaction.TransactionTimedOut"
+_QUIET: dict[str, dict[str, Any]] = {Dialect.NEO4J: {"notifications_min_severity": "OFF"}}
+"""Neo4j remarks on each label and property that no node has yet; ArcadeDB's version of the protocol has no remarks."""
 _NOT_OURS = ("Neo.ClientError.Security.", "Neo.ClientError.Database.")
 
 
@@ -128,6 +130,7 @@ def _driver(settings: GraphSettings, login: tuple[str, SecretStr] | None) -> Asy
         max_connection_pool_size=settings.pool_size,
         max_transaction_retry_time=0,  # tries are counted here, where a broken constraint counts as one
         user_agent="phronesis-graph",
+        **_QUIET.get(settings.dialect, {}),
     )
 
 

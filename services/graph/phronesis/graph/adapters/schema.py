@@ -14,7 +14,7 @@ from ..knowledge import LABELS, LINK_TYPES
 from ..ontology import Ontology
 from ..settings import Dialect
 from . import labels
-from .bolt import Bolt, Transaction
+from .bolt import Bolt, Row, Transaction
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +24,9 @@ _SWEEP_EVERY = 3600.0
 _SWEEPS = 100
 _KEEP_WRITES = 30 * 24 * 3600
 """Seconds that the key of a write, or of a forgotten item, is kept: longer than any news or turn that could repeat it."""
+
+_ORPHANS = "SHOW INDEXES YIELD name, owningConstraint WHERE owningConstraint IS NULL AND name ENDS WITH '_key' RETURN name"
+"""Indexes of constraints that were never made (Neo4j): whoever asked for one went away while its index was being filled."""
 
 _SWEEP = {
     label: f"MATCH (old:{label}) WHERE old.at < $before WITH old LIMIT 1000 DELETE old RETURN count(*) AS swept"
@@ -36,9 +39,10 @@ class Schema:
 
     def __init__(self, bolt: Bolt, ontology: Ontology, dialect: Dialect) -> None:
         self._bolt = bolt
+        self._dialect = dialect
         self._statements = tuple(_statements(ontology, dialect))
         self._declared = False
-        self._lock = asyncio.Lock()
+        self._declaring: asyncio.Task[None] | None = None
         self._task: asyncio.Task[None] | None = None
 
     def start(self, bus: Bus) -> None:
@@ -54,18 +58,25 @@ class Schema:
         """
         if self._declared:
             return
-        async with self._lock:
-            if self._declared:
-                return
-            for statement in self._statements:
-                await self._bolt.write(_running(statement))
-            self._declared = True
-            log.info("the schema is declared")
+        if self._declaring is None or self._declaring.done():
+            self._declaring = asyncio.create_task(self._declare(), name="graph-schema-declaration")
+            self._declaring.add_done_callback(lambda task: task.cancelled() or task.exception())
+        # A caller's limit must not cut a statement in two: on Neo4j its half stays, and stands in the way of the next try.
+        await asyncio.shield(self._declaring)
 
     async def ping(self) -> None:
         """Raise `Unavailable` unless the store answers and the schema stands."""
         await self.declared()
         await self._bolt.read(_running("RETURN 1 AS one"))
+
+    async def _declare(self) -> None:
+        if self._dialect is Dialect.NEO4J:
+            for row in await self._bolt.write(_running(_ORPHANS)):
+                await self._bolt.write(_running(f"DROP INDEX {row['name']} IF EXISTS"))
+        for statement in self._statements:
+            await self._bolt.write(_running(statement))
+        self._declared = True
+        log.info("the schema is declared")
 
     async def _run(self) -> None:
         pause = _FIRST_PAUSE
@@ -96,14 +107,15 @@ class Schema:
                     break
 
     async def _stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        tasks = [task for task in (self._task, self._declaring) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _running(statement: str) -> Callable[[Transaction], Awaitable[None]]:
-    async def run(transaction: Transaction) -> None:
-        await transaction.rows(statement)
+def _running(statement: str) -> Callable[[Transaction], Awaitable[list[Row]]]:
+    async def run(transaction: Transaction) -> list[Row]:
+        return await transaction.rows(statement)
 
     return run
 

@@ -1,0 +1,73 @@
+"""Which stores the tests run on, and how the production ones come to be: `PHRONESIS_STORES` decides, as it does for a stack.
+
+A graph server or a vector server for a test is, in this order, the one whose address the environment has
+(`PHRONESIS_TEST_NEO4J_URL`, `_USER`, `_PASSWORD_FILE`; `PHRONESIS_TEST_WEAVIATE_URL`, `_GRPC_URL`, `_KEY_FILE`); a container,
+where an engine answers; or a child from the packages. Whole stacks, and tests that end a server or freeze it, take the
+packages: only a child can be killed by its process id.
+
+    python -m tests.support.production    installs the packages and prints the two paths
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from phronesis.local.parts import servers
+from phronesis.local.settings import LocalSettings, Stores
+from phronesis.memory.settings import WeaviateSettings
+from tests.support import containers, packages
+from tests.support.production_servers import Neo4jServer, OutsideNeo4j, OutsideWeaviate, WeaviateServer
+from tests.support.servers import ArcadeServer, GraphServer, Login, VectorServer
+
+STORES = LocalSettings().stores
+SERVERS = servers(LocalSettings())
+"""The servers of a stack on these stores."""
+
+
+def prepare() -> None:
+    """Have what the stores are run from, and tell this process and its children where it is; nothing for embedded ones.
+
+    Raises:
+        CannotInstall: it could not be had; the text says why.
+    """
+    if STORES is Stores.PRODUCTION:
+        os.environ["PHRONESIS_NEO4J_HOME"] = str(packages.neo4j_home())
+        os.environ["PHRONESIS_WEAVIATE"] = str(packages.weaviate())
+
+
+def graph_server(folder: Path) -> GraphServer:
+    """A graph server for many tests; it is not started yet."""
+    if STORES is Stores.EMBEDDED:
+        return ArcadeServer(folder)
+    if url := os.environ.get("PHRONESIS_TEST_NEO4J_URL"):
+        password = _secret("PHRONESIS_TEST_NEO4J_PASSWORD_FILE")
+        return OutsideNeo4j(url, Login(os.environ.get("PHRONESIS_TEST_NEO4J_USER", "neo4j"), password))
+    return containers.ContainerNeo4j() if containers.engine() else Neo4jServer(folder)
+
+
+def own_graph_server(folder: Path) -> GraphServer:
+    """A graph server that the test may kill; it is not started yet."""
+    return ArcadeServer(folder) if STORES is Stores.EMBEDDED else Neo4jServer(folder)
+
+
+def vector_server(folder: Path) -> VectorServer | None:
+    """A vector server for many tests, not started yet; none for the embedded stores, whose vectors stand in Postgres."""
+    if STORES is Stores.EMBEDDED:
+        return None
+    if url := os.environ.get("PHRONESIS_TEST_WEAVIATE_URL"):
+        grpc_url, key_file = (os.environ[f"PHRONESIS_TEST_WEAVIATE_{name}"] for name in ("GRPC_URL", "KEY_FILE"))
+        return OutsideWeaviate(WeaviateSettings(url=url, grpc_url=grpc_url, key_file=Path(key_file)))
+    return containers.ContainerWeaviate() if containers.engine() else WeaviateServer(folder)
+
+
+def _secret(variable: str) -> str:
+    return Path(os.environ[variable]).read_text(encoding="utf-8").strip()
+
+
+if __name__ == "__main__":
+    try:
+        print(packages.neo4j_home(), packages.weaviate(), sep="\n")
+    except packages.CannotInstall as error:
+        sys.exit(str(error))

@@ -1,0 +1,126 @@
+"""Neo4j and Weaviate for the tests: as children of the test, or as servers that somebody else runs."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from phronesis.graph.settings import Dialect
+from phronesis.local import neo4j, weaviate
+from phronesis.local.bolt import speaks_bolt
+from phronesis.local.child import Child
+from phronesis.local.environment import inherited
+from phronesis.local.ports import LOOPBACK, free_port
+from phronesis.memory.settings import WeaviateSettings
+from tests.support import packages
+from tests.support.bus import eventually
+from tests.support.servers import Login
+
+_ANSWERS_WITHIN = 120.0
+"""Seconds in which a server that somebody else runs has to answer."""
+
+
+class Neo4jServer:
+    """A Neo4j of the test's own, from the packages. In Community every user may do all, so none only reads."""
+
+    database = neo4j.DATABASE
+    dialect = Dialect.NEO4J
+    reader: Login | None = None
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.port = free_port()
+        self.url = f"bolt://{LOOPBACK}:{self.port}"
+        self.root = Login(neo4j.USER, secrets.token_hex(8))
+        home, log = packages.neo4j_home(), folder / "log.txt"
+        self._child = Child(neo4j.program(home, folder, self.port, self.root.password, log, inherited()))
+
+    async def start(self) -> None:
+        """Start it on its port and its data."""
+        await self._child.start()
+        await self._child.wait_ready()
+
+    async def kill(self) -> None:
+        """End it at once."""
+        self._child.kill()
+
+    async def stop(self) -> None:
+        """Stop it in order."""
+        await self._child.stop()
+
+
+class OutsideNeo4j:
+    """A Neo4j that somebody else runs, and goes on running.
+
+    Args:
+        url: its Bolt address, on this machine.
+        login: a user that may do all.
+    """
+
+    database = neo4j.DATABASE
+    dialect = Dialect.NEO4J
+    reader: Login | None = None
+
+    def __init__(self, url: str, login: Login) -> None:
+        self.url = url
+        self.port = urlsplit(url).port or 7687
+        self.root = login
+
+    async def start(self) -> None:
+        """Return when it answers."""
+        await eventually(lambda: speaks_bolt(self.port), within=_ANSWERS_WITHIN)
+
+    async def kill(self) -> None:
+        """Refuse: it is not ours."""
+        raise RuntimeError("this Neo4j is somebody else's")
+
+    async def stop(self) -> None:
+        """Leave it as it is."""
+
+
+class WeaviateServer:
+    """A Weaviate of the test's own, from the packages."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        ports, key = weaviate.Ports.free(), secrets.token_hex(8)
+        log, key_file = (folder.with_name(f"{folder.name}.{end}") for end in ("log", "key"))
+        key_file.write_text(key)
+        self.settings = WeaviateSettings(url=ports.url, grpc_url=ports.grpc_url, key_file=key_file)
+        self._child = Child(weaviate.program(packages.weaviate(), folder, ports, key, log, inherited()))
+
+    async def start(self) -> None:
+        """Start it on its ports and its data."""
+        await self._child.start()
+        await self._child.wait_ready()
+
+    async def kill(self) -> None:
+        """End it at once."""
+        self._child.kill()
+
+    async def stop(self) -> None:
+        """Stop it in order."""
+        await self._child.stop()
+
+
+class OutsideWeaviate:
+    """A Weaviate that somebody else runs, and goes on running.
+
+    Args:
+        settings: its addresses, on this machine, and a key that may do all.
+    """
+
+    def __init__(self, settings: WeaviateSettings) -> None:
+        self.settings = settings
+
+    async def start(self) -> None:
+        """Return when it answers."""
+        await eventually(lambda: weaviate.answers(urlsplit(self.settings.url or "").port or 80), within=_ANSWERS_WITHIN)
+
+    async def kill(self) -> None:
+        """Refuse: it is not ours."""
+        raise RuntimeError("this Weaviate is somebody else's")
+
+    async def stop(self) -> None:
+        """Leave it as it is."""
