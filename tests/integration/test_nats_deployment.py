@@ -6,9 +6,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from phronesis.contracts import Role
 from phronesis.contracts.service import SERVICES
 from tests.support import rights
+from tests.support.bus import connected
 from tests.support.nats_deployment import FILES, DeployedNats, Wire, deployed
+from tests.support.outside import access, admitting
 
 USERS = (*SERVICES, "declare", "system")
 COMMITTED = (FILES / "nats.conf").read_text()
@@ -46,6 +49,23 @@ async def test_a_user_may_hear_what_is_declared_for_it_and_nothing_else_in_a_que
     expected = rights.allowed(rights.may_hear(user), SUBSCRIPTIONS)
     assert set(SUBSCRIPTIONS) - await wire.cannot_subscribe(SUBSCRIPTIONS, group) == expected
     assert 0 < len(expected) < len(SUBSCRIPTIONS)
+
+
+@pytest.mark.parametrize("role", [Role.NOOR, Role.CURATOR])
+async def test_an_outside_system_may_do_what_its_tenant_user_and_role_give_it_and_nothing_else(
+    server: DeployedNats, role: Role
+) -> None:
+    await server.declare()  # the program that declares has tried to delete every stream, and may
+    async with admitting(server), connected(server, "gateway") as (gateway,):
+        who, made = access(gateway, role=role)
+        say, hear = rights.of_outside_system(who)
+        own = [subject.replace("acme", who.tenant).replace("ann", who.user) for subject in SUBSCRIPTIONS]
+        subjects = list(dict.fromkeys([*SUBSCRIPTIONS, *own, *hear, f"{made.inbox}.x"]))
+        messages = [subject for subject in subjects if not {"*", ">"} & set(subject.split("."))]
+        async with Wire.of(server, made.user, made.password) as wire:
+            assert set(messages) - await wire.cannot_publish(messages) == rights.allowed(say, messages)
+            for queue in ("", "memory"):
+                assert set(subjects) - await wire.cannot_subscribe(subjects, queue) == rights.allowed(hear, subjects)
 
 
 def test_every_contract_is_tried() -> None:

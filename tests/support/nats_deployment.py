@@ -30,6 +30,7 @@ class DeployedNats(NatsServer):
         config: which of the files it starts with.
         authority: whose certificates it and its clients have, where TLS is on.
         flags: more of the server's flags.
+        verify: whether clients have to show a certificate.
     """
 
     def __init__(
@@ -38,7 +39,9 @@ class DeployedNats(NatsServer):
         secrets: Path,
         config: str = "nats.conf",
         authority: Authority | None = None,
+        *,
         flags: Sequence[str] = (),
+        verify: bool = False,
     ) -> None:
         self.secrets = secrets
         self.authority = authority
@@ -50,6 +53,7 @@ class DeployedNats(NatsServer):
         environment = inherited() | {"NATS_STORE_DIR": str(self.store)}
         if authority is not None:
             files = (*authority.issue(LOOPBACK), authority.ca_file)
+            environment["NATS_TLS_VERIFY"] = str(verify).lower()
             environment |= dict(zip(("NATS_TLS_CERT", "NATS_TLS_KEY", "NATS_TLS_CA"), map(str, files), strict=True))
         where = ["-a", LOOPBACK, "-p", str(self.port), "-m", str(self.monitor)]
         command = [str(binary()), "-c", str(etc / config), *where, *flags]
@@ -97,10 +101,12 @@ class DeployedNats(NatsServer):
 
 
 @asynccontextmanager
-async def deployed(folder: Path, config: str = "nats.conf", authority: Authority | None = None) -> AsyncIterator[DeployedNats]:
+async def deployed(
+    folder: Path, config: str = "nats.conf", authority: Authority | None = None, *, verify: bool = False
+) -> AsyncIterator[DeployedNats]:
     """A started server of a test's own, with nothing declared."""
     make(folder / "secrets")
-    server = DeployedNats(folder / "nats", folder / "secrets", config, authority)
+    server = DeployedNats(folder / "nats", folder / "secrets", config, authority, verify=verify)
     await server.bare()
     try:
         yield server

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from phronesis.contracts import Principal
 from phronesis.contracts.catalog import EVENTS, JOBS, OUTS, RPCS, TOOLS
 
 ARROWS = {
@@ -56,6 +57,13 @@ def may_hear(user: str) -> list[str]:
     if user == "gateway":
         found += [f"out.*.{out.subject}.*.*" for out in OUTS]
     return found
+
+
+def of_outside_system(who: Principal) -> tuple[list[str], list[str]]:
+    """What an outside system may publish to, and what it may subscribe to."""
+    tools = [f"rpc.{who.tenant}.{tool.rpc.subject}" for tool in TOOLS.values() if who.role in tool.roles]
+    turns = f"orchestrator.v1.turn.{who.user}"
+    return [f"job.{who.tenant}.{turns}", *tools], [f"out.{who.tenant}.{turns}.>", f"_INBOX.out.{who.key}.>"]
 
 
 def consumers(user: str) -> list[tuple[str, str]]:

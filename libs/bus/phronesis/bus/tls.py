@@ -20,11 +20,21 @@ class NoTls(NatsError):
 
 
 class BrokerClient(Client):
-    """The library's client, which at a `tls://` address sends nothing of its own to a broker that offers no TLS."""
+    """The library's client, with two things mended that matter at a `tls://` address."""
+
+    async def _process_connect_init(self) -> None:
+        # The library would wait for the end of a socket whose TLS never began, and that end is told to nobody.
+        try:
+            await super()._process_connect_init()
+        except BaseException:
+            transport, self._transport = self._transport, None
+            if transport is not None:
+                transport.close()
+            raise
 
     def _connect_command(self) -> bytes:
-        # The library follows what the server states, in the clear, whatever the address says. This is the last moment
-        # before the password leaves.
+        # The library follows what the server states in the clear, whatever the address says. This is the last moment before
+        # the password leaves.
         server = self._current_server
         if server is not None and server.uri.scheme == "tls" and not self._server_info.get("tls_required"):
             raise NoTls("the broker offers no TLS")
