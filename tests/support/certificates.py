@@ -55,12 +55,14 @@ class Authority:
         self.ca_file.write_bytes(own.public_bytes(Encoding.PEM))
 
     def issue(self, name: str) -> tuple[Path, Path]:
-        """Files with a certificate for the host `name`, and with its key."""
+        """Files with a certificate for the host `name`, and with its key; the same ones again for the same name."""
+        certificate_file, key_file = self._folder / f"{name}.pem", self._folder / f"{name}.key"
+        if key_file.exists():
+            return certificate_file, key_file
         key = ec.generate_private_key(ec.SECP256R1())
         address = ipaddress.ip_address(name) if name.replace(".", "").isdigit() else None
         names = x509.SubjectAlternativeName([x509.IPAddress(address) if address else x509.DNSName(name)])
         made = self._signed(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), key.public_key(), names)
-        certificate_file, key_file = self._folder / f"{name}.pem", self._folder / f"{name}.key"
         certificate_file.write_bytes(made.public_bytes(Encoding.PEM))
         key_file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
         return certificate_file, key_file
