@@ -11,7 +11,7 @@ from nats.errors import Error as NatsError
 
 from phronesis.bus import Bus
 from phronesis.contracts.catalog import ASKS
-from phronesis.contracts.orchestrator import TURN
+from phronesis.contracts.orchestrator import PROGRESS, TURN
 from phronesis.contracts.service import SERVICES
 from tests.support.bus import connected, eventually
 from tests.support.servers import NatsServer
@@ -93,7 +93,7 @@ async def test_a_service_cannot_hear_what_is_anothers(bus: Bus, subject: str, qu
 async def test_only_the_gateway_hears_progress(server: NatsServer) -> None:
     for name in SERVICES:
         async with connected(server, name) as (bus,):
-            await bus.nats.subscribe("out.>")
+            await bus.nats.subscribe(PROGRESS.on("*", "*", "*"))
             if name == "gateway":
                 await bus.ping()
                 assert bus.nats.last_error is None

@@ -169,7 +169,7 @@ async def front(nats_server: NatsServer, database: Database, reasoner: HeldReaso
         async def received(msg: Any) -> None:
             shown[msg.subject.rsplit(".", 1)[1]].put_nowait(decode(TurnProgress, msg.data, PROGRESS.max_bytes))
 
-        await bus.nats.subscribe("out.>", cb=received)
+        await bus.nats.subscribe(PROGRESS.on("*", "*", "*"), cb=received)
         await bus.nats.flush()
         yield Front(bus, shown)
 

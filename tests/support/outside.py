@@ -18,6 +18,7 @@ from nats.errors import Error as NatsError
 from phronesis.bus import Bus, Credentials, connect, credentials
 from phronesis.bus.admission import admit
 from phronesis.bus.declare import USER as DECLARE
+from phronesis.bus.tls import options
 from phronesis.contracts import Principal
 from tests.support.bus import somebody
 from tests.support.servers import NatsServer
@@ -73,7 +74,7 @@ class Outside:
 async def outside(server: NatsServer, who: Principal, made: Credentials) -> AsyncIterator[Outside]:
     """A connected outside system, for the length of a block."""
     system = Outside(who, made)
-    await system.connect(server.url)
+    await system.connect(server.url, **options(server.settings("gateway")))
     try:
         yield system
     finally:

@@ -45,18 +45,13 @@ def signing_key_file(data: DataDir, service: str) -> Path:
 
 def admission_key_file(data: DataDir) -> Path:
     """The file with the key that outside systems are let in with, made if there is none. No service trusts it."""
-    return _key_file(data, "admission", data.secrets / "admission.pem")
+    return _key_file(data, "admission")
 
 
-def _key_file(data: DataDir, name: str, public: Path) -> Path:
+def _key_file(data: DataDir, name: str, public: Path | None = None) -> Path:
     with one_at_a_time:
-        from phronesis.bus import new_key
+        from phronesis.bus.secrets import key_pair
 
     private = data.secrets / f"{name}.key"
-    if not (private.exists() and public.exists()):
-        fresh = data.secrets / f".{name}.key", data.secrets / f".{name}.pem"
-        new_key(*fresh)
-        fresh[1].chmod(0o600)
-        fresh[1].replace(public)
-        fresh[0].replace(private)
+    key_pair(private, public)
     return private

@@ -18,6 +18,7 @@ from .service import health, run, serve_basics
 from .serving import serve
 from .settings import BusSettings
 from .streams import announce, follow, show, take, tell
+from .tls import UntrustedBroker
 from .topology import MEDIA
 from .tracing import VERSION, Tracing, at_hand, correlation, finished, inner, trace_id, traceparent
 from .watch import Ear, Shown, Watch
@@ -42,6 +43,7 @@ __all__ = [
     "Shown",
     "Signer",
     "Tracing",
+    "UntrustedBroker",
     "Verifier",
     "Watch",
     "announce",

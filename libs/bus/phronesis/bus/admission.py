@@ -26,6 +26,7 @@ from .connection import INBOX, Bus
 from .nkeys import Issuer, claims
 from .outsiders import publishes, subscribes
 from .settings import BusSettings
+from .tls import BrokerClient, options
 
 log = logging.getLogger(__name__)
 
@@ -165,7 +166,7 @@ async def _connections(client: Client, offset: int) -> list[tuple[str, dict[str,
 
 @asynccontextmanager
 async def _system(settings: BusSettings) -> AsyncIterator[Client]:
-    client = Client()
+    client = BrokerClient()
     password = settings.password()
     await client.connect(
         settings.url.split(","),
@@ -175,6 +176,7 @@ async def _system(settings: BusSettings) -> AsyncIterator[Client]:
         inbox_prefix=f"{INBOX}.{SYSTEM}",
         allow_reconnect=False,
         connect_timeout=3,
+        **options(settings),
     )
     try:
         yield client

@@ -10,7 +10,6 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -23,6 +22,8 @@ from .principals import Signer, Verifier
 from .revocation import Revocations
 from .revoked import Revoked
 from .settings import BusSettings
+from .tls import BrokerClient, UntrustedBroker, untrusted
+from .tls import options as tls_options
 from .tracing import Tracing
 
 log = logging.getLogger(__name__)
@@ -152,12 +153,18 @@ async def connect(name: str, settings: BusSettings, *, user: str | None = None) 
         name: the service's name; its reply subjects stand below `_INBOX.<name>`.
         settings: where and as whom to connect.
         user: NATS user, the service's name by default.
+
+    Raises:
+        UntrustedBroker: the first connection fails for a reason of TLS; any other reason is waited out.
     """
-    client = Client()
+    client = BrokerClient()
     bus = Bus(name, settings, client)
+    found = False
 
     async def on_error(error: Exception) -> None:
         log.warning("broker: %s", error or type(error).__name__)
+        if not found and (reason := untrusted(error)) is not None:
+            raise reason from error
 
     async def on_disconnect() -> None:
         if not bus.stopping.is_set():
@@ -173,25 +180,31 @@ async def connect(name: str, settings: BusSettings, *, user: str | None = None) 
             bus.lost.set()
 
     password = settings.password()
-    options: dict[str, Any] = {}
+    options = tls_options(settings)
     if password is not None:
-        options = {"user": user or name, "password": password.get_secret_value()}
-    await client.connect(
-        settings.url.split(","),
-        name=f"phronesis-{name}",
-        error_cb=on_error,
-        disconnected_cb=on_disconnect,
-        reconnected_cb=on_reconnect,
-        closed_cb=on_closed,
-        inbox_prefix=f"{INBOX}.{name}",
-        max_reconnect_attempts=-1,
-        reconnect_time_wait=0.25,  # type: ignore[arg-type]  # the library sleeps for it, a float is as good
-        connect_timeout=2,
-        ping_interval=5,
-        max_outstanding_pings=2,
-        pending_size=8 * 1024 * 1024,
-        **options,
-    )
+        options |= {"user": user or name, "password": password.get_secret_value()}
+    try:
+        await client.connect(
+            settings.url.split(","),
+            name=f"phronesis-{name}",
+            error_cb=on_error,
+            disconnected_cb=on_disconnect,
+            reconnected_cb=on_reconnect,
+            closed_cb=on_closed,
+            inbox_prefix=f"{INBOX}.{name}",
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=0.25,  # type: ignore[arg-type]  # the library sleeps for it, a float is as good
+            connect_timeout=2,
+            ping_interval=5,
+            max_outstanding_pings=2,
+            pending_size=8 * 1024 * 1024,
+            **options,
+        )
+    except UntrustedBroker:
+        bus.stopping.set()
+        await client.close()
+        raise
+    found = True
     watchdog = _Watchdog(asyncio.get_running_loop(), settings.stall_limit)
     watchdog.start()
     try:

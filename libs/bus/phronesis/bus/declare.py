@@ -12,6 +12,7 @@ import contextlib
 import json
 import logging
 import signal
+import sys
 from typing import Any
 
 from nats.errors import Error as NatsError
@@ -20,15 +21,24 @@ from phronesis.contracts import Unavailable
 
 from .admission import admit
 from .connection import LOST, Bus, connect
+from .exposition import readable
+from .logs import configure
 from .settings import BusSettings
+from .tls import UntrustedBroker
 from .topology import consumers, streams
 
 log = logging.getLogger(__name__)
 
 USER = "declare"
+REFUSED = 1
+"""Exit code of a program that could not declare."""
+INTERRUPTED = 143
+"""Exit code of `--once` that was told to end before it had declared."""
 _EVERY = 5.0
 _SOON = 0.5
 _ANSWER = 3.0
+_NOT_FOUND = 404
+_ANY_SIZE = -1
 
 
 class DeclarationError(Exception):
@@ -44,19 +54,23 @@ async def declare(bus: Bus) -> None:
     Raises:
         DeclarationError: the broker refused one.
     """
-    sizes = {config["name"]: await _message_size(bus, config["name"]) for config in streams()}
-    for config in streams():
-        size = sizes[config["name"]]
-        if size is not None:  # first, since a new stream may take over what an old one gives up
-            await _api(bus, f"STREAM.UPDATE.{config['name']}", config | {"max_msg_size": size})
-    for config in streams():
-        if sizes[config["name"]] is None:
-            await _api(bus, f"STREAM.CREATE.{config['name']}", config | {"max_msg_size": 1})
+    wanted = streams(bus.settings.replicas)
+    found = {config["name"]: await _found(bus, f"STREAM.INFO.{config['name']}") for config in wanted}
+    for config in wanted:
+        now = found[config["name"]]
+        if now is not None:  # first, since a new stream may take over what an old one gives up
+            await _update(bus, now, config | {"max_msg_size": now.get("max_msg_size", _ANY_SIZE)})
+    for config in wanted:
+        if found[config["name"]] is None:
+            found[config["name"]] = closed = config | {"max_msg_size": 1}
+            await _api(bus, f"STREAM.CREATE.{config['name']}", closed)
     for stream, config in consumers(bus.settings.ack_wait):
         durable = config["durable_name"]
-        await _api(bus, f"CONSUMER.DURABLE.CREATE.{stream}.{durable}", {"stream_name": stream, "config": config})
-    for config in streams():
-        await _api(bus, f"STREAM.UPDATE.{config['name']}", config)
+        now = await _found(bus, f"CONSUMER.INFO.{stream}.{durable}")
+        if now is None or not _holds(now, config):
+            await _api(bus, f"CONSUMER.DURABLE.CREATE.{stream}.{durable}", {"stream_name": stream, "config": config})
+    for config in wanted:
+        await _update(bus, found[config["name"]] or {}, config | {"max_msg_size": _ANY_SIZE})
 
 
 async def keep(bus: Bus) -> None:
@@ -90,10 +104,26 @@ async def parked(bus: Bus) -> int:
         raise Unavailable("the broker does not say what is parked") from error
 
 
-async def _message_size(bus: Bus, name: str) -> int | None:
-    """The greatest message that a stream takes now; `None` where there is no such stream."""
-    reply = json.loads((await bus.request(f"$JS.API.STREAM.INFO.{name}", b"", timeout=_ANSWER)).data)
-    return None if "error" in reply else int(reply["config"].get("max_msg_size", -1))
+async def _found(bus: Bus, what: str) -> dict[str, Any] | None:
+    """The configuration of a stream or a consumer; `None` where there is none."""
+    reply = json.loads((await bus.request(f"$JS.API.{what}", b"", timeout=_ANSWER)).data)
+    if error := reply.get("error"):
+        if error.get("code") == _NOT_FOUND:
+            return None
+        raise DeclarationError(f"{what}: {error.get('description', 'refused')}")
+    config: dict[str, Any] = reply["config"]
+    return config
+
+
+def _holds(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Whether all that is wanted is so already; what the broker leaves out is nothing to it."""
+    return all(found.get(key) == value or (not value and not found.get(key)) for key, value in wanted.items())
+
+
+async def _update(bus: Bus, found: dict[str, Any], wanted: dict[str, Any]) -> None:
+    # In a cluster each update is a decision of its own that all servers keep, so none is asked for without need.
+    if not _holds(found, wanted):
+        await _api(bus, f"STREAM.UPDATE.{wanted['name']}", wanted)
 
 
 async def _api(bus: Bus, what: str, body: dict[str, Any]) -> None:
@@ -102,26 +132,35 @@ async def _api(bus: Bus, what: str, body: dict[str, Any]) -> None:
         raise DeclarationError(f"{what}: {error.get('description', 'refused')}")
 
 
-async def _main(once: bool) -> None:
-    settings = BusSettings()
-    async with connect(USER, settings) as bus:
-        if once:
-            await declare(bus)
-            return
-        if settings.signing_key_file is not None:
+async def _main(once: bool) -> int:
+    configure(USER)
+    work = asyncio.create_task(_once() if once else _stay())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, work.cancel)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        return INTERRUPTED if once else 0  # whoever waits for the one run may not go on without it
+    except (DeclarationError, UntrustedBroker, NatsError, TimeoutError, OSError) as error:
+        log.error("could not declare: %s", error or type(error).__name__)
+        return REFUSED
+
+
+async def _once() -> int:
+    async with connect(USER, BusSettings()) as bus:
+        await declare(bus)
+    return 0
+
+
+async def _stay() -> int:
+    async with connect(USER, BusSettings()) as bus, readable(bus):
+        if bus.settings.signing_key_file is not None:
             await admit(bus)
-        loop = asyncio.get_running_loop()
-        keeper = asyncio.create_task(keep(bus))
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, keeper.cancel)
-        with contextlib.suppress(asyncio.CancelledError):
-            await keeper
-        if bus.lost.is_set():
-            raise SystemExit(LOST)
+        await keep(bus)
+        return LOST if bus.lost.is_set() else 0
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--once", action="store_true", help="declare and exit")
-    logging.basicConfig(level=logging.INFO)
-    asyncio.run(_main(parser.parse_args().once))
+    sys.exit(asyncio.run(_main(parser.parse_args().once)))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from .metrics import Metrics
+from .connection import Bus
+from .metrics import CONNECTED, Metrics
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +61,16 @@ async def exposed(metrics: Metrics, listen: str) -> AsyncIterator[int]:
         yield bound
     finally:
         server.close()
+
+
+@asynccontextmanager
+async def readable(bus: Bus) -> AsyncIterator[None]:
+    """The metrics of a connected process on the port that is set, where one is, for the length of a block."""
+    async with AsyncExitStack() as opened:
+        if bus.settings.metrics_listen is not None:
+            bus.tracing.metrics.watch(CONNECTED, lambda: float(bus.connected))
+            await opened.enter_async_context(exposed(bus.tracing.metrics, bus.settings.metrics_listen))
+        yield
 
 
 async def _answer(metrics: Metrics, head: bytes) -> bytes:

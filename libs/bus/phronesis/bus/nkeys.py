@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from .principals import load_key
 
 _ACCOUNT = 0
 """Prefix byte of the keys that accounts sign with; they begin with `A`."""
@@ -37,10 +39,7 @@ class Issuer:
     @classmethod
     def load(cls, path: Path) -> Issuer:
         """The issuer whose private key stands in the PEM file `path`."""
-        key = load_pem_private_key(path.read_bytes(), None)
-        if not isinstance(key, Ed25519PrivateKey):
-            raise TypeError(f"{path.name} holds no Ed25519 key")
-        return cls(key)
+        return cls(load_key(path))
 
     def token(self, claims: dict[str, Any]) -> str:
         """`claims`, signed."""

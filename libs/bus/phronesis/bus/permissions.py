@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
-from phronesis.contracts.catalog import ASKS, EVENTS, JOBS, OUTS
+from phronesis.contracts.catalog import ASKS, EVENTS, JOBS, OUTS, RPCS
 from phronesis.contracts.media import UPLOADS
 from phronesis.contracts.service import SERVICES
 
@@ -16,8 +17,8 @@ from .topology import MEDIA, REVOKED, consumers
 
 _JOB_TELLERS = ("gateway",)
 _WATCHERS = ("gateway",)
-_SUBSCRIPTIONS = 1_000
-"""Subscriptions of one connection."""
+LIMITS = ("max_payload: 2MB", "max_subscriptions: 1000")
+"""The greatest message, headers included, and the subscriptions of one connection."""
 _LOGIN_SECONDS = 5
 """Seconds in which a user has to be let in."""
 
@@ -41,9 +42,10 @@ def _bucket(name: str) -> list[str]:
 
 def publishes(service: str) -> list[str]:
     """Subjects that `service` may publish to."""
-    subjects = [f"{INBOX}.>", f"evt.*.{service}.>"]
-    subjects += [f"rpc.*.{asked}.>" for asked in ASKS[service]]
-    subjects += [f"out.*.{out.subject}.>" for out in OUTS if out.service == service]
+    subjects = [f"{INBOX}.>"]
+    subjects += [rpc.on("*") for rpc in RPCS if rpc.service in ASKS[service]]
+    subjects += [event.on("*") for event in EVENTS if event.service == service]
+    subjects += [out.on("*", "*", "*") for out in OUTS if out.service == service]
     if service in _JOB_TELLERS:
         subjects += [job.on("*") for job in JOBS]
     for stream, config in consumers(1):
@@ -62,16 +64,40 @@ def publishes(service: str) -> list[str]:
 
 def subscribes(service: str) -> list[str]:
     """Subjects that `service` may subscribe to."""
-    subjects = [f"{INBOX}.{service}.>", f"rpc.*.{service}.>", f"{REVOKED_SUBJECT}.*"]
+    subjects = [f"{INBOX}.{service}.>", f"{REVOKED_SUBJECT}.*"]
+    subjects += [rpc.on("*") for rpc in RPCS if rpc.service == service]
     subjects += [event.on("*") for event in EVENTS if service in event.hearers]
     if service in _WATCHERS:
-        subjects.append("out.>")
+        subjects += [out.on("*", "*", "*") for out in OUTS]
     return subjects
 
 
-def server_config(
-    *, port: int, store: str, passwords: dict[str, str], issuer: str | None = None, max_payload: int = 2 * 1024 * 1024
-) -> str:
+def users(passwords: Mapping[str, str], issuer: str | None) -> str:
+    """The part of a server's configuration that says who there is and what each may do.
+
+    Args:
+        passwords: of each service and of the declaring program, as the configuration writes them: a quoted text, or the name
+            of a variable.
+        issuer: who lets outside systems in, as `Issuer.name` says, or a variable; without one they stay out.
+    """
+    named = [_user(name, passwords[name], publishes(name), subscribes(name)) for name in SERVICES]
+    heard = [f"{INBOX}.{DECLARE}.>", f"{REVOKED_SUBJECT}.*", ASKED]
+    named.append(_user(DECLARE, passwords[DECLARE], ["$JS.API.>", ANSWERED], heard))
+    system = _user(SYSTEM, passwords[DECLARE], list(SYSTEM_SUBJECTS), [f"{INBOX}.{SYSTEM}.>"])
+    # Whoever is named here is let in by a password alone, also while nobody answers the broker's questions.
+    callout = f"auth_callout {{ issuer: {issuer}, auth_users: {json.dumps([*SERVICES, DECLARE, SYSTEM])} }}" if issuer else ""
+    lines = [
+        f'accounts {{ "$SYS": {{ users: [ {system} ] }} }}',
+        f"authorization {{ timeout: {_LOGIN_SECONDS}, users: [",
+        ",\n".join(named),
+        "]",
+        callout,
+        "}",
+    ]
+    return "\n".join(line for line in lines if line)
+
+
+def server_config(*, port: int, store: str, passwords: dict[str, str], issuer: str | None = None) -> str:
     """The NATS server's configuration file, on the loopback interface.
 
     Args:
@@ -79,26 +105,14 @@ def server_config(
         store: folder of JetStream.
         passwords: password of each service and of the declaring program.
         issuer: who lets outside systems in, as `Issuer.name` says; without one they stay out.
-        max_payload: greatest message in bytes.
     """
-    users = [_user(name, passwords[name], publishes(name), subscribes(name)) for name in SERVICES]
-    heard = [f"{INBOX}.{DECLARE}.>", f"{REVOKED_SUBJECT}.*", ASKED]
-    users.append(_user(DECLARE, passwords[DECLARE], ["$JS.API.>", ANSWERED], heard))
-    system = _user(SYSTEM, passwords[DECLARE], list(SYSTEM_SUBJECTS), [f"{INBOX}.{SYSTEM}.>"])
     return "\n".join(
         [
             "host: 127.0.0.1",
             f"port: {port}",
-            f"max_payload: {max_payload}",
-            f"max_subscriptions: {_SUBSCRIPTIONS}",
+            *LIMITS,
             f"jetstream {{ store_dir: {json.dumps(store)} }}",
-            f'accounts {{ "$SYS": {{ users: [ {system} ] }} }}',
-            f"authorization {{ timeout: {_LOGIN_SECONDS}, users: [",
-            ",\n".join(users),
-            "]",
-            # Whoever is named here is let in by a password alone, also while nobody answers the broker's questions.
-            f"auth_callout {{ issuer: {issuer}, auth_users: {json.dumps([*SERVICES, DECLARE, SYSTEM])} }}" if issuer else "",
-            "}",
+            users({name: json.dumps(password) for name, password in passwords.items()}, issuer),
             "",
         ]
     )
@@ -106,4 +120,4 @@ def server_config(
 
 def _user(name: str, password: str, may_publish: list[str], may_subscribe: list[str]) -> str:
     permissions = {"publish": {"allow": may_publish}, "subscribe": {"allow": may_subscribe}}
-    return json.dumps({"user": name, "password": password, "permissions": permissions})
+    return f"{{ user: {name}, password: {password}, permissions: {json.dumps(permissions, indent=2)} }}"

@@ -48,10 +48,7 @@ class Signer:
     @classmethod
     def load(cls, issuer: str, path: Path) -> Signer:
         """The signer whose private key stands in the PEM file `path`."""
-        key = load_pem_private_key(path.read_bytes(), None)
-        if not isinstance(key, Ed25519PrivateKey):
-            raise TypeError(f"{path.name} holds no Ed25519 key")
-        return cls(issuer, key)
+        return cls(issuer, load_key(path))
 
     def token(self, who: Principal) -> str:
         """A short-lived token for `who`."""
@@ -165,9 +162,26 @@ class Verifier:
             raise Unauthorized("the principal does not verify") from error
 
 
+def load_key(path: Path) -> Ed25519PrivateKey:
+    """The private key that stands in the PEM file `path`.
+
+    Raises:
+        TypeError: it is of another kind.
+    """
+    key = load_pem_private_key(path.read_bytes(), None)
+    if not isinstance(key, Ed25519PrivateKey):
+        raise TypeError(f"{path.name} holds no Ed25519 key")
+    return key
+
+
 def new_key(private: Path, public: Path) -> None:
     """Write a new Ed25519 pair as PEM files; the private one is readable by its owner alone."""
     key = Ed25519PrivateKey.generate()
     private.touch(mode=0o600)
     private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    public.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    public.write_bytes(public_key(key))
+
+
+def public_key(key: Ed25519PrivateKey) -> bytes:
+    """The public half, as PEM."""
+    return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 
 import uvloop
 
@@ -15,9 +15,8 @@ from phronesis.contracts.service import HEALTH, SPANS, Health, Spans, TraceRef
 
 from .connection import LOST, Bus, connect
 from .envelope import Call
-from .exposition import exposed
+from .exposition import readable
 from .logs import configure
-from .metrics import CONNECTED
 from .serving import serve
 from .settings import BusSettings
 from .tracing import VERSION
@@ -72,22 +71,12 @@ def run(name: str, start: Callable[[Bus], AbstractAsyncContextManager[None]]) ->
         raise SystemExit(LOST)
 
 
-@asynccontextmanager
-async def _readable(bus: Bus) -> AsyncIterator[None]:
-    """The metrics on a port of their own, where one is set."""
-    async with AsyncExitStack() as opened:
-        if bus.settings.metrics_listen is not None:
-            bus.tracing.metrics.watch(CONNECTED, lambda: float(bus.connected))
-            await opened.enter_async_context(exposed(bus.tracing.metrics, bus.settings.metrics_listen))
-        yield
-
-
 async def _life(name: str, start: Callable[[Bus], AbstractAsyncContextManager[None]]) -> bool:
     asked = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked.set)
-    async with connect(name, BusSettings()) as bus, _readable(bus), start(bus):
+    async with connect(name, BusSettings()) as bus, readable(bus), start(bus):
         log.info("%s is up", name)
         ends = [asyncio.create_task(event.wait()) for event in (asked, bus.lost)]
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Self
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -14,9 +15,15 @@ class BusSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="BUS_", env_ignore_empty=True, frozen=True)
 
     url: str = "nats://127.0.0.1:4222"
-    """Address of the NATS server, or several with commas."""
+    """Address of the NATS server, or several with commas; `tls://` where nothing may go without TLS."""
     password_file: Path | None = None
     """File with this service's NATS password; the NATS user has the service's name."""
+    ca_file: Path | None = None
+    """PEM file with whom to believe about the server's certificate at `tls://`; the system's own authorities without it."""
+    cert_file: Path | None = None
+    """PEM file with the certificate that this process shows the server, where it asks for one."""
+    key_file: Path | None = None
+    """PEM file with the key to that certificate."""
     signing_key_file: Path | None = None
     """PEM file with this service's Ed25519 key, for services that sign principals."""
     trust_dir: Path | None = None
@@ -29,8 +36,26 @@ class BusSettings(BaseSettings):
     """Seconds after which the server gives an unanswered message to another consumer."""
     stall_limit: float = 60.0
     """Seconds of a stalled event loop after which the process ends itself, to be started again."""
+    replicas: int = Field(default=1, ge=1, le=5)
+    """Servers of a cluster that keep a copy of each stream; for the declaring program."""
     metrics_listen: str | None = Field(default=None, pattern=r"^\S+:\d{1,5}$")
     """Host and port where Prometheus reads this process's `/metrics`, such as `0.0.0.0:9464`; port 0 takes a free one."""
+
+    @model_validator(mode="after")
+    def _tls_or_not(self) -> Self:
+        addresses = [address.startswith("tls://") for address in self.url.split(",")]
+        if any(addresses) != all(addresses):
+            raise ValueError("either every address is tls:// or none")
+        if not self.tls and (self.ca_file or self.cert_file or self.key_file):
+            raise ValueError("certificates are for addresses with tls://")
+        if (self.cert_file is None) != (self.key_file is None):
+            raise ValueError("a certificate needs its key")
+        return self
+
+    @property
+    def tls(self) -> bool:
+        """Whether the connection has to be TLS."""
+        return self.url.startswith("tls://")
 
     def password(self) -> SecretStr | None:
         """The NATS password, or `None` for a server without users."""
