@@ -20,6 +20,7 @@ from phronesis.contracts import Unavailable
 
 from .admission import admit
 from .connection import LOST, Bus, connect
+from .service import readable
 from .settings import BusSettings
 from .topology import consumers, streams
 
@@ -44,18 +45,19 @@ async def declare(bus: Bus) -> None:
     Raises:
         DeclarationError: the broker refused one.
     """
-    sizes = {config["name"]: await _message_size(bus, config["name"]) for config in streams()}
-    for config in streams():
+    wanted = streams(bus.settings.stream_replicas)
+    sizes = {config["name"]: await _message_size(bus, config["name"]) for config in wanted}
+    for config in wanted:
         size = sizes[config["name"]]
         if size is not None:  # first, since a new stream may take over what an old one gives up
             await _api(bus, f"STREAM.UPDATE.{config['name']}", config | {"max_msg_size": size})
-    for config in streams():
+    for config in wanted:
         if sizes[config["name"]] is None:
             await _api(bus, f"STREAM.CREATE.{config['name']}", config | {"max_msg_size": 1})
     for stream, config in consumers(bus.settings.ack_wait):
         durable = config["durable_name"]
         await _api(bus, f"CONSUMER.DURABLE.CREATE.{stream}.{durable}", {"stream_name": stream, "config": config})
-    for config in streams():
+    for config in wanted:
         await _api(bus, f"STREAM.UPDATE.{config['name']}", config)
 
 
@@ -69,6 +71,7 @@ async def keep(bus: Bus) -> None:
         try:
             if bus.connected:
                 await declare(bus)
+                bus.up.set()
         except (DeclarationError, NatsError, TimeoutError, OSError) as error:
             log.warning("could not declare: %s", error or type(error).__name__)
             wait = _SOON
@@ -104,7 +107,7 @@ async def _api(bus: Bus, what: str, body: dict[str, Any]) -> None:
 
 async def _main(once: bool) -> None:
     settings = BusSettings()
-    async with connect(USER, settings) as bus:
+    async with connect(USER, settings) as bus, readable(bus):
         if once:
             await declare(bus)
             return

@@ -73,12 +73,12 @@ def run(name: str, start: Callable[[Bus], AbstractAsyncContextManager[None]]) ->
 
 
 @asynccontextmanager
-async def _readable(bus: Bus) -> AsyncIterator[None]:
-    """The metrics on a port of their own, where one is set."""
+async def readable(bus: Bus) -> AsyncIterator[None]:
+    """The metrics and the health of this process on a port of their own, where one is set."""
     async with AsyncExitStack() as opened:
         if bus.settings.metrics_listen is not None:
             bus.tracing.metrics.watch(CONNECTED, lambda: float(bus.connected))
-            await opened.enter_async_context(exposed(bus.tracing.metrics, bus.settings.metrics_listen))
+            await opened.enter_async_context(exposed(bus.tracing.metrics, bus.settings.metrics_listen, lambda: bus.ready))
         yield
 
 
@@ -87,7 +87,8 @@ async def _life(name: str, start: Callable[[Bus], AbstractAsyncContextManager[No
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked.set)
-    async with connect(name, BusSettings()) as bus, _readable(bus), start(bus):
+    async with connect(name, BusSettings()) as bus, readable(bus), start(bus):
+        bus.up.set()
         log.info("%s is up", name)
         ends = [asyncio.create_task(event.wait()) for event in (asked, bus.lost)]
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)

@@ -50,8 +50,16 @@ def _queue(name: str, subjects: list[str]) -> dict[str, Any]:
     }
 
 
-def streams() -> list[dict[str, Any]]:
-    """Every stream, as `STREAM.CREATE` takes it."""
+def streams(replicas: int = 1) -> list[dict[str, Any]]:
+    """Every stream, as `STREAM.CREATE` takes it.
+
+    Args:
+        replicas: servers of a cluster that keep each one; its consumers are kept by as many.
+    """
+    return [config | {"num_replicas": replicas} for config in _streams()]
+
+
+def _streams() -> list[dict[str, Any]]:
     return [
         _queue("JOB", [job.on("*") for job in JOBS]),
         # The broker says that it stored a message on whatever reply subject the sender wrote there, with no regard to what
