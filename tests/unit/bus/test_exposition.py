@@ -33,7 +33,9 @@ async def test_the_metrics_are_read_at_their_path() -> None:
 async def test_health_tells_a_process_that_lives_from_one_that_can_be_asked() -> None:
     up = asyncio.Event()
     async with exposed(Metrics(), "127.0.0.1:0", up.is_set) as port:
-        before = [(await said(port, b"GET /health/%s HTTP/1.1\r\n\r\n" % path)).split(b"\r\n")[0] for path in (b"live", b"ready")]
+        before = [
+            (await said(port, b"GET /health/%s HTTP/1.1\r\n\r\n" % path)).split(b"\r\n")[0] for path in (b"live", b"ready")
+        ]
         up.set()
         after = await said(port, b"GET /health/ready HTTP/1.1\r\n\r\n")
     assert before == [b"HTTP/1.1 200 OK", b"HTTP/1.1 503 Service Unavailable"]
