@@ -34,7 +34,7 @@ test: setup  ## Every test, on the real embedded servers
 unit: setup  ## The tests that need nothing but Python, in seconds
 	$(BIN)/python -m pytest tests/unit tests/contract
 
-check: setup  ## Formatting, lint, types, import rules, generated documents
+check: setup  ## Formatting, lint, types, import rules, generated documents, the chart
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(CHECKED)
@@ -42,6 +42,7 @@ check: setup  ## Formatting, lint, types, import rules, generated documents
 	$(BIN)/python -m scripts.documents --check
 	$(BIN)/python -m scripts.requirements --check
 	$(BIN)/python -m scripts.schema_changes
+	$(BIN)/python -m scripts.chart
 
 chaos: setup  ## The long run of kills; its report is committed
 	$(BIN)/python -m tests.chaos

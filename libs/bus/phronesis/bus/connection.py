@@ -46,6 +46,8 @@ class Bus:
         self.signer = Signer.load(name, settings.signing_key_file) if settings.signing_key_file else None
         self.revoked = Revoked()
         self.verifier = Verifier.load(settings.trust_dir, self.revoked) if settings.trust_dir else Verifier({})
+        self.up = asyncio.Event()
+        """Set when the process has wired all that it answers."""
         self.stopping = asyncio.Event()
         self.lost = asyncio.Event()
         """Set when the connection ended for good, which the library does on some errors of the server: start again."""
@@ -56,6 +58,11 @@ class Bus:
     def connected(self) -> bool:
         """Whether the broker can be reached at this moment."""
         return bool(self.nats.is_connected)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the process can be asked: it is up, does not stop, and has the broker."""
+        return self.up.is_set() and not self.stopping.is_set() and self.connected
 
     def token(self, who: Principal) -> str:
         """A signed token with which this service acts for `who`; answers come to the service, wherever `who` hears its own.

@@ -1,10 +1,15 @@
-"""A port on which Prometheus reads the metrics of a process that has no other one."""
+"""A port on which Prometheus reads the metrics of a process, and whoever supervises it asks how it is.
+
+`/health/live` is answered as long as the event loop runs: a process that lost the broker for good ends by itself.
+`/health/ready` says whether the process can be asked, which is a matter of the broker alone: were it one of the stores too,
+a store's fall would take every copy of every service that uses it away, and with them the typed errors and the reconnects.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -22,12 +27,13 @@ _AT_ONCE = 8
 
 
 @asynccontextmanager
-async def exposed(metrics: Metrics, listen: str) -> AsyncIterator[int]:
-    """Answer `GET /metrics` for the length of a block.
+async def exposed(metrics: Metrics, listen: str, ready: Callable[[], bool]) -> AsyncIterator[int]:
+    """Answer `GET /metrics`, `/health/live` and `/health/ready` for the length of a block.
 
     Args:
         metrics: what is read.
         listen: host and port; port 0 takes a free one.
+        ready: whether the process can be asked now; `/health/ready` is a 503 where it cannot.
 
     Returns:
         The port.
@@ -45,7 +51,7 @@ async def exposed(metrics: Metrics, listen: str) -> AsyncIterator[int]:
         try:
             async with asyncio.timeout(_SECONDS):
                 head = await reader.readuntil(b"\r\n\r\n")
-                writer.write(await _answer(metrics, head))
+                writer.write(await _answer(metrics, ready, head))
                 await writer.drain()
         except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError) as error:
             log.debug("a reading of the metrics broke off: %s", type(error).__name__)
@@ -65,19 +71,27 @@ async def exposed(metrics: Metrics, listen: str) -> AsyncIterator[int]:
 
 @asynccontextmanager
 async def readable(bus: Bus) -> AsyncIterator[None]:
-    """The metrics of a connected process on the port that is set, where one is, for the length of a block."""
+    """The metrics and the health of a connected process on the port that is set, where one is, for the length of a block."""
     async with AsyncExitStack() as opened:
         if bus.settings.metrics_listen is not None:
             bus.tracing.metrics.watch(CONNECTED, lambda: float(bus.connected))
-            await opened.enter_async_context(exposed(bus.tracing.metrics, bus.settings.metrics_listen))
+            await opened.enter_async_context(exposed(bus.tracing.metrics, bus.settings.metrics_listen, lambda: bus.ready))
         yield
 
 
-async def _answer(metrics: Metrics, head: bytes) -> bytes:
+async def _answer(metrics: Metrics, ready: Callable[[], bool], head: bytes) -> bytes:
     method, _, rest = head.partition(b" ")
     path = rest.partition(b" ")[0].partition(b"?")[0]
-    if (method, path) != (b"GET", b"/metrics"):
-        return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-    body = await metrics.text()
-    told = f"HTTP/1.1 200 OK\r\nContent-Type: {CONTENT_TYPE_LATEST}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-    return told.encode() + body
+    match method, path:
+        case b"GET", b"/metrics":
+            return _told("200 OK", await metrics.text(), CONTENT_TYPE_LATEST)
+        case b"GET", b"/health/live":
+            return _told("200 OK", b"live\n")
+        case b"GET", b"/health/ready":
+            return _told("200 OK", b"ready\n") if ready() else _told("503 Service Unavailable", b"not ready\n")
+    return _told("404 Not Found", b"")
+
+
+def _told(status: str, body: bytes, kind: str = "text/plain") -> bytes:
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    return head.encode() + body

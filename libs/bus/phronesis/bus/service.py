@@ -77,6 +77,7 @@ async def _life(name: str, start: Callable[[Bus], AbstractAsyncContextManager[No
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked.set)
     async with connect(name, BusSettings()) as bus, readable(bus), start(bus):
+        bus.up.set()
         log.info("%s is up", name)
         ends = [asyncio.create_task(event.wait()) for event in (asked, bus.lost)]
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)

@@ -39,7 +39,8 @@ class BusSettings(BaseSettings):
     replicas: int = Field(default=1, ge=1, le=5)
     """Servers of a cluster that keep a copy of each stream; for the declaring program."""
     metrics_listen: str | None = Field(default=None, pattern=r"^\S+:\d{1,5}$")
-    """Host and port where Prometheus reads this process's `/metrics`, such as `0.0.0.0:9464`; port 0 takes a free one."""
+    """Host and port where Prometheus reads this process's `/metrics`, such as `0.0.0.0:9464`; port 0 takes a free one.
+    `/health/live` and `/health/ready` are answered there too."""
 
     @model_validator(mode="after")
     def _tls_or_not(self) -> Self:

@@ -19,6 +19,7 @@ import psycopg
 from psycopg import sql
 from yoyo import get_backend, read_migrations
 
+from .reached import mark
 from .settings import PostgresSettings
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,7 @@ def migrate(dsn: str, services: list[str]) -> None:
         for service in services:
             guard.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(service)))
             _apply(dsn, service)
+            mark(guard, service)
 
 
 def _apply(dsn: str, service: str) -> None:

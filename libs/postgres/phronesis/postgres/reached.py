@@ -1,0 +1,30 @@
+"""How far a schema has been brought. It stands as the schema's comment, which every role may read: a service's own role does
+not see the tables in which migrations are kept."""
+
+from __future__ import annotations
+
+import importlib.resources
+
+import psycopg
+from psycopg import sql
+
+Session = psycopg.Connection[tuple[object, ...]]
+
+
+def newest(service: str) -> str:
+    """The last migration in the package of `service`; their names sort."""
+    folder = importlib.resources.files(f"phronesis.{service}") / "migrations"
+    names = [entry.name for entry in folder.iterdir() if entry.name.endswith(".sql")]
+    return max(name.partition(".")[0] for name in names)
+
+
+def mark(session: Session, service: str) -> None:
+    """Say that the schema of `service` is as new as its package; for whoever has just brought it there."""
+    statement = sql.SQL("COMMENT ON SCHEMA {} IS {}")
+    session.execute(statement.format(sql.Identifier(service), sql.Literal(newest(service))))
+
+
+def reached(session: Session, service: str) -> bool:
+    """Whether the schema of `service` is at least as new as its package."""
+    row = session.execute("SELECT obj_description(to_regnamespace(%s), 'pg_namespace')", (service,)).fetchone()
+    return row is not None and str(row[0] or "") >= newest(service)

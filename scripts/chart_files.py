@@ -1,0 +1,32 @@
+"""What the chart holds of elsewhere: whose consumers are whose, and the files of `deploy/nats`.
+
+A chart cannot read a file outside its own folder.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from phronesis.bus.topology import consumers
+from phronesis.contracts.service import SERVICES
+
+from .tree import GENERATED, ROOT
+
+CHART = ROOT / "deploy" / "helm" / "phronesis"
+NATS = ROOT / "deploy" / "nats"
+
+
+def documents() -> dict[Path, str]:
+    """The files by path."""
+    copies = {CHART / "charts" / "nats" / "files" / path.name: path.read_text() for path in sorted(NATS.glob("*.conf"))}
+    return {CHART / "files" / "consumers.yaml": _consumers(), **copies}
+
+
+def _consumers() -> str:
+    found: dict[str, list[dict[str, str]]] = {name: [] for name in SERVICES}
+    for stream, config in consumers(ack_wait=1):
+        durable = config["durable_name"]
+        found[durable.partition("-")[0]].append({"stream": stream, "consumer": durable})
+    return f"# {GENERATED}\n" + yaml.safe_dump(found, sort_keys=False)
