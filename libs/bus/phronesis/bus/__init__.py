@@ -16,7 +16,7 @@ from .principals import Signer, Verifier, new_key
 from .rpc import ask
 from .service import health, run, serve_basics
 from .serving import serve
-from .settings import BusSettings
+from .settings import BusSettings, secrets_dir
 from .streams import announce, follow, show, take, tell
 from .topology import MEDIA
 from .tracing import VERSION, Tracing, at_hand, correlation, finished, inner, trace_id, traceparent
@@ -60,6 +60,7 @@ __all__ = [
     "parked",
     "revoke",
     "run",
+    "secrets_dir",
     "sendable",
     "serve",
     "serve_basics",
