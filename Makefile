@@ -42,6 +42,7 @@ check: setup  ## Formatting, lint, types, import rules, generated documents, the
 	$(BIN)/python -m scripts.documents --check
 	$(BIN)/python -m scripts.requirements --check
 	$(BIN)/python -m scripts.schema_changes
+	$(BIN)/python -m scripts.deployment
 	$(BIN)/python -m scripts.chart
 
 chaos: setup  ## The long run of kills; its report is committed

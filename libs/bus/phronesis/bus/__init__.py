@@ -16,7 +16,7 @@ from .principals import Signer, Verifier, new_key
 from .rpc import ask
 from .service import health, run, serve_basics
 from .serving import serve
-from .settings import BusSettings
+from .settings import BusSettings, secrets_dir
 from .streams import announce, follow, show, take, tell
 from .tls import UntrustedBroker
 from .topology import MEDIA
@@ -62,6 +62,7 @@ __all__ = [
     "parked",
     "revoke",
     "run",
+    "secrets_dir",
     "sendable",
     "serve",
     "serve_basics",

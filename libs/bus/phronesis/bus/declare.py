@@ -84,7 +84,6 @@ async def keep(bus: Bus) -> None:
             if bus.connected:
                 await declare(bus)
                 bus.up.set()
-                bus.up.set()
         except (DeclarationError, NatsError, TimeoutError, OSError) as error:
             log.warning("could not declare: %s", error or type(error).__name__)
             wait = _SOON

@@ -8,6 +8,16 @@ from typing import Self
 from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+_SECRETS = Path("/run/secrets")
+
+
+def secrets_dir() -> Path | None:
+    """Where a container finds its secrets as files; `None` where there is no such folder.
+
+    A settings class made with it (`_secrets_dir`) takes what no variable says from the file that has the variable's name.
+    """
+    return _SECRETS if _SECRETS.is_dir() else None
+
 
 class BusSettings(BaseSettings):
     """Settings with the prefix `BUS_`. Files, not variables, hold what is secret."""

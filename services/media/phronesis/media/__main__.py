@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from phronesis.bus import Bus, run
+from phronesis.bus import Bus, run, secrets_dir
 
 from .adapters.child import ChildReader
 from .adapters.provider import GroqReader
@@ -18,7 +18,7 @@ from .settings import MediaSettings
 @asynccontextmanager
 async def start(bus: Bus) -> AsyncIterator[None]:
     """The service for the length of a block."""
-    settings = MediaSettings()
+    settings = MediaSettings(_secrets_dir=secrets_dir())
     web = PublicWeb(SystemResolver(), seconds=settings.fetch_seconds)
     async with AsyncExitStack() as closing:
         local = ChildReader(settings)

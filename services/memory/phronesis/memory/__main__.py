@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
-from phronesis.bus import Bus, run
+from phronesis.bus import Bus, run, secrets_dir
 from phronesis.postgres import Database, PostgresSettings
 
 from .adapters.local_embedder import LocalEmbedder
@@ -41,7 +41,7 @@ def _index(
 @asynccontextmanager
 async def start(bus: Bus) -> AsyncIterator[None]:
     """Open the stores and the model, and wire the handlers."""
-    settings = MemorySettings()
+    settings = MemorySettings(_secrets_dir=secrets_dir())
     await asyncio.to_thread(load)  # here, and not inside the first retrieval
     async with (
         Database.open(PostgresSettings(), "memory", bus.tracing) as database,

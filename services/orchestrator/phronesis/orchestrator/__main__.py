@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from phronesis.bus import Bus, Relay, run
+from phronesis.bus import Bus, Relay, run, secrets_dir
 from phronesis.postgres import Database, PostgresOutbox, PostgresSettings
 
 from .adapters.depth import Depth
@@ -18,7 +18,7 @@ from .settings import OrchestratorSettings
 @asynccontextmanager
 async def start(bus: Bus) -> AsyncIterator[None]:
     """Open the store and the reasoner, and wire the handlers."""
-    settings = OrchestratorSettings()
+    settings = OrchestratorSettings(_secrets_dir=secrets_dir())
     async with (
         Database.open(PostgresSettings(), "orchestrator", bus.tracing) as database,
         reasoner(settings, bus.tracing) as thinks,

@@ -19,12 +19,12 @@ from ..tokens import load
 async def reasoner(settings: OrchestratorSettings, tracing: Tracing) -> AsyncIterator[Reasoner]:
     """The reasoner that the settings name, for the length of a block."""
     await asyncio.to_thread(load)  # here, and not inside the first turn
-    if settings.groq_api_key is None and settings.model_url is None:
+    if not settings.groq_api_key and settings.model_url is None:
         yield Extractive()
         return
     from .chat_model import language_model
 
-    groq = settings.groq_api_key is not None
+    groq = bool(settings.groq_api_key)
     key = settings.groq_api_key or settings.model_key
     model = language_model(
         "groq" if groq else "openai",

@@ -1,0 +1,111 @@
+"""Programs that checks need and no Python package brings: built once with Go, pinned, and kept in the user's cache.
+
+python -m scripts.tools NAME    print the program's path; build it first where it is not there
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings
+
+_SECONDS = 1_500
+"""Seconds that one build may take; promtool takes five minutes of two cores."""
+
+
+class CacheSettings(BaseSettings):
+    """Where caches are, by the convention of desktops."""
+
+    folder: Path = Field(default=Path("~/.cache"), validation_alias="XDG_CACHE_HOME")
+    """The user's cache."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A Go program.
+
+    `go install` refuses modules whose own file excludes or replaces others, so each is built from a module of our own.
+    """
+
+    package: str
+    version: str
+
+
+class Missing(Exception):
+    """A program could not be built."""
+
+
+TOOLS = {
+    "compose": Tool("github.com/docker/compose/v2/cmd", "v2.40.3"),
+    "promtool": Tool("github.com/prometheus/prometheus/cmd/promtool", "v0.313.5"),
+}
+
+
+def program(name: str) -> Path:
+    """The path of a tool, built first where it is not there. Two callers at once build it once.
+
+    Args:
+        name: a key of `TOOLS`.
+
+    Raises:
+        Missing: there is no Go, or the build failed.
+    """
+    tool, cache = TOOLS[name], CacheSettings().folder.expanduser() / "phronesis" / "tools"
+    built = cache / f"{name}-{tool.version}"
+    if built.exists():
+        return built
+    cache.mkdir(parents=True, exist_ok=True)
+    with _locked(cache / f"{name}.lock"):
+        if not built.exists():
+            with tempfile.TemporaryDirectory(dir=cache, prefix=f".{name}-") as scratch:
+                _build(tool, Path(scratch)).replace(built)
+    return built
+
+
+def _build(tool: Tool, folder: Path) -> Path:
+    go = shutil.which("go")
+    if go is None:
+        raise Missing(f"{tool.package} has to be built, and there is no Go here")
+    for command in (
+        ["mod", "init", "scratch"],
+        ["get", f"{tool.package}@{tool.version}"],
+        ["build", "-trimpath", "-ldflags=-s -w", "-o", "program", tool.package],
+    ):
+        try:
+            done = subprocess.run([go, *command], cwd=folder, capture_output=True, text=True, timeout=_SECONDS)
+        except subprocess.TimeoutExpired as error:
+            raise Missing(f"{tool.package} was not built within {_SECONDS} seconds") from error
+        if done.returncode != 0:
+            raise Missing(f"{tool.package}: go {command[0]} failed\n{done.stderr[-2000:]}")
+    return folder / "program"
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", choices=sorted(TOOLS))
+    try:
+        print(program(parser.parse_args().name))
+    except Missing as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()
