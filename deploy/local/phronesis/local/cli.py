@@ -1,4 +1,4 @@
-"""The commands `up`, `down`, `status` and `doctor`."""
+"""The commands `up`, `down`, `restart`, `status` and `doctor`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def up(
     data: Data = None,
     port: Port = None,
+    replicas: Annotated[int | None, typer.Option("--replicas", min=1, max=9, help="Processes of each service.")] = None,
     detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready, and leave it running.")] = False,
 ) -> None:
     """Start the embedded stack: real servers and the six services, as child processes."""
     from . import up as starting
 
-    settings = _settings(data, port)
+    settings = _settings(data, port, replicas)
     raise typer.Exit(starting.up_detached(settings) if detach else starting.up(settings))
 
 
@@ -39,6 +40,19 @@ def down(data: Data = None) -> None:
     except WillNotEnd as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error
+
+
+def restart(
+    services: Annotated[
+        list[str] | None, typer.Argument(help="Services, or single parts such as memory-2; all by default.")
+    ] = None,
+    data: Data = None,
+) -> None:
+    """Restart the services one process after the other; the exit code is 1 when one does not come up again."""
+    from . import restarting
+    from .layout import DataDir
+
+    raise typer.Exit(restarting.restart(DataDir(_settings(data).data), services or ()))
 
 
 def status(data: Data = None, as_json: AsJson = False) -> None:
@@ -70,11 +84,12 @@ def doctor(data: Data = None, as_json: AsJson = False) -> None:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the four commands to `app`."""
-    for command in (up, down, status, doctor):
+    """Add the commands to `app`."""
+    for command in (up, down, restart, status, doctor):
         app.command()(command)
 
 
-def _settings(data: Path | None, port: int | None = None) -> LocalSettings:
-    given = {name: value for name, value in (("data", data), ("port", port)) if value is not None}
+def _settings(data: Path | None, port: int | None = None, replicas: int | None = None) -> LocalSettings:
+    stated = {"data": data, "port": port, "replicas": replicas}
+    given = {name: value for name, value in stated.items() if value is not None}
     return LocalSettings().model_copy(update=given)

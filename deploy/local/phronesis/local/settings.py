@@ -20,6 +20,8 @@ class LocalSettings(BaseSettings):
     """The data directory."""
     port: int | None = None
     """The gateway's port; 0 for any free one; by default 8700, or any free one where that is taken."""
+    replicas: int = Field(default=1, ge=1, le=9)
+    """Processes of each service; the second gateway and those after it take free ports."""
     bus_url: str | None = Field(default=None, validation_alias=AliasChoices("BUS_URL"))
     """An outside NATS; the embedded one is not started then."""
     postgres_dsn: SecretStr | None = Field(default=None, validation_alias=AliasChoices("POSTGRES_DSN"))

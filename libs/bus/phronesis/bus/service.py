@@ -45,7 +45,7 @@ async def health(service: str, pings: dict[str, Ping], *, limit: float = 1.0) ->
 
 
 async def serve_basics(bus: Bus, pings: dict[str, Ping]) -> None:
-    """Answer for the service's health and for the spans it remembers."""
+    """Answer for the service's health and for the spans it remembers: each copy for itself, where all are asked."""
 
     async def on_health(call: Call, request: Nothing) -> Health:
         return await health(bus.name, pings)
@@ -53,8 +53,8 @@ async def serve_basics(bus: Bus, pings: dict[str, Ping]) -> None:
     async def on_spans(call: Call, request: TraceRef) -> Spans:
         return bus.tracing.recent.of(request)
 
-    await serve(bus, HEALTH[bus.name], on_health)
-    await serve(bus, SPANS[bus.name], on_spans)
+    await serve(bus, HEALTH[bus.name], on_health, every_copy=True)
+    await serve(bus, SPANS[bus.name], on_spans, every_copy=True)
 
 
 def run(name: str, start: Callable[[Bus], AbstractAsyncContextManager[None]]) -> None:
@@ -87,7 +87,8 @@ async def _life(name: str, start: Callable[[Bus], AbstractAsyncContextManager[No
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked.set)
-    async with connect(name, BusSettings()) as bus, _readable(bus), start(bus):
+    # The metrics are read once the handlers are wired: their port tells a platform that this copy can take work.
+    async with connect(name, BusSettings()) as bus, start(bus), _readable(bus):
         log.info("%s is up", name)
         ends = [asyncio.create_task(event.wait()) for event in (asked, bus.lost)]
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""`phronesis up down status doctor`: handed on to the embedded stack's package, which is imported when one of them runs."""
+"""`phronesis up down restart status doctor`: handed on to the embedded stack's package, imported when one of them runs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from . import output
 COMMANDS = {
     "up": "Start a stack on this machine.",
     "down": "Stop the stack of this machine.",
+    "restart": "Restart the services of this machine one by one.",
     "status": "Show what runs, and whether it is well.",
     "doctor": "Find out why a stack does not run.",
 }
 
 
 def register(app: typer.Typer) -> None:
-    """Add the four commands; their options are the package's own."""
+    """Add the commands; their options are the package's own."""
     for name, help_text in COMMANDS.items():
         settings = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
         app.command(name, help=help_text, context_settings=settings)(_hand_on)
