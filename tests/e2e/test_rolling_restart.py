@@ -40,7 +40,7 @@ def test_a_process_with_the_path_of_another_tree_runs_all_of_its_code(tmp_path: 
     assert knows == "False"
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 async def test_a_rolling_restart_between_two_versions_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
     """Half of the processes have the version before; each is replaced by one of the other version, and the load goes on.
 

@@ -79,7 +79,6 @@ class Rolling:
 
     async def stay(self) -> None:
         """Wait for what is asked for, and do it."""
-        self._data.restart.unlink(missing_ok=True)  # what an earlier supervisor was asked
         while True:
             asked = self._asked()
             if asked is None:

@@ -75,6 +75,7 @@ class Stack:
             ChildFailed: a part failed again and again.
         """
         began = time.monotonic()
+        self._data.restart.unlink(missing_ok=True)  # what an earlier supervisor was asked
         for name in self._wanted:
             if name in SERVERS and name not in self._parts.outside:
                 self._supervisor.keep(self._parts.server(name), port=self._parts.port(name))
