@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -92,6 +92,33 @@ async def test_a_gateway_that_stops_ends_its_streams_and_its_waiting_requests_in
         _, said = await asyncio.wait_for(running.communicate(), 10)
     assert running.returncode == 0, said.decode()
     assert "Traceback" not in said.decode()
+
+
+async def test_a_gateway_that_is_told_to_stop_is_not_ready_and_still_answers_for_a_while(
+    nats_server: NatsServer, database: PostgresSettings, orchestrator: ScriptedOrchestrator
+) -> None:
+    """A load balancer that has not noticed yet sends new connections: each is answered, and told that it is the last."""
+    port = free_port()
+    async with process(nats_server, database, port) as running:
+
+        async def asked() -> tuple[int, object, str | None] | None:
+            try:
+                async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=5) as http:
+                    answer = await http.get("/health/ready")
+            except httpx.TransportError:
+                return None
+            return answer.status_code, answer.json()["down"], answer.headers.get("connection")
+
+        await eventually(lambda: _is(asked, (503, ["memory", "instructions", "graph", "media"], None)), within=20)
+        running.send_signal(signal.SIGTERM)
+        await eventually(lambda: _is(asked, (503, ["gateway"], "close")), within=5)
+        await eventually(lambda: _is(asked, None), within=10)
+        _, said = await asyncio.wait_for(running.communicate(), 10)
+    assert running.returncode == 0, said.decode()
+
+
+async def _is(asked: Callable[[], Awaitable[object]], wanted: object) -> bool:
+    return await asked() == wanted
 
 
 async def test_a_file_that_holds_no_key_ends_the_process(

@@ -45,20 +45,21 @@ class Broker:
             stack.callback(keeper.cancel)
             yield cls(await stack.enter_async_context(connect(ASKER, bus_settings(asker))))
 
-    async def answers(self, service: str) -> bool | None:
-        """Whether `service` answers for its health, whatever it lacks; `None` while the broker itself is away."""
-        from phronesis.bus import ask
-        from phronesis.contracts import Nothing, Principal, ServiceError
+    @property
+    def there(self) -> bool:
+        """Whether the broker can be reached at this moment."""
+        return self._asker.connected
+
+    async def version(self, service: str, pid: int) -> str | None:
+        """The version that this process of `service` says it has, whatever it lacks; `None` while it does not answer."""
+        from phronesis.bus import ask_each, process_name
+        from phronesis.contracts import Nothing, Principal
         from phronesis.contracts.principal import SYSTEM_TENANT
         from phronesis.contracts.service import HEALTH
 
-        if not self._asker.connected:
-            return None
-        try:
-            await ask(self._asker, Principal(tenant=SYSTEM_TENANT, user="supervisor"), HEALTH[service], Nothing())
-        except ServiceError:
-            return False
-        return True
+        who, process = Principal(tenant=SYSTEM_TENANT, user="supervisor"), process_name(pid)
+        found = (await ask_each(self._asker, who, HEALTH[service], Nothing(), only=process)).get(process)
+        return found.version if found else None
 
 
 def bus_settings(variables: Mapping[str, str]) -> BusSettings:

@@ -1,4 +1,4 @@
-"""The commands `up`, `down`, `status`, `doctor` and `rebuild`."""
+"""The commands `up`, `down`, `restart`, `status`, `doctor` and `rebuild`."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ def up(
     data: Data = None,
     port: Port = None,
     stores: WhichStores = None,
+    replicas: Annotated[int | None, typer.Option("--replicas", min=1, max=9, help="Processes of each service.")] = None,
     detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready, and leave it running.")] = False,
 ) -> None:
     """Start a stack on this machine: real servers and the six services, as child processes."""
     from . import up as starting
 
-    settings = _settings(data, port, stores)
+    settings = _settings(data, port, stores, replicas)
     raise typer.Exit(starting.up_detached(settings) if detach else starting.up(settings))
 
 
@@ -53,6 +54,19 @@ def down(data: Data = None) -> None:
     except WillNotEnd as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error
+
+
+def restart(
+    services: Annotated[
+        list[str] | None, typer.Argument(help="Services, or single parts such as memory-2; all by default.")
+    ] = None,
+    data: Data = None,
+) -> None:
+    """Restart the services one process after the other; the exit code is 1 when one does not come up again."""
+    from . import restarting
+    from .layout import DataDir
+
+    raise typer.Exit(restarting.restart(DataDir(_settings(data).data), services or ()))
 
 
 def status(data: Data = None, as_json: AsJson = False) -> None:
@@ -102,11 +116,13 @@ def rebuild(
 
 def register(app: typer.Typer) -> None:
     """Add the commands to `app`."""
-    for command in (up, down, status, doctor, rebuild):
+    for command in (up, down, restart, status, doctor, rebuild):
         app.command()(command)
 
 
-def _settings(data: Path | None, port: int | None = None, stores: Stores | None = None) -> LocalSettings:
-    wanted = {"data": data, "port": port, "stores": stores}
+def _settings(
+    data: Path | None, port: int | None = None, stores: Stores | None = None, replicas: int | None = None
+) -> LocalSettings:
+    wanted = {"data": data, "port": port, "stores": stores, "replicas": replicas}
     given = {name: value for name, value in wanted.items() if value is not None}
     return LocalSettings().model_copy(update=given)

@@ -39,6 +39,8 @@ class DataDir:
         """The API key of the owner."""
         self.url = self.root / "url"
         """The gateway's address while the stack runs."""
+        self.restart = self.root / "restart.json"
+        """A restart that was asked for and that the supervisor has not taken up yet."""
         self._lock = self.root / "lock"
 
     def log(self, name: str) -> Path:

@@ -27,7 +27,17 @@ SERVICES = (GATEWAY, "orchestrator", "memory", "instructions", "graph", "media")
 OWNERS = (GATEWAY, "orchestrator", "memory", "instructions")
 """Services with a schema in Postgres."""
 Answers = Callable[[str], Awaitable[bool | None]]
-"""Whether the service of that name answers; `None` when that cannot be told."""
+"""Whether the service's process that is the part of that name answers; `None` when that cannot be told."""
+
+
+def copies(service: str, replicas: int) -> list[str]:
+    """The parts that run `service`: `memory`, `memory-2`, ..."""
+    return [service, *(f"{service}-{number}" for number in range(2, replicas + 1))]
+
+
+def service_of(part: str) -> str:
+    """The service that a part runs."""
+    return part.partition("-")[0]
 
 
 class PortTaken(Exception):
@@ -43,6 +53,8 @@ class Addresses:
     arcadedb: arcadedb.Ports
     neo4j: int
     weaviate: weaviate.Ports
+    more_gateways: tuple[int, ...] = ()
+    """Ports of the second gateway and those after it."""
 
     @property
     def url(self) -> str:
@@ -66,7 +78,8 @@ def addresses(settings: LocalSettings) -> Addresses:
     default = DEFAULT_PORT if settings.port is None and is_free(DEFAULT_PORT) else None
     gateway = settings.port or default or free_port()
     graph = arcadedb.Ports(free_port(), free_port())
-    return Addresses(gateway, free_port(), graph, free_port(), weaviate.Ports.free())
+    more = tuple(free_port() for _ in range(settings.replicas - 1))
+    return Addresses(gateway, free_port(), graph, free_port(), weaviate.Ports.free(), more)
 
 
 class Parts:
@@ -108,14 +121,18 @@ class Parts:
 
     def port(self, name: str) -> int | None:
         """The port of a part that has one."""
-        ports = {
-            GATEWAY: self._where.gateway,
+        ports = self._gateways | {
             nats.NAME: self._where.nats,
             arcadedb.NAME: self._where.arcadedb.bolt,
             neo4j.NAME: self._where.neo4j,
             weaviate.NAME: self._where.weaviate.http,
         }
         return None if name in self.outside else ports.get(name)
+
+    @property
+    def _gateways(self) -> dict[str, int]:
+        ports = (self._where.gateway, *self._where.more_gateways)
+        return dict(zip(copies(GATEWAY, len(ports)), ports, strict=True))
 
     def server(self, name: str) -> Program:
         """One of the servers that are ours."""
@@ -124,7 +141,8 @@ class Parts:
             passwords = {user: password(data, user) for user in (*SERVICES, DECLARER)}
             return nats.program(data.nats, self._where.nats, passwords, admission_key_file(data), log, environment)
         if name == postgres.NAME:
-            return postgres.program(data.postgres, log, environment)
+            # each process of a service has a pool of its own
+            return postgres.program(data.postgres, log, environment, connections=60 + 40 * self._settings.replicas)
         if name == neo4j.NAME:
             home, secret = self._settings.neo4j_home or Path(), password(data, neo4j.NAME)
             return neo4j.program(home, data.neo4j, self._where.neo4j, secret, log, environment)
@@ -135,12 +153,12 @@ class Parts:
         return arcadedb.program(data.arcadedb, self._where.arcadedb, passwords, log, environment)
 
     def service(self, name: str, answers: Answers) -> Program:
-        """One of the six services."""
+        """A process of one of the six services: the part `name`."""
 
         async def ready() -> bool | None:
             return await answers(name)
 
-        command = [sys.executable, "-m", f"phronesis.{name}"]
+        command = [sys.executable, "-m", f"phronesis.{service_of(name)}"]
         environment = of_part(self._data, name, self._of_service(name))
         return Program(name, command, self._data.log(name), environment, ready, stop_within=15, ready_within=45)
 
@@ -150,7 +168,7 @@ class Parts:
         async def ready() -> None:
             """It is done when it has ended."""
 
-        owners = [name for name in services if name in OWNERS and _has_migrations(name)]
+        owners = [name for name in OWNERS if name in map(service_of, services) and _has_migrations(name)]
         command = [sys.executable, "-m", "phronesis.postgres.migrate", *owners]
         environment = of_part(self._data, "migrate", self._stores())
         return Program("migrate", command, self._data.log("migrate"), environment, ready, ready_within=120)
@@ -167,11 +185,11 @@ class Parts:
         return variables
 
     def _of_service(self, name: str) -> dict[str, str]:
-        variables = self.bus_variables(name) | self._stores()
-        if name == GATEWAY:
+        variables = self.bus_variables(service_of(name)) | self._stores()
+        if name in self._gateways:
             variables |= {
                 "GATEWAY_HOST": LOOPBACK,
-                "GATEWAY_PORT": str(self._where.gateway),
+                "GATEWAY_PORT": str(self._gateways[name]),
                 "GATEWAY_BOOTSTRAP_KEY_FILE": str(self._data.key),
             }
         return variables

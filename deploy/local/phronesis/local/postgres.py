@@ -27,7 +27,6 @@ _SOCKET = ".s.PGSQL.5432"
 _SETTINGS = {
     "listen_addresses": "",
     "unix_socket_permissions": "0700",
-    "max_connections": "100",
     "shared_buffers": "128MB",
     "jit": "off",
     "synchronous_commit": "on",
@@ -63,16 +62,17 @@ def dsn(folder: Path, database: str = "postgres") -> str:
     return f"postgresql://postgres@/{database}?host={socket_folder(folder)}"
 
 
-def program(folder: Path, log: Path, environment: Mapping[str, str]) -> Program:
+def program(folder: Path, log: Path, environment: Mapping[str, str], connections: int = 100) -> Program:
     """The server.
 
     Args:
         folder: its data and its socket.
         log: its log file.
         environment: its environment.
+        connections: sessions at most.
     """
     data = folder / "data"
-    options = {**_SETTINGS, "unix_socket_directories": str(socket_folder(folder))}
+    options = {**_SETTINGS, "max_connections": str(connections), "unix_socket_directories": str(socket_folder(folder))}
 
     async def prepare() -> None:
         await asyncio.to_thread(_prepare, folder, environment)

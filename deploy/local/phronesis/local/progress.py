@@ -41,7 +41,7 @@ class Progress:
             took = f"  {part.seconds:5.1f} s" if part.state == "up" and part.seconds is not None else ""
             why = f": {part.reason.splitlines()[0]}" if part.state == "down" and part.reason else ""
             again = f" (start {part.restarts + 1})" if part.restarts else ""
-            self.line(f"  {name:<13}{_WORDS[part.state]}{again}{took}{why}")
+            self.line(f"  {name:<15}{_WORDS[part.state]}{again}{took}{why}")
         waiting = [name for name, part in record.parts.items() if part.state in ("waiting", "starting")]
         if self._spinner is not None:
             self._spinner.update(f"{record.state}: {', '.join(waiting) or 'the last checks'}")

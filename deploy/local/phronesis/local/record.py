@@ -51,6 +51,17 @@ class PartRecord(BaseModel):
     restarts: int = 0
     reason: str | None = None
     """Why it is not up."""
+    version: str | None = None
+    """What a service's process said of itself when it came up."""
+
+
+class Restart(BaseModel):
+    """A rolling restart, as far as it has come."""
+
+    id: str
+    state: Literal["running", "done", "failed"] = "running"
+    lines: tuple[str, ...] = ()
+    """What was done so far, for a reader."""
 
 
 class StackRecord(BaseModel):
@@ -67,6 +78,8 @@ class StackRecord(BaseModel):
     parts: dict[str, PartRecord]
     bolt: str | None = None
     """Address of the graph store."""
+    restart: Restart | None = None
+    """The last rolling restart that was asked for."""
 
 
 def read(data: DataDir) -> StackRecord | None:

@@ -36,6 +36,8 @@ class LocalSettings(BaseSettings):
     """Folder of Neo4j, with its archives in `lib`; for the production stores."""
     weaviate: Path | None = None
     """The program `weaviate-server`; for the production stores."""
+    replicas: int = Field(default=1, ge=1, le=9)
+    """Processes of each service; the second gateway and those after it take free ports."""
     bus_url: str | None = Field(default=None, validation_alias=AliasChoices("BUS_URL"))
     """An outside NATS; the embedded one is not started then."""
     postgres_dsn: SecretStr | None = Field(default=None, validation_alias=AliasChoices("POSTGRES_DSN"))

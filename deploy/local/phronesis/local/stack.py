@@ -11,13 +11,14 @@ from contextlib import AsyncExitStack
 
 from . import nats, postgres
 from .broker import ASKER, DECLARER, Broker
-from .child import Child
+from .child import Child, Program
 from .cleanup import end_leftovers
 from .http import status_of
 from .keys import ensure_owner_key
 from .layout import DataDir, write_atomically
-from .parts import EVERY_SERVER, GATEWAY, OWNERS, SERVICES, Parts, addresses, servers
-from .record import PartRecord, ProcessId, StackRecord, write
+from .parts import EVERY_SERVER, GATEWAY, OWNERS, SERVICES, Parts, addresses, copies, servers, service_of
+from .record import PartRecord, ProcessId, Restart, StackRecord, write
+from .rolling import Rolling
 from .settings import LocalSettings
 from .supervisor import Supervisor
 
@@ -33,7 +34,7 @@ class Stack:
         data: the directory.
         settings: ports and outside servers.
         show: called with the record after each change.
-        parts: what is started; everything by default.
+        parts: the servers and services that are started; everything by default.
     """
 
     def __init__(
@@ -51,7 +52,8 @@ class Stack:
         self._show = show
         self._parts = Parts(data, settings, where)
         self._wanted = parts = parts or (*servers(settings), *SERVICES)
-        self._services = [name for name in parts if name in SERVICES]
+        self._services = [copy for name in parts if name in SERVICES for copy in copies(name, settings.replicas)]
+        self._versions: dict[str, str] = {}
         self._supervisor = Supervisor(data, self._changed)
         self._broker: Broker | None = None
         self._migrated = asyncio.Event()
@@ -73,6 +75,7 @@ class Stack:
             ChildFailed: a part failed again and again.
         """
         began = time.monotonic()
+        self._data.restart.unlink(missing_ok=True)  # what an earlier supervisor was asked
         for name in self._wanted:
             if name in EVERY_SERVER and name not in self._parts.outside:
                 self._supervisor.keep(self._parts.server(name), port=self._parts.port(name))
@@ -90,15 +93,28 @@ class Stack:
         return complete
 
     async def stay(self) -> None:
-        """Return never, unless the supervision itself fails."""
-        await self._supervisor.crashed()
+        """Restart what is asked for; return never, unless the supervision itself fails."""
+        rolling = Rolling(self._data, self._services, self._supervisor, self._renewed, self._bring_schemas, self._tell_restart)
+        async with asyncio.TaskGroup() as both:
+            both.create_task(self._supervisor.crashed())
+            both.create_task(rolling.stay())
+
+    def _renewed(self, name: str) -> Program:
+        """The program of a service's process, made anew: what is installed may have changed."""
+        self._versions.pop(name, None)
+        return self._parts.service(name, self._answers)
+
+    def _tell_restart(self, restart: Restart) -> None:
+        self.record.restart = restart
+        self._changed()
 
     async def stop(self) -> None:
         """Stop everything in order: what takes work in first, what keeps it last."""
         self.record.state = "stopping"
         self._data.url.unlink(missing_ok=True)
-        await self._supervisor.stop(GATEWAY)
-        await self._supervisor.stop(*(name for name in SERVICES if name != GATEWAY))
+        gateways = [name for name in self._services if service_of(name) == GATEWAY]
+        await self._supervisor.stop(*gateways)
+        await self._supervisor.stop(*(name for name in self._services if name not in gateways))
         await self._exit.aclose()
         await self._supervisor.stop(*EVERY_SERVER)
         await asyncio.to_thread(end_leftovers, self._data)
@@ -117,30 +133,39 @@ class Stack:
         self._connected.set()
 
     async def _migrate(self) -> None:
-        if not any(name in OWNERS for name in self._services):
+        if not any(service_of(name) in OWNERS for name in self._services):
             return
         if postgres.NAME not in self._parts.outside:
             await self._supervisor.up(postgres.NAME)
-        child = Child(self._parts.migration(self._services))
+        await self._bring_schemas(self._services)
+        self._migrated.set()
+
+    async def _bring_schemas(self, services: Sequence[str]) -> None:
+        child = Child(self._parts.migration(services))
         try:
             await child.start()
             await child.wait_end()
         finally:
             child.kill()
-        self._migrated.set()
 
     def _needs(self, name: str) -> Callable[[], Awaitable[None]]:
         async def there() -> None:
             await self._connected.wait()
-            if name in OWNERS:
+            if service_of(name) in OWNERS:
                 await self._migrated.wait()
 
         return there
 
     async def _answers(self, name: str) -> bool | None:
-        if name == GATEWAY:
-            return await status_of(self._port, "/health/live") == 200
-        return await self._broker.answers(name) if self._broker else None
+        pid = self._supervisor.parts[name].child.pid
+        if self._broker is None or pid is None or not self._broker.there:
+            return None
+        version = await self._broker.version(service_of(name), pid)
+        if version is not None:
+            self._versions[name] = version
+        if service_of(name) == GATEWAY:  # by its port, which others come to
+            return await status_of(self._parts.port(name) or 0, "/health/live") == 200
+        return version is not None
 
     async def _complete(self) -> bool:
         if GATEWAY not in self._services:
@@ -153,7 +178,10 @@ class Stack:
         return False
 
     def _changed(self) -> None:
-        parts = {name: part.record for name, part in self._supervisor.parts.items()}
+        parts = {
+            name: part.record.model_copy(update={"version": self._versions.get(name)})
+            for name, part in self._supervisor.parts.items()
+        }
         self.record.parts = {name: PartRecord(state="outside") for name in self._parts.outside} | parts
         try:
             write(self._data, self.record)

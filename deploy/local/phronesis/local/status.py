@@ -49,7 +49,7 @@ def _part(data: DataDir, name: str, part: PartRecord) -> dict[str, Any]:
     family = [process, *_children(process)] if process else []
     if process and name == postgres.NAME:
         family = postgres.workers(data.postgres)
-    return _row(name, state, process, family, part.port, part.restarts, part.reason)
+    return _row(name, state, process, family, part.port, part.restarts, part.reason, part.version)
 
 
 def _children(process: psutil.Process) -> list[psutil.Process]:
@@ -66,6 +66,7 @@ def _row(
     port: int | None,
     restarts: int,
     reason: str | None,
+    version: str | None = None,
 ) -> dict[str, Any]:
     return {
         "name": name,
@@ -76,6 +77,7 @@ def _row(
         "memory_mb": round(sum(map(_memory, family)) / 1024**2) if process else None,
         "restarts": restarts,
         "reason": reason.splitlines()[0] if reason else None,
+        "version": version,
     }
 
 

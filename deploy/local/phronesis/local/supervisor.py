@@ -22,6 +22,7 @@ _LOOK = 5.0
 _SILENT = 90.0
 """Seconds without an answer after which a part that still runs is killed; a part that was paused for a minute is not."""
 _START_TRIES = 3
+_CHECK = 1.0
 _POLL = 0.1
 
 
@@ -63,6 +64,23 @@ class Supervisor:
         part.task = asyncio.create_task(self._keep(part, after), name=program.name)
         return part
 
+    async def replace(self, program: Program) -> None:
+        """Stop the part of this program's name in order, run `program` in its place, and return when that is ready.
+
+        Raises:
+            ChildFailed: it failed again and again. It is still tried, as a part that ends is: the cause may pass.
+        """
+        before = self.parts[program.name]
+        await self._stop(before)
+        part = self.keep(program, port=before.port)
+        part.record.restarts = before.record.restarts
+        try:
+            await self.up(program.name)
+        except ChildFailed:
+            part.came_up.set()
+            part.task = asyncio.create_task(self._keep(part, None), name=program.name)
+            raise
+
     async def up(self, *names: str) -> None:
         """Return when each of these parts has become ready once.
 
@@ -93,10 +111,11 @@ class Supervisor:
         Raises:
             Exception: what it failed with.
         """
-        tasks = [part.task for part in self.parts.values() if part.task is not None]
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-        for task in done:
-            task.result()
+        while True:
+            for part in self.parts.values():
+                if part.task is not None and part.task.done() and not part.task.cancelled():
+                    part.task.result()
+            await asyncio.sleep(_CHECK)
 
     async def _stop(self, part: Kept) -> None:
         if part.task is not None:

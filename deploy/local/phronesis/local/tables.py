@@ -17,10 +17,10 @@ def status_table(found: dict[str, Any]) -> None:
     if not found["parts"]:
         console.print(f"nothing runs on {found['data']}", markup=False, highlight=False, soft_wrap=True)
         return
-    table = Table("part", "state", "pid", "port", "up", "memory", "restarts", box=None, pad_edge=False)
+    table = Table("part", "state", "pid", "port", "up", "memory", "restarts", "version", box=None, pad_edge=False)
     for part in found["parts"]:
         memory = f"{part['memory_mb']} MB" if part["memory_mb"] is not None else ""
-        cells = (part["pid"], part["port"], _age(part["up_seconds"]), memory, part["restarts"] or "")
+        cells = (part["pid"], part["port"], _age(part["up_seconds"]), memory, part["restarts"] or "", part["version"])
         table.add_row(part["name"], part["state"], *("" if cell is None else str(cell) for cell in cells))
     console.print(table)
     total = f"{found['state']}: {found['url']}, {found['memory_mb']} MB"

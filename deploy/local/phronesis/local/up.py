@@ -82,6 +82,7 @@ async def _life(data: DataDir, settings: LocalSettings, progress: Progress, part
         if staying.done():
             staying.result()
         staying.cancel()
+        await asyncio.wait({staying})  # a restart that is under way ends before its parts are stopped
         return OK
     except ChildFailed as error:
         failure = error
@@ -137,7 +138,7 @@ def up_detached(settings: LocalSettings) -> int:
     command = [sys.executable, "-m", "phronesis.local", "up", "--data", str(data.root)]
     if settings.port is not None:
         command += ["--port", str(settings.port)]
-    command += ["--stores", settings.stores]
+    command += ["--stores", settings.stores, "--replicas", str(settings.replicas)]
     with output.open("ab") as file:
         supervisor = subprocess.Popen(
             command, env=inherited(), stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True

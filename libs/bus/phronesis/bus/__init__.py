@@ -5,7 +5,7 @@
 
 from .audit import audited
 from .blobs import Blobs
-from .connection import Bus, connect
+from .connection import Bus, connect, process_name
 from .envelope import Call, News
 from .envelope import headers as envelope_headers
 from .metrics import Kind, Metric, Metrics
@@ -13,7 +13,7 @@ from .outbox import Outbox, Relay, Sendable, sendable
 from .outsiders import LONGEST_DAYS, Credentials, credentials, revoke
 from .parking import parked
 from .principals import Signer, Verifier, new_key
-from .rpc import ask
+from .rpc import ask, ask_each
 from .service import health, run, serve_basics
 from .serving import serve
 from .settings import BusSettings, secrets_dir
@@ -48,6 +48,7 @@ __all__ = [
     "Watch",
     "announce",
     "ask",
+    "ask_each",
     "at_hand",
     "audited",
     "connect",
@@ -60,6 +61,7 @@ __all__ = [
     "inner",
     "new_key",
     "parked",
+    "process_name",
     "revoke",
     "run",
     "secrets_dir",

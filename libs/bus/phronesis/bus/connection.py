@@ -6,6 +6,7 @@ import asyncio
 import faulthandler
 import logging
 import os
+import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -35,11 +36,18 @@ LOST = 70
 _DRAIN = 10.0
 
 
+def process_name(pid: int) -> str:
+    """How a process of this machine is told from all others."""
+    return f"{socket.gethostname()}-{pid}"
+
+
 class Bus:
     """A connected process. `ask`, `serve`, `tell`, `follow` and `take` work on it; `connect()` makes one."""
 
     def __init__(self, name: str, settings: BusSettings, client: Client) -> None:
         self.name = name
+        self.process = process_name(os.getpid())
+        """Which of a service's running copies this is."""
         self.settings = settings
         self.nats = client
         self.tracing = Tracing(name)

@@ -26,6 +26,8 @@ KEY = "Idempotency-Key"
 ERROR = "Nats-Service-Error"
 ERROR_STATUS = "Nats-Service-Error-Code"
 MESSAGE_ID = "Nats-Msg-Id"
+PROCESS = "Phronesis-Process"
+"""Which running copy of a service answers, where all of them were asked."""
 PARKED_FROM = "Phronesis-Parked-From"
 PARKED_REASON = "Phronesis-Parked-Reason"
 

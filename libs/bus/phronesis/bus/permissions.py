@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from phronesis.contracts.catalog import ASKS, EVENTS, JOBS, OUTS, RPCS
 from phronesis.contracts.media import UPLOADS
-from phronesis.contracts.service import SERVICES
+from phronesis.contracts.service import HEALTH, SERVICES, SPANS
 
 from .admission import ANSWERED, ASKED, SYSTEM, SYSTEM_SUBJECTS
 from .connection import INBOX
@@ -57,6 +57,8 @@ def publishes(service: str) -> list[str]:
         subjects.append("$JS.API.STREAM.MSG.GET.OUT")
     if service == "gateway":
         subjects += [*_bucket(UPLOADS), f"{REVOKED_SUBJECT}.*"]
+        # what its other copies know of themselves
+        subjects += [table[service].on_each("*") for table in (HEALTH, SPANS)]
     if service == "media":
         subjects += _bucket(UPLOADS) + _bucket(MEDIA)
     return subjects

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
+from contextlib import suppress
 from typing import TypeVar
 
 from nats.aio.msg import Msg
@@ -20,6 +22,8 @@ from .connection import Bus
 
 In = TypeVar("In", bound=Message)
 Out = TypeVar("Out", bound=Message)
+_QUIET = 0.25
+"""Seconds without an answer after which no further copy of a service is waited for: how many there are, nobody knows."""
 
 
 async def ask(
@@ -60,6 +64,57 @@ async def ask(
             return rpc.output.model_validate_json(reply.data)
         except ValidationError as error:
             raise Internal(f"the answer of {rpc.subject} does not fit its contract") from error
+
+
+async def ask_each(
+    bus: Bus, who: Principal, rpc: Rpc[In, Out], request: In, *, timeout: float | None = None, only: str | None = None
+) -> dict[str, Out]:
+    """Ask every running copy of `rpc`'s owner, for what each process alone knows.
+
+    Args:
+        bus: the connected bus.
+        who: the caller.
+        rpc: the contract, which its owner serves with `every_copy`.
+        request: the question.
+        timeout: seconds to wait at most, the contract's by default.
+        only: the process whose answer is all that is waited for.
+
+    Returns:
+        The answers by the process that gave them, those that came before none had come for a quarter of a second. Empty
+        where no copy runs, and where the broker is away.
+    """
+    if not bus.connected:
+        return {}
+    limit = envelope.remaining(rpc.timeout if timeout is None else timeout)
+    found: dict[str, Out] = {}
+    replies: asyncio.Queue[Msg] = asyncio.Queue()
+    inbox = bus.nats.new_inbox()
+    with suppress(NatsError, OSError):
+        subscription = await bus.nats.subscribe(inbox, cb=replies.put)
+        try:
+            headers = envelope.headers(bus.name) | {envelope.PRINCIPAL: bus.token(who)}
+            headers[envelope.DEADLINE] = f"{time.time() + limit:.3f}"
+            await bus.nats.publish(rpc.on_each(who.tenant), envelope.encode(request), reply=inbox, headers=headers)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(limit):
+                    await _collect(rpc, replies, found, only)
+        finally:
+            await subscription.unsubscribe()
+    return found
+
+
+async def _collect(rpc: Rpc[In, Out], replies: asyncio.Queue[Msg], found: dict[str, Out], only: str | None) -> None:
+    """Add answers to `found` until no more are awaited. The broker itself answers where nobody listens."""
+    while only not in found:
+        async with asyncio.timeout(_QUIET if found else None):
+            reply = await replies.get()
+        process = envelope.header(reply.headers, envelope.PROCESS)
+        if process is None:
+            if envelope.header(reply.headers, "Status") == "503":
+                return
+            continue
+        with suppress(ValidationError):
+            found[process] = rpc.output.model_validate_json(reply.data)
 
 
 async def _request(bus: Bus, subject: str, body: bytes, limit: float, headers: dict[str, str]) -> Msg:

@@ -44,7 +44,7 @@ async def health(service: str, pings: dict[str, Ping], *, limit: float = 1.0) ->
 
 
 async def serve_basics(bus: Bus, pings: dict[str, Ping]) -> None:
-    """Answer for the service's health and for the spans it remembers."""
+    """Answer for the service's health and for the spans it remembers: each copy for itself, where all are asked."""
 
     async def on_health(call: Call, request: Nothing) -> Health:
         return await health(bus.name, pings)
@@ -52,8 +52,8 @@ async def serve_basics(bus: Bus, pings: dict[str, Ping]) -> None:
     async def on_spans(call: Call, request: TraceRef) -> Spans:
         return bus.tracing.recent.of(request)
 
-    await serve(bus, HEALTH[bus.name], on_health)
-    await serve(bus, SPANS[bus.name], on_spans)
+    await serve(bus, HEALTH[bus.name], on_health, every_copy=True)
+    await serve(bus, SPANS[bus.name], on_spans, every_copy=True)
 
 
 def run(name: str, start: Callable[[Bus], AbstractAsyncContextManager[None]]) -> None:

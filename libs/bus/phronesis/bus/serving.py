@@ -43,13 +43,19 @@ _HEADERS = 4096
 
 
 async def serve(
-    bus: Bus, contract: Rpc[In, Out] | Tool[In, Out], handler: Callable[[Call, In], Awaitable[Out]], *, workers: int = 32
+    bus: Bus,
+    contract: Rpc[In, Out] | Tool[In, Out],
+    handler: Callable[[Call, In], Awaitable[Out]],
+    *,
+    workers: int = 32,
+    every_copy: bool = False,
 ) -> None:
     """Answer `contract` with `handler`, up to `workers` questions side by side.
 
     The principal is verified, the tenant held against the subject's, a tool's roles are checked, the body is parsed, the
     deadline is kept. Whatever the handler raises becomes a typed reply; anything that is no `ServiceError` is logged here
-    and leaves as `Internal`, without its text.
+    and leaves as `Internal`, without its text. With `every_copy` this process also answers what all copies of the service
+    are asked (`ask_each`).
     """
     rpc = contract.rpc if isinstance(contract, Tool) else contract
     slots = asyncio.Semaphore(workers)
@@ -72,11 +78,13 @@ async def serve(
         running.add(task)
         task.add_done_callback(running.discard)
 
-    subscription = await bus.nats.subscribe(rpc.on("*"), queue=rpc.service, cb=received)
+    subscriptions = [await bus.nats.subscribe(rpc.on("*"), queue=rpc.service, cb=received)]
+    if every_copy:
+        subscriptions.append(await bus.nats.subscribe(rpc.on_each("*"), cb=received))
     await bus.settled()
 
     async def close() -> None:
-        await bus.drain(subscription)
+        await bus.drain(*subscriptions)
         if running:
             await asyncio.wait(running, timeout=5)
 
@@ -120,7 +128,8 @@ async def _answer(
             if len(body) > bus.nats.max_payload - _HEADERS:
                 log.error("an answer of %s is over the broker's limit: %d bytes", rpc.subject, len(body))
                 raise Internal(f"the answer of {rpc.subject} is over the broker's limit")
-            await _reply(bus, msg, body, envelope.headers(bus.name))
+            which = {envelope.PROCESS: bus.process} if msg.subject.endswith(".each") else {}
+            await _reply(bus, msg, body, envelope.headers(bus.name) | which)
         except ServiceError as error:
             outcome = _marked(span, error.code)
             await _fail(bus, msg, error)

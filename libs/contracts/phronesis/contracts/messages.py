@@ -46,6 +46,10 @@ class Rpc(_Contract[In], Generic[In, Out_]):
         """The subject to ask on for `tenant`; `*` for the server's subscription."""
         return f"rpc.{tenant}.{self.subject}"
 
+    def on_each(self, tenant: str) -> str:
+        """The subject on which every running copy of the owner answers, for what each process alone knows."""
+        return f"{self.on(tenant)}.each"
+
 
 @dataclass(frozen=True)
 class Job(_Contract[In]):

@@ -142,6 +142,8 @@ class Turn(Message):
     retry_of: str | None = None
     reply: Reply | None = None
     problem: Problem | None = None
+    expires_at: datetime | None = None
+    """When it fails, unless it has ended by then: nobody need wait for it any longer."""
 
 
 class TurnRef(Message):

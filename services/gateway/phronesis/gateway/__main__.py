@@ -14,7 +14,7 @@ from .adapters.jwks import Jwks
 from .adapters.postgres_keys import PostgresKeys
 from .app import Tokens, build
 from .bootstrap import enter, first_key
-from .server import HttpServer, bind
+from .server import NOTICE, HttpServer, bind
 from .settings import GatewaySettings, JwtSettings, McpSettings
 
 
@@ -30,7 +30,7 @@ async def start(bus: Bus) -> AsyncIterator[None]:
         store = PostgresKeys(database, relay.wake)
         relay.start()
         gateway = await build(bus, store, settings, {"postgres": database.ping}, tokens, McpSettings())
-        server = HttpServer(gateway.app, bound, settings.max_connections, gateway.closing)
+        server = HttpServer(gateway.app, bound, settings.max_connections, gateway.closing, NOTICE)
         await server.start()
         # Registered last, so it stops first: requests end while the bus still carries their answers.
         bus.on_stop(server.stop)

@@ -59,7 +59,7 @@ class Edge:
         correlation.set(id)
         method = scope["method"] if scope["method"] in _METHODS else "other"
         limit = self._larger.get(scope["path"], self._max_body)
-        exchange = _Exchange(receive, send, id, limit)
+        exchange = _Exchange(receive, send, id, limit, self._bus.stopping)
         self._metrics.began()
         try:
             with self._span(scope, method) as span:
@@ -101,7 +101,7 @@ class Edge:
 class _Exchange:
     """One request's two ends, watched."""
 
-    def __init__(self, receive: Receive, send: Send, id: str, limit: int) -> None:
+    def __init__(self, receive: Receive, send: Send, id: str, limit: int, stopping: asyncio.Event) -> None:
         self.status = 0
         """Status of the answer; 0 until it has begun."""
         self.limit = limit
@@ -112,6 +112,7 @@ class _Exchange:
             (b"x-content-type-options", b"nosniff"),
             (b"cache-control", b"no-store"),
         ]
+        self._stopping = stopping
         self._received = 0
 
     async def receive(self) -> Message:
@@ -139,6 +140,8 @@ class _Exchange:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             message["headers"] = [*message["headers"], *self._headers]
+            if self._stopping.is_set():  # whoever comes again is to find another gateway
+                message["headers"].append((b"connection", b"close"))
         await self._send(message)
 
 

@@ -36,7 +36,7 @@ class Readiness:
 
     async def down(self) -> tuple[str, ...]:
         """What is down: `<service>` where one does not answer, `<service>.<dependency>` where it says so itself."""
-        if self.stopping:
+        if self.stopping or self._bus.stopping.is_set():
             return ("gateway",)
         async with self._asking:
             if time.monotonic() >= self._known_until:

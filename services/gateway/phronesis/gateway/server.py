@@ -17,6 +17,8 @@ log = logging.getLogger(__name__)
 
 GRACE = 7
 """Seconds that running requests have to end in; the bus gives its parts ten."""
+NOTICE = 2.0
+"""Seconds for which a gateway that stops still answers, and is not ready: a load balancer takes that long to send no more."""
 
 
 class _Server(uvicorn.Server):
@@ -63,10 +65,18 @@ class HttpServer:
         app: the application.
         bound: where to serve it.
         max_connections: open connections at most; more get a 503.
-        closing: called first when it stops: ends what would keep requests open.
+        closing: called when it stops, before requests have to end: ends what would keep them open.
+        notice: seconds for which it still answers when it is told to stop.
     """
 
-    def __init__(self, app: ASGIApp, bound: socket.socket, max_connections: int, closing: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        bound: socket.socket,
+        max_connections: int,
+        closing: Callable[[], None],
+        notice: float = 0.0,
+    ) -> None:
         config = uvicorn.Config(
             app,
             http=BoundedProtocol,
@@ -85,6 +95,7 @@ class HttpServer:
         self._server = _Server(config)
         self._bound = bound
         self._closing = closing
+        self._notice = notice
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -104,7 +115,8 @@ class HttpServer:
         log.info("listening on http://%s:%s", host, port)
 
     async def stop(self) -> None:
-        """Let running requests end, and answer no more."""
+        """Give notice, let running requests end, and answer no more."""
+        await asyncio.sleep(self._notice)
         self._closing()
         self._server.should_exit = True
         if self._task is not None:

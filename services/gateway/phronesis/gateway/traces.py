@@ -1,4 +1,4 @@
-"""The trace of a turn: what every service remembers of it, put together."""
+"""The trace of a turn: what every process of every service remembers of it, put together."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from pydantic import BaseModel
 
-from phronesis.bus import Bus, ask
-from phronesis.contracts import Principal, ServiceError
+from phronesis.bus import Bus, ask_each
+from phronesis.contracts import Principal
 from phronesis.contracts.service import SERVICES, SPANS, Span, TraceRef
 
 LIMIT = 1.5
@@ -47,21 +47,23 @@ class Traces:
         if trace_id is None:
             return TurnTrace(turn_id=turn_id, trace_id=None)
         ref = TraceRef(trace_id=trace_id)
-        others = [name for name in SERVICES if name != self._bus.name]
-        answers = await asyncio.gather(*(self._ask(who, name, ref) for name in others))
-        spans = [*self._bus.tracing.recent.of(ref).spans, *(span for found in answers for span in found or ())]
+        answers = await asyncio.gather(*(self._ask(who, name, ref) for name in SERVICES))
+        # Other copies of this service answer like any other; what this one knows is there without the broker.
+        known = {span.span_id: span for found in answers for span in found or ()}
+        known |= {span.span_id: span for span in self._bus.tracing.recent.of(ref).spans}
         return TurnTrace(
             turn_id=turn_id,
             trace_id=trace_id,
-            spans=tuple(sorted(_of(owner(who), spans), key=lambda span: span.start_ns)),
-            missing=tuple(name for name, found in zip(others, answers, strict=True) if found is None),
+            spans=tuple(sorted(_of(owner(who), known.values()), key=lambda span: span.start_ns)),
+            missing=tuple(
+                name for name, found in zip(SERVICES, answers, strict=True) if found is None and name != self._bus.name
+            ),
         )
 
-    async def _ask(self, who: Principal, service: str, ref: TraceRef) -> tuple[Span, ...] | None:
-        try:
-            return (await ask(self._bus, who, SPANS[service], ref, timeout=LIMIT)).spans
-        except ServiceError:
-            return None
+    async def _ask(self, who: Principal, service: str, ref: TraceRef) -> list[Span] | None:
+        """What the copies of a service know; `None` where none answers."""
+        answers = await ask_each(self._bus, who, SPANS[service], ref, timeout=LIMIT)
+        return [span for found in answers.values() for span in found.spans] if answers else None
 
 
 def _of(owner: str, spans: Iterable[Span]) -> list[Span]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from functools import partial
 
 from phronesis.bus import Bus, Relay, follow, serve, serve_basics, show, take
@@ -63,8 +61,7 @@ async def build(
         await progress(claim.who, line)
 
     runner = Runner(turns, journal, conversations, neighbours, reasoner, settings, bus.tracing, show_claim, relay.wake)
-    name = f"{socket.gethostname()}-{os.getpid()}"
-    worker = Worker(name, turns, runner.run, lambda: bus.connected, settings.slots, settings.lease)
+    worker = Worker(bus.process, turns, runner.run, lambda: bus.connected, settings.slots, settings.lease)
 
     def cancelled(turn_id: str) -> None:
         bus.tracing.metrics.count(CANCELLED)

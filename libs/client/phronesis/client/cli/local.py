@@ -1,4 +1,4 @@
-"""`phronesis up down status doctor rebuild`: handed on to the embedded stack's package, imported when one of them runs."""
+"""`phronesis up down restart status ...`: handed on to the embedded stack's package, imported when one of them runs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from . import output
 COMMANDS = {
     "up": "Start a stack on this machine.",
     "down": "Stop the stack of this machine.",
+    "restart": "Restart the services of this machine one by one.",
     "status": "Show what runs, and whether it is well.",
     "doctor": "Find out why a stack does not run.",
     "rebuild": "Make vectors and links anew.",

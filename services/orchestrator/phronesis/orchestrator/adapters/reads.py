@@ -36,6 +36,7 @@ def turn_of(row: asyncpg.Record, *, with_reply: bool = True) -> Turn:
             "retry_of": str(row["retry_of"]) if row["retry_of"] else None,
             "reply": row["reply"] if with_reply else None,
             "problem": row["problem"],
+            "expires_at": row["expires_at"],
         }
     )
 
