@@ -35,6 +35,8 @@ class DataDir:
         """The API key of the owner."""
         self.url = self.root / "url"
         """The gateway's address while the stack runs."""
+        self.operator = self.root / "operator.json"
+        """The variables with which a backup reaches the servers, while the stack runs."""
         self._lock = self.root / "lock"
 
     def log(self, name: str) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import time
@@ -73,6 +74,7 @@ class Stack:
             ChildFailed: a part failed again and again.
         """
         began = time.monotonic()
+        write_atomically(self._data.operator, json.dumps(await asyncio.to_thread(self._parts.of_operator)))
         for name in self._wanted:
             if name in SERVERS and name not in self._parts.outside:
                 self._supervisor.keep(self._parts.server(name), port=self._parts.port(name))

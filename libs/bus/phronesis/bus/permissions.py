@@ -11,6 +11,8 @@ from phronesis.contracts.service import SERVICES
 from .admission import ANSWERED, ASKED, SYSTEM, SYSTEM_SUBJECTS
 from .connection import INBOX
 from .declare import USER as DECLARE
+from .recording import PUBLISHES as OPERATOR_PUBLISHES
+from .recording import USER as OPERATOR
 from .revocation import SUBJECT as REVOKED_SUBJECT
 from .topology import MEDIA, REVOKED, consumers
 
@@ -77,13 +79,17 @@ def server_config(
     Args:
         port: where to listen.
         store: folder of JetStream.
-        passwords: password of each service and of the declaring program.
+        passwords: password of each service and of the declaring program, and of the operator where backups are made.
         issuer: who lets outside systems in, as `Issuer.name` says; without one they stay out.
         max_payload: greatest message in bytes.
     """
     users = [_user(name, passwords[name], publishes(name), subscribes(name)) for name in SERVICES]
     heard = [f"{INBOX}.{DECLARE}.>", f"{REVOKED_SUBJECT}.*", ASKED]
     users.append(_user(DECLARE, passwords[DECLARE], ["$JS.API.>", ANSWERED], heard))
+    if OPERATOR in passwords:
+        may_publish = [*OPERATOR_PUBLISHES, *_bucket(MEDIA)]
+        users.append(_user(OPERATOR, passwords[OPERATOR], may_publish, [f"{INBOX}.{OPERATOR}.>"]))
+    named = json.dumps([*SERVICES, DECLARE, OPERATOR, SYSTEM])
     system = _user(SYSTEM, passwords[DECLARE], list(SYSTEM_SUBJECTS), [f"{INBOX}.{SYSTEM}.>"])
     return "\n".join(
         [
@@ -97,7 +103,7 @@ def server_config(
             ",\n".join(users),
             "]",
             # Whoever is named here is let in by a password alone, also while nobody answers the broker's questions.
-            f"auth_callout {{ issuer: {issuer}, auth_users: {json.dumps([*SERVICES, DECLARE, SYSTEM])} }}" if issuer else "",
+            f"auth_callout {{ issuer: {issuer}, auth_users: {named} }}" if issuer else "",
             "}",
             "",
         ]

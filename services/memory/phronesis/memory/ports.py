@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from phronesis.bus import Call
@@ -83,6 +83,10 @@ class VectorIndex(Protocol):
         self, audience: Audience, vectors: Sequence[Vector], ids: Sequence[Sequence[str]]
     ) -> list[dict[str, float]]:
         """For each vector the cosine of those of its `ids` that the audience holds, by their own or nearest passage's."""
+        ...
+
+    def scan(self, size: int = 1_000) -> AsyncIterator[list[VectorEntry]]:
+        """All vectors of all tenants, `size` at a time."""
         ...
 
     async def check(self) -> None:

@@ -11,13 +11,14 @@ from itertools import chain
 from typing import cast
 
 import asyncpg
+import numpy as np
 
 from phronesis.contracts.memory import EmbeddingMismatch, ItemKind
 from phronesis.postgres import Connection, Database
 
 from ..domain.values import Audience, Vector, VectorEntry, VectorHit
 from ..ports import Transaction
-from .vector_statements import SIMILARITY, SIZE, UPSERT, exact, nearest
+from .vector_statements import NOBODY, SCAN, SIMILARITY, SIZE, UPSERT, exact, nearest
 
 _INDEXED = frozenset({384, 768, 1024, 1536})
 """Dimensions that the schema has an HNSW index for; any other is searched exactly."""
@@ -116,6 +117,17 @@ class PgVector:
             cosines[row["n"] - 1][str(row["item_id"])] = float(row["cosine"])
         return cosines
 
+    async def scan(self, size: int = 1_000) -> AsyncIterator[list[VectorEntry]]:
+        """See `VectorIndex`."""
+        after = NOBODY
+        while True:
+            async with self._database.connection() as connection:
+                rows = await connection.fetch(SCAN, after, size)
+            if not rows:
+                return
+            yield [_entry(row) for row in rows]
+            after = rows[-1]["item_id"]
+
     async def check(self) -> None:
         """See `VectorIndex`."""
         async with self._database.connection() as connection:
@@ -202,6 +214,13 @@ class PgVector:
 
 def _text(vector: Vector) -> str:
     return "[" + ",".join(["%.6g"] * vector.size) % tuple(vector.tolist()) + "]"
+
+
+def _entry(row: asyncpg.Record) -> VectorEntry:
+    vector, *passages = (np.frombuffer(sent[4:], dtype=">f2").astype(np.float32) for sent in (row["vector"], *row["passages"]))
+    return VectorEntry(
+        str(row["item_id"]), row["tenant"], row["owner"], ItemKind(row["kind"]), vector, row["family"], tuple(passages)
+    )
 
 
 def _hits(rows: Sequence[asyncpg.Record], vectors: int) -> list[list[VectorHit]]:
