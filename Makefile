@@ -5,8 +5,8 @@
 UV_VERSION := 0.13.9
 BIN := .venv/bin
 UV := VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv
-MEMBERS := $(sort $(wildcard libs/*/pyproject.toml services/*/pyproject.toml) deploy/local/pyproject.toml)
-CHECKED := libs services deploy/local scripts
+MEMBERS := $(sort $(wildcard libs/*/pyproject.toml services/*/pyproject.toml) deploy/local/pyproject.toml deploy/operations/pyproject.toml)
+CHECKED := libs services deploy/local deploy/operations scripts
 READY := .venv/.ready
 
 help:  ## List the targets

@@ -18,6 +18,7 @@ from pydantic import SecretStr
 from phronesis.bus import BusSettings, connect
 from phronesis.bus.declare import USER as DECLARE
 from phronesis.bus.declare import declare
+from phronesis.bus.recording import USER as OPERATOR
 from phronesis.contracts.service import SERVICES
 from phronesis.graph.settings import Dialect
 from phronesis.local import arcadedb, nats, postgres
@@ -39,7 +40,7 @@ class NatsServer:
         self._data.create()
         self.port = free_port()
         self.url = f"nats://{LOOPBACK}:{self.port}"
-        passwords = {name: password(self._data, name) for name in (*SERVICES, DECLARE)}
+        passwords = {name: password(self._data, name) for name in (*SERVICES, DECLARE, OPERATOR)}
         for name in SIGNERS:
             signing_key_file(self._data, name)
         admission, log = admission_key_file(self._data), self._data.log("nats")

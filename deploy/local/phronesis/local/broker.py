@@ -15,6 +15,8 @@ if TYPE_CHECKING:  # the bus takes a second to import: the servers start meanwhi
 ASKER = "gateway"
 """The service that may ask all others; the supervisor asks in its name."""
 DECLARER = "declare"
+OPERATOR = "operator"
+"""Who makes and restores backups."""
 
 
 class Broker:

@@ -41,6 +41,8 @@ class DataDir:
         """The gateway's address while the stack runs."""
         self.restart = self.root / "restart.json"
         """A restart that was asked for and that the supervisor has not taken up yet."""
+        self.operator = self.root / "operator.json"
+        """The variables with which a backup reaches the servers, while the stack runs."""
         self._lock = self.root / "lock"
 
     def log(self, name: str) -> Path:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import arcadedb, nats, neo4j, postgres, weaviate
-from .broker import DECLARER
+from .broker import DECLARER, OPERATOR
 from .child import Program
 from .environment import of_part
 from .keys import SIGNERS, admission_key_file, password, password_file, signing_key_file
@@ -138,7 +138,7 @@ class Parts:
         """One of the servers that are ours."""
         data, log, environment = self._data, self._data.log(name), of_part(self._data, name, {})
         if name == nats.NAME:
-            passwords = {user: password(data, user) for user in (*SERVICES, DECLARER)}
+            passwords = {user: password(data, user) for user in (*SERVICES, DECLARER, OPERATOR)}
             return nats.program(data.nats, self._where.nats, passwords, admission_key_file(data), log, environment)
         if name == postgres.NAME:
             # each process of a service has a pool of its own
@@ -183,6 +183,10 @@ class Parts:
         if name == DECLARER and nats.NAME not in self.outside:
             variables["BUS_SIGNING_KEY_FILE"] = str(admission_key_file(self._data))
         return variables
+
+    def of_operator(self) -> dict[str, str]:
+        """The variables with which a backup is made and restored."""
+        return self.bus_variables(OPERATOR) | self._stores()
 
     def _of_service(self, name: str) -> dict[str, str]:
         variables = self.bus_variables(service_of(name)) | self._stores()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import time
@@ -76,6 +77,7 @@ class Stack:
         """
         began = time.monotonic()
         self._data.restart.unlink(missing_ok=True)  # what an earlier supervisor was asked
+        write_atomically(self._data.operator, json.dumps(await asyncio.to_thread(self._parts.of_operator)))
         for name in self._wanted:
             if name in EVERY_SERVER and name not in self._parts.outside:
                 self._supervisor.keep(self._parts.server(name), port=self._parts.port(name))

@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 from typing import TypeVar
 
 from nats.errors import Error as NatsError
-from nats.js.errors import BucketNotFoundError, ObjectDeletedError, ObjectNotFoundError
+from nats.js.errors import BucketNotFoundError, NotFoundError, ObjectDeletedError, ObjectNotFoundError
 from nats.js.object_store import ObjectStore
 
 from phronesis.contracts import NotFound, Unavailable
@@ -50,6 +50,18 @@ class Blobs:
             await _translated(store.delete(name))
         except NotFound:
             return
+
+    async def names(self) -> list[str]:
+        """The names of all objects that are there."""
+        store = await self._store()
+
+        async def listed() -> list[str]:
+            try:
+                return [str(info.name) for info in await store.list(ignore_deletes=True)]
+            except NotFoundError:  # the library's word for an empty bucket
+                return []
+
+        return await _translated(listed())
 
     async def _store(self) -> ObjectStore:
         if not self._bus.connected:

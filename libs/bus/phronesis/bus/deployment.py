@@ -6,6 +6,7 @@ from phronesis.contracts.service import SERVICES
 
 from .declare import USER as DECLARE
 from .permissions import LIMITS, users
+from .recording import USER as OPERATOR
 from .topology import streams
 
 USERS_FILE = "secrets/nats-users.conf"
@@ -31,7 +32,7 @@ def server_config() -> str:
             *LIMITS,
             # What the streams reserve, rounded up, and one more: a stream that is added needs no other number here.
             f"jetstream {{ store_dir: $NATS_STORE_DIR, max_mem: 64MB, max_file: {reserved // _GIB + 2}GB }}",
-            users({name: f"${variable(name)}" for name in (*SERVICES, DECLARE)}, f"${ISSUER}"),
+            users({name: f"${variable(name)}" for name in (*SERVICES, DECLARE, OPERATOR)}, f"${ISSUER}"),
             "",
         ]
     )

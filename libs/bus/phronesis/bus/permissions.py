@@ -12,6 +12,8 @@ from phronesis.contracts.service import HEALTH, SERVICES, SPANS
 from .admission import ANSWERED, ASKED, SYSTEM, SYSTEM_SUBJECTS
 from .connection import INBOX
 from .declare import USER as DECLARE
+from .recording import PUBLISHES as OPERATOR_PUBLISHES
+from .recording import USER as OPERATOR
 from .revocation import SUBJECT as REVOKED_SUBJECT
 from .topology import MEDIA, REVOKED, consumers
 
@@ -78,16 +80,17 @@ def users(passwords: Mapping[str, str], issuer: str | None) -> str:
     """The part of a server's configuration that says who there is and what each may do.
 
     Args:
-        passwords: of each service and of the declaring program, as the configuration writes them: a quoted text, or the name
+        passwords: of each service, of the declaring program and of the operator, as the configuration writes them: a quoted text, or the name
             of a variable.
         issuer: who lets outside systems in, as `Issuer.name` says, or a variable; without one they stay out.
     """
     named = [_user(name, passwords[name], publishes(name), subscribes(name)) for name in SERVICES]
     heard = [f"{INBOX}.{DECLARE}.>", f"{REVOKED_SUBJECT}.*", ASKED]
     named.append(_user(DECLARE, passwords[DECLARE], ["$JS.API.>", ANSWERED], heard))
+    named.append(_user(OPERATOR, passwords[OPERATOR], [*OPERATOR_PUBLISHES, *_bucket(MEDIA)], [f"{INBOX}.{OPERATOR}.>"]))
     system = _user(SYSTEM, passwords[DECLARE], list(SYSTEM_SUBJECTS), [f"{INBOX}.{SYSTEM}.>"])
     # Whoever is named here is let in by a password alone, also while nobody answers the broker's questions.
-    callout = f"auth_callout {{ issuer: {issuer}, auth_users: {json.dumps([*SERVICES, DECLARE, SYSTEM])} }}" if issuer else ""
+    callout = f"auth_callout {{ issuer: {issuer}, auth_users: {json.dumps([*SERVICES, DECLARE, OPERATOR, SYSTEM])} }}" if issuer else ""
     lines = [
         f'accounts {{ "$SYS": {{ users: [ {system} ] }} }}',
         f"authorization {{ timeout: {_LOGIN_SECONDS}, users: [",
@@ -105,7 +108,7 @@ def server_config(*, port: int, store: str, passwords: dict[str, str], issuer: s
     Args:
         port: where to listen.
         store: folder of JetStream.
-        passwords: password of each service and of the declaring program.
+        passwords: password of each service, of the declaring program and of the operator.
         issuer: who lets outside systems in, as `Issuer.name` says; without one they stay out.
     """
     return "\n".join(

@@ -19,12 +19,13 @@ from .declare import USER as DECLARE
 from .deployment import users_config, variable
 from .nkeys import Issuer
 from .principals import load_key, new_key, public_key
+from .recording import USER as OPERATOR
 
 SIGNERS = ("gateway", "orchestrator", "memory")
 """Services that sign principals."""
 _POSTGRES = ("gateway", "orchestrator", "memory", "instructions")
 """Services with a schema, and so a role, in Postgres."""
-_USERS = (*SERVICES, DECLARE)
+_USERS = (*SERVICES, DECLARE, OPERATOR)
 _ROUNDS = 4
 """Of bcrypt, the fewest there are: passwords of 192 random bits gain nothing by more, and everybody comes in at once again
 when the broker restarts."""

@@ -1,12 +1,15 @@
-"""`phronesis up down restart status ...`: handed on to the embedded stack's package, imported when one of them runs."""
+"""Commands of other packages, which are imported when one of them runs: of the embedded stack, and of operations."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
 
 import typer
 
 from . import output
 
-COMMANDS = {
+LOCAL = {
     "up": "Start a stack on this machine.",
     "down": "Stop the stack of this machine.",
     "restart": "Restart the services of this machine one by one.",
@@ -14,24 +17,34 @@ COMMANDS = {
     "doctor": "Find out why a stack does not run.",
     "rebuild": "Make vectors and links anew.",
 }
+OPERATIONS = {
+    "backup": "Write everything that a stack holds to one archive.",
+    "restore": "Load a backup into empty stores.",
+    "export": "Write what one tenant has to an archive.",
+    "import": "Load a tenant's archive.",
+}
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands; their options are the package's own."""
-    for name, help_text in COMMANDS.items():
-        settings = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-        app.command(name, help=help_text, context_settings=settings)(_hand_on)
+    """Add the commands; their options are the packages' own."""
+    for package, commands in (("local", LOCAL), ("operations", OPERATIONS)):
+        for name, help_text in commands.items():
+            settings = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+            app.command(name, help=help_text, context_settings=settings)(_handed_on(package))
 
 
-def _hand_on(context: typer.Context) -> None:
-    try:
-        from phronesis.local.cli import register as register_local
-    except ModuleNotFoundError as exc:
-        if exc.name not in ("phronesis.local", "phronesis.local.cli"):
-            raise
-        output.note("error: unavailable: the embedded stack is not installed; install the package phronesis-local")
-        raise typer.Exit(output.FAILURE) from exc
-    app = typer.Typer(name="phronesis", add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    register_local(app)
-    result = app(args=[str(context.info_name), *context.args], prog_name="phronesis", standalone_mode=False)
-    raise typer.Exit(result if isinstance(result, int) else 0)
+def _handed_on(package: str) -> Callable[[typer.Context], None]:
+    def hand_on(context: typer.Context) -> None:
+        try:
+            cli = import_module(f"phronesis.{package}.cli")
+        except ModuleNotFoundError as exc:
+            if exc.name not in (f"phronesis.{package}", f"phronesis.{package}.cli"):
+                raise
+            output.note(f"error: unavailable: install the package phronesis-{package} first")
+            raise typer.Exit(output.FAILURE) from exc
+        app = typer.Typer(name="phronesis", add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+        cli.register(app)
+        result = app(args=[str(context.info_name), *context.args], prog_name="phronesis", standalone_mode=False)
+        raise typer.Exit(result if isinstance(result, int) else 0)
+
+    return hand_on

@@ -1,0 +1,1 @@
+"""Operations on all stores at once: backup, restore, export and import of one tenant."""

@@ -1,0 +1,107 @@
+"""The commands `backup`, `restore`, `export` and `import`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from .manifest import Manifest
+
+T = TypeVar("T")
+FAILED, REFUSED = 1, 3
+
+File = Annotated[Path, typer.Argument(help="The archive.", metavar="FILE")]
+Data = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        help="Data directory of a local stack; by default the stores that POSTGRES_DSN and its like name, or ~/.phronesis.",
+        metavar="DIR",
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether you mean it.")]
+
+
+def backup(
+    file: File,
+    data: Data = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it is there.")] = False,
+) -> None:
+    """Write everything that a running stack holds to one archive, as it is at one moment."""
+    from . import places
+    from .backup import backup as run
+    from .progress import Progress
+
+    async def work() -> Manifest:
+        where = places.running(places.local(data))
+        progress.say(f"backup of {where.name}")
+        return await run(where, file, progress, force=force)
+
+    progress = Progress()
+    manifest = _told(work())
+    size = file.stat().st_size / 1024**2
+    typer.echo(f"{file}: {size:,.1f} MiB, as of {manifest.point:%Y-%m-%d %H:%M:%S} UTC, in {progress.seconds:.1f} s")
+
+
+def restore(
+    file: File,
+    data: Data = None,
+    force: Annotated[bool, typer.Option("--force", help="Remove first what the stores hold.")] = False,
+    yes: Yes = False,
+) -> None:
+    """Load a backup into empty stores. No service may run; of a local stack the servers are started for it."""
+    from . import places
+    from .progress import Progress
+    from .reading import Archive
+    from .restore import restore as run
+    from .stack import idle
+
+    async def work() -> tuple[Manifest, dict[str, int]]:
+        archive = Archive.checked(file, "backup")
+        progress.say(f"the archive is whole: {archive.manifest.point:%Y-%m-%d %H:%M:%S} UTC")
+        if force and not yes:
+            typer.confirm("Remove everything that the stores hold?", abort=True, err=True)
+        async with idle(places.local(data)) as where:
+            return archive.manifest, await run(where, archive, progress, force=force)
+
+    progress = Progress()
+    _compared(*_told(work()), progress.seconds)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `app`."""
+    for command in (backup, restore):
+        app.command()(command)
+
+
+def _told(work: Coroutine[Any, Any, T]) -> T:
+    from phronesis.contracts import ServiceError
+
+    from .errors import Failed, Refused
+
+    try:
+        return asyncio.run(work)
+    except Refused as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(REFUSED) from error
+    except (Failed, ServiceError, OSError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(FAILED) from error
+
+
+def _compared(manifest: Manifest, counts: dict[str, int], seconds: float) -> None:
+    wrong = 0
+    typer.echo(f"{'what':<40}{'archive':>12}{'here':>12}")
+    for member in manifest.members:
+        here = counts.get(member.name, 0)
+        wrong += here != member.count
+        typer.echo(f"{member.name:<40}{member.count:>12,}{here:>12,}{'' if here == member.count else '  DIFFERS'}")
+    if wrong:
+        typer.echo("error: the stores do not hold what the archive does: restore it again with --force", err=True)
+        raise typer.Exit(FAILED)
+    typer.echo(f"restored in {seconds:.1f} s")

@@ -1,0 +1,76 @@
+"""Recorded events as records of an archive, and which of them it needs.
+
+An event of a service that keeps its outbox in Postgres, and that the broker took after the point, is not needed: its row
+was unsent at the point and is in the archive, or was written after it. The graph is read after the point, so its events
+are needed until then: its outbox at that moment is in the archive as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from phronesis.bus import Bus
+from phronesis.bus.recording import Recorded, publish_again
+
+from .errors import Damaged
+from .frames import Frame, packed
+from .spool import Spool
+
+EVENTS = "events"
+_SUBJECT = re.compile(r"evt\.([^.\s*>]+)\.([a-z]+)\.[a-z0-9._-]+")
+_GRAPH = "graph"
+
+
+@dataclass
+class Wanted:
+    """Takes events while the recorder runs, once each, as long as they are needed."""
+
+    spool: Spool
+    tenant: str | None = None
+    point: int | None = None
+    """The newest event at the point; `None` before it."""
+    end: int | None = None
+    """The newest event when the graph had been read; `None` before that."""
+    _seen: set[int] = field(default_factory=set)
+
+    def keep(self, event: Recorded) -> None:
+        """Take an event, unless it came before or is not needed."""
+        found = _SUBJECT.fullmatch(event.subject)
+        if found is None or event.sequence in self._seen:
+            return
+        self._seen.add(event.sequence)
+        limit = self.end if found[2] == _GRAPH else self.point
+        if (limit is None or event.sequence <= limit) and self.tenant in (None, found[1]):
+            header = {"sequence": event.sequence, "subject": event.subject, "headers": event.headers}
+            self.spool.append(packed(header, event.body))
+
+
+async def publish_all(bus: Bus, frames: Iterator[Frame], rename: dict[str, str]) -> int:
+    """Publish recorded events again; how many there were.
+
+    Args:
+        bus: the operator's connection.
+        frames: the records.
+        rename: the new name of each tenant whose name changes.
+    """
+    count = 0
+    for frame in frames:
+        await publish_again(bus, _event(frame, rename))
+        count += 1
+    return count
+
+
+def _event(frame: Frame, rename: dict[str, str]) -> Recorded:
+    subject, headers = frame.header.get("subject"), frame.header.get("headers")
+    found = _SUBJECT.fullmatch(subject) if isinstance(subject, str) else None
+    plain = isinstance(headers, dict) and all(_printable(part) for pair in headers.items() for part in pair)
+    if found is None or not isinstance(subject, str) or not isinstance(headers, dict) or not plain:
+        raise Damaged("the archive holds something that is no event")
+    tenant = rename.get(found[1], found[1])
+    return Recorded(0, f"evt.{tenant}{subject.removeprefix(f'evt.{found[1]}')}", headers, frame.body)
+
+
+def _printable(text: object) -> bool:
+    return isinstance(text, str) and text.isprintable()

@@ -1,0 +1,93 @@
+"""What the graph may hold, and how its values stand in an archive."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from phronesis.graph.adapters.bolt import Bolt
+from phronesis.graph.adapters.labels import PLATFORM
+from phronesis.graph.knowledge import LABELS, LINK_TYPES
+from phronesis.graph.ontology import Ontology
+from phronesis.graph.settings import GraphSettings
+
+from .errors import Damaged, Failed
+
+NODES, RELATIONSHIPS = "graph/nodes", "graph/relationships"
+_SECONDS = 120.0
+_INT64 = 2**63
+
+
+def labels(ontology: Ontology) -> tuple[str, ...]:
+    """Every label that the service writes; each node has one, and a unique `key`. News of changes is last."""
+    return (*ontology.nodes, *LABELS, *reversed(PLATFORM))
+
+
+def types(ontology: Ontology) -> frozenset[str]:
+    """Every type of relationship that the service writes."""
+    return frozenset((*ontology.relationships, *LINK_TYPES))
+
+
+@asynccontextmanager
+async def opened(settings: GraphSettings) -> AsyncIterator[Bolt]:
+    """The store for the length of a block, with time for large reads; asked by the writing user, who sees everything."""
+    patient = {"read_timeout": _SECONDS, "write_timeout": _SECONDS, "read_user": None, "read_password_file": None}
+    async with Bolt.open(settings.model_copy(update=patient)) as bolt:
+        yield bolt
+
+
+def written(properties: Mapping[str, Any]) -> bytes:
+    """Properties as JSON: a whole number stays one, and a fraction stays one, `1.0` too.
+
+    Raises:
+        Failed: a value has a type that the platform does not write.
+    """
+    for name, value in properties.items():
+        if not _plain(value):
+            raise Failed(f"the graph holds a {type(value).__name__} in `{name}`, which an archive does not take")
+    return json.dumps(properties, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def understood(body: bytes) -> dict[str, Any]:
+    """The properties again.
+
+    Raises:
+        Damaged: these are none.
+    """
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise Damaged("properties of the graph cannot be read") from error
+    if not isinstance(found, dict) or not all(map(_plain, found.values())):
+        raise Damaged("properties of the graph cannot be read")
+    return found
+
+
+def _plain(value: object) -> bool:
+    match value:
+        case list():
+            return all(not isinstance(one, list) and _plain(one) for one in value)
+        case bool() | str() | float() | None:
+            return True
+        case int():
+            return -_INT64 <= value < _INT64
+        case _:
+            return False
+
+
+def batches(
+    rows: Iterator[tuple[Any, dict[str, Any], int]], most: int, size: int
+) -> Iterator[tuple[Any, list[dict[str, Any]]]]:
+    """Rows of one kind after another, as batches of `most` rows or about `size` bytes."""
+    batch: list[dict[str, Any]] = []
+    kind, held = None, 0
+    for of_row, row, weight in rows:
+        if batch and (of_row != kind or len(batch) >= most or held >= size):
+            yield kind, batch
+            batch, held = [], 0
+        kind, held = of_row, held + weight
+        batch.append(row)
+    if batch:
+        yield kind, batch

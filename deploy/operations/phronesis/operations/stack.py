@@ -1,0 +1,53 @@
+"""The servers of a local stack without its services, for as long as they are loaded."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from phronesis.local.child import ChildFailed
+from phronesis.local.cleanup import end_leftovers
+from phronesis.local.layout import AlreadyRunning, DataDir
+from phronesis.local.parts import SERVERS
+from phronesis.local.progress import Progress
+from phronesis.local.settings import LocalSettings
+from phronesis.local.stack import Stack
+
+from .errors import Failed, Refused
+from .places import Places, of_stack, running
+
+
+@asynccontextmanager
+async def idle(data: DataDir | None) -> AsyncIterator[Places]:
+    """Stores on which no service runs: servers started for it on a data directory, or a deployment's, which run.
+
+    Raises:
+        Refused: a stack runs on the directory.
+        Failed: a server does not start.
+    """
+    if data is None:
+        yield running(None)
+        return
+    data.create()
+    try:
+        with data.locked():
+            end_leftovers(data)
+            async with _servers(data) as places:
+                yield places
+    except AlreadyRunning as error:
+        raise Refused(f"a stack runs on {data.root}: stop it with `phronesis down --data {data.root}`") from error
+
+
+@asynccontextmanager
+async def _servers(data: DataDir) -> AsyncIterator[Places]:
+    progress = Progress()
+    stack = Stack(data, LocalSettings().model_copy(update={"data": data.root, "port": 0}), progress.show, SERVERS)
+    try:
+        await stack.start()
+        progress.done()
+        yield of_stack(data)
+    except ChildFailed as error:
+        raise Failed(f"a server of the stack did not start: {error}") from error
+    finally:
+        progress.done()
+        await stack.stop()

@@ -1,0 +1,128 @@
+"""Vectors out of an index and into one, whichever store it is."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, cast
+from uuid import UUID
+
+import asyncpg
+import numpy as np
+
+from phronesis.contracts.memory import ItemKind
+from phronesis.memory.adapters.pgvector import PgVector
+from phronesis.memory.domain.values import VectorEntry
+from phronesis.memory.ports import VectorIndex
+from phronesis.postgres import Connection, Database
+
+from .errors import Damaged
+from .frames import Frame
+from .places import Places
+from .writing import MemberWriter
+
+VECTORS = "vectors"
+_BATCH = 500
+_HALF = np.dtype("<f2")
+
+
+class Snapshot(Database):
+    """The schema of memory as one connection's transaction sees it."""
+
+    def __init__(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+        self._connection = connection
+
+    @asynccontextmanager
+    async def connection(self, *_: object) -> AsyncIterator[Connection]:
+        """The connection, whatever tenant is asked for."""
+        yield cast(Connection, self._connection)
+
+
+async def model(connection: asyncpg.Connection[asyncpg.Record]) -> tuple[str, int] | None:
+    """The model of the stored vectors, and how many numbers each has."""
+    row = await connection.fetchrow("SELECT model, dimension FROM memory.embedding")
+    return (row["model"], row["dimension"]) if row else None
+
+
+def at_point(connection: asyncpg.Connection[asyncpg.Record], model: str, dimension: int) -> VectorIndex:
+    """The index as the snapshot sees it."""
+    return PgVector(Snapshot(connection), model, dimension)
+
+
+@asynccontextmanager
+async def opened(places: Places, model: str, dimension: int) -> AsyncIterator[VectorIndex]:
+    """The index of an installation for the length of a block."""
+    async with Database.open(places.postgres, "memory") as database:
+        yield PgVector(database, model, dimension)
+
+
+async def dump(index: VectorIndex, writer: MemberWriter, tenant: str | None = None) -> None:
+    """All vectors, or those of a tenant, as records."""
+    async for entries in index.scan():
+        for entry in entries:
+            if tenant in (None, entry.tenant):
+                writer.add(_header(entry), np.concatenate([entry.vector, *entry.passages]).astype(_HALF).tobytes())
+
+
+async def load(index: VectorIndex, frames: Iterator[Frame], dimension: int, rename: dict[str, str]) -> int:
+    """Vectors into an index; how many there were.
+
+    Args:
+        index: the index.
+        frames: the records.
+        dimension: numbers in a vector.
+        rename: the new name of each tenant whose name changes.
+    """
+    batch: list[VectorEntry] = []
+    count = 0
+    for frame in frames:
+        entry = _entry(frame, dimension)
+        batch.append(replace(entry, tenant=rename.get(entry.tenant, entry.tenant)))
+        count += 1
+        if len(batch) >= _BATCH:
+            await index.upsert(batch)
+            batch = []
+    await index.upsert(batch)
+    return count
+
+
+async def empty(index: VectorIndex) -> None:
+    """Remove every vector."""
+    async for entries in index.scan():
+        for tenant in {entry.tenant for entry in entries}:
+            await index.delete(tenant, [entry.id for entry in entries if entry.tenant == tenant])
+
+
+async def count(index: VectorIndex) -> int:
+    """How many vectors there are."""
+    found = 0
+    async for entries in index.scan():
+        found += len(entries)
+    return found
+
+
+def _header(entry: VectorEntry) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "tenant": entry.tenant,
+        "owner": entry.owner,
+        "kind": entry.kind.value,
+        "family": entry.family,
+        "passages": len(entry.passages),
+    }
+
+
+def _entry(frame: Frame, dimension: int) -> VectorEntry:
+    header = frame.header
+    try:
+        numbers = np.frombuffer(frame.body, dtype=_HALF).astype(np.float32).reshape(1 + int(header["passages"]), dimension)
+        texts = [header[name] for name in ("tenant", "owner", "family")]
+        if not all(isinstance(text, str) for text in texts) or not np.isfinite(numbers).all():
+            raise ValueError
+        tenant, owner, family = texts
+        return VectorEntry(
+            str(UUID(header["id"])), tenant, owner, ItemKind(header["kind"]), numbers[0], family, tuple(numbers[1:])
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise Damaged("the archive holds something that is no vector") from error
