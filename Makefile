@@ -1,6 +1,6 @@
 # Targets with a line each: `make`. Everything runs in .venv, which `make setup` fills with what requirements.lock says.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test unit check chaos faults bench docs requirements new-service lock fmt
+.PHONY: help setup demo up test test-stores unit check chaos faults bench docs requirements new-service lock fmt
 
 UV_VERSION := 0.13.9
 BIN := .venv/bin
@@ -30,6 +30,10 @@ up: setup  ## Start the embedded stack and stay with it (Ctrl-C stops it)
 
 test: setup  ## Every test, on the real embedded servers
 	$(BIN)/python -m pytest tests
+
+test-stores: setup  ## The store, integration and end-to-end suites on real Neo4j and Weaviate servers
+	$(BIN)/python -m tests.support.production
+	PHRONESIS_STORES=production $(BIN)/python -m pytest -o timeout=180 tests/stores tests/integration tests/e2e
 
 unit: setup  ## The tests that need nothing but Python, in seconds
 	$(BIN)/python -m pytest tests/unit tests/contract

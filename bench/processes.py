@@ -5,6 +5,7 @@ from __future__ import annotations
 import psutil
 
 from phronesis.local import record
+from phronesis.local.parts import EVERY_SERVER
 from tests.chaos.stack import ChaosStack
 
 
@@ -24,8 +25,7 @@ def megabytes(stack: ChaosStack) -> dict[str, float]:
 
 def python(sizes: dict[str, float]) -> float:
     """All Python processes together, in megabytes."""
-    servers = ("nats", "postgres", "arcadedb")
-    return sum(size for name, size in sizes.items() if name not in servers)
+    return sum(size for name, size in sizes.items() if name not in EVERY_SERVER)
 
 
 def cpu_seconds(stack: ChaosStack) -> dict[str, float]:

@@ -8,6 +8,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.support.production import prepare
+
 from .cuts import cut_streams
 from .kills import plan
 from .long import broker_away, paused_orchestrator
@@ -49,4 +51,5 @@ if __name__ == "__main__":
     parser.add_argument("--away", type=float, default=600, help="seconds that the broker is gone (600)")
     parser.add_argument("--report", type=Path, default=REPORT, help="where the report is written (docs/chaos-report.md)")
     given = parser.parse_args()
+    prepare()
     sys.exit(asyncio.run(_main(given.kills, given.cuts, given.seed, given.away, given.report)))

@@ -5,12 +5,16 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from phronesis.local import weaviate
+from tests.support.production import GRAPH, SERVERS
+
 from .gates import POINTS, RETRIEVAL, Point
-from .stack import READERS, SERVERS, SERVICES
+from .stack import READERS, SERVICES
 
 READING = Point("reading a medium", "", "")
 """A process of media works on an attachment. It is no gate: nothing waits, the kill comes in the middle of the work."""
-_OF_RETRIEVAL = ("memory", "graph", "orchestrator", "postgres", "arcadedb", "nats", "gateway")
+_VECTORS = tuple(name for name in SERVERS if name == weaviate.NAME)
+_OF_RETRIEVAL = ("memory", "graph", "orchestrator", "postgres", GRAPH, *_VECTORS, "nats", "gateway")
 _OF_READING = ("media", READERS, READERS, "orchestrator", "nats", "gateway")
 
 

@@ -15,7 +15,6 @@ from phronesis.local import postgres, record
 from phronesis.local.layout import DataDir
 
 SERVICES = ("gateway", "orchestrator", "memory", "instructions", "graph", "media")
-SERVERS = ("nats", "postgres", "arcadedb")
 READERS = "readers"
 """The processes of media that read what is attached; media itself lives on when they are killed."""
 _BUSY = 0.05

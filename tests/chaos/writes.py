@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import asyncpg
 from neo4j import AsyncGraphDatabase
 
-from phronesis.local import arcadedb
-from phronesis.local.keys import password
+from tests.support.production import GRAPH, GRAPH_DATABASE, graph_login
 
 from .stack import ChaosStack
 from .traffic import Note
@@ -52,19 +51,18 @@ async def held_writes(
     ids = {note.external_id: str(note.id) for note in stored}
     keys = [_key(id) for id in ids.values()]
     pairs = [f"{_key(str(note.id))}>{_key(ids[note.link])}" for note in stored if note.link]
-    address = f"bolt://127.0.0.1:{stack.port('arcadedb')}"
-    login = (arcadedb.ROOT, password(stack.data, f"arcadedb-{arcadedb.ROOT}"))
-    async with AsyncGraphDatabase.driver(address, auth=login) as driver:
+    address = f"bolt://127.0.0.1:{stack.port(GRAPH)}"
+    async with AsyncGraphDatabase.driver(address, auth=graph_login(stack.data)) as driver:
 
         async def rows(sql: str, names: Sequence[str]) -> Counter[str]:
             return Counter({row["name"]: row["n"] for row in await connection.fetch(sql, names)})
 
         async def nodes() -> Counter[str]:
-            found = await driver.execute_query(_NODES, names=keys, database_=arcadedb.DATABASE)
+            found = await driver.execute_query(_NODES, names=keys, database_=GRAPH_DATABASE)
             return Counter({row["name"]: row["n"] for row in found.records})
 
         async def links() -> Counter[str]:
-            found = await driver.execute_query(_LINKS, names=keys, database_=arcadedb.DATABASE)
+            found = await driver.execute_query(_LINKS, names=keys, database_=GRAPH_DATABASE)
             return Counter({f"{row['name']}>{row['target']}": row["n"] for row in found.records})
 
         episodes = [f"turn:{turn}" for turn in completed]

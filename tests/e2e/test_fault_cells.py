@@ -69,7 +69,7 @@ async def test_a_fault_of_the_model_is_seen_by_the_client_as_the_list_says(
         ("memory to Postgres", "reset", {("profile", "vector", "text")}),
         ("memory to Postgres", "stall", {("profile", "vector", "text"), ("profile", "memory")}),
         ("memory to the embedding service", "stall", {("vector",)}),
-        ("graph to ArcadeDB", "slow", {("graph",)}),
+        ("graph to its store", "slow", {("graph",)}),
         ("graph to NATS", "refuse", {("graph",)}),
     ],
 )

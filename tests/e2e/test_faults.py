@@ -15,6 +15,7 @@ import pytest
 from phronesis.local.parts import SERVICES
 from tests.support.freezing import frozen
 from tests.support.people import TURNS, Person, Town
+from tests.support.production import GRAPH
 from tests.support.stack import RunningStack
 
 pytestmark = pytest.mark.timeout(180)
@@ -71,7 +72,7 @@ async def down(person: Person, name: str) -> None:
 @pytest.mark.req("D-138", "D-166")
 async def test_while_the_graph_hangs_a_question_is_answered_without_it(stack: RunningStack, knowing: Person) -> None:
     async with no_service_started_anew(stack):
-        with frozen(stack.process("arcadedb")):
+        with frozen(stack.process(GRAPH)):
             began = monotonic()
             reply = await knowing.reply(QUESTION)
             assert monotonic() - began < LONGEST

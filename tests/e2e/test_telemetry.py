@@ -19,7 +19,7 @@ from tests.support.bus import eventually
 from tests.support.collector import Collector, Exported, collecting
 from tests.support.groq_server import groq_server
 from tests.support.people import Person, Town, town
-from tests.support.production import SERVERS
+from tests.support.production import GRAPH, SERVERS
 from tests.support.stack import RunningStack, running
 
 pytestmark = pytest.mark.timeout(180)
@@ -155,7 +155,7 @@ async def test_every_store_of_a_turn_is_in_its_trace(asked: tuple[dict[str, Any]
     assert {(span.service, span.attributes["db.system.name"]) for span in statements} == {
         ("orchestrator", "postgresql"),
         ("memory", "postgresql"),
-        ("graph", "arcadedb"),
+        ("graph", GRAPH),
     }
     assert {frozenset(span.attributes) for span in statements} == {frozenset({"db.system.name", "db.operation.name"})}
     assert all(span.name == span.attributes["db.operation.name"] for span in statements)

@@ -16,10 +16,11 @@ from tests.faults.model_part import Said, model_part
 from tests.faults.report import report
 from tests.faults.stack import FaultStack, fault_stack
 from tests.faults.store_part import store_part
+from tests.support.production import prepare
 
 REPORT = Path(__file__).parents[2] / "docs" / "faults.md"
 _DATABASES = tuple(f"{name} to Postgres" for name in ("gateway", "orchestrator", "memory", "instructions"))
-_OTHERS = ("graph to ArcadeDB", "memory to the embedding service")
+_OTHERS = ("graph to its store", "memory to the embedding service")
 _BUS = tuple(f"{name} to NATS" for name in ("gateway", "orchestrator", "memory", "instructions", "graph", "media"))
 Part = Callable[[FaultStack, Said], Awaitable[None]]
 
@@ -65,4 +66,5 @@ if __name__ == "__main__":
     parser.add_argument("--only", choices=("model", "databases", "stores", "services"), help="measure one part alone")
     parser.add_argument("--out", type=Path, default=REPORT, help="the page that is written")
     given = parser.parse_args()
+    prepare()
     sys.exit(asyncio.run(_main(given.only, given.out)))

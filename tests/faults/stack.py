@@ -18,6 +18,7 @@ from phronesis.local.stack import Stack
 from tests.faults.embedding_server import DIMENSION, FLOOR, embedding_server
 from tests.support.groq_server import GroqServer, groq_server
 from tests.support.people import Town, town
+from tests.support.production import GRAPH
 from tests.support.tcp_proxy import TcpProxy, tcp_proxy
 
 _SOCKET = ".s.PGSQL.5432"
@@ -57,7 +58,7 @@ async def fault_stack(folder: Path) -> AsyncIterator[FaultStack]:
         targets: dict[str, tuple[str, int] | Path] = {
             **{f"{name} to Postgres": postgres.socket_folder(data.postgres) / _SOCKET for name in OWNERS},
             **{f"{name} to NATS": (LOOPBACK, parts._where.nats) for name in SERVICES},
-            "graph to ArcadeDB": (LOOPBACK, parts._where.arcadedb.bolt),
+            "graph to its store": (LOOPBACK, parts.port(GRAPH) or 0),
             "memory to the embedding service": (LOOPBACK, embedder),
             "orchestrator to the model": (LOOPBACK, model.port),
         }
@@ -77,7 +78,7 @@ def _told(name: str, links: Mapping[str, TcpProxy]) -> dict[str, str]:
     if name in OWNERS:
         told["POSTGRES_DSN"] = f"postgresql://postgres@{LOOPBACK}:{links[f'{name} to Postgres'].port}/postgres"
     if name == "graph":
-        told["GRAPH_URL"] = f"bolt://{LOOPBACK}:{links['graph to ArcadeDB'].port}"
+        told["GRAPH_URL"] = f"bolt://{LOOPBACK}:{links['graph to its store'].port}"
     if name == "memory":
         told["MEMORY_EMBEDDING_URL"] = f"http://{LOOPBACK}:{links['memory to the embedding service'].port}/v1"
         told |= {"MEMORY_EMBEDDING_DIMENSION": str(DIMENSION), "MEMORY_SIMILARITY_FLOOR": str(FLOOR)}

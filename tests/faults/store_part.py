@@ -23,7 +23,7 @@ _PARTS: Mapping[str, frozenset[str]] = {
     "memory to Postgres": frozenset({"profile", "vector", "text", "content", "memory"}),
     "memory to the embedding service": frozenset({"vector", "memory"}),
     "memory to NATS": frozenset({"profile", "memory", "graph"}),
-    "graph to ArcadeDB": frozenset({"graph", "memory"}),
+    "graph to its store": frozenset({"graph", "memory"}),
     "graph to NATS": frozenset({"graph", "memory"}),
     "instructions to Postgres": frozenset({"instructions"}),
     "instructions to NATS": frozenset({"instructions"}),

@@ -243,7 +243,7 @@ def _seeks(plan: dict[str, Any]) -> Iterator[str]:
     if kind.startswith("NodeUniqueIndexSeek"):
         label, key = re.findall(r"UNIQUE \w+:(\w+)\((\w+)\)", plan["args"]["Details"])[0]
         yield f"{label} by {label}[{key}]"
-    elif not plan["children"] and kind != "Argument":
+    elif not plan.get("children") and kind != "Argument":
         yield kind
-    for part in plan["children"]:
+    for part in plan.get("children", ()):
         yield from _seeks(part)

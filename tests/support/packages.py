@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
+import secrets
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+
+from phronesis.local import neo4j
+from phronesis.local.child import Child, ChildFailed
+from phronesis.local.ports import free_port
 
 NEO4J_VERSION = "5.26.30"
 """The newest of 5.26, which is the long-term one; Java 17 runs it."""
@@ -47,6 +54,8 @@ def neo4j_home() -> Path:
             if folder is not None:
                 _say(f"installing Neo4j {NEO4J_VERSION} into {home} (130 MB)")
                 _download_neo4j(folder)
+    if not neo4j.class_archive(home).exists():
+        _archive_classes(home)
     return home
 
 
@@ -81,6 +90,31 @@ def _download_neo4j(folder: Path) -> None:
         raise CannotInstall("mvn ended well and Neo4j's archives are not there")
 
 
+def _archive_classes(home: Path) -> None:
+    """Let a server run once, and keep its classes: each later start costs half. The archives' place may not change after it."""
+    with _locked(home), tempfile.TemporaryDirectory(prefix="phronesis-neo4j-") as folder:
+        archive = neo4j.class_archive(home)
+        if archive.exists():
+            return
+        fresh = archive.with_suffix(".new")
+        environment = {name: value for name, value in os.environ.items() if name != "PHRONESIS_STACK"}
+        run = neo4j.program(home, Path(folder), free_port(), secrets.token_hex(8), Path(folder) / "log", environment)
+        command = [run.command[0], f"-XX:ArchiveClassesAtExit={fresh}", *run.command[1:]]
+        asyncio.run(_once(Child(replace(run, command=command, stop_within=_LONGEST))))
+        if fresh.exists():
+            fresh.rename(archive)
+
+
+async def _once(server: Child) -> None:
+    await server.start()
+    try:
+        await server.wait_ready()
+    except ChildFailed as error:
+        raise CannotInstall(f"Neo4j does not start: {error}") from error
+    finally:
+        await server.stop()
+
+
 def _compile_weaviate(folder: Path) -> None:
     # What the machine's own settings of Go say of vendoring, or of another system, is not meant for this.
     settings = {"GOBIN": str(folder), "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "auto", "GO111MODULE": "on", "GOWORK": "off"}
@@ -108,9 +142,7 @@ def _run(command: Sequence[str], settings: Mapping[str, str]) -> None:
 @contextmanager
 def _only_one(home: Path) -> Iterator[Path | None]:
     """A folder that becomes `home` when the block ends well; `None` where another process has made `home` meanwhile."""
-    home.parent.mkdir(parents=True, exist_ok=True)
-    with (home.parent / f"{home.name}.lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with _locked(home):
         if home.exists():
             yield None
             return
@@ -119,6 +151,15 @@ def _only_one(home: Path) -> Iterator[Path | None]:
         fresh.mkdir()
         yield fresh
         fresh.rename(home)
+
+
+@contextmanager
+def _locked(home: Path) -> Iterator[None]:
+    """One process at a time installs into `home`; the system lets go of the lock when the process ends in any way."""
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with (home.parent / f"{home.name}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _say(text: str) -> None:

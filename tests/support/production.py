@@ -14,6 +14,9 @@ import os
 import sys
 from pathlib import Path
 
+from phronesis.local import arcadedb, neo4j
+from phronesis.local.keys import password
+from phronesis.local.layout import DataDir
 from phronesis.local.parts import servers
 from phronesis.local.settings import LocalSettings, Stores
 from phronesis.memory.settings import WeaviateSettings
@@ -24,6 +27,17 @@ from tests.support.servers import ArcadeServer, GraphServer, Login, VectorServer
 STORES = LocalSettings().stores
 SERVERS = servers(LocalSettings())
 """The servers of a stack on these stores."""
+
+GRAPH = neo4j.NAME if STORES is Stores.PRODUCTION else arcadedb.NAME
+"""The part of a stack that is its graph store."""
+GRAPH_DATABASE = neo4j.DATABASE if STORES is Stores.PRODUCTION else arcadedb.DATABASE
+
+
+def graph_login(data: DataDir, user: str = arcadedb.ROOT) -> tuple[str, str]:
+    """A user of a stack's graph store, with the password; Neo4j has one user alone."""
+    if STORES is Stores.PRODUCTION:
+        return neo4j.USER, password(data, neo4j.NAME)
+    return user, password(data, f"arcadedb-{user}")
 
 
 def prepare() -> None:
@@ -66,8 +80,13 @@ def _secret(variable: str) -> str:
     return Path(os.environ[variable]).read_text(encoding="utf-8").strip()
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Install the packages and print where they are; end with a text where they could not be had."""
     try:
         print(packages.neo4j_home(), packages.weaviate(), sep="\n")
     except packages.CannotInstall as error:
         sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -13,10 +13,11 @@ from neo4j import AsyncGraphDatabase
 from phronesis.bus import MEDIA, Bus, BusSettings, connect
 from phronesis.bus.declare import USER as DECLARE
 from phronesis.contracts.media import UPLOADS
-from phronesis.local import arcadedb, postgres
-from phronesis.local.keys import password, password_file
+from phronesis.local import postgres
+from phronesis.local.keys import password_file
 from phronesis.local.ports import LOOPBACK
 from tests.support.postgres_text import rows_with
+from tests.support.production import GRAPH, GRAPH_DATABASE, graph_login
 from tests.support.stack import RunningStack
 
 
@@ -35,10 +36,9 @@ async def _tables(stack: RunningStack, text: str) -> dict[str, int]:
 
 
 async def _nodes(stack: RunningStack, text: str) -> dict[str, int]:
-    address = f"bolt://{LOOPBACK}:{stack.part(arcadedb.NAME).port}"
-    login = (arcadedb.ROOT, password(stack.data, f"arcadedb-{arcadedb.ROOT}"))
-    async with AsyncGraphDatabase.driver(address, auth=login) as driver:
-        async with driver.session(database=arcadedb.DATABASE) as session:
+    address = f"bolt://{LOOPBACK}:{stack.part(GRAPH).port}"
+    async with AsyncGraphDatabase.driver(address, auth=graph_login(stack.data)) as driver:
+        async with driver.session(database=GRAPH_DATABASE) as session:
             rows = await (await session.run("MATCH (n) RETURN properties(n) AS node")).data()
     return {"graph": sum(text in json.dumps(row["node"], default=str) for row in rows)}
 

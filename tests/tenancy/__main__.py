@@ -19,7 +19,7 @@ from time import monotonic
 from phronesis.local.parts import SERVICES
 from tests.support.belongings import Belongings
 from tests.support.people import town
-from tests.support.production import SERVERS
+from tests.support.production import SERVERS, prepare
 from tests.support.stack import running
 from tests.support.tenancy import AT_ONCE, Found, stranger
 
@@ -98,6 +98,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--no-report", action="store_true")
     given = parser.parse_args()
+    prepare()
     found, lost, seconds = asyncio.run(run(given.calls, given.seed))
     text = report(found, lost, seconds, given.seed)
     if not given.no_report:

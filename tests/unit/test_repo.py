@@ -17,7 +17,20 @@ from scripts.readmes import packages
 from scripts.tree import ROOT
 
 LOCK = (ROOT / "requirements.lock").read_text()
-TARGETS = {"setup", "demo", "up", "test", "unit", "check", "chaos", "bench", "docs", "requirements", "new-service"}
+TARGETS = {
+    "setup",
+    "demo",
+    "up",
+    "test",
+    "test-stores",
+    "unit",
+    "check",
+    "chaos",
+    "bench",
+    "docs",
+    "requirements",
+    "new-service",
+}
 
 
 def test_make_alone_lists_every_target_with_a_line() -> None:
