@@ -94,7 +94,8 @@ class _Backup:
         model = await vectors.model(connection)
         with self._writer.member(vectors.VECTORS) as member:
             if model is not None:
-                await vectors.dump(vectors.at_point(connection, *model), member)
+                async with vectors.at_point(connection, self._places, *model) as index:
+                    await vectors.dump(index, member)
         self._progress.done(member.name, member.count)
         return Manifest(
             about=about,

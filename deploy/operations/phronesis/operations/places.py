@@ -15,6 +15,7 @@ from phronesis.graph.settings import GraphSettings
 from phronesis.local.layout import DataDir
 from phronesis.local.record import read
 from phronesis.local.settings import LocalSettings
+from phronesis.memory.settings import WeaviateSettings
 from phronesis.postgres import PostgresSettings
 
 from .errors import Refused
@@ -31,11 +32,18 @@ class Places:
     postgres: PostgresSettings
     graph: GraphSettings
     bus: BusSettings
+    weaviate: WeaviateSettings
 
     @classmethod
     def of(cls, name: str, variables: Mapping[str, str]) -> Places:
         """The places in `variables`; what they leave out is in the environment."""
-        return cls(name, _of(PostgresSettings, variables), _of(GraphSettings, variables), _of(BusSettings, variables))
+        return cls(
+            name,
+            _of(PostgresSettings, variables),
+            _of(GraphSettings, variables),
+            _of(BusSettings, variables),
+            _of(WeaviateSettings, variables),
+        )
 
 
 def local(data: Path | None) -> DataDir | None:

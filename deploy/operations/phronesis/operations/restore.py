@@ -130,7 +130,7 @@ class Target:
         await rows.empty(self._connection, self._tables)
         await self._graph.empty()
         if self._index is not None:
-            await vectors.empty(self._index)
+            await self._index.clear()
         await objects.empty(self._bucket)
         await forget_events(self._bus)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import asyncpg
 
 SCHEMAS = ("gateway", "orchestrator", "memory", "instructions")
-PROJECTIONS = {"memory.vectors", "memory.embedding"}
+PROJECTIONS = {"memory.vectors", "memory.embedding", "memory.vector_changes"}
 """Behind the port of the vector index, which may be another store: they are in the archive as vectors."""
 
 _TABLES = """

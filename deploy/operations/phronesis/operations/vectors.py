@@ -14,7 +14,9 @@ import numpy as np
 from phronesis.contracts.memory import ItemKind
 from phronesis.memory.adapters.pgvector import PgVector
 from phronesis.memory.domain.values import VectorEntry
+from phronesis.memory.indexes import open_index
 from phronesis.memory.ports import VectorIndex
+from phronesis.memory.settings import MemorySettings
 from phronesis.postgres import Connection, Database
 
 from .errors import Damaged
@@ -45,21 +47,31 @@ async def model(connection: asyncpg.Connection[asyncpg.Record]) -> tuple[str, in
     return (row["model"], row["dimension"]) if row else None
 
 
-def at_point(connection: asyncpg.Connection[asyncpg.Record], model: str, dimension: int) -> VectorIndex:
-    """The index as the snapshot sees it."""
-    return PgVector(Snapshot(connection), model, dimension)
+@asynccontextmanager
+async def at_point(
+    connection: asyncpg.Connection[asyncpg.Record], places: Places, model: str, dimension: int
+) -> AsyncIterator[VectorIndex]:
+    """The index for the length of a block: as the snapshot sees it, or, where it is another store, as it is now."""
+    if places.weaviate.url is None:
+        yield PgVector(Snapshot(connection), model, dimension)
+        return
+    async with opened(places, model, dimension) as index:
+        yield index
 
 
 @asynccontextmanager
 async def opened(places: Places, model: str, dimension: int) -> AsyncIterator[VectorIndex]:
     """The index of an installation for the length of a block."""
-    async with Database.open(places.postgres, "memory") as database:
-        yield PgVector(database, model, dimension)
+    async with (
+        Database.open(places.postgres, "memory") as database,
+        open_index(database, model, dimension, MemorySettings(), places.weaviate) as index,
+    ):
+        yield index
 
 
 async def dump(index: VectorIndex, writer: MemberWriter, tenant: str | None = None) -> None:
     """All vectors, or those of a tenant, as records."""
-    async for entries in index.scan():
+    async for entries in index.scan(_BATCH):
         for entry in entries:
             if tenant in (None, entry.tenant):
                 writer.add(_header(entry), np.concatenate([entry.vector, *entry.passages]).astype(_HALF).tobytes())
@@ -87,17 +99,10 @@ async def load(index: VectorIndex, frames: Iterator[Frame], dimension: int, rena
     return count
 
 
-async def empty(index: VectorIndex) -> None:
-    """Remove every vector."""
-    async for entries in index.scan():
-        for tenant in {entry.tenant for entry in entries}:
-            await index.delete(tenant, [entry.id for entry in entries if entry.tenant == tenant])
-
-
 async def count(index: VectorIndex) -> int:
     """How many vectors there are."""
     found = 0
-    async for entries in index.scan():
+    async for entries in index.scan(_BATCH):
         found += len(entries)
     return found
 

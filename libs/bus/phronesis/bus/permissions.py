@@ -80,8 +80,8 @@ def users(passwords: Mapping[str, str], issuer: str | None) -> str:
     """The part of a server's configuration that says who there is and what each may do.
 
     Args:
-        passwords: of each service, of the declaring program and of the operator, as the configuration writes them: a quoted text, or the name
-            of a variable.
+        passwords: of each service, of the declaring program and of the operator, as the configuration writes them: a quoted
+            text, or the name of a variable.
         issuer: who lets outside systems in, as `Issuer.name` says, or a variable; without one they stay out.
     """
     named = [_user(name, passwords[name], publishes(name), subscribes(name)) for name in SERVICES]
@@ -90,7 +90,8 @@ def users(passwords: Mapping[str, str], issuer: str | None) -> str:
     named.append(_user(OPERATOR, passwords[OPERATOR], [*OPERATOR_PUBLISHES, *_bucket(MEDIA)], [f"{INBOX}.{OPERATOR}.>"]))
     system = _user(SYSTEM, passwords[DECLARE], list(SYSTEM_SUBJECTS), [f"{INBOX}.{SYSTEM}.>"])
     # Whoever is named here is let in by a password alone, also while nobody answers the broker's questions.
-    callout = f"auth_callout {{ issuer: {issuer}, auth_users: {json.dumps([*SERVICES, DECLARE, OPERATOR, SYSTEM])} }}" if issuer else ""
+    trusted = json.dumps([*SERVICES, DECLARE, OPERATOR, SYSTEM])
+    callout = f"auth_callout {{ issuer: {issuer}, auth_users: {trusted} }}" if issuer else ""
     lines = [
         f'accounts {{ "$SYS": {{ users: [ {system} ] }} }}',
         f"authorization {{ timeout: {_LOGIN_SECONDS}, users: [",

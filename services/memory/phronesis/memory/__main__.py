@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-from phronesis.bus import Bus, run, secrets_dir
+from phronesis.bus import Bus, Tracing, run
 from phronesis.postgres import Database, PostgresSettings
 
 from .adapters.local_embedder import LocalEmbedder
 from .adapters.remote_embedder import RemoteEmbedder
-from .adapters.weaviate_index import WeaviateIndex
 from .app import build
 from .domain.tokens import load
+from .indexes import open_index
 from .ports import Embedder, VectorIndex
 from .settings import MemorySettings, WeaviateSettings
 
@@ -30,24 +30,25 @@ def _embedder(settings: MemorySettings) -> AbstractAsyncContextManager[Embedder]
     )
 
 
-def _index(
-    settings: WeaviateSettings, database: Database, embedder: Embedder
-) -> AbstractAsyncContextManager[VectorIndex | None]:
-    if settings.url is None:
-        return nullcontext()
-    return WeaviateIndex.open(settings, database, embedder.model, embedder.dimension)
+@asynccontextmanager
+async def opened(
+    settings: MemorySettings, tracing: Tracing | None = None
+) -> AsyncIterator[tuple[Database, Embedder, VectorIndex]]:
+    """What the service stands on: its schema, the model and the vector index."""
+    async with (
+        Database.open(PostgresSettings(), "memory", tracing) as database,
+        _embedder(settings) as embedder,
+        open_index(database, embedder.model, embedder.dimension, settings, WeaviateSettings()) as index,
+    ):
+        yield database, embedder, index
 
 
 @asynccontextmanager
 async def start(bus: Bus) -> AsyncIterator[None]:
     """Open the stores and the model, and wire the handlers."""
-    settings = MemorySettings(_secrets_dir=secrets_dir())
+    settings = MemorySettings()
     await asyncio.to_thread(load)  # here, and not inside the first retrieval
-    async with (
-        Database.open(PostgresSettings(), "memory", bus.tracing) as database,
-        _embedder(settings) as embedder,
-        _index(database, embedder) as index,
-    ):
+    async with opened(settings, bus.tracing) as (database, embedder, index):
         await build(bus, database, embedder, settings, index)
         yield
 

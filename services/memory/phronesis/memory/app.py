@@ -14,12 +14,12 @@ from phronesis.postgres import Database, PostgresOutbox
 from .adapters.bus_graph import BusGraph
 from .adapters.forgetting import Forgetting
 from .adapters.knowledge import PostgresKnowledge
-from .adapters.pgvector import PgVector
 from .adapters.profiles import PostgresProfiles
 from .adapters.texts import PostgresTexts
 from .cache import QueryVectors
 from .drafting import Drafting
 from .handlers import Handlers
+from .indexes import pgvector
 from .nodes import NodeTexts
 from .ports import Embedder, Graph, VectorIndex
 from .retrieval import Retrieval
@@ -46,14 +46,7 @@ def assemble(
         wake: called after a transaction that wrote news.
         vectors: the vector index; one in the schema where there is none.
     """
-    vectors = vectors or PgVector(
-        database,
-        embedder.model,
-        embedder.dimension,
-        exact_rows=settings.exact_rows,
-        ef_search=settings.ef_search,
-        max_scan=settings.max_scan,
-    )
+    vectors = vectors or pgvector(database, embedder.model, embedder.dimension, settings)
     knowledge = PostgresKnowledge(database, vectors, wake)
     queries = QueryVectors(embedder, settings.query_cache_seconds, settings.query_cache_size)
     seconds = settings.stage_seconds
@@ -74,10 +67,8 @@ def assemble(
     return Handlers(knowledge, forgetting, profiles, search, retrieval, drafting, nodes), vectors
 
 
-async def build(
-    bus: Bus, database: Database, embedder: Embedder, settings: MemorySettings, index: VectorIndex | None = None
-) -> None:
-    """Wire the service and let it answer; `index` holds the vectors, or, where there is none, the schema does."""
+async def build(bus: Bus, database: Database, embedder: Embedder, settings: MemorySettings, index: VectorIndex) -> None:
+    """Wire the service and let it answer."""
     relay = Relay(bus, PostgresOutbox(database))
     embedding = TracedEmbedder(embedder, bus.tracing, "openai" if settings.embedding_url else LOCAL)
     handlers, vectors = assemble(database, embedding, BusGraph(bus), settings, relay.wake, index)

@@ -97,10 +97,6 @@ class VectorIndex(Protocol):
         """For each vector the cosine of those of its `ids` that the audience holds, by their own or nearest passage's."""
         ...
 
-    def scan(self, size: int = 1_000) -> AsyncIterator[list[VectorEntry]]:
-        """All vectors of all tenants, `size` at a time."""
-        ...
-
     async def check(self) -> None:
         """Raise `Unavailable` where the index is down, `EmbeddingMismatch` where it is another model's."""
         ...

@@ -24,6 +24,7 @@ from .adapters.walking import LINKED, Stored, announce, count, existing, held, w
 from .domain.values import Vector, VectorEntry
 from .drafting import Drafting
 from .ports import VectorIndex
+from .settings import MemorySettings
 
 _BATCH = 256
 """Items that are embedded together while those before them are written."""
@@ -140,7 +141,7 @@ async def _main(parts: Sequence[str]) -> None:
     from .__main__ import opened  # what the service itself stands on
 
     told = _Progress()
-    async with opened() as (database, index, embedder):
+    async with opened(MemorySettings()) as (database, embedder, index):
         if "vectors" in parts:
             await rebuild_vectors(database, index, Drafting(embedder), told)
         if "links" in parts:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from uuid import UUID
 
 # The asked vectors are read once each, and not for each row.
 _ASKED = """
@@ -30,12 +29,6 @@ UPSERT = """
     ON CONFLICT (item_id) DO UPDATE SET kind = excluded.kind, family = excluded.family, model = excluded.model,
         dimension = excluded.dimension, embedding = excluded.embedding, passages = excluded.passages
     WHERE vectors.tenant = excluded.tenant AND vectors.owner = excluded.owner"""
-
-NOBODY = UUID(int=0)
-SCAN = """
-    SELECT item_id, tenant, owner, kind, family, halfvec_send(embedding) AS vector,
-        ARRAY(SELECT halfvec_send(passage) FROM unnest(passages) WITH ORDINALITY AS p (passage, n) ORDER BY n) AS passages
-    FROM vectors WHERE item_id > $1 ORDER BY item_id LIMIT $2"""
 
 
 @cache
