@@ -39,6 +39,16 @@ def test_make_alone_lists_every_target_with_a_line() -> None:
     assert told >= TARGETS
 
 
+def test_what_make_test_stores_leaves_out_starts_no_store() -> None:
+    made = subprocess.run(["make", "-sn", "test-stores"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    left_out = re.findall(r"--ignore=(\S+)", made)
+    assert left_out
+    stores = re.compile(
+        r"graph_server|\bpostgres\b|fresh_schema|support\.(graph|memory|stack|gateway)|phronesis\.local(\.stack)? "
+    )
+    assert [name for name in left_out if stores.search((ROOT / name).read_text())] == []
+
+
 def test_the_lock_names_no_index_and_no_file_of_a_machine() -> None:
     assert re.findall(r"https?:|file:|--index|--find-links|/home/|/opt/", LOCK) == []
 
