@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
 
 import pytest
 
+from phronesis.bus.secrets import make
 from phronesis.contracts import Role
 from phronesis.contracts.service import SERVICES
 from tests.support import rights
-from tests.support.bus import connected
+from tests.support.bus import connected, eventually
 from tests.support.nats_deployment import FILES, DeployedNats, Wire, deployed
-from tests.support.outside import access, admitting
+from tests.support.outside import access, admitting, is_let_in
 
 USERS = (*SERVICES, "declare", "system")
 COMMITTED = (FILES / "nats.conf").read_text()
@@ -74,3 +77,31 @@ def test_every_contract_is_tried() -> None:
     asked = {pattern for user in USERS for pattern in rights.may_publish(user) if pattern.startswith("rpc.")}
     assert asked <= heard
     assert {rights._one(pattern) for pattern in asked} <= set(MESSAGES)
+
+
+async def test_a_changed_password_counts_after_a_reload_and_puts_out_who_came_with_the_old_one(tmp_path: Path) -> None:
+    async with deployed(tmp_path) as server, AsyncExitStack() as stack:
+        old = (server.secrets / "nats-graph.password").read_text()
+        graph = await stack.enter_async_context(Wire.of(server, "graph", old))
+        media = await stack.enter_async_context(Wire.of(server, "media", (server.secrets / "nats-media.password").read_text()))
+        (server.secrets / "nats-graph.password").unlink()
+        make(server.secrets)
+        server.reload()
+        await eventually(graph.is_put_out)
+        assert await media.cannot_publish(["_INBOX.x"]) == set()
+        with pytest.raises(AssertionError):
+            await stack.enter_async_context(Wire.of(server, "graph", old))
+        await stack.enter_async_context(Wire.of(server, "graph", (server.secrets / "nats-graph.password").read_text()))
+
+
+async def test_a_changed_admission_key_counts_after_a_restart_of_the_server(tmp_path: Path) -> None:
+    async with deployed(tmp_path) as server:
+        await server.declare()
+        (server.secrets / "admission.pem").unlink()
+        make(server.secrets)
+        async with admitting(server), connected(server, "gateway") as (gateway,):
+            _, made = access(gateway)
+            assert not await is_let_in(server, made)
+            await server.stop()
+            await server.bare()
+            await eventually(lambda: is_let_in(server, made))

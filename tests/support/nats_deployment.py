@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shutil
+import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -83,6 +85,11 @@ class DeployedNats(NatsServer):
         await self.bare()
         await self.declare()
 
+    def reload(self) -> None:
+        """Let it read its files again."""
+        assert self._child.pid is not None
+        os.kill(self._child.pid, signal.SIGHUP)
+
     async def _is_well(self) -> bool:
         try:
             return (await self.http("/healthz")).split(b" ", 2)[1:2] == [b"200"]
@@ -134,6 +141,19 @@ class Wire:
             yield wire
         finally:
             writer.close()
+
+    async def is_put_out(self) -> bool:
+        """Whether the broker ended the connection."""
+        try:
+            self._writer.write(b"PING\r\n")
+            async with asyncio.timeout(0.2):
+                while await self._reader.readline():
+                    pass
+        except TimeoutError:
+            return False
+        except OSError:
+            return True
+        return True
 
     async def cannot_publish(self, subjects: Sequence[str]) -> set[str]:
         """Those of `subjects` that the broker refuses a message on."""
