@@ -104,7 +104,10 @@ def _module(source: Source) -> Path:
         raise SchemaMissing(f"go is not on PATH, with which {source.module} is fetched")
     with tempfile.TemporaryDirectory() as empty:
         command = [go, "mod", "download", "-json", f"{source.module}@{source.version}"]
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=_FETCH, check=False, cwd=empty)
+        try:
+            ran = subprocess.run(command, capture_output=True, text=True, timeout=_FETCH, check=False, cwd=empty)
+        except subprocess.TimeoutExpired as error:
+            raise SchemaMissing(f"{source.module} could not be fetched in {_FETCH} s") from error
     told = json.loads(ran.stdout or "{}")
     if "Dir" not in told:
         raise SchemaMissing(f"{source.module} could not be fetched: {told.get('Error') or ran.stderr}")

@@ -111,9 +111,15 @@ def test_the_check_sees_an_object_that_a_cluster_would_refuse_or_cut(
     (chart / file).write_text(text.replace(right, wrong))
     output = helm.render("production", chart=chart)
     assert output.ok, output.errors
-    found = [fault for each in objects(output.text) for fault in faults(each)]
-    assert found
+    found = next(wrong for each in objects(output.text) if (wrong := faults(each)))
     assert said in " ".join(found)
+
+
+def test_without_helm_and_without_go_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(helm.HelmMissing, match="helm 3 is not on PATH, and neither is go"):
+        helm.program.__wrapped__()
 
 
 def test_the_values_of_the_sets_are_taken_and_their_objects_are_right() -> None:

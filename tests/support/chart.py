@@ -13,7 +13,7 @@ from scripts.chart import Object, objects
 RELEASE = NAMESPACE = "phronesis"
 COMPONENT = "app.kubernetes.io/component"
 WORKLOADS = ("Deployment", "StatefulSet", "Job")
-BUILD_SECONDS = 900
+BUILD_SECONDS = 1_800
 """Seconds that the first test may take on a machine where helm has to be built first."""
 
 
