@@ -14,7 +14,6 @@ from phronesis.memory.settings import MemorySettings
 from phronesis.orchestrator.adapters.reasoners import reasoner
 from phronesis.orchestrator.extractive import Extractive
 from phronesis.orchestrator.settings import OrchestratorSettings
-from phronesis.postgres import PostgresSettings
 
 KEYS = [
     (MediaSettings, "GROQ_API_KEY", "groq_api_key"),
@@ -51,24 +50,3 @@ async def test_an_empty_key_file_is_no_key(tmp_path: Path) -> None:
     (tmp_path / "GROQ_API_KEY").touch()
     async with reasoner(OrchestratorSettings(_secrets_dir=tmp_path), Tracing("orchestrator")) as thinks:
         assert isinstance(thinks, Extractive)
-
-
-def test_the_password_of_the_database_stands_in_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "password"
-    file.write_text("p@ss/wörd:%\n")
-    settings = PostgresSettings(
-        dsn=SecretStr("postgresql://memory@postgres:5432/phronesis?sslmode=require"), password_file=file
-    )
-    assert settings.address() == "postgresql://memory:p%40ss%2Fw%C3%B6rd%3A%25@postgres:5432/phronesis?sslmode=require"
-
-
-def test_the_password_file_goes_before_a_password_in_the_address(tmp_path: Path) -> None:
-    file = tmp_path / "password"
-    file.write_text("new")
-    settings = PostgresSettings(dsn=SecretStr("postgresql://memory:old@one:5432,two:5432/phronesis"), password_file=file)
-    assert settings.address() == "postgresql://memory:new@one:5432,two:5432/phronesis"
-
-
-def test_without_a_file_the_address_is_as_it_was_given() -> None:
-    given = "postgresql://postgres@/postgres?host=/run/postgres"
-    assert PostgresSettings(dsn=SecretStr(given)).address() == given

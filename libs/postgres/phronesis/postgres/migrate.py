@@ -64,7 +64,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("services", nargs="+")
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
-    migrate(PostgresSettings().address(), parser.parse_args().services)
+    migrate(PostgresSettings().dsn.get_secret_value(), parser.parse_args().services)
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ class Database:
             tracing: where the pool's figures are shown, and statements traced.
         """
         pool = asyncpg.create_pool(  # type: ignore[call-overload]  # the stubs know connections, not the pool's proxies
-            settings.address(),
+            settings.dsn.get_secret_value(),
             min_size=0,
             max_size=settings.pool_size,
             command_timeout=settings.command_timeout,
