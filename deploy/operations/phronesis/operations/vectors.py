@@ -20,6 +20,7 @@ from phronesis.postgres import Connection, Database
 from .errors import Damaged
 from .frames import Frame
 from .places import Places
+from .tenancy import Tenancy
 from .writing import MemberWriter
 
 VECTORS = "vectors"
@@ -45,8 +46,9 @@ async def model(connection: asyncpg.Connection[asyncpg.Record]) -> tuple[str, in
     return (row["model"], row["dimension"]) if row else None
 
 
-def at_point(connection: asyncpg.Connection[asyncpg.Record], model: str, dimension: int) -> VectorIndex:
+async def at_point(connection: asyncpg.Connection[asyncpg.Record], model: str, dimension: int) -> VectorIndex:
     """The index as the snapshot sees it."""
+    await connection.execute("SET LOCAL search_path = memory, public")
     return PgVector(Snapshot(connection), model, dimension)
 
 
@@ -65,20 +67,20 @@ async def dump(index: VectorIndex, writer: MemberWriter, tenant: str | None = No
                 writer.add(_header(entry), np.concatenate([entry.vector, *entry.passages]).astype(_HALF).tobytes())
 
 
-async def load(index: VectorIndex, frames: Iterator[Frame], dimension: int, rename: dict[str, str]) -> int:
+async def load(index: VectorIndex, frames: Iterator[Frame], dimension: int, tenancy: Tenancy | None = None) -> int:
     """Vectors into an index; how many there were.
 
     Args:
         index: the index.
         frames: the records.
         dimension: numbers in a vector.
-        rename: the new name of each tenant whose name changes.
+        tenancy: whose they are and become, where they are one tenant's.
     """
     batch: list[VectorEntry] = []
     count = 0
     for frame in frames:
         entry = _entry(frame, dimension)
-        batch.append(replace(entry, tenant=rename.get(entry.tenant, entry.tenant)))
+        batch.append(replace(entry, tenant=tenancy.of(entry.tenant)) if tenancy else entry)
         count += 1
         if len(batch) >= _BATCH:
             await index.upsert(batch)
@@ -92,6 +94,12 @@ async def empty(index: VectorIndex) -> None:
     async for entries in index.scan():
         for tenant in {entry.tenant for entry in entries}:
             await index.delete(tenant, [entry.id for entry in entries if entry.tenant == tenant])
+
+
+async def remove(index: VectorIndex, tenant: str) -> None:
+    """Remove a tenant's vectors."""
+    async for entries in index.scan():
+        await index.delete(tenant, [entry.id for entry in entries if entry.tenant == tenant])
 
 
 async def count(index: VectorIndex) -> int:
