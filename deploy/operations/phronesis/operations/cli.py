@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from .manifest import Manifest
 
 T = TypeVar("T")
-FAILED, REFUSED = 1, 3
+FAILED, REFUSED, INTERRUPTED = 1, 3, 130
 
 File = Annotated[Path, typer.Argument(help="The archive.", metavar="FILE")]
 Data = Annotated[
@@ -73,10 +74,57 @@ def restore(
     _compared(*_told(work()), progress.seconds)
 
 
+def export(
+    tenant: Annotated[str, typer.Argument(help="Whose.", metavar="TENANT")],
+    file: File,
+    data: Data = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it is there.")] = False,
+) -> None:
+    """Write everything that one tenant has to an archive; its API keys stay."""
+    from . import places
+    from .backup import backup as run
+    from .progress import Progress
+    from .tenancy import named
+
+    async def work() -> Manifest:
+        where = places.running(places.local(data))
+        progress.say(f"export of {tenant} from {where.name}")
+        return await run(where, file, progress, tenant=named(tenant).old, force=force)
+
+    progress = Progress()
+    manifest = _told(work())
+    held = sum(member.count for member in manifest.members)
+    typer.echo(
+        f"{file}: {held:,} records of {tenant}, as of {manifest.point:%Y-%m-%d %H:%M:%S} UTC, in {progress.seconds:.1f} s"
+    )
+
+
+def bring_in(
+    file: File,
+    name: Annotated[str | None, typer.Option("--as", help="The tenant's name here, if another.", metavar="TENANT")] = None,
+    data: Data = None,
+) -> None:
+    """Load a tenant's archive into an installation that runs, and where the tenant has nothing."""
+    from . import places
+    from .importing import bring_in as run
+    from .progress import Progress
+    from .reading import Archive
+    from .tenancy import named
+
+    async def work() -> str:
+        archive = Archive.checked(file, "tenant")
+        tenancy = named(archive.manifest.about.tenant, name)
+        await run(places.running(places.local(data)), archive, tenancy, progress)
+        return tenancy.new
+
+    progress = Progress()
+    typer.echo(f"{_told(work())} is there, in {progress.seconds:.1f} s")
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands to `app`."""
-    for command in (backup, restore):
-        app.command()(command)
+    for name, command in (("backup", backup), ("restore", restore), ("export", export), ("import", bring_in)):
+        app.command(name)(command)
 
 
 def _told(work: Coroutine[Any, Any, T]) -> T:
@@ -85,13 +133,24 @@ def _told(work: Coroutine[Any, Any, T]) -> T:
     from .errors import Failed, Refused
 
     try:
-        return asyncio.run(work)
+        return asyncio.run(_ending_in_order(work))
+    except asyncio.CancelledError as error:
+        typer.echo("interrupted", err=True)
+        raise typer.Exit(INTERRUPTED) from error
     except Refused as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(REFUSED) from error
     except (Failed, ServiceError, OSError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(FAILED) from error
+
+
+async def _ending_in_order(work: Coroutine[Any, Any, T]) -> T:
+    """Run `work`; told to end, it leaves no half file and no server behind, as with Ctrl-C."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await work
 
 
 def _compared(manifest: Manifest, counts: dict[str, int], seconds: float) -> None:

@@ -7,20 +7,29 @@ are needed until then: its outbox at that moment is in the archive as well.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from phronesis.bus import Bus
+from phronesis.bus.envelope import MESSAGE_ID
 from phronesis.bus.recording import Recorded, publish_again
+from phronesis.graph.adapters.bolt import Bolt, Row, Transaction
+from phronesis.graph.adapters.labels import NEWS
 
 from .errors import Damaged
 from .frames import Frame, packed
 from .spool import Spool
+from .tenancy import Tenancy
 
 EVENTS = "events"
 _SUBJECT = re.compile(r"evt\.([^.\s*>]+)\.([a-z]+)\.[a-z0-9._-]+")
 _GRAPH = "graph"
+_UNSENT = (
+    f"MATCH (news:{NEWS}) WHERE news.key > '' AND news.whose = $tenant "
+    "RETURN news.key AS key, news.subject AS subject, news.body AS body, news.headers AS headers ORDER BY news.key"
+)
 
 
 @dataclass
@@ -47,29 +56,44 @@ class Wanted:
             self.spool.append(packed(header, event.body))
 
 
-async def publish_all(bus: Bus, frames: Iterator[Frame], rename: dict[str, str]) -> int:
+async def unsent_news(bolt: Bolt, tenant: str, spool: Spool) -> None:
+    """The graph's unsent news of one tenant, as the relay would publish it. (A backup holds the outbox itself.)"""
+
+    async def read(transaction: Transaction) -> list[Row]:
+        return await transaction.rows(_UNSENT, tenant=tenant)
+
+    for row in await bolt.read(read):
+        headers = {**json.loads(row["headers"]), MESSAGE_ID: f"{tenant}.{_GRAPH}.{row['key']}"}
+        spool.append(packed({"sequence": 0, "subject": row["subject"], "headers": headers}, row["body"].encode()))
+
+
+async def publish_all(bus: Bus, frames: Iterator[Frame], tenancy: Tenancy | None = None, mark: str = "") -> int:
     """Publish recorded events again; how many there were.
 
     Args:
         bus: the operator's connection.
         frames: the records.
-        rename: the new name of each tenant whose name changes.
+        tenancy: whose they are and become, where they are one tenant's.
+        mark: what is put before the events' ids, so that none is taken for one of this installation's own.
     """
     count = 0
     for frame in frames:
-        await publish_again(bus, _event(frame, rename))
+        event = _event(frame, tenancy)
+        if mark and MESSAGE_ID in event.headers:
+            event.headers[MESSAGE_ID] = mark + event.headers[MESSAGE_ID]
+        await publish_again(bus, event)
         count += 1
     return count
 
 
-def _event(frame: Frame, rename: dict[str, str]) -> Recorded:
+def _event(frame: Frame, tenancy: Tenancy | None) -> Recorded:
     subject, headers = frame.header.get("subject"), frame.header.get("headers")
     found = _SUBJECT.fullmatch(subject) if isinstance(subject, str) else None
     plain = isinstance(headers, dict) and all(_printable(part) for pair in headers.items() for part in pair)
     if found is None or not isinstance(subject, str) or not isinstance(headers, dict) or not plain:
         raise Damaged("the archive holds something that is no event")
-    tenant = rename.get(found[1], found[1])
-    return Recorded(0, f"evt.{tenant}{subject.removeprefix(f'evt.{found[1]}')}", headers, frame.body)
+    tenant = tenancy.of(found[1]) if tenancy else found[1]
+    return Recorded(0, f"evt.{tenant}{subject.removeprefix(f'evt.{found[1]}')}", dict(headers), frame.body)
 
 
 def _printable(text: object) -> bool:

@@ -17,6 +17,7 @@ from phronesis.graph.ontology import Ontology
 from .errors import Failed
 from .frames import packed
 from .graph_model import labels, types, written
+from .tenancy import bounds
 
 _PAGE = 500
 _TRIES = 5
@@ -52,8 +53,8 @@ class GraphDump:
         self._bolt = bolt
         self._labels = [label for label in labels(ontology) if tenant is None or label not in (LOCKS, NEWS)]
         self._types = types(ontology)
-        self._first = f"{tenant}/" if tenant else ""
-        self._before = f"{tenant}0" if tenant else None  # `0` is the character after `/`
+        limits = bounds(tenant) if tenant is not None else {"after": "", "before": None}
+        self._first, self._before = limits["after"], limits["before"]
         self._known: npt.NDArray[np.int64] = np.zeros(0, np.int64)
 
     async def run(self, nodes: Sink, relationships: Sink) -> None:

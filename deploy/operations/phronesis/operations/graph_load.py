@@ -12,6 +12,7 @@ from phronesis.graph.ontology import Ontology
 from .errors import Damaged, Failed
 from .frames import Frame
 from .graph_model import batches, labels, types, understood
+from .tenancy import Tenancy, bounds
 
 _BATCH = 500
 _BYTES = 2 * 1024 * 1024
@@ -26,8 +27,9 @@ Kind = tuple[str, str, str]
 class GraphLoad:
     """Writes records of the graph. What a statement is made of is looked up in the ontology, never taken from a record."""
 
-    def __init__(self, bolt: Bolt, ontology: Ontology) -> None:
+    def __init__(self, bolt: Bolt, ontology: Ontology, tenancy: Tenancy | None = None) -> None:
         self._bolt = bolt
+        self._tenancy = tenancy
         self._labels = frozenset(labels(ontology))
         self._types = types(ontology)
 
@@ -40,10 +42,26 @@ class GraphLoad:
         while await self._number(_EMPTY, "gone"):
             pass
 
+    async def of_tenant(self, tenant: str) -> int:
+        """How many nodes a tenant has."""
+        inside = "n.key > $after AND n.key < $before"
+        statements = [f"MATCH (n:{label}) WHERE {inside} RETURN count(n) AS found" for label in sorted(self._labels)]
+        return sum([await self._number(one, "found", **bounds(tenant)) for one in statements])
+
+    async def remove(self, tenant: str) -> None:
+        """Remove what a tenant has."""
+        for label in sorted(self._labels):
+            statement = (
+                f"MATCH (n:{label}) WHERE n.key > $after AND n.key < $before "
+                "WITH n LIMIT 1000 DETACH DELETE n RETURN count(*) AS gone"
+            )
+            while await self._number(statement, "gone", **bounds(tenant)):
+                pass
+
     async def nodes(self, frames: Iterator[Frame]) -> int:
         """Create nodes; how many there were."""
         count = 0
-        rows = ((self._label(frame, "label"), understood(frame.body), len(frame.body)) for frame in frames)
+        rows = (self._node(self._label(frame, "label"), frame) for frame in frames)
         for label, batch in batches(rows, _BATCH, _BYTES):
             await self._run(f"UNWIND $rows AS row CREATE (n:{label}) SET n = row", batch)
             count += len(batch)
@@ -59,7 +77,8 @@ class GraphLoad:
         held = count = 0
         for frame in frames:
             kind = (self._label(frame, "from"), self._type(frame), self._label(frame, "to"))
-            row = {"a": _key(frame, "source"), "b": _key(frame, "target"), "properties": understood(frame.body)}
+            ends = {"a": self._key(frame, "source"), "b": self._key(frame, "target")}
+            row = {**ends, "properties": understood(frame.body)}
             waiting[kind].append(row)
             held += 1
             count += 1
@@ -113,9 +132,12 @@ class GraphLoad:
             raise Damaged("the archive holds a relationship of a type that this version does not know")
         return str(name)
 
+    def _node(self, label: str, frame: Frame) -> tuple[str, dict[str, Any], int]:
+        properties = understood(frame.body)
+        return label, self._tenancy.node(label, properties) if self._tenancy else properties, len(frame.body)
 
-def _key(frame: Frame, name: str) -> str:
-    key = frame.header.get(name)
-    if not isinstance(key, str):
-        raise Damaged("the archive holds a relationship without its ends")
-    return key
+    def _key(self, frame: Frame, name: str) -> str:
+        key = frame.header.get(name)
+        if not isinstance(key, str):
+            raise Damaged("the archive holds a relationship without its ends")
+        return self._tenancy.key(key) if self._tenancy else key

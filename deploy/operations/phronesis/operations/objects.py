@@ -11,6 +11,7 @@ from phronesis.contracts import NotFound
 
 from .errors import Damaged
 from .frames import Frame
+from .tenancy import Tenancy
 from .writing import MemberWriter
 
 OBJECTS = f"objects/{MEDIA}"
@@ -28,34 +29,35 @@ async def dump(bucket: Blobs, writer: MemberWriter, tenant: str | None = None) -
             writer.add({"name": name}, data)
 
 
-async def load(bucket: Blobs, frames: Iterator[Frame], rename: dict[str, str]) -> int:
+async def load(bucket: Blobs, frames: Iterator[Frame], tenancy: Tenancy | None = None) -> int:
     """Objects into the store; how many there were.
 
     Args:
         bucket: where to.
         frames: the records.
-        rename: the new name of each tenant whose name changes.
+        tenancy: whose they are and become, where they are one tenant's.
     """
     count = 0
     for frame in frames:
-        name = frame.header.get("name")
+        name, data = frame.header.get("name"), frame.body
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise Damaged("the archive holds an object without a name")
-        tenant, _, rest = name.partition("/")
-        data = frame.body
-        if tenant in rename:
-            tenant, data = rename[tenant], _renamed(rest, data, rename)
-        await bucket.put(f"{tenant}/{rest}", data)
+        if tenancy is not None:
+            name, data = tenancy.key(name), _renamed(name, data, tenancy)
+        await bucket.put(name, data)
         count += 1
     return count
 
 
-def _renamed(name: str, data: bytes, rename: dict[str, str]) -> bytes:
+def _renamed(name: str, data: bytes, tenancy: Tenancy) -> bytes:
     """The record of a medium says whose it is; contents and texts do not."""
     if not name.endswith(".json"):
         return data
-    record = json.loads(data)
-    return json.dumps(record | {"tenant": rename.get(record["tenant"], record["tenant"])}).encode()
+    try:
+        record = json.loads(data)
+        return json.dumps(record | {"tenant": tenancy.of(record["tenant"])}, ensure_ascii=False).encode()
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise Damaged("the archive holds a record of a medium that cannot be read") from error
 
 
 async def empty(bucket: Blobs) -> None:

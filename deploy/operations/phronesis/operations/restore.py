@@ -140,15 +140,15 @@ class Target:
         if name in by_member:
             return await rows.load(self._connection, by_member[name], frames)
         if name == vectors.VECTORS and self._index is not None:
-            return await vectors.load(self._index, frames, self._manifest.dimension or 0, {})
+            return await vectors.load(self._index, frames, self._manifest.dimension or 0)
         if name == graph_model.NODES:
             return await self._graph.nodes(frames)
         if name == graph_model.RELATIONSHIPS:
             return await self._graph.relationships(frames)
         if name == objects.OBJECTS:
-            return await objects.load(self._bucket, frames, {})
+            return await objects.load(self._bucket, frames)
         if name == events.EVENTS:
-            self._published = await events.publish_all(self._bus, frames, {})
+            self._published = await events.publish_all(self._bus, frames)
             return self._published
         raise Refused(f"the archive holds {name}, which this version does not know")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import datetime
+from typing import TYPE_CHECKING, TypeAlias
 
 import asyncpg
 
@@ -15,7 +16,10 @@ from .frames import Frame
 from .tables import PROJECTIONS, Table, quoted
 from .writing import MemberWriter
 
-Connection = asyncpg.Connection[asyncpg.Record]
+if TYPE_CHECKING:
+    Connection: TypeAlias = asyncpg.Connection[asyncpg.Record]
+else:
+    Connection = asyncpg.Connection
 APPLICATION = "operations of phronesis"
 """How our connections call themselves; a service's begin with `phronesis-`."""
 _SEES_ALL = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
@@ -41,8 +45,10 @@ async def connected(settings: PostgresSettings) -> AsyncIterator[Connection]:
         if not await connection.fetchval(_SEES_ALL):
             raise Refused("POSTGRES_DSN has to name a superuser, or a role with BYPASSRLS: others see some tenants' rows alone")
         yield connection
+    except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        raise Failed(f"Postgres did not do what was asked ({type(error).__name__})") from error
     finally:
-        await connection.close(timeout=5)
+        connection.terminate()
 
 
 @asynccontextmanager
@@ -68,8 +74,15 @@ def everything(table: Table) -> str:
     return f"SELECT {_columns(table)} FROM {table.quoted}"  # noqa: S608
 
 
-async def load(connection: Connection, table: Table, frames: Iterator[Frame], *, into: str | None = None) -> int:
-    """Rows into a table, or into a temporary one with its columns; how many there were.
+async def load(
+    connection: Connection,
+    table: Table,
+    frames: Iterator[Frame],
+    *,
+    columns: list[str] | None = None,
+    into: str | None = None,
+) -> int:
+    """Rows into a table, or into a temporary one with some of its columns; how many there were.
 
     Raises:
         Failed: the database does not take them.
@@ -82,7 +95,11 @@ async def load(connection: Connection, table: Table, frames: Iterator[Frame], *,
     schema = None if into else table.schema
     try:
         done = await connection.copy_to_table(
-            into or table.name, schema_name=schema, columns=list(table.columns), source=blocks(), format="text"
+            into or table.name,
+            schema_name=schema,
+            columns=columns or list(table.columns),
+            source=blocks(),
+            format="text",
         )
     except asyncpg.PostgresError as error:
         raise Failed(f"Postgres did not take the rows of {table.full} ({error.sqlstate})") from error

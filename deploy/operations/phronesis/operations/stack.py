@@ -9,7 +9,7 @@ from phronesis.local.child import ChildFailed
 from phronesis.local.cleanup import end_leftovers
 from phronesis.local.layout import AlreadyRunning, DataDir
 from phronesis.local.parts import SERVERS
-from phronesis.local.progress import Progress
+from phronesis.local.record import StackRecord
 from phronesis.local.settings import LocalSettings
 from phronesis.local.stack import Stack
 
@@ -40,14 +40,15 @@ async def idle(data: DataDir | None) -> AsyncIterator[Places]:
 
 @asynccontextmanager
 async def _servers(data: DataDir) -> AsyncIterator[Places]:
-    progress = Progress()
-    stack = Stack(data, LocalSettings().model_copy(update={"data": data.root, "port": 0}), progress.show, SERVERS)
+    stack = Stack(data, LocalSettings().model_copy(update={"data": data.root, "port": 0}), _unseen, SERVERS)
     try:
         await stack.start()
-        progress.done()
         yield of_stack(data)
     except ChildFailed as error:
         raise Failed(f"a server of the stack did not start: {error}") from error
     finally:
-        progress.done()
         await stack.stop()
+
+
+def _unseen(record: StackRecord) -> None:
+    """Nobody watches the servers come up: what is done with them is told."""

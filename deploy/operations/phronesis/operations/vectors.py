@@ -22,6 +22,7 @@ from phronesis.postgres import Connection, Database
 from .errors import Damaged
 from .frames import Frame
 from .places import Places
+from .tenancy import Tenancy
 from .writing import MemberWriter
 
 VECTORS = "vectors"
@@ -53,6 +54,7 @@ async def at_point(
 ) -> AsyncIterator[VectorIndex]:
     """The index for the length of a block: as the snapshot sees it, or, where it is another store, as it is now."""
     if places.weaviate.url is None:
+        await connection.execute("SET LOCAL search_path = memory, public")
         yield PgVector(Snapshot(connection), model, dimension)
         return
     async with opened(places, model, dimension) as index:
@@ -77,26 +79,32 @@ async def dump(index: VectorIndex, writer: MemberWriter, tenant: str | None = No
                 writer.add(_header(entry), np.concatenate([entry.vector, *entry.passages]).astype(_HALF).tobytes())
 
 
-async def load(index: VectorIndex, frames: Iterator[Frame], dimension: int, rename: dict[str, str]) -> int:
+async def load(index: VectorIndex, frames: Iterator[Frame], dimension: int, tenancy: Tenancy | None = None) -> int:
     """Vectors into an index; how many there were.
 
     Args:
         index: the index.
         frames: the records.
         dimension: numbers in a vector.
-        rename: the new name of each tenant whose name changes.
+        tenancy: whose they are and become, where they are one tenant's.
     """
     batch: list[VectorEntry] = []
     count = 0
     for frame in frames:
         entry = _entry(frame, dimension)
-        batch.append(replace(entry, tenant=rename.get(entry.tenant, entry.tenant)))
+        batch.append(replace(entry, tenant=tenancy.of(entry.tenant)) if tenancy else entry)
         count += 1
         if len(batch) >= _BATCH:
             await index.upsert(batch)
             batch = []
     await index.upsert(batch)
     return count
+
+
+async def remove(index: VectorIndex, tenant: str) -> None:
+    """Remove a tenant's vectors."""
+    async for entries in index.scan(_BATCH):
+        await index.delete(tenant, [entry.id for entry in entries if entry.tenant == tenant])
 
 
 async def count(index: VectorIndex) -> int:

@@ -93,7 +93,7 @@ async def write(
         changed.append((id, draft))
     await _forget_texts(connection, stale)
     await _state_sources(connection, stale, changed)
-    await _index_texts(connection, tenant, owner, changed)
+    await index_texts(connection, tenant, owner, changed)
     entries = [
         VectorEntry(id, tenant, owner, draft.kind, draft.vector, draft.family, draft.passages)
         for id, draft in changed
@@ -169,7 +169,8 @@ async def _forget_texts(connection: Connection, ids: Sequence[str]) -> None:
     await connection.execute("DELETE FROM texts WHERE item_id = ANY($1::uuid[])", gone)
 
 
-async def _index_texts(connection: Connection, tenant: str, owner: str, changed: Sequence[tuple[str, Draft]]) -> None:
+async def index_texts(connection: Connection, tenant: str, owner: str, changed: Sequence[tuple[str, Draft]]) -> None:
+    """Store the words of new texts, by item, and count them into their scopes. The connection holds the owner's lock."""
     rows: list[tuple[object, ...]] = []
     counted: list[int] = []
     sizes: dict[ItemKind, list[int]] = {}
