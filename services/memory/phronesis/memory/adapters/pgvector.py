@@ -12,8 +12,9 @@ from typing import cast
 
 import asyncpg
 
+from phronesis.contracts import SYSTEM_TENANT
 from phronesis.contracts.memory import EmbeddingMismatch, ItemKind
-from phronesis.postgres import Connection, Database
+from phronesis.postgres import Connection, Database, Reach, reach
 
 from ..domain.values import Audience, Vector, VectorEntry, VectorHit
 from ..ports import Transaction
@@ -64,7 +65,7 @@ class PgVector:
         for entry in entries:
             for vector in (entry.vector, *entry.passages):
                 self._fits(vector)
-        async with self._joined(within) as connection:
+        async with self._joined(reach(*(e.tenant for e in entries)), within) as connection:
             await self._agree(connection, claim=True)
             await connection.execute(
                 UPSERT,
@@ -81,7 +82,7 @@ class PgVector:
 
     async def delete(self, tenant: str, ids: Sequence[str], *, within: Transaction | None = None) -> None:
         """See `VectorIndex`."""
-        async with self._joined(within) as connection:
+        async with self._joined(tenant, within) as connection:
             await connection.execute("DELETE FROM vectors WHERE tenant = $1 AND item_id = ANY($2::uuid[])", tenant, list(ids))
 
     async def search(self, audience: Audience, vectors: Sequence[Vector], limit: int) -> list[list[VectorHit]]:
@@ -101,7 +102,7 @@ class PgVector:
         """See `VectorIndex`."""
         asked = await self._asked(vectors)
         wanted = [(n, id) for n, of_vector in enumerate(ids, 1) for id in of_vector]
-        async with self._database.connection() as connection:
+        async with self._database.connection(audience.tenant) as connection:
             rows = await connection.fetch(
                 SIMILARITY,
                 asked,
@@ -118,11 +119,11 @@ class PgVector:
 
     async def check(self) -> None:
         """See `VectorIndex`."""
-        async with self._database.connection() as connection:
+        async with self._database.connection(SYSTEM_TENANT) as connection:
             await self._agree(connection)
 
     async def _of_large(self, audience: Audience, owner: str, asked: list[str], limit: int) -> list[list[VectorHit]]:
-        async with self._database.transaction() as connection:
+        async with self._database.connection(audience.tenant) as connection:
             await self._prefer_hnsw(connection)
             rows = await connection.fetch(self._nearest, asked, audience.tenant, owner, list(audience.kinds), limit)
         hits = _hits(rows, len(asked))
@@ -135,7 +136,7 @@ class PgVector:
         return hits
 
     async def _exact(self, audience: Audience, owners: list[str], asked: list[str], limit: int) -> list[list[VectorHit]]:
-        async with self._database.connection() as connection:
+        async with self._database.connection(audience.tenant) as connection:
             rows = await connection.fetch(exact(len(asked)), asked, audience.tenant, owners, list(audience.kinds), limit)
         return _hits(rows, len(asked))
 
@@ -147,7 +148,7 @@ class PgVector:
         now = time.monotonic()
         if known is not None and known[1] > now:
             return known[0]
-        async with self._database.connection() as connection:
+        async with self._database.connection(audience.tenant) as connection:
             count = await connection.fetchval(SIZE, audience.tenant, owner, list(audience.kinds), self._exact_rows + 1)
         large = bool(count > self._exact_rows)
         self._sizes[key] = (large, now + _FRESH)
@@ -192,9 +193,9 @@ class PgVector:
             raise EmbeddingMismatch(f"a vector has {vector.size} numbers, and {self._model} makes {self._dimension}")
 
     @asynccontextmanager
-    async def _joined(self, within: Transaction | None) -> AsyncIterator[Connection]:
+    async def _joined(self, tenant: Reach, within: Transaction | None) -> AsyncIterator[Connection]:
         if within is None:
-            async with self._database.transaction() as connection:
+            async with self._database.transaction(tenant) as connection:
                 yield connection
         else:
             yield cast(Connection, within)
