@@ -17,8 +17,10 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
+from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
+import asyncpg
 import numpy as np
 import numpy.typing as npt
 from pydantic import SecretStr
@@ -34,7 +36,8 @@ from phronesis.memory.domain.analysis import term, words
 from phronesis.memory.domain.values import Audience, Vector
 from phronesis.memory.ports import VectorIndex
 from phronesis.memory.settings import MemorySettings
-from phronesis.postgres import Connection, Database, PostgresSettings
+from phronesis.postgres import Database, PostgresSettings
+from phronesis.postgres.roles import role_of
 
 DIMENSION = 384
 MODEL = "synthetic"
@@ -106,11 +109,11 @@ class Synthetic:
         return unit
 
 
-async def fill(database: Database, tenant: str, owner: str, count: int, source: Synthetic) -> None:
+async def fill(connection: asyncpg.Connection, tenant: str, owner: str, count: int, source: Synthetic) -> None:
     """Put `count` facts of `owner` into the store, with their words and vectors. Much faster than remembering them."""
     seen: Counter[int] = Counter()
     total = 0
-    async with database.transaction() as connection:
+    async with connection.transaction():
         for start in range(0, count, _BATCH):
             size = min(_BATCH, count - start)
             texts = source.texts(size)
@@ -126,7 +129,12 @@ async def fill(database: Database, tenant: str, owner: str, count: int, source: 
 
 
 async def _copy(
-    connection: Connection, tenant: str, owner: str, texts: list[str], vectors: npt.NDArray[np.float32], seen: Counter[int]
+    connection: asyncpg.Connection,
+    tenant: str,
+    owner: str,
+    texts: list[str],
+    vectors: npt.NDArray[np.float32],
+    seen: Counter[int],
 ) -> int:
     ids = [str(uuid4()) for _ in texts]
     rows, total = [], 0
@@ -156,29 +164,28 @@ async def _copy(
     return total
 
 
-async def build_index(database: Database) -> None:
+async def build_index(connection: asyncpg.Connection) -> None:
     """Build the HNSW index of all rows at once, which takes a fraction of adding them one by one."""
-    async with database.connection() as connection:
-        await connection.execute("SET maintenance_work_mem = '512MB'; SET statement_timeout = 0", timeout=60)
-        await connection.execute(
-            "CREATE INDEX vectors_384 ON vectors USING hnsw ((embedding::halfvec(384)) halfvec_cosine_ops)"
-            " WHERE dimension = 384",
-            timeout=1_200,
-        )
-        for table in ("items", "texts", "vectors", "words", "scopes"):
-            await connection.execute(f"VACUUM ANALYZE {table}", timeout=600)
+    await connection.execute("SET maintenance_work_mem = '512MB'; SET statement_timeout = 0", timeout=60)
+    await connection.execute(
+        "CREATE INDEX vectors_384 ON vectors USING hnsw ((embedding::halfvec(384)) halfvec_cosine_ops) WHERE dimension = 384",
+        timeout=1_200,
+    )
+    for table in ("items", "texts", "vectors", "words", "scopes"):
+        await connection.execute(f"VACUUM ANALYZE {table}", timeout=600)
 
 
-async def measure(database: Database, count: int, *, questions: int = 200, seed: int = 1) -> RecallFigures:
-    """Fill a tenant with `count` items for one owner, and ask `questions`."""
+async def measure(
+    database: Database, session: asyncpg.Connection, count: int, *, questions: int = 200, seed: int = 1
+) -> RecallFigures:
+    """Fill a tenant with `count` items for one owner by a session of the tables' owner, and ask `questions` as the service."""
     tenant, owner = f"bench-{uuid4().hex[:8]}", "ann"
     source = Synthetic(seed)
     began = time.perf_counter()
-    async with database.connection() as connection:
-        await connection.execute("DROP INDEX IF EXISTS vectors_384", timeout=60)
+    await session.execute("DROP INDEX IF EXISTS vectors_384", timeout=60)
     for name, size in ((owner, count), (SHARED, count // 10), *((f"other{n}", count // 10) for n in range(3))):
-        await fill(database, tenant, name, size, source)
-    await build_index(database)
+        await fill(session, tenant, name, size, source)
+    await build_index(session)
     filled = time.perf_counter() - began
     embedder = GivenVectors()
     texts = source.texts(questions, 6)
@@ -246,9 +253,13 @@ class _NoGraph:
 
 async def main(dsn: str, sizes: Sequence[int]) -> None:
     """Print the figures of each size as one line of JSON."""
-    async with Database.open(PostgresSettings(dsn=SecretStr(dsn), command_timeout=600), "memory") as database:
+    session = await asyncpg.connect(dsn, server_settings={"search_path": "memory,public"})
+    place = urlsplit(dsn)
+    role = SecretStr(urlunsplit(place._replace(netloc=f"{role_of('memory')}@{place.netloc.rpartition('@')[2]}")))
+    async with Database.open(PostgresSettings(dsn=role, command_timeout=600), "memory") as database:
         for size in sizes:
-            print(json.dumps(asdict(await measure(database, size))), flush=True)
+            print(json.dumps(asdict(await measure(database, session, size))), flush=True)
+    await session.close()
 
 
 if __name__ == "__main__":

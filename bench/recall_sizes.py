@@ -23,10 +23,10 @@ async def section(quick: bool) -> list[str]:
         try:
             async with server.fresh_schema("memory") as settings:
                 patient = settings.model_copy(update={"command_timeout": 600.0})
-                async with Database.open(patient, "memory") as database:
+                async with Database.open(patient, "memory") as database, server.session(settings, "memory") as session:
                     for size in QUICK if quick else SIZES:
                         say(f"recall: {size:,} items")
-                        found.append(await measure(database, size, questions=30 if quick else 200))
+                        found.append(await measure(database, session, size, questions=30 if quick else 200))
         finally:
             await server.stop()
     return _table(found)

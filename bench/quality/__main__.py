@@ -26,7 +26,7 @@ from phronesis.contracts import Principal, Role
 from phronesis.memory.adapters.texts import PostgresTexts
 from phronesis.memory.app import assemble
 from phronesis.memory.settings import MemorySettings
-from phronesis.postgres import Database
+from phronesis.postgres import EVERY_TENANT, Database
 from tests.support.servers import PostgresServer
 
 from .corpus import USER, Corpus
@@ -55,6 +55,8 @@ async def measure(splits: list[Split], vectors: Path | None) -> dict[Split, list
             ):
                 handlers, index = assemble(database, embedder, corpus, settings, lambda: None)
                 await corpus.store(handlers, who, _progress())
+                async with server.session(where, "memory") as session:
+                    await session.execute("VACUUM ANALYZE", timeout=60)
                 external = await _external(database)
                 signals = Signals(handlers, index, PostgresTexts(database), embedder, database, who, external)
                 return {split: await _ask(signals, split, said) for split in splits}
@@ -63,8 +65,7 @@ async def measure(splits: list[Split], vectors: Path | None) -> dict[Split, list
 
 
 async def _external(database: Database) -> dict[str, str]:
-    async with database.connection() as connection:
-        await connection.execute("VACUUM ANALYZE", timeout=60)
+    async with database.connection(EVERY_TENANT) as connection:
         return {str(row["id"]): row["external_id"] for row in await connection.fetch("SELECT id, external_id FROM items")}
 
 

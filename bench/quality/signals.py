@@ -109,7 +109,7 @@ class Signals:
         [vector] = await self._embedder.embed_queries([text])
         [near] = await self._vectors.search(self._audience, [vector], DEPTH)
         [(weights, worded)] = await self._texts.search(self._audience, [text], DEPTH)
-        async with self._database.connection() as connection:
+        async with self._database.connection(self._who.tenant) as connection:
             rows = await connection.fetch(_CLOSEST, str(vector.tolist()), self._who.tenant)
         closest = {str(row["item_id"]): float(row["closest"]) for row in rows}
         cosine = {str(row["item_id"]): float(row["cosine"]) for row in rows}

@@ -15,6 +15,7 @@ from phronesis.local.parts import OWNERS, SERVICES, Answers, Parts
 from phronesis.local.ports import LOOPBACK
 from phronesis.local.settings import LocalSettings
 from phronesis.local.stack import Stack
+from phronesis.postgres.roles import role_of
 from tests.faults.embedding_server import DIMENSION, FLOOR, embedding_server
 from tests.support.groq_server import GroqServer, groq_server
 from tests.support.people import Town, town
@@ -76,7 +77,7 @@ async def fault_stack(folder: Path) -> AsyncIterator[FaultStack]:
 def _told(name: str, links: Mapping[str, TcpProxy]) -> dict[str, str]:
     told = {"BUS_URL": f"nats://{LOOPBACK}:{links[f'{name} to NATS'].port}"}
     if name in OWNERS:
-        told["POSTGRES_DSN"] = f"postgresql://postgres@{LOOPBACK}:{links[f'{name} to Postgres'].port}/postgres"
+        told["POSTGRES_DSN"] = f"postgresql://{role_of(name)}@{LOOPBACK}:{links[f'{name} to Postgres'].port}/postgres"
     if name == "graph":
         told["GRAPH_URL"] = f"bolt://{LOOPBACK}:{links['graph to its store'].port}"
     if name == "memory":

@@ -17,6 +17,7 @@ from phronesis.instructions.app import build
 from phronesis.instructions.settings import InstructionsSettings
 from phronesis.postgres import Database, PostgresOutbox, PostgresSettings
 from phronesis.postgres.migrate import migrate
+from phronesis.postgres.roles import role_of
 from tests.support.bus import broker, connected, eventually, somebody
 from tests.support.servers import NatsServer, PostgresServer
 
@@ -64,7 +65,7 @@ async def test_an_unknown_agent_is_not_found(nats_server: NatsServer, postgres: 
 
 async def test_it_starts_without_its_database_and_works_when_that_comes(tmp_path: Path, nats_server: NatsServer) -> None:
     late = PostgresServer(tmp_path / "postgres")
-    where = PostgresSettings.model_validate({"dsn": late.dsn})
+    where = PostgresSettings.model_validate({"dsn": late.dsn_of("postgres", role_of("instructions"))})
     try:
         async with (
             connected(nats_server, "instructions", "orchestrator") as (bus, asker),
@@ -76,7 +77,7 @@ async def test_it_starts_without_its_database_and_works_when_that_comes(tmp_path
             with pytest.raises(Unavailable):
                 await ask(asker, somebody(), AGENT_GET, AgentRef(agent="dialogue"))
             await late.start()
-            await asyncio.to_thread(migrate, late.dsn, ["instructions"])
+            await asyncio.to_thread(migrate, late.owner(where), ["instructions"])
 
             async def ready() -> bool:
                 return (await ask(asker, somebody(), HEALTH["instructions"], Nothing())).ready

@@ -281,7 +281,7 @@ async def test_a_turn_whose_key_was_revoked_fails_at_its_claim(
     waiting = await front.submit(who, "waits", conversation)
     await front.line(waiting, "accepted")
     await announce(front.bus, who.tenant, KEY_REVOKED, KeyRevoked(key=str(who.key)))
-    async with asyncio.timeout(5), database.connection() as connection:
+    async with asyncio.timeout(5), database.connection(who.tenant) as connection:
         while not await connection.fetchval("SELECT true FROM revoked_keys WHERE key_id = $1", who.key):
             pass
     reasoner.go["hold for the key"].set()

@@ -42,8 +42,14 @@ async def proxy(postgres: PostgresServer) -> AsyncIterator[TcpProxy]:
 
 
 @pytest.fixture
-async def database(proxy: TcpProxy) -> AsyncIterator[Database]:
-    async with Database.open(_through(proxy, "postgres"), "orchestrator") as opened:
+async def where(postgres: PostgresServer) -> AsyncIterator[PostgresSettings]:
+    async with postgres.fresh_schema("orchestrator") as settings:
+        yield settings
+
+
+@pytest.fixture
+async def database(proxy: TcpProxy, where: PostgresSettings) -> AsyncIterator[Database]:
+    async with Database.open(_through(proxy, where), "orchestrator") as opened:
         yield opened
 
 
@@ -51,8 +57,9 @@ def _socket(postgres: PostgresServer) -> Path:
     return Path(postgres.dsn.partition("host=")[2]) / embedded._SOCKET
 
 
-def _through(proxy: TcpProxy, database: str, **settings: float) -> PostgresSettings:
-    dsn = SecretStr(f"postgresql://postgres@127.0.0.1:{proxy.port}/{database}")
+def _through(proxy: TcpProxy, where: PostgresSettings, **settings: float) -> PostgresSettings:
+    address = where.dsn.get_secret_value().partition("?")[0]
+    dsn = SecretStr(address.replace("@/", f"@127.0.0.1:{proxy.port}/"))
     return PostgresSettings(dsn=dsn, pool_size=3, **settings)  # type: ignore[arg-type]
 
 
@@ -85,12 +92,14 @@ async def test_a_broken_database_costs_no_more_than_the_callers_limit_and_is_use
 
 
 async def _in_transaction(database: Database) -> None:
-    async with database.transaction() as connection:
+    async with database.transaction("acme") as connection:
         await connection.execute("SELECT 1")
 
 
-async def test_without_a_limit_of_the_callers_a_hanging_database_is_given_up_after_its_own(proxy: TcpProxy) -> None:
-    async with Database.open(_through(proxy, "postgres", command_timeout=0.5), "orchestrator") as database:
+async def test_without_a_limit_of_the_callers_a_hanging_database_is_given_up_after_its_own(
+    proxy: TcpProxy, where: PostgresSettings
+) -> None:
+    async with Database.open(_through(proxy, where, command_timeout=0.5), "orchestrator") as database:
         await database.ping()
         async with proxy.broken("stall"):
             began = time.monotonic()
@@ -100,41 +109,41 @@ async def test_without_a_limit_of_the_callers_a_hanging_database_is_given_up_aft
 
 
 async def test_a_statement_whose_caller_gave_up_ends_on_the_server_and_its_connection_lives(database: Database) -> None:
-    async with database.connection() as connection:
+    async with database.connection("acme") as connection:
         before = connection.get_server_pid()
     mark = uuid4().hex
     assert await limited(_slow(database, mark)) == "timed_out"
-    async with database.connection() as connection:
+    async with database.connection("acme") as connection:
         assert connection.get_server_pid() == before
         running = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE $1 AND state = 'active' AND pid <> pg_backend_pid()"
         assert await connection.fetchval(running, f"%{mark}%") == 0
 
 
 async def _slow(database: Database, mark: str) -> None:
-    async with database.connection() as connection:
+    async with database.connection("acme") as connection:
         await connection.execute(f"SELECT pg_sleep(30) /* {mark} */")
 
 
 async def test_connections_that_the_server_ended_are_dropped_and_made_anew(
-    database: Database, postgres: PostgresServer
+    database: Database, postgres: PostgresServer, where: PostgresSettings
 ) -> None:
     busy = asyncio.create_task(_slow(database, "busy"))
-    async with database.connection() as connection:
+    async with database.connection("acme") as connection:
         idle = connection.get_server_pid()
-    async with Database.open(PostgresSettings(dsn=SecretStr(postgres.dsn)), "public") as other, other.connection() as admin:
+    async with postgres.session(where) as admin:
         running = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%busy%' AND pid <> pg_backend_pid()"
         async with asyncio.timeout(5):
             while not await admin.fetchval(running):
                 pass
         ended = (
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'phronesis-orchestrator' "
-            "AND datname = 'postgres'"
+            "AND datname = current_database()"
         )
         await admin.execute(ended)
     with pytest.raises(Unavailable):
         await busy
     await until_up(database.ping)
-    async with database.connection() as connection:
+    async with database.connection("acme") as connection:
         assert connection.get_server_pid() != idle
 
 
@@ -149,17 +158,15 @@ async def until_up(ping: Callable[[], Awaitable[object]]) -> None:
 @pytest.mark.req("D-139")
 async def test_a_database_with_no_place_left_is_unavailable(postgres: PostgresServer) -> None:
     role = f"guest_{uuid4().hex}"
-    async with Database.open(PostgresSettings(dsn=SecretStr(postgres.dsn)), "public") as admin:
-        async with admin.connection() as connection:
-            await connection.execute(f"CREATE ROLE {role} LOGIN CONNECTION LIMIT 1")
+    async with postgres.session(PostgresSettings(dsn=SecretStr(postgres.dsn))) as admin:
+        await admin.execute(f"CREATE ROLE {role} LOGIN CONNECTION LIMIT 1")
         dsn = SecretStr(postgres.dsn.replace("postgres@", f"{role}@"))
         async with Database.open(PostgresSettings(dsn=dsn), "public") as crowded:
-            async with crowded.connection():
+            async with crowded.connection("acme"):
                 with pytest.raises(Unavailable):
                     await crowded.ping()
             await crowded.ping()
-        async with admin.connection() as connection:
-            await connection.execute(f"DROP ROLE {role}")
+        await admin.execute(f"DROP ROLE {role}")
 
 
 async def test_a_database_that_does_not_let_the_service_in_is_unavailable_and_logged_without_its_text(
@@ -175,7 +182,7 @@ async def test_a_database_that_does_not_let_the_service_in_is_unavailable_and_lo
 
 async def test_the_server_itself_ends_what_a_vanished_client_left_behind(database: Database) -> None:
     names = ("statement_timeout", "idle_in_transaction_session_timeout", "tcp_keepalives_idle", "tcp_keepalives_count")
-    async with database.connection() as connection:
+    async with database.connection("acme") as connection:
         found = [await connection.fetchval(f"SELECT reset_val FROM pg_settings WHERE name = '{name}'") for name in names]
     assert found == ["60000", "60000", "15", "3"]
 
@@ -219,8 +226,7 @@ async def test_a_broken_graph_store_costs_no_more_than_the_callers_limit_and_is_
 async def memory(postgres: PostgresServer, proxy: TcpProxy) -> AsyncIterator[tuple[Handlers, ScriptedGraph]]:
     """The memory service's handlers on a database behind the proxy."""
     async with postgres.fresh_schema("memory") as where:
-        name = where.dsn.get_secret_value().partition("@/")[2].partition("?")[0]
-        async with Database.open(_through(proxy, name), "memory") as database:
+        async with Database.open(_through(proxy, where), "memory") as database:
             graph = ScriptedGraph()
             handlers, *_ = assemble(database, WordEmbedder(), graph, MemorySettings(stage_seconds=0.3), lambda: None)
             yield handlers, graph

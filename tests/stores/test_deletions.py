@@ -24,7 +24,7 @@ from phronesis.contracts.orchestrator import (
 from phronesis.orchestrator.adapters.store import PostgresConversations, PostgresJournal, PostgresTurns
 from phronesis.orchestrator.domain import Failed, LostClaim, NewTurn
 from phronesis.orchestrator.paging import Place, cursor_of
-from phronesis.postgres import Database
+from phronesis.postgres import EVERY_TENANT, Database
 from tests.stores.test_turns import LEASE, claimed, completed, new, someone
 from tests.support.postgres_text import holding
 from tests.support.servers import PostgresServer
@@ -60,7 +60,7 @@ async def answered(turns: PostgresTurns, who: Principal, text: str = "hello", co
 
 
 async def announced(database: Database) -> list[ConversationDeleted]:
-    async with database.connection() as connection:
+    async with database.transaction(EVERY_TENANT) as connection:
         rows = await connection.fetch("SELECT subject, body FROM outbox ORDER BY id")
     mine = [row for row in rows if row["subject"].endswith(CONVERSATION_DELETED.subject)]
     return [ConversationDeleted.model_validate_json(row["body"]) for row in mine]
@@ -137,7 +137,7 @@ async def test_conversations_of_one_moment_are_told_apart_by_their_ids(
 ) -> None:
     who = someone()
     ids = {(await turns.accept(new(who), 100)).conversation_id for _ in range(7)}
-    async with database.connection() as connection:
+    async with database.transaction(EVERY_TENANT) as connection:
         await connection.execute("UPDATE conversations SET updated_at = '2026-01-01T00:00:00Z' WHERE tenant = $1", who.tenant)
     found = await every_page(kept, who, 2)
     assert (len(found), set(found)) == (7, ids)
@@ -294,7 +294,7 @@ async def test_media_go_with_the_last_turn_that_refers_to_them(
 async def test_many_media_are_announced_in_parts(database: Database, turns: PostgresTurns, kept: PostgresConversations) -> None:
     who = someone()
     accepted = await turns.accept(with_media(who, "m"), 10)
-    async with database.connection() as connection:
+    async with database.transaction(EVERY_TENANT) as connection:
         many = {"media": [f"m{n:05}" for n in range(MAX_RELEASED + 1)]}
         await connection.execute("UPDATE turns SET request = $1 WHERE id = $2", many, UUID(accepted.turn_id))
     await kept.delete(who, accepted.conversation_id)

@@ -28,6 +28,7 @@ from phronesis.contracts.memory import (
     UpdateProfile,
 )
 from phronesis.contracts.orchestrator import TurnEndedNews, TurnStatus
+from phronesis.postgres import EVERY_TENANT
 from tests.support.memory import Memory, calling, open_memory, someone
 from tests.support.postgres_text import holding
 from tests.support.servers import PostgresServer, VectorServer
@@ -63,7 +64,7 @@ async def texts(memory: Memory, who: Principal) -> list[str]:
 
 
 async def rows(memory: Memory, statement: str, *arguments: Any) -> list[Any]:
-    async with memory.database.connection() as connection:
+    async with memory.database.transaction(EVERY_TENANT) as connection:
         return [tuple(row) for row in await connection.fetch(statement, *arguments)]
 
 

@@ -15,7 +15,7 @@ from phronesis.contracts.instructions import AgentProfile
 from phronesis.instructions.adapters.files import agents
 from phronesis.instructions.adapters.store import PostgresStore
 from phronesis.instructions.domain import AgentContent
-from phronesis.postgres import Database
+from phronesis.postgres import EVERY_TENANT, Database
 from phronesis.postgres.migrate import migrate
 from tests.support.servers import PostgresServer
 
@@ -34,19 +34,19 @@ def edited(version: str = "1.1.0", **prompts: str) -> AgentContent:
 
 
 async def rows(database: Database, query: str, *arguments: object) -> list[dict[str, Any]]:
-    async with database.connection() as connection:
+    async with database.transaction(EVERY_TENANT) as connection:
         return [dict(row) for row in await connection.fetch(query, *arguments)]
 
 
 async def run(database: Database, statement: str) -> None:
-    async with database.connection() as connection:
+    async with database.transaction(EVERY_TENANT) as connection:
         await connection.execute(statement)
 
 
 @pytest.mark.req("N-191", "N-201", "N-232")
 async def test_migrating_twice_is_no_error(postgres: PostgresServer) -> None:
     async with postgres.fresh_schema("instructions") as settings:
-        await asyncio.to_thread(migrate, settings.dsn.get_secret_value(), ["instructions"])
+        await asyncio.to_thread(migrate, postgres.owner(settings), ["instructions"])
 
 
 @pytest.mark.req("N-192", "N-195", "N-196", "N-197", "N-198", "N-199", "N-200")

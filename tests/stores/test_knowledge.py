@@ -18,6 +18,7 @@ from phronesis.contracts.orchestrator import TurnEndedNews, TurnStatus
 from phronesis.memory.adapters.texts import PostgresTexts
 from phronesis.memory.domain.analysis import stems
 from phronesis.memory.domain.values import Audience
+from phronesis.postgres import EVERY_TENANT
 from tests.support.memory import Memory, WordEmbedder, calling, open_memory, someone
 from tests.support.servers import PostgresServer, VectorServer
 
@@ -34,7 +35,7 @@ async def _remember(memory: Memory, who: Principal, *items: RememberItem, key: s
 
 
 async def _rows(memory: Memory, statement: str, *arguments: Any) -> list[Any]:
-    async with memory.database.connection() as connection:
+    async with memory.database.transaction(EVERY_TENANT) as connection:
         return [tuple(row) for row in await connection.fetch(statement, *arguments)]
 
 

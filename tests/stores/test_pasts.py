@@ -21,7 +21,7 @@ from phronesis.orchestrator.prompts import router_messages
 from phronesis.orchestrator.reasoner import TurnContext
 from phronesis.orchestrator.summary import view
 from phronesis.orchestrator.tokens import load
-from phronesis.postgres import Database
+from phronesis.postgres import Database, PostgresSettings
 from tests.support.servers import PostgresServer
 from tests.unit.orchestrator.fakes import FakeNeighbours, Stage, claim
 from tests.unit.orchestrator.test_prompts import AGENT
@@ -32,8 +32,14 @@ FILLER = "ok, and what about number {at}?"
 
 
 @pytest.fixture
-async def database(postgres: PostgresServer) -> AsyncIterator[Database]:
-    async with postgres.fresh_schema("orchestrator") as settings, Database.open(settings, "orchestrator") as database:
+async def where(postgres: PostgresServer) -> AsyncIterator[PostgresSettings]:
+    async with postgres.fresh_schema("orchestrator") as settings:
+        yield settings
+
+
+@pytest.fixture
+async def database(where: PostgresSettings) -> AsyncIterator[Database]:
+    async with Database.open(where, "orchestrator") as database:
         yield database
 
 
@@ -50,7 +56,7 @@ def said(at: int) -> PastTurn:
 async def talked(database: Database, turns: list[PastTurn], conversation: UUID | None = None) -> str:
     """A conversation in which this was said; turns are added to one that is there."""
     id = conversation or uuid4()
-    async with database.transaction() as connection:
+    async with database.transaction("acme") as connection:
         await connection.execute(
             "INSERT INTO conversations (id, tenant, user_id, agent) VALUES ($1, 'acme', 'ann', 'dialogue') "
             "ON CONFLICT DO NOTHING",
@@ -72,15 +78,15 @@ async def held(database: Database, conversations: PostgresConversations, number:
     id = await talked(database, [said(at) for at in range(1, WINDOW + 1)])
     for end in range(WINDOW + STEP, number + 1, STEP):
         await talked(database, [said(at) for at in range(end - STEP + 1, end + 1)], UUID(id))
-        summary, _ = view(await conversations.recent(id))
-        await conversations.keep_summary(id, summary)
+        summary, _ = view(await conversations.recent("acme", id))
+        await conversations.keep_summary("acme", id, summary)
     return id
 
 
 @pytest.mark.req("D-039", "D-043", "D-126")
 async def test_a_new_conversation_has_no_past(database: Database, conversations: PostgresConversations) -> None:
-    assert await conversations.recent(str(uuid4())) == Past()
-    assert await conversations.recent(await talked(database, [])) == Past()
+    assert await conversations.recent("acme", str(uuid4())) == Past()
+    assert await conversations.recent("acme", await talked(database, [])) == Past()
 
 
 @pytest.mark.req("D-039", "D-126", "V-151")
@@ -88,7 +94,7 @@ async def test_the_newest_turns_are_read_in_order_and_the_ones_before_them_once(
     database: Database, conversations: PostgresConversations
 ) -> None:
     id = await talked(database, [said(at) for at in range(1, 17)])
-    assert await conversations.recent(id) == Past(
+    assert await conversations.recent("acme", id) == Past(
         Directive.SUPPORTIVE_COMPANION,
         Summary(),
         (),
@@ -102,8 +108,8 @@ async def test_a_stored_summary_spares_the_turns_that_it_covers_and_brings_those
 ) -> None:
     id = await talked(database, [said(at) for at in range(1, 17)])
     summary = Summary(through=8, kept=(3, 7), notes=(Note(seq=5, role="user", text="Zara", weight=2.5),))
-    await conversations.keep_summary(id, summary)
-    past = await conversations.recent(id)
+    await conversations.keep_summary("acme", id, summary)
+    past = await conversations.recent("acme", id)
     assert past.summary == summary
     assert past.kept == (said(2), said(4))
     assert past.aged == (said(5), said(6))
@@ -113,34 +119,39 @@ async def test_a_stored_summary_spares_the_turns_that_it_covers_and_brings_those
 async def test_a_summary_never_goes_back(database: Database, conversations: PostgresConversations) -> None:
     id = await talked(database, [said(at) for at in range(1, 17)])
     for through, text in ((8, "eight"), (6, "six"), (8, "eight again")):
-        await conversations.keep_summary(id, Summary(through=through, text=text))
-    assert (await conversations.recent(id)).summary == Summary(through=8, text="eight")
+        await conversations.keep_summary("acme", id, Summary(through=through, text=text))
+    assert (await conversations.recent("acme", id)).summary == Summary(through=8, text="eight")
 
 
 async def test_a_deleted_conversation_has_no_summary_and_gets_none(
     database: Database, conversations: PostgresConversations
 ) -> None:
     id = await talked(database, [said(at) for at in range(1, 17)])
-    await conversations.keep_summary(id, Summary(through=8, text="Zara"))
+    await conversations.keep_summary("acme", id, Summary(through=8, text="Zara"))
     await conversations.delete(Principal(tenant="acme", user="ann"), id)
-    await conversations.keep_summary(id, Summary(through=12, text="Zara again"))
-    async with database.connection() as connection:
+    await conversations.keep_summary("acme", id, Summary(through=12, text="Zara again"))
+    async with database.connection("acme") as connection:
         assert await connection.fetchval("SELECT summary FROM conversations WHERE id = $1", UUID(id)) is None
 
 
 async def test_of_ten_thousand_messages_a_turn_reads_a_bounded_part(
-    database: Database, conversations: PostgresConversations
+    database: Database, conversations: PostgresConversations, postgres: PostgresServer, where: PostgresSettings
 ) -> None:
     long = [
         PastTurn(2 * at - 1, f"{at} " + "x" * 2 * MAX_CHARS if at % 1_000 == 0 else f"{at}", "ok") for at in range(1, 5_001)
     ]
     id = await talked(database, long)
-    past = await conversations.recent(id)
+    past = await conversations.recent("acme", id)
     assert (len(past.window), len(past.aged)) == (WINDOW, AGED)
     assert past.aged[0].seq == 1
     assert len(past.window[-1].user) == MAX_CHARS
-    async with database.connection() as connection:
-        await connection.execute("ANALYZE messages")
+    async with postgres.session(where, "orchestrator") as owner:
+        await owner.execute(
+            "INSERT INTO conversations (id, tenant, user_id, agent)"
+            " SELECT gen_random_uuid(), 'acme', 'bob', 'dialogue' FROM generate_series(1, 5000)"
+        )
+        await owner.execute("ANALYZE messages, conversations")
+    async with database.connection("acme") as connection:
         plan = await connection.fetchval(
             "EXPLAIN (FORMAT JSON) SELECT seq FROM messages WHERE conversation_id = $1 ORDER BY seq DESC LIMIT 20", UUID(id)
         )
@@ -151,7 +162,7 @@ async def test_of_ten_thousand_messages_a_turn_reads_a_bounded_part(
 async def test_a_fact_of_the_third_turn_is_still_told_in_turn_two_hundred(
     database: Database, conversations: PostgresConversations
 ) -> None:
-    past = await conversations.recent(await held(database, conversations, 200))
+    past = await conversations.recent("acme", await held(database, conversations, 200))
     summary, history = view(past)
     assert summary.through == 2 * (200 - WINDOW)
     assert len(history) <= 2 * (WINDOW + KEPT)
@@ -174,10 +185,10 @@ async def test_reading_the_past_and_building_prompts_writes_nothing(
     database: Database, conversations: PostgresConversations
 ) -> None:
     id = await held(database, conversations, 30)
-    async with database.connection() as connection:
+    async with database.connection("acme") as connection:
         before = await connection.fetch("SELECT xmin, * FROM conversations")
     await prompt(conversations, id)
-    async with database.connection() as connection:
+    async with database.connection("acme") as connection:
         assert await connection.fetch("SELECT xmin, * FROM conversations") == before
 
 
@@ -194,7 +205,7 @@ async def test_a_prompt_of_two_hundred_turns_is_built_quickly(database: Database
 
 
 async def prompt(conversations: PostgresConversations, id: str) -> list[dict[str, str]]:
-    past = await conversations.recent(id)
+    past = await conversations.recent("acme", id)
     summary, history = view(past)
     turn = TurnContext(AGENT, {"name": "Ann"}, history, past.directive, QUESTION, QUESTION, summary=summary)
     return router_messages(AGENT, turn, None, 12_000)

@@ -23,7 +23,7 @@ from phronesis.contracts.orchestrator import (
 from phronesis.orchestrator.adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
 from phronesis.orchestrator.domain import Claim, Completed, Failed, LostClaim, NewTurn
 from phronesis.orchestrator.history import Past
-from phronesis.postgres import Database, PostgresOutbox
+from phronesis.postgres import EVERY_TENANT, Database, PostgresOutbox
 from tests.support.servers import PostgresServer
 
 LEASE = 15.0
@@ -196,7 +196,7 @@ async def test_a_renewed_lease_is_kept_and_a_lost_one_is_reported(turns: Postgre
 async def test_a_step_with_a_result_gives_it_to_the_next_attempt(database: Database, turns: PostgresTurns) -> None:
     journal = PostgresJournal(database)
     await turns.accept(new(someone()), 10)
-    first = await claimed(turns, lease=0.05)
+    first = await claimed(turns, lease=0.5)
     assert await journal.intend(first, "route", {"call": "route"}) is None
     await journal.result(first, "route", {"value": 1})
     second = await eventually_claimed(turns)
@@ -240,7 +240,7 @@ async def test_an_end_commits_messages_directive_reply_and_news_together(databas
     ]
     (news,) = await PostgresOutbox(database).unsent(10)
     assert news.subject == f"evt.{who.tenant}.orchestrator.v1.turn.ended"
-    async with database.connection() as connection:
+    async with database.connection(EVERY_TENANT) as connection:
         stances = await connection.fetch("SELECT directive, reasoning FROM directives")
     assert [tuple(s) for s in stances] == [("creative_collaborator", "because")]
 
@@ -262,7 +262,7 @@ async def test_a_failed_turn_leaves_the_earlier_directive_and_no_messages(databa
     await turns.end(claim, Failed(TurnStatus.FAILED, problem))
     turn = await turns.get(who, accepted.turn_id)
     assert (turn.status, turn.problem, turn.reply) == (TurnStatus.FAILED, problem, None)
-    assert await PostgresConversations(database).recent(accepted.conversation_id) == Past()
+    assert await PostgresConversations(database).recent(who.tenant, accepted.conversation_id) == Past()
 
 
 async def test_a_cancelled_turn_commits_nothing_and_cannot_be_cancelled_again(turns: PostgresTurns) -> None:
@@ -289,7 +289,7 @@ async def test_a_foreign_turn_can_neither_be_read_nor_cancelled(turns: PostgresT
 
 async def test_a_turn_of_a_revoked_key_is_claimed_as_such(database: Database, turns: PostgresTurns) -> None:
     await turns.accept(new(someone(key="key-1")), 10)
-    await PostgresRecords(database).revoke("key-1")
+    await PostgresRecords(database).revoke("acme", "key-1")
     assert (await claimed(turns)).key_revoked is True
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncpg
 
-from phronesis.postgres import Connection, Database
+from phronesis.postgres import EVERY_TENANT, Connection, Database
 
 _TABLES = """
 SELECT table_schema, table_name FROM information_schema.tables
-WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('pg_catalog', 'information_schema')
+WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('pg_catalog', 'information_schema') AND table_name !~ '^_?yoyo'
 """
 
 
 async def holding(database: Database, text: str) -> dict[str, int]:
     """How many rows of each table hold `text`, in any column, also as bytes; tables without any are left out."""
-    async with database.connection() as connection:
+    async with database.connection(EVERY_TENANT) as connection:
         return {name.partition(".")[2]: rows for name, rows in (await rows_with(connection, text)).items()}
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import asyncpg
@@ -30,6 +31,7 @@ from phronesis.local.ports import LOOPBACK, free_port
 from phronesis.memory.settings import WeaviateSettings
 from phronesis.postgres import PostgresSettings
 from phronesis.postgres.migrate import migrate
+from phronesis.postgres.roles import role_of
 
 
 class NatsServer:
@@ -88,9 +90,24 @@ class PostgresServer:
         self._migrating = asyncio.Lock()
         self.dsn = self.dsn_of("postgres")
 
-    def dsn_of(self, database: str) -> str:
-        """Address of one of its databases."""
-        return postgres.dsn(self._folder, database)
+    def dsn_of(self, database: str, role: str = "postgres") -> str:
+        """Address of one of its databases, for a role; by default for who may do all."""
+        return postgres.dsn(self._folder, database, role)
+
+    def owner(self, where: PostgresSettings) -> PostgresSettings:
+        """The same database for who may do all, whatever the tables' policies say."""
+        database = urlsplit(where.dsn.get_secret_value()).path.removeprefix("/")
+        return PostgresSettings(dsn=SecretStr(self.dsn_of(database)))
+
+    @asynccontextmanager
+    async def session(self, where: PostgresSettings, schema: str = "public") -> AsyncIterator[asyncpg.Connection]:
+        """A session of the owner on the same database, with the tables of `schema` at hand."""
+        settings = {"search_path": f"{schema},public"}
+        connection = await asyncpg.connect(self.owner(where).dsn.get_secret_value(), server_settings=settings)
+        try:
+            yield connection
+        finally:
+            await connection.close()
 
     async def start(self) -> None:
         """Start it on its socket and its data."""
@@ -107,11 +124,11 @@ class PostgresServer:
 
     @asynccontextmanager
     async def fresh_schema(self, service: str) -> AsyncIterator[PostgresSettings]:
-        """A database of its own with the migrated schema of `service`, dropped when the block ends."""
+        """A database of its own with the migrated schema of `service`, as its role reaches it; dropped when the block ends."""
         name = f"test_{uuid4().hex}"
         await self._statement(f'CREATE DATABASE "{name}" TEMPLATE "{await self._template(service)}"')
         try:
-            yield PostgresSettings(dsn=SecretStr(self.dsn_of(name)))
+            yield PostgresSettings(dsn=SecretStr(self.dsn_of(name, role_of(service))))
         finally:
             await self._statement(f'DROP DATABASE "{name}" WITH (FORCE)')
 
@@ -125,7 +142,8 @@ class PostgresServer:
                 await connection.close()
             if not found:
                 await self._statement(f'CREATE DATABASE "{name}_new"')
-                await asyncio.to_thread(migrate, self.dsn_of(f"{name}_new"), [service])
+                fresh = PostgresSettings(dsn=SecretStr(self.dsn_of(f"{name}_new")))
+                await asyncio.to_thread(migrate, fresh, [service])
                 await self._statement(f'ALTER DATABASE "{name}_new" RENAME TO "{name}"')
         return name
 

@@ -11,7 +11,7 @@ import pytest
 
 from phronesis.bus import Bus, Credentials, connect
 from phronesis.contracts import Role
-from phronesis.postgres import Database, PostgresSettings
+from phronesis.postgres import EVERY_TENANT, Database, PostgresSettings
 from tests.support.bus import eventually, somebody
 from tests.support.gateway import Holder, RunningGateway, gateway
 from tests.support.outside import admitting, is_let_in, outside
@@ -70,7 +70,7 @@ async def test_a_key_of_the_bus_is_made_shown_once_and_listed(api: RunningGatewa
 
 async def test_nothing_that_it_opens_with_is_stored(api: RunningGateway, operator: Holder, database: PostgresSettings) -> None:
     made = (await api.http.post(BUS, json=wanted(), headers=operator.headers)).json()
-    async with Database.open(database, "gateway") as store, store.connection() as connection:
+    async with Database.open(database, "gateway") as store, store.connection(EVERY_TENANT) as connection:
         rows = await connection.fetch("SELECT keys::text FROM keys UNION ALL SELECT outbox::text FROM outbox")
     for secret in (made["token"], made["nats_password"]):
         assert [row for row in rows if secret.rpartition(".")[2] in row[0]] == []

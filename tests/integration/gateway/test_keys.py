@@ -13,7 +13,7 @@ from phronesis.contracts.orchestrator import Audited
 from phronesis.contracts.service import AUDITED
 from phronesis.gateway.bootstrap import enter, first_key
 from phronesis.gateway.domain import new_secret
-from phronesis.postgres import Database, PostgresSettings
+from phronesis.postgres import EVERY_TENANT, Database, PostgresSettings
 from tests.support.bus import eventually
 from tests.support.gateway import Holder, RunningGateway, gateway
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
@@ -49,7 +49,7 @@ async def test_a_key_is_made_used_and_revoked(api: RunningGateway, admin: Holder
 
 async def test_the_secret_of_a_key_is_stored_nowhere(api: RunningGateway, admin: Holder, database: PostgresSettings) -> None:
     made = (await api.http.post(KEYS, json={"user": "bob"}, headers=admin.headers)).json()
-    async with Database.open(database, "gateway") as store, store.connection() as connection:
+    async with Database.open(database, "gateway") as store, store.connection(EVERY_TENANT) as connection:
         rows = await connection.fetch("SELECT keys::text FROM keys UNION ALL SELECT outbox::text FROM outbox")
     assert [row for row in rows if made["key"][8:] in row[0]] == []
     listed = (await api.http.get(KEYS, headers=admin.headers)).json()

@@ -98,7 +98,7 @@ class FakeConversations:
     aged: tuple[PastTurn, ...] = ()
     stored: list[Summary] = field(default_factory=list)
 
-    async def recent(self, conversation_id: str) -> Past:
+    async def recent(self, tenant: str, conversation_id: str) -> Past:
         if self.error:
             raise self.error
         texts = [message.text for message in self.history]
@@ -106,7 +106,7 @@ class FakeConversations:
         window = tuple(PastTurn(1_001 + 2 * at, user, said) for at, (user, said) in enumerate(pairs))
         return Past(self.directive, self.summary, aged=self.aged, window=window)
 
-    async def keep_summary(self, conversation_id: str, summary: Summary) -> None:
+    async def keep_summary(self, tenant: str, conversation_id: str, summary: Summary) -> None:
         self.stored.append(summary)
 
     async def get(self, who: Principal, ref: ConversationRef) -> Any:

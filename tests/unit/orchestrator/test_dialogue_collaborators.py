@@ -67,9 +67,9 @@ class Conversations(FakeConversations):
 
     tell: Told = print
 
-    async def recent(self, conversation_id: str) -> Past:
+    async def recent(self, tenant: str, conversation_id: str) -> Past:
         self.tell("conversations")
-        return await super().recent(conversation_id)
+        return await super().recent(tenant, conversation_id)
 
 
 @dataclass

@@ -130,7 +130,7 @@ async def test_a_summary_that_was_made_before_a_crash_is_not_made_again() -> Non
 
 async def test_a_store_that_does_not_take_the_summary_costs_the_turn_nothing() -> None:
     class Refusing(FakeConversations):
-        async def keep_summary(self, conversation_id: str, summary: Summary) -> None:
+        async def keep_summary(self, tenant: str, conversation_id: str, summary: Summary) -> None:
             raise Unavailable()
 
     stage = staged(ScriptedReasoner())

@@ -33,6 +33,14 @@ def password_file(data: DataDir, user: str) -> Path:
     return path
 
 
+def role_password_file(data: DataDir, service: str) -> Path:
+    """The file with the password of a service's role in a database that is not ours, made if there is none."""
+    path = data.roles / f"{service}.password"
+    if not path.exists():
+        write_atomically(path, secrets.token_urlsafe(24))
+    return path
+
+
 def password(data: DataDir, user: str) -> str:
     """The password of `user`, made if there is none."""
     return password_file(data, user).read_text().strip()

@@ -25,6 +25,8 @@ class DataDir:
         self.record = self.root / "stack.json"
         """The running processes."""
         self.secrets = self.root / "secrets"
+        self.roles = self.secrets / "postgres"
+        """Passwords of the services' roles, for a database that is not ours."""
         self.trust = self.root / "trust"
         """Public keys of the services that sign principals."""
         self.nats = self.root / "nats"
@@ -51,7 +53,7 @@ class DataDir:
 
     def create(self) -> None:
         """Make the folders; nobody else may look into them."""
-        for folder in (self.root, self.secrets, self.trust, self.logs):
+        for folder in (self.root, self.secrets, self.roles, self.trust, self.logs):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.secrets.chmod(0o700)
 

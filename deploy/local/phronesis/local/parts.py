@@ -7,12 +7,13 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 from . import arcadedb, nats, neo4j, postgres, weaviate
 from .broker import DECLARER, OPERATOR
 from .child import Program
 from .environment import of_part
-from .keys import SIGNERS, admission_key_file, password, password_file, signing_key_file
+from .keys import SIGNERS, admission_key_file, password, password_file, role_password_file, signing_key_file
 from .layout import DataDir
 from .ports import LOOPBACK, free_port, is_free
 from .settings import DEFAULT_PORT, LocalSettings, Stores
@@ -170,7 +171,7 @@ class Parts:
 
         owners = [name for name in OWNERS if name in map(service_of, services) and _has_migrations(name)]
         command = [sys.executable, "-m", "phronesis.postgres.migrate", *owners]
-        environment = of_part(self._data, "migrate", self._stores())
+        environment = of_part(self._data, "migrate", self._migrating(owners))
         return Program("migrate", command, self._data.log("migrate"), environment, ready, ready_within=120)
 
     def bus_variables(self, name: str) -> dict[str, str]:
@@ -186,10 +187,15 @@ class Parts:
 
     def of_operator(self) -> dict[str, str]:
         """The variables with which a backup is made and restored."""
-        return self.bus_variables(OPERATOR) | self._stores()
+        variables = self.bus_variables(OPERATOR) | self._stores()
+        if postgres.NAME not in self.outside:
+            variables["POSTGRES_DSN"] = postgres.dsn(self._data.postgres)
+        return variables
 
     def _of_service(self, name: str) -> dict[str, str]:
         variables = self.bus_variables(service_of(name)) | self._stores()
+        if service_of(name) in OWNERS:
+            variables |= self._role(service_of(name))
         if name in self._gateways:
             variables |= {
                 "GATEWAY_HOST": LOOPBACK,
@@ -198,10 +204,27 @@ class Parts:
             }
         return variables
 
+    def _role(self, name: str) -> dict[str, str]:
+        """How a service reaches its schema. The embedded server asks nobody on its socket for a password."""
+        if self._settings.postgres_dsn is None:
+            return {"POSTGRES_DSN": postgres.dsn(self._data.postgres, role=postgres.role(name))}
+        address = urlsplit(self._settings.postgres_dsn.get_secret_value())
+        place = f"{postgres.role(name)}@{address.netloc.rpartition('@')[2]}"
+        return {
+            "POSTGRES_DSN": urlunsplit(address._replace(netloc=place)),
+            "POSTGRES_PASSWORD_FILE": str(role_password_file(self._data, name)),
+        }
+
+    def _migrating(self, owners: Sequence[str]) -> dict[str, str]:
+        """How the schemas' owner, who was given from outside where the server was, reaches the database."""
+        if self._settings.postgres_dsn is None:
+            return {"POSTGRES_DSN": postgres.dsn(self._data.postgres)}
+        for name in owners:
+            role_password_file(self._data, name)
+        return {"POSTGRES_ROLES_DIR": str(self._data.roles)}
+
     def _stores(self) -> dict[str, str]:
-        variables = {}
-        if postgres.NAME not in self.outside:
-            variables["POSTGRES_DSN"] = postgres.dsn(self._data.postgres)
+        variables: dict[str, str] = {}
         if self._graph not in self.outside:
             variables |= graph_variables(self._data, self._graph, self.graph_url)
         if self._settings.stores is Stores.PRODUCTION and weaviate.NAME not in self.outside:

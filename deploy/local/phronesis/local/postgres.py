@@ -57,9 +57,14 @@ def socket_folder(folder: Path) -> Path:
     return Path(tempfile.gettempdir()) / f"phronesis-{digest}"
 
 
-def dsn(folder: Path, database: str = "postgres") -> str:
-    """The address of a database of the server whose files stand in `folder`."""
-    return f"postgresql://postgres@/{database}?host={socket_folder(folder)}"
+def dsn(folder: Path, database: str = "postgres", role: str = "postgres") -> str:
+    """The address of a database of the server whose files stand in `folder`, for a role; by default for who may do all."""
+    return f"postgresql://{role}@/{database}?host={socket_folder(folder)}"
+
+
+def role(service: str) -> str:
+    """The role of a service, which migrating makes."""
+    return f"phronesis_{service}"
 
 
 def program(folder: Path, log: Path, environment: Mapping[str, str], connections: int = 100) -> Program:

@@ -3,6 +3,17 @@
 from .outbox import PostgresOutbox, write_news
 from .pool import Connection, Database
 from .settings import PostgresSettings
+from .tenants import EVERY_TENANT, Reach, reach
 from .writes import write_once
 
-__all__ = ["Connection", "Database", "PostgresOutbox", "PostgresSettings", "write_news", "write_once"]
+__all__ = [
+    "EVERY_TENANT",
+    "Connection",
+    "Database",
+    "PostgresOutbox",
+    "PostgresSettings",
+    "Reach",
+    "reach",
+    "write_news",
+    "write_once",
+]

@@ -3,69 +3,103 @@
     python -m phronesis.postgres.migrate gateway orchestrator memory instructions
 
 A service's migrations are the SQL files in its package's folder `migrations`, applied by yoyo-migrations, each in its
-schema and each file in one transaction. An advisory lock keeps two runs apart and is freed when a run dies.
+schema and each file in one transaction. An advisory lock keeps two runs apart and is freed when a run dies. Afterwards each
+service's role is made and given its schema, by whoever runs this: the owner of the tables, and a superuser where there is
+one.
+
+The way back, with the service stopped, undoes what came after one migration and says first what is lost by it:
+
+    python -m phronesis.postgres.migrate --down memory --to 0003-passages
+    python -m phronesis.postgres.migrate --down memory --to 0003-passages --accept-loss
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.resources
 import logging
 import sys
-from pathlib import Path
-from urllib.parse import quote, urlsplit, urlunsplit
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psycopg
 from psycopg import sql
-from yoyo import get_backend, read_migrations
 
 from .reached import mark
+from .roles import close_database, keep_indexes_in_use, let_in
+from .schemas import Schema, UnknownMigration
 from .settings import PostgresSettings
-
-log = logging.getLogger(__name__)
 
 _LOCK = 7_420_911
 
 
-def migrate(dsn: str, services: list[str]) -> None:
-    """Apply what is missing to the schemas of `services`."""
-    with psycopg.connect(dsn, autocommit=True) as guard:
-        guard.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
+def migrate(settings: PostgresSettings, services: list[str]) -> None:
+    """Apply what is missing to the schemas of `services`, and let their roles in."""
+    with _alone(settings) as guard:
         guard.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+        close_database(guard)
         for service in services:
             guard.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(service)))
-            _apply(dsn, service)
+            with Schema.open(settings, service) as schema:
+                schema.up()
+            let_in(guard, service, settings.roles_dir)
             mark(guard, service)
 
 
-def _apply(dsn: str, service: str) -> None:
-    with importlib.resources.as_file(importlib.resources.files(f"phronesis.{service}") / "migrations") as folder:
-        backend = get_backend(_uri(dsn, service))
-        try:
-            migrations = read_migrations(str(Path(folder)))
-            pending = backend.to_apply(migrations)
-            for migration in pending:
-                log.info("%s: %s", service, migration.id)
-            backend.apply_migrations(pending)
-        finally:
-            backend.connection.close()
+def go_back(settings: PostgresSettings, service: str, to: str) -> None:
+    """Undo the migrations of `service` that came after `to`. What `losses` says is lost.
+
+    Raises:
+        UnknownMigration: `to` is not applied.
+    """
+    with _alone(settings), Schema.open(settings, service) as schema:
+        schema.down(to)
 
 
-def _uri(dsn: str, schema: str) -> str:
-    """The address as yoyo takes it. A `schema` of yoyo's own would hide the extension's types in `public`."""
-    parts = urlsplit(dsn)
-    query = f"{parts.query}&" if parts.query else ""
-    path = quote(f"-c search_path={schema},public")
-    return urlunsplit(("postgresql+psycopg", parts.netloc, parts.path, f"{query}options={path}", ""))
+def losses(settings: PostgresSettings, service: str, to: str) -> list[str]:
+    """What `go_back` would lose, a paragraph for each migration, newest first.
+
+    Raises:
+        UnknownMigration: `to` is not applied.
+    """
+    with Schema.open(settings, service) as schema:
+        return [f"{id}: {schema.loss(id)}" for id in schema.after(to)]
 
 
-def main() -> None:
+@contextmanager
+def _alone(settings: PostgresSettings) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    with psycopg.connect(settings.dsn.get_secret_value(), password=settings.password(), autocommit=True) as guard:
+        guard.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
+        yield guard
+
+
+def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("services", nargs="+")
+    parser.add_argument("services", nargs="*", help="whose schemas to bring up to date")
+    parser.add_argument("--down", metavar="SERVICE", help="whose schema to take back")
+    parser.add_argument("--to", metavar="MIGRATION", help="the newest migration that stays")
+    parser.add_argument("--accept-loss", action="store_true", help="do it, and do not only say what is lost")
+    given = parser.parse_args()
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
-    migrate(PostgresSettings().dsn.get_secret_value(), parser.parse_args().services)
+    settings = PostgresSettings()
+    if given.down is None:
+        if not given.services or given.to or given.accept_loss:
+            parser.error("name the services, or --down with --to")
+        migrate(settings, given.services)
+        return 0
+    if given.services or given.to is None:
+        parser.error("--down goes with --to, and with no other services")
+    try:
+        lost = losses(settings, given.down, given.to)
+        print("\n".join(lost) or "Nothing to undo.")
+        if lost and not given.accept_loss:
+            print("Nothing is done yet. Stop the service, make a backup, and say it again with --accept-loss.")
+            return 1
+        go_back(settings, given.down, given.to)
+    except UnknownMigration as error:
+        parser.error(str(error))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -13,9 +13,11 @@ import asyncpg
 
 from phronesis.bus import Metrics, Tracing, finished
 from phronesis.bus.metrics import POOL, POOL_MOST, POOL_WAITING
-from phronesis.contracts import ServiceError, Unavailable
+from phronesis.contracts import Unavailable
 
+from .failures import GONE, translated
 from .settings import PostgresSettings
+from .tenants import Reach, beginning
 
 if TYPE_CHECKING:
     Connection: TypeAlias = asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
@@ -25,7 +27,7 @@ else:
 log = logging.getLogger(__name__)
 
 _ACQUIRE, _CONNECT, _RELEASE = 5.0, 3.0, 0.25
-"""Seconds to get a connection, to make one, and to wait for the end of what was cancelled on one; then it is dropped."""
+"""Seconds to get a connection, to make one, and to wait for the end of what failed on one; then it is dropped."""
 _VANISHED = {
     "statement_timeout": "60s",
     "idle_in_transaction_session_timeout": "60s",
@@ -35,23 +37,7 @@ _VANISHED = {
     "tcp_keepalives_count": "3",
 }
 """How long the server keeps the locks of a client that vanished without a word; by default that is hours."""
-_GONE = (
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # seen on a connection whose server died while it was idle
-    asyncpg.OperatorInterventionError,  # shut down, starting, cancelled, crashed
-    asyncpg.InsufficientResourcesError,  # connections, memory, disk
-    asyncpg.PostgresSystemError,
-    asyncpg.PostgresIOError,
-    asyncpg.ReadOnlySQLTransactionError,  # the primary has become a replica
-    asyncpg.IdleInTransactionSessionTimeoutError,
-    asyncpg.DeadlockDetectedError,
-    asyncpg.SerializationError,
-    asyncpg.LockNotAvailableError,
-    OSError,
-    TimeoutError,
-)
-_NOT_OURS = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
+_ABOVE = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
 
 
 class Database:
@@ -74,6 +60,7 @@ class Database:
         """
         pool = asyncpg.create_pool(  # type: ignore[call-overload]  # the stubs know connections, not the pool's proxies
             settings.dsn.get_secret_value(),
+            password=settings.password(),
             min_size=0,
             max_size=settings.pool_size,
             command_timeout=settings.command_timeout,
@@ -82,7 +69,12 @@ class Database:
             init=_init_traced if tracing is not None and tracing.exports else _init,
             reset=_kept,
             # in the start-up packet, and not in a statement, so that it outlives the pool's reset of a connection
-            server_settings={"search_path": f"{schema},public", "application_name": f"phronesis-{schema}", **_VANISHED},
+            server_settings={
+                "search_path": f"{schema},public",
+                "application_name": f"phronesis-{schema}",
+                "standard_conforming_strings": "on",
+                **_VANISHED,
+            },
         )
         await pool
         database = cls(pool, schema)
@@ -97,25 +89,46 @@ class Database:
                 pool.terminate()
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Connection]:
-        """A connection, with each statement in a transaction of its own.
+    async def connection(self, tenant: Reach) -> AsyncIterator[Connection]:
+        """A connection to read with, in one transaction that sees the rows of `tenant` alone.
 
         Raises:
             Unavailable: the database is down, refuses, or does not answer in time.
         """
-        try:
+        async with self._begun(beginning(tenant, writes=False)) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def transaction(self, tenant: Reach) -> AsyncIterator[Connection]:
+        """A connection in one transaction, committed when the block ends well, that reaches the rows of `tenant` alone.
+
+        Raises:
+            Unavailable: the database is down, or the outcome of the commit is not known; a repeat finds out by its key.
+        """
+        async with self._begun(beginning(tenant, writes=True)) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def _begun(self, begin: str) -> AsyncIterator[Connection]:
+        async with self._held() as connection:
+            try:
+                await connection.execute(begin)
+                yield connection
+                # What a block swallowed has ended the transaction all the same.
+                if await connection.execute("COMMIT") != "COMMIT":
+                    raise asyncpg.InFailedSQLTransactionError("the transaction was rolled back")
+            except BaseException:
+                await _rolled_back(connection)
+                raise
+
+    @asynccontextmanager
+    async def _held(self) -> AsyncIterator[Connection]:
+        with translated():
             connection = await self._acquired()
             try:
                 yield connection
             finally:
                 await self._released(connection)
-        except ServiceError:
-            raise
-        except _NOT_OURS as error:
-            log.error("the database does not let the service in: %s", error.sqlstate)
-            raise Unavailable("the database does not let the service in", retry_after=5) from error
-        except _GONE as error:
-            raise Unavailable("the database does not answer", retry_after=1) from error
 
     async def _acquired(self) -> Connection:
         self._waiting += 1
@@ -135,26 +148,19 @@ class Database:
         """Give a connection back. What was cancelled on it has a moment to end: a caller's limit is not held up by it."""
         try:
             await self._pool.release(connection, timeout=_RELEASE)
-        except _GONE as error:  # the pool has dropped it
+        except GONE as error:  # the pool has dropped it
             log.warning("a connection to the database is dropped: %s", type(error).__name__)
-
-    @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Connection]:
-        """A connection in one transaction, committed when the block ends well.
-
-        Raises:
-            Unavailable: the database is down, or the outcome of the commit is not known; a repeat finds out by its key.
-        """
-        async with self.connection() as connection, connection.transaction():
-            yield connection
 
     async def ping(self) -> None:
         """Raise `Unavailable` unless the database answers."""
-        async with self.connection() as connection:
+        async with self._held() as connection:
             await connection.execute("SELECT 1")
 
 
 async def _init(connection: Connection) -> None:  # one for each new connection
+    if await connection.fetchval(_ABOVE):
+        log.error("the database's role is above row-level security; a service needs one of its own, which migrating makes")
+        raise Unavailable("the database's role may do too much", retry_after=5)
     for name in ("json", "jsonb"):
         await connection.set_type_codec(name, schema="pg_catalog", encoder=json.dumps, decoder=json.loads)
 
@@ -173,7 +179,19 @@ def _told(query: asyncpg.connection.LoggedQuery) -> None:
 
 
 async def _kept(connection: Connection) -> None:
-    """Nothing to reset, and so no round trip: what is set is set for one transaction (`SET LOCAL`)."""
+    """Nothing to reset, and so no round trip: what is set is set for one transaction (`SET LOCAL`), which has ended."""
+
+
+async def _rolled_back(connection: Connection) -> None:
+    """Leave the transaction, or else the connection: none goes back to the pool with a tenant set."""
+    try:
+        async with asyncio.timeout(_RELEASE):
+            await connection.execute("ROLLBACK")
+    except BaseException as error:
+        connection.terminate()
+        if not isinstance(error, GONE):
+            raise
+        log.warning("a connection to the database is dropped: %s", type(error).__name__)
 
 
 async def _closed(pool: asyncpg.Pool) -> None:

@@ -32,10 +32,10 @@ async def write_once(
     Raises:
         KeyReused: the key came before with other arguments.
     """
-    async with database.transaction() as connection:
+    who = call.who
+    async with database.transaction(who.tenant) as connection:
         if call.key is None:
             return await write(connection)
-        who = call.who
         digest = hashlib.sha256(request.model_dump_json().encode()).hexdigest()
         # A second transaction with this key waits here for the first one's end.
         fresh = await connection.fetchval(

@@ -166,7 +166,7 @@ class Handlers:
 
     async def on_key_revoked(self, news: News, event: KeyRevoked) -> None:
         """Turns of a revoked key end at their next claim."""
-        await self._records.revoke(event.key)
+        await self._records.revoke(news.tenant, event.key)
 
     async def on_released(self, news: News, event: Released) -> None:
         """Instructions changed: profiles are looked up anew."""

@@ -80,11 +80,11 @@ class Journal(Protocol):
 class Conversations(Protocol):
     """Conversations and their messages."""
 
-    async def recent(self, conversation_id: str) -> Past:
+    async def recent(self, tenant: str, conversation_id: str) -> Past:
         """The directive in force, the newest turns, and the summary with the turns that it does not cover yet."""
         ...
 
-    async def keep_summary(self, conversation_id: str, summary: Summary) -> None:
+    async def keep_summary(self, tenant: str, conversation_id: str, summary: Summary) -> None:
         """Store a summary, unless one that reaches as far is there."""
         ...
 
@@ -120,7 +120,7 @@ class Records(Protocol):
         """Keep an audit entry; a repeat changes nothing."""
         ...
 
-    async def revoke(self, key: str) -> None:
+    async def revoke(self, tenant: str, key: str) -> None:
         """Remember that a key is revoked."""
         ...
 

@@ -11,7 +11,7 @@ from phronesis.contracts import Principal, Role
 from phronesis.contracts.gateway import KEY_REVOKED, KeyRevoked
 from phronesis.contracts.service import AUDITED
 from phronesis.gateway.domain import Key
-from phronesis.postgres import Connection, Database, write_news
+from phronesis.postgres import EVERY_TENANT, Connection, Database, reach, write_news
 
 _COLUMNS = 'id, tenant, "user", role, department, ministry, scopes, prefix, created_at, revoked_at, bus, expires_at'
 _INSERT = (
@@ -21,7 +21,7 @@ _INSERT = (
 
 
 class PostgresKeys:
-    """The table `keys`.
+    """The table `keys`. Whose a key is, is what it is looked up for: that question is asked of every tenant.
 
     Args:
         database: the gateway's schema.
@@ -34,19 +34,19 @@ class PostgresKeys:
 
     async def by_hash(self, hash: bytes) -> Key | None:
         """The key whose secret has this hash, revoked or not."""
-        async with self._database.connection() as connection:
+        async with self._database.connection(EVERY_TENANT) as connection:
             row = await connection.fetchrow(f"SELECT {_COLUMNS} FROM keys WHERE hash = $1", hash)  # noqa: S608
         return _key(row) if row else None
 
     async def by_id(self, id: str) -> Key | None:
         """The key with this id, revoked or not."""
-        async with self._database.connection() as connection:
+        async with self._database.connection(EVERY_TENANT) as connection:
             row = await connection.fetchrow(f"SELECT {_COLUMNS} FROM keys WHERE id = $1", UUID(id))  # noqa: S608
         return _key(row) if row else None
 
     async def of(self, tenant: str | None, limit: int) -> list[Key]:
         """Keys, newest first, of one tenant or of all."""
-        async with self._database.connection() as connection:
+        async with self._database.connection(tenant or EVERY_TENANT) as connection:
             rows = await connection.fetch(
                 f"SELECT {_COLUMNS} FROM keys WHERE $1::text IS NULL OR tenant = $1 "  # noqa: S608
                 "ORDER BY created_at DESC, id LIMIT $2",
@@ -57,14 +57,14 @@ class PostgresKeys:
 
     async def add(self, key: Key, hash: bytes, by: Principal) -> None:
         """Store a new key that `by` made."""
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(reach(key.tenant, by.tenant)) as connection:
             await connection.execute(_INSERT, *_values(key, hash))
             await _audit(connection, by, "keys.create", key)
         self._written()
 
     async def add_absent(self, key: Key, hash: bytes, action: str = "keys.bootstrap") -> bool:
         """Store a key unless it is there, and audit it as `action`; returns whether it was stored."""
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(key.tenant) as connection:
             done = await connection.execute(f"{_INSERT} ON CONFLICT DO NOTHING", *_values(key, hash))
             stored = bool(done.endswith(" 1"))
             if stored:
@@ -74,7 +74,7 @@ class PostgresKeys:
 
     async def revoke(self, id: str, tenant: str | None, by: Principal) -> Key | None:
         """Revoke a key of one tenant, or of any, and announce it; `None` when there is no such key."""
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(EVERY_TENANT if tenant is None else reach(tenant, by.tenant)) as connection:
             row = await connection.fetchrow(
                 f"SELECT {_COLUMNS} FROM keys WHERE id = $1 AND ($2::text IS NULL OR tenant = $2) FOR UPDATE",  # noqa: S608
                 UUID(id),
@@ -94,7 +94,7 @@ class PostgresKeys:
 
     async def revoked_of_bus(self) -> list[str]:
         """Ids of the revoked keys of the bus that would be good otherwise."""
-        async with self._database.connection() as connection:
+        async with self._database.connection(EVERY_TENANT) as connection:
             rows = await connection.fetch("SELECT id FROM keys WHERE bus AND revoked_at IS NOT NULL AND expires_at > now()")
         return [str(row["id"]) for row in rows]
 

@@ -47,14 +47,14 @@ UNION ALL SELECT tag, content FROM instruction_elements WHERE tag = ANY($2) AND 
 
 
 class PostgresStore:
-    """The schema `instructions`."""
+    """The schema `instructions`. Its texts are the platform's own; of a tenant are its news alone."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def release(self, content: AgentContent) -> bool:
         """Release content in one transaction with its news; copies that start together wait for one another."""
-        async with _migrated(), self._database.transaction() as connection:
+        async with _migrated(), self._database.transaction(SYSTEM_TENANT) as connection:
             await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
             last = await connection.fetchrow("SELECT * FROM agent_profiles WHERE agent = $1", content.agent)
             if not replaces(content, None if last is None else (last["version"], last["digest"])):
@@ -74,7 +74,7 @@ class PostgresStore:
 
     async def profile(self, agent: str) -> AgentProfile | None:
         """The agent's profile. Only active rows are served (N-212)."""
-        async with _migrated(), self._database.connection() as connection:
+        async with _migrated(), self._database.connection(SYSTEM_TENANT) as connection:
             row = await connection.fetchrow("SELECT * FROM agent_profiles WHERE agent = $1", agent)
             if row is None:
                 return None

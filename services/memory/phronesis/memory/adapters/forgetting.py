@@ -76,7 +76,7 @@ class Forgetting:
     async def forget_conversation(self, tenant: str, event: ConversationDeleted) -> None:
         """Remove what was learnt from a deleted conversation alone, and say so, once."""
         owner = event.user
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(tenant) as connection:
             await lock(connection, tenant, owner)
             if not await connection.fetch(_BURY, tenant, owner, [_conversation(event.conversation_id)]):
                 return

@@ -45,7 +45,7 @@ class PostgresKnowledge:
 
     async def digests(self, tenant: str, owner: str, external_ids: Sequence[str]) -> dict[tuple[str, str], bytes]:
         """See `Knowledge`."""
-        async with self._database.connection() as connection:
+        async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(
                 "SELECT external_id, part, content_hash FROM items"
                 " WHERE tenant = $1 AND owner = $2 AND external_id = ANY($3::text[])",
@@ -107,7 +107,7 @@ class PostgresKnowledge:
 
     async def record(self, tenant: str, owner: str, draft: Draft) -> None:
         """See `Knowledge`."""
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(tenant) as connection:
             await lock(connection, tenant, owner)
             known = await connection.fetchval(
                 "SELECT true FROM items WHERE tenant = $1 AND owner = $2 AND external_id = $3", tenant, owner, draft.external_id
@@ -120,7 +120,7 @@ class PostgresKnowledge:
 
     async def project(self, tenant: str, node: NodeState, drafts: Sequence[Draft]) -> None:
         """See `Knowledge`."""
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(tenant) as connection:
             await lock(connection, tenant, SHARED)
             row = await connection.fetchrow("SELECT version, gone FROM nodes WHERE tenant = $1 AND key = $2", tenant, node.key)
             if row is not None and not row["gone"] and row["version"] > node.version:
@@ -147,7 +147,7 @@ class PostgresKnowledge:
 
     async def passed(self, tenant: str, versions: Mapping[str, int]) -> set[str]:
         """See `Knowledge`."""
-        async with self._database.connection() as connection:
+        async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(
                 "SELECT key, version FROM nodes WHERE tenant = $1 AND key = ANY($2::text[]) AND NOT gone",
                 tenant,
@@ -157,7 +157,7 @@ class PostgresKnowledge:
 
     async def items(self, audience: Audience, ids: Sequence[str]) -> list[Item]:
         """See `Knowledge`."""
-        async with self._database.connection() as connection:
+        async with self._database.connection(audience.tenant) as connection:
             rows = await connection.fetch(_ITEMS, audience.tenant, list(audience.owners), list(audience.kinds), list(ids))
         return [
             Item(

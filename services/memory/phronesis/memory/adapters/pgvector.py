@@ -11,7 +11,7 @@ from itertools import chain
 from typing import cast
 from uuid import UUID
 
-from phronesis.postgres import Connection, Database
+from phronesis.postgres import EVERY_TENANT, Connection, Database, Reach, reach
 
 from ..domain.values import Audience, Vector, VectorEntry, VectorHit
 from ..ports import Transaction
@@ -65,7 +65,7 @@ class PgVector:
         for e in entries:
             for vector in (e.vector, *e.passages):
                 self._agreement.fit(vector)
-        async with self._joined(within) as connection:
+        async with self._joined(reach(*(e.tenant for e in entries)), within) as connection:
             await self._agreement.claim(connection)
             await connection.execute(
                 UPSERT,
@@ -82,7 +82,7 @@ class PgVector:
 
     async def delete(self, tenant: str, ids: Sequence[str], *, within: Transaction | None = None) -> bool:
         """See `VectorIndex`."""
-        async with self._joined(within) as connection:
+        async with self._joined(tenant, within) as connection:
             await connection.execute("DELETE FROM vectors WHERE tenant = $1 AND item_id = ANY($2::uuid[])", tenant, list(ids))
         return True
 
@@ -106,7 +106,7 @@ class PgVector:
         """See `VectorIndex`."""
         asked = await self._asked(vectors)
         wanted = [(n, id) for n, of_vector in enumerate(ids, 1) for id in of_vector]
-        async with self._database.connection() as connection:
+        async with self._database.connection(audience.tenant) as connection:
             rows = await connection.fetch(
                 SIMILARITY,
                 asked,
@@ -129,7 +129,7 @@ class PgVector:
         """See `VectorIndex`."""
         last = _FIRST
         while True:
-            async with self._database.connection() as connection:
+            async with self._database.connection(EVERY_TENANT) as connection:
                 rows = await connection.fetch(PAGE, last, size)
             if not rows:
                 return
@@ -138,13 +138,13 @@ class PgVector:
 
     async def clear(self) -> None:
         """See `VectorIndex`."""
-        async with self._database.transaction() as connection:
-            await connection.execute("TRUNCATE vectors")
+        async with self._database.transaction(EVERY_TENANT) as connection:
+            await connection.execute("DELETE FROM vectors", timeout=_CLEAR)
             await self._agreement.forget(connection)
         self._sizes.clear()
 
     async def _of_large(self, audience: Audience, owner: str, asked: list[str], limit: int) -> list[list[VectorHit]]:
-        async with self._database.transaction() as connection:
+        async with self._database.connection(audience.tenant) as connection:
             await self._prefer_hnsw(connection)
             rows = await connection.fetch(self._nearest, asked, audience.tenant, owner, list(audience.kinds), limit)
         near = hits(rows, len(asked))
@@ -157,7 +157,7 @@ class PgVector:
         return near
 
     async def _exact(self, audience: Audience, owners: list[str], asked: list[str], limit: int) -> list[list[VectorHit]]:
-        async with self._database.connection() as connection:
+        async with self._database.connection(audience.tenant) as connection:
             rows = await connection.fetch(exact(len(asked)), asked, audience.tenant, owners, list(audience.kinds), limit)
         return hits(rows, len(asked))
 
@@ -169,7 +169,7 @@ class PgVector:
         now = time.monotonic()
         if known is not None and known[1] > now:
             return known[0]
-        async with self._database.connection() as connection:
+        async with self._database.connection(audience.tenant) as connection:
             count = await connection.fetchval(SIZE, audience.tenant, owner, list(audience.kinds), self._exact_rows + 1)
         large = bool(count > self._exact_rows)
         self._sizes[key] = (large, now + _FRESH)
@@ -192,9 +192,9 @@ class PgVector:
         return [written(vector) for vector in vectors]
 
     @asynccontextmanager
-    async def _joined(self, within: Transaction | None) -> AsyncIterator[Connection]:
+    async def _joined(self, tenant: Reach, within: Transaction | None) -> AsyncIterator[Connection]:
         if within is None:
-            async with self._database.transaction() as connection:
+            async with self._database.transaction(tenant) as connection:
                 yield connection
         else:
             yield cast(Connection, within)

@@ -47,7 +47,7 @@ class PostgresProfiles:
 
     async def get(self, who: Principal) -> Profile:
         """See `Profiles`."""
-        async with self._database.connection() as connection:
+        async with self._database.connection(who.tenant) as connection:
             return _profile(await connection.fetchrow(_READ, who.tenant, who.user))
 
     async def change(self, call: Call, request: Message, version: int | None, change: Change) -> Profile:

@@ -81,7 +81,7 @@ class PostgresTexts:
         asked = [list(dict.fromkeys(stems(query)))[:_WORDS] for query in queries]
         if not any(asked):
             return [(Weights({}, 0.0, {}), []) for _ in queries]
-        async with self._database.connection() as connection:
+        async with self._database.connection(audience.tenant) as connection:
             found = await _weigh(connection, audience, asked)
             batches = await _candidates(connection, audience, found)
         return [(one.weights, _best(audience, one.weights, of_one, limit)) for one, of_one in zip(found, batches, strict=True)]
@@ -89,7 +89,7 @@ class PostgresTexts:
     async def score(self, audience: Audience, weights: Sequence[Weights], ids: Sequence[Sequence[str]]) -> list[list[TextHit]]:
         """See `TextIndex`."""
         wanted = [(n, id) for n, of_query in enumerate(ids) for id in of_query]
-        async with self._database.connection() as connection:
+        async with self._database.connection(audience.tenant) as connection:
             rows = await connection.fetch(_THESE, *_filters(audience), [n for n, _ in wanted], [id for _, id in wanted])
         batches = {row["n"]: row for row in rows}
         return [

@@ -1,4 +1,4 @@
--- depends: 0003-passages
+-- depends: 0004-vector-changes
 
 -- What the news of an item said of its links, so that the graph of the users' items can be made again from here.
 CREATE TABLE links (

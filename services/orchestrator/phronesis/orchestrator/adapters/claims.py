@@ -7,7 +7,7 @@ from uuid import UUID
 
 from phronesis.contracts import Principal
 from phronesis.contracts.orchestrator import SubmitTurn
-from phronesis.postgres import Database
+from phronesis.postgres import EVERY_TENANT, Database
 
 from ..domain import Claim, LostClaim
 
@@ -72,7 +72,7 @@ class Claims:
 
     async def claim(self, worker: str, limit: int, lease: float) -> list[Claim]:
         """Claim up to `limit` turns for `worker`."""
-        async with self._database.connection() as connection:
+        async with self._database.transaction(EVERY_TENANT) as connection:
             rows = await connection.fetch(_CLAIM, worker, limit, lease)
         return [
             Claim(
@@ -97,13 +97,13 @@ class Claims:
         """Renew leases in one statement; the ids of those that are still mine."""
         ids = [UUID(claim.turn_id) for claim in claims]
         fences = [claim.fence for claim in claims]
-        async with self._database.connection() as connection:
+        async with self._database.transaction(EVERY_TENANT) as connection:
             rows = await connection.fetch(_RENEW, worker, ids, fences, lease)
         return {str(row["id"]) for row in rows}
 
     async def give_back(self, claim: Claim, delay: float, *, counts: bool) -> None:
         """Give a claim up; it is open again after `delay` seconds."""
-        async with self._database.connection() as connection:
+        async with self._database.transaction(claim.who.tenant) as connection:
             await connection.execute(_GIVE_BACK, UUID(claim.turn_id), claim.fence, delay, 0 if counts else 1)
 
 
@@ -115,7 +115,7 @@ class PostgresJournal:
 
     async def intend(self, claim: Claim, step: str, intent: dict[str, Any]) -> dict[str, Any] | None:
         """Write the intent down, or find the result."""
-        async with self._database.connection() as connection:
+        async with self._database.transaction(claim.who.tenant) as connection:
             row = await connection.fetchrow(_INTEND, UUID(claim.turn_id), step, claim.fence, intent)
         if row is None:
             raise LostClaim(claim.turn_id)
@@ -124,6 +124,6 @@ class PostgresJournal:
 
     async def result(self, claim: Claim, step: str, result: dict[str, Any]) -> None:
         """Write the result down; what the journal gained resets the count of idle claims."""
-        async with self._database.connection() as connection:
+        async with self._database.transaction(claim.who.tenant) as connection:
             if not await connection.fetchval(_RESULT, UUID(claim.turn_id), step, claim.fence, result):
                 raise LostClaim(claim.turn_id)

@@ -80,7 +80,7 @@ class Deletions:
             NotFound: there is no such conversation of the caller.
         """
         id = uuid_of(conversation_id, "conversation")
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(who.tenant) as connection:
             stopped = [row["id"] for row in await connection.fetch(_OPEN, id, who.tenant, who.user)]
             hidden = await connection.fetchval(_HIDE, id, who.tenant, who.user)
             if hidden:
@@ -96,7 +96,7 @@ class Deletions:
         Raises:
             NotFound: there is no such deletion of the caller.
         """
-        async with self._database.connection() as connection:
+        async with self._database.connection(who.tenant) as connection:
             found = await _found(connection, who, "id", uuid_of(deletion_id, "deletion"))
         if found is None:
             raise NotFound("no such deletion")
@@ -105,7 +105,7 @@ class Deletions:
     async def purged(self, tenant: str, service: str, report: Purged) -> None:
         """Enter what a service removed; the last report that is waited for completes the deletion."""
         id = uuid_of(report.deletion_id, "deletion")
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(tenant) as connection:
             # One after the other: of two reports at the same moment, one has to see that it is the last.
             await connection.execute("SELECT FROM deletions WHERE id = $1 AND tenant = $2 FOR UPDATE", id, tenant)
             await connection.execute(_REPORT, id, tenant, service, report.part, report.parts, report.removed)

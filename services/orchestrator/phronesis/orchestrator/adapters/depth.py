@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from phronesis.bus import Metrics
-from phronesis.postgres import Database
+from phronesis.postgres import EVERY_TENANT, Database
 
 from ..measures import OLDEST, OPEN
 
@@ -29,7 +29,7 @@ class Depth:
 
     async def look(self) -> None:
         """Look once. Raises `Unavailable`."""
-        async with self._database.connection() as connection:
+        async with self._database.connection(EVERY_TENANT) as connection:
             found = {row["status"]: row for row in await connection.fetch(_OPEN)}
         for status in _STATUSES:
             self._metrics.set(OPEN, found[status]["count"] if status in found else 0, status)

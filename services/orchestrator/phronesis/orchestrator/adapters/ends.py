@@ -13,7 +13,7 @@ from ..domain import Claim, Completed, Failed, LostClaim
 from .intake import uuid_of
 from .reads import turn_of
 
-# One statement, so that the end is one round trip and one commit.
+# One statement, so that the end is one round trip between begin and commit.
 _COMPLETE = """
 WITH mine AS (
     UPDATE turns SET status = 'completed', reply = $3, ended_at = now(), lease_until = NULL, worker = NULL
@@ -59,7 +59,7 @@ class Ends:
     async def _complete(self, claim: Claim, end: Completed) -> None:
         news = _news(claim, TurnStatus.COMPLETED, end.user_text, end.reply.user_response)
         row = sendable_end(claim.who.tenant, news)
-        async with self._database.connection() as connection:
+        async with self._database.transaction(claim.who.tenant) as connection:
             ended = await connection.fetchval(
                 _COMPLETE,
                 UUID(claim.turn_id),
@@ -76,7 +76,7 @@ class Ends:
             raise LostClaim(claim.turn_id)
 
     async def _fail(self, claim: Claim, end: Failed) -> None:
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(claim.who.tenant) as connection:
             problem = end.problem.model_dump(mode="json", exclude_none=True)
             if not await connection.fetchval(_FAIL, UUID(claim.turn_id), claim.fence, end.status, problem):
                 raise LostClaim(claim.turn_id)
@@ -85,7 +85,7 @@ class Ends:
     async def cancel(self, who: Principal, turn_id: str) -> Turn:
         """Cancel a turn that has not ended; raising the fence takes it from whoever runs it."""
         id = uuid_of(turn_id, "turn")
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(who.tenant) as connection:
             row = await connection.fetchrow(_CANCEL, id, who.tenant, who.user)
             if row is None:
                 status = await connection.fetchval(

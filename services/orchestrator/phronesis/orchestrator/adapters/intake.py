@@ -38,16 +38,16 @@ class Intake:
     async def accept(self, turn: NewTurn, open_turns: int) -> Accepted:
         """Commit the turn's row, or answer with the state of the one that is there."""
         try:
-            async with self._database.transaction() as connection:
+            async with self._database.transaction(turn.who.tenant) as connection:
                 return await _accept(connection, turn, open_turns)
         except asyncpg.UniqueViolationError:
             # The same turn was accepted at the same moment elsewhere; now it is there to be found.
-            async with self._database.transaction() as connection:
+            async with self._database.transaction(turn.who.tenant) as connection:
                 return await _accept(connection, turn, open_turns)
 
     async def retryable(self, who: Principal, turn_id: str) -> SubmitTurn:
         """What a failed or parked turn of the caller asked for, in its conversation."""
-        async with self._database.connection() as connection:
+        async with self._database.connection(who.tenant) as connection:
             row = await connection.fetchrow(
                 "SELECT status, conversation_id, request FROM turns"
                 " WHERE id = $1 AND tenant = $2 AND user_id = $3 AND NOT erased",

@@ -43,7 +43,7 @@ class ConversationPages:
         # One more than asked for tells whether there is another page.
         wanted = (who.tenant, who.user, query.limit + 1)
         place = None if query.cursor is None else place_of(who, query.cursor)
-        async with self._database.connection() as connection:
+        async with self._database.connection(who.tenant) as connection:
             if place is None:
                 rows = await connection.fetch(_FIRST, *wanted)
             else:

@@ -48,10 +48,10 @@ class Pasts:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def recent(self, conversation_id: str) -> Past:
+    async def recent(self, tenant: str, conversation_id: str) -> Past:
         """The directive in force, the newest turns, and the summary with the turns that it does not cover yet."""
         id = uuid_of(conversation_id, "conversation")
-        async with self._database.connection() as connection:
+        async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(_READ, id, 2 * WINDOW, 2 * AGED, MAX_CHARS)
         if not rows:
             return Past()
@@ -61,9 +61,9 @@ class Pasts:
             **{part: tuple(_turns(row for row in rows if row["part"] == part)) for part in ("kept", "aged", "window")},
         )
 
-    async def keep_summary(self, conversation_id: str, summary: Summary) -> None:
+    async def keep_summary(self, tenant: str, conversation_id: str, summary: Summary) -> None:
         """Store a summary, unless one that reaches as far is there, or the conversation is gone."""
-        async with self._database.connection() as connection:
+        async with self._database.transaction(tenant) as connection:
             await connection.execute(
                 _KEEP, uuid_of(conversation_id, "conversation"), summary.model_dump(mode="json"), summary.through
             )

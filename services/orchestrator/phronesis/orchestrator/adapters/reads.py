@@ -49,7 +49,7 @@ class TurnReads:
 
     async def get(self, who: Principal, turn_id: str) -> Turn:
         """One turn of the caller."""
-        async with self._database.connection() as connection:
+        async with self._database.connection(who.tenant) as connection:
             row = await connection.fetchrow(
                 "SELECT * FROM turns WHERE id = $1 AND tenant = $2 AND user_id = $3 AND NOT erased",
                 uuid_of(turn_id, "turn"),
@@ -63,7 +63,7 @@ class TurnReads:
     async def list(self, who: Principal, query: ListTurns) -> Turns:
         """The caller's turns, newest first."""
         conversation = uuid_of(query.conversation_id, "conversation") if query.conversation_id else None
-        async with self._database.connection() as connection:
+        async with self._database.connection(who.tenant) as connection:
             rows = await connection.fetch(
                 "SELECT * FROM turns WHERE tenant = $1 AND user_id = $2 AND NOT erased "
                 "AND ($3::uuid IS NULL OR conversation_id = $3) AND ($4::text IS NULL OR status = $4) "
@@ -86,7 +86,7 @@ class ConversationReads:
     async def get(self, who: Principal, ref: ConversationRef) -> Conversation:
         """A conversation of the caller with its newest messages."""
         id = uuid_of(ref.conversation_id, "conversation")
-        async with self._database.connection() as connection:
+        async with self._database.connection(who.tenant) as connection:
             head = await connection.fetchrow(
                 "SELECT * FROM conversations WHERE id = $1 AND tenant = $2 AND user_id = $3 AND deleted_at IS NULL",
                 id,

@@ -36,7 +36,7 @@ class PostgresRecords:
 
     async def audit(self, news_id: str, tenant: str, service: str, entry: Audited) -> None:
         """Keep an audit entry, once."""
-        async with self._database.connection() as connection:
+        async with self._database.transaction(tenant) as connection:
             await connection.execute(
                 "INSERT INTO audit (news_id, tenant, service, who, role, action, outcome, code, arguments) "
                 "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (news_id) DO NOTHING",
@@ -51,9 +51,9 @@ class PostgresRecords:
                 entry.arguments,
             )
 
-    async def revoke(self, key: str) -> None:
+    async def revoke(self, tenant: str, key: str) -> None:
         """Remember a revoked key; its turns end at their next claim."""
-        async with self._database.connection() as connection:
+        async with self._database.transaction(tenant) as connection:
             await connection.execute("INSERT INTO revoked_keys (key_id) VALUES ($1) ON CONFLICT DO NOTHING", key)
 
 

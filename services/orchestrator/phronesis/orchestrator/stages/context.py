@@ -35,7 +35,7 @@ async def background(
     found = await asyncio.gather(
         neighbours.agent(who, agent),
         neighbours.profile(who),
-        conversations.recent(conversation_id),
+        conversations.recent(who.tenant, conversation_id),
         return_exceptions=True,
     )
     degraded = []

@@ -36,7 +36,7 @@ async def carry_on(running: Running, reasoner: Reasoner, conversations: Conversa
     if isinstance(reasoner, Summariser) and turn.agent and PURPOSE in turn.agent.prompts:
         summary = await _by_model(running, reasoner, turn, past)
     try:
-        await conversations.keep_summary(running.claim.conversation_id, summary)
+        await conversations.keep_summary(running.claim.who.tenant, running.claim.conversation_id, summary)
     except ServiceError as error:
         log.warning("the summary could not be stored, the next turn makes it again: %s", error.code)
 
