@@ -66,7 +66,7 @@ def test_the_pool_of_parsers_scales_apart_on_nodes_of_its_own() -> None:
 
 def test_streams_are_kept_by_as_many_servers_as_there_are() -> None:
     kept = {
-        values: workload(values, "declare").variables("declare")["BUS_STREAM_REPLICAS"] for values in ("small", "production")
+        values: workload(values, "declare").variables("declare")["BUS_REPLICAS"] for values in ("small", "production")
     }
     assert kept == {"small": "1", "production": "3"}
     assert workload("production", "nats").object["spec"]["replicas"] == 3

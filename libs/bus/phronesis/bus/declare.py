@@ -45,7 +45,7 @@ async def declare(bus: Bus) -> None:
     Raises:
         DeclarationError: the broker refused one.
     """
-    wanted = streams(bus.settings.stream_replicas)
+    wanted = streams(bus.settings.replicas)
     sizes = {config["name"]: await _message_size(bus, config["name"]) for config in wanted}
     for config in wanted:
         size = sizes[config["name"]]

@@ -29,7 +29,7 @@ class BusSettings(BaseSettings):
     """Seconds after which the server gives an unanswered message to another consumer."""
     stall_limit: float = 60.0
     """Seconds of a stalled event loop after which the process ends itself, to be started again."""
-    stream_replicas: int = Field(default=1, ge=1, le=5)
+    replicas: int = Field(default=1, ge=1, le=5)
     """Servers of a NATS cluster that keep each stream; the declaring program alone reads it."""
     metrics_listen: str | None = Field(default=None, pattern=r"^\S+:\d{1,5}$")
     """Host and port where Prometheus reads this process's `/metrics`, such as `0.0.0.0:9464`; port 0 takes a free one.
