@@ -12,6 +12,7 @@ import yaml
 from phronesis.bus.topology import consumers
 from phronesis.contracts.service import SERVICES
 
+from . import nats
 from .tree import GENERATED, ROOT
 
 CHART = ROOT / "deploy" / "helm" / "phronesis"
@@ -20,7 +21,8 @@ NATS = ROOT / "deploy" / "nats"
 
 def documents() -> dict[Path, str]:
     """The files by path."""
-    copies = {CHART / "charts" / "nats" / "files" / path.name: path.read_text() for path in sorted(NATS.glob("*.conf"))}
+    files = {path: path.read_text() for path in sorted(NATS.glob("*.conf"))} | nats.documents()
+    copies = {CHART / "charts" / "nats" / "files" / path.name: text for path, text in files.items()}
     return {CHART / "files" / "consumers.yaml": _consumers(), **copies}
 
 

@@ -112,7 +112,7 @@ async def test_an_item_that_changes_meanwhile_keeps_the_vector_of_what_it_says_n
 async def test_vectors_of_items_that_are_gone_go_too(memory: Memory) -> None:
     who = someone()
     [id] = await remember(memory, who, RememberItem(text="An okapi."))
-    async with memory.database.transaction() as connection:
+    async with memory.database.transaction(EVERY_TENANT) as connection:
         await connection.execute("DELETE FROM items WHERE id = $1", id)
     assert list(await entries(memory, who)) == [id]
     await rebuild(memory)
@@ -131,7 +131,7 @@ async def test_another_model_takes_over_the_index_by_a_rebuild(memory: Memory, w
 
 
 async def stored_news(memory: Memory, who: Principal) -> list[dict[str, Any]]:
-    async with memory.database.transaction() as connection:
+    async with memory.database.transaction(EVERY_TENANT) as connection:
         rows = await connection.fetch(
             "DELETE FROM outbox WHERE tenant = $1 AND subject LIKE '%item.stored' RETURNING id, body", who.tenant
         )

@@ -332,12 +332,12 @@ async def test_what_a_transaction_wrote_is_found_when_it_is_settled_and_not_when
 ) -> None:
     kept, undone, gone = _entry(tenant, 1), _entry(tenant, 1), _entry(tenant, 1)
     await store.index.upsert([gone])
-    async with store.database.transaction() as connection:
+    async with store.database.transaction(EVERY_TENANT) as connection:
         await store.index.upsert([kept], within=connection)
         await store.index.delete(tenant, [gone.id], within=connection)
 
     async def broken() -> None:
-        async with store.database.transaction() as connection:
+        async with store.database.transaction(EVERY_TENANT) as connection:
             await store.index.upsert([undone], within=connection)
             await store.index.delete(tenant, [kept.id], within=connection)
             raise ZeroDivisionError
@@ -353,7 +353,7 @@ async def test_of_many_writers_of_one_item_the_last_one_committed_is_found(store
     committed: list[int] = []
 
     async def write(seed: int) -> None:
-        async with store.database.transaction() as connection:
+        async with store.database.transaction(EVERY_TENANT) as connection:
             await connection.execute("SELECT pg_advisory_xact_lock(7)")  # as the writers of an owner's items do
             await store.index.upsert([replace(entry, vector=_vector(seed))], within=connection)
             committed.append(seed)

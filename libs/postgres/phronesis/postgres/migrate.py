@@ -24,7 +24,7 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import sql
 
-from .reached import mark
+from .reached import mark, newest
 from .roles import close_database, keep_indexes_in_use, let_in
 from .schemas import Schema, UnknownMigration
 from .settings import PostgresSettings
@@ -42,7 +42,7 @@ def migrate(settings: PostgresSettings, services: list[str]) -> None:
             with Schema.open(settings, service) as schema:
                 schema.up()
             let_in(guard, service, settings.roles_dir)
-            mark(guard, service)
+            mark(guard, service, newest(service))
 
 
 def go_back(settings: PostgresSettings, service: str, to: str) -> None:
@@ -51,8 +51,9 @@ def go_back(settings: PostgresSettings, service: str, to: str) -> None:
     Raises:
         UnknownMigration: `to` is not applied.
     """
-    with _alone(settings), Schema.open(settings, service) as schema:
+    with _alone(settings) as guard, Schema.open(settings, service) as schema:
         schema.down(to)
+        mark(guard, service, to)
 
 
 def losses(settings: PostgresSettings, service: str, to: str) -> list[str]:

@@ -14,14 +14,13 @@ Session = psycopg.Connection[tuple[object, ...]]
 def newest(service: str) -> str:
     """The last migration in the package of `service`; their names sort."""
     folder = importlib.resources.files(f"phronesis.{service}") / "migrations"
-    names = [entry.name for entry in folder.iterdir() if entry.name.endswith(".sql")]
-    return max(name.partition(".")[0] for name in names)
+    return max(entry.name.partition(".")[0] for entry in folder.iterdir() if entry.name.endswith(".sql"))
 
 
-def mark(session: Session, service: str) -> None:
-    """Say that the schema of `service` is as new as its package; for whoever has just brought it there."""
+def mark(session: Session, service: str, migration: str) -> None:
+    """Say that `migration` is the newest one in the schema of `service`; for whoever has just brought it there."""
     statement = sql.SQL("COMMENT ON SCHEMA {} IS {}")
-    session.execute(statement.format(sql.Identifier(service), sql.Literal(newest(service))))
+    session.execute(statement.format(sql.Identifier(service), sql.Literal(migration)))
 
 
 def reached(session: Session, service: str) -> bool:

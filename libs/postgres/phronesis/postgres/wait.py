@@ -55,7 +55,8 @@ def wait(settings: PostgresSettings, service: str, *, limit: float = _LIMIT, pau
 def _look(settings: PostgresSettings, service: str) -> str | None:
     """What there is to wait for; `None` where there is nothing."""
     try:
-        with psycopg.connect(settings.dsn.get_secret_value(), connect_timeout=_CONNECT, autocommit=True) as session:
+        dsn, password = settings.dsn.get_secret_value(), settings.password()
+        with psycopg.connect(dsn, password=password, connect_timeout=_CONNECT, autocommit=True) as session:
             return None if reached(session, service) else "its schema is older than it"
     except psycopg.OperationalError:
         return "the database does not let it in"

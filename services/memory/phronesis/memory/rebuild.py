@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from itertools import groupby
 
 from phronesis.contracts.memory import EmbeddingMismatch, ItemKind
-from phronesis.postgres import Database
+from phronesis.postgres import Database, reach
 
 from .adapters.walking import LINKED, Stored, announce, count, existing, held, walk
 from .domain.values import Vector, VectorEntry
@@ -102,7 +102,7 @@ async def _put(
     database: Database, index: VectorIndex, batch: Sequence[Stored], vectors: Iterable[tuple[Vector, tuple[Vector, ...]]]
 ) -> None:
     made = {item.id: vector for item, vector in zip(batch, vectors, strict=True)}
-    async with database.transaction() as connection:
+    async with database.transaction(reach(*(item.tenant for item in batch))) as connection:
         # The owners' locks are held, so that no newer vector of an item is written over.
         entries = [
             VectorEntry(item.id, item.tenant, item.owner, item.draft.kind, whole, item.draft.family, passages)

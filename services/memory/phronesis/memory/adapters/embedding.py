@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from phronesis.contracts import SYSTEM_TENANT
 from phronesis.contracts.memory import EmbeddingMismatch
 from phronesis.postgres import Connection, Database
 
@@ -37,7 +38,7 @@ class Agreement:
 
     async def check(self) -> None:
         """Raise `EmbeddingMismatch` where the stored vectors are another model's, `Unavailable` where nobody can tell."""
-        async with self._database.connection() as connection:
+        async with self._database.connection(SYSTEM_TENANT) as connection:
             await self._agree(connection)
 
     async def claim(self, connection: Connection) -> None:

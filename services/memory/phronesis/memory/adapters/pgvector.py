@@ -25,6 +25,8 @@ _FRESH = 60.0
 """Seconds that the size of a scope is believed. A wrong belief costs time, never a row."""
 _SIZES = 10_000
 _FIRST = UUID(int=0)
+_CLEAR = 600.0
+"""Seconds in which every vector is deleted."""
 
 
 class PgVector:

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from phronesis.contracts import ServiceError, Unavailable
-from phronesis.postgres import Connection, Database
+from phronesis.postgres import EVERY_TENANT, Connection, Database
 
 from . import vector_changes as changes
 from .vector_changes import Changes
@@ -65,7 +65,7 @@ class Settling:
         Raises:
             Unavailable: the index does not take it.
         """
-        async with self._database.connection() as connection:
+        async with self._database.connection(EVERY_TENANT) as connection:
             began: datetime = await connection.fetchval("SELECT now()")
         try:
             async with asyncio.timeout(_DRAIN):
@@ -86,17 +86,17 @@ class Settling:
                 await task
 
     async def _settled(self, tenant: str, ids: Sequence[str]) -> bool:
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(tenant) as connection:
             due = await changes.take(connection, tenant, ids)
             await self._tell(connection, due)
             return not await changes.waiting(connection, tenant, ids)
 
     async def _left(self, began: datetime) -> bool:
-        async with self._database.connection() as connection:
+        async with self._database.connection(EVERY_TENANT) as connection:
             return await changes.left(connection, began)
 
     async def _sweep(self, most: int) -> int:
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(EVERY_TENANT) as connection:
             due = await changes.take_due(connection, most)
             await self._tell(connection, due)
             await changes.release_news(connection)

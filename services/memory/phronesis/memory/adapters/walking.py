@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from phronesis.contracts.memory import KNOWLEDGE_STORED, ItemKind, KnowledgeNode
-from phronesis.postgres import Connection, Database, write_news
+from phronesis.postgres import EVERY_TENANT, Connection, Database, write_news
 
 from ..domain.linking import Linked, news_of
 from ..domain.values import Draft
@@ -39,7 +39,7 @@ class Stored:
 
 async def count(database: Database, kinds: Collection[ItemKind]) -> int:
     """How many items of these kinds there are."""
-    async with database.connection() as connection:
+    async with database.connection(EVERY_TENANT) as connection:
         return int(await connection.fetchval(_COUNT, list(kinds)))
 
 
@@ -47,7 +47,7 @@ async def walk(database: Database, kinds: Collection[ItemKind], size: int) -> As
     """All items of these kinds, in batches of `size`; what is written meanwhile may be missing, and needs no walk."""
     after: tuple[str, str, str] = ("", "", _FIRST)
     while True:
-        async with database.connection() as connection:
+        async with database.connection(EVERY_TENANT) as connection:
             rows = await connection.fetch(_WALK, *after, list(kinds), size)
         if not rows:
             return
@@ -65,14 +65,14 @@ async def held(connection: Connection, batch: Sequence[Stored]) -> list[Stored]:
 
 async def existing(database: Database, ids: Sequence[str]) -> set[str]:
     """Which of these items there are."""
-    async with database.connection() as connection:
+    async with database.connection(EVERY_TENANT) as connection:
         return {str(row["id"]) for row in await connection.fetch(_VERSIONS, list(ids))}
 
 
 async def announce(database: Database, batch: Sequence[Stored]) -> int:
     """Announce items of one owner with their links, as if they had just been stored; how many links."""
     tenant, owner = batch[0].tenant, batch[0].owner
-    async with database.transaction() as connection:
+    async with database.transaction(tenant) as connection:
         items = await held(connection, batch)
         version = int(await connection.fetchval("SELECT nextval('versions')"))
         links = await kept_links(connection, [item.id for item in items])

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import cast
 
 from phronesis.contracts import SYSTEM_TENANT, Unavailable
-from phronesis.postgres import Connection, Database
+from phronesis.postgres import EVERY_TENANT, Connection, Database, reach
 
 from ..domain.values import Audience, Vector, VectorEntry, VectorHit
 from ..ports import Transaction
@@ -69,7 +69,7 @@ class WeaviateIndex:
         if within is not None:
             await changes.note_gone(cast(Connection, within), tenant, ids)
             return not ids
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(tenant) as connection:
             await changes.drop(connection, tenant, ids)
             async with self._weaviate.client(_WRITE) as client:
                 await writes.remove(client, tenant, ids)
@@ -115,7 +115,7 @@ class WeaviateIndex:
 
     async def clear(self) -> None:
         """See `VectorIndex`."""
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(EVERY_TENANT) as connection:
             await changes.drop_all(connection)
             async with self._weaviate.client(_CLEAR) as client:
                 await writes.remove_all(client)
@@ -133,7 +133,7 @@ class WeaviateIndex:
 
     async def _write(self, entries: Sequence[VectorEntry]) -> None:
         """Store entries past the table. What it holds of these items is older, and may not come after them."""
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(reach(*(entry.tenant for entry in entries))) as connection:
             await self._agreement.claim(connection)
             due: dict[str, Changes] = {}
             for tenant in sorted({entry.tenant for entry in entries}):
