@@ -41,6 +41,7 @@ def test_a_process_with_the_path_of_another_tree_runs_all_of_its_code(tmp_path: 
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.req("D-122")
 async def test_a_rolling_restart_between_two_versions_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
     """Half of the processes have the version before; each is replaced by one of the other version, and the load goes on.
 
@@ -62,5 +63,6 @@ async def test_a_rolling_restart_between_two_versions_loses_nothing_and_doubles_
     found = outcome.result()
     assert found.quiet, found.rolled
     assert found.held.kept, found.held
+    assert found.resumed > 0
     assert found.held.found.accepted >= 15
     assert found.held.with_field > 0 < found.held.without_field

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import uuid4
 
+import httpx
+
 from phronesis.client import AsyncClient
 from phronesis.contracts import ServiceError
 from phronesis.contracts.memory import RememberItem
@@ -19,7 +21,7 @@ from tests.chaos.traffic import Note, Sent
 from .outsider import Outsider
 
 T = TypeVar("T")
-_LANES = 3
+_LANES = 6
 """Conversations side by side."""
 _KINDS, _SHARES = ("plain", "question", "document"), (2, 4, 1)
 _PAUSE = 0.3
@@ -40,6 +42,8 @@ class Told:
     """Calls that the SDK gave up, after its own repeats."""
     unlike: list[str] = field(default_factory=list)
     """Repeats that were answered otherwise than the first call."""
+    resumed: int = 0
+    """Streams of events that were opened again, behind the last event that had come."""
 
 
 class Clients:
@@ -58,6 +62,10 @@ class Clients:
         self._number = 0
         self._ending = asyncio.Event()
         self.told = Told()
+        sdk._connection.http.event_hooks["request"].append(self._asking)
+
+    async def _asking(self, request: httpx.Request) -> None:
+        self.told.resumed += "Last-Event-ID" in request.headers
 
     def end(self) -> None:
         """Begin nothing more."""

@@ -46,6 +46,7 @@ def _figures(outcome: Outcome) -> Iterable[Row]:
     yield "minutes in all", f"{outcome.seconds / 60:.1f}"
     yield "seconds of a restart of twelve processes, median", f"{median(rolled.seconds for rolled in outcome.rolled):.0f}"
     yield "connections of clients to the gateways", outcome.connections
+    yield "streams of events that ended with a gateway, and were resumed by the SDK at whichever there was", outcome.resumed
     yield "turns accepted", found.accepted
     yield "ended with a reply", found.ended_with_reply
     yield "of these, marked as made without a part (`degraded`)", found.degraded

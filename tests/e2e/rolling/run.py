@@ -22,7 +22,7 @@ from .kill import Killer
 from .outsider import outsider
 from .truth import Held, held
 
-_LATENCY = 0.15
+_LATENCY = 0.5
 """Seconds that the model takes to answer, so that turns run while processes end."""
 FIRST = tuple(part for part in PARTS if part == service_of(part))
 SECOND = tuple(part for part in PARTS if part not in FIRST)
@@ -51,6 +51,8 @@ class Outcome:
     rolled: list[Rolled] = field(default_factory=list)
     connections: int = 0
     """Connections that the clients made to the gateways."""
+    resumed: int = 0
+    """Streams of events that the SDK opened again, behind the last event that had come."""
     seconds: float = 0.0
 
     @property
@@ -122,7 +124,9 @@ async def running(folder: Path, seed: int) -> AsyncIterator[tuple[Run, asyncio.F
                     async with asyncio.timeout(120):
                         await work
             found = await held(stack, clients.told, await model.calls())
-            outcome.set_result(Outcome(found, run.rolled, sum(proxy.reached.values()), monotonic() - began))
+            outcome.set_result(
+                Outcome(found, run.rolled, sum(proxy.reached.values()), clients.told.resumed, monotonic() - began)
+            )
         finally:
             await stack.down()
 
