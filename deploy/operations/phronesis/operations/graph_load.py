@@ -122,15 +122,15 @@ class GraphLoad:
 
     def _label(self, frame: Frame, name: str) -> str:
         label = frame.header.get(name)
-        if label not in self._labels:
+        if not isinstance(label, str) or label not in self._labels:
             raise Damaged("the archive holds a node of a type that this version does not know")
-        return str(label)
+        return label
 
     def _type(self, frame: Frame) -> str:
         name = frame.header.get("type")
-        if name not in self._types:
+        if not isinstance(name, str) or name not in self._types:
             raise Damaged("the archive holds a relationship of a type that this version does not know")
-        return str(name)
+        return name
 
     def _node(self, label: str, frame: Frame) -> tuple[str, dict[str, Any], int]:
         properties = understood(frame.body)

@@ -1,0 +1,216 @@
+"""A stack is backed up while it works, and restored into a fresh directory: nothing of what it had said yes to is missing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from phronesis.local.parts import SERVERS, SERVICES
+from tests.support.documents import pdf
+from tests.support.operations import WITHOUT_A_MODEL, content, counts, phronesis
+from tests.support.people import Person, Town, town
+from tests.support.sample_portfolio import few_projects
+from tests.support.stack import RunningStack, running
+
+pytestmark = pytest.mark.timeout(600)
+
+LINES = ["The ferry to Utvorda leaves at six.", "It carries twelve cars."]
+QUERIES = ("When does the ferry leave?", "twelve cars", "Finsevatn weather station", "lighthouse")
+FACTS = {
+    "Ferry to Utvorda": "The ferry to Utvorda leaves at six and carries twelve cars.",
+    "Finsevatn": "The weather station at Finsevatn was built in 1931 and stands at 1210 metres.",
+    "Slettnes lighthouse": "Slettnes lighthouse is the northernmost lighthouse on the mainland.",
+}
+SECRET = "The second key hangs behind the zebrawood clock."
+
+
+@dataclass
+class Before:
+    """What the first stack held and said."""
+
+    archive: Path
+    data: Path
+    said: str = ""
+    people: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+    """Key, tenant and user by name."""
+    recalled: dict[str, Any] = field(default_factory=dict)
+    conversation: str = ""
+    messages: list[Any] = field(default_factory=list)
+    media: str = ""
+    accepted: list[str] = field(default_factory=list)
+    """Turns of somebody busy that were accepted before the backup began."""
+    exported: str = ""
+    refused: tuple[int, str] = (0, "")
+
+
+async def busy(person: Person, accepted: list[str], stop: asyncio.Event) -> None:
+    """Hand in turns, and remember things, until told to stop."""
+    number = 0
+    while not stop.is_set():
+        number += 1
+        answer = await person.submit(f"What do you know of harbour number {number}?")
+        if answer.status_code == 202:
+            accepted.append(answer.json()["turn_id"])
+        await person.tool("remember", {"items": [{"title": f"Harbour {number}", "text": f"Harbour {number} is deep."}]})
+        batch = {"type": "EntityProject", "id": f"h{number}", "year": 2023, "name": f"Harbour {number}", "level": "L3"}
+        await person.tool("graph_upsert", {"nodes": [batch], "relationships": []})
+
+
+async def filled(people: Town, before: Before) -> None:
+    """Give everybody something."""
+    ann, bob = await people.someone("acme"), await people.someone("other")
+    upsert = few_projects().model_dump(mode="json")
+    assert (await people.owner.tool("graph_upsert", upsert)).status_code == 200
+    for title, text in FACTS.items():
+        await ann.remember(title, text)
+    await bob.remember("Second key", SECRET)
+    before.media = await ann.uploaded("ferry.pdf", pdf([LINES]))
+    before.conversation = (await ann.reply("Hello! When does the ferry leave?", media=[before.media]))["conversation_id"]
+    before.messages = await ann.messages(before.conversation)
+    before.people = {name: (p.key, p.tenant, p.user) for name, p in (("ann", ann), ("bob", bob))}
+    before.recalled = {query: await ann.recall(query) for query in QUERIES}
+
+
+@pytest.fixture(scope="module")
+async def before(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Before]:
+    """A stack that was backed up in the middle of its work, and stopped."""
+    folder = tmp_path_factory.mktemp("before")
+    before = Before(folder / "all.phr", folder / "data")
+    async with running(before.data, (*SERVERS, *SERVICES), WITHOUT_A_MODEL) as stack:
+        async with town(stack.data.url.read_text().strip(), stack.data.key.read_text().strip()) as people:
+            await people.ready()
+            await filled(people, before)
+            carol, stop, accepted = await people.someone("busy", "maestro"), asyncio.Event(), []
+            before.people["carol"] = (carol.key, carol.tenant, carol.user)
+            working = asyncio.create_task(busy(carol, accepted, stop))
+            while len(accepted) < 5:
+                await asyncio.sleep(0.05)
+            before.accepted = list(accepted)
+            code, before.said, errors = await phronesis("backup", str(before.archive), data=before.data)
+            assert code == 0, errors
+            stop.set()
+            await working
+            code, before.exported, errors = await phronesis("export", "acme", str(folder / "acme.phr"), data=before.data)
+            assert code == 0, errors
+            code, _, errors = await phronesis("restore", str(before.archive), data=before.data)
+            before.refused = (code, errors)
+    yield before
+    shutil.rmtree(folder)
+
+
+@dataclass
+class After:
+    """The second stack."""
+
+    stack: RunningStack
+    people: Town
+    named: dict[str, Person]
+    said: str
+
+
+@pytest.fixture(scope="module")
+async def after(before: Before, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[After]:
+    """The archive in a fresh directory, with its stack running."""
+    data = tmp_path_factory.mktemp("after") / "data"
+    code, said, errors = await phronesis("restore", str(before.archive), data=data)
+    assert code == 0, errors
+    async with running(data, (*SERVERS, *SERVICES), WITHOUT_A_MODEL) as stack:
+        async with town(stack.data.url.read_text().strip(), stack.data.key.read_text().strip()) as people:
+            await people.ready()
+            named = {}
+            for name, (key, tenant, user) in before.people.items():
+                person = named[name] = people._person(key)
+                person.tenant, person.user = tenant, user
+            yield After(stack, people, named, said)
+
+
+def test_every_store_holds_what_the_archive_does(before: Before, after: After) -> None:
+    lines = [line.split() for line in after.said.splitlines()[1:-1]]
+    assert {name: int(here.replace(",", "")) for name, _, here in lines} == counts(before.archive)
+
+
+async def test_recalls_are_the_same(before: Before, after: After) -> None:
+    ann = after.named["ann"]
+    assert {query: await ann.recall(query) for query in QUERIES} == before.recalled
+
+
+async def test_a_conversation_goes_on(before: Before, after: After) -> None:
+    ann = after.named["ann"]
+    assert await ann.messages(before.conversation) == before.messages
+    reply = await ann.reply("And how many cars does it carry?", before.conversation)
+    assert reply["conversation_id"] == before.conversation
+    assert len(await ann.messages(before.conversation)) == len(before.messages) + 2
+
+
+async def test_an_upload_is_readable(before: Before, after: After) -> None:
+    answer = await after.named["ann"].tool("document.extract_text", {"media_id": before.media})
+    assert answer.json()["text"].split() == " ".join(LINES).split()
+
+
+async def test_another_tenant_still_sees_nothing(before: Before, after: After) -> None:
+    assert (await after.named["bob"].http.get(f"/api/v1/media/{before.media}")).status_code == 404
+    assert [item["text"] for item in await after.named["bob"].recall("Where is the second key?")] == [SECRET]
+
+
+async def test_every_turn_accepted_before_the_backup_is_there_and_ends(before: Before, after: After) -> None:
+    carol = after.named["carol"]
+    ends = [(await carol.ended(turn))["status"] for turn in before.accepted]
+    assert ends == ["completed"] * len(before.accepted)
+
+
+async def test_what_the_graph_holds_is_found_by_meaning_in_the_end(after: After) -> None:
+    """News that was not followed at the point is followed after the restore."""
+    carol = after.named["carol"]
+    code, _, errors = await phronesis("backup", str(after.stack.data.root / "again.phr"), data=after.stack.data.root)
+    assert code == 0, errors
+    held = content(after.stack.data.root / "again.phr", "backup")
+    numbers = [n for n in range(1, 6) if f"busy/EntityProject/h{n}/2023".encode() in held]
+    async with asyncio.timeout(60):
+        for n in numbers:
+            while f"EntityProject/h{n}/2023" not in [item["external_id"] for item in await carol.recall(f"Harbour {n}")]:
+                await asyncio.sleep(0.2)
+    assert numbers
+
+
+def test_a_stack_that_runs_is_not_restored_over(before: Before) -> None:
+    code, said = before.refused
+    assert (code, "phronesis down" in said) == (3, True)
+
+
+async def test_stores_that_hold_something_are_not_restored_over(before: Before) -> None:
+    code, _, said = await phronesis("restore", str(before.archive), data=before.data)
+    assert (code, "--force removes everything first" in said) == (3, True)
+
+
+async def test_a_damaged_archive_is_refused_before_anything_is_touched(before: Before, tmp_path: Path) -> None:
+    data = bytearray(before.archive.read_bytes())
+    data[len(data) // 2] ^= 1
+    (tmp_path / "damaged.phr").write_bytes(data)
+    code, _, said = await phronesis("restore", str(tmp_path / "damaged.phr"), data=tmp_path / "fresh")
+    assert (code, said.startswith("error: ")) == (3, True)
+    assert not (tmp_path / "fresh").exists()
+
+
+def test_the_export_of_a_tenant_holds_nothing_of_another(before: Before) -> None:
+    held = content(before.archive.with_name("acme.phr"), "tenant")
+    foreign = [SECRET, "zebrawood", *before.people["bob"], *before.people["carol"], "busy/", "local/", "Geological"]
+    assert [text for text in foreign if text.encode() in held] == []
+    assert all(fact.encode() in held for fact in FACTS.values())
+
+
+async def test_a_tenant_is_imported_under_another_name(before: Before, after: After) -> None:
+    export, data = before.archive.with_name("acme.phr"), after.stack.data.root
+    code, _, said = await phronesis("import", str(export), data=data)
+    assert (code, "has something here" in said) == (3, True)
+    fresh = f"moved-{uuid4().hex[:8]}"
+    code, _, said = await phronesis("import", str(export), "--as", fresh, data=data)
+    assert (code, "ids of the archive are taken" in said) == (3, True)
+    assert json.loads((await after.named["ann"].http.get(f"/api/v1/media/{before.media}")).text)["id"] == before.media

@@ -1,0 +1,203 @@
+"""What a graph store holds goes into an archive and comes out again, into a store of either kind, as it was."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from phronesis.graph.adapters.labels import LOCKS, NEWS
+from phronesis.graph.ontology import load as ontology
+from phronesis.operations.errors import Damaged, Failed
+from phronesis.operations.frames import Frame, packed, unpacked
+from phronesis.operations.graph_dump import GraphDump
+from phronesis.operations.graph_load import GraphLoad
+from phronesis.operations.graph_model import labels, written
+from phronesis.operations.tenancy import Tenancy
+from tests.support.graph import Stores, opened
+from tests.support.servers import ArcadeServer
+
+pytestmark = pytest.mark.timeout(180)
+
+VALUES: tuple[Any, ...] = (
+    *(0, 1, -1, 2**53 + 1, 2**63 - 1, -(2**63)),
+    *(0.0, 1.0, -0.5, 1e308, 5e-324, 0.1, 1e15, 123456789.125),
+    *(True, False, "", "1", "1.0", "true", "2023-01-02", "zwölf\n\t\"'\\ \u2028 \U0001f6a2", "x" * 20_000),
+    *([], [1, 2, 3], [0.5, 1.0], ["a", ""], [True, False]),
+)
+
+
+@dataclass
+class Records:
+    """Packed records in memory."""
+
+    held: list[bytes] = field(default_factory=list)
+
+    def append(self, record: bytes, rows: int) -> None:
+        """Take one."""
+        self.held.append(record)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.held.clear()
+
+    def frames(self) -> list[Frame]:
+        """The records, in an order of their own."""
+        return sorted((frame for one in self.held for frame in unpacked(one)), key=lambda f: (sorted(f.header.items()), f.body))
+
+
+async def dumped(stores: Stores, tenant: str | None = None) -> tuple[list[Frame], list[Frame]]:
+    """Nodes and relationships of a store, with the properties of each in one order."""
+    nodes, relationships = Records(), Records()
+    await GraphDump(stores.bolt, ontology(), tenant).run(nodes, relationships)
+    return nodes.frames(), relationships.frames()
+
+
+def plain(frames: list[Frame]) -> list[tuple[dict[str, Any], list[tuple[str, str]]]]:
+    """Records that can be compared: the store may give properties in another order, and `repr` tells 1 from 1.0."""
+    return sorted(
+        ((f.header, sorted((k, repr(v)) for k, v in json.loads(f.body).items())) for f in frames), key=lambda pair: repr(pair)
+    )
+
+
+@pytest.fixture
+async def stores(arcadedb: ArcadeServer, tmp_path: Path) -> AsyncIterator[Stores]:
+    async with opened(arcadedb, tmp_path) as stores:
+        await stores.schema.declared()
+        await GraphLoad(stores.bolt, ontology()).empty()
+        yield stores
+
+
+async def filled(stores: Stores, tenant: str, count: int = 60) -> None:
+    """Nodes of all labels with random values, joined at random."""
+    chance, keys = random.Random(tenant), []
+    for number in range(count):
+        label = labels(ontology())[number % len(labels(ontology()))]
+        key = f"{tenant}/{label}/ü{number}/2023"
+        values = {f"p{i}": chance.choice(VALUES) for i in range(6)} | {"key": key, "tenant": tenant}
+        await stores.run(f"CREATE (n:{label}) SET n = $values", values=values)
+        keys.append((label, key))
+    twin = [(label, key) for label, key in keys if label in ontology().nodes]
+    for number in range(count):
+        (a, source), (b, target) = chance.choice(twin), chance.choice(twin)
+        values = {"w": chance.choice(VALUES), "n": number}
+        await stores.run(
+            f"MATCH (a:{a} {{key: $a}}) MATCH (b:{b} {{key: $b}}) CREATE (a)-[r:PARENT_OF]->(b) SET r = $values",
+            a=source,
+            b=target,
+            values=values,
+        )
+
+
+async def loaded(stores: Stores, nodes: list[Frame], relationships: list[Frame], tenancy: Tenancy | None = None) -> None:
+    """Write records into a store."""
+    load = GraphLoad(stores.bolt, ontology(), tenancy)
+    assert await load.nodes(iter(nodes)) == len(nodes)
+    assert await load.relationships(iter(relationships)) == len(relationships)
+
+
+async def test_every_value_comes_back_as_it_was(stores: Stores) -> None:
+    await filled(stores, "acme")
+    nodes, relationships = await dumped(stores)
+    assert (len(nodes), len(relationships)) == (60, 60)
+    await GraphLoad(stores.bolt, ontology()).empty()
+    await loaded(stores, nodes, relationships)
+    again = await dumped(stores)
+    assert (plain(again[0]), plain(again[1])) == (plain(nodes), plain(relationships))
+
+
+async def test_one_tenants_part_holds_nothing_of_another(stores: Stores) -> None:
+    for tenant in ("acme", "acme-1", "acme0", "zulu"):
+        await filled(stores, tenant, 40)
+    nodes, relationships = await dumped(stores, "acme")
+    keys = [frame.body for frame in nodes] + [str(frame.header["source"]).encode() for frame in relationships]
+    assert keys
+    assert [key for key in keys if b"acme/" not in key] == []
+    assert [key for key in keys if b"acme-1" in key or b"acme0" in key or b"zulu" in key] == []
+
+
+async def test_a_tenants_part_comes_in_under_another_name(stores: Stores) -> None:
+    await filled(stores, "acme", 40)
+    nodes, relationships = await dumped(stores, "acme")
+    held = [frame for frame in nodes if frame.header["label"] != "PlatformLink"]  # of which these hold no ends
+    await loaded(stores, held, relationships, Tenancy("acme", "moved"))
+    moved = await dumped(stores, "moved")
+    assert len(moved[0]) == len(held)
+    assert len(moved[1]) == len(relationships)
+    assert b"acme" not in b"".join(frame.body for frame in moved[0])
+
+
+async def test_anothers_nodes_do_not_come_in_with_a_tenant(stores: Stores) -> None:
+    foreign = next(
+        unpacked(packed({"label": "EntityProject"}, written({"key": "zulu/EntityProject/1/2023", "tenant": "zulu"})))
+    )
+    with pytest.raises(Damaged, match="another tenant"):
+        await GraphLoad(stores.bolt, ontology(), Tenancy("acme", "acme")).nodes(iter([foreign]))
+
+
+@pytest.mark.parametrize("label", ["Nobody", "EntityProject) DETACH DELETE (m", "", None, 7, ["EntityProject"]])
+async def test_a_label_that_nobody_knows_is_refused(stores: Stores, label: Any) -> None:
+    with pytest.raises(Damaged):
+        await GraphLoad(stores.bolt, ontology()).nodes(iter([Frame({"label": label}, b'{"key": "a"}')]))
+
+
+async def test_a_relationship_whose_end_is_missing_is_an_error(stores: Stores) -> None:
+    header = {"type": "PARENT_OF", "from": "EntityProject", "to": "EntityProject", "source": "acme/a", "target": "acme/b"}
+    with pytest.raises(Failed):
+        await GraphLoad(stores.bolt, ontology()).relationships(iter([Frame(header, b"{}")]))
+
+
+async def test_a_twin_that_is_written_all_the_time_is_an_error(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("phronesis.operations.graph_dump._PAUSE", 0.001)
+    dump, touch = (
+        GraphDump(stores.bolt, ontology()),
+        f"MERGE (l:{LOCKS} {{key: 'acme'}}) SET l.turns = coalesce(l.turns, 0) + 1",
+    )
+    read = dump._nodes
+
+    async def busy(sink: Any) -> None:
+        await read(sink)
+        await stores.run(touch)
+
+    monkeypatch.setattr(dump, "_nodes", busy)
+    with pytest.raises(Failed, match="quieter"):
+        await dump.run(Records(), Records())
+
+
+async def test_writes_of_users_items_do_not_disturb(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+    dump, touch = (
+        GraphDump(stores.bolt, ontology()),
+        f"MERGE (l:{LOCKS} {{key: 'acme/ann/'}}) SET l.turns = coalesce(l.turns, 0) + 1",
+    )
+    read = dump._nodes
+
+    async def busy(sink: Any) -> None:
+        await read(sink)
+        await stores.run(touch)
+
+    monkeypatch.setattr(dump, "_nodes", busy)
+    nodes = Records()
+    await dump.run(nodes, Records())
+    assert NEWS not in [frame.header["label"] for frame in nodes.frames()]
+
+
+async def test_a_link_to_a_node_that_came_later_is_left_out(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+    await stores.run("CREATE (:MemoryUnit {key: 'acme/ann/1', tenant: 'acme'})")
+    dump = GraphDump(stores.bolt, ontology())
+    read = dump._nodes
+
+    async def busy(sink: Any) -> None:
+        await read(sink)
+        await stores.run(
+            "MATCH (a:MemoryUnit {key: 'acme/ann/1'}) CREATE (a)-[:MENTIONS]->(:Concept {key: 'acme/ann/2', tenant: 'acme'})"
+        )
+
+    monkeypatch.setattr(dump, "_nodes", busy)
+    nodes, relationships = Records(), Records()
+    await dump.run(nodes, relationships)
+    assert (len(nodes.frames()), relationships.frames()) == (1, [])
