@@ -123,17 +123,19 @@ class PostgresServer:
         await self._child.stop()
 
     @asynccontextmanager
-    async def fresh_schema(self, service: str) -> AsyncIterator[PostgresSettings]:
-        """A database of its own with the migrated schema of `service`, as its role reaches it; dropped when the block ends."""
+    async def fresh_schema(self, service: str, *others: str) -> AsyncIterator[PostgresSettings]:
+        """A database of its own with the migrated schemas of services, as the first one's role reaches it, for a block."""
         name = f"test_{uuid4().hex}"
-        await self._statement(f'CREATE DATABASE "{name}" TEMPLATE "{await self._template(service)}"')
+        await self._statement(f'CREATE DATABASE "{name}" TEMPLATE "{await self._template(service, *others)}"')
+        # A copy of a database does not have the privileges on it.
+        await self._statement(f'REVOKE CREATE, TEMPORARY ON DATABASE "{name}" FROM PUBLIC')
         try:
             yield PostgresSettings(dsn=SecretStr(self.dsn_of(name, role_of(service))))
         finally:
             await self._statement(f'DROP DATABASE "{name}" WITH (FORCE)')
 
-    async def _template(self, service: str) -> str:
-        name = f"template_{service}"
+    async def _template(self, *services: str) -> str:
+        name = "_".join(("template", *services))
         async with self._migrating:
             connection = await asyncpg.connect(self.dsn)
             try:
@@ -143,7 +145,7 @@ class PostgresServer:
             if not found:
                 await self._statement(f'CREATE DATABASE "{name}_new"')
                 fresh = PostgresSettings(dsn=SecretStr(self.dsn_of(f"{name}_new")))
-                await asyncio.to_thread(migrate, fresh, [service])
+                await asyncio.to_thread(migrate, fresh, list(services))
                 await self._statement(f'ALTER DATABASE "{name}_new" RENAME TO "{name}"')
         return name
 

@@ -58,7 +58,7 @@ def let_in(guard: Guard, service: str, passwords: Path | None) -> None:
     if passwords is not None:
         password = (passwords / f"{service}.password").read_text(encoding="utf-8").strip()
         # Hashed here, so that no log of the server has it.
-        secret = guard.pgconn.encrypt_password(password.encode(), role_of(service).encode(), "scram-sha-256").decode()
+        secret = guard.pgconn.encrypt_password(password.encode(), role_of(service).encode(), b"scram-sha-256").decode()
         guard.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(role, sql.Literal(secret)))
     for grant in (
         "GRANT USAGE ON SCHEMA {schema} TO {role}",

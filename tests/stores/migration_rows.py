@@ -1,0 +1,109 @@
+"""Rows that each version of each schema could hold, one statement a line, in the form of that version."""
+
+from __future__ import annotations
+
+_ID = "00000000-0000-4000-8000-{:012}"
+_OUTBOX = "INSERT INTO outbox (tenant, subject, body, headers) VALUES ('acme', 'evt.acme.x', 'news', '{\"a\": \"b\"}');"
+
+
+def _id(number: int) -> str:
+    return f"'{_ID.format(number)}'"
+
+
+def _key(number: int, more: str = "", values: str = "") -> str:
+    return (
+        f'INSERT INTO keys (id, tenant, "user", role, hash, prefix{more}) '
+        f"VALUES ({_id(number)}, 'acme', 'ann', 'noor', decode(repeat('{number:02}', 32), 'hex'), 'phr_'{values});"
+    )
+
+
+ROWS: dict[str, dict[str, str]] = {
+    "gateway": {
+        "0001-keys": "\n".join((_key(1), _OUTBOX)),
+        "0002-bus-keys": _key(2, ", bus, expires_at", ", true, now() + interval '1 day'"),
+        "0003-tenants": _OUTBOX,
+    },
+    "instructions": {
+        "0001-instructions": "\n".join(
+            (
+                "INSERT INTO instruction_bundles (tag, content) VALUES ('a/b', 'text');",
+                "INSERT INTO instruction_elements (tag, content) VALUES ('c/d', 'text');",
+                "INSERT INTO instruction_history (tag, content, version, status) VALUES ('a/b', 'old', '1.0.0', 'active');",
+                "INSERT INTO agent_profiles (agent, version, digest, loop, stages, prompts, directives, phrases) "
+                "VALUES ('dialogue', '1.0.0', 'd', 'router', '{}', '{}', '{}', '{}');",
+                _OUTBOX,
+                "INSERT INTO writes (tenant, service, key, arguments) VALUES ('acme', 'x', 'k', 'h');",
+            )
+        ),
+        "0002-tenants": _OUTBOX,
+    },
+    "memory": {
+        "0001-items": "\n".join(
+            (
+                "INSERT INTO scopes (tenant, owner, kind, items, words) VALUES ('acme', 'ann', 'episode', 1, 3);",
+                "INSERT INTO items (id, tenant, owner, kind, external_id, body, metadata, content_hash, version) "
+                f"VALUES ({_id(1)}, 'acme', 'ann', 'episode', 'e', 'said', '{{\"conversation_id\": \"c1\"}}', 'h', 1);",
+                "INSERT INTO texts (item_id, tenant, owner, kind, family, length, terms, counts) "
+                f"VALUES ({_id(1)}, 'acme', 'ann', 'episode', '', 3, '{{1,2,3}}', 'abc');",
+                "INSERT INTO words (term, items) VALUES (1, 1), (2, 1), (3, 1);",
+                "INSERT INTO embedding (model, dimension) VALUES ('words', 3);",
+                "INSERT INTO vectors (item_id, tenant, owner, kind, family, model, dimension, embedding) "
+                f"VALUES ({_id(1)}, 'acme', 'ann', 'episode', '', 'words', 3, '[1,0,0]');",
+                "INSERT INTO nodes (tenant, key, version) VALUES ('acme', 'n', 1);",
+                "INSERT INTO profiles (tenant, user_id, profile) VALUES ('acme', 'ann', '{\"name\": \"Ann\"}');",
+                _OUTBOX,
+                "INSERT INTO writes (tenant, service, key, arguments) VALUES ('acme', 'x', 'k', 'h');",
+            )
+        ),
+        "0002-forgetting": "\n".join(
+            (
+                f"INSERT INTO sources (item_id, conversation_id) VALUES ({_id(1)}, 'c2');",
+                "INSERT INTO tombstones (tenant, owner, name) VALUES ('acme', 'ann', 'conversation:c3');",
+            )
+        ),
+        "0003-passages": "UPDATE vectors SET passages = ARRAY['[0,1,0]'::halfvec];",
+        "0005-tenants": _OUTBOX,
+    },
+    "orchestrator": {
+        "0001-turns": "\n".join(
+            (
+                "INSERT INTO conversations (id, tenant, user_id, agent) "
+                f"VALUES ({_id(1)}, 'acme', 'ann', 'dialogue'), ({_id(2)}, 'acme', 'bob', 'dialogue');",
+                "INSERT INTO turns (id, tenant, user_id, conversation_id, sequence, agent, status, request, fingerprint, "
+                "principal, expires_at) SELECT id, tenant, user_id, id, 1, agent, 'completed', '{}', 'f', '{}', now() "
+                "FROM conversations;",
+                "INSERT INTO journal (turn_id, step, fence, intent) SELECT id, 'route', 1, '{}' FROM turns;",
+                "INSERT INTO messages (conversation_id, seq, turn_id, role, text) SELECT id, 1, id, 'user', 'hi' FROM turns;",
+                "INSERT INTO directives (turn_id, conversation_id, directive, reasoning) SELECT id, id, 'd', 'r' FROM turns;",
+                "INSERT INTO revoked_keys (key_id) VALUES ('k');",
+                "INSERT INTO audit (news_id, tenant, service, who, role, action, outcome, arguments) "
+                "VALUES ('n', 'acme', 'x', 'ann', 'noor', 'a', 'done', '{}');",
+                _OUTBOX,
+            )
+        ),
+        "0002-deletions": "\n".join(
+            (
+                f"INSERT INTO deletions (id, tenant, user_id, conversation_id) VALUES ({_id(3)}, 'acme', 'bob', {_id(2)});",
+                "INSERT INTO deletion_reports (deletion_id, service, part, parts, removed) "
+                f"VALUES ({_id(3)}, 'memory', 1, 1, '{{}}');",
+                f"UPDATE conversations SET deleted_at = now() WHERE id = {_id(2)};",
+            )
+        ),
+        "0003-summaries": "UPDATE conversations SET summary = '{}', summary_through = 2;",
+        "0004-tenants": _OUTBOX,
+    },
+}
+"""By service and migration, in their order."""
+
+_OF_BOB = f"conversation_id = {_id(2)}"
+REMOVED_BY_GOING_BACK: dict[str, dict[str, str]] = {
+    "0002-bus-keys": {"keys": "bus"},
+    "0002-deletions": {
+        "conversations": f"id = {_id(2)}",
+        "turns": _OF_BOB,
+        "messages": _OF_BOB,
+        "directives": _OF_BOB,
+        "journal": f"turn_id = {_id(2)}",
+    },
+}
+"""By migration and table, rows that the version before could not bear and that its way back removes on purpose."""

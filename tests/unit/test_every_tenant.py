@@ -1,0 +1,40 @@
+"""Where the platform works on the rows of every tenant: in few places, and all of them are named here."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PLACES = {
+    "libs/postgres/phronesis/postgres/outbox.py": {"unsent", "waiting", "sent"},
+    "libs/postgres/phronesis/postgres/tenants.py": {"reach", "beginning"},
+    "libs/postgres/phronesis/postgres/schemas.py": {"_uri"},
+    "services/gateway/phronesis/gateway/adapters/postgres_keys.py": {"by_hash", "by_id", "of", "revoke", "revoked_of_bus"},
+    "services/orchestrator/phronesis/orchestrator/adapters/claims.py": {"claim", "renew"},
+    "services/orchestrator/phronesis/orchestrator/adapters/depth.py": {"look"},
+}
+"""By file the functions that say `EVERY_TENANT`. What is added here stands in `docs/operations.md` too, with its reason."""
+
+
+def _functions(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return {
+        function.name
+        for function in functions
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and node.id == "EVERY_TENANT"
+    }
+
+
+def test_only_the_platforms_own_work_reaches_every_tenant() -> None:
+    files = [path for folder in ("libs", "services", "deploy") for path in (ROOT / folder).rglob("*.py")]
+    found = {str(path.relative_to(ROOT)): functions for path in files if (functions := _functions(path))}
+    assert found == PLACES
+
+
+def test_what_reaches_every_tenant_is_documented() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    section = page.partition("## Tenants in Postgres")[2].partition("\n## ")[0]
+    assert {path for path in PLACES if Path(path).name not in section} == set()
