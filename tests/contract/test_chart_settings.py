@@ -33,6 +33,7 @@ TAKEN: dict[str, tuple[type[BaseSettings], ...]] = {
     "declare": (BusSettings, TelemetrySettings),
 }
 
+
 def known(program: str) -> set[str]:
     """The variables that a program's packages read."""
     packages = [ROOT / "libs" / "bus"]

@@ -14,6 +14,7 @@ from uuid import uuid4
 import pytest
 
 from phronesis.local.parts import SERVERS, SERVICES
+from tests.support.bus import eventually
 from tests.support.documents import pdf
 from tests.support.operations import WITHOUT_A_MODEL, content, counts, phronesis
 from tests.support.people import Person, Town, town
@@ -91,8 +92,7 @@ async def before(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Befo
             carol, stop, accepted = await people.someone("busy", "maestro"), asyncio.Event(), []
             before.people["carol"] = (carol.key, carol.tenant, carol.user)
             working = asyncio.create_task(busy(carol, accepted, stop))
-            while len(accepted) < 5:
-                await asyncio.sleep(0.05)
+            await eventually(lambda: len(accepted) >= 5)
             before.accepted = list(accepted)
             code, before.said, errors = await phronesis("backup", str(before.archive), data=before.data)
             assert code == 0, errors
@@ -173,11 +173,13 @@ async def test_what_the_graph_holds_is_found_by_meaning_in_the_end(after: After)
     assert code == 0, errors
     held = content(after.stack.data.root / "again.phr", "backup")
     numbers = [n for n in range(1, 6) if f"busy/EntityProject/h{n}/2023".encode() in held]
-    async with asyncio.timeout(60):
-        for n in numbers:
-            while f"EntityProject/h{n}/2023" not in [item["external_id"] for item in await carol.recall(f"Harbour {n}")]:
-                await asyncio.sleep(0.2)
     assert numbers
+    for n in numbers:
+
+        async def found(n: int = n) -> bool:
+            return f"EntityProject/h{n}/2023" in [item["external_id"] for item in await carol.recall(f"Harbour {n}")]
+
+        await eventually(found, within=60)
 
 
 def test_a_stack_that_runs_is_not_restored_over(before: Before) -> None:

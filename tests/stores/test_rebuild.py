@@ -19,6 +19,7 @@ from phronesis.memory.domain.values import Vector
 from phronesis.memory.drafting import Drafting
 from phronesis.memory.rebuild import rebuild_links, rebuild_vectors
 from phronesis.memory.settings import MemorySettings
+from phronesis.postgres import EVERY_TENANT
 from tests.support.memory import Memory, WordEmbedder, calling, open_index, open_memory, someone
 from tests.support.servers import PostgresServer, VectorServer
 

@@ -19,7 +19,7 @@ from phronesis.memory.adapters.weaviate_client import Weaviate
 from phronesis.memory.adapters.weaviate_index import WeaviateIndex
 from phronesis.memory.domain.values import Audience, Vector, VectorEntry, VectorHit
 from phronesis.memory.ports import VectorIndex
-from phronesis.postgres import Database
+from phronesis.postgres import EVERY_TENANT, Database
 from tests.support.production import STORES
 from tests.support.servers import PostgresServer, VectorServer
 

@@ -107,9 +107,14 @@ def test_force_replaces_an_archive(whole: Path) -> None:
 
 def test_a_failure_leaves_what_was_there_and_no_half_file(whole: Path) -> None:
     before = whole.read_bytes()
-    with pytest.raises(Failed), writing(whole, force=True) as writer:
-        writer.about(About(format=FORMAT, product=PRODUCT, kind="backup"))
-        raise Failed
+
+    def fail() -> None:
+        with writing(whole, force=True) as writer:
+            writer.about(About(format=FORMAT, product=PRODUCT, kind="backup"))
+            raise Failed
+
+    with pytest.raises(Failed):
+        fail()
     assert {path.name: path.read_bytes() for path in whole.parent.iterdir()} == {"whole": before}
 
 

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit, urlunsplit
 
+from pydantic import SecretStr
 from pydantic_settings import BaseSettings
 
 from phronesis.bus import BusSettings
@@ -17,6 +19,7 @@ from phronesis.local.record import read
 from phronesis.local.settings import LocalSettings
 from phronesis.memory.settings import WeaviateSettings
 from phronesis.postgres import PostgresSettings
+from phronesis.postgres.roles import role_of
 
 from .errors import Refused
 
@@ -33,6 +36,13 @@ class Places:
     graph: GraphSettings
     bus: BusSettings
     weaviate: WeaviateSettings
+
+    @property
+    def memory(self) -> PostgresSettings:
+        """The database as the memory service's own role, whom the tables' policies bind."""
+        address = urlsplit(self.postgres.dsn.get_secret_value())
+        query = "&".join(part for part in (address.query, f"role={role_of('memory')}") if part)
+        return self.postgres.model_copy(update={"dsn": SecretStr(urlunsplit(address._replace(query=query)))})
 
     @classmethod
     def of(cls, name: str, variables: Mapping[str, str]) -> Places:

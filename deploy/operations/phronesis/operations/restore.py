@@ -93,7 +93,7 @@ class Target:
         if there := await rows.services_there(connection):
             names = ", ".join(name.removeprefix("phronesis-") for name in there)
             raise Refused(f"services run on these stores ({names}): stop them first")
-        await asyncio.to_thread(migrate, places.postgres.dsn.get_secret_value(), list(SCHEMAS))
+        await asyncio.to_thread(migrate, places.postgres, list(SCHEMAS))
         bus = await stack.enter_async_context(connect(USER, places.bus.model_copy(update={"trust_dir": None})))
         bolt = await stack.enter_async_context(graph_model.opened(places.graph))
         await Schema(bolt, ontology(), places.graph.dialect).declared()

@@ -38,7 +38,9 @@ async def connected(settings: PostgresSettings) -> AsyncIterator[Connection]:
     # With row security on, a table whose rows we may not all see would be copied in part; so it is refused instead.
     options = {"application_name": APPLICATION, "row_security": "off", "statement_timeout": "0"}
     try:
-        connection = await asyncpg.connect(settings.dsn.get_secret_value(), timeout=10, server_settings=options)
+        connection = await asyncpg.connect(
+            settings.dsn.get_secret_value(), password=settings.password(), timeout=10, server_settings=options
+        )
     except (OSError, TimeoutError, asyncpg.PostgresError) as error:
         raise Refused(f"Postgres does not let us in ({type(error).__name__}): see POSTGRES_DSN") from error
     try:

@@ -65,7 +65,7 @@ async def at_point(
 async def opened(places: Places, model: str, dimension: int) -> AsyncIterator[VectorIndex]:
     """The index of an installation for the length of a block."""
     async with (
-        Database.open(places.postgres, "memory") as database,
+        Database.open(places.memory, "memory") as database,
         open_index(database, model, dimension, MemorySettings(), places.weaviate) as index,
     ):
         yield index

@@ -25,7 +25,7 @@ import psycopg
 from psycopg import sql
 
 from .reached import mark, newest
-from .roles import close_database, keep_indexes_in_use, let_in
+from .roles import close_database, let_in
 from .schemas import Schema, UnknownMigration
 from .settings import PostgresSettings
 
