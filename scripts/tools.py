@@ -67,6 +67,8 @@ def program(name: str) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     with _locked(cache / f"{name}.lock"):
         if not built.exists():
+            for left in cache.glob(f".{name}-*"):  # of a build that was killed
+                shutil.rmtree(left)
             with tempfile.TemporaryDirectory(dir=cache, prefix=f".{name}-") as scratch:
                 _build(tool, Path(scratch)).replace(built)
     return built
@@ -79,7 +81,7 @@ def _build(tool: Tool, folder: Path) -> Path:
     for command in (
         ["mod", "init", "scratch"],
         ["get", f"{tool.package}@{tool.version}"],
-        ["build", "-trimpath", "-ldflags=-s -w", "-o", "program", tool.package],
+        ["build", "-ldflags=-s -w", "-o", "program", tool.package],
     ):
         try:
             done = subprocess.run([go, *command], cwd=folder, capture_output=True, text=True, timeout=_SECONDS)
