@@ -22,7 +22,7 @@ from .kill import Killer
 from .outsider import outsider
 from .truth import Held, held
 
-_LATENCY = 0.5
+_LATENCY = 1.5
 """Seconds that the model takes to answer, so that turns run while processes end."""
 FIRST = tuple(part for part in PARTS if part == service_of(part))
 SECOND = tuple(part for part in PARTS if part not in FIRST)
