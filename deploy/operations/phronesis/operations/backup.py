@@ -48,7 +48,7 @@ async def backup(places: Places, path: Path, progress: Progress, *, tenant: str 
 
     Raises:
         Refused: something stands there, or a store does not let us in.
-        Failed: the disk is full, or the graph is written all the time.
+        Failed: the disk is full, or a store holds what an archive does not take.
         ServiceError: a store does not answer.
     """
     with writing(path, force=force) as writer:
@@ -90,7 +90,9 @@ class _Backup:
 
     async def _graph(self) -> None:
         async with graph_model.opened(self._places.graph) as bolt:
-            await GraphDump(bolt, ontology(), self._tenant).run(self._spools.nodes, self._spools.relationships)
+            still = await GraphDump(bolt, ontology(), self._tenant).run(self._spools.nodes, self._spools.relationships)
+            if not still:
+                self._progress.say("the graph was written all the time: batches from after the point may be there in part")
             if self._tenant is not None:
                 await unsent_news(bolt, self._tenant, self._spools.events)
         self._spooled(NODES, self._spools.nodes)

@@ -163,4 +163,6 @@ def _compared(manifest: Manifest, counts: dict[str, int], seconds: float) -> Non
     if wrong:
         typer.echo("error: the stores do not hold what the archive does: restore it again with --force", err=True)
         raise typer.Exit(FAILED)
+    if (lacking := counts.get("postgres/memory/items", 0) - counts.get("vectors", 0)) > 0:
+        typer.echo(f"{lacking:,} items have no vector yet: start the stack and run `phronesis rebuild`", err=True)
     typer.echo(f"restored in {seconds:.1f} s")

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from phronesis.graph.adapters.bolt import Bolt
-from phronesis.graph.adapters.labels import PLATFORM
+from phronesis.graph.adapters.labels import GONE, LINKS, LOCKS, NEWS, WRITES
 from phronesis.graph.knowledge import LABELS, LINK_TYPES
 from phronesis.graph.ontology import Ontology
 from phronesis.graph.settings import GraphSettings
@@ -21,8 +21,12 @@ _INT64 = 2**63
 
 
 def labels(ontology: Ontology) -> tuple[str, ...]:
-    """Every label that the service writes; each node has one, and a unique `key`. News of changes is last."""
-    return (*ontology.nodes, *LABELS, *reversed(PLATFORM))
+    """Every label that the service writes, in the order of reading; each node has one, and a unique `key`.
+
+    Keys of writes come first, so that a write whose key was read is read whole. News comes last, so that of every node
+    that was read its news was read, or had been sent before.
+    """
+    return (WRITES, LOCKS, *ontology.nodes, *LABELS, LINKS, GONE, NEWS)
 
 
 def types(ontology: Ontology) -> frozenset[str]:
