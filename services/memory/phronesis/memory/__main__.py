@@ -11,7 +11,6 @@ from phronesis.postgres import Database, PostgresSettings
 
 from .adapters.local_embedder import LocalEmbedder
 from .adapters.remote_embedder import RemoteEmbedder
-from .adapters.weaviate_index import WeaviateIndex
 from .app import build
 from .domain.tokens import load
 from .ports import Embedder, VectorIndex
@@ -30,11 +29,12 @@ def _embedder(settings: MemorySettings) -> AbstractAsyncContextManager[Embedder]
     )
 
 
-def _index(
-    settings: WeaviateSettings, database: Database, embedder: Embedder
-) -> AbstractAsyncContextManager[VectorIndex | None]:
+def _index(database: Database, embedder: Embedder) -> AbstractAsyncContextManager[VectorIndex | None]:
+    settings = WeaviateSettings()
     if settings.url is None:
         return nullcontext()
+    from .adapters.weaviate_index import WeaviateIndex  # its driver takes a second to import, and 20 MB
+
     return WeaviateIndex.open(settings, database, embedder.model, embedder.dimension)
 
 
