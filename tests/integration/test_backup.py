@@ -176,6 +176,7 @@ async def test_what_the_graph_holds_is_found_by_meaning_in_the_end(after: After)
     held = content(after.stack.data.root / "again.phr", "backup")
     numbers = [n for n in range(1, 6) if f"busybees/EntityProject/h{n}/2023".encode() in held]
     assert numbers
+
     async def found(n: int) -> bool:
         return f"EntityProject/h{n}/2023" in [item["external_id"] for item in await carol.recall(f"Harbour {n} dredged")]
 

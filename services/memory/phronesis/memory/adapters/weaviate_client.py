@@ -23,6 +23,7 @@ from ..settings import WeaviateSettings
 from .weaviate_schema import ensure
 
 log = logging.getLogger(__name__)
+logging.getLogger("weaviate-client").setLevel(logging.WARNING)  # it tells each retry with the server's own words
 
 _CONNECT, _LONGEST = 2, 60
 """Seconds to reach the server, and that one call of the driver may take where the caller sets no shorter limit."""

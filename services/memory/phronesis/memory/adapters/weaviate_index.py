@@ -20,8 +20,8 @@ from .vector_changes import Changes
 from .vector_settling import BATCH, Settling
 from .weaviate_client import Weaviate
 
-_ASK, _WRITE, _CLEAR = 10.0, 5.0, 30.0
-"""Seconds of one question, of one batch of changes, and to drop every collection."""
+_ASK, _APPLY, _WRITE = 10.0, 5.0, 30.0
+"""Seconds of one question, of changes whose rows are locked meanwhile, and of a batch that nobody else waits for."""
 
 
 class WeaviateIndex:
@@ -117,7 +117,7 @@ class WeaviateIndex:
         """See `VectorIndex`."""
         async with self._database.transaction(EVERY_TENANT) as connection:
             await changes.drop_all(connection)
-            async with self._weaviate.client(_CLEAR) as client:
+            async with self._weaviate.client(_WRITE) as client:
                 await writes.remove_all(client)
             await self._agreement.forget(connection)
             await changes.release_news(connection)
@@ -139,12 +139,12 @@ class WeaviateIndex:
             for tenant in sorted({entry.tenant for entry in entries}):
                 due[tenant] = Changes(tuple(entry for entry in entries if entry.tenant == tenant), ())
                 await changes.drop(connection, tenant, [entry.id for entry in due[tenant].entries])
-            if any((await self._apply(due)).values()):
+            if any((await self._apply(due, _WRITE)).values()):
                 raise Unavailable("the vector store does not take every vector", retry_after=1)
 
-    async def _apply(self, due: Mapping[str, Changes]) -> dict[str, list[str]]:
+    async def _apply(self, due: Mapping[str, Changes], seconds: float = _APPLY) -> dict[str, list[str]]:
         refused: dict[str, list[str]] = {}
-        async with self._weaviate.client(_WRITE) as client:
+        async with self._weaviate.client(seconds) as client:
             for tenant, of_tenant in due.items():
                 if of_tenant.gone:
                     await writes.remove(client, tenant, of_tenant.gone)

@@ -19,6 +19,8 @@ from .halves import rounded
 from .weaviate_schema import KINDS, entry_of
 from .weaviate_writes import of_tenant
 
+_WHOLE: dict[str, Any] = {"return_properties": ["owner", "kind", "family", "passages"], "include_vector": True}
+"""Blobs are left out of an answer unless they are named."""
 _IDS = 200
 """Items of one call whose vectors are fetched: with the passages of long texts they are a few megabytes."""
 
@@ -50,7 +52,7 @@ async def page(client: WeaviateAsyncClient, place: tuple[str, str], last: str, s
     """The entries of one place that follow the item `last` (all, where it is empty), in the order of their ids."""
     name, tenant = place
     query = client.collections.use(name).with_tenant(tenant).query
-    found = await of_tenant(query.fetch_objects(limit=size, after=last or None, include_vector=True), None)
+    found = await of_tenant(query.fetch_objects(limit=size, after=last or None, **_WHOLE), None)
     return [_entry(tenant, one) for one in found.objects] if found is not None else []
 
 
@@ -120,9 +122,7 @@ async def _named(client: WeaviateAsyncClient, name: str, audience: Audience, ids
     asked = (
         client.collections.use(name)
         .with_tenant(audience.tenant)
-        .query.fetch_objects(
-            limit=len(ids), filters=Filter.by_id().contains_any(ids) & _filter(name, audience), include_vector=True
-        )
+        .query.fetch_objects(limit=len(ids), filters=Filter.by_id().contains_any(ids) & _filter(name, audience), **_WHOLE)
     )
     found = await of_tenant(asked, None)
     return [_entry(audience.tenant, one) for one in found.objects] if found is not None else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Iterator, Sequence
 from typing import TypeVar
+from uuid import UUID
 
 from weaviate import WeaviateAsyncClient
 from weaviate.classes.query import Filter
@@ -20,6 +21,7 @@ T = TypeVar("T")
 
 _NUMBERS = 500_000
 """Numbers in one call at most: some megabytes, well below the server's greatest message."""
+_NOTHING = str(UUID(int=0))
 _IDS = 500
 """Ids in one call."""
 
@@ -37,19 +39,23 @@ async def of_tenant(work: Awaitable[T], empty: T) -> T:
 async def put(client: WeaviateAsyncClient, tenant: str, entries: Sequence[VectorEntry]) -> list[str]:
     """Store entries of one tenant, each in place of its item's former one, in whatever collection that was.
 
+    The former one is deleted, and not written over: an object that a killed server has without its vector, the server
+    would take for unchanged.
+
     Returns:
         The ids of what the server refuses, also by itself.
     """
-    refused: list[str] = []
     last = {entry.id: entry for entry in entries}
+    await remove(client, tenant, list(last))
+    refused: list[str] = []
     for name in KINDS:
         mine = [entry for entry in last.values() if collection_of(entry.kind) == name]
-        await _remove(client, name, tenant, [id for id in last if collection_of(last[id].kind) != name])
         for batch in _batches(mine):
             failed = await _insert(client, name, tenant, batch)
-            for entry in failed if len(batch) > 1 else ():
+            for entry in failed:
                 refused += [one.id for one in await _insert(client, name, tenant, [entry])]
-            refused += [entry.id for entry in failed] if len(batch) == 1 else []
+        if mine:
+            await _flush(client, name, tenant)
     if refused:
         log.error("the vector store refuses %d of %d objects", len(refused), len(last))
     return refused
@@ -73,7 +79,9 @@ async def _insert(client: WeaviateAsyncClient, name: str, tenant: str, entries: 
     objects = client.collections.use(name).with_tenant(tenant).data
     try:
         done = await objects.insert_many([data_of(entry) for entry in entries])
-    except WeaviateInsertManyAllFailedError:
+    except WeaviateInsertManyAllFailedError as error:
+        if "not present in schema" in str(error):  # no object's fault; it is there when the client is made anew
+            raise
         return list(entries)
     return [entries[number] for number in done.errors]
 
@@ -85,6 +93,15 @@ async def _remove(client: WeaviateAsyncClient, name: str, tenant: str, ids: Sequ
         done = await of_tenant(objects.delete_many(some), None)
         if done is not None and done.failed:
             raise Unavailable("the vector store did not delete everything", retry_after=1)
+
+
+async def _flush(client: WeaviateAsyncClient, name: str, tenant: str) -> None:
+    """Have the index of this tenant on disk as its objects are.
+
+    Weaviate 1.35 writes a batch's objects out, and of its vector index what fits no buffer: a server that is killed next
+    has objects that no search finds. A deletion, also one of nothing, writes out the rest.
+    """
+    await _remove(client, name, tenant, [_NOTHING])
 
 
 def _batches(entries: Sequence[VectorEntry]) -> Iterator[list[VectorEntry]]:
