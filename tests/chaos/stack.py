@@ -124,6 +124,6 @@ class ChaosStack:
         process = await asyncio.create_subprocess_exec(
             *command, env=self._environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
         )
-        out, _ = await asyncio.wait_for(process.communicate(), 120)
+        out, _ = await asyncio.wait_for(process.communicate(), 240)
         if process.returncode != 0:
             raise AssertionError(f"{' '.join(arguments)} ended with {process.returncode}: {out.decode()[-2000:]}")

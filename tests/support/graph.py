@@ -77,9 +77,9 @@ def settings(server: GraphServer, folder: Path, **changes: Any) -> GraphSettings
 
 
 @asynccontextmanager
-async def opened(server: GraphServer, folder: Path) -> AsyncIterator[Stores]:
-    """The stores on `server` for the length of a block."""
-    async with Bolt.open(settings(server, folder)) as bolt:
+async def opened(server: GraphServer, folder: Path, **changes: Any) -> AsyncIterator[Stores]:
+    """The stores on `server` for the length of a block; `changes` are settings of the service."""
+    async with Bolt.open(settings(server, folder, **changes)) as bolt:
         yield Stores(bolt, load(), server.dialect)
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from phronesis.local import neo4j
 from phronesis.local.child import Child, ChildFailed
+from phronesis.local.environment import inherited
 from phronesis.local.ports import free_port
 
 NEO4J_VERSION = "5.26.30"
@@ -97,8 +98,7 @@ def _archive_classes(home: Path) -> None:
         if archive.exists():
             return
         fresh = archive.with_suffix(".new")
-        environment = {name: value for name, value in os.environ.items() if name != "PHRONESIS_STACK"}
-        run = neo4j.program(home, Path(folder), free_port(), secrets.token_hex(8), Path(folder) / "log", environment)
+        run = neo4j.program(home, Path(folder), free_port(), secrets.token_hex(8), Path(folder) / "log", inherited())
         command = [run.command[0], f"-XX:ArchiveClassesAtExit={fresh}", *run.command[1:]]
         asyncio.run(_once(Child(replace(run, command=command, stop_within=_LONGEST))))
         if fresh.exists():

@@ -36,6 +36,11 @@ class Neo4jServer:
         home, log = packages.neo4j_home(), folder / "log.txt"
         self._child = Child(neo4j.program(home, folder, self.port, self.root.password, log, inherited()))
 
+    @property
+    def pid(self) -> int | None:
+        """Its process id while it runs."""
+        return self._child.pid
+
     async def start(self) -> None:
         """Start it on its port and its data."""
         await self._child.start()
