@@ -20,7 +20,7 @@ from phronesis.local.settings import Stores
 from phronesis.memory.adapters import vector_changes
 from phronesis.memory.domain.values import Audience, Vector, VectorEntry
 from phronesis.memory.settings import WeaviateSettings
-from phronesis.postgres import PostgresSettings
+from phronesis.postgres import EVERY_TENANT, PostgresSettings
 from tests.support.bus import eventually
 from tests.support.memory import calling, someone
 from tests.support.production import STORES
@@ -29,7 +29,10 @@ from tests.support.servers import PostgresServer
 from tests.support.tcp_proxy import Mode, tcp_proxy
 from tests.support.weaviate_memory import Service, driver, service
 
-pytestmark = [pytest.mark.skipif(STORES is Stores.EMBEDDED, reason="the tests run on the embedded stores"), pytest.mark.timeout(150)]
+pytestmark = [
+    pytest.mark.skipif(STORES is Stores.EMBEDDED, reason="the tests run on the embedded stores"),
+    pytest.mark.timeout(150),
+]
 HOSPITAL = RememberItem(text="the hospital")
 ALL = tuple(ItemKind)
 
@@ -165,7 +168,10 @@ async def test_whatever_breaks_the_connection_the_same_client_heals(
 async def test_what_a_killed_service_left_behind_another_one_applies(schema: PostgresSettings, server: WeaviateServer) -> None:
     tenant = someone().tenant
     entry = _entry(tenant, 1)
-    async with service(schema, server.settings, sweeps=False) as memory, memory.database.transaction() as connection:
+    async with (
+        service(schema, server.settings, sweeps=False) as memory,
+        memory.database.transaction(EVERY_TENANT) as connection,
+    ):
         await memory.index.upsert([entry], within=connection)  # committed, and never settled
     async with service(schema, server.settings) as memory:
         await _until_found(memory, tenant, {entry.id})
@@ -177,7 +183,7 @@ async def test_a_server_that_is_killed_in_the_middle_of_a_batch_costs_nothing(
     tenant = someone().tenant
     entries = [_entry(tenant, n) for n in range(3_000)]
     async with service(schema, server.settings) as memory:
-        async with memory.database.transaction() as connection:
+        async with memory.database.transaction(EVERY_TENANT) as connection:
             await memory.index.upsert(entries, within=connection)
 
         async def begun() -> bool:
@@ -210,7 +216,7 @@ async def test_what_the_store_refuses_holds_up_nothing_else_and_is_not_lost(
     entries, wrong = [_entry(tenant, n) for n in range(8)], replace(_entry(tenant, 9, 7), id=str(uuid4()))
     async with service(schema, server.settings, sweeps=False) as memory:
         await memory.index.upsert(entries[:1])
-        async with memory.database.transaction() as connection:  # past the check of the length
+        async with memory.database.transaction(EVERY_TENANT) as connection:  # past the check of the length
             await vector_changes.note(connection, [*entries[1:5], wrong, *entries[5:]])
         await memory.index.settle(tenant, [entry.id for entry in [*entries, wrong]])
         assert await _found(memory, tenant) == {entry.id for entry in entries}

@@ -17,7 +17,7 @@ from phronesis.contracts.service import SERVICES
 from phronesis.gateway.domain import is_secret
 
 NAMES = {
-    *(f"nats-{user}.password" for user in (*SERVICES, "declare")),
+    *(f"nats-{user}.password" for user in (*SERVICES, "declare", "operator")),
     *(f"postgres-{service}.password" for service in ("gateway", "orchestrator", "memory", "instructions")),
     *(f"signing-{service}.key" for service in SIGNERS),
     *(f"trust/{service}.pem" for service in SIGNERS),

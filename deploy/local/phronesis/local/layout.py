@@ -25,7 +25,7 @@ class DataDir:
         self.record = self.root / "stack.json"
         """The running processes."""
         self.secrets = self.root / "secrets"
-        self.roles = self.secrets / "postgres"
+        self.roles = self.root / "roles"
         """Passwords of the services' roles, for a database that is not ours."""
         self.trust = self.root / "trust"
         """Public keys of the services that sign principals."""

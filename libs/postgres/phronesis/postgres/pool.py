@@ -172,10 +172,9 @@ async def _init_traced(connection: Connection) -> None:
 
 def _told(query: asyncpg.connection.LoggedQuery) -> None:
     """A span for a statement: its first word, and nothing of its text or its values."""
-    operation = query.query.split(None, 1)[0].rstrip(";").upper()
+    operation, error = query.query.split(None, 1)[0].rstrip(";").upper(), query.exception
     if operation == "BEGIN":  # there is one before each; what a transaction costs is told by its end
         return
-    error = query.exception
     code = getattr(error, "sqlstate", None) or (type(error).__name__ if error is not None else None)
     finished(operation, query.elapsed, code, db__system__name="postgresql", db__operation__name=operation)
 
