@@ -52,7 +52,7 @@ def test_what_is_there_is_never_written_over(tmp_path: Path) -> None:
 def test_the_server_is_given_hashes_of_the_passwords_and_no_password(tmp_path: Path) -> None:
     make(tmp_path)
     known = hashes(tmp_path)
-    passwords = {user: (tmp_path / f"nats-{user}.password").read_bytes() for user in (*SERVICES, "declare")}
+    passwords = {user: (tmp_path / f"nats-{user}.password").read_bytes() for user in (*SERVICES, "declare", "operator")}
     assert all(bcrypt.checkpw(password, known.pop(f"password_{user}").encode()) for user, password in passwords.items())
     assert known == {"admission": Issuer.load(tmp_path / "admission.pem").name}
     assert not any(password.decode() in (tmp_path / "nats-users.conf").read_text() for password in passwords.values())

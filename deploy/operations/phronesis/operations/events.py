@@ -93,7 +93,8 @@ def _event(frame: Frame, tenancy: Tenancy | None) -> Recorded:
     if found is None or not isinstance(subject, str) or not isinstance(headers, dict) or not plain:
         raise Damaged("the archive holds something that is no event")
     tenant = tenancy.of(found[1]) if tenancy else found[1]
-    return Recorded(0, f"evt.{tenant}{subject.removeprefix(f'evt.{found[1]}')}", dict(headers), frame.body)
+    kind, _, rest = subject.split(".", 2)
+    return Recorded(0, f"{kind}.{tenant}.{rest}", dict(headers), frame.body)
 
 
 def _printable(text: object) -> bool:

@@ -12,7 +12,7 @@ from phronesis.contracts.service import HEALTH, SERVICES, SPANS
 from .admission import ANSWERED, ASKED, SYSTEM, SYSTEM_SUBJECTS
 from .connection import INBOX
 from .declare import USER as DECLARE
-from .recording import PUBLISHES as OPERATOR_PUBLISHES
+from .recording import STREAM as RECORDED
 from .recording import USER as OPERATOR
 from .revocation import SUBJECT as REVOKED_SUBJECT
 from .topology import MEDIA, REVOKED, consumers
@@ -76,6 +76,19 @@ def subscribes(service: str) -> list[str]:
     return subjects
 
 
+def operates() -> list[str]:
+    """Subjects that the operator may publish to: to record events, to publish them again, and to use the bucket of media."""
+    consumer = f"{RECORDED}.{OPERATOR}"
+    return [
+        "evt.>",
+        f"$JS.API.STREAM.INFO.{RECORDED}",
+        f"$JS.API.STREAM.PURGE.{RECORDED}",
+        *(f"$JS.API.CONSUMER.{what}.{consumer}" for what in ("CREATE", "INFO", "DELETE", "MSG.NEXT")),
+        f"$JS.ACK.{consumer}.>",
+        *_bucket(MEDIA),
+    ]
+
+
 def users(passwords: Mapping[str, str], issuer: str | None) -> str:
     """The part of a server's configuration that says who there is and what each may do.
 
@@ -87,7 +100,7 @@ def users(passwords: Mapping[str, str], issuer: str | None) -> str:
     named = [_user(name, passwords[name], publishes(name), subscribes(name)) for name in SERVICES]
     heard = [f"{INBOX}.{DECLARE}.>", f"{REVOKED_SUBJECT}.*", ASKED]
     named.append(_user(DECLARE, passwords[DECLARE], ["$JS.API.>", ANSWERED], heard))
-    named.append(_user(OPERATOR, passwords[OPERATOR], [*OPERATOR_PUBLISHES, *_bucket(MEDIA)], [f"{INBOX}.{OPERATOR}.>"]))
+    named.append(_user(OPERATOR, passwords[OPERATOR], operates(), [f"{INBOX}.{OPERATOR}.>"]))
     system = _user(SYSTEM, passwords[DECLARE], list(SYSTEM_SUBJECTS), [f"{INBOX}.{SYSTEM}.>"])
     # Whoever is named here is let in by a password alone, also while nobody answers the broker's questions.
     trusted = json.dumps([*SERVICES, DECLARE, OPERATOR, SYSTEM])

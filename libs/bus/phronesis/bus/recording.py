@@ -27,17 +27,6 @@ from .topology import streams
 USER = "operator"
 """The NATS user of whoever makes and restores backups, and the recorder's name."""
 STREAM = "EVT"
-PUBLISHES = (
-    "evt.>",
-    f"$JS.API.STREAM.INFO.{STREAM}",
-    f"$JS.API.STREAM.PURGE.{STREAM}",
-    f"$JS.API.CONSUMER.CREATE.{STREAM}.{USER}",
-    f"$JS.API.CONSUMER.INFO.{STREAM}.{USER}",
-    f"$JS.API.CONSUMER.DELETE.{STREAM}.{USER}",
-    f"$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{USER}",
-    f"$JS.ACK.{STREAM}.{USER}.>",
-)
-"""What the operator may publish, the bucket of media aside."""
 _ANSWER = 5.0
 _BATCH = 200
 _EXPIRES = 5.0
