@@ -19,7 +19,7 @@ from phronesis.graph.adapters.bolt import Bolt, Row, Transaction
 from phronesis.graph.adapters.knowledge import BoltKnowledge
 from phronesis.graph.knowledge import LABELS
 from phronesis.graph.settings import Dialect
-from phronesis.local.settings import Stores
+from phronesis.local.settings import Stores as Choice
 from phronesis.memory.app import assemble
 from phronesis.memory.handlers import Handlers
 from phronesis.memory.settings import MemorySettings
@@ -133,7 +133,7 @@ async def test_eight_phrases_take_as_many_statements_and_calls_of_the_model_as_o
     _, alone = await memory.retrieve("okapi", who=who)
     together, statements = await memory.retrieve(*(f"okapi {n}" for n in range(8)), who=who)
     # vectors, words' weights, words, and the passages of what they found; then the items
-    made = 3 if STORES is Stores.PRODUCTION else 5
+    made = 3 if STORES is Choice.PRODUCTION else 5
     assert (len(_own(alone)), len(_own(statements))) == (made, made)
     assert memory.embedder.calls == 2
     assert len(together.seeds) == 8
@@ -165,7 +165,7 @@ async def test_what_is_searched_is_made_by_the_migrations_with_id_and_type_of_ea
     await memory.handlers.remember(calling(who, "k"), Remember(items=(_fact("an okapi"),)))
     _, statements = await memory.retrieve("okapi", who=who)
     read = {table for table in made for one in statements if re.search(rf"\b(FROM|JOIN) {table}\b", one)}
-    assert read >= {"items", "texts", *([] if STORES is Stores.PRODUCTION else ["vectors"])}
+    assert read >= {"items", "texts", *([] if STORES is Choice.PRODUCTION else ["vectors"])}
 
 
 class Noted(Transaction):
