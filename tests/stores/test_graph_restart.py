@@ -30,7 +30,7 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Grap
 
 @pytest.fixture
 async def stores(server: GraphServer, tmp_path: Path) -> AsyncIterator[Stores]:
-    async with opened(server, tmp_path, read_timeout=30.0) as found:  # the first answers of a fresh store take seconds
+    async with opened(server, tmp_path) as found:
         yield found
 
 

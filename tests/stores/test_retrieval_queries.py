@@ -244,12 +244,12 @@ async def _starts(stores: Stores, statement: str, given: dict[str, object]) -> l
 
 
 def _seeks(plan: dict[str, Any]) -> Iterator[str]:
-    """The leaves of a Neo4j plan that read the store: a seek in a unique index, and anything that is none, by its name."""
+    """The leaves of a Neo4j plan that read the store: seeks in a unique index, and anything that is none, by its name."""
     kind = plan["operatorType"].split("@")[0]
     if kind.startswith("NodeUniqueIndexSeek"):
         label, key = re.findall(r"UNIQUE \w+:(\w+)\((\w+)\)", plan["args"]["Details"])[0]
         yield f"{label} by {label}[{key}]"
-    elif not plan.get("children") and kind != "Argument":
+    elif not plan.get("children") and kind not in ("Argument", "Unwind"):
         yield kind
     for part in plan.get("children", ()):
         yield from _seeks(part)

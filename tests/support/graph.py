@@ -70,6 +70,7 @@ def settings(server: GraphServer, folder: Path, **changes: Any) -> GraphSettings
         "password_file": folder / f"{server.root.user}.password",
         "database": server.database,
         "dialect": server.dialect,
+        "read_timeout": 20.0,  # the first answers of a fresh store take seconds on a busy machine
     }
     if server.reader is not None:
         values |= {"read_user": server.reader.user, "read_password_file": folder / f"{server.reader.user}.password"}
@@ -77,9 +78,9 @@ def settings(server: GraphServer, folder: Path, **changes: Any) -> GraphSettings
 
 
 @asynccontextmanager
-async def opened(server: GraphServer, folder: Path, **changes: Any) -> AsyncIterator[Stores]:
-    """The stores on `server` for the length of a block; `changes` are settings of the service."""
-    async with Bolt.open(settings(server, folder, **changes)) as bolt:
+async def opened(server: GraphServer, folder: Path) -> AsyncIterator[Stores]:
+    """The stores on `server` for the length of a block."""
+    async with Bolt.open(settings(server, folder)) as bolt:
         yield Stores(bolt, load(), server.dialect)
 
 
