@@ -135,4 +135,4 @@ class Staging:
 
 
 def _stage(table: Table) -> str:
-    return quoted(f"stage_{table.schema}_{table.name}")
+    return f"stage_{table.schema}_{table.name}"  # plain names, as our migrations give them
