@@ -24,7 +24,7 @@ from phronesis.operations.graph_model import labels, written
 from phronesis.operations.tenancy import Tenancy
 from tests.support.bus import somebody
 from tests.support.graph import Stores, node, opened
-from tests.support.servers import ArcadeServer
+from tests.support.servers import GraphServer
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -70,8 +70,8 @@ def plain(frames: list[Frame]) -> list[tuple[dict[str, Any], list[tuple[str, str
 
 
 @pytest.fixture
-async def stores(arcadedb: ArcadeServer, tmp_path: Path) -> AsyncIterator[Stores]:
-    async with opened(arcadedb, tmp_path) as stores:
+async def stores(graph_server: GraphServer, tmp_path: Path) -> AsyncIterator[Stores]:
+    async with opened(graph_server, tmp_path) as stores:
         await stores.schema.declared()
         await GraphLoad(stores.bolt, ontology()).empty()
         yield stores

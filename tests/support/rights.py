@@ -21,6 +21,8 @@ ARROWS = {
 }
 STREAMS = ("JOB", "OUTSIDE", "EVT", "OUT", "PARKED", "REVOKED", "OBJ_uploads", "OBJ_media")
 _BUCKETS = {"gateway": ("uploads",), "media": ("uploads", "media")}
+_OF_EACH = ("health", "spans")
+"""What every process of a service answers for itself."""
 _RPCS = {*RPCS, *(tool.rpc for tool in TOOLS.values())}
 
 
@@ -30,6 +32,10 @@ def may_publish(user: str) -> list[str]:
         return ["$SYS.REQ.SERVER.PING.CONNZ", "$SYS.REQ.SERVER.*.KICK"]
     if user == "declare":
         return ["$JS.API.>", "$SYS._INBOX.>"]
+    if user == "operator":
+        recording = [f"$JS.API.CONSUMER.{call}.EVT.operator" for call in ("CREATE", "INFO", "DELETE", "MSG.NEXT")]
+        stream = ["$JS.API.STREAM.INFO.EVT", "$JS.API.STREAM.PURGE.EVT", "$JS.ACK.EVT.operator.>"]
+        return ["evt.>", *stream, *recording, *_bucket("media")]
     found = ["_INBOX.>", "$JS.API.STREAM.MSG.GET.REVOKED"]
     found += [f"rpc.*.{rpc.subject}" for rpc in _RPCS if rpc.service in ARROWS[user]]
     found += [f"evt.*.{event.subject}" for event in EVENTS if event.subject.startswith(f"{user}.")]
@@ -39,6 +45,7 @@ def may_publish(user: str) -> list[str]:
         found += _bucket(bucket)
     if user == "gateway":
         found += ["revoked.*", "$JS.API.STREAM.MSG.GET.OUT", *(f"job.*.{job.subject}" for job in JOBS)]
+        found += [f"rpc.*.{service}.v1.{what}.each" for service in ARROWS for what in _OF_EACH]
     if user == "orchestrator":
         found += [f"out.*.{out.subject}.*.*" for out in OUTS]
     return found
@@ -47,12 +54,13 @@ def may_publish(user: str) -> list[str]:
 def may_hear(user: str) -> list[str]:
     """Patterns of what `user` may subscribe to."""
     found = [f"_INBOX.{user}.>"]
-    if user == "system":
+    if user in ("system", "operator"):
         return found
     found.append("revoked.*")
     if user == "declare":
         return [*found, "$SYS.REQ.USER.AUTH"]
     found += [f"rpc.*.{rpc.subject}" for rpc in _RPCS if rpc.subject.startswith(f"{user}.")]
+    found += [f"rpc.*.{user}.v1.{what}.each" for what in _OF_EACH]
     found += [f"evt.*.{event.subject}" for event in EVENTS if user in event.hearers]
     if user == "gateway":
         found += [f"out.*.{out.subject}.*.*" for out in OUTS]

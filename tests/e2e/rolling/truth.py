@@ -11,12 +11,11 @@ from neo4j import AsyncGraphDatabase
 
 from phronesis.bus import Bus, BusSettings, connect
 from phronesis.bus.declare import USER as DECLARE
-from phronesis.local import arcadedb
-from phronesis.local.keys import password
 from tests.chaos.promise import Findings, findings
 from tests.chaos.reading import Reading
 from tests.chaos.truth import compared, progress_of
 from tests.support.mixed import MixedStack
+from tests.support.production import GRAPH, GRAPH_DATABASE, graph_login
 
 from .clients import Told
 
@@ -82,10 +81,9 @@ async def _read_well(bus: Bus, http: httpx.AsyncClient, key: str, id: str, read:
 
 async def _nodes_once(stack: MixedStack, told: dict[str, dict[str, Any]], found: Held) -> None:
     """Each node is there, written once, and its writer was told so."""
-    login = (arcadedb.ROOT, password(stack.data, f"arcadedb-{arcadedb.ROOT}"))
-    address = f"bolt://127.0.0.1:{stack.port('arcadedb')}"
-    async with AsyncGraphDatabase.driver(address, auth=login) as driver:
-        asked = await driver.execute_query(_NODES, ids=list(told), database_=arcadedb.DATABASE)
+    address = f"bolt://127.0.0.1:{stack.port(GRAPH)}"
+    async with AsyncGraphDatabase.driver(address, auth=graph_login(stack.data)) as driver:
+        asked = await driver.execute_query(_NODES, ids=list(told), database_=GRAPH_DATABASE)
     there = sorted((row["id"], row["version"]) for row in asked.records)
     found.nodes = len(told)
     if there != sorted((id, 1) for id in told):

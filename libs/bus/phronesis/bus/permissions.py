@@ -59,8 +59,8 @@ def publishes(service: str) -> list[str]:
         subjects.append("$JS.API.STREAM.MSG.GET.OUT")
     if service == "gateway":
         subjects += [*_bucket(UPLOADS), f"{REVOKED_SUBJECT}.*"]
-        # what its other copies know of themselves
-        subjects += [table[service].on_each("*") for table in (HEALTH, SPANS)]
+        # what each process knows of itself, those of its own service too
+        subjects += [table[name].on_each("*") for table in (HEALTH, SPANS) for name in SERVICES]
     if service == "media":
         subjects += _bucket(UPLOADS) + _bucket(MEDIA)
     return subjects
@@ -70,6 +70,7 @@ def subscribes(service: str) -> list[str]:
     """Subjects that `service` may subscribe to."""
     subjects = [f"{INBOX}.{service}.>", f"{REVOKED_SUBJECT}.*"]
     subjects += [rpc.on("*") for rpc in RPCS if rpc.service == service]
+    subjects += [table[service].on_each("*") for table in (HEALTH, SPANS)]
     subjects += [event.on("*") for event in EVENTS if service in event.hearers]
     if service in _WATCHERS:
         subjects += [out.on("*", "*", "*") for out in OUTS]
