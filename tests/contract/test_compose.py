@@ -33,14 +33,9 @@ EXTRA = {"declare": ("phronesis.bus.settings",), "migrate": ("phronesis.postgres
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
 
-def filled(text: str) -> str:
-    """The text with every variable at its default."""
-    return _VARIABLE.sub(lambda found: found[2] or "", text)
-
-
 def compose() -> dict[str, Any]:
     """The file, with every variable at its default."""
-    found: dict[str, Any] = yaml.safe_load(filled(TEXT))
+    found: dict[str, Any] = yaml.safe_load(_VARIABLE.sub(lambda variable: variable[2] or "", TEXT))
     return found
 
 
@@ -124,14 +119,9 @@ def test_every_service_runs_from_an_image_that_is_built_from_it() -> None:
     built = {name: PARTS[name]["build"] for name in SERVICES}
     assert {name: build["args"]["SERVICE"] for name, build in built.items()} == {name: name for name in SERVICES}
     assert {build["dockerfile"] for build in built.values()} == {"deploy/Dockerfile"}
-    assert {name: PARTS[name]["image"].rpartition("/")[2] for name in SERVICES} == {
-        name: f"phronesis-{name}:{version()}" for name in SERVICES
-    }
-
-
-def version() -> str:
-    """The version of the repository."""
-    return str(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"])
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    images = [PARTS[name]["image"].rpartition("/")[2] for name in SERVICES]
+    assert images == [f"phronesis-{name}:{version}" for name in SERVICES]
 
 
 @pytest.mark.parametrize("part", PARTS)
