@@ -39,6 +39,8 @@ ONCE_FOR_ALL = {
     "orchestrator.turns_conversation_id_sequence_key": "a row in another tenant's conversation is refused before",
     "orchestrator.deletion_reports_pkey": "a deletion's id",
     "memory.sources_pkey": "an item's id",
+    "memory.links_pkey": "an item's id, of which a row of another tenant's is refused before",
+    "memory.held_news_pkey": "a number that the database gives",
 }
 """Unique indexes without the tenant, beside those of ids: random, or made of a hash with the tenant in it. A clash with another
 tenant's row would tell that it is there, so each says why nobody can bring it about."""

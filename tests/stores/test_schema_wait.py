@@ -29,20 +29,20 @@ async def test_a_service_waits_until_its_schema_is_as_new_as_it_is(postgres: Pos
     with pytest.raises(NotReached, match="its schema is older than it"):
         wait(settings, "instructions", limit=0)
     waiting = asyncio.create_task(asyncio.to_thread(wait, settings, "instructions", limit=50, pause=0.05))
-    await asyncio.to_thread(migrate, settings.dsn.get_secret_value(), ["instructions"])
+    await asyncio.to_thread(migrate, settings, ["instructions"])
     await waiting
 
 
 async def test_one_schema_brought_up_to_date_lets_no_other_service_start(postgres: PostgresServer) -> None:
     settings = await empty_database(postgres)
-    await asyncio.to_thread(migrate, settings.dsn.get_secret_value(), ["instructions"])
+    await asyncio.to_thread(migrate, settings, ["instructions"])
     with pytest.raises(NotReached):
         wait(settings, "memory", limit=0)
 
 
 async def test_a_newer_schema_lets_an_older_image_start(postgres: PostgresServer) -> None:
     settings = await empty_database(postgres)
-    await asyncio.to_thread(migrate, settings.dsn.get_secret_value(), ["instructions"])
+    await asyncio.to_thread(migrate, settings, ["instructions"])
     connection = await asyncpg.connect(settings.dsn.get_secret_value())
     await connection.execute("COMMENT ON SCHEMA instructions IS '9999-of-a-later-release'")
     await connection.close()

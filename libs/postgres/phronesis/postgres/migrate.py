@@ -25,7 +25,7 @@ import psycopg
 from psycopg import sql
 
 from .reached import mark, newest
-from .roles import close_database, let_in
+from .roles import close_database, keep_indexes_in_use, let_in
 from .schemas import Schema, UnknownMigration
 from .settings import PostgresSettings
 
@@ -43,6 +43,8 @@ def migrate(settings: PostgresSettings, services: list[str]) -> None:
                 schema.up()
             let_in(guard, service, settings.roles_dir)
             mark(guard, service, newest(service))
+        if "memory" in services:
+            keep_indexes_in_use(guard)
 
 
 def go_back(settings: PostgresSettings, service: str, to: str) -> None:
