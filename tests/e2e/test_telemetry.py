@@ -99,6 +99,7 @@ async def watched(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Wat
             "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
             "OTEL_BSP_SCHEDULE_DELAY": "100",
             "BUS_METRICS_LISTEN": "127.0.0.1:0",
+            "MEMORY_STAGE_SECONDS": "5",  # a fresh store's first answers are slow, and the figures of these turns are compared
             "GROQ_API_KEY": "gsk-scripted",
             "ORCHESTRATOR_MODEL_URL": model.groq_url,
         }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from phronesis.bus import Bus, Relay, follow, serve, serve_basics
 from phronesis.contracts import graph, memory
 
@@ -10,6 +12,7 @@ from .adapters.knowledge import BoltKnowledge
 from .adapters.outbox import GraphOutbox
 from .adapters.schema import Schema
 from .adapters.twin import BoltTwin
+from .adapters.warming import warm
 from .handlers import Handlers
 from .ontology import load
 from .settings import Dialect
@@ -21,7 +24,7 @@ async def build(bus: Bus, bolt: Bolt, dialect: Dialect) -> None:
     schema = Schema(bolt, ontology, dialect)
     relay = Relay(bus, GraphOutbox(bolt))
     handlers = Handlers(ontology, BoltTwin(bolt, ontology, schema), BoltKnowledge(bolt, schema), relay.wake)
-    schema.start(bus)
+    schema.start(bus, partial(warm, bolt))
     relay.start()
     await serve_basics(bus, {"graph": schema.ping})
     await serve(bus, graph.UPSERT_TOOL, handlers.upsert)

@@ -16,12 +16,12 @@ from .schema import Schema
 from .writes import Turns, take_turn
 
 _ANY = "|".join(LABELS)
-_LOOK_UP = " UNION ALL ".join(
+LOOK_UP = " UNION ALL ".join(
     f"UNWIND $keys AS key MATCH (n:{label} {{key: key}}) WHERE n.tenant = $tenant AND n.owner IN $owners "
     f"RETURN n.key AS key, n.id AS id, '{label}' AS type, n.version AS version"
     for label in LABELS
 )
-_STEP = {
+STEP = {
     label: f"UNWIND $keys AS key MATCH (s:{label} {{key: key}})--(n:{_ANY}) "
     "WHERE n.tenant = $tenant AND n.owner IN $owners "
     "RETURN DISTINCT n.key AS key, n.id AS id, n.type AS type LIMIT $limit"
@@ -85,7 +85,7 @@ class BoltKnowledge:
 
         async def work(transaction: Transaction) -> list[Neighbour]:
             keys = [item_key(tenant, owner, id) for owner in owners(user) for id in ids]
-            edge = await transaction.rows(_LOOK_UP, keys=keys, **scope)
+            edge = await transaction.rows(LOOK_UP, keys=keys, **scope)
             types = {row["id"]: row["type"] for row in edge}
             seeds = [Neighbour(id=id, type=types.get(id, ""), hop=0) for id in ids]
             seen = {row["key"] for row in edge}
@@ -109,7 +109,7 @@ async def _step(transaction: Transaction, edge: Iterable[Row], scope: Mapping[st
         starts[row["type"]].append(row["key"])
     found: dict[str, Row] = {}
     for label, keys in starts.items():
-        for row in await transaction.rows(_STEP[label], keys=keys, limit=limit, **scope):
+        for row in await transaction.rows(STEP[label], keys=keys, limit=limit, **scope):
             found.setdefault(row["key"], row)
     return list(found.values())
 
@@ -198,7 +198,7 @@ class _Takeover:
         await self._transaction.rows(_WAIT, rows=wait)
 
     async def _look_up(self, keys: Iterable[str]) -> list[Row]:
-        return await self._transaction.rows(_LOOK_UP, keys=sorted(set(keys)), tenant=self._tenant, owners=[self._news.owner])
+        return await self._transaction.rows(LOOK_UP, keys=sorted(set(keys)), tenant=self._tenant, owners=[self._news.owner])
 
     def _key(self, id: str) -> str:
         return item_key(self._tenant, self._news.owner, id)

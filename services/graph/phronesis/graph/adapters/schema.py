@@ -45,9 +45,9 @@ class Schema:
         self._declaring: asyncio.Task[None] | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def start(self, bus: Bus) -> None:
-        """Declare in the background, as soon as the store is there."""
-        self._task = asyncio.create_task(self._run(), name="graph-schema")
+    def start(self, bus: Bus, warm: Callable[[], Awaitable[None]]) -> None:
+        """Declare in the background, as soon as the store is there, and `warm` it."""
+        self._task = asyncio.create_task(self._run(warm), name="graph-schema")
         bus.on_stop(self._stop)
 
     async def declared(self) -> None:
@@ -78,11 +78,12 @@ class Schema:
         self._declared = True
         log.info("the schema is declared")
 
-    async def _run(self) -> None:
+    async def _run(self, warm: Callable[[], Awaitable[None]]) -> None:
         pause = _FIRST_PAUSE
         while True:
             try:
                 await self.declared()
+                await warm()
                 await self._sweep()
                 pause = _SWEEP_EVERY
             except ServiceError as error:

@@ -1,0 +1,27 @@
+"""A first use of each statement of a walk, before anybody waits for its answer."""
+
+from __future__ import annotations
+
+from .bolt import Bolt, Transaction
+from .knowledge import LOOK_UP, STEP
+
+_NOBODY = {"keys": ["-"], "tenant": "-", "owners": ["-"]}
+
+
+async def warm(bolt: Bolt) -> None:
+    """Let the store plan what a walk asks.
+
+    A Neo4j that has just started takes a second and more to plan its first statements, which is longer than a turn waits
+    for the graph.
+
+    Raises:
+        Unavailable: the store is down.
+        TimedOut: it did not answer in time; what it has planned by then, it keeps.
+    """
+
+    async def work(transaction: Transaction) -> None:
+        await transaction.rows(LOOK_UP, **_NOBODY)
+        for statement in STEP.values():
+            await transaction.rows(statement, limit=1, **_NOBODY)
+
+    await bolt.read(work)
