@@ -29,7 +29,7 @@ class Setting:
 def packages() -> list[Path]:
     """The folder of every distribution."""
     return sorted(
-        p.parent for pattern in ("libs/*", "services/*", "deploy/local") for p in ROOT.glob(f"{pattern}/pyproject.toml")
+        p.parent for pattern in ("libs/*", "services/*", "deploy/local", "deploy/operations") for p in ROOT.glob(f"{pattern}/pyproject.toml")
     )
 
 
