@@ -69,7 +69,7 @@ def _lists(name: str, root: Path) -> dict[Path, str]:
         (contracts / "catalog.py", r'^(    "gateway": \(.*)\),$', lambda m: f'{m[1]}, "{name}"),'),
         (contracts / "catalog.py", r'^(    "media": \(\),)$', lambda m: f'{m[1]}\n    "{name}": (),'),
         (root / "pyproject.toml", r"^(phronesis-media = .*)$", lambda m: f"{m[1]}\nphronesis-{name} = {{ workspace = true }}"),
-        (root / "pyproject.toml", r'^(mypy_path = ".*?)(:deploy/.*)"$', lambda m: f'{m[1]}:services/{name}{m[2]}"'),
+        (root / "pyproject.toml", r'^(mypy_path = ".*?)(:deploy/.*)$', lambda m: f"{m[1]}:services/{name}{m[2]}"),
         (root / ".importlinter", r"^    phronesis\.media$", lambda m: f"{m[0]}\n    phronesis.{name}"),
         (root / ".importlinter", r"^(    phronesis\.gateway \| .*)$", lambda m: f"{m[1]} | phronesis.{name}"),
     ]

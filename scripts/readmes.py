@@ -28,9 +28,8 @@ class Setting:
 
 def packages() -> list[Path]:
     """The folder of every distribution."""
-    return sorted(
-        p.parent for pattern in ("libs/*", "services/*", "deploy/local") for p in ROOT.glob(f"{pattern}/pyproject.toml")
-    )
+    places = ("libs/*", "services/*", "deploy/local", "deploy/operations")
+    return sorted(path.parent for place in places for path in ROOT.glob(f"{place}/pyproject.toml"))
 
 
 def settings(package: Path) -> list[Setting]:

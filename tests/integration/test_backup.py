@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -219,11 +218,33 @@ def test_the_export_of_a_tenant_holds_nothing_of_another(before: Before) -> None
     assert all(fact.encode() in held for fact in FACTS.values())
 
 
-async def test_a_tenant_is_imported_under_another_name(before: Before, after: After) -> None:
-    export, data = before.archive.with_name("acme.phr"), after.stack.data.root
+async def test_a_copy_beside_the_original_is_refused_and_leaves_nothing(before: Before, after: After) -> None:
+    export, data, name = before.archive.with_name("acme.phr"), after.stack.data.root, f"moved-{uuid4().hex[:8]}"
     code, _, said = await phronesis("import", str(export), data=data)
     assert (code, "has something here" in said) == (3, True)
-    fresh = f"moved-{uuid4().hex[:8]}"
-    code, _, said = await phronesis("import", str(export), "--as", fresh, data=data)
+    code, _, said = await phronesis("import", str(export), "--as", name, data=data)
     assert (code, "ids of the archive are taken" in said) == (3, True)
-    assert json.loads((await after.named["ann"].http.get(f"/api/v1/media/{before.media}")).text)["id"] == before.media
+    code, _, said = await phronesis("export", name, str(data / "moved.phr"), data=data)
+    assert (code, f"there is nothing of {name}" in said) == (3, True)
+    assert await after.named["ann"].recall(QUERIES[0])
+
+
+async def test_a_tenant_moves_to_another_installation_under_another_name(before: Before, tmp_path: Path) -> None:
+    export = before.archive.with_name("acme.phr")
+    async with running(tmp_path / "data", (*SERVERS, *SERVICES), WITHOUT_A_MODEL) as stack:
+        async with town(stack.data.url.read_text().strip(), stack.data.key.read_text().strip()) as people:
+            await people.ready()
+            code, _, errors = await phronesis("import", str(export), "--as", "moved", data=stack.data.root)
+            assert code == 0, errors
+            body = {"tenant": "moved", "user": before.people["ann"][2], "role": "noor"}
+            made = await people.owner.http.post("/api/v1/keys", json=body)
+            ann = people._person(made.json()["key"])
+            assert {query: await ann.recall(query) for query in QUERIES} == before.recalled
+            assert await ann.messages(before.conversation) == before.messages
+            answer = await ann.tool("document.extract_text", {"media_id": before.media})
+            assert answer.json()["text"].split() == " ".join(LINES).split()
+            await ann.reply("And how many cars does it carry?", before.conversation)
+            await ann.remember("Ferry prices", "A car costs ninety crowns on the ferry to Utvorda.")
+        code, _, errors = await phronesis("export", "moved", str(tmp_path / "moved.phr"), data=stack.data.root)
+        assert code == 0, errors
+    assert b"acme" not in content(tmp_path / "moved.phr", "tenant")

@@ -19,7 +19,6 @@ from phronesis.contracts.memory import Forget, ItemKind, Recall, RememberItem
 from phronesis.local.settings import Stores
 from phronesis.memory.adapters import vector_changes
 from phronesis.memory.domain.values import Audience, Vector, VectorEntry
-from phronesis.memory.settings import WeaviateSettings
 from phronesis.postgres import EVERY_TENANT, PostgresSettings
 from tests.support.bus import eventually
 from tests.support.memory import calling, someone
@@ -133,7 +132,9 @@ async def test_of_several_writers_only_the_first_waits_for_a_store_that_is_silen
 ) -> None:
     who, http, grpc = someone(), urlsplit(server.url), urlsplit(server.grpc_url)
     async with tcp_proxy(("127.0.0.1", http.port or 0)) as one, tcp_proxy(("127.0.0.1", grpc.port or 0)) as two:
-        where = WeaviateSettings(url=f"http://127.0.0.1:{one.port}", grpc_url=f"http://127.0.0.1:{two.port}")
+        where = server.settings.model_copy(
+            update={"url": f"http://127.0.0.1:{one.port}", "grpc_url": f"http://127.0.0.1:{two.port}"}
+        )
         async with service(schema, where) as memory:
             await memory.remember(who, HOSPITAL)
             async with one.broken("stall"), two.broken("stall"):
@@ -149,7 +150,9 @@ async def test_whatever_breaks_the_connection_the_same_client_heals(
 ) -> None:
     who, http, grpc = someone(), urlsplit(server.url), urlsplit(server.grpc_url)
     async with tcp_proxy(("127.0.0.1", http.port or 0)) as one, tcp_proxy(("127.0.0.1", grpc.port or 0)) as two:
-        where = WeaviateSettings(url=f"http://127.0.0.1:{one.port}", grpc_url=f"http://127.0.0.1:{two.port}")
+        where = server.settings.model_copy(
+            update={"url": f"http://127.0.0.1:{one.port}", "grpc_url": f"http://127.0.0.1:{two.port}"}
+        )
         async with service(schema, where, sweeps=False) as memory:
             ids = await memory.remember(who, HOSPITAL)
             async with one.broken(mode), two.broken(mode):

@@ -89,12 +89,12 @@ class WeaviateServer:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.key, ports = secrets.token_hex(8), weaviate.Ports.free()
-        self.url, self.grpc_url = ports.url, ports.grpc_url
+        self.key, self.ports = secrets.token_hex(8), weaviate.Ports.free()
+        self.url, self.grpc_url = self.ports.url, self.ports.grpc_url
         log, key_file = (folder.with_name(f"{folder.name}.{end}") for end in ("log", "key"))
         key_file.write_text(self.key)
-        self.settings = WeaviateSettings(url=ports.url, grpc_url=ports.grpc_url, key_file=key_file)
-        self._child = Child(weaviate.program(packages.weaviate(), folder, ports, self.key, log, inherited()))
+        self.settings = WeaviateSettings(url=self.url, grpc_url=self.grpc_url, key_file=key_file)
+        self._child = Child(weaviate.program(packages.weaviate(), folder, self.ports, self.key, log, inherited()))
 
     async def start(self) -> None:
         """Start it on its ports and its data."""

@@ -79,8 +79,8 @@ async def publish_all(bus: Bus, frames: Iterator[Frame], tenancy: Tenancy | None
     count = 0
     for frame in frames:
         event = _event(frame, tenancy)
-        if mark and MESSAGE_ID in event.headers:
-            event.headers[MESSAGE_ID] = mark + event.headers[MESSAGE_ID]
+        if tenancy is not None and MESSAGE_ID in event.headers:
+            event.headers[MESSAGE_ID] = mark + tenancy.news(event.headers[MESSAGE_ID])
         await publish_again(bus, event)
         count += 1
     return count

@@ -111,7 +111,7 @@ class Staging:
             "tenant": "$1",
             "principal": "jsonb_set(principal, '{tenant}', to_jsonb($1::text), false)",
             "subject": "regexp_replace(subject, '^evt[.][^.]+[.]', 'evt.' || $1 || '.')",
-            "news_id": f"'{self.mark}' || news_id",
+            "news_id": f"'{self.mark}' || regexp_replace(news_id, '^{self._tenancy.old}[.]', '{new}.')",
         }
         wanted = [f"{name} = {value}" for name, value in changes.items() if name in columns(table)]
         if wanted:

@@ -93,6 +93,10 @@ class Tenancy:
             raise Damaged("the archive holds something of another tenant")
         return f"{self.new}{key.removeprefix(self.old)}"
 
+    def news(self, id: str) -> str:
+        """The id of a piece of news, which begins with the tenant's name."""
+        return f"{self.new}.{id.removeprefix(f'{self.old}.')}" if id.startswith(f"{self.old}.") else id
+
     def node(self, label: str, properties: Mapping[str, Any]) -> dict[str, Any]:
         """A node of the graph. The key of a link that waits is made of the keys of its ends.
 
