@@ -62,19 +62,19 @@ ROWS: dict[str, dict[str, str]] = {
             )
         ),
         "0003-passages": "UPDATE vectors SET passages = ARRAY['[0,1,0]'::halfvec];",
-        "0004-vector-changes": "\n".join(
+        "0005-tenants": _OUTBOX,
+        "0006-vector-changes": "\n".join(
             (
                 "INSERT INTO vector_changes (tenant, item_id, owner, kind, family, embedding, passages) "
                 f"VALUES ('acme', {_id(1)}, 'ann', 'episode', '', 'ab', '');",
                 "INSERT INTO held_news (tenant, subject, body, headers, items) VALUES ('acme', 's', 'b', '{}', '{}');",
             )
         ),
-        "0005-links": (
+        "0007-links": (
             "INSERT INTO items (id, tenant, owner, kind, body, content_hash, version) "
             f"VALUES ({_id(2)}, 'acme', 'ann', 'fact', 'more', 'h', 2);"
             f"INSERT INTO links (tenant, source, target, type) VALUES ('acme', {_id(1)}, {_id(2)}, 'MENTIONS');"
         ),
-        "0006-tenants": _OUTBOX,
     },
     "orchestrator": {
         "0001-turns": "\n".join(

@@ -1,4 +1,4 @@
--- depends: 0003-passages
+-- depends: 0005-tenants
 
 -- What an index outside this database has still to be told of items' vectors, the latest of each item; empty where the
 -- vectors stand in the table above. Without an embedding it is a deletion. Numbers are in half precision, as in halfvec.
@@ -23,4 +23,15 @@ CREATE TABLE held_news (
     body bytea NOT NULL,
     headers jsonb NOT NULL,
     items uuid[] NOT NULL
+);
+
+ALTER TABLE vector_changes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY of_the_tenant ON vector_changes USING (
+    tenant = (SELECT nullif(current_setting('phronesis.tenant', true), ''))
+    OR (SELECT current_setting('phronesis.tenant', true)) = '*'
+);
+ALTER TABLE held_news ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY of_the_tenant ON held_news USING (
+    tenant = (SELECT nullif(current_setting('phronesis.tenant', true), ''))
+    OR (SELECT current_setting('phronesis.tenant', true)) = '*'
 );

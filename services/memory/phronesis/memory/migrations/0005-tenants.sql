@@ -1,4 +1,4 @@
--- depends: 0005-links
+-- depends: 0003-passages
 
 -- A transaction says whose rows it works on: a tenant's, or '*' for the platform's own work on those of all. Where it says
 -- nothing there is no row, and none can be written. The setting is read once for a statement, and not for each row.
@@ -6,10 +6,7 @@ DO $$
 DECLARE
     name text;
 BEGIN
-    FOREACH name IN ARRAY ARRAY[
-        'held_news', 'items', 'links', 'nodes', 'outbox', 'profiles', 'scopes', 'texts', 'tombstones', 'vector_changes', 'vectors',
-        'writes'
-    ] LOOP
+    FOREACH name IN ARRAY ARRAY['items', 'nodes', 'outbox', 'profiles', 'scopes', 'texts', 'tombstones', 'vectors', 'writes'] LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', name);
         EXECUTE format($policy$
             CREATE POLICY of_the_tenant ON %I USING (
@@ -29,6 +26,3 @@ CREATE POLICY of_its_parent ON sources USING ((SELECT true FROM items WHERE item
 -- A row hangs on a row of its own tenant. The reference alone sees every tenant's rows, and would tell which ids there are.
 CREATE POLICY on_own_parent ON texts AS RESTRICTIVE USING (true)
     WITH CHECK ((SELECT true FROM items WHERE items.id = texts.item_id));
-CREATE POLICY on_own_parent ON links AS RESTRICTIVE USING (true) WITH CHECK (
-    (SELECT true FROM items WHERE items.id = links.source) AND (SELECT true FROM items WHERE items.id = links.target)
-);

@@ -1,10 +1,6 @@
 -- Loses no data: every role that can read a table reads all of it again.
 DROP POLICY on_own_parent ON texts;
-DROP POLICY on_own_parent ON links;
 DROP POLICY of_its_parent ON sources;
-DROP POLICY of_the_tenant ON held_news;
-DROP POLICY of_the_tenant ON links;
-DROP POLICY of_the_tenant ON vector_changes;
 DROP POLICY of_the_tenant ON items;
 DROP POLICY of_the_tenant ON nodes;
 DROP POLICY of_the_tenant ON outbox;
@@ -14,9 +10,6 @@ DROP POLICY of_the_tenant ON texts;
 DROP POLICY of_the_tenant ON tombstones;
 DROP POLICY of_the_tenant ON vectors;
 DROP POLICY of_the_tenant ON writes;
-ALTER TABLE held_news NO FORCE ROW LEVEL SECURITY, DISABLE ROW LEVEL SECURITY;
-ALTER TABLE links NO FORCE ROW LEVEL SECURITY, DISABLE ROW LEVEL SECURITY;
-ALTER TABLE vector_changes NO FORCE ROW LEVEL SECURITY, DISABLE ROW LEVEL SECURITY;
 ALTER TABLE items NO FORCE ROW LEVEL SECURITY, DISABLE ROW LEVEL SECURITY;
 ALTER TABLE nodes NO FORCE ROW LEVEL SECURITY, DISABLE ROW LEVEL SECURITY;
 ALTER TABLE outbox NO FORCE ROW LEVEL SECURITY, DISABLE ROW LEVEL SECURITY;
