@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
+from typing import Any
 
 from phronesis.local.environment import inherited
 from phronesis.operations.reading import Archive, Kind
 
+_ROUNDING = 1e-4
+"""Of a figure: the cosines of Weaviate differ in the sixth digit from one process to the next."""
 WITHOUT_A_MODEL = {"GROQ_API_KEY": "", "ORCHESTRATOR_MODEL_URL": ""}
 
 
@@ -34,3 +37,13 @@ def content(path: Path, kind: Kind) -> bytes:
     archive = Archive.checked(path, kind)
     held = [repr(frame.header).encode() + frame.body for _, frames in archive.members() for frame in frames]
     return b"\n".join([archive.manifest.model_dump_json().encode(), *held])
+
+
+def alike(found: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether recalls have the same items in the same order, with figures that are the same but for a store's rounding."""
+    if [[item["id"] for item in items] for items in found.values()] != [[i["id"] for i in items] for items in other.values()]:
+        return False
+    pairs = [(a, b) for query in found for a, b in zip(found[query], other[query], strict=True)]
+    figures = [(a["score"], b["score"]) for a, b in pairs]
+    figures += [(a["why"].get(name, 0.0), b["why"].get(name, 0.0)) for a, b in pairs for name in a["why"] | b["why"]]
+    return all(abs(a - b) < _ROUNDING for a, b in figures) and all(a["text"] == b["text"] for a, b in pairs)
