@@ -12,11 +12,12 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.local.parts import SERVERS, SERVICES
+from phronesis.local.parts import SERVICES
 from tests.support.bus import eventually
 from tests.support.documents import pdf
 from tests.support.operations import WITHOUT_A_MODEL, alike, content, counts, phronesis
 from tests.support.people import Person, Town, town
+from tests.support.production import SERVERS
 from tests.support.sample_portfolio import few_projects
 from tests.support.stack import RunningStack, running
 

@@ -16,15 +16,18 @@ from phronesis.contracts.graph import Upsert
 from phronesis.graph.adapters.bolt import Row
 from phronesis.graph.adapters.labels import LOCKS, NEWS
 from phronesis.graph.ontology import load as ontology
+from phronesis.local.settings import Stores
 from phronesis.operations.errors import Damaged, Failed
 from phronesis.operations.frames import Frame, packed, unpacked
 from phronesis.operations.graph_dump import GraphDump
 from phronesis.operations.graph_load import GraphLoad
 from phronesis.operations.graph_model import labels, written
 from phronesis.operations.tenancy import Tenancy
+from tests.support import production
 from tests.support.bus import somebody
-from tests.support.graph import Stores, node, opened
-from tests.support.servers import GraphServer
+from tests.support.graph import Stores as GraphStores
+from tests.support.graph import node, opened
+from tests.support.servers import ArcadeServer, GraphServer
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -55,7 +58,7 @@ class Records:
         return sorted((frame for one in self.held for frame in unpacked(one)), key=lambda f: (sorted(f.header.items()), f.body))
 
 
-async def dumped(stores: Stores, tenant: str | None = None) -> tuple[list[Frame], list[Frame]]:
+async def dumped(stores: GraphStores, tenant: str | None = None) -> tuple[list[Frame], list[Frame]]:
     """Nodes and relationships of a store, with the properties of each in one order."""
     nodes, relationships = Records(), Records()
     await GraphDump(stores.bolt, ontology(), tenant).run(nodes, relationships)
@@ -70,14 +73,14 @@ def plain(frames: list[Frame]) -> list[tuple[dict[str, Any], list[tuple[str, str
 
 
 @pytest.fixture
-async def stores(graph_server: GraphServer, tmp_path: Path) -> AsyncIterator[Stores]:
+async def stores(graph_server: GraphServer, tmp_path: Path) -> AsyncIterator[GraphStores]:
     async with opened(graph_server, tmp_path) as stores:
         await stores.schema.declared()
         await GraphLoad(stores.bolt, ontology()).empty()
         yield stores
 
 
-async def filled(stores: Stores, tenant: str, count: int = 60) -> None:
+async def filled(stores: GraphStores, tenant: str, count: int = 60) -> None:
     """Nodes of all labels with random values, joined at random."""
     chance, keys = random.Random(tenant), []
     for number in range(count):
@@ -98,14 +101,14 @@ async def filled(stores: Stores, tenant: str, count: int = 60) -> None:
         )
 
 
-async def loaded(stores: Stores, nodes: list[Frame], relationships: list[Frame], tenancy: Tenancy | None = None) -> None:
+async def loaded(stores: GraphStores, nodes: list[Frame], relationships: list[Frame], tenancy: Tenancy | None = None) -> None:
     """Write records into a store."""
     load = GraphLoad(stores.bolt, ontology(), tenancy)
     assert await load.nodes(iter(nodes)) == len(nodes)
     assert await load.relationships(iter(relationships)) == len(relationships)
 
 
-async def test_every_value_comes_back_as_it_was(stores: Stores) -> None:
+async def test_every_value_comes_back_as_it_was(stores: GraphStores) -> None:
     await filled(stores, "acme")
     nodes, relationships = await dumped(stores)
     assert (len(nodes), len(relationships)) == (60, 60)
@@ -115,7 +118,26 @@ async def test_every_value_comes_back_as_it_was(stores: Stores) -> None:
     assert (plain(again[0]), plain(again[1])) == (plain(nodes), plain(relationships))
 
 
-async def test_one_tenants_part_holds_nothing_of_another(stores: Stores) -> None:
+@pytest.mark.skipif(production.STORES is Stores.EMBEDDED, reason="needs Neo4j: make test-stores")
+async def test_from_one_store_to_the_other_and_back_nothing_changes(tmp_path: Path, graph_server: GraphServer) -> None:
+    embedded = ArcadeServer(tmp_path / "arcadedb")
+    await embedded.start()
+    try:
+        async with opened(embedded, tmp_path) as arcadedb, opened(graph_server, tmp_path) as neo4j:
+            await arcadedb.schema.declared()
+            await neo4j.schema.declared()
+            await filled(arcadedb, "acme")
+            first = held = await dumped(arcadedb)
+            for store in (neo4j, arcadedb):
+                await GraphLoad(store.bolt, ontology()).empty()
+                await loaded(store, *held)
+                held = await dumped(store)
+                assert (plain(held[0]), plain(held[1])) == (plain(first[0]), plain(first[1]))
+    finally:
+        await embedded.stop()
+
+
+async def test_one_tenants_part_holds_nothing_of_another(stores: GraphStores) -> None:
     for tenant in ("acme", "acme-1", "acme0", "zulu"):
         await filled(stores, tenant, 40)
     nodes, relationships = await dumped(stores, "acme")
@@ -125,7 +147,7 @@ async def test_one_tenants_part_holds_nothing_of_another(stores: Stores) -> None
     assert [key for key in keys if b"acme-1" in key or b"acme0" in key or b"zulu" in key] == []
 
 
-async def test_a_tenants_part_comes_in_under_another_name(stores: Stores) -> None:
+async def test_a_tenants_part_comes_in_under_another_name(stores: GraphStores) -> None:
     await filled(stores, "acme", 40)
     nodes, relationships = await dumped(stores, "acme")
     held = [frame for frame in nodes if frame.header["label"] != "PlatformLink"]  # of which these hold no ends
@@ -136,7 +158,7 @@ async def test_a_tenants_part_comes_in_under_another_name(stores: Stores) -> Non
     assert b"acme" not in b"".join(frame.body for frame in moved[0])
 
 
-async def test_anothers_nodes_do_not_come_in_with_a_tenant(stores: Stores) -> None:
+async def test_anothers_nodes_do_not_come_in_with_a_tenant(stores: GraphStores) -> None:
     foreign = next(
         unpacked(packed({"label": "EntityProject"}, written({"key": "zulu/EntityProject/1/2023", "tenant": "zulu"})))
     )
@@ -145,19 +167,19 @@ async def test_anothers_nodes_do_not_come_in_with_a_tenant(stores: Stores) -> No
 
 
 @pytest.mark.parametrize("label", ["Nobody", "EntityProject) DETACH DELETE (m", "", None, 7, ["EntityProject"]])
-async def test_a_label_that_nobody_knows_is_refused(stores: Stores, label: Any) -> None:
+async def test_a_label_that_nobody_knows_is_refused(stores: GraphStores, label: Any) -> None:
     with pytest.raises(Damaged):
         await GraphLoad(stores.bolt, ontology()).nodes(iter([Frame({"label": label}, b'{"key": "a"}')]))
 
 
-async def test_a_relationship_whose_end_is_missing_is_an_error(stores: Stores) -> None:
+async def test_a_relationship_whose_end_is_missing_is_an_error(stores: GraphStores) -> None:
     header = {"type": "PARENT_OF", "from": "EntityProject", "to": "EntityProject", "source": "acme/a", "target": "acme/b"}
     with pytest.raises(Failed):
         await GraphLoad(stores.bolt, ontology()).relationships(iter([Frame(header, b"{}")]))
 
 
 async def test_a_twin_that_is_written_all_the_time_is_read_all_the_same(
-    stores: Stores, monkeypatch: pytest.MonkeyPatch
+    stores: GraphStores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a write whose key was read, all is read; of one that came later, there is no key."""
     monkeypatch.setattr("phronesis.operations.graph_dump._PAUSE", 0.001)
@@ -181,7 +203,7 @@ async def test_a_twin_that_is_written_all_the_time_is_read_all_the_same(
     assert [id for id in ids if not any(f"/{id}/" in text for text in news)] == []
 
 
-async def test_writes_of_users_items_do_not_disturb(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_writes_of_users_items_do_not_disturb(stores: GraphStores, monkeypatch: pytest.MonkeyPatch) -> None:
     dump, touch = (
         GraphDump(stores.bolt, ontology()),
         f"MERGE (l:{LOCKS} {{key: 'acme/ann/'}}) SET l.turns = coalesce(l.turns, 0) + 1",
@@ -198,7 +220,7 @@ async def test_writes_of_users_items_do_not_disturb(stores: Stores, monkeypatch:
     assert NEWS not in [frame.header["label"] for frame in nodes.frames()]
 
 
-async def test_a_link_to_a_node_that_came_later_is_left_out(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_link_to_a_node_that_came_later_is_left_out(stores: GraphStores, monkeypatch: pytest.MonkeyPatch) -> None:
     await stores.run("CREATE (:MemoryUnit {key: 'acme/ann/1', tenant: 'acme'})")
     dump = GraphDump(stores.bolt, ontology())
     read = dump._nodes

@@ -15,11 +15,13 @@ _ROUNDING = 1e-4
 WITHOUT_A_MODEL = {"GROQ_API_KEY": "", "ORCHESTRATOR_MODEL_URL": ""}
 
 
-async def phronesis(*arguments: str, data: Path, within: float = 250.0) -> tuple[int, str, str]:
+async def phronesis(
+    *arguments: str, data: Path, within: float = 250.0, environment: dict[str, str] | None = None
+) -> tuple[int, str, str]:
     """Run the command on a data directory: exit code, stdout, stderr."""
     line = [sys.executable, "-m", "phronesis.client", *arguments, "--data", str(data)]
     process = await asyncio.create_subprocess_exec(
-        *line, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=inherited()
+        *line, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=inherited() | (environment or {})
     )
     async with asyncio.timeout(within):
         out, err = await process.communicate()

@@ -29,6 +29,9 @@ from .rows import Connection
 from .tables import SCHEMAS, Table
 
 Counts = dict[str, int]
+_RELEASE = """
+    WITH held AS (DELETE FROM memory.held_news RETURNING tenant, subject, body, headers)
+    INSERT INTO memory.outbox (tenant, subject, body, headers) SELECT * FROM held"""
 _AGAIN = "the stores hold part of it: do it again with --force, before any service is started"
 
 
@@ -61,7 +64,9 @@ async def restore(places: Places, archive: Archive, progress: Progress, *, force
             await target.finish()
             if force:
                 await target.forgotten(progress)
-            return await target.counts()
+            counts = await target.counts()
+            await target.release()
+            return counts
         except (ServiceError, Failed, Refused, OSError) as error:
             raise Failed(f"{error}; {_AGAIN}") from error
 
@@ -69,7 +74,7 @@ async def restore(places: Places, archive: Archive, progress: Progress, *, force
 class Target:
     """The stores of an installation, opened to be loaded. `opened()` makes one."""
 
-    def __init__(self, manifest: Manifest, connection: Connection, bus: Bus, bolt: Bolt, index: VectorIndex | None) -> None:
+    def __init__(self, manifest: Manifest, connection: Connection, bus: Bus, bolt: Bolt, index: VectorIndex) -> None:
         self._manifest = manifest
         self._connection = connection
         self._bus = bus
@@ -97,9 +102,7 @@ class Target:
         bus = await stack.enter_async_context(connect(USER, places.bus.model_copy(update={"trust_dir": None})))
         bolt = await stack.enter_async_context(graph_model.opened(places.graph))
         await Schema(bolt, ontology(), places.graph.dialect).declared()
-        index = None
-        if manifest.model is not None and manifest.dimension is not None:
-            index = await stack.enter_async_context(vectors.opened(places, manifest.model, manifest.dimension))
+        index = await stack.enter_async_context(vectors.opened(places, manifest.model or "", manifest.dimension or 1))
         target = cls(manifest, connection, bus, bolt, index)
         target._tables = await tables.tables(connection)
         return target
@@ -129,8 +132,7 @@ class Target:
         """Remove everything from every store."""
         await rows.empty(self._connection, self._tables)
         await self._graph.empty()
-        if self._index is not None:
-            await self._index.clear()
+        await self._index.clear()
         await objects.empty(self._bucket)
         await forget_events(self._bus)
 
@@ -139,7 +141,7 @@ class Target:
         by_member = {table.member: table for table in self._tables}
         if name in by_member:
             return await rows.load(self._connection, by_member[name], frames)
-        if name == vectors.VECTORS and self._index is not None:
+        if name == vectors.VECTORS:
             return await vectors.load(self._index, frames, self._manifest.dimension or 0)
         if name == graph_model.NODES:
             return await self._graph.nodes(frames)
@@ -164,6 +166,10 @@ class Target:
             progress.say(f"waiting {left:.0f} s until the broker takes news again that it saw before")
             await asyncio.sleep(left)
 
+    async def release(self) -> None:
+        """Let news go that waited for vectors to be gone: the archive holds none of them."""
+        await self._connection.execute(_RELEASE)
+
     async def counts(self) -> Counts:
         """What the stores hold, by the names of members."""
         nodes, relationships = await self._graph.counts()
@@ -171,7 +177,7 @@ class Target:
             graph_model.NODES: nodes,
             graph_model.RELATIONSHIPS: relationships,
             **{table.member: await rows.count(self._connection, table) for table in self._tables},
-            vectors.VECTORS: await vectors.count(self._index) if self._index is not None else 0,
+            vectors.VECTORS: await vectors.count(self._index),
             objects.OBJECTS: len(await self._bucket.names()),
             events.EVENTS: self._published,
         }

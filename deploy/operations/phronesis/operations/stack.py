@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager
 from phronesis.local.child import ChildFailed
 from phronesis.local.cleanup import end_leftovers
 from phronesis.local.layout import AlreadyRunning, DataDir
-from phronesis.local.parts import SERVERS
+from phronesis.local.parts import servers
 from phronesis.local.record import StackRecord
 from phronesis.local.settings import LocalSettings
 from phronesis.local.stack import Stack
+from phronesis.local.stores import StoresRefused, hold_to
 
 from .errors import Failed, Refused
 from .places import Places, of_stack, running
@@ -31,16 +32,20 @@ async def idle(data: DataDir | None) -> AsyncIterator[Places]:
     data.create()
     try:
         with data.locked():
+            hold_to(data, LocalSettings())
             end_leftovers(data)
             async with _servers(data) as places:
                 yield places
+    except StoresRefused as error:
+        raise Refused(str(error)) from error
     except AlreadyRunning as error:
         raise Refused(f"a stack runs on {data.root}: stop it with `phronesis down --data {data.root}`") from error
 
 
 @asynccontextmanager
 async def _servers(data: DataDir) -> AsyncIterator[Places]:
-    stack = Stack(data, LocalSettings().model_copy(update={"data": data.root, "port": 0}), _unseen, SERVERS)
+    settings = LocalSettings().model_copy(update={"data": data.root, "port": 0})
+    stack = Stack(data, settings, _unseen, servers(settings))
     try:
         await stack.start()
         yield of_stack(data)
