@@ -87,6 +87,7 @@ VOLATILE = {
     "created_at": "a time",
     "updated_at": "a time",
     "ended_at": "a time",
+    "expires_at": "a time",
     "trace_id": "a trace",
     "version": "a version",
     "ms": "milliseconds",
