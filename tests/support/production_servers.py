@@ -15,13 +15,13 @@ from phronesis.local.ports import LOOPBACK, free_port
 from phronesis.memory.settings import WeaviateSettings
 from tests.support import packages
 from tests.support.bus import eventually
-from tests.support.servers import Login
+from tests.support.servers import Login, OwnServer
 
 _ANSWERS_WITHIN = 120.0
 """Seconds in which a server that somebody else runs has to answer."""
 
 
-class Neo4jServer:
+class Neo4jServer(OwnServer):
     """A Neo4j of the test's own, from the packages. In Community every user may do all, so none only reads."""
 
     database = neo4j.DATABASE
@@ -40,19 +40,6 @@ class Neo4jServer:
     def pid(self) -> int | None:
         """Its process id while it runs."""
         return self._child.pid
-
-    async def start(self) -> None:
-        """Start it on its port and its data."""
-        await self._child.start()
-        await self._child.wait_ready()
-
-    async def kill(self) -> None:
-        """End it at once."""
-        self._child.kill()
-
-    async def stop(self) -> None:
-        """Stop it in order."""
-        await self._child.stop()
 
 
 class OutsideNeo4j:
@@ -84,7 +71,7 @@ class OutsideNeo4j:
         """Leave it as it is."""
 
 
-class WeaviateServer:
+class WeaviateServer(OwnServer):
     """A Weaviate of the test's own, from the packages."""
 
     def __init__(self, folder: Path) -> None:
@@ -95,19 +82,6 @@ class WeaviateServer:
         key_file.write_text(self.key)
         self.settings = WeaviateSettings(url=self.url, grpc_url=self.grpc_url, key_file=key_file)
         self._child = Child(weaviate.program(packages.weaviate(), folder, self.ports, self.key, log, inherited()))
-
-    async def start(self) -> None:
-        """Start it on its ports and its data."""
-        await self._child.start()
-        await self._child.wait_ready()
-
-    async def kill(self) -> None:
-        """End it at once."""
-        self._child.kill()
-
-    async def stop(self) -> None:
-        """Stop it in order."""
-        await self._child.stop()
 
 
 class OutsideWeaviate:

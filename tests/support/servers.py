@@ -81,7 +81,26 @@ class NatsServer:
         await self._child.stop()
 
 
-class PostgresServer:
+class OwnServer:
+    """A server that is a child of the test."""
+
+    _child: Child
+
+    async def start(self) -> None:
+        """Start it on its own address and its data, and return when it answers."""
+        await self._child.start()
+        await self._child.wait_ready()
+
+    async def kill(self) -> None:
+        """End it at once."""
+        self._child.kill()
+
+    async def stop(self) -> None:
+        """Stop it in order."""
+        await self._child.stop()
+
+
+class PostgresServer(OwnServer):
     """A Postgres with pgvector."""
 
     def __init__(self, folder: Path) -> None:
@@ -108,19 +127,6 @@ class PostgresServer:
             yield connection
         finally:
             await connection.close()
-
-    async def start(self) -> None:
-        """Start it on its socket and its data."""
-        await self._child.start()
-        await self._child.wait_ready()
-
-    async def kill(self) -> None:
-        """End it at once."""
-        self._child.kill()
-
-    async def stop(self) -> None:
-        """Stop it in order."""
-        await self._child.stop()
 
     @asynccontextmanager
     async def fresh_schema(self, service: str, *others: str) -> AsyncIterator[PostgresSettings]:
@@ -208,7 +214,7 @@ class GraphServer(Protocol):
         """Stop it in order."""
 
 
-class ArcadeServer:
+class ArcadeServer(OwnServer):
     """An ArcadeDB that speaks Bolt, with a user that may do all and one that may only read records."""
 
     database = arcadedb.DATABASE
@@ -223,16 +229,3 @@ class ArcadeServer:
         self.reader: Login | None = reader
         passwords = {login.user: login.password for login in (self.root, reader)}
         self._child = Child(arcadedb.program(folder, self.ports, passwords, folder / "log.txt", inherited()))
-
-    async def start(self) -> None:
-        """Start it on its ports and its data."""
-        await self._child.start()
-        await self._child.wait_ready()
-
-    async def kill(self) -> None:
-        """End it at once."""
-        self._child.kill()
-
-    async def stop(self) -> None:
-        """Stop it in order."""
-        await self._child.stop()

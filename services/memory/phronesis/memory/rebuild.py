@@ -150,5 +150,7 @@ async def _main(parts: Sequence[str]) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=["vectors", "links", []], help="what to make; everything by default")
+    parser.add_argument(
+        "parts", nargs="*", metavar="PART", choices=["vectors", "links", []], help="vectors, links; both by default"
+    )
     asyncio.run(_main(parser.parse_args().parts or ["vectors", "links"]))
