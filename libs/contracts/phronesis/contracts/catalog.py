@@ -5,11 +5,11 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from . import gateway, graph, instructions, media, memory, orchestrator, service
+from . import cypher, gateway, graph, instructions, media, memory, orchestrator, scoped_memory, service, twin
 from .messages import Event, Job, Out, Rpc
 from .tools import Tool
 
-_MODULES: tuple[ModuleType, ...] = (gateway, orchestrator, memory, instructions, graph, media)
+_MODULES: tuple[ModuleType, ...] = (gateway, orchestrator, memory, scoped_memory, instructions, graph, cypher, twin, media)
 
 
 def _values(kind: type[Any]) -> tuple[Any, ...]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Literal
+
+from pydantic import ConfigDict, Field, model_validator
 
 from .messages import Event, Message, Rpc
+from .principal import Role
+from .tools import Tool
 
 
 class AgentRef(Message):
@@ -27,6 +31,42 @@ class AgentProfile(Message):
     """For each directive, what it asks of the agent (D-120)."""
     phrases: dict[str, str] = Field(default_factory=dict)
     """Fixed sentences of the agent, as the fallback of D-140 and the sentences of the `extractive` reasoner."""
+    bootstrap: str = ""
+    """Tier 1, put before every prompt of an agent that has it (N-018)."""
+    release: str = ""
+    """The release of the instructions that this was read from."""
+    arms: dict[str, str] = Field(default_factory=dict)
+    """For each running experiment that touches this profile, the arm that this user is in."""
+
+
+class RetrieveInstructions(Message):
+    """What a case needs: the bundle of a mode, or elements by tag; one of the two (N-109)."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    mode: Literal["A", "B", "C", "D"] | None = None
+    """A data mode: the bundle of tier 2 for it."""
+    elements: tuple[str, ...] | None = Field(default=None, min_length=1, max_length=64)
+    """Tags of tier 3, as few as the question needs."""
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> RetrieveInstructions:
+        if (self.mode is None) == (self.elements is None):
+            raise ValueError("give either mode or elements")
+        return self
+
+
+class InstructionText(Message):
+    """The texts asked for, as one."""
+
+    text: str
+    tags: tuple[str, ...]
+    """What it holds, in order: as asked, each followed by what it depends on."""
+    missing: tuple[str, ...] = ()
+    """Tags that there are not."""
+    tokens: int
+    version: str
+    """The release that it was read from."""
 
 
 class Released(Message):
@@ -37,4 +77,12 @@ class Released(Message):
 
 
 AGENT_GET = Rpc("instructions.v1.agent.get", AgentRef, AgentProfile)
+RETRIEVE_INSTRUCTIONS = Rpc("instructions.v1.retrieve", RetrieveInstructions, InstructionText)
+RETRIEVE_INSTRUCTIONS_TOOL = Tool(
+    "retrieve_instructions",
+    "Step 2, recollect: load how to work on this case, either the bundle of a data mode (A to D) or single elements of the"
+    " ontology, charts and patterns by tag. Ask for the mode first, then once for the few elements that the question needs.",
+    RETRIEVE_INSTRUCTIONS,
+    roles=frozenset({Role.NOOR, Role.MAESTRO, Role.EDITOR, Role.ADMIN}),
+)
 RELEASED = Event("instructions.v1.released", Released, hearers=("orchestrator",))

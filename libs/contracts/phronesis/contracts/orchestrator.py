@@ -9,6 +9,7 @@ from uuid import UUID, uuid5
 
 from pydantic import Field
 
+from .analysis import Analysis
 from .deletions import ConversationDeleted, DeleteConversation, Deletion, DeletionRef
 from .messages import Event, Job, Message, Out, Rpc
 from .tools import Tool
@@ -125,6 +126,8 @@ class Reply(Message):
     degraded: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
     usage: Usage = Usage()
+    analysis: Analysis | None = None
+    """The whole answer of an analyst (noor, maestro)."""
 
 
 class Turn(Message):

@@ -1,0 +1,221 @@
+"""Contracts of reasoning over the twin without a query language: surveys, chains and gaps."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import Field
+
+from .graph import Level, NodeRef
+from .messages import Message, Rpc
+from .principal import Role
+from .tools import Tool
+
+READERS = frozenset({Role.NOOR, Role.MAESTRO, Role.ADMIN})
+MAX_ROWS = 500
+
+
+class Where(Message):
+    """One condition on nodes: a property of theirs, or (with `via`) of nodes that they are joined to."""
+
+    property: str
+    """A declared property, or `id`, `name`, `level`, `quarter`."""
+    op: Literal["=", "<>", "<", "<=", ">", ">=", "in", "contains", "unknown"] = "="
+    """`unknown` finds nodes without the property: what is not published is unknown, never zero."""
+    value: str | int | float | bool | tuple[str | int | float, ...] | None = None
+    via: str | None = None
+    """The relationship type that leads from the node to the one with the property (either direction)."""
+    to: str | None = None
+    """With `via`: the node type at its other end."""
+
+
+class GroupBy(Message):
+    """What rows are grouped by: `year`, a property, or (with `via` and `to`) one of nodes that they are joined to."""
+
+    property: str
+    via: str | None = None
+    to: str | None = None
+
+
+class Survey(Message):
+    """A question over nodes of one type: count, add up or list them, by group and by year."""
+
+    type: str
+    years: tuple[int, ...] = Field(default=(), max_length=20)
+    """All years where none is stated."""
+    level: Level | None = None
+    where: tuple[Where, ...] = Field(default=(), max_length=8)
+    group_by: tuple[GroupBy, ...] = Field(default=(), max_length=2)
+    measure: Literal["count", "sum", "avg", "min", "max", "list"] = "count"
+    of: str | None = None
+    """The property that `sum`, `avg`, `min` and `max` take."""
+    show: tuple[str, ...] = Field(default=(), max_length=12)
+    """Properties of a listed node beside id, name and year."""
+    order: Literal["value", "-value", "group", "-group"] = "group"
+    after: str | None = None
+    """For `list`: the id after which the page begins."""
+    limit: int = Field(default=100, ge=1, le=MAX_ROWS)
+
+
+class Surveyed(Message):
+    """Rows: for a list `id`, `name`, `year` and what was to be shown.
+
+    Else `group` (and `group2`), `value`, and how many nodes of the group have the property (`known`) or lack it (`unknown`).
+    """
+
+    rows: tuple[dict[str, Any], ...]
+    total: int
+    """Nodes that fit the question, whatever the limit."""
+    next: str | None = None
+    """For `list`: the id to go on after."""
+    statement: str
+    """The Cypher that was run, for the record of the answer."""
+
+
+class RunChain(Message):
+    """Walk a chain of the ontology in one year and on one level."""
+
+    chain: str
+    year: int = Field(ge=1900, le=2200)
+    level: Level
+    start: str | None = Field(default=None, max_length=200)
+    """Id of the node to begin at; every node of the first type where absent."""
+    limit: int = Field(default=30, ge=1, le=MAX_ROWS)
+
+
+class ChainNode(Message):
+    """One node of a path."""
+
+    type: str
+    id: str
+    name: str
+
+
+class ChainPath(Message):
+    """One walk: its nodes in order, and the relationships between them."""
+
+    nodes: tuple[ChainNode, ...]
+    relationships: tuple[str, ...]
+    whole: bool
+    """Whether it reaches the chain's end."""
+
+
+class ChainRun(Message):
+    """The walks found, whole ones first."""
+
+    paths: tuple[ChainPath, ...]
+    truncated: bool = False
+    statement: str
+
+
+class GapType(StrEnum):
+    """The four gaps that there are (N-160). Where several fit, the first counts."""
+
+    TEMPORAL = "TemporalGap"
+    LEVEL = "LevelMismatch"
+    CHAIN = "ChainBreak"
+    DIRECT = "DirectRelationshipMissing"
+
+
+class GapQuestion(Message):
+    """What is to be held against the graph: one node, a pair that the ontology joins, or a chain from a node."""
+
+    id: str = Field(min_length=1, max_length=64)
+    """The asker's name for the question; findings repeat it."""
+    node: NodeRef
+    """Its year is the year asked about."""
+    level: Level
+    other: NodeRef | None = None
+    """For a pair."""
+    chain: str | None = None
+    """For a chain that begins at `node`."""
+
+
+class DiagnoseGaps(Message):
+    """Questions to diagnose together."""
+
+    questions: tuple[GapQuestion, ...] = Field(min_length=1, max_length=200)
+
+
+class Gap(Message):
+    """One finding, from data alone."""
+
+    question: str
+    type: GapType
+    year: int
+    level: Level
+    chain: str | None = None
+    pair: tuple[str, str] | None = None
+    """Keys of the two nodes of a pair."""
+    last_node: str | None = None
+    """Key of the last node reached."""
+    missing_step: str
+    """The node, or the relationships and node types, that should follow and do not."""
+    because: str
+    """What the graph holds instead, in one sentence."""
+
+
+class Diagnosed(Message):
+    """The findings; a question without one has no gap."""
+
+    gaps: tuple[Gap, ...]
+    asked: int
+
+
+class FindEntities(Message):
+    """Nodes by name: whole or in part, folded in case."""
+
+    text: str = Field(min_length=1, max_length=300)
+    types: tuple[str, ...] = Field(default=(), max_length=20)
+    year: int | None = None
+    limit: int = Field(default=10, ge=1, le=50)
+
+
+class Entity(Message):
+    """A thing that nodes of several years stand for."""
+
+    type: str
+    id: str
+    name: str
+    level: Level
+    years: tuple[int, ...]
+    score: float
+    """1 for the whole name, less for a part of it."""
+
+
+class Entities(Message):
+    """The best first."""
+
+    entities: tuple[Entity, ...]
+
+
+SURVEY = Rpc("graph.v1.twin.survey", Survey, Surveyed, timeout=15.0)
+RUN_CHAIN = Rpc("graph.v1.chain.run", RunChain, ChainRun, timeout=15.0)
+DIAGNOSE_GAPS = Rpc("graph.v1.gaps.diagnose", DiagnoseGaps, Diagnosed, timeout=20.0)
+FIND_ENTITIES = Rpc("graph.v1.entities.find", FindEntities, Entities, timeout=10.0)
+
+SURVEY_TOOL = Tool(
+    "survey_twin",
+    "Count, add up, group or list nodes of one type of the twin, by year; what is not published is counted apart.",
+    SURVEY,
+    roles=READERS,
+)
+RUN_CHAIN_TOOL = Tool(
+    "run_chain",
+    "Walk one of the ontology's seven chains in one year and on one level, from a node or from all of its first type.",
+    RUN_CHAIN,
+    roles=READERS,
+)
+DIAGNOSE_GAPS_TOOL = Tool(
+    "diagnose_gaps",
+    "Find what is missing: for nodes, pairs or chains in a year and on a level, which of the four gaps there is, and where.",
+    DIAGNOSE_GAPS,
+    roles=READERS,
+)
+FIND_ENTITIES_TOOL = Tool(
+    "find_entities",
+    "Find nodes of the twin by name, with the years in which each is there.",
+    FIND_ENTITIES,
+    roles=READERS,
+)
