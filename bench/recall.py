@@ -109,7 +109,7 @@ class Asking:
     """The memory service on one index, and how long its answers took."""
 
     def __init__(self, database: Database, who: Principal, embedder: GivenVectors, index: VectorIndex | None) -> None:
-        settings = MemorySettings()
+        settings = MemorySettings(stage_seconds=30)  # a slow search is to be measured, not given up
         self._handlers, self._vectors = assemble(database, embedder, NoGraph(), settings, lambda: None, index)
         self._texts, self._audience, self._most = PostgresTexts(database), Audience.of(who), settings.candidates
         self._who, self._of = who, embedder.of
