@@ -91,7 +91,7 @@ class _Drawn:
 
 async def section(quick: bool) -> list[str]:
     """Its lines."""
-    items, many = (60, 1_000) if quick else (800, 25_000)
+    items, many = (60, 1_000) if quick else (300, 25_000)
     lines = [
         "| rebuild of real texts | items/s | the embedder alone, items/s | share (at least 0.8) | recalls that are identical |",
         "|---|---|---|---|---|",
