@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from time import perf_counter
 
-from . import faces, media, quality_figures, recall_sizes, replies, streams, tracing
+from . import faces, media, pairs, quality_figures, rebuild, replies, streams, tracing
 from .progress import say
 
 REPORT = Path(__file__).parents[1] / "docs" / "bench-report.md"
@@ -25,7 +25,8 @@ Section = Callable[[bool], Awaitable[list[str]]]
 """Measures and gives the lines of the report; told whether it has to be quick."""
 SECTIONS: dict[str, tuple[str, Section]] = {
     "replies": ("Replies, start and memory", replies.section),
-    "recall": ("Recall over many items", recall_sizes.section),
+    "pairs": ("Recall and graph expansion on both pairs of stores", pairs.section),
+    "rebuild": ("Rebuilding the vectors", rebuild.section),
     "media": ("Media by kind", media.section),
     "faces": ("One tool by each face", faces.section),
     "tracing": ("What tracing costs", tracing.section),

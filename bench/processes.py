@@ -18,9 +18,15 @@ def megabytes(stack: ChaosStack) -> dict[str, float]:
     for name, identity in parts.items():
         process = identity.process() if identity else None
         if process is not None:
-            family = [process] if name == "supervisor" else [process, *process.children(recursive=True)]
-            sizes[name] = sum(p.memory_full_info().pss for p in family) / 1e6
+            sizes[name] = process.memory_full_info().pss / 1e6 if name == "supervisor" else megabytes_of(process.pid)
     return sizes
+
+
+def megabytes_of(pid: int | None) -> float:
+    """Memory of a running process with all that it started, in megabytes, as above."""
+    assert pid is not None, "it does not run"
+    process = psutil.Process(pid)
+    return sum(p.memory_full_info().pss for p in [process, *process.children(recursive=True)]) / 1e6
 
 
 def python(sizes: dict[str, float]) -> float:

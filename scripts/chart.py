@@ -15,7 +15,7 @@ import kubernetes_validate
 import yaml
 from kubernetes_validate import utils
 
-from . import custom_resources, helm
+from . import custom_resources, helm, tools
 
 Object = dict[str, Any]
 utils.schema_contents = cache(utils.schema_contents)  # it reads megabytes anew for each object
@@ -88,7 +88,7 @@ def main() -> None:
     """The command."""
     try:
         results = {values: check(values) for values in helm.SETS}
-    except (helm.HelmMissing, custom_resources.SchemaMissing, yaml.YAMLError) as error:
+    except (tools.Missing, custom_resources.SchemaMissing, yaml.YAMLError) as error:
         sys.exit(str(error))
     wrong = [f"  {values}: {fault}" for values, (_, found) in results.items() for fault in found]
     if wrong:

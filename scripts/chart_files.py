@@ -1,4 +1,4 @@
-"""What the chart holds of elsewhere: whose consumers are whose, and the files of `deploy/nats`.
+"""What the chart holds of elsewhere: whose consumers are whose, the files of `deploy/nats`, and the alerts.
 
 A chart cannot read a file outside its own folder.
 """
@@ -17,13 +17,15 @@ from .tree import GENERATED, ROOT
 
 CHART = ROOT / "deploy" / "helm" / "phronesis"
 NATS = ROOT / "deploy" / "nats"
+ALERTS = ROOT / "deploy" / "prometheus" / "alerts.yml"
 
 
 def documents() -> dict[Path, str]:
     """The files by path."""
     files = {path: path.read_text() for path in sorted(NATS.glob("*.conf"))} | nats.documents()
     copies = {CHART / "charts" / "nats" / "files" / path.name: text for path, text in files.items()}
-    return {CHART / "files" / "consumers.yaml": _consumers(), **copies}
+    alerts = f"# {GENERATED}\n{ALERTS.read_text()}"
+    return {CHART / "files" / "consumers.yaml": _consumers(), CHART / "files" / "alerts.yaml": alerts, **copies}
 
 
 def _consumers() -> str:

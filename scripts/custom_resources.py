@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from .helm import cache_folder
+from .tools import cache_folder
 
 _FETCH = 300
 """Seconds that fetching a module may take."""

@@ -46,9 +46,15 @@ class Missing(Exception):
 
 
 TOOLS = {
+    "helm": Tool("helm.sh/helm/v3/cmd/helm", "v3.19.0"),
     "compose": Tool("github.com/docker/compose/v2/cmd", "v2.40.3"),
     "promtool": Tool("github.com/prometheus/prometheus/cmd/promtool", "v0.313.5"),
 }
+
+
+def cache_folder() -> Path:
+    """Where what is built or fetched once is kept: `phronesis` in the user's cache."""
+    return CacheSettings().folder.expanduser() / "phronesis"
 
 
 def program(name: str) -> Path:
@@ -60,7 +66,7 @@ def program(name: str) -> Path:
     Raises:
         Missing: there is no Go, or the build failed.
     """
-    tool, cache = TOOLS[name], CacheSettings().folder.expanduser() / "phronesis" / "tools"
+    tool, cache = TOOLS[name], cache_folder() / "tools"
     built = cache / f"{name}-{tool.version}"
     if built.exists():
         return built

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts import helm
+from scripts import helm, tools
 from scripts.chart import faults, objects
 from tests.support.chart import BUILD_SECONDS, of_kind, rendered
 
@@ -118,7 +118,7 @@ def test_the_check_sees_an_object_that_a_cluster_would_refuse_or_cut(
 def test_without_helm_and_without_go_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(helm.HelmMissing, match="helm 3 is not on PATH, and neither is go"):
+    with pytest.raises(tools.Missing, match="and there is no Go here"):
         helm.program.__wrapped__()
 
 

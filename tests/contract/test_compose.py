@@ -20,8 +20,8 @@ from phronesis.contracts.service import SERVICES
 from scripts.tree import ROOT
 
 TEXT = (ROOT / "docker-compose.yml").read_text()
-OURS = (*SERVICES, "declare", "migrate")
-ENDING = {"migrate": "on-failure:5", "volumes": "no"}
+OURS = (*SERVICES, "declare", "migrate", "operations")
+ENDING = {"migrate": "on-failure:5", "operations": "no", "volumes": "no"}
 """Parts that end, with how they are started again."""
 ROOTS = {"volumes"}
 """Parts that run as root: this one gives folders to others, and has no right but that."""
@@ -29,7 +29,11 @@ WRITABLE = {"neo4j"}
 """Parts whose root file system is not read-only: the image's start writes its configuration there."""
 UNASKED = {"collector"}
 """Long-running parts without a health check: the image has nothing that could be run for one."""
-EXTRA = {"declare": ("phronesis.bus.settings",), "migrate": ("phronesis.postgres.settings",)}
+EXTRA = {
+    "declare": ("phronesis.bus.settings",),
+    "migrate": ("phronesis.postgres.settings",),
+    "operations": tuple(f"phronesis.{name}.settings" for name in ("bus", "postgres", "graph", "memory")),
+}
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
 

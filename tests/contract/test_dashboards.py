@@ -20,7 +20,10 @@ OUTSIDE = {"up": frozenset[str](), "otelcol_exporter_send_failed_spans": frozens
 """Metrics that Prometheus makes, and the collector's own."""
 TARGET = {"job", "instance", "service", "le"}
 """Labels that Prometheus adds."""
-_WORDS = {"sum", "max", "min", "count", "rate", "increase", "histogram_quantile", "by", "and", "or", "vector", "__name__"}
+_WORDS = {
+    *("sum", "max", "min", "count", "rate", "increase", "min_over_time", "histogram_quantile"),
+    *("by", "and", "or", "vector", "__name__"),
+}
 
 
 @cache

@@ -22,7 +22,12 @@ pytestmark = [
     pytest.mark.skipif(production.STORES is Stores.EMBEDDED, reason="needs Neo4j and Weaviate: make test-stores"),
 ]
 
-QUERIES = ("nuclear waste", "broadband for rural areas", "digital identity", "homes", "office buildings", "schedule and cost")
+QUERIES = (
+    *("nuclear waste", "broadband for rural areas", "digital identity", "homes", "office buildings", "schedule and cost"),
+    *("who is it for", "what was delivered late", "a new railway", "ships and submarines", "prisons", "hospital care"),
+    *("tax systems", "courts and tribunals", "schools", "aircraft carriers", "border control", "research laboratories"),
+    *("benefits of the programme", "risks", "a ferry", "money saved", "contracts with suppliers", "staff and skills"),
+)
 
 
 class Home:

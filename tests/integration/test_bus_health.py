@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
+from asyncio.subprocess import PIPE
 from pathlib import Path
 
 import httpx
@@ -41,6 +43,24 @@ async def test_the_declaring_program_is_ready_when_it_has_declared_and_lives_on_
         finally:
             process.terminate()
             await process.wait()
+
+
+async def test_a_service_that_still_waits_for_its_broker_stops_when_it_is_told_to(tmp_path: Path) -> None:
+    absent = {"BUS_URL": f"nats://127.0.0.1:{free_port()}", "MEDIA_SCRATCH": str(tmp_path)}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "phronesis.media"), env={**os.environ, **absent}, stderr=PIPE
+    )
+    assert process.stderr is not None
+    try:
+        async with asyncio.timeout(30):
+            while b"broker" not in await process.stderr.readline():
+                pass
+            process.terminate()
+            await process.communicate()
+        assert process.returncode == 0
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
 
 
 def variables(server: NatsServer, port: int) -> dict[str, str]:

@@ -6,19 +6,23 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import partial
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 import numpy as np
 import pytest
 
-from phronesis.bus import News
+from phronesis.bus import Metrics, News
 from phronesis.contracts import Unavailable
 from phronesis.contracts.deletions import ConversationDeleted, Purged
 from phronesis.contracts.memory import Forget, ItemKind, Recall, RememberItem
+from phronesis.local.ports import free_port
 from phronesis.local.settings import Stores
 from phronesis.memory.adapters import vector_changes
+from phronesis.memory.adapters.vector_depth import VectorDepth
 from phronesis.memory.domain.values import Audience, Vector, VectorEntry
+from phronesis.memory.settings import WeaviateSettings
 from phronesis.postgres import EVERY_TENANT, PostgresSettings
 from tests.support.bus import eventually
 from tests.support.memory import calling, someone
@@ -69,6 +73,23 @@ async def _until_found(memory: Service, tenant: str, ids: set[str]) -> None:
             return False
 
     await eventually(found, 60)
+
+
+async def test_what_waits_for_an_index_that_is_away_is_counted(server: WeaviateServer, schema: PostgresSettings) -> None:
+    nobody = WeaviateSettings(url=f"http://127.0.0.1:{free_port()}", grpc_url=f"http://127.0.0.1:{free_port()}")
+    metrics = Metrics()
+    async with service(schema, nobody, sweeps=False) as memory:
+        await memory.remember(someone(), HOSPITAL)
+        await VectorDepth(memory.database, metrics).look()
+    async with service(schema, server.settings) as memory:
+        assert b"phronesis_vectors_waiting 1.0" in await metrics.text()
+        await eventually(partial(_told, memory), 60)
+        await VectorDepth(memory.database, metrics).look()
+    assert b"phronesis_vectors_waiting 0.0" in await metrics.text()
+
+
+async def _told(memory: Service) -> bool:
+    return await memory.count("vector_changes") == 0
 
 
 @pytest.mark.req("D-073", "D-075")

@@ -36,11 +36,6 @@ class Neo4jServer(OwnServer):
         home, log = packages.neo4j_home(), folder / "log.txt"
         self._child = Child(neo4j.program(home, folder, self.port, self.root.password, log, inherited()))
 
-    @property
-    def pid(self) -> int | None:
-        """Its process id while it runs."""
-        return self._child.pid
-
 
 class OutsideNeo4j:
     """A Neo4j that somebody else runs, and goes on running.

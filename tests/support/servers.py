@@ -86,6 +86,11 @@ class OwnServer:
 
     _child: Child
 
+    @property
+    def pid(self) -> int | None:
+        """Its process id while it runs."""
+        return self._child.pid
+
     async def start(self) -> None:
         """Start it on its own address and its data, and return when it answers."""
         await self._child.start()

@@ -12,6 +12,7 @@ PLACES = {
     "libs/postgres/phronesis/postgres/schemas.py": {"_uri"},
     "services/gateway/phronesis/gateway/adapters/postgres_keys.py": {"by_hash", "by_id", "of", "revoke", "revoked_of_bus"},
     "services/memory/phronesis/memory/adapters/pgvector.py": {"scan", "clear"},
+    "services/memory/phronesis/memory/adapters/vector_depth.py": {"look"},
     "services/memory/phronesis/memory/adapters/vector_settling.py": {"drain", "_left", "_sweep"},
     "services/memory/phronesis/memory/adapters/walking.py": {"count", "walk", "existing"},
     "services/memory/phronesis/memory/adapters/weaviate_index.py": {"clear"},

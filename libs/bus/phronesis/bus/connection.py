@@ -215,7 +215,7 @@ async def connect(name: str, settings: BusSettings, *, user: str | None = None) 
             pending_size=8 * 1024 * 1024,
             **options,
         )
-    except UntrustedBroker:
+    except (UntrustedBroker, asyncio.CancelledError):
         bus.stopping.set()
         await client.close()
         raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import signal
 from collections.abc import Awaitable, Callable
@@ -72,12 +73,28 @@ def run(name: str, start: Callable[[Bus], AbstractAsyncContextManager[None]]) ->
 
 
 async def _life(name: str, start: Callable[[Bus], AbstractAsyncContextManager[None]]) -> bool:
-    asked = asyncio.Event()
+    asked, up = asyncio.Event(), asyncio.Event()
+    work = asyncio.create_task(_serve(name, start, asked, up))
+
+    def stop() -> None:
+        asked.set()
+        if not up.is_set():
+            work.cancel()  # it waits for the broker or a store, perhaps for ever
+
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, asked.set)
+        loop.add_signal_handler(number, stop)
+    with contextlib.suppress(asyncio.CancelledError):
+        await work
+    return asked.is_set()
+
+
+async def _serve(
+    name: str, start: Callable[[Bus], AbstractAsyncContextManager[None]], asked: asyncio.Event, up: asyncio.Event
+) -> None:
     async with connect(name, BusSettings()) as bus, readable(bus), start(bus):
         bus.up.set()
+        up.set()
         log.info("%s is up", name)
         ends = [asyncio.create_task(event.wait()) for event in (asked, bus.lost)]
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -85,4 +102,3 @@ async def _life(name: str, start: Callable[[Bus], AbstractAsyncContextManager[No
             end.cancel()
         log.info("%s stops", name)
         await bus.stop()
-    return asked.is_set()

@@ -11,6 +11,7 @@ from phronesis.postgres import Database, PostgresSettings
 
 from .adapters.local_embedder import LocalEmbedder
 from .adapters.remote_embedder import RemoteEmbedder
+from .adapters.vector_depth import VectorDepth
 from .app import build
 from .domain.tokens import load
 from .indexes import open_index
@@ -49,6 +50,8 @@ async def start(bus: Bus) -> AsyncIterator[None]:
     settings = MemorySettings()
     await asyncio.to_thread(load)  # here, and not inside the first retrieval
     async with opened(settings, bus.tracing) as (database, embedder, index):
+        if WeaviateSettings().url is not None:
+            bus.tracing.metrics.probe(VectorDepth(database, bus.tracing.metrics).look)
         await build(bus, database, embedder, settings, index)
         yield
 

@@ -99,6 +99,11 @@ async def left(connection: Connection, began: datetime) -> bool:
     return bool(await connection.fetchval("SELECT EXISTS (SELECT FROM vector_changes WHERE due <= $1 OR due > now())", began))
 
 
+async def count(connection: Connection) -> int:
+    """How many changes there are."""
+    return int(await connection.fetchval("SELECT count(*) FROM vector_changes"))
+
+
 async def finish(connection: Connection, applied: Mapping[str, Changes], refused: Mapping[str, Sequence[str]]) -> None:
     """Remove what was applied, by tenant, and let what the index refused come again later."""
     for tenant, changes in applied.items():
