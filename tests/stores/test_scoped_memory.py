@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 from uuid import uuid4
 
+import asyncpg
 import numpy as np
 import pytest
 from pydantic import SecretStr
@@ -124,7 +125,15 @@ async def test_a_shared_memory_is_found_by_users_who_did_not_keep_it(scopes: Sco
 
 
 @pytest.mark.req("NC-036")
-async def test_twenty_nearer_memories_of_another_scope_hide_nothing(scopes: Scopes) -> None:
+@pytest.mark.parametrize("exact_rows", [10_000, 0], ids=["exact", "hnsw"])
+async def test_twenty_nearer_memories_of_another_scope_hide_nothing(
+    postgres: PostgresServer, weaviate: VectorServer | None, exact_rows: int
+) -> None:
+    async with open_scopes(postgres, weaviate, exact_rows=exact_rows) as scopes:
+        await _not_hidden(scopes)
+
+
+async def _not_hidden(scopes: Scopes) -> None:
     who = minister(some_tenant())
     await asyncio.gather(*(scopes.keep(who, Scope.MINISTRY, "okapi okapi") for _ in range(20)))
     await scopes.keep(who, Scope.DEPARTMENTAL, "Far off, among many other things, there may once have been an okapi.")
@@ -353,6 +362,21 @@ async def test_without_a_vector_of_the_question_the_answer_is_empty_and_says_so(
     assert record.levelno == logging.ERROR
     with pytest.raises(Unavailable):
         await handlers.keep_memory(calling(who), KeepMemory(scope=Scope.GLOBAL, key="k", content="okapi"))
+
+
+@pytest.mark.req("N-103")
+async def test_a_recall_reads_in_transactions_that_cannot_write(scopes: Scopes, monkeypatch: pytest.MonkeyPatch) -> None:
+    who = await fill(scopes, some_tenant())
+    database = scopes.memory.database
+
+    def refused(tenant: str) -> None:
+        raise AssertionError("a recall opens a transaction to write")
+
+    monkeypatch.setattr(database, "transaction", refused)
+    assert await scopes.found(who, "secrets", "okapi") == ["The secrets okapi."]
+    with pytest.raises(asyncpg.ReadOnlySQLTransactionError):
+        async with database.connection(who.tenant) as connection:
+            await connection.execute("DELETE FROM items")
 
 
 @pytest.mark.req("N-100", "NC-041", "NC-042")
