@@ -43,6 +43,17 @@ async def _kept(person: Person) -> dict[str, Any]:
     return {"ids": ["old", NOBODYS]}
 
 
+async def _kept_in_scope(person: Person) -> dict[str, Any]:
+    memory = {"scope": "csuite", "key": "cape", "content": "The lighthouse is for sale."}
+    assert (await person.tool("keep_memory", memory)).status_code == 200
+    return {"scope": "csuite", "key": "cape"}
+
+
+async def _to_recall(person: Person) -> dict[str, Any]:
+    await _kept_in_scope(person)
+    return {"scope": "csuite", "query_summary": "lighthouse"}
+
+
 async def _known(person: Person) -> dict[str, Any]:
     assert (await person.http.put("/api/v1/profile", json={"profile": {"name": "Ann"}})).status_code == 200
     return {}
@@ -74,6 +85,9 @@ GOOD: dict[str, Callable[[Person], Awaitable[dict[str, Any]]]] = {
     ),
     "recall": _remembered,
     "forget": _kept,
+    "keep_memory": _plain({"scope": "secrets", "key": "mill", "content": "The mill was sold."}),
+    "recall_memory": _to_recall,
+    "forget_memory": _kept_in_scope,
     "profile.get": _known,
     "profile.update": _corrected,
     "profile.delete": _known,

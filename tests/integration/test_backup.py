@@ -30,6 +30,7 @@ FACTS = {
     "Finsevatn": "The weather station at Finsevatn was built in 1931 and stands at 1210 metres.",
     "Slettnes lighthouse": "Slettnes lighthouse is the northernmost lighthouse on the mainland.",
 }
+KEPT = "The harbour master leaves in May."
 SECRET = "The second key hangs behind the zebrawood clock."
 
 
@@ -50,6 +51,12 @@ class Before:
     """Turns of somebody busy that were accepted before the backup began."""
     exported: str = ""
     refused: tuple[int, str] = (0, "")
+
+
+async def recalled(person: Person, scope: str) -> list[tuple[str, str, float]]:
+    """What a scope holds on the harbour: keys, contents and confidences."""
+    answer = await person.tool("recall_memory", {"scope": scope, "query_summary": "harbour"})
+    return [(one["key"], one["content"], one["confidence"]) for one in answer.json()["snippets"]]
 
 
 async def busy(person: Person, accepted: list[str], stop: asyncio.Event) -> None:
@@ -75,10 +82,14 @@ async def filled(people: Town, before: Before) -> None:
     for title, text in FACTS.items():
         await ann.remember(title, text)
     await bob.remember("Second key", SECRET)
+    chief = await people.someone("acme", "maestro")
+    for scope in ("personal", "secrets"):
+        body = {"scope": scope, "key": "harbour", "content": KEPT, "confidence": 0.5}
+        assert (await chief.tool("keep_memory", body)).status_code == 200
     before.media = await ann.uploaded("ferry.pdf", pdf([LINES]))
     before.conversation = (await ann.reply("Hello! When does the ferry leave?", media=[before.media]))["conversation_id"]
     before.messages = await ann.messages(before.conversation)
-    before.people = {name: (p.key, p.tenant, p.user) for name, p in (("ann", ann), ("bob", bob))}
+    before.people = {name: (p.key, p.tenant, p.user) for name, p in (("ann", ann), ("bob", bob), ("chief", chief))}
     before.recalled = {query: await ann.recall(query) for query in QUERIES}
 
 
@@ -142,6 +153,13 @@ def test_every_store_holds_what_the_archive_does(before: Before, after: After) -
 async def test_recalls_are_the_same(before: Before, after: After) -> None:
     ann = after.named["ann"]
     assert alike({query: await ann.recall(query) for query in QUERIES}, before.recalled)
+
+
+async def test_memories_of_scopes_are_there(after: After) -> None:
+    chief = after.named["chief"]
+    assert [await recalled(chief, scope) for scope in ("personal", "secrets", "csuite")] == [[("harbour", KEPT, 0.5)]] * 2 + [
+        []
+    ]
 
 
 async def test_a_conversation_goes_on(before: Before, after: After) -> None:
@@ -242,6 +260,9 @@ async def test_a_tenant_moves_to_another_installation_under_another_name(before:
             ann = people._person(made.json()["key"])
             assert alike({query: await ann.recall(query) for query in QUERIES}, before.recalled)
             assert await ann.messages(before.conversation) == before.messages
+            body = {"tenant": "moved", "user": before.people["chief"][2], "role": "maestro"}
+            chief = people._person((await people.owner.http.post("/api/v1/keys", json=body)).json()["key"])
+            assert [await recalled(chief, scope) for scope in ("personal", "secrets")] == [[("harbour", KEPT, 0.5)]] * 2
             answer = await ann.tool("document.extract_text", {"media_id": before.media})
             assert answer.json()["text"].split() == " ".join(LINES).split()
             await ann.reply("And how many cars does it carry?", before.conversation)

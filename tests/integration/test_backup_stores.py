@@ -53,8 +53,13 @@ class Home:
                     batch = few_projects().model_dump(mode="json")
                     assert (await people.owner.tool("graph_upsert", batch)).status_code == 200
                     await people.owner.remember("Ferry to Utvorda", "The ferry to Utvorda leaves at six.")
+                    body = {"scope": "secrets", "key": "harbour", "content": "The harbour master leaves in May."}
+                    assert (await people.owner.tool("keep_memory", body)).status_code == 200
                     await eventually(partial(_embedded, people.owner), within=120)
                 found = {query: await people.owner.recall(query) for query in QUERIES}
+                asked = {"scope": "secrets", "query_summary": "harbour"}
+                kept = (await people.owner.tool("recall_memory", asked)).json()["snippets"]
+                assert [one["key"] for one in kept] == ["harbour"]
             code, _, errors = await phronesis("backup", str(archive), data=self.data, environment=self.environment)
             assert code == 0, errors
         return used, found

@@ -75,6 +75,10 @@ ROWS: dict[str, dict[str, str]] = {
             f"VALUES ({_id(2)}, 'acme', 'ann', 'fact', 'more', 'h', 2);"
             f"INSERT INTO links (tenant, source, target, type) VALUES ('acme', {_id(1)}, {_id(2)}, 'MENTIONS');"
         ),
+        "0008-rooms": (
+            "INSERT INTO items (id, tenant, owner, kind, external_id, body, metadata, content_hash, version) "
+            f"VALUES ({_id(3)}, 'acme', 'scope:secrets', 'fact', 'k', 'kept', '{{\"confidence\": 1}}', 'h', 3);"
+        ),
     },
     "orchestrator": {
         "0001-turns": "\n".join(

@@ -75,8 +75,11 @@ async def test_an_exact_search_reads_its_scope_alone(database: Database) -> None
 
 async def test_the_policy_is_read_once_for_a_statement(database: Database) -> None:
     """As a function of each row it would be called for each."""
-    found = await plan(database, "SELECT * FROM items")
+    found = await plan(database, "SELECT * FROM vectors")
     assert "Filter: ((tenant = (InitPlan 1).col1) OR ((InitPlan 2).col1 = '*'::text))" in found
+    [filtered] = [line for line in (await plan(database, "SELECT * FROM items")).splitlines() if "Filter:" in line]
+    assert "(owner = (InitPlan 1).col1)" in filtered
+    assert "current_setting" not in filtered
 
 
 async def test_a_database_that_was_restored_from_a_dump_gets_its_index_back_by_migrating(

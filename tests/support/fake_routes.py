@@ -75,6 +75,7 @@ class FakeGateway:
     conversations: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     keys: dict[str, dict[str, Any]] = field(default_factory=dict)
     items: list[dict[str, Any]] = field(default_factory=list)
+    scopes: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     results: dict[str, Any] = field(default_factory=dict)
     """First results by idempotency key."""
     uploads: dict[str, bytes] = field(default_factory=dict)
@@ -292,6 +293,8 @@ class FakeGateway:
                 result = {"items": self.items[: body.get("limit", 10)]}
             case "forget":
                 result = self._forget(body)
+            case "keep_memory" | "recall_memory" | "forget_memory" as name:
+                result = self._scoped(name, body)
             case "graph_upsert":
                 result = self._upsert(body)
             case _:
@@ -313,6 +316,19 @@ class FakeGateway:
         gone = [item for item in self.items if item["id"] in body["ids"] or item["external_id"] in body["ids"]]
         self.items = [item for item in self.items if item not in gone]
         return {"count": len(gone), "ids": [item["id"] for item in gone]}
+
+    def _scoped(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
+        held = self.scopes.setdefault(body["scope"], {})
+        match name:
+            case "keep_memory":
+                status = "updated" if body["key"] in held else "created"
+                held[body["key"]] = {name: body[name] for name in ("key", "content", "confidence")} | {"score": 0.5}
+                return {"id": body["key"], "status": status}
+            case "forget_memory":
+                return {"id": (held.pop(body["key"], None) or {}).get("key")}
+        fallback = body["scope"] == "departmental" and not held
+        found = self.scopes.get("global", {}) if fallback else held
+        return {"snippets": list(found.values())[: body["limit"]], "scope": "global" if fallback else body["scope"]}
 
     def _upsert(self, body: dict[str, Any]) -> dict[str, Any]:
         for node in body["nodes"]:

@@ -16,6 +16,7 @@ PLACES = {
     "services/memory/phronesis/memory/adapters/vector_settling.py": {"drain", "_left", "_sweep"},
     "services/memory/phronesis/memory/adapters/walking.py": {"count", "walk", "existing"},
     "services/memory/phronesis/memory/adapters/weaviate_index.py": {"clear"},
+    "services/memory/phronesis/memory/rebuild.py": {"_put"},
     "services/orchestrator/phronesis/orchestrator/adapters/claims.py": {"claim", "renew"},
     "services/orchestrator/phronesis/orchestrator/adapters/depth.py": {"look"},
 }

@@ -196,6 +196,33 @@ def test_what_is_remembered_is_recalled(capsys: pytest.CaptureFixture[str]) -> N
     assert [item["external_id"] for item in json.loads(capsys.readouterr().out)["items"]] == ["mug"]
 
 
+def test_what_is_kept_in_a_scope_is_recalled_from_it_and_forgotten(capsys: pytest.CaptureFixture[str]) -> None:
+    keep = ["remember", "The mug is  blue.", "--scope", "global"]
+    assert run(keep) == 3
+    assert run([*keep, "--external-id", "mug"]) == 0
+    assert capsys.readouterr().out == "mug  created\n"
+    assert run(["recall", "mug", "--scope", "global"]) == 0
+    assert capsys.readouterr() == ("1. mug (score 0.50, confidence 1.00)\n   The mug is blue.\n", "")
+    assert run(["recall", "mug", "--scope", "departmental"]) == 0
+    assert capsys.readouterr().err == "[from the scope global]\n"
+    assert run(["recall", "mug", "--scope", "global", "--json"]) == 0
+    assert [one["key"] for one in json.loads(capsys.readouterr().out)["snippets"]] == ["mug"]
+    assert run(["recall", "mug"]) == 0
+    assert capsys.readouterr().err == "nothing found\n"
+    assert run(["forget", "mug", "cup", "--scope", "global", "--yes"]) == 0
+    assert capsys.readouterr() == ("mug\n", "1 forgotten\n")
+    assert run(["recall", "mug", "--scope", "global"]) == 0
+    assert capsys.readouterr() == ("", "nothing found\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["remember", "x", "--external-id", "k", "--scope", "admin"], ["recall", "x", "--limit", "51", "--scope", "global"]],
+)
+def test_what_no_scope_takes_is_a_refusal(arguments: list[str]) -> None:
+    assert run(arguments) == 3
+
+
 @pytest.mark.parametrize("arguments", [["remember", ""], ["remember", "x", "--kind", "node"], ["recall", ""]])
 def test_input_that_breaks_a_rule_is_a_refusal(arguments: list[str]) -> None:
     assert run(arguments) == 3

@@ -123,6 +123,9 @@ class Memory(_Resource):
     remember = _calls(calls.remember)
     recall = _calls(calls.recall)
     forget = _calls(calls.forget)
+    recall_memory = _calls(calls.recall_memory)
+    keep_memory = _calls(calls.keep_memory)
+    forget_memory = _calls(calls.forget_memory)
 
 
 class Keys(_Resource):

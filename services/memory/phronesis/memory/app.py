@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from phronesis.bus import Bus, Relay, follow, serve, serve_basics
-from phronesis.contracts import memory
+from phronesis.contracts import memory, scoped_memory
 from phronesis.contracts.graph import NODE_CHANGED
 from phronesis.contracts.orchestrator import CONVERSATION_DELETED, TURN_ENDED
 from phronesis.postgres import Database, PostgresOutbox
@@ -15,6 +15,7 @@ from .adapters.bus_graph import BusGraph
 from .adapters.forgetting import Forgetting
 from .adapters.knowledge import PostgresKnowledge
 from .adapters.profiles import PostgresProfiles
+from .adapters.rooms import PostgresRooms
 from .adapters.texts import PostgresTexts
 from .cache import QueryVectors
 from .drafting import Drafting
@@ -23,9 +24,10 @@ from .indexes import pgvector
 from .nodes import NodeTexts
 from .ports import Embedder, Graph, VectorIndex
 from .retrieval import Retrieval
+from .scoping import Scoping
 from .search import HybridSearch
 from .settings import MemorySettings
-from .spans import KNOWLEDGE, LOCAL, PROFILES, TracedEmbedder, traced
+from .spans import KNOWLEDGE, LOCAL, PROFILES, SCOPES, TracedEmbedder, traced
 
 
 def assemble(
@@ -67,11 +69,21 @@ def assemble(
     return Handlers(knowledge, forgetting, profiles, search, retrieval, drafting, nodes), vectors
 
 
+def scoped(
+    database: Database, embedder: Embedder, settings: MemorySettings, wake: Callable[[], None], vectors: VectorIndex
+) -> Scoping:
+    """The handlers of memories by scope, on the stores that `assemble` was given."""
+    queries = QueryVectors(embedder, settings.query_cache_seconds, settings.query_cache_size)
+    rooms = PostgresRooms(database, vectors, wake)
+    return Scoping(rooms, queries, Drafting(embedder), seconds=settings.stage_seconds)
+
+
 async def build(bus: Bus, database: Database, embedder: Embedder, settings: MemorySettings, index: VectorIndex) -> None:
     """Wire the service and let it answer."""
     relay = Relay(bus, PostgresOutbox(database))
     embedding = TracedEmbedder(embedder, bus.tracing, "openai" if settings.embedding_url else LOCAL)
     handlers, vectors = assemble(database, embedding, BusGraph(bus), settings, relay.wake, index)
+    scopes = scoped(database, embedding, settings, relay.wake, vectors)
     span = partial(traced, bus.tracing)
 
     relay.start()
@@ -81,6 +93,9 @@ async def build(bus: Bus, database: Database, embedder: Embedder, settings: Memo
     await serve(bus, memory.FORGET_TOOL, span("delete_memory", KNOWLEDGE, handlers.forget))
     await serve(bus, memory.PROFILE_GET_TOOL, span("search_memory", PROFILES, handlers.profile_get))
     await serve(bus, memory.PROFILE_PUT, span("upsert_memory", PROFILES, handlers.profile_put))
+    await serve(bus, scoped_memory.RECALL_MEMORY_TOOL, span("search_memory", SCOPES, scopes.recall_memory))
+    await serve(bus, scoped_memory.KEEP_MEMORY_TOOL, span("upsert_memory", SCOPES, scopes.keep_memory))
+    await serve(bus, scoped_memory.FORGET_MEMORY_TOOL, span("delete_memory", SCOPES, scopes.forget_memory))
     await follow(bus, NODE_CHANGED, span("upsert_memory", KNOWLEDGE, handlers.on_node_changed), workers=2)
     await serve(bus, memory.PROFILE_UPDATE_TOOL, span("update_memory", PROFILES, handlers.profile_update))
     await serve(bus, memory.PROFILE_DELETE_TOOL, span("delete_memory", PROFILES, handlers.profile_delete))

@@ -14,10 +14,11 @@ from phronesis.contracts import Unavailable
 from phronesis.contracts.graph import Node
 from phronesis.contracts.memory import ItemKind, RememberItem
 from phronesis.contracts.orchestrator import TurnEndedNews
+from phronesis.contracts.scoped_memory import KeepMemory
 
 from .domain.analysis import words
 from .domain.chunks import chunks, passages, pieces, pooled
-from .domain.values import Draft, Vector, VectorMissing
+from .domain.values import MEMORY, Draft, Vector, VectorMissing
 from .ports import Embedder
 
 T = TypeVar("T")
@@ -103,6 +104,12 @@ def of_item(item: RememberItem) -> Draft:
     return Draft(
         item.kind, item.text, _digest(said), item.external_id, title=item.title, metadata=item.metadata, sources=sources
     )
+
+
+def of_memory(memory: KeepMemory) -> Draft:
+    """What is to be kept in a scope, as a draft."""
+    said = [memory.content, memory.confidence]
+    return Draft(MEMORY, memory.content, _digest(said), memory.key, metadata={"confidence": memory.confidence})
 
 
 def of_node(node: Node) -> list[Draft]:

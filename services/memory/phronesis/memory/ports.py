@@ -10,6 +10,7 @@ from phronesis.contracts import Message, Principal
 from phronesis.contracts.deletions import ConversationDeleted
 from phronesis.contracts.graph import Neighbour, Node
 from phronesis.contracts.memory import DeleteProfile, Forget, Forgotten, Profile, Remember, Remembered
+from phronesis.contracts.scoped_memory import ForgetMemory, ForgottenMemory, KeepMemory, KeptMemory, Snippet
 
 from .domain.ranking import Weights
 from .domain.values import Audience, Draft, Item, NodeState, TextHit, Vector, VectorEntry, VectorHit
@@ -166,6 +167,30 @@ class Knowledge(Protocol):
 
     async def items(self, audience: Audience, ids: Sequence[str]) -> list[Item]:
         """Those of `ids` that the audience holds, by one statement."""
+        ...
+
+
+class Rooms(Protocol):
+    """Memories of scopes, each in its room (`domain/rooms.py`)."""
+
+    async def near(self, tenant: str, room: str, vector: Vector, limit: int) -> tuple[Snippet, ...]:
+        """The memories of a room that are nearest to a vector, by their cosine: `limit` of them, or all there are.
+
+        Raises:
+            Unavailable: the index or the store does not answer.
+        """
+        ...
+
+    async def keep(self, call: Call, request: KeepMemory, room: str, draft: Draft) -> KeptMemory:
+        """Store one memory in a room, in place of the one with its key, once for the call's key.
+
+        Raises:
+            KeyReused: the call's key came before with other arguments.
+        """
+        ...
+
+    async def forget(self, call: Call, request: ForgetMemory, room: str) -> ForgottenMemory:
+        """Remove one memory of a room with its words and its vector, once for the call's key. Raises as `keep` does."""
         ...
 
 

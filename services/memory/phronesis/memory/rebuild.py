@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from itertools import groupby
 
 from phronesis.contracts.memory import EmbeddingMismatch, ItemKind
-from phronesis.postgres import Database, reach
+from phronesis.postgres import EVERY_TENANT, Database
 
 from .adapters.walking import LINKED, Stored, announce, count, existing, held, walk
 from .domain.values import Vector, VectorEntry
@@ -48,7 +48,7 @@ async def rebuild_vectors(database: Database, index: VectorIndex, drafting: Draf
         await index.check()
     except EmbeddingMismatch:
         await index.clear()
-    total, done = await count(database, tuple(ItemKind)), 0
+    total, done = await count(database, tuple(ItemKind), rooms=True), 0
     told("vectors", done, total)
     async for batch, vectors in _ahead(_embedded(database, drafting)):
         await _put(database, index, batch, vectors)
@@ -67,9 +67,9 @@ async def rebuild_links(database: Database, told: Told) -> int:
     Raises:
         Unavailable: the store does not answer; what is announced stays so.
     """
-    total, done = await count(database, LINKED), 0
+    total, done = await count(database, LINKED, rooms=False), 0
     told("links", done, total)
-    async for batch in walk(database, LINKED, _BATCH):
+    async for batch in walk(database, LINKED, _BATCH, rooms=False):
         for _, of_owner in groupby(batch, key=lambda item: (item.tenant, item.owner)):
             await announce(database, list(of_owner))
         done += len(batch)
@@ -78,7 +78,7 @@ async def rebuild_links(database: Database, told: Told) -> int:
 
 
 async def _embedded(database: Database, drafting: Drafting) -> AsyncIterator[_Made]:
-    async for batch in walk(database, tuple(ItemKind), _BATCH):
+    async for batch in walk(database, tuple(ItemKind), _BATCH, rooms=True):
         yield batch, await drafting.vectors([item.draft for item in batch])
 
 
@@ -102,7 +102,8 @@ async def _put(
     database: Database, index: VectorIndex, batch: Sequence[Stored], vectors: Iterable[tuple[Vector, tuple[Vector, ...]]]
 ) -> None:
     made = {item.id: vector for item, vector in zip(batch, vectors, strict=True)}
-    async with database.transaction(reach(*(item.tenant for item in batch))) as connection:
+    # Of every tenant, since a batch may hold what is in several rooms, and a tenant's transaction sees one at most.
+    async with database.transaction(EVERY_TENANT) as connection:
         # The owners' locks are held, so that no newer vector of an item is written over.
         entries = [
             VectorEntry(item.id, item.tenant, item.owner, item.draft.kind, whole, item.draft.family, passages)

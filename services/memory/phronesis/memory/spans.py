@@ -11,6 +11,7 @@ from phronesis.bus import Call, Kind, Metric, News, Tracing
 from phronesis.bus.metrics import MODEL_SECONDS
 from phronesis.contracts import Message
 from phronesis.contracts.memory import AugmentedMemoryContext, Forgotten, Recall, Recalled, Remembered, Retrieve
+from phronesis.contracts.scoped_memory import RecalledMemories
 
 from .domain.values import Vector
 from .ports import Embedder
@@ -20,7 +21,7 @@ Envelope = TypeVar("Envelope", Call, News)
 In = TypeVar("In", bound=Message)
 Out = TypeVar("Out")
 Handler = Callable[[Envelope, In], Awaitable[Out]]
-KNOWLEDGE, PROFILES = "knowledge", "profiles"
+KNOWLEDGE, PROFILES, SCOPES = "knowledge", "profiles", "scopes"
 """The stores, as spans name them."""
 LOCAL = "phronesis"
 """The provider's name of the model that runs in this process."""
@@ -69,6 +70,8 @@ def traced(
 
 def _records(result: object) -> int | None:
     match result:
+        case RecalledMemories():
+            return len(result.snippets)
         case Remembered() | Recalled():
             return len(result.items)
         case AugmentedMemoryContext():

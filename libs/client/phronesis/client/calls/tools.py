@@ -9,6 +9,14 @@ from uuid import uuid4
 from phronesis.client.models import ToolInfo
 from phronesis.client.request import Request
 from phronesis.contracts.memory import Forget, Forgotten, ItemKind, Recall, Recalled, Remember, Remembered, RememberItem
+from phronesis.contracts.scoped_memory import (
+    ForgetMemory,
+    ForgottenMemory,
+    KeepMemory,
+    KeptMemory,
+    RecalledMemories,
+    RecallMemory,
+)
 
 from .parts import checked, each, segment
 
@@ -43,6 +51,28 @@ def forget(ids: Iterable[str], idempotency_key: str | None = None) -> Request[Fo
     """Remove up to 100 items from the caller's memory for good, by id or external id."""
     message = checked(Forget, {"ids": tuple(ids)})
     return _tool("forget", message.model_dump(mode="json"), Forgotten.model_validate, key=idempotency_key or uuid4().hex)
+
+
+def recall_memory(scope: str, query: str, limit: int = 5) -> Request[RecalledMemories]:
+    """Find what one scope holds on `query`, best first; at most 50."""
+    message = checked(RecallMemory, {"scope": scope, "query_summary": query, "limit": limit})
+    return _tool("recall_memory", message.model_dump(mode="json"), RecalledMemories.model_validate, reads=True)
+
+
+def keep_memory(
+    scope: str, key: str, content: str, confidence: float = 1.0, idempotency_key: str | None = None
+) -> Request[KeptMemory]:
+    """Keep one memory in a scope, in place of the one with that key; `confidence` from 0 to 1."""
+    message = checked(KeepMemory, {"scope": scope, "key": key, "content": content, "confidence": confidence})
+    body = message.model_dump(mode="json")
+    return _tool("keep_memory", body, KeptMemory.model_validate, key=idempotency_key or uuid4().hex)
+
+
+def forget_memory(scope: str, key: str, idempotency_key: str | None = None) -> Request[ForgottenMemory]:
+    """Remove one memory from a scope for good."""
+    message = checked(ForgetMemory, {"scope": scope, "key": key})
+    body = message.model_dump(mode="json")
+    return _tool("forget_memory", body, ForgottenMemory.model_validate, key=idempotency_key or uuid4().hex)
 
 
 def _tool(

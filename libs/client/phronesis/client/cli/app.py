@@ -31,6 +31,9 @@ Files = Annotated[
     list[Path] | None,
     typer.Option("--media", help="A file to send along; may be given again.", metavar="FILE", exists=True, dir_okay=False),
 ]
+Scope = Annotated[
+    str | None, typer.Option("--scope", help="personal, departmental, ministry, global, csuite or secrets.", metavar="NAME")
+]
 Agent = Annotated[str, typer.Option("--agent", help="Who answers.", metavar="NAME")]
 
 
@@ -99,35 +102,43 @@ def remember(
     title: Annotated[str | None, typer.Option(help="A title for it.")] = None,
     kind: Annotated[str, typer.Option(help="fact, note, episode or concept.")] = "fact",
     external_id: Annotated[str | None, typer.Option(help="Your own id; the same id again replaces it.", metavar="ID")] = None,
+    scope: Scope = None,
     url: Url = None,
     key: Key = None,
     data: Data = None,
 ) -> None:
-    """Store something in your memory; prints its id and what became of it."""
+    """Store something in your memory, or in a scope; prints its id and what became of it."""
     from phronesis.client.sync import Client
 
     from . import memory
 
     with Client(url, key, data) as client:
-        memory.remember(client, text, title, kind, external_id)
+        if scope is None:
+            memory.remember(client, text, title, kind, external_id)
+        else:
+            memory.keep(client, scope, external_id, text)
 
 
 @app.command()
 def recall(
     query: Annotated[str, typer.Argument(help="What to look for.")],
     limit: Annotated[int, typer.Option(help="How many to show at most.", min=1, max=100)] = 10,
+    scope: Scope = None,
     as_json: AsJson = False,
     url: Url = None,
     key: Key = None,
     data: Data = None,
 ) -> None:
-    """Find what your memory holds, by meaning and by words."""
+    """Find what your memory holds, by meaning and by words; what a scope holds, by meaning."""
     from phronesis.client.sync import Client
 
     from . import memory
 
     with Client(url, key, data) as client:
-        memory.recall(client, query, limit, as_json)
+        if scope is None:
+            memory.recall(client, query, limit, as_json)
+        else:
+            memory.recall_scope(client, scope, query, limit, as_json)
 
 
 @app.command()
@@ -146,20 +157,24 @@ def mcp(url: Url = None, key: Key = None, data: Data = None) -> None:
 @app.command()
 def forget(
     ids: Annotated[list[str], typer.Argument(help="Ids, or your own external ids, of items.", metavar="ID...")],
+    scope: Scope = None,
     yes: Yes = False,
     as_json: AsJson = False,
     url: Url = None,
     key: Key = None,
     data: Data = None,
 ) -> None:
-    """Remove items from your memory for good."""
+    """Remove items from your memory, or from a scope, for good."""
     from phronesis.client.sync import Client
 
     from . import memory
 
-    output.sure(f"Forget {len(ids)} of what you remember for good?", yes)
+    output.sure(f"Forget {len(ids)} of {f'the scope {scope}' if scope else 'what you remember'} for good?", yes)
     with Client(url, key, data) as client:
-        memory.forget(client, ids, as_json)
+        if scope is None:
+            memory.forget(client, ids, as_json)
+        else:
+            memory.forget_scope(client, scope, ids, as_json)
 
 
 @load.command()

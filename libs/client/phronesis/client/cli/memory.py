@@ -48,7 +48,47 @@ def forget(client: Client, ids: list[str], as_json: bool) -> None:
     output.note(f"{done.count} forgotten")
 
 
+def keep(client: Client, scope: str, key: str | None, content: str) -> None:
+    """Keep one memory in a scope and print its id and status."""
+    if key is None:
+        raise BadRequest("what is kept in a scope needs an --external-id", field="external_id")
+    kept = client.memory.keep_memory(scope, key, content)
+    output.out(f"{kept.id}  {kept.status}")
+
+
+def recall_scope(client: Client, scope: str, query: str, limit: int, as_json: bool) -> None:
+    """Print what a scope holds, best first, and where it comes from if that is another scope."""
+    found = client.memory.recall_memory(scope, query, limit)
+    if as_json:
+        output.as_json(found)
+        return
+    for number, one in enumerate(found.snippets, 1):
+        output.out(f"{number}. {one.key} (score {one.score:.2f}, confidence {one.confidence:.2f})\n   {_cut(one.content)}")
+    if found.scope != scope:
+        output.note(f"[from the scope {found.scope}]")
+    if found.degraded:
+        output.note(f"[degraded: {', '.join(found.degraded)}]")
+    if not found.snippets:
+        output.note("nothing found")
+
+
+def forget_scope(client: Client, scope: str, keys: list[str], as_json: bool) -> None:
+    """Remove memories of a scope, one by one, and print the ids of those that there were."""
+    gone = [client.memory.forget_memory(scope, key) for key in keys]
+    if as_json:
+        for one in gone:
+            output.as_json(one)
+        return
+    ids = [one.id for one in gone if one.id is not None]
+    for id in ids:
+        output.out(id)
+    output.note(f"{len(ids)} forgotten")
+
+
 def _line(item: RecalledItem) -> str:
-    text = " ".join(item.text.split())
-    shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
-    return f"{item.title or item.id} ({item.kind}, score {item.score:.2f})\n   {shown}"
+    return f"{item.title or item.id} ({item.kind}, score {item.score:.2f})\n   {_cut(item.text)}"
+
+
+def _cut(content: str) -> str:
+    text = " ".join(content.split())
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"

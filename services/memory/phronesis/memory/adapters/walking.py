@@ -10,6 +10,7 @@ from phronesis.contracts.memory import KNOWLEDGE_STORED, ItemKind, KnowledgeNode
 from phronesis.postgres import EVERY_TENANT, Connection, Database, write_news
 
 from ..domain.linking import Linked, news_of
+from ..domain.rooms import ROOM
 from ..domain.values import Draft
 from .links import kept_links
 from .writing import lock
@@ -18,10 +19,12 @@ SERVICE = "memory"
 LINKED = (ItemKind.FACT, ItemKind.NOTE, ItemKind.CONCEPT)
 """The kinds that the graph knows."""
 
-_COUNT = "SELECT count(*) FROM items WHERE kind = ANY($1::text[])"
-_WALK = """
+# What is in a room is nothing that the graph knows.
+_COUNT = f"SELECT count(*) FROM items WHERE kind = ANY($1::text[]) AND ($2 OR NOT starts_with(owner, '{ROOM}'))"  # noqa: S608
+_WALK = f"""
     SELECT id, tenant, owner, kind, title, body, external_id, part, family, content_hash, version FROM items
-    WHERE (tenant, owner, id) > ($1, $2, $3::uuid) AND kind = ANY($4::text[]) ORDER BY tenant, owner, id LIMIT $5"""
+    WHERE (tenant, owner, id) > ($1, $2, $3::uuid) AND kind = ANY($4::text[]) AND ($6 OR NOT starts_with(owner, '{ROOM}'))
+    ORDER BY tenant, owner, id LIMIT $5"""  # noqa: S608
 _VERSIONS = "SELECT id, version FROM items WHERE id = ANY($1::uuid[])"
 _FIRST = "00000000-0000-0000-0000-000000000000"
 
@@ -37,18 +40,21 @@ class Stored:
     draft: Draft
 
 
-async def count(database: Database, kinds: Collection[ItemKind]) -> int:
-    """How many items of these kinds there are."""
+async def count(database: Database, kinds: Collection[ItemKind], *, rooms: bool) -> int:
+    """How many items of these kinds there are, with those in rooms or without."""
     async with database.connection(EVERY_TENANT) as connection:
-        return int(await connection.fetchval(_COUNT, list(kinds)))
+        return int(await connection.fetchval(_COUNT, list(kinds), rooms))
 
 
-async def walk(database: Database, kinds: Collection[ItemKind], size: int) -> AsyncIterator[list[Stored]]:
-    """All items of these kinds, in batches of `size`; what is written meanwhile may be missing, and needs no walk."""
+async def walk(database: Database, kinds: Collection[ItemKind], size: int, *, rooms: bool) -> AsyncIterator[list[Stored]]:
+    """All items of these kinds, with those in rooms or without, in batches of `size`.
+
+    What is written meanwhile may be missing, and needs no walk.
+    """
     after: tuple[str, str, str] = ("", "", _FIRST)
     while True:
         async with database.connection(EVERY_TENANT) as connection:
-            rows = await connection.fetch(_WALK, *after, list(kinds), size)
+            rows = await connection.fetch(_WALK, *after, list(kinds), size, rooms)
         if not rows:
             return
         yield [_stored(row) for row in rows]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from phronesis.contracts.memory import ItemKind
 from phronesis.postgres import Connection
@@ -45,10 +46,10 @@ _TEXT = """
 
 @dataclass(frozen=True)
 class Written:
-    """What became of one draft: `created`, `updated` or `unchanged`."""
+    """What became of one draft."""
 
     id: str
-    status: str
+    status: Literal["created", "updated", "unchanged"]
 
 
 async def lock(connection: Connection, tenant: str, owner: str) -> None:

@@ -19,6 +19,8 @@ Vector: TypeAlias = npt.NDArray[np.float32]
 
 ORDINARY = tuple(kind for kind in ItemKind if kind is not ItemKind.EPISODE)
 """The kinds that are searched unless the caller names some."""
+MEMORY = ItemKind.FACT
+"""The kind of what is kept in a scope; what tells it from a fact of a user is its owner, a room."""
 
 
 @dataclass(frozen=True)
