@@ -49,8 +49,11 @@ class Clauses:
                 self._notes.changes.instead(part.first, "")
         for single in self._singles(statements[0]):
             scope: Scope = {}
-            for clause in self._parts(single):
+            clauses = self._parts(single)
+            for clause in clauses:
                 scope = self._read(clause, scope, top=True)
+            if clauses[-1].rule != "returnClause" and clauses[-1].rule not in Writing.CLAUSES:
+                raise refused(Rule.CLAUSE, "a statement ends with RETURN")
 
     def query(self, tree: Tree, scope: Scope, returning: bool, imported: bool = False) -> Mapping[str, Value]:
         """Read a query within the statement.

@@ -108,11 +108,10 @@ class Expressions:
 
     def _test(self, tree: Tree, scope: Scope) -> Value:
         left, test = self.of(tree.parts[0], scope), tree.need("comparisonExpression6")
-        labels = test.child("labelExpression")
-        if labels is not None:
+        if test.has("COLON"):
             if left.shape not in (Shape.NODE, Shape.RELATIONSHIP):
                 raise refused(Rule.VARIABLE, "a label is asked of a node: n:EntityProject")
-            self._clauses.patterns.names(labels, left.shape is Shape.NODE)
+            self._clauses.patterns.names(test, left.shape is Shape.NODE)
             return Value()
         other = next((part for part in test.parts if part.rule), None)
         if other is None:

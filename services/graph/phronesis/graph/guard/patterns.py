@@ -98,8 +98,8 @@ class Patterns:
         """
         if labels is None:
             return ()
-        if not labels.has("COLON"):
-            raise refused(Rule.LABEL, "write labels with a colon: (n:EntityProject)")
+        if not labels.has("COLON") or any(part.has("PERCENT") for part in labels.walk()):
+            raise refused(Rule.LABEL, "name the labels that you want, behind a colon: (n:EntityProject)")
         known = self._vocabulary.label if node else self._vocabulary.relationship
         return tuple(known(name(part)) for part in labels.find("symbolicNameString"))
 
@@ -154,18 +154,19 @@ class Patterns:
                 self._labelled(element, place, scope, writing)
             for each, left, right in zip(element.steps, element.values, element.values[1:], strict=False):
                 self._join(each, left.nodes | right.nodes, bound, writing)
+        for each in (each for element in elements for each in element.steps):
+            self._inside(each.tree, bound, writing)
         for element in elements:
             for node, value in zip(element.nodes, element.values, strict=True):
                 variable = node.child("variable")
                 self._properties(node, value, bound, variable is None or name(variable) not in told)
+                self._inside(node, bound, writing)
                 if variable is not None and writing:
                     told.add(name(variable))
 
     def _labelled(self, element: _Element, place: int, scope: Scope, writing: bool) -> None:
         """Hold one node pattern: it has a label, or is known, or gets the labels that its relationship's ends have."""
         node, value = element.nodes[place], element.values[place]
-        if node.child("expression") is not None:
-            raise refused(Rule.PATTERN, "put the condition into WHERE behind the pattern")
         if self._known(node, value, scope):
             return
         if self._notes.rules is Rules.READING:
@@ -209,7 +210,7 @@ class Patterns:
             self._map(properties, bound, value)
 
     def _properties(self, node: Tree, value: Value, bound: dict[str, Value], tenant: bool) -> None:
-        properties = node.child("properties")
+        variable, properties = node.child("variable"), node.child("properties")
         keys = any(properties.find("propertyKeyName")) if properties else False
         if properties is not None:
             self._map(properties, bound, value)
@@ -218,7 +219,16 @@ class Patterns:
         if tenant and properties is not None:
             self._notes.changes.before(properties.last, (", " if keys else "") + f"tenant: ${TENANT}")
         elif tenant:
-            self._notes.changes.behind(node.last - 1, f"{{tenant: ${TENANT}}}")
+            behind = node.child("labelExpression") or variable or node.parts[0]
+            self._notes.changes.behind(behind.last, f"{{tenant: ${TENANT}}}")
+
+    def _inside(self, part: Tree, bound: dict[str, Value], writing: bool) -> None:
+        """Read the WHERE that stands inside a node or a relationship."""
+        condition = part.child("expression")
+        if condition is not None and writing:
+            raise refused(Rule.PATTERN, "what is written has no WHERE")
+        if condition is not None:
+            self.expressions.truth(condition, bound)
 
     def _map(self, properties: Tree, bound: dict[str, Value], owner: Value) -> None:
         written = properties.child("map")
