@@ -22,13 +22,11 @@ from .curation import Names, held, properties
 from .curators import Change, Gone, Join, Stores, executed
 from .envelopes import told
 from .querying import Check, blanked
-from .reading import Refuse
+from .reading import MOST_ROWS, Refuse
 
 log = logging.getLogger(__name__)
 
 E = TypeVar("E", bound=Envelope)
-
-MOST_ROWS = 1_000
 
 
 class Curating:

@@ -48,6 +48,11 @@ class Names:
     types: frozenset[str]
     """Relationship types that are somebody else's."""
 
+    @property
+    def everything(self) -> frozenset[str]:
+        """All names of the twin and of the platform."""
+        return self.labels | self.types
+
     def label(self, name: str, field: str = "label") -> str:
         """A label for a node of the agents.
 

@@ -89,6 +89,7 @@ class Bolt:
         self._writer = writer
         self._reader = reader
         self._settings = settings
+        self.query_timeout = settings.query_timeout
 
     @classmethod
     @asynccontextmanager
@@ -115,8 +116,8 @@ class Bolt:
 
         return await _tried(once, limit)
 
-    async def ask(self, work: Callable[[Transaction], Awaitable[T]], limit: float) -> T:
-        """Run `work` in one read transaction, as the reading user, within `limit` seconds, and never again.
+    async def ask(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Run `work` in one read transaction, as the reading user, within the time of a query, and never again.
 
         It is for statements of a caller's: one that brought the store to its limits would do so with each try.
 
@@ -124,6 +125,7 @@ class Bolt:
             Unavailable: the store is down or refuses.
             TimedOut: it did not answer in time.
         """
+        limit = self.query_timeout
         with translated():
             async with (
                 asyncio.timeout(limit),

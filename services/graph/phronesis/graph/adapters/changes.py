@@ -38,8 +38,10 @@ _ADOPT = (
     f"WITH n, randomUUID() AS id SET n.{ID} = id, n.key = $tenant + '/' + id RETURN count(n) AS found"
 )
 _STRAYS = "MATCH (n:`%s`) WHERE n.tenant = $tenant AND n.key IS NULL RETURN count(n) AS found"
-_CROSSING = f"MATCH (a:%s)-[r:`%s`]-(b) WHERE a.tenant = $tenant AND NOT b:{KNOWLEDGE} RETURN count(r) AS found"
-_OF_THE_TWIN = "relationships of the twin, and to its nodes, are not created here; join nodes of your own, by types of your own"
+_OF_THE_TWIN = (
+    "a statement that creates or deletes relationships names no label and no relationship type of the twin: those are written"
+    " by graph_upsert, and nothing is joined to its nodes"
+)
 _NAME_LINKS = (
     f"MATCH (a:{KNOWLEDGE})-[r:`%s`]->() WHERE a.tenant = $tenant AND r.{RELATIONSHIP_ID} IS NULL "
     f"SET r.{RELATIONSHIP_ID} = randomUUID()"
@@ -83,7 +85,7 @@ class BoltChanges:
             return result
 
         async with self._queries.place(), self._turns.of(tenant), self._names.perhaps_new(named):
-            return await self._bolt.write(work, self._queries.seconds)
+            return await self._bolt.write(work, self._bolt.query_timeout)
 
     async def ask_to_confirm(self, call: Call, digest: str) -> str:
         """A token for one statement; see the port."""
@@ -100,8 +102,11 @@ class BoltChanges:
         """Give each node and relationship that a statement created its id.
 
         Raises:
-            QueryRefused: it created a node without a label, or with a label that is not the agents'.
+            QueryRefused: it created a node without a label, or with a label that is not the agents', or it may have changed
+                relationships of the twin.
         """
+        if (counters.relationships_created or counters.relationships_deleted) and named & self._taken.everything:
+            raise QueryRefused(_OF_THE_TWIN, field="cypher_query")
         if counters.nodes_created:
             adopted = 0
             for name in sorted(named):
@@ -113,17 +118,8 @@ class BoltChanges:
             if adopted + counters.nodes_deleted < counters.nodes_created:
                 raise QueryRefused("give each node that you create a label", field="cypher_query")
         if counters.relationships_created:
-            await self._adopt_relationships(transaction, tenant, named)
-
-    async def _adopt_relationships(self, transaction: Transaction, tenant: str, named: frozenset[str]) -> None:
-        if named & self._taken.types:
-            raise QueryRefused(_OF_THE_TWIN, field="cypher_query")
-        for name in sorted(named - self._taken.labels):
-            for label in (KNOWLEDGE, *sorted(named & self._taken.labels)):
-                found = await transaction.rows(_CROSSING % (label, name), tenant=tenant)
-                if found and found[0]["found"]:
-                    raise QueryRefused(_OF_THE_TWIN, field="cypher_query")
-            await transaction.rows(_NAME_LINKS % name, tenant=tenant)
+            for name in sorted(named):
+                await transaction.rows(_NAME_LINKS % name, tenant=tenant)
 
 
 async def _confirmed(transaction: Transaction, call: Call, change: Change) -> None:

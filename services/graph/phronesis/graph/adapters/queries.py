@@ -38,16 +38,13 @@ class BoltQueries:
         schema: tells whether the store has been there.
         ontology: what nodes of the twin look like.
         dialect: whether the store can explain a statement before it runs.
-        seconds: that a statement may take.
     """
 
-    def __init__(self, bolt: Bolt, schema: Schema, ontology: Ontology, dialect: Dialect, seconds: float) -> None:
+    def __init__(self, bolt: Bolt, schema: Schema, ontology: Ontology, dialect: Dialect) -> None:
         self._bolt = bolt
         self._schema = schema
         self._ontology = ontology
         self._explains = dialect is Dialect.NEO4J
-        self.seconds = seconds
-        """Seconds that a statement may take."""
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def ready(self) -> None:
@@ -66,7 +63,7 @@ class BoltQueries:
 
         async with self.place():
             try:
-                return await self._bolt.ask(work, self.seconds)
+                return await self._bolt.ask(work)
             except TimedOut as error:
                 raise too_slow() from error
 
