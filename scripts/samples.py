@@ -14,6 +14,7 @@ _PATTERNS = {
     r"^Q[1-4]$": "Q3",
     r"^[0-9a-f]{32}$": "0123456789abcdef0123456789abcdef",
     r"^[a-z0-9][a-z0-9_-]{0,63}$": "acme",
+    r"^[A-Za-z_][A-Za-z0-9_]{0,63}$": "Product",
 }
 _FORMATS = {"date-time": "2026-11-21T10:00:00Z", "date": "2026-11-21", "uuid": "6d0a1c9e-53b7-5f0e-9b51-6b1f8e8d4a77"}
 

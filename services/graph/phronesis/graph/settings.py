@@ -39,6 +39,8 @@ class GraphSettings(BaseSettings):
     """Seconds that one question to the store may take."""
     write_timeout: float = 25.0
     """Seconds that one write may take, all its tries together."""
+    query_timeout: float = 10.0
+    """Seconds that a statement of a caller may take."""
     pool_size: int = 20
     """Connections at most, for each of the two users."""
 

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
-from neo4j import AsyncDriver, AsyncGraphDatabase, AsyncManagedTransaction, unit_of_work
+from neo4j import (
+    READ_ACCESS,
+    AsyncDriver,
+    AsyncGraphDatabase,
+    AsyncManagedTransaction,
+    AsyncTransaction,
+    Record,
+    ResultSummary,
+    unit_of_work,
+)
 from neo4j.exceptions import ConstraintError, DriverError, Neo4jError, TransientError
 from pydantic import SecretStr
 
 from phronesis.bus import finished
-from phronesis.contracts import Internal, ServiceError, TimedOut, Unavailable
 
 from ..settings import Dialect, GraphSettings
-
-log = logging.getLogger(__name__)
+from .translating import translated
 
 T = TypeVar("T")
 Row = dict[str, Any]
@@ -27,16 +33,16 @@ Row = dict[str, Any]
 _TRIES = 8
 _FIRST_PAUSE = 0.02
 """Seconds before the second try of a write; doubled for each further one."""
-_TOO_LONG = "Neo.ClientError.Transaction.TransactionTimedOut"
+_FEW = 100
+"""Records of a caller's statement that are fetched at once."""
 _QUIET: dict[str, dict[str, Any]] = {Dialect.NEO4J: {"notifications_min_severity": "OFF"}}
 """Neo4j remarks on each label and property that no node has yet; ArcadeDB's version of the protocol has no remarks."""
-_NOT_OURS = ("Neo.ClientError.Security.", "Neo.ClientError.Database.")
 
 
 class Transaction:
     """One transaction. Statements are constants of this package; whatever comes from outside is a parameter."""
 
-    def __init__(self, inner: AsyncManagedTransaction, system: str = Dialect.NEO4J) -> None:
+    def __init__(self, inner: AsyncManagedTransaction | AsyncTransaction, system: str = Dialect.NEO4J) -> None:
         self._inner = inner
         self._system = system
 
@@ -45,6 +51,15 @@ class Transaction:
         with self._told(statement):
             result = await self._inner.run(statement, parameters)
             return await result.data()
+
+    async def taken(self, statement: str, parameters: Row, take: Callable[[Record], bool]) -> ResultSummary:
+        """Run a statement and hand each record to `take`, until it has enough; the rest is dropped."""
+        with self._told(statement):
+            result = await self._inner.run(statement, parameters)
+            async for record in result:
+                if not take(record):
+                    break
+            return await result.consume()
 
     async def created(self, statement: str, **parameters: object) -> int:
         """Run a statement and count the relationships that it created."""
@@ -74,6 +89,7 @@ class Bolt:
         self._writer = writer
         self._reader = reader
         self._settings = settings
+        self.query_timeout = settings.query_timeout
 
     @classmethod
     @asynccontextmanager
@@ -100,8 +116,28 @@ class Bolt:
 
         return await _tried(once, limit)
 
-    async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        """Run `work` in one write transaction; all of it takes effect, or nothing.
+    async def ask(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Run `work` in one read transaction, as the reading user, within the time of a query, and never again.
+
+        It is for statements of a caller's: one that brought the store to its limits would do so with each try.
+
+        Raises:
+            Unavailable: the store is down or refuses.
+            TimedOut: it did not answer in time.
+        """
+        limit = self.query_timeout
+        with translated():
+            async with (
+                asyncio.timeout(limit),
+                self._reader.session(
+                    database=self._settings.database, default_access_mode=READ_ACCESS, fetch_size=_FEW
+                ) as session,
+                await session.begin_transaction(timeout=limit) as inner,
+            ):
+                return await work(Transaction(inner, self._settings.dialect))
+
+    async def write(self, work: Callable[[Transaction], Awaitable[T]], limit: float | None = None) -> T:
+        """Run `work` in one write transaction, within `limit` seconds, as set by default; all of it takes effect, or nothing.
 
         It is tried again, a few times, where it met another writer. All writes merge on unique keys, so a broken
         constraint is such a meeting too.
@@ -110,7 +146,7 @@ class Bolt:
             Unavailable: the store is down or refuses, or the outcome of the commit is not known.
             TimedOut: it did not answer in time.
         """
-        limit = self._settings.write_timeout
+        limit = self._settings.write_timeout if limit is None else limit
 
         async def once() -> T:
             # A session's own auto-commit is not atomic on ArcadeDB: a failing statement leaves part of its writes.
@@ -145,7 +181,7 @@ def _in_transaction(
 
 
 async def _tried(once: Callable[[], Awaitable[T]], limit: float) -> T:
-    with _translated():
+    with translated():
         async with asyncio.timeout(limit):
             for attempt in range(_TRIES - 1):
                 try:
@@ -159,32 +195,6 @@ async def _tried(once: Callable[[], Awaitable[T]], limit: float) -> T:
 
 def _worth_another(error: Neo4jError | DriverError, attempt: int) -> bool:
     if isinstance(error, (TransientError, ConstraintError)):
-        return True
+        return "OutOfMemory" not in (error.code or "")  # what filled the store's memory would fill it again
     # A connection that died while it was idle; the driver has dropped its like when the first one failed.
     return isinstance(error, DriverError) and error.is_retryable() and attempt == 0
-
-
-class _translated:
-    """Makes the driver's errors ours. No text of the store leaves: it may hold data."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        match error:
-            case None | ServiceError():
-                return
-            case TimeoutError():
-                raise TimedOut("the graph store did not answer in time") from error
-            case TransientError() | ConstraintError():
-                raise Unavailable("the graph store is busy with the same nodes", retry_after=1) from error
-            case Neo4jError() if (error.code or "").startswith(_TOO_LONG):
-                raise TimedOut("the graph store did not answer in time") from error
-            case Neo4jError() if (error.code or "").startswith(_NOT_OURS):
-                log.error("the graph store refuses us: %s", error.code)
-                raise Unavailable("the graph store does not let the service in", retry_after=5) from error
-            case Neo4jError():
-                log.error("the graph store did not take a statement: %s", error.code)
-                raise Internal("the graph store did not take a statement") from error
-            case DriverError() | OSError():
-                raise Unavailable("the graph store does not answer", retry_after=1) from error

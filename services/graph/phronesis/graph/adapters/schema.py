@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from phronesis.bus import Bus
 from phronesis.contracts import ServiceError
 
+from ..curation import KNOWLEDGE
 from ..knowledge import LABELS, LINK_TYPES
 from ..ontology import Ontology
 from ..settings import Dialect
@@ -122,7 +123,7 @@ def _running(statement: str) -> Callable[[Transaction], Awaitable[list[Row]]]:
 
 
 def _statements(ontology: Ontology, dialect: Dialect) -> Iterator[str]:
-    keyed = (*ontology.nodes, *LABELS, *labels.PLATFORM)
+    keyed = (*ontology.nodes, *LABELS, KNOWLEDGE, *labels.PLATFORM)
     for label in keyed:
         yield f"CREATE CONSTRAINT {label.lower()}_key IF NOT EXISTS FOR (n:{label}) REQUIRE n.key IS UNIQUE"
     for end in ("source", "target"):

@@ -1,0 +1,101 @@
+"""What tests of the graph's query tools share: the handlers on a real store, with every refusal kept."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from phronesis.bus import Call
+from phronesis.contracts import Principal, Role, ServiceError, knowledge_graph
+from phronesis.contracts.cypher import CypherRows, ReadCypher
+from phronesis.contracts.knowledge_graph import Envelope
+from phronesis.graph import guard
+from phronesis.graph.adapters.changes import BoltChanges
+from phronesis.graph.adapters.names import StoreNames
+from phronesis.graph.adapters.nodes import BoltNodes
+from phronesis.graph.adapters.queries import BoltQueries
+from phronesis.graph.curating import Curating
+from phronesis.graph.curation import names
+from phronesis.graph.curators import Stores
+from phronesis.graph.ontology import load
+from phronesis.graph.reading import MOST_ROWS, Reading
+from tests.support import graph
+from tests.support.bus import somebody
+
+GUARD = guard.Guard(load(), MOST_ROWS + 1)
+TOOLS = {
+    "create_node": knowledge_graph.CreateNode,
+    "create_relationship": knowledge_graph.CreateRelationship,
+    "query_graph": knowledge_graph.QueryGraph,
+    "search_nodes": knowledge_graph.SearchNodes,
+    "get_node_details": knowledge_graph.GetNodeDetails,
+    "delete_node": knowledge_graph.DeleteNode,
+}
+
+
+class Curators:
+    """The six tools and the reading one, for one caller.
+
+    Args:
+        stores: the graph service's stores.
+        who: the caller; a curator of a tenant of its own by default.
+    """
+
+    def __init__(self, stores: graph.Stores, who: Principal | None = None) -> None:
+        self.who = who or somebody(role=Role.CURATOR)
+        self.refusals: list[tuple[str, dict[str, Any], str]] = []
+        self.woken = 0
+        ontology, bolt, taken = stores.ontology, stores.bolt, names(stores.ontology)
+        queries = BoltQueries(bolt, stores.schema, ontology, stores.dialect)
+        own = StoreNames(bolt)
+        self.stores = Stores(
+            BoltNodes(bolt, ontology, stores.schema, own),
+            queries,
+            BoltChanges(bolt, ontology, stores.schema, queries, own, taken),
+        )
+        check = GUARD.check
+        reading, changing = partial(check, rules=guard.KNOWLEDGE), partial(check, rules=guard.KNOWLEDGE_WRITING)
+        self.curating = Curating(taken, self.stores, reading, changing, self._refuse, self._wake)
+        self.reading = Reading(check, queries, self._refuse)
+
+    async def _refuse(self, who: Principal, tool: str, arguments: dict[str, Any], error: ServiceError) -> None:
+        assert who == self.who
+        self.refusals.append((tool, arguments, error.code))
+
+    def _wake(self) -> None:
+        self.woken += 1
+
+    async def call(self, tool: str, key: str | None = None, /, **given: Any) -> dict[str, Any]:
+        """The envelope of a call, as JSON has it."""
+        request = TOOLS[tool].model_validate(given)
+        answer: Envelope = await getattr(self.curating, tool)(Call(self.who, "gateway", key), request)
+        return answer.model_dump(mode="json")
+
+    async def node(self, label: str = "Product", **properties: Any) -> str:
+        """The id of a new node."""
+        made = await self.call("create_node", label=label, properties=properties)
+        assert made["success"], made
+        return str(made["node_id"])
+
+    async def joined(self, source: str, type: str, target: str, **properties: Any) -> str:
+        """The id of a new relationship."""
+        ends = {"from_node_id": source, "to_node_id": target}
+        made = await self.call("create_relationship", **ends, type=type, properties=properties)
+        assert made["success"], made
+        return str(made["relationship_id"])
+
+    async def rows(self, statement: str, **parameters: Any) -> list[dict[str, Any]]:
+        """The rows of a reading statement."""
+        made = await self.call("query_graph", cypher_query=statement, parameters=parameters, read_only=True)
+        assert made["success"], made
+        return list(made["results"])
+
+    async def changed(self, statement: str, **parameters: Any) -> dict[str, Any]:
+        """The envelope of a changing statement."""
+        return await self.call("query_graph", cypher_query=statement, parameters=parameters, read_only=False)
+
+    async def read(self, statement: str, **parameters: Any) -> CypherRows:
+        """What the reading tool answers."""
+        return await self.reading.read_cypher(
+            Call(self.who, "gateway"), ReadCypher(cypher_query=statement, parameters=parameters)
+        )
