@@ -36,10 +36,13 @@ class Twin:
     questions: tuple[Question, ...]
 
     def batches(self) -> Iterator[Upsert]:
-        """All of it, in the order in which it has to be written; to write it twice changes nothing."""
-        for nodes in _parts(self.nodes, MAX_BATCH):
+        """All of it, in the order in which it has to be written; to write it twice changes nothing.
+
+        Like stands beside like: the fewer kinds a batch holds, the fewer statements write it.
+        """
+        for nodes in _parts(sorted(self.nodes, key=lambda node: node.type), MAX_BATCH):
             yield Upsert(nodes=tuple(nodes))
-        for relationships in _parts(self.relationships, 2 * MAX_BATCH):
+        for relationships in _parts(sorted(self.relationships, key=_kinds), 2 * MAX_BATCH):
             yield Upsert(relationships=tuple(relationships))
 
 
@@ -132,6 +135,10 @@ def _ref(strand: Strand, type: str, year: int) -> NodeRef:
 
 def _joined(name: str, source: NodeRef, target: NodeRef) -> UpsertRelationship:
     return UpsertRelationship(type=name, source=source, target=target)
+
+
+def _kinds(relationship: UpsertRelationship) -> tuple[str, str, str]:
+    return relationship.type, relationship.source.type, relationship.target.type
 
 
 def _parts(items: Sequence[T], size: int) -> Iterator[list[T]]:
