@@ -3,6 +3,7 @@
     made = generate(nodes=10_000, seed=1)
     made.batches()    what to load, in this order
     made.questions    gap questions with their right answers, most of them without a gap
+    write(made, Path("made-up"))
 
 Nothing here knows how gaps are found: what is missing is known because it was taken out.
 """
@@ -11,5 +12,6 @@ from __future__ import annotations
 
 from .making import FEWEST, Twin, generate
 from .questions import Question
+from .writing import write
 
-__all__ = ["FEWEST", "Question", "Twin", "generate"]
+__all__ = ["FEWEST", "Question", "Twin", "generate", "write"]

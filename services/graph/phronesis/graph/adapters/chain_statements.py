@@ -28,6 +28,11 @@ class ChainStatements:
     reach: str
     """How far each of many nodes comes, without the paths between."""
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.whole, self.whole_from, self.part, self.part_from, self.reach
+
 
 def statements(walk: Walk) -> ChainStatements:
     """All statements of a walk."""

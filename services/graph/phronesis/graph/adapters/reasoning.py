@@ -37,8 +37,21 @@ class BoltReasoning:
         self._bolt = bolt
         self._ontology = ontology
         self._statements = {walk: statements(walk) for of_chain in walks.values() for walk in of_chain.values()}
+        self._beginnings = [next(iter(of_chain.values())) for of_chain in walks.values()]
         self._standing = {type: standing_statement(type) for type in ontology.nodes}
         self._ties = {type: ties_statement(type) for type in ontology.nodes}
+
+    async def warm(self) -> None:
+        """Let the store plan what gap questions and whole chains ask; a statement that it does not take shows here.
+
+        Raises:
+            Unavailable: the store is down.
+            TimedOut: it did not answer in time; what it has planned by then, it keeps.
+        """
+        nobody: Row = {"tenant": "-", "year": 0, "level": "-", "key": "-", "limit": 1, "rows": [], "ids": []}
+        chains = [text for walk in self._beginnings for text in self._statements[walk].texts]
+        for text in (*self._standing.values(), *self._ties.values(), *chains):
+            await self._rows(text, **nobody)
 
     async def survey(self, tenant: str, question: Survey) -> Surveyed:
         """The rows of a survey and how many nodes it is about; see the port."""
