@@ -6,7 +6,7 @@ from functools import partial
 
 from phronesis.bus import Bus, Relay, follow, serve, serve_basics
 from phronesis.bus.streams import refused
-from phronesis.contracts import cypher, graph, knowledge_graph, memory
+from phronesis.contracts import cypher, graph, knowledge_graph, memory, twin
 
 from . import guard
 from .adapters.bolt import Bolt
@@ -16,15 +16,18 @@ from .adapters.names import StoreNames
 from .adapters.nodes import BoltNodes
 from .adapters.outbox import GraphOutbox
 from .adapters.queries import BoltQueries
+from .adapters.reasoning import BoltReasoning
 from .adapters.schema import Schema
 from .adapters.twin import BoltTwin
 from .adapters.warming import warm
+from .chains import walks
 from .curating import Curating
 from .curation import names
 from .curators import Stores
 from .handlers import Handlers
 from .ontology import load
 from .reading import MOST_ROWS, Reading
+from .reasoning import Reasoning
 from .settings import Dialect
 
 
@@ -45,7 +48,10 @@ async def build(bus: Bus, bolt: Bolt, dialect: Dialect) -> None:
     reading = Reading(check, queries, refuse)
     rules = (partial(check, rules=guard.KNOWLEDGE), partial(check, rules=guard.KNOWLEDGE_WRITING))
     curating = Curating(taken, stores, *rules, refuse, relay.wake)
-    schema.start(bus, partial(warm, bolt))
+    chains = walks(ontology)
+    reasoner = BoltReasoning(bolt, ontology, chains)
+    reasoning = Reasoning(ontology, chains, reasoner)
+    schema.start(bus, partial(warm, bolt, reasoner))
     relay.start()
     await serve_basics(bus, {"graph": schema.ping})
     await serve(bus, graph.UPSERT_TOOL, handlers.upsert)
@@ -58,5 +64,9 @@ async def build(bus: Bus, bolt: Bolt, dialect: Dialect) -> None:
     await serve(bus, knowledge_graph.SEARCH_NODES_TOOL, curating.search_nodes)
     await serve(bus, knowledge_graph.GET_NODE_DETAILS_TOOL, curating.get_node_details)
     await serve(bus, knowledge_graph.DELETE_NODE_TOOL, curating.delete_node)
+    await serve(bus, twin.SURVEY_TOOL, reasoning.survey)
+    await serve(bus, twin.RUN_CHAIN_TOOL, reasoning.run_chain)
+    await serve(bus, twin.DIAGNOSE_GAPS_TOOL, reasoning.diagnose_gaps)
+    await serve(bus, twin.FIND_ENTITIES_TOOL, reasoning.find_entities)
     await follow(bus, memory.KNOWLEDGE_STORED, handlers.on_item_stored)
     await follow(bus, memory.ITEMS_FORGOTTEN, handlers.on_item_forgotten)
