@@ -30,7 +30,9 @@ def kind_of(request: dict[str, Any], step: str | None) -> str:
     """Whether the router's answer is wanted, a summary, the final answer, or an analyst's call, repaired or not."""
     if "tools" in request:
         return "tools"
-    if any(message["role"] == "tool" for message in request["messages"]) or (step or "").rpartition("/")[2].startswith("answer."):
+    if any(message["role"] == "tool" for message in request["messages"]) or (step or "").rpartition("/")[2].startswith(
+        "answer."
+    ):
         return "rewrite"
     named = request.get("response_format", {}).get("json_schema", {}).get("name")
     if named:

@@ -57,7 +57,7 @@ class FakeNeighbours:
     documents: dict[str, ExtractedText | ServiceError] = field(default_factory=dict)
     asked: list[tuple[str, ...]] = field(default_factory=list)
     owners: dict[str, Any] = field(default_factory=dict)
-    """Answers of other contracts by subject: a message, a `ServiceError`, or a function of the request; else nobody is there."""
+    """Answers of contracts by subject: a message, a `ServiceError`, or a function of the request; else nobody is there."""
     questions: list[tuple[str, Any, str | None]] = field(default_factory=list)
     """What was asked by contract: subject, request and idempotency key."""
 
