@@ -1,4 +1,4 @@
-"""The long chaos run: `make chaos`. It prints a report and writes it to docs/chaos-report.md."""
+"""The long chaos run: `make chaos`. It prints a report and writes it to docs, for either pair of stores its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.support.production import prepare
+from phronesis.local.settings import Stores
+from tests.support.production import STORES, prepare
 
 from .cuts import cut_streams
 from .kills import plan
@@ -16,7 +17,8 @@ from .long import broker_away, paused_orchestrator
 from .report import report
 from .run import Outcome, run
 
-REPORT = Path(__file__).parents[2] / "docs" / "chaos-report.md"
+NAME = "chaos-report.md" if STORES is Stores.EMBEDDED else "chaos-report-production.md"
+REPORT = Path(__file__).parents[2] / "docs" / NAME
 
 
 async def _main(kills: int, cuts: int, seed: int, away: float, report_to: Path) -> int:
@@ -49,7 +51,7 @@ if __name__ == "__main__":
     parser.add_argument("--cuts", type=int, default=500, help="how many event streams are cut (500)")
     parser.add_argument("--seed", type=int, default=20, help="decides the order of the kills and the cuts (20)")
     parser.add_argument("--away", type=float, default=600, help="seconds that the broker is gone (600)")
-    parser.add_argument("--report", type=Path, default=REPORT, help="where the report is written (docs/chaos-report.md)")
+    parser.add_argument("--report", type=Path, default=REPORT, help=f"where the report is written (docs/{NAME})")
     given = parser.parse_args()
     prepare()
     sys.exit(asyncio.run(_main(given.kills, given.cuts, given.seed, given.away, given.report)))

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import median, quantiles
 
+from tests.support.production import STORES
+
 from .cuts import Watched
 from .kills import Kill
 from .run import Outcome
@@ -18,10 +20,10 @@ def report(outcome: Outcome, watched: Watched, seed: int, paused: bool, away: fl
     parts = [
         "# Chaos report",
         "",
-        f"Made by `make chaos` (seed {seed}). Each kill hits one process, while turns wait at a durable step, before or after",
-        "its commit, or in the middle of work that commits nothing (`tests/chaos/gates.py` and `kills.py` say how). The model",
-        "is a scripted one that chooses retrieval for every question; pictures and recordings are read by the engines on the",
-        "machine. The job stream was emptied twenty times half-way, with turns on their way.",
+        f"Made by `make chaos` on the {STORES} stores (seed {seed}). Each kill hits one process, while turns wait at a",
+        "durable step, before or after its commit, or in the middle of work that commits nothing (`tests/chaos/gates.py` and",
+        "`kills.py` say how). The model is a scripted one that chooses retrieval for every question; pictures and recordings",
+        "are read by the engines on the machine. The job stream was emptied twenty times half-way, with turns on their way.",
         "",
         *_table(("what", "figure"), _figures(outcome, paused, away, back)),
         *_table(("turns of this kind", "accepted"), sorted(outcome.found.kinds.items())),
