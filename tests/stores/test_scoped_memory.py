@@ -374,9 +374,10 @@ async def test_a_recall_reads_in_transactions_that_cannot_write(scopes: Scopes, 
 
     monkeypatch.setattr(database, "transaction", refused)
     assert await scopes.found(who, "secrets", "okapi") == ["The secrets okapi."]
-    with pytest.raises(asyncpg.ReadOnlySQLTransactionError):
+    with pytest.raises(Unavailable) as raised:
         async with database.connection(who.tenant) as connection:
             await connection.execute("DELETE FROM items")
+    assert isinstance(raised.value.__cause__, asyncpg.ReadOnlySQLTransactionError)
 
 
 @pytest.mark.req("N-100", "NC-041", "NC-042")

@@ -12,7 +12,9 @@ from phronesis.contracts.scoped_memory import ForgetMemory, KeepMemory, KeptMemo
 from phronesis.memory.app import scoped
 from phronesis.memory.scoping import Scoping
 from phronesis.memory.settings import MemorySettings
+from phronesis.postgres import EVERY_TENANT
 
+from .bus import eventually
 from .memory import Memory, WordEmbedder, calling, open_memory
 from .servers import PostgresServer, VectorServer
 
@@ -25,9 +27,11 @@ class Scopes:
     handlers: Scoping
 
     async def keep(self, who: Principal, scope: Scope, content: str, key: str | None = None, **more: float) -> KeptMemory:
-        """Keep one memory."""
+        """Keep one memory, and wait until the vector index has it."""
         request = KeepMemory(scope=scope, key=key or uuid4().hex, content=content, **more)
-        return await self.handlers.keep_memory(calling(who), request)
+        kept = await self.handlers.keep_memory(calling(who), request)
+        await eventually(lambda: self._settled(kept.id), within=60)
+        return kept
 
     async def recall(self, who: Principal, scope: str, query: str, limit: int = 5) -> RecalledMemories:
         """Recall from one scope."""
@@ -38,8 +42,15 @@ class Scopes:
         return [one.content for one in (await self.recall(who, scope, query, limit)).snippets]
 
     async def forget(self, who: Principal, scope: Scope, key: str) -> str | None:
-        """Remove one memory; its id."""
-        return (await self.handlers.forget_memory(calling(who), ForgetMemory(scope=scope, key=key))).id
+        """Remove one memory, and wait until the vector index has not; its id."""
+        id = (await self.handlers.forget_memory(calling(who), ForgetMemory(scope=scope, key=key))).id
+        if id is not None:
+            await eventually(lambda: self._settled(id), within=60)
+        return id
+
+    async def _settled(self, id: str) -> bool:
+        async with self.memory.database.connection(EVERY_TENANT) as connection:
+            return not await connection.fetchval("SELECT EXISTS (SELECT FROM vector_changes WHERE item_id = $1)", id)
 
 
 @asynccontextmanager

@@ -51,24 +51,15 @@ class Scoping:
 
         A question without a vector, and a store that does not answer, leave an empty answer that says so (N-100, N-101).
         """
-        who = call.who
+        scope = _allowed(call.who, request.scope)
         try:
-            scope = recalled(who.role, request.scope)
-        except Forbidden:
-            log.warning("blocked: role %s asked for memories of the scope %s", who.role, request.scope)
-            raise
-        part = "vector"
-        try:
-            vector = await self._vector(who.tenant, request.query_summary)
-            part = "memory"
-            snippets = await self._near(who, scope, vector, request.limit)
-            if not snippets and scope is Scope.DEPARTMENTAL:
-                scope = Scope.GLOBAL
-                log.info("no departmental memories: falling back to the scope %s", scope)
-                snippets = await self._near(who, scope, vector, request.limit)
+            vector = await self._vector(call.who.tenant, request.query_summary)
         except (ServiceError, TimeoutError) as error:
-            log.error("the %s part of recalling the scope %s failed: %s", part, scope, getattr(error, "code", "timed_out"))
-            return RecalledMemories(snippets=(), scope=scope, degraded=(part,))
+            return _without("vector", scope, error)
+        try:
+            scope, snippets = await self._found(call.who, scope, vector, request.limit)
+        except (ServiceError, TimeoutError) as error:
+            return _without("memory", scope, error)
         if snippets:
             log.info("%d memories of the scope %s", len(snippets), scope)
         else:
@@ -94,12 +85,34 @@ class Scoping:
             raise Unavailable("the model makes no vector of this question")
         return vector
 
+    async def _found(self, who: Principal, scope: Scope, vector: Vector, limit: int) -> tuple[Scope, tuple[Snippet, ...]]:
+        """What is near in the scope, or in the one that it falls back to, and which one that is."""
+        snippets = await self._near(who, scope, vector, limit)
+        if snippets or scope is not Scope.DEPARTMENTAL:
+            return scope, snippets
+        log.info("no departmental memories: falling back to the scope %s", Scope.GLOBAL)
+        return Scope.GLOBAL, await self._near(who, Scope.GLOBAL, vector, limit)
+
     async def _near(self, who: Principal, scope: Scope, vector: Vector, limit: int) -> tuple[Snippet, ...]:
         room = room_of(who, scope)
         if room is None:
             return ()
         async with asyncio.timeout(self._seconds):
             return await self._rooms.near(who.tenant, room, vector, limit)
+
+
+def _allowed(who: Principal, name: str) -> Scope:
+    try:
+        return recalled(who.role, name)
+    except Forbidden:
+        log.warning("blocked: role %s asked for memories of the scope %s", who.role, name)
+        raise
+
+
+def _without(part: str, scope: Scope, error: Exception) -> RecalledMemories:
+    """The empty answer of a recall that lacks a part."""
+    log.error("the %s part of recalling the scope %s failed: %s", part, scope, getattr(error, "code", "timed_out"))
+    return RecalledMemories(snippets=(), scope=scope, degraded=(part,))
 
 
 def _points(vector: Vector) -> bool:
