@@ -72,7 +72,7 @@ class Writing:
             if variable not in scope:
                 self._notes.picked.update(value.nodes)
         for node in (node for pattern in patterns for node in pattern.find("nodePattern")):
-            if self._vocabulary.twin(self._patterns.names(node.child("labelExpression"), node=True)):
+            if self._vocabulary.twin(self._patterns.labels.names(node.child("labelExpression"), node=True)):
                 raise refused(Rule.LABEL, _TWIN)
             for key in node.find("propertyKeyName"):
                 self._hold(name(key))
