@@ -85,7 +85,7 @@ async def test_a_refusal_is_logged_as_an_error_and_audited_and_nothing_is_run(ca
     case = Case(Found((), False))
     with pytest.raises(QueryRefused, match="page by key"):
         await case.read("MATCH (p:EntityProject) RETURN 'words' SKIP 5", year=1)
-    given = {"cypher_query": "MATCH (p:EntityProject) RETURN 'words' SKIP 5", "parameters": {"year": 1}}
+    given = {"cypher_query": "MATCH (p:EntityProject) RETURN '…' SKIP 5", "parameters": {"year": 1}}
     assert case.refusals == [("ann", READ_CYPHER_TOOL.name, given, "graph.query_refused")]
     assert [(record.levelname, record.message) for record in caplog.records] == [
         ("ERROR", "a reading query was refused: paging: page by key; MATCH (p:EntityProject) RETURN '…' SKIP 5")

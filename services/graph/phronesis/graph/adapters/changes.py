@@ -84,7 +84,7 @@ class BoltChanges:
             await keep_result(transaction, call, arguments, result)
             return result
 
-        async with self._queries.place(), self._turns.of(tenant), self._names.perhaps_new(named):
+        async with self._turns.of(tenant), self._names.perhaps_new(named), self._queries.place():
             return await self._bolt.write(work, self._bolt.query_timeout)
 
     async def ask_to_confirm(self, call: Call, digest: str) -> str:
