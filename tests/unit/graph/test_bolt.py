@@ -102,3 +102,16 @@ def test_a_password_that_is_none_is_refused_at_the_start(tmp_path: Path, passwor
     (tmp_path / "password").write_text(password)
     with pytest.raises(ValueError, match="the password of writer"):
         GraphSettings(user="writer", password_file=tmp_path / "password").login()
+
+
+@pytest.mark.req("K-082", "K-083")
+async def test_fifty_calls_are_fifty_sessions_of_one_driver() -> None:
+    driver = Driver("", 0)
+    store = cast(AsyncDriver, driver)
+    bolt = Bolt(store, store, GraphSettings())
+
+    async def work(transaction: Transaction) -> str:
+        return "done"
+
+    assert {await bolt.write(work) for _ in range(50)} == {"done"}
+    assert (driver.opened, driver.closed) == (50, 50)
