@@ -71,6 +71,39 @@ def _medium(name: str, type: str) -> Callable[[Person], Awaitable[dict[str, Any]
     return uploaded
 
 
+async def _node(person: Person, label: str = "Product") -> str:
+    made = await person.tool("create_node", {"label": label, "properties": {"name": "Milk"}})
+    assert made.json()["success"], made.text
+    return str(made.json()["node_id"])
+
+
+async def _ends(person: Person) -> dict[str, Any]:
+    return {"from_node_id": await _node(person), "to_node_id": await _node(person, "Standard"), "type": "DEFINES"}
+
+
+async def _created(person: Person) -> dict[str, Any]:
+    return {"node_id": await _node(person)}
+
+
+async def _to_delete(person: Person) -> dict[str, Any]:
+    return {"node_id": await _node(person), "force_delete": True}
+
+
+async def _to_query(person: Person) -> dict[str, Any]:
+    await _node(person)
+    return {"cypher_query": "MATCH (p:Product) RETURN p.name AS ProductName", "read_only": True}
+
+
+async def _to_search(person: Person) -> dict[str, Any]:
+    await _node(person)
+    return {"label": "Product", "properties": {"name": "Milk"}}
+
+
+async def _to_read(person: Person) -> dict[str, Any]:
+    assert (await person.tool("graph_upsert", few_projects().model_dump(mode="json"))).status_code == 200
+    return {"cypher_query": "MATCH (p:EntityProject) RETURN p.id, p.name ORDER BY p.id, p.year LIMIT 3"}
+
+
 def _plain(given: dict[str, Any]) -> Callable[[Person], Awaitable[dict[str, Any]]]:
     async def stated(person: Person) -> dict[str, Any]:
         return given
@@ -92,6 +125,13 @@ GOOD: dict[str, Callable[[Person], Awaitable[dict[str, Any]]]] = {
     "profile.update": _corrected,
     "profile.delete": _known,
     "graph_upsert": _plain(few_projects().model_dump(mode="json")),
+    "read_neo4j_cypher": _to_read,
+    "create_node": _plain({"label": "Product", "properties": {"name": "Milk"}}),
+    "create_relationship": _ends,
+    "query_graph": _to_query,
+    "search_nodes": _to_search,
+    "get_node_details": _created,
+    "delete_node": _to_delete,
     "document.extract_text": _medium("portfolio_note.pdf", "application/pdf"),
     "vision.caption": _medium("portfolio_picture.png", "image/png"),
     "audio.transcribe": _medium("portfolio_voice.ogg", "audio/ogg"),

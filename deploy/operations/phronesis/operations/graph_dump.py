@@ -12,11 +12,12 @@ import numpy.typing as npt
 
 from phronesis.graph.adapters.bolt import Bolt, Row, Transaction
 from phronesis.graph.adapters.labels import LOCKS, NEWS
+from phronesis.graph.curation import KNOWLEDGE
 from phronesis.graph.ontology import Ontology
 
 from .errors import Failed
 from .frames import packed
-from .graph_model import labels, types, written
+from .graph_model import labels, own_name, simplified, types, written
 from .tenancy import bounds
 
 _PAGE = 500
@@ -85,9 +86,9 @@ class GraphDump:
     async def _nodes(self, sink: Sink) -> None:
         known = array("q")
         for label in self._labels:
-            async for rows in self._pages(label, "properties(n)"):
+            async for rows in self._pages(label, "labels(n) AS labels, properties(n)"):
                 for row in rows:
-                    sink.append(packed({"label": label}, written(row["found"])), 1)
+                    sink.append(_node(label, row), 1)
                     known.append(hash((label, row["key"])))
         self._known = np.sort(np.frombuffer(known, dtype=np.int64)) if known else self._known[:0]
 
@@ -102,12 +103,15 @@ class GraphDump:
                     self._relationship(sink, label, row)
 
     def _relationship(self, sink: Sink, label: str, row: Row) -> None:
-        if len(row["labels"]) != 1 or row["type"] not in self._types:
+        own = label == KNOWLEDGE and KNOWLEDGE in row["labels"] and own_name(row["type"])
+        if not own and (len(row["labels"]) != 1 or row["type"] not in self._types):
             raise Failed(f"the graph holds a relationship of the type {row['type']}, which the ontology does not know")
-        ends = {"source": row["source"], "target": row["target"], "from": label, "to": row["labels"][0]}
+        end = KNOWLEDGE if own else row["labels"][0]
+        ends = {"source": row["source"], "target": row["target"], "from": label, "to": end}
         # An item that was stored after the nodes were read: the news of it, which the archive holds, links it again.
-        if self._there(label, row["source"]) and self._there(row["labels"][0], row["target"]):
-            sink.append(packed({"type": row["type"], **ends}, written(row["properties"])), 1)
+        if self._there(label, row["source"]) and self._there(end, row["target"]):
+            properties = simplified(row["properties"]) if own else row["properties"]
+            sink.append(packed({"type": row["type"], **ends}, written(properties)), 1)
 
     def _there(self, label: str, key: str) -> bool:
         wanted = hash((label, key))
@@ -115,7 +119,10 @@ class GraphDump:
         return place < len(self._known) and int(self._known[place]) == wanted
 
     async def _pages(self, label: str, wanted: str) -> AsyncIterator[list[Row]]:
-        statement = f"MATCH (n:{label}) WHERE {_INSIDE} RETURN n.key AS key, {wanted} AS found ORDER BY n.key LIMIT {_PAGE}"
+        # A node of the agents may have a label that users' items have too.
+        alone = "" if label == KNOWLEDGE else f" AND NOT n:{KNOWLEDGE}"
+        inside = f"MATCH (n:{label}) WHERE {_INSIDE}{alone}"
+        statement = f"{inside} RETURN n.key AS key, {wanted} AS found ORDER BY n.key LIMIT {_PAGE}"
         after = self._first
         while rows := await self._rows(statement, after=after, before=self._before):
             yield rows
@@ -126,3 +133,10 @@ class GraphDump:
             return await transaction.rows(statement, **parameters)
 
         return await self._bolt.read(work)
+
+
+def _node(label: str, row: Row) -> bytes:
+    if label != KNOWLEDGE:
+        return packed({"label": label}, written(row["found"]))
+    own = sorted(set(row["labels"]) - {KNOWLEDGE})
+    return packed({"label": label, "labels": own}, written(simplified(row["found"])))

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from phronesis.graph.adapters.bolt import Bolt, Transaction
+from phronesis.graph.curation import KNOWLEDGE
 from phronesis.graph.ontology import Ontology
 
 from .errors import Damaged, Failed
 from .frames import Frame
-from .graph_model import batches, labels, types, understood
+from .graph_model import batches, labels, own_name, types, understood
 from .tenancy import Tenancy, bounds
 
 _BATCH = 500
@@ -61,7 +62,7 @@ class GraphLoad:
     async def nodes(self, frames: Iterator[Frame]) -> int:
         """Create nodes; how many there were."""
         count = 0
-        rows = (self._node(self._label(frame, "label"), frame) for frame in frames)
+        rows = (self._node(frame) for frame in frames)
         for label, batch in batches(rows, _BATCH, _BYTES):
             await self._run(f"UNWIND $rows AS row CREATE (n:{label}) SET n = row", batch)
             count += len(batch)
@@ -102,7 +103,7 @@ class GraphLoad:
         source, name, target = kind
         statement = (
             f"UNWIND $rows AS row MATCH (a:{source} {{key: row.a}}) MATCH (b:{target} {{key: row.b}}) "
-            f"CREATE (a)-[r:{name}]->(b) SET r = row.properties RETURN count(r) AS found"
+            f"CREATE (a)-[r:`{name}`]->(b) SET r = row.properties RETURN count(r) AS found"
         )
         if await self._number(statement, "found", rows=rows) != len(rows):
             raise Failed("the graph lacks an end of a relationship")
@@ -128,13 +129,29 @@ class GraphLoad:
 
     def _type(self, frame: Frame) -> str:
         name = frame.header.get("type")
-        if not isinstance(name, str) or name not in self._types:
+        if frame.header.get("from") == frame.header.get("to") == KNOWLEDGE:
+            name = own_name(name)
+        elif not isinstance(name, str) or name not in self._types:
+            name = None
+        if name is None:
             raise Damaged("the archive holds a relationship of a type that this version does not know")
         return name
 
-    def _node(self, label: str, frame: Frame) -> tuple[str, dict[str, Any], int]:
-        properties = understood(frame.body)
-        return label, self._tenancy.node(label, properties) if self._tenancy else properties, len(frame.body)
+    def _node(self, frame: Frame) -> tuple[str, dict[str, Any], int]:
+        label, properties = self._label(frame, "label"), understood(frame.body)
+        if self._tenancy:
+            properties = self._tenancy.node(label, properties)
+        return self._all_labels(label, frame), properties, len(frame.body)
+
+    def _all_labels(self, label: str, frame: Frame) -> str:
+        """The labels as a statement has them: a node of the agents has theirs beside the service's."""
+        if label != KNOWLEDGE:
+            return label
+        given = frame.header.get("labels")
+        own = [own_name(name) for name in given] if isinstance(given, list) else [None]
+        if None in own:
+            raise Damaged("the archive holds a label that is no name")
+        return ":".join([label, *(f"`{name}`" for name in own)])
 
     def _key(self, frame: Frame, name: str) -> str:
         key = frame.header.get(name)

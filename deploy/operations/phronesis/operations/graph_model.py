@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+from phronesis.contracts.knowledge_graph import NAME
 from phronesis.graph.adapters.bolt import Bolt
 from phronesis.graph.adapters.labels import GONE, LINKS, LOCKS, NEWS, WRITES
+from phronesis.graph.curation import KNOWLEDGE
 from phronesis.graph.knowledge import LABELS, LINK_TYPES
 from phronesis.graph.ontology import Ontology
 from phronesis.graph.settings import GraphSettings
@@ -18,20 +21,27 @@ from .errors import Damaged, Failed
 NODES, RELATIONSHIPS = "graph/nodes", "graph/relationships"
 _SECONDS = 120.0
 _INT64 = 2**63
+_NAME = re.compile(NAME)
 
 
 def labels(ontology: Ontology) -> tuple[str, ...]:
-    """Every label that the service writes, in the order of reading; each node has one, and a unique `key`.
+    """Every label that the service writes, in the order of reading; each node has one of these, and a unique `key`. Knowledge
+    of the agents has labels of theirs beside it.
 
     Keys of writes come first, so that a write whose key was read is read whole. News comes last, so that of every node
     that was read its news was read, or had been sent before.
     """
-    return (WRITES, LOCKS, *ontology.nodes, *LABELS, LINKS, GONE, NEWS)
+    return (WRITES, LOCKS, *ontology.nodes, *LABELS, KNOWLEDGE, LINKS, GONE, NEWS)
 
 
 def types(ontology: Ontology) -> frozenset[str]:
-    """Every type of relationship that the service writes."""
+    """Every type of relationship that the service writes. Between nodes of the agents there are types of theirs."""
     return frozenset((*ontology.relationships, *LINK_TYPES))
+
+
+def own_name(name: object) -> str | None:
+    """A label or a type of the agents' own, if it is a plain name that can stand in a statement."""
+    return name if isinstance(name, str) and _NAME.fullmatch(name) else None
 
 
 @asynccontextmanager
@@ -52,6 +62,15 @@ def written(properties: Mapping[str, Any]) -> bytes:
         if not _plain(value):
             raise Failed(f"the graph holds a {type(value).__name__} in `{name}`, which an archive does not take")
     return json.dumps(properties, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def simplified(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Properties that agents gave: what their statements computed and an archive does not take, a day for instance, as text."""
+    return {name: value if _plain(value) else _text(value) for name, value in properties.items()}
+
+
+def _text(value: Any) -> str:
+    return str(value.iso_format()) if hasattr(value, "iso_format") else str(value)
 
 
 def understood(body: bytes) -> dict[str, Any]:

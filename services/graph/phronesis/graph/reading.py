@@ -49,7 +49,7 @@ class Reading:
             found = await self._queries.read(tenant, allowed.statement, allowed.parameters, MOST_ROWS)
         except QueryRefused as error:
             log.error("a reading query was refused: %s; %s", error.detail, text)
-            await self._refuse(call.who, READ_CYPHER_TOOL.name, request.model_dump(), error)
+            await self._refuse(call.who, READ_CYPHER_TOOL.name, {"cypher_query": text, "parameters": request.parameters}, error)
             raise
         log.info("a reading query gave %d rows", len(found.rows))
         return CypherRows(rows=found.rows, truncated=found.truncated, warnings=allowed.warnings)

@@ -51,7 +51,11 @@ class GraphSettings(BaseSettings):
         return self
 
     def login(self) -> tuple[str, SecretStr] | None:
-        """User and password for writes."""
+        """User and password for writes.
+
+        Raises:
+            ValueError: the password is none.
+        """
         return _login(self.user, self.password_file)
 
     def read_login(self) -> tuple[str, SecretStr] | None:
@@ -60,4 +64,9 @@ class GraphSettings(BaseSettings):
 
 
 def _login(user: str, file: Path | None) -> tuple[str, SecretStr] | None:
-    return (user, SecretStr(file.read_text(encoding="utf-8").strip())) if file else None
+    if file is None:
+        return None
+    password = file.read_text(encoding="utf-8").strip()
+    if password in ("", user, "neo4j"):
+        raise ValueError(f"the password of {user} is empty, or the one that everybody knows")
+    return user, SecretStr(password)

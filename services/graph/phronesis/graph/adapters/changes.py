@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from uuid import uuid4
 
-from neo4j import SummaryCounters
+from neo4j import Record, SummaryCounters
 
 from phronesis.bus import Call
 from phronesis.contracts import Conflict
@@ -18,6 +18,7 @@ from phronesis.contracts.orchestrator import Audited
 from ..curation import ID, KNOWLEDGE, RELATIONSHIP_ID, Names
 from ..curators import Change, executed
 from ..ontology import Ontology
+from ..querying import Found
 from .bolt import Bolt, Transaction
 from .labels import WRITES
 from .names import StoreNames
@@ -33,11 +34,12 @@ _AFTER_COLON = re.compile(r"[:|&]\s*`?([A-Za-z_][A-Za-z0-9_]{0,63})`?")
 _TOKEN = f"CREATE (w:{WRITES} {{key: $key, arguments: $arguments, result: '', at: $at}})"
 _CONFIRM = f"MATCH (w:{WRITES} {{key: $key}}) RETURN w.arguments AS arguments, w.at AS at"
 _SPENT = f"MATCH (w:{WRITES} {{key: $key}}) DELETE w"
-_ADOPT = (
-    f"MATCH (n:`%s`) WHERE n.tenant = $tenant AND n.key IS NULL SET n:{KNOWLEDGE} "
-    f"WITH n, randomUUID() AS id SET n.{ID} = id, n.key = $tenant + '/' + id RETURN count(n) AS found"
+_NAME = (
+    "MATCH (n:`%s`) WHERE n.tenant = $tenant AND n.key IS NULL WITH n, randomUUID() AS id "
+    f"SET n.{ID} = id, n.key = $tenant + '/' + id RETURN elementId(n) AS old, id AS id"
 )
-_STRAYS = "MATCH (n:`%s`) WHERE n.tenant = $tenant AND n.key IS NULL RETURN count(n) AS found"
+# A label of its own: on ArcadeDB another label is another place, and the node's id there changes with it.
+_ADOPT = f"MATCH (n:`%s`) WHERE n.key IN $keys SET n:{KNOWLEDGE}"
 _OF_THE_TWIN = (
     "a statement that creates or deletes relationships names no label and no relationship type of the twin: those are written"
     " by graph_upsert, and nothing is joined to its nodes"
@@ -76,15 +78,15 @@ class BoltChanges:
                 return first
             if change.token is not None:
                 await _confirmed(transaction, call, change)
-            rows = Rows(Values(self._ontology, tenant), change.most)
-            summary = await run(transaction, change.statement, change.parameters, rows.take)
-            await self._adopt(transaction, tenant, named, summary.counters)
-            result = executed(rows.found())
+            records: list[Record] = []
+            summary = await run(transaction, change.statement, change.parameters, _few(records, change.most))
+            adopted = await self._adopt(transaction, tenant, named, summary.counters)
+            result = executed(_found(records, Values(self._ontology, tenant, adopted), change.most))
             await entered(transaction, tenant, audit(_counted(summary.counters)))
             await keep_result(transaction, call, arguments, result)
             return result
 
-        async with self._queries.place(), self._turns.of(tenant), self._names.perhaps_new(named):
+        async with self._turns.of(tenant), self._names.perhaps_new(named), self._queries.place():
             return await self._bolt.write(work, self._bolt.query_timeout)
 
     async def ask_to_confirm(self, call: Call, digest: str) -> str:
@@ -98,8 +100,13 @@ class BoltChanges:
         await self._bolt.write(work)
         return token
 
-    async def _adopt(self, transaction: Transaction, tenant: str, named: frozenset[str], counters: SummaryCounters) -> None:
+    async def _adopt(
+        self, transaction: Transaction, tenant: str, named: frozenset[str], counters: SummaryCounters
+    ) -> dict[str, str]:
         """Give each node and relationship that a statement created its id.
+
+        Returns:
+            The new nodes' ids, by the ids that the store gave them.
 
         Raises:
             QueryRefused: it created a node without a label, or with a label that is not the agents', or it may have changed
@@ -107,19 +114,36 @@ class BoltChanges:
         """
         if (counters.relationships_created or counters.relationships_deleted) and named & self._taken.everything:
             raise QueryRefused(_OF_THE_TWIN, field="cypher_query")
+        adopted: dict[str, str] = {}
         if counters.nodes_created:
-            adopted = 0
-            for name in sorted(named):
-                reserved = name in self._taken.labels
-                found = await transaction.rows((_STRAYS if reserved else _ADOPT) % name, tenant=tenant)
-                if reserved and found and found[0]["found"]:
-                    raise QueryRefused(f"nodes of the label {name} are not created here", field="cypher_query")
-                adopted += int(found[0]["found"]) if found else 0
-            if adopted + counters.nodes_deleted < counters.nodes_created:
-                raise QueryRefused("give each node that you create a label", field="cypher_query")
+            for name in sorted(named - self._taken.labels):
+                found = await transaction.rows(_NAME % name, tenant=tenant)
+                await transaction.rows(_ADOPT % name, keys=[f"{tenant}/{row['id']}" for row in found])
+                adopted |= {row["old"]: row["id"] for row in found}
+            if len(adopted) + counters.nodes_deleted < counters.nodes_created:
+                raise QueryRefused("give each node that you create a label of your own", field="cypher_query")
         if counters.relationships_created:
             for name in sorted(named):
                 await transaction.rows(_NAME_LINKS % name, tenant=tenant)
+        return adopted
+
+
+def _few(records: list[Record], most: int) -> Callable[[Record], bool]:
+    """Takes records into `records`, and one more than `most` of them, so that it can be told that there were more."""
+
+    def take(record: Record) -> bool:
+        records.append(record)
+        return len(records) <= most
+
+    return take
+
+
+def _found(records: list[Record], values: Values, most: int) -> Found:
+    rows = Rows(values, most)
+    for record in records:
+        if not rows.take(record):
+            break
+    return rows.found()
 
 
 async def _confirmed(transaction: Transaction, call: Call, change: Change) -> None:

@@ -30,11 +30,13 @@ class Values:
     Args:
         ontology: which labels nodes of the twin have.
         tenant: whose nodes may pass.
+        adopted: ids of nodes that came before they had one, by the store's own ids.
     """
 
-    def __init__(self, ontology: Ontology, tenant: str) -> None:
+    def __init__(self, ontology: Ontology, tenant: str, adopted: Mapping[str, str] | None = None) -> None:
         self._labels = ontology.nodes.keys()
         self._tenant = tenant
+        self._adopted = adopted or {}
 
     def row(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """A row by the names that its statement returns, without embeddings.
@@ -46,12 +48,12 @@ class Values:
 
     def node(self, node: Node) -> FoundNode:
         """A node; raises as `row` does."""
-        knowledge = KNOWLEDGE in node.labels
+        id = self._adopted.get(node.element_id) or str(node.get("key")).removeprefix(f"{self._tenant}/")
+        knowledge = KNOWLEDGE in node.labels or node.element_id in self._adopted
         if node.get("tenant") != self._tenant or not (knowledge or node.labels & self._labels):
             log.error("a statement gave a node that its caller may not see")
             raise Internal("the answer was withheld")
         hidden = HIDDEN | {ID} if knowledge else _OF_THE_TWIN
-        id = str(node.get("key")).removeprefix(f"{self._tenant}/")
         return FoundNode(
             id=id, labels=tuple(sorted(node.labels - {KNOWLEDGE})), properties=self._properties(node.items(), hidden)
         )
@@ -76,7 +78,7 @@ class Values:
     def _entity(self, value: Node | Relationship | Path) -> dict[str, Any]:
         match value:
             case Node():
-                return self.node(value).model_dump()
+                return self.node(value).model_dump(mode="json")
             case Relationship():
                 shown = self._properties(value.items(), HIDDEN | {RELATIONSHIP_ID})
                 return {"id": value.get(RELATIONSHIP_ID), "type": value.type, "properties": shown}
