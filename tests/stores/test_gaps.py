@@ -35,6 +35,7 @@ def about(
 
 
 @pytest.mark.req("N-160", "N-162", "N-163", "N-164", "N-165")
+@pytest.mark.timeout(300)
 async def test_every_planted_gap_is_found_and_nothing_else(stores: Stores) -> None:
     """Recall and precision are 1.0 on a made-up twin, whose planter shares no code with the finder."""
     who, twin = somebody(), generate(2_000, SEED)
@@ -47,6 +48,7 @@ async def test_every_planted_gap_is_found_and_nothing_else(stores: Stores) -> No
 
 
 @pytest.mark.req("N-190")
+@pytest.mark.timeout(300)
 async def test_a_made_up_twin_joins_no_two_levels(stores: Stores) -> None:
     who = somebody()
     await load(stores, who, generate(500, SEED).batches())

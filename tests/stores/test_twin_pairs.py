@@ -65,6 +65,7 @@ async def answered(stores: Stores, who: Principal, pair: dict[str, Any]) -> list
             raise AssertionError(f"no such tool: {other}")
 
 
+@pytest.mark.timeout(300)  # the first one loads the twins
 @pytest.mark.parametrize("pair", PAIRS, ids=[pair["id"] for pair in PAIRS])
 async def test_a_pair_gives_its_rows(stores: Stores, who: Principal, pair: dict[str, Any]) -> None:
     assert await answered(stores, who, pair) == pair["rows"]

@@ -20,6 +20,7 @@ from phronesis.graph.ontology import load
 from phronesis.graph.reasoning import Reasoning
 
 ONTOLOGY = load()
+WALKS = walks(ONTOLOGY)
 YEARS = (2022, 2023)
 LEVELS = (Level.L2, Level.L3)
 TYPES = ("EntityCapability", "EntityRisk", "SectorPolicyTool")
@@ -96,7 +97,7 @@ def graphs(draw: st.DrawFn) -> Graph:
 
 async def answer(graph: Graph, question: GapQuestion) -> str | None:
     """The gap that is found, `unknown` where nothing can be said."""
-    handlers = Reasoning(ONTOLOGY, walks(ONTOLOGY), Memory(graph))
+    handlers = Reasoning(ONTOLOGY, WALKS, Memory(graph))
     call = Call(Principal(tenant="acme", user="ann"), "orchestrator")
     result = await handlers.diagnose_gaps(call, DiagnoseGaps(questions=(question,)))
     if result.unknown:
