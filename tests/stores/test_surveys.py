@@ -128,7 +128,7 @@ async def test_a_list_by_value_has_the_greatest_first_and_the_unknown_last(store
         ({"where": ({"property": "id", "value": "x", "via": "DELIVERED_BY"},)}, "where.0.to", "SectorGovEntity"),
         ({"group_by": ({"property": "aims"},)}, "group_by.0.property", "long texts"),
         ({"measure": "sum", "of": "rating"}, "of", "budget"),
-        ({"measure": "list", "show": ("cost",)}, "show.0", "whole_life_cost"),
+        ({"measure": "list", "show": ("whole_life_costs",)}, "show.0", "whole_life_cost"),
         ({"show": ("rating",)}, "show", "list"),
         ({"measure": "list", "group_by": ({"property": "year"},)}, "group_by", "no groups"),
         ({"measure": "list", "order": "value"}, "of", "needs `of`"),
