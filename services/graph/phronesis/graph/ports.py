@@ -76,7 +76,7 @@ class KnowledgeStore(Protocol):
 class ReasoningStore(Protocol):
     """Questions over one tenant's twin that are asked as they are, never put together by a caller.
 
-    Each is one read transaction, of one or two statements where nothing else is said. All raise `Unavailable` when the store is
+    Each is one read, of one or two statements where nothing else is said. All raise `Unavailable` when the store is
     down, `TimedOut` when it does not answer in time, and `TooLarge` when an answer would have more rows than are read.
     """
 
