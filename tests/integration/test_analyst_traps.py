@@ -69,7 +69,7 @@ async def test_a_refused_query_is_told_to_the_model_and_repaired(server: GroqSer
 @pytest.mark.req("N-052")
 async def test_a_query_that_cannot_be_repaired_is_tried_three_times_and_costs_confidence(server: GroqServer) -> None:
     tries = [("read_neo4j_cypher", {"cypher_query": f"MATCH (p) RETURN p SKIP {at}"}) for at in range(4)]
-    script(server, [RECALL], [BUNDLE], *([one] for one in tries))
+    script(server, [RECALL], [BUNDLE], *([one] for one in tries), groq_tools.draft(answer="It could not be found out."))
     asked = await ask(server, "List them.", owners={READ_CYPHER.subject: no_skip})
     assert errors(asked.told())[2:] == ["graph.query_refused"] * 3 + ["not_readable"]
     assert asked.subjects.count(READ_CYPHER.subject) == 3
@@ -297,7 +297,7 @@ async def test_words_that_the_model_does_not_repair_are_replaced(server: GroqSer
     script(server, [RECALL], [BUNDLE], [PAGES], bad)
     server.fail("rewrite", Fault(content=bad))
     analysis = (await ask(server, "How many?")).analysis
-    assert (analysis.answer, analysis.analysis) == ("Each item has an reference.", ("The Question is validated.",))
+    assert (analysis.answer, analysis.analysis) == ("Each record has an identifier.", ("The Question is validated.",))
 
 
 @pytest.mark.req("N-055", "N-058")
@@ -305,7 +305,7 @@ async def test_an_answer_at_once_is_in_business_language_and_inert_without_anoth
     told = json.loads(groq_tools.classified("hello")) | {"answer": "A node. <script>x()</script>", "mode": "H"}
     server.fail("classify", Fault(content=json.dumps(told)))
     asked = await ask(server, "Explain it")
-    assert (asked.analysis.answer, len(server.calls)) == ("A item. ", 1)
+    assert (asked.analysis.answer, len(server.calls)) == ("A record. ", 1)
 
 
 @pytest.mark.req("N-056", "N-057", "N-058")
