@@ -23,7 +23,8 @@ _INSTEAD: Mapping[str, str] = {
     "ID": "identifier",
     "IDs": "identifiers",
 }
-"""What is said instead, with the same article before it; `ID` alone is matched with its case, since `id` is also a word of other languages (NC-024)."""
+"""What is said instead, with the same article before it; `ID` alone is matched with its case, since `id` is also a word of
+other languages (NC-024)."""
 _CASED = ("ID", "IDs")
 _FOLDED = [word for word in _INSTEAD if word not in _CASED]
 _BANNED = re.compile(rf"\b(?:(?P<cased>{'|'.join(_CASED)})|(?i:(?P<folded>{'|'.join(_FOLDED)})))\b")
