@@ -15,55 +15,36 @@ from phronesis.contracts.messages import In, Out_
 log = logging.getLogger(__name__)
 
 _FRESH = 60.0
-_OWN = "+"
-"""Stands in the release of a tenant that has texts of its own; any other may serve every tenant in an outage."""
-_KEPT = 5_000
-"""Profiles that are kept, the oldest given up first."""
 _PROFILE_LIMIT = 1.0
 _TOOLS = {MediaKind.DOCUMENT: EXTRACT_TEXT, MediaKind.IMAGE: CAPTION, MediaKind.AUDIO: TRANSCRIBE}
 """The kind alone decides which tool reads a medium (D-021)."""
 
 
 class BusNeighbours:
-    """Asks over the bus. Agents' profiles are cached, dropped at a release, and looked up anew every minute.
-
-    A profile is its tenant's; while an experiment touches it, it is its user's, since the arm is.
-    """
+    """Asks over the bus. Agents' profiles are cached, dropped at a release, and looked up anew every minute."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
-        self._agents: dict[tuple[str, str, str], tuple[AgentProfile, float]] = {}
+        self._agents: dict[str, tuple[AgentProfile, float]] = {}
 
     async def agent(self, who: Principal, name: str) -> AgentProfile:
         """An agent's profile. A stale one is better than none while the instructions service is away."""
-        mine, shared, platform = (who.tenant, who.user, name), (who.tenant, "", name), ("", "", name)
-        cached = self._agents.get(mine) or self._agents.get(shared)
+        cached = self._agents.get(name)
         if cached is not None and time.monotonic() - cached[1] < _FRESH:
             return cached[0]
         try:
             profile = await ask(self._bus, who, AGENT_GET, AgentRef(agent=name), timeout=2)
         except (Unavailable, TimedOut):
-            cached = cached or self._agents.get(platform)
             if cached is None:
                 raise
             log.warning("instructions are away; the profile of %s is an older one", name)
             return cached[0]
-        self._keep(mine if profile.arms else shared, profile)
-        if not profile.arms:
-            self._agents.pop(mine, None)
-            if _OWN not in profile.release:
-                self._keep(platform, profile)
+        self._agents[name] = (profile, time.monotonic())
         return profile
-
-    def _keep(self, key: tuple[str, str, str], profile: AgentProfile) -> None:
-        self._agents.pop(key, None)
-        self._agents[key] = (profile, time.monotonic())
-        if len(self._agents) > _KEPT:
-            del self._agents[next(iter(self._agents))]
 
     def forget_agents(self) -> None:
         """Look every profile up anew; those at hand still serve while the instructions service is away."""
-        self._agents = {key: (profile, -_FRESH) for key, (profile, _) in self._agents.items()}
+        self._agents = {name: (profile, -_FRESH) for name, (profile, _) in self._agents.items()}
 
     async def profile(self, who: Principal) -> dict[str, object]:
         """What memory knows of the user."""
