@@ -134,7 +134,7 @@ async def test_what_each_tool_gave_is_in_the_next_prompt(server: GroqServer) -> 
     assert json.loads(rows.split("\n")[1]) == list(ROWS)
 
 
-@pytest.mark.req("N-042", "N-064", "N-066", "N-040")
+@pytest.mark.req("N-040", "N-042", "N-061", "N-064", "N-066")
 async def test_the_answer_holds_what_was_read_and_how_by_the_record(server: GroqServer) -> None:
     server.fail("tools", Fault(calls=[("recall_memory", {"scope": "personal", "query_summary": "x"})]))
     server.fail("tools", Fault(calls=[("retrieve_instructions", {"mode": "A"})]))
@@ -154,6 +154,7 @@ async def test_the_answer_holds_what_was_read_and_how_by_the_record(server: Groq
     trace = analysis.memory_process.thought_trace
     assert "Memory asked: personal (1). Instructions loaded: tier2_mode_a, EntityProject. Not there: Unknown." in trace
     assert "Needed EntityProject." in trace
+    assert analysis.memory_process.intent == "to know"
     assert asked.reply.user_response == analysis.answer
 
 

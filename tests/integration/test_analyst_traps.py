@@ -16,7 +16,7 @@ from phronesis.contracts.scoped_memory import RECALL_MEMORY, RecalledMemories, S
 from phronesis.contracts.twin import DIAGNOSE_GAPS, Diagnosed, DiagnoseGaps, Gap, GapType
 from phronesis.orchestrator.domain import Completed, Failed, LostClaim
 from phronesis.orchestrator.gate import MAX_ROUNDS, MAX_TURN_CALLS
-from phronesis.orchestrator.settings import OrchestratorSettings
+from phronesis.orchestrator.loops import tools
 from tests.support import groq_tools
 from tests.support.analysts import ROWS, analyst, ask
 from tests.support.groq_server import Fault, GroqServer, groq_server
@@ -374,9 +374,21 @@ async def test_a_gap_is_found_by_the_graph_named_and_costs_confidence(server: Gr
     assert (found.confidence, whole.confidence) == (0.5, 0.95)
 
 
-async def test_a_turn_whose_time_is_nearly_over_answers_with_what_there_is(server: GroqServer) -> None:
-    asked = await ask(server, "How many?", settings=OrchestratorSettings(turn_limit=5.0), owners={RECALL_MEMORY.subject: None})
-    assert asked.request(1)["tool_choice"] == "auto"
+@pytest.mark.req("N-051")
+async def test_a_turn_whose_time_is_nearly_over_answers_with_what_there_is(
+    server: GroqServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tools, "_ENOUGH", 0.0)
+    asked = await ask(server, "How many?")
+    assert (asked.request(1)["tool_choice"], len(server.calls), asked.subjects) == ("none", 2, [])
+    assert asked.analysis.confidence == 0.2
+
+
+@pytest.mark.req("N-048")
+async def test_the_whole_library_cannot_be_loaded_at_once(server: GroqServer) -> None:
+    everything = ("retrieve_instructions", {"elements": [f"Entity{at}" for at in range(64)]})
+    script(server, [RECALL], [BUNDLE], [everything], [PAGES])
+    assert errors((await ask(server, "How many?")).told()) == [None, None, "too_many_elements", None]
 
 
 async def test_a_model_that_is_away_fails_the_turn(server: GroqServer) -> None:
@@ -387,7 +399,7 @@ async def test_a_model_that_is_away_fails_the_turn(server: GroqServer) -> None:
     assert end.problem.code == "model_unavailable"
 
 
-@pytest.mark.parametrize("at", range(1, 9))
+@pytest.mark.parametrize("at", range(1, 8))
 async def test_whoever_takes_a_turn_over_makes_no_journalled_call_again(server: GroqServer, at: int) -> None:
     """The worker dies at its `at`-th write of a result; another one goes on with the same journal."""
     journal = DyingJournal(at)
