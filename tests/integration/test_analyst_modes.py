@@ -11,9 +11,12 @@ from phronesis.contracts import Role
 from phronesis.contracts.analysis import Analysis
 from phronesis.contracts.cypher import READ_CYPHER, CypherRows
 from phronesis.contracts.scoped_memory import KEEP_MEMORY, KeepMemory, Scope
+from phronesis.orchestrator.domain import Completed
+from phronesis.orchestrator.extractive import Extractive
 from tests.support import groq_tools
-from tests.support.analysts import ROWS, SNIPPET, TIER1, ask
+from tests.support.analysts import ROWS, SNIPPET, TIER1, analyst, ask, profile
 from tests.support.groq_server import Fault, GroqServer, groq_server
+from tests.unit.orchestrator.fakes import FakeNeighbours, Stage, claim
 
 STEPS = ["memory.v1.scoped.recall", "instructions.v1.retrieve", "graph.v1.cypher.read"]
 COLUMN = {
@@ -131,7 +134,7 @@ async def test_what_each_tool_gave_is_in_the_next_prompt(server: GroqServer) -> 
     assert json.loads(rows.split("\n")[1]) == list(ROWS)
 
 
-@pytest.mark.req("N-042", "N-064", "N-066", "N-040")
+@pytest.mark.req("N-040", "N-042", "N-061", "N-064", "N-066")
 async def test_the_answer_holds_what_was_read_and_how_by_the_record(server: GroqServer) -> None:
     server.fail("tools", Fault(calls=[("recall_memory", {"scope": "personal", "query_summary": "x"})]))
     server.fail("tools", Fault(calls=[("retrieve_instructions", {"mode": "A"})]))
@@ -151,6 +154,7 @@ async def test_the_answer_holds_what_was_read_and_how_by_the_record(server: Groq
     trace = analysis.memory_process.thought_trace
     assert "Memory asked: personal (1). Instructions loaded: tier2_mode_a, EntityProject. Not there: Unknown." in trace
     assert "Needed EntityProject." in trace
+    assert analysis.memory_process.intent == "to know"
     assert asked.reply.user_response == analysis.answer
 
 
@@ -236,3 +240,23 @@ async def test_a_long_inquiry_keeps_within_the_room_of_its_prompt(server: GroqSe
     assert told[2].startswith("(What this call gave was shown before")
     assert "left_out" in told[-1]
     assert sum(len(text) for text in told) < 24_000 * 5
+
+
+async def test_an_agent_of_the_quick_loop_makes_one_call_and_says_where_it_would_need_data(server: GroqServer) -> None:
+    quick = profile("noor").model_copy(update={"loop": "quick"})
+    for text, mode, confidence in (("hello", "I", 0.8), ("How many projects?", "A", 0.0)):
+        server.reset()
+        async with analyst(server) as stage:
+            stage.neighbours.profiles["noor"] = quick
+            end = await stage.run(claim(text, agent="noor"))
+        assert isinstance(end, Completed)
+        assert end.reply.analysis is not None
+        assert (end.reply.analysis.mode, end.reply.analysis.confidence, len(server.calls)) == (mode, confidence, 1)
+
+
+async def test_without_a_model_rules_answer(server: GroqServer) -> None:
+    stage = Stage(Extractive(), FakeNeighbours(profiles={"noor": profile("noor")}))  # type: ignore[arg-type]  # rules
+    end = await stage.run(claim("Good morning!", agent="noor"))
+    assert isinstance(end, Completed)
+    assert end.reply.analysis is not None
+    assert (end.reply.reasoner, end.reply.analysis.mode) == ("extractive", "I")

@@ -16,7 +16,7 @@ from phronesis.contracts.scoped_memory import RECALL_MEMORY, RecalledMemories, S
 from phronesis.contracts.twin import DIAGNOSE_GAPS, Diagnosed, DiagnoseGaps, Gap, GapType
 from phronesis.orchestrator.domain import Completed, Failed, LostClaim
 from phronesis.orchestrator.gate import MAX_ROUNDS, MAX_TURN_CALLS
-from phronesis.orchestrator.settings import OrchestratorSettings
+from phronesis.orchestrator.loops import tools
 from tests.support import groq_tools
 from tests.support.analysts import ROWS, analyst, ask
 from tests.support.groq_server import Fault, GroqServer, groq_server
@@ -69,7 +69,7 @@ async def test_a_refused_query_is_told_to_the_model_and_repaired(server: GroqSer
 @pytest.mark.req("N-052")
 async def test_a_query_that_cannot_be_repaired_is_tried_three_times_and_costs_confidence(server: GroqServer) -> None:
     tries = [("read_neo4j_cypher", {"cypher_query": f"MATCH (p) RETURN p SKIP {at}"}) for at in range(4)]
-    script(server, [RECALL], [BUNDLE], *([one] for one in tries))
+    script(server, [RECALL], [BUNDLE], *([one] for one in tries), groq_tools.draft(answer="It could not be found out."))
     asked = await ask(server, "List them.", owners={READ_CYPHER.subject: no_skip})
     assert errors(asked.told())[2:] == ["graph.query_refused"] * 3 + ["not_readable"]
     assert asked.subjects.count(READ_CYPHER.subject) == 3
@@ -297,7 +297,7 @@ async def test_words_that_the_model_does_not_repair_are_replaced(server: GroqSer
     script(server, [RECALL], [BUNDLE], [PAGES], bad)
     server.fail("rewrite", Fault(content=bad))
     analysis = (await ask(server, "How many?")).analysis
-    assert (analysis.answer, analysis.analysis) == ("Each item has an reference.", ("The Question is validated.",))
+    assert (analysis.answer, analysis.analysis) == ("Each record has an identifier.", ("The Question is validated.",))
 
 
 @pytest.mark.req("N-055", "N-058")
@@ -305,7 +305,7 @@ async def test_an_answer_at_once_is_in_business_language_and_inert_without_anoth
     told = json.loads(groq_tools.classified("hello")) | {"answer": "A node. <script>x()</script>", "mode": "H"}
     server.fail("classify", Fault(content=json.dumps(told)))
     asked = await ask(server, "Explain it")
-    assert (asked.analysis.answer, len(server.calls)) == ("A item. ", 1)
+    assert (asked.analysis.answer, len(server.calls)) == ("A record. ", 1)
 
 
 @pytest.mark.req("N-056", "N-057", "N-058")
@@ -374,9 +374,21 @@ async def test_a_gap_is_found_by_the_graph_named_and_costs_confidence(server: Gr
     assert (found.confidence, whole.confidence) == (0.5, 0.95)
 
 
-async def test_a_turn_whose_time_is_nearly_over_answers_with_what_there_is(server: GroqServer) -> None:
-    asked = await ask(server, "How many?", settings=OrchestratorSettings(turn_limit=5.0), owners={RECALL_MEMORY.subject: None})
-    assert asked.request(1)["tool_choice"] == "auto"
+@pytest.mark.req("N-051")
+async def test_a_turn_whose_time_is_nearly_over_answers_with_what_there_is(
+    server: GroqServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tools, "_ENOUGH", 0.0)
+    asked = await ask(server, "How many?")
+    assert (asked.request(1)["tool_choice"], len(server.calls), asked.subjects) == ("none", 2, [])
+    assert asked.analysis.confidence == 0.2
+
+
+@pytest.mark.req("N-048")
+async def test_the_whole_library_cannot_be_loaded_at_once(server: GroqServer) -> None:
+    everything = ("retrieve_instructions", {"elements": [f"Entity{at}" for at in range(64)]})
+    script(server, [RECALL], [BUNDLE], [everything], [PAGES])
+    assert errors((await ask(server, "How many?")).told()) == [None, None, "too_many_elements", None]
 
 
 async def test_a_model_that_is_away_fails_the_turn(server: GroqServer) -> None:
@@ -387,7 +399,7 @@ async def test_a_model_that_is_away_fails_the_turn(server: GroqServer) -> None:
     assert end.problem.code == "model_unavailable"
 
 
-@pytest.mark.parametrize("at", range(1, 9))
+@pytest.mark.parametrize("at", range(1, 8))
 async def test_whoever_takes_a_turn_over_makes_no_journalled_call_again(server: GroqServer, at: int) -> None:
     """The worker dies at its `at`-th write of a result; another one goes on with the same journal."""
     journal = DyingJournal(at)
