@@ -5,11 +5,27 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from . import cypher, gateway, graph, instructions, media, memory, orchestrator, scoped_memory, service, twin
+from . import (
+    cypher,
+    experiments,
+    gateway,
+    graph,
+    instructions,
+    media,
+    memory,
+    orchestrator,
+    releases,
+    scoped_memory,
+    service,
+    twin,
+)
 from .messages import Event, Job, Out, Rpc
 from .tools import Tool
 
-_MODULES: tuple[ModuleType, ...] = (gateway, orchestrator, memory, scoped_memory, instructions, graph, cypher, twin, media)
+_MODULES: tuple[ModuleType, ...] = (
+    *(gateway, orchestrator, memory, scoped_memory, instructions, releases, experiments),
+    *(graph, cypher, twin, media),
+)
 
 
 def _values(kind: type[Any]) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""What an agent's content is, and when it replaces what was released before."""
+"""What an agent's content is."""
 
 from __future__ import annotations
 
@@ -27,6 +27,13 @@ class AgentContent(Message):
     prompts: dict[str, str]
     directives: dict[str, str]
     phrases: dict[str, str]
+    bootstrap: str = ""
+    """Tag of the text that stands before every prompt; empty for an agent that has none."""
+
+    @property
+    def name(self) -> str:
+        """What a log calls it."""
+        return self.agent
 
     @model_validator(mode="after")
     def _complete(self) -> AgentContent:
@@ -41,7 +48,10 @@ class AgentContent(Message):
 
     def digest(self) -> str:
         """Hash of all of it; the same content has the same one."""
-        return hashlib.sha256(json.dumps(self.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()
+        fields = self.model_dump(mode="json")
+        if not self.bootstrap:  # as the version before, which does not know it: the two would replace one another for ever
+            del fields["bootstrap"]
+        return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
     def prompt_tags(self) -> dict[str, str]:
         """Tag of the bundle that holds each prompt."""
@@ -50,21 +60,3 @@ class AgentContent(Message):
     def directive_tags(self) -> dict[str, str]:
         """Tag of the element that holds each directive's text."""
         return {name: f"{self.agent}/directive/{name}" for name in self.directives}
-
-
-def replaces(content: AgentContent, last: tuple[str, str] | None) -> bool:
-    """Whether content is to be released over what is there. An older version never is: in a rolling update the old copies
-    would otherwise take the new texts back.
-
-    Args:
-        content: from the files.
-        last: version and digest of what was released last; `None` before the first release.
-    """
-    if last is None:
-        return True
-    version, digest = last
-    return digest != content.digest() and _order(content.version) >= _order(version)
-
-
-def _order(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))
