@@ -12,16 +12,17 @@ from phronesis.contracts import NotFound, Nothing, Unavailable
 from phronesis.contracts.instructions import AGENT_GET, RELEASED, AgentProfile, AgentRef, Released
 from phronesis.contracts.service import HEALTH
 from phronesis.instructions.adapters.files import agents
-from phronesis.instructions.adapters.store import PostgresStore
+from phronesis.instructions.adapters.matrix import matrix
 from phronesis.instructions.app import build
 from phronesis.instructions.settings import InstructionsSettings
-from phronesis.postgres import Database, PostgresOutbox, PostgresSettings
+from phronesis.postgres import Database, PostgresSettings
 from phronesis.postgres.migrate import migrate
 from phronesis.postgres.roles import role_of
 from tests.support.bus import broker, connected, eventually, somebody
 from tests.support.servers import NatsServer, PostgresServer
 
-(DIALOGUE,) = agents()
+DIALOGUE = next(agent for agent in agents() if agent.agent == "dialogue")
+CONTENTS = (matrix(), DIALOGUE)
 SETTINGS = InstructionsSettings(retry_seconds=0.05)
 
 
@@ -39,12 +40,12 @@ async def test_the_dialogue_agent_is_served_and_its_release_is_heard(tmp_path: P
     ):
         await follow(asker, RELEASED, on_released, every_copy=True)
         await asker.nats.flush()
-        await build(bus, PostgresStore(database), PostgresOutbox(database), (DIALOGUE,), SETTINGS)
+        await build(bus, database, (DIALOGUE,), SETTINGS)
         async with asyncio.timeout(10):
             released = await heard.get()
         profile = await ask(asker, somebody(), AGENT_GET, AgentRef(agent="dialogue"))
     assert (released.version, "agent/dialogue" in released.tags) == (DIALOGUE.version, True)
-    assert profile == AgentProfile.model_validate(DIALOGUE.model_dump())
+    assert profile == AgentProfile.model_validate({**DIALOGUE.model_dump(), "release": "0.0.0"})
 
 
 async def test_an_unknown_agent_is_not_found(nats_server: NatsServer, postgres: PostgresServer) -> None:
@@ -53,7 +54,7 @@ async def test_an_unknown_agent_is_not_found(nats_server: NatsServer, postgres: 
         postgres.fresh_schema("instructions") as where,
         Database.open(where, "instructions") as database,
     ):
-        await build(bus, PostgresStore(database), PostgresOutbox(database), (DIALOGUE,), SETTINGS)
+        await build(bus, database, CONTENTS, SETTINGS)
 
         async def ready() -> bool:
             return (await ask(asker, somebody(), HEALTH["instructions"], Nothing())).ready
@@ -71,9 +72,9 @@ async def test_it_starts_without_its_database_and_works_when_that_comes(tmp_path
             connected(nats_server, "instructions", "orchestrator") as (bus, asker),
             Database.open(where, "instructions") as database,
         ):
-            await build(bus, PostgresStore(database), PostgresOutbox(database), (DIALOGUE,), SETTINGS)
+            await build(bus, database, CONTENTS, SETTINGS)
             health = await ask(asker, somebody(), HEALTH["instructions"], Nothing())
-            assert (health.ready, health.down) == (False, ("postgres", "content"))
+            assert (health.ready, health.down) == (False, ("postgres", "content", "tier1_bootstrap"))
             with pytest.raises(Unavailable):
                 await ask(asker, somebody(), AGENT_GET, AgentRef(agent="dialogue"))
             await late.start()

@@ -17,6 +17,8 @@ from .ports import Content, Exposures, Store
 
 log = logging.getLogger(__name__)
 
+_LATE = "the instructions are not loaded yet"
+
 
 class Handlers:
     """The handlers of what is read.
@@ -35,11 +37,11 @@ class Handlers:
 
     async def agent_get(self, call: Call, request: AgentRef) -> AgentProfile:
         """The profile of an agent; before the content is loaded, an unknown agent may only be late."""
+        loaded = self._loaded  # as it was before what is read now
         library = await self._libraries.of(call.who.tenant)
         profile = library.platform.profiles.get(request.agent)
         if profile is None:
-            await self.ready()
-            raise NotFound("no such agent")
+            raise NotFound("no such agent") if loaded else Unavailable(_LATE, retry_after=1)
         arms = await self._exposures.arms(call.who, library.touching(profile.tags()))
         texts = {tag: text for tag in profile.tags() if (text := library.text(tag, arms)) is not None}
         if missing := [tag for tag in profile.tags() if tag not in texts]:
@@ -79,7 +81,7 @@ class Handlers:
     async def ready(self) -> None:
         """Raise `Unavailable` until the content is loaded."""
         if not self._loaded:
-            raise Unavailable("the instructions are not loaded yet", retry_after=1)
+            raise Unavailable(_LATE, retry_after=1)
 
     async def tier_1(self) -> None:
         """Raise `Unavailable` unless there is an active tier 1: no analyst is to answer with an empty prompt (N-023)."""
@@ -101,6 +103,7 @@ class Handlers:
             if not missing:
                 break
             await asyncio.sleep(retry_seconds)
+        self._libraries.drop(SYSTEM_TENANT)  # another copy may have released some of it, and its news is still on the way
         self._loaded = True
 
     async def _released(self, content: Content, released: Callable[[], None]) -> bool:
