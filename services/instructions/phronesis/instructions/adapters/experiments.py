@@ -60,10 +60,12 @@ class PostgresExperiments:
     async def start(self, call: Call, request: StartExperiment) -> Experiment:
         """Write an experiment with its arms, its news and its audit entry, in one transaction."""
 
+        platform = await read_platform(self._database)
+
         async def write(connection: Connection) -> Experiment:
             tenant = call.who.tenant
             await connection.execute("SELECT pg_advisory_xact_lock($1, hashtext($2))", _LOCK, tenant)
-            library = Library(await read_platform(connection), await read_overlay(connection, tenant))
+            library = Library(platform, await read_overlay(connection, tenant))
             _check(library, request)
             if not await connection.fetchval(_START, tenant, request.name):
                 raise Conflict("there is an experiment of this name already")
@@ -76,11 +78,13 @@ class PostgresExperiments:
     async def stop(self, call: Call, name: str) -> Experiment:
         """End an experiment, with its news and its audit entry, in one transaction."""
 
+        platform = await read_platform(self._database)
+
         async def write(connection: Connection) -> Experiment:
             tenant = call.who.tenant
             before = await _one(connection, tenant, name)
             if await connection.execute(_STOP, tenant, name) == "UPDATE 1":
-                library = Library(await read_platform(connection), await read_overlay(connection, tenant))
+                library = Library(platform, await read_overlay(connection, tenant))
                 tags = sorted({tag for arm in before.arms for tag in arm.tags})
                 await _tell(connection, call, "stop_experiment", library, name, tags)
             return await _one(connection, tenant, name)

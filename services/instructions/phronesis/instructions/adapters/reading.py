@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from phronesis.postgres import Connection
+from phronesis.contracts import SYSTEM_TENANT
+from phronesis.postgres import Connection, Database
 
 from ..domain.library import Overlay, Platform, Profile, Running, RunningArm
 from ..domain.texts import Text
-from .rows import text_of
+from .rows import migrated, text_of
 
 _PLATFORM = """
 SELECT
@@ -39,9 +40,10 @@ SELECT
 """
 
 
-async def read_platform(connection: Connection) -> Platform:
-    """What ships, as it stands now."""
-    row = await connection.fetchrow(_PLATFORM)
+async def read_platform(database: Database) -> Platform:
+    """What ships, as it stands now. Its release is a row of the platform's own tenant, which no other tenant reaches."""
+    async with migrated(), database.connection(SYSTEM_TENANT) as connection:
+        row = await connection.fetchrow(_PLATFORM)
     assert row is not None
     texts = [text_of(one, "bundle") for one in row["bundles"] or ()]
     texts += [text_of(one, "element") for one in row["elements"] or ()]

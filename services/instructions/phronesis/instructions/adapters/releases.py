@@ -11,7 +11,7 @@ from phronesis.contracts.releases import Publication, PublishInstructions, Relea
 from phronesis.contracts.service import AUDITED
 from phronesis.postgres import Connection, Database, write_news, write_once
 
-from ..domain.library import Library, Overlay
+from ..domain.library import Library, Overlay, Platform
 from ..domain.publishing import differences, published, whole
 from ..domain.texts import Text
 from .reading import own_texts, read_overlay, read_platform
@@ -41,8 +41,10 @@ class PostgresReleases:
     async def publish(self, call: Call, request: PublishInstructions) -> Publication:
         """Write a release and make it active, with its news and its audit entry, in one transaction."""
 
+        platform = await read_platform(self._database)
+
         async def write(connection: Connection) -> Publication:
-            library = await _locked(connection, call.who.tenant)
+            library = await _locked(connection, platform, call.who.tenant)
             own = published(library, request.texts)
             number = 1 + await _highest(connection, call.who.tenant)
             await _insert(connection, call, number, own, request.note)
@@ -57,9 +59,11 @@ class PostgresReleases:
     async def rollback(self, call: Call, request: RollbackInstructions) -> Publication:
         """Make an earlier release active, with its news and its audit entry, in one transaction."""
 
+        platform = await read_platform(self._database)
+
         async def write(connection: Connection) -> Publication:
             tenant = call.who.tenant
-            library = await _locked(connection, tenant)
+            library = await _locked(connection, platform, tenant)
             active = library.overlay.number
             number = await _before(connection, tenant, active) if request.to is None else request.to
             if number == active:
@@ -96,10 +100,10 @@ class PostgresReleases:
             return await _own(connection, tenant, number)
 
 
-async def _locked(connection: Connection, tenant: str) -> Library:
+async def _locked(connection: Connection, platform: Platform, tenant: str) -> Library:
     """The tenant's texts now; nobody else publishes for it until the transaction ends."""
     await connection.execute("SELECT pg_advisory_xact_lock($1, hashtext($2))", _LOCK, tenant)
-    return Library(await read_platform(connection), await read_overlay(connection, tenant))
+    return Library(platform, await read_overlay(connection, tenant))
 
 
 async def _highest(connection: Connection, tenant: str) -> int:

@@ -50,8 +50,7 @@ class PostgresStore:
 
     async def platform(self) -> Platform:
         """What ships, in one statement."""
-        async with migrated(), self._database.connection(SYSTEM_TENANT) as connection:
-            return await read_platform(connection)
+        return await read_platform(self._database)
 
     async def overlay(self, tenant: str) -> Overlay:
         """A tenant's own, in one statement."""
