@@ -49,7 +49,7 @@ from phronesis.postgres.roles import role_of
 from tests.support.bus import broker, connected, eventually, somebody
 from tests.support.servers import NatsServer, PostgresServer
 
-DIALOGUE = next(agent for agent in agents() if agent.agent == "dialogue")
+DIALOGUE = next(content for content in agents() if content.agent == "dialogue")
 CONTENTS = (matrix(), DIALOGUE)
 SETTINGS = InstructionsSettings(retry_seconds=0.05, cache_seconds=3600.0)
 ANALYST = DIALOGUE.model_copy(update={"agent": "analyst", "bootstrap": "tier1_bootstrap"})

@@ -19,7 +19,7 @@ from phronesis.postgres import EVERY_TENANT, Database
 from phronesis.postgres.migrate import migrate
 from tests.support.servers import PostgresServer
 
-DIALOGUE = next(agent for agent in agents() if agent.agent == "dialogue")
+DIALOGUE = next(content for content in agents() if content.agent == "dialogue")
 PROFILE = Profile(
     "dialogue",
     DIALOGUE.version,

@@ -13,7 +13,7 @@ from phronesis.contracts.orchestrator import Directive
 from phronesis.instructions.adapters.files import agents
 from phronesis.instructions.domain import AgentContent, replaces
 
-DIALOGUE = next(agent for agent in agents() if agent.agent == "dialogue")
+DIALOGUE = next(content for content in agents() if content.agent == "dialogue")
 SHARED = {"profile", "directive", "directive_text", "history", "input", "boundary"}
 
 

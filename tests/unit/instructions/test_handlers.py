@@ -16,7 +16,7 @@ from phronesis.instructions.handlers import Handlers
 from phronesis.instructions.libraries import Libraries
 from tests.support.instructions import CALL, Clock, HashedArms, MemoryStore
 
-DIALOGUE = next(agent for agent in agents() if agent.agent == "dialogue")
+DIALOGUE = next(content for content in agents() if content.agent == "dialogue")
 ANALYST = DIALOGUE.model_copy(update={"agent": "analyst", "bootstrap": "tier1_bootstrap"})
 ASKED = AgentRef(agent="dialogue")
 

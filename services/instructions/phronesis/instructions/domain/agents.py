@@ -11,7 +11,11 @@ from pydantic import ConfigDict, Field, model_validator
 from phronesis.contracts import Message, Token
 from phronesis.contracts.orchestrator import Directive
 
-_PROMPTS = {"router": frozenset({"router", "final", "repair"})}
+_PROMPTS = {
+    "router": frozenset({"router", "final", "repair"}),
+    "quick": frozenset({"classify", "repair"}),
+    "tools": frozenset({"classify", "tools", "repair", "unread", "closing"}),
+}
 """The prompts that a loop cannot do without."""
 
 
@@ -29,11 +33,6 @@ class AgentContent(Message):
     phrases: dict[str, str]
     bootstrap: str = ""
     """Tag of the text that stands before every prompt; empty for an agent that has none."""
-
-    @property
-    def name(self) -> str:
-        """What a log calls it."""
-        return self.agent
 
     @model_validator(mode="after")
     def _complete(self) -> AgentContent:
@@ -60,3 +59,8 @@ class AgentContent(Message):
     def directive_tags(self) -> dict[str, str]:
         """Tag of the element that holds each directive's text."""
         return {name: f"{self.agent}/directive/{name}" for name in self.directives}
+
+    @property
+    def name(self) -> str:
+        """What a log calls it."""
+        return self.agent
