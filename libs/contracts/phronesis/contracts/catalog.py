@@ -23,8 +23,17 @@ from .messages import Event, Job, Out, Rpc
 from .tools import Tool
 
 _MODULES: tuple[ModuleType, ...] = (
-    *(gateway, orchestrator, memory, scoped_memory, instructions, releases, experiments),
-    *(graph, cypher, twin, media),
+    gateway,
+    orchestrator,
+    memory,
+    scoped_memory,
+    instructions,
+    releases,
+    experiments,
+    graph,
+    cypher,
+    twin,
+    media,
 )
 
 
