@@ -64,8 +64,8 @@ def _lists(name: str, root: Path) -> dict[Path, str]:
     contracts = root / "libs/contracts/phronesis/contracts"
     changes: list[tuple[Path, str, Callable[[re.Match[str]], str]]] = [
         (contracts / "service.py", r"^SERVICES = \((.*)\)$", lambda m: f'SERVICES = ({m[1]}, "{name}")'),
-        (contracts / "catalog.py", r"^from \. import (.*)$", lambda m: f"from . import {_sorted(m[1], name)}"),
-        (contracts / "catalog.py", r"^(_MODULES: .*) = \((.*)\)$", lambda m: f"{m[1]} = ({m[2]}, {name})"),
+        (contracts / "catalog.py", r"^(from \. import \(\n)((?:    \w+,\n)+)", lambda m: m[1] + _sorted(m[2], name)),
+        (contracts / "catalog.py", r"^(_MODULES: .* = \()$", lambda m: f"{m[1]}\n    {name},"),
         (contracts / "catalog.py", r'^(    "gateway": \(.*)\),$', lambda m: f'{m[1]}, "{name}"),'),
         (contracts / "catalog.py", r'^(    "media": \(\),)$', lambda m: f'{m[1]}\n    "{name}": (),'),
         (root / "pyproject.toml", r"^(phronesis-media = .*)$", lambda m: f"{m[1]}\nphronesis-{name} = {{ workspace = true }}"),
@@ -82,8 +82,8 @@ def _lists(name: str, root: Path) -> dict[Path, str]:
     return texts
 
 
-def _sorted(names: str, name: str) -> str:
-    return ", ".join(sorted([*names.split(", "), name]))
+def _sorted(lines: str, name: str) -> str:
+    return "".join(sorted([*lines.splitlines(keepends=True), f"    {name},\n"]))
 
 
 def main() -> None:

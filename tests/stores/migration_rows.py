@@ -36,6 +36,21 @@ ROWS: dict[str, dict[str, str]] = {
             )
         ),
         "0002-tenants": _OUTBOX,
+        "0003-releases": "\n".join(
+            (
+                "UPDATE instruction_elements SET position = 1;",
+                "INSERT INTO releases (tenant, number, published_by, active) VALUES ('acme', 1, 'ann', true);",
+                "INSERT INTO release_texts (tenant, number, tag, kind, content, version, status) "
+                "VALUES ('acme', 1, 'c', 'element', 'text', '1.0.0', 'active');",
+                "INSERT INTO experiments (tenant, name) VALUES ('acme', 'e');",
+                "INSERT INTO experiment_arms (tenant, experiment, arm, place, weight) VALUES ('acme', 'e', 'a', 0, 1);",
+                "INSERT INTO arm_texts (tenant, experiment, arm, tag, content, avg_tokens) "
+                "VALUES ('acme', 'e', 'a', 'c', 't', 1);",
+                "INSERT INTO exposures (tenant, experiment, user_id, arm) VALUES ('acme', 'e', 'ann', 'a');",
+                "INSERT INTO outcomes (tenant, experiment, user_id, metric, count, total) "
+                "VALUES ('acme', 'e', 'ann', 'm', 1, 1);",
+            )
+        ),
     },
     "memory": {
         "0001-items": "\n".join(

@@ -11,15 +11,24 @@ import asyncpg
 import pytest
 
 from phronesis.contracts import Unavailable
-from phronesis.contracts.instructions import AgentProfile
 from phronesis.instructions.adapters.files import agents
 from phronesis.instructions.adapters.store import PostgresStore
 from phronesis.instructions.domain import AgentContent
+from phronesis.instructions.domain.library import Library, Profile
 from phronesis.postgres import EVERY_TENANT, Database
 from phronesis.postgres.migrate import migrate
 from tests.support.servers import PostgresServer
 
 DIALOGUE = next(content for content in agents() if content.agent == "dialogue")
+PROFILE = Profile(
+    "dialogue",
+    DIALOGUE.version,
+    DIALOGUE.loop,
+    DIALOGUE.stages,
+    DIALOGUE.prompt_tags(),
+    DIALOGUE.directive_tags(),
+    DIALOGUE.phrases,
+)
 TABLES = ("instruction_bundles", "instruction_elements")
 
 
@@ -31,6 +40,13 @@ async def database(postgres: PostgresServer) -> AsyncIterator[Database]:
 
 def edited(version: str = "1.1.0", **prompts: str) -> AgentContent:
     return DIALOGUE.model_copy(update={"version": version, "prompts": {**DIALOGUE.prompts, **prompts}})
+
+
+async def told(store: PostgresStore) -> dict[str, str]:
+    """The active texts of the agent, by their short names."""
+    library = Library(await store.platform())
+    found = {tag: library.text(tag, {}) for tag in PROFILE.tags()}
+    return {tag.rpartition("/")[2]: text.content for tag, text in found.items() if text is not None}
 
 
 async def rows(database: Database, query: str, *arguments: object) -> list[dict[str, Any]]:
@@ -79,6 +95,7 @@ async def test_a_new_element_is_a_draft_of_tier_3(database: Database) -> None:
         "avg_tokens": None,
         "dependencies": None,
         "use_cases": ["c"],
+        "position": None,
     }
 
 
@@ -122,11 +139,12 @@ async def test_a_change_moves_updated_at_and_keeps_what_it_replaced(database: Da
 async def test_a_released_agent_is_served_whole(database: Database) -> None:
     store = PostgresStore(database)
     assert await store.release(DIALOGUE) is True
-    assert await store.profile("dialogue") == AgentProfile.model_validate(DIALOGUE.model_dump())
+    assert (await store.platform()).profiles == {"dialogue": PROFILE}
+    assert await told(store) == {**DIALOGUE.prompts, **DIALOGUE.directives}
 
 
 async def test_an_agent_without_a_release_has_no_profile(database: Database) -> None:
-    assert await PostgresStore(database).profile("dialogue") is None
+    assert (await PostgresStore(database).platform()).profiles == {}
 
 
 @pytest.mark.req("N-242")
@@ -181,8 +199,7 @@ async def test_a_text_that_is_not_active_is_never_served(database: Database) -> 
     store = PostgresStore(database)
     await store.release(DIALOGUE)
     await run(database, "UPDATE instruction_bundles SET status = 'draft' WHERE tag = 'dialogue/final'")
-    with pytest.raises(Unavailable):
-        await store.profile("dialogue")
+    assert set(DIALOGUE.prompts) - set(await told(store)) == {"final"}
 
 
 async def test_a_schema_that_is_not_migrated_yet_is_unavailable(postgres: PostgresServer) -> None:

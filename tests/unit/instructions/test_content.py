@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 
 import pytest
@@ -100,11 +102,16 @@ def test_content_with_a_fault_is_refused(fault: dict[str, object]) -> None:
 
 
 def test_content_is_released_when_it_is_new_or_differs_but_never_over_a_newer_version() -> None:
-    newer, edited = changed(version="1.10.0"), changed(phrases={"apology": "Sorry."})
     assert {
-        "first": replaces(DIALOGUE, None),
-        "same": replaces(DIALOGUE, (DIALOGUE.version, DIALOGUE.digest())),
-        "edited": replaces(edited, (DIALOGUE.version, DIALOGUE.digest())),
-        "newer": replaces(newer, ("1.9.0", DIALOGUE.digest())),
-        "older": replaces(DIALOGUE, (newer.version, newer.digest())),
+        "first": replaces("1.0.0", "a", None),
+        "same": replaces("1.0.0", "a", ("1.0.0", "a")),
+        "edited": replaces("1.0.0", "b", ("1.0.0", "a")),
+        "newer": replaces("1.10.0", "b", ("1.9.0", "a")),
+        "older": replaces("1.9.0", "b", ("1.10.0", "a")),
     } == {"first": True, "same": False, "edited": True, "newer": True, "older": False}
+
+
+def test_an_agent_without_a_bootstrap_has_the_digest_that_the_version_before_gives_it() -> None:
+    fields = DIALOGUE.model_dump(mode="json", exclude={"bootstrap"})
+    assert DIALOGUE.digest() == hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+    assert changed(bootstrap="tier1_bootstrap").digest() != DIALOGUE.digest()

@@ -6,57 +6,29 @@ import asyncio
 
 import pytest
 
-from phronesis.bus import Call
-from phronesis.contracts import NotFound, Principal, Unavailable
-from phronesis.contracts.instructions import AgentProfile, AgentRef
+from phronesis.bus import News
+from phronesis.contracts import NotFound, Unavailable
+from phronesis.contracts.instructions import AgentRef, Released
 from phronesis.instructions.adapters.files import agents
-from phronesis.instructions.domain import AgentContent
+from phronesis.instructions.adapters.matrix import matrix
+from phronesis.instructions.domain.library import Platform
 from phronesis.instructions.handlers import Handlers
+from phronesis.instructions.libraries import Libraries
+from tests.support.instructions import CALL, Clock, HashedArms, MemoryStore
 
 DIALOGUE = next(content for content in agents() if content.agent == "dialogue")
-CALL = Call(Principal(tenant="acme", user="ann"), "orchestrator")
+ANALYST = DIALOGUE.model_copy(update={"agent": "analyst", "bootstrap": "tier1_bootstrap"})
 ASKED = AgentRef(agent="dialogue")
 
 
-class MemoryStore:
-    """Profiles in a dictionary; it can be away for a number of tries."""
-
-    def __init__(self, away: int = 0) -> None:
-        self.away = away
-        self.reads = 0
-        self.profiles: dict[str, AgentProfile] = {}
-
-    async def release(self, content: AgentContent) -> bool:
-        if self.away:
-            self.away -= 1
-            raise Unavailable("away")
-        fields = content.model_dump()
-        profile = AgentProfile.model_validate(fields)
-        changed = self.profiles.get(content.agent) != profile
-        self.profiles[content.agent] = profile
-        return changed
-
-    async def profile(self, agent: str) -> AgentProfile | None:
-        self.reads += 1
-        return self.profiles.get(agent)
-
-    async def ping(self) -> None:
-        return None
-
-
-class Clock:
-    """Seconds that go on when they are told to."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+def handlers_on(store: MemoryStore, seconds: float = 3600.0, clock: Clock | None = None) -> tuple[Handlers, Libraries]:
+    libraries = Libraries(store, seconds, clock or Clock())
+    return Handlers(store, libraries, HashedArms()), libraries
 
 
 async def test_a_profile_is_read_once_while_it_is_cached() -> None:
     store, clock = MemoryStore(), Clock()
-    handlers = Handlers(store, 5.0, clock)
+    handlers, _ = handlers_on(store, 5.0, clock)
     await handlers.load((DIALOGUE,), 0.001, lambda: None)
     first = await handlers.agent_get(CALL, ASKED)
     clock.now = 4.9
@@ -65,7 +37,7 @@ async def test_a_profile_is_read_once_while_it_is_cached() -> None:
 
 async def test_a_cached_profile_is_read_anew_after_its_time() -> None:
     store, clock = MemoryStore(), Clock()
-    handlers = Handlers(store, 5.0, clock)
+    handlers, _ = handlers_on(store, 5.0, clock)
     await handlers.load((DIALOGUE,), 0.001, lambda: None)
     await handlers.agent_get(CALL, ASKED)
     clock.now = 5.0
@@ -75,7 +47,7 @@ async def test_a_cached_profile_is_read_anew_after_its_time() -> None:
 
 @pytest.mark.req("N-231")
 async def test_a_release_is_served_at_once() -> None:
-    handlers = Handlers(MemoryStore(), 3600.0)
+    handlers, _ = handlers_on(MemoryStore())
     await handlers.load((DIALOGUE,), 0.001, lambda: None)
     await handlers.agent_get(CALL, ASKED)
     await handlers.load((DIALOGUE.model_copy(update={"version": "1.1.0"}),), 0.001, lambda: None)
@@ -86,13 +58,13 @@ async def test_a_profile_that_was_read_before_a_release_is_not_cached_after_it()
     reading, go_on = asyncio.Event(), asyncio.Event()
 
     class SlowStore(MemoryStore):
-        async def profile(self, agent: str) -> AgentProfile | None:
-            found = await super().profile(agent)
+        async def platform(self) -> Platform:
+            found = await super().platform()
             reading.set()
             await go_on.wait()
             return found
 
-    handlers = Handlers(SlowStore(), 3600.0)
+    handlers, _ = handlers_on(SlowStore())
     await handlers.load((DIALOGUE,), 0.001, lambda: None)
     old = asyncio.create_task(handlers.agent_get(CALL, ASKED))
     await reading.wait()
@@ -102,22 +74,65 @@ async def test_a_profile_that_was_read_before_a_release_is_not_cached_after_it()
 
 
 async def test_an_unknown_agent_is_not_found() -> None:
-    handlers = Handlers(MemoryStore(), 5.0)
+    handlers, _ = handlers_on(MemoryStore())
     await handlers.load((DIALOGUE,), 0.001, lambda: None)
     with pytest.raises(NotFound):
         await handlers.agent_get(CALL, AgentRef(agent="nobody"))
 
 
 async def test_before_the_content_is_loaded_an_unknown_agent_is_only_late() -> None:
-    handlers = Handlers(MemoryStore(), 5.0)
+    handlers, _ = handlers_on(MemoryStore())
     with pytest.raises(Unavailable):
         await handlers.agent_get(CALL, ASKED)
 
 
 async def test_loading_tries_again_until_the_store_is_there_and_tells_of_the_release_once() -> None:
     told: list[None] = []
-    handlers = Handlers(MemoryStore(away=3), 5.0)
+    handlers, _ = handlers_on(MemoryStore(away=3))
     await handlers.load((DIALOGUE,), 0.001, lambda: told.append(None))
     await handlers.load((DIALOGUE,), 0.001, lambda: told.append(None))
     await handlers.ready()
     assert len(told) == 1
+
+
+@pytest.mark.req("N-017", "N-230")
+async def test_tier_1_is_read_once_for_the_start_and_twenty_messages() -> None:
+    store = MemoryStore()
+    handlers, _ = handlers_on(store)
+    await handlers.load((matrix(), ANALYST), 0.001, lambda: None)
+    await handlers.tier_1()
+    for _ in range(20):
+        await handlers.agent_get(CALL, AgentRef(agent="analyst"))
+    assert store.reads == 1
+
+
+@pytest.mark.req("N-018")
+async def test_an_agent_that_names_a_bootstrap_has_its_text_and_the_release_and_another_has_none() -> None:
+    handlers, _ = handlers_on(MemoryStore())
+    await handlers.load((matrix(), DIALOGUE, ANALYST), 0.001, lambda: None)
+    analyst, dialogue = [await handlers.agent_get(CALL, AgentRef(agent=name)) for name in ("analyst", "dialogue")]
+    assert (analyst.bootstrap, dialogue.bootstrap) == (matrix().tier1, "")
+    assert (analyst.release, analyst.arms) == ("4.0.0", {})
+
+
+@pytest.mark.req("N-023")
+async def test_without_an_active_tier_1_nothing_is_ready_and_no_analyst_has_a_profile() -> None:
+    store = MemoryStore()
+    handlers, _ = handlers_on(store)
+    await handlers.load((ANALYST,), 0.001, lambda: None)
+    with pytest.raises(Unavailable, match="tier1_bootstrap"):
+        await handlers.tier_1()
+    with pytest.raises(Unavailable):
+        await handlers.agent_get(CALL, AgentRef(agent="analyst"))
+
+
+@pytest.mark.req("N-231")
+async def test_news_of_a_release_by_another_copy_is_read_at_once() -> None:
+    store = MemoryStore()
+    handlers, libraries = handlers_on(store)
+    await handlers.load((matrix(), ANALYST), 0.001, lambda: None)
+    await handlers.agent_get(CALL, AgentRef(agent="analyst"))
+    await store.release(matrix().model_copy(update={"tier1": "Anew.", "version": "4.0.1"}))
+    await libraries.on_released(News("system", "n", 1), Released(tags=("tier1_bootstrap",), version="4.0.1"))
+    profile = await handlers.agent_get(CALL, AgentRef(agent="analyst"))
+    assert (profile.bootstrap, profile.release) == ("Anew.", "4.0.1")

@@ -5,7 +5,21 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from . import cypher, gateway, graph, instructions, knowledge_graph, media, memory, orchestrator, scoped_memory, service, twin
+from . import (
+    cypher,
+    experiments,
+    gateway,
+    graph,
+    instructions,
+    knowledge_graph,
+    media,
+    memory,
+    orchestrator,
+    releases,
+    scoped_memory,
+    service,
+    twin,
+)
 from .messages import Event, Job, Out, Rpc
 from .tools import Tool
 
@@ -15,6 +29,8 @@ _MODULES: tuple[ModuleType, ...] = (
     memory,
     scoped_memory,
     instructions,
+    releases,
+    experiments,
     graph,
     cypher,
     knowledge_graph,

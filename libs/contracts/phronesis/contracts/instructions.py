@@ -10,6 +10,9 @@ from .messages import Event, Message, Rpc
 from .principal import Role
 from .tools import Tool
 
+MAX_TEXT_BYTES = 400_000
+"""Bytes of the texts that one answer holds; who asks for more is told to ask for less."""
+
 
 class AgentRef(Message):
     """One agent by name."""
@@ -34,7 +37,7 @@ class AgentProfile(Message):
     bootstrap: str = ""
     """Tier 1, put before every prompt of an agent that has it (N-018)."""
     release: str = ""
-    """The release of the instructions that this was read from."""
+    """The release of the instructions that this was read from, as `4.0.0`, or `4.0.0+3` with the tenant's own third on top."""
     arms: dict[str, str] = Field(default_factory=dict)
     """For each running experiment that touches this profile, the arm that this user is in."""
 
@@ -67,10 +70,12 @@ class InstructionText(Message):
     tokens: int
     version: str
     """The release that it was read from."""
+    arms: dict[str, str] = Field(default_factory=dict)
+    """For each running experiment that touches these texts, the arm that this user is in."""
 
 
 class Released(Message):
-    """Instructions changed; caches of these tags are stale."""
+    """Instructions changed, for the event's tenant or, from the platform's own, for all; caches of these tags are stale."""
 
     tags: tuple[str, ...]
     version: str
@@ -85,4 +90,4 @@ RETRIEVE_INSTRUCTIONS_TOOL = Tool(
     RETRIEVE_INSTRUCTIONS,
     roles=frozenset({Role.NOOR, Role.MAESTRO, Role.EDITOR, Role.ADMIN}),
 )
-RELEASED = Event("instructions.v1.released", Released, hearers=("orchestrator",))
+RELEASED = Event("instructions.v1.released", Released, hearers=("orchestrator", "instructions"))

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from phronesis.bus import Bus, run
-from phronesis.postgres import Database, PostgresOutbox, PostgresSettings
+from phronesis.postgres import Database, PostgresSettings
 
 from .adapters.files import agents
-from .adapters.store import PostgresStore
+from .adapters.matrix import matrix
 from .app import build
 from .settings import InstructionsSettings
 
@@ -18,7 +18,7 @@ from .settings import InstructionsSettings
 async def start(bus: Bus) -> AsyncIterator[None]:
     """The service for the length of a block."""
     async with Database.open(PostgresSettings(), "instructions", bus.tracing) as database:
-        await build(bus, PostgresStore(database), PostgresOutbox(database), agents(), InstructionsSettings())
+        await build(bus, database, (matrix(), *agents()), InstructionsSettings())
         yield
 
 

@@ -1,60 +1,96 @@
-"""What the service answers, and the loading of its content."""
+"""What agents are told: their profiles, the texts that they ask for, and the loading of what ships."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 
 from phronesis.bus import Call
-from phronesis.contracts import NotFound, ServiceError, Unavailable
-from phronesis.contracts.instructions import AgentProfile, AgentRef
+from phronesis.contracts import SYSTEM_TENANT, NotFound, ServiceError, TooLarge, Unavailable
+from phronesis.contracts.instructions import MAX_TEXT_BYTES, AgentProfile, AgentRef, InstructionText, RetrieveInstructions
 
-from .domain import AgentContent
-from .ports import Store
+from .domain.library import Found, Library, Profile
+from .domain.texts import TIER_1, Text, mode_tag
+from .libraries import Libraries
+from .ports import Content, Exposures, Store
 
 log = logging.getLogger(__name__)
 
+_LATE = "the instructions are not loaded yet"
+
 
 class Handlers:
-    """The handlers of the service.
+    """The handlers of what is read.
 
     Args:
         store: where released instructions stand.
-        cache_seconds: how long a profile is served without asking the store.
-        clock: seconds that only grow.
+        libraries: what was read of it.
+        exposures: who is in which arm.
     """
 
-    def __init__(self, store: Store, cache_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, store: Store, libraries: Libraries, exposures: Exposures) -> None:
         self._store = store
-        self._cache_seconds = cache_seconds
-        self._clock = clock
-        self._cached: dict[str, tuple[float, AgentProfile]] = {}  # agents that exist, so it has their number
-        self._releases = 0
+        self._libraries = libraries
+        self._exposures = exposures
         self._loaded = False
 
     async def agent_get(self, call: Call, request: AgentRef) -> AgentProfile:
         """The profile of an agent; before the content is loaded, an unknown agent may only be late."""
-        cached = self._cached.get(request.agent)
-        if cached is not None and self._clock() < cached[0]:
-            return cached[1]
-        releases = self._releases
-        profile = await self._store.profile(request.agent)
+        loaded = self._loaded  # as it was before what is read now
+        library = await self._libraries.of(call.who.tenant)
+        profile = library.platform.profiles.get(request.agent)
         if profile is None:
-            await self.ready()
-            raise NotFound("no such agent")
-        if releases == self._releases:  # else it may have been read just before the release
-            self._cached[request.agent] = (self._clock() + self._cache_seconds, profile)
-        return profile
+            raise NotFound("no such agent") if loaded else Unavailable(_LATE, retry_after=1)
+        arms = await self._exposures.arms(call.who, library.touching(profile.tags()))
+        texts = {tag: text for tag in profile.tags() if (text := library.text(tag, arms)) is not None}
+        if missing := [tag for tag in profile.tags() if tag not in texts]:
+            log.error("texts of %s are not active: %s", profile.agent, ", ".join(missing))
+            raise Unavailable("the agent's instructions are not all active")
+        return _profile(profile, texts, library.release, arms)
+
+    async def retrieve_instructions(self, call: Call, request: RetrieveInstructions) -> InstructionText:
+        """The bundle of a data mode, or elements by tag with what they depend on.
+
+        Raises:
+            NotFound: nothing of it is there.
+            TooLarge: it is more than one answer holds.
+        """
+        library = await self._libraries.of(call.who.tenant)
+        if request.mode is not None:
+            return await self._bundle(call, library, request.mode)
+        tags = request.elements or ()
+        arms = await self._exposures.arms(call.who, library.touching(library.closure(tags)))
+        found = library.elements(tags, arms)
+        if not found.texts:
+            log.warning("no active instructions: %s", ", ".join(tags))
+            raise NotFound(
+                f"no instructions by these tags: {', '.join(tags)}; ask with a mode (A to D), or elements by their tags"
+            )
+        return _answer("\n\n".join(text.wrapped() for text in found.texts), found, library, arms)
+
+    async def _bundle(self, call: Call, library: Library, mode: str) -> InstructionText:
+        tag = mode_tag(mode)
+        arms = await self._exposures.arms(call.who, library.touching([tag]))
+        text = library.text(tag, arms)
+        if text is None:
+            log.warning("no active instructions: %s", tag)
+            raise NotFound(f"no instructions for mode {mode}; ask with another mode (A to D), or elements by their tags")
+        return _answer(text.content, Found((text,)), library, arms)
 
     async def ready(self) -> None:
         """Raise `Unavailable` until the content is loaded."""
         if not self._loaded:
-            raise Unavailable("the instructions are not loaded yet", retry_after=1)
+            raise Unavailable(_LATE, retry_after=1)
 
-    async def load(self, contents: tuple[AgentContent, ...], retry_seconds: float, released: Callable[[], None]) -> None:
-        """Release every agent's content, trying again for as long as the store is not there.
+    async def tier_1(self) -> None:
+        """Raise `Unavailable` unless there is an active tier 1: no analyst is to answer with an empty prompt (N-023)."""
+        library = await self._libraries.of(SYSTEM_TENANT)
+        if library.text(TIER_1, {}) is None:
+            raise Unavailable(f"there is no active {TIER_1}")
+
+    async def load(self, contents: tuple[Content, ...], retry_seconds: float, released: Callable[[], None]) -> None:
+        """Release all that ships, trying again for as long as the store is not there.
 
         Args:
             contents: what the files hold.
@@ -67,20 +103,46 @@ class Handlers:
             if not missing:
                 break
             await asyncio.sleep(retry_seconds)
+        self._libraries.drop(SYSTEM_TENANT)  # another copy may have released some of it, and its news is still on the way
         self._loaded = True
 
-    async def _released(self, content: AgentContent, released: Callable[[], None]) -> bool:
+    async def _released(self, content: Content, released: Callable[[], None]) -> bool:
         try:
             wrote = await self._store.release(content)
         except ServiceError as error:
-            log.warning("%s is not released yet: %s", content.agent, error.code)
+            log.warning("%s is not released yet: %s", content.name, error.code)
             return False
         except Exception:
             # The task may not end: the service would stay unready with nobody to notice why.
-            log.exception("%s is not released yet", content.agent)
+            log.exception("%s is not released yet", content.name)
             return False
         if wrote:
-            self._releases += 1
-            self._cached.clear()
+            self._libraries.drop(SYSTEM_TENANT)
             released()
         return True
+
+
+def _profile(profile: Profile, texts: dict[str, Text], release: str, arms: dict[str, str]) -> AgentProfile:
+    return AgentProfile(
+        agent=profile.agent,
+        version=profile.version,
+        loop=profile.loop,
+        stages=profile.stages,
+        prompts={purpose: texts[tag].content for purpose, tag in profile.prompts.items()},
+        directives={name: texts[tag].content for name, tag in profile.directives.items()},
+        phrases=profile.phrases,
+        bootstrap=texts[profile.bootstrap].content if profile.bootstrap else "",
+        release=release,
+        arms=arms,
+    )
+
+
+def _answer(text: str, found: Found, library: Library, arms: dict[str, str]) -> InstructionText:
+    if len(text.encode()) > MAX_TEXT_BYTES:
+        raise TooLarge("these texts are more than one answer holds; ask for fewer elements", field="elements")
+    tokens = sum(one.tokens for one in found.texts)
+    tags = tuple(one.tag for one in found.texts)
+    log.info("instructions told: %d tokens of %d texts (%s)", tokens, len(tags), ", ".join(tags))
+    if found.missing:
+        log.warning("no active instructions: %s", ", ".join(found.missing))
+    return InstructionText(text=text, tags=tags, missing=found.missing, tokens=tokens, version=library.release, arms=arms)

@@ -11,7 +11,7 @@ class InstructionsSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="INSTRUCTIONS_", frozen=True)
 
-    cache_seconds: float = Field(default=5.0, ge=0)
-    """Seconds that a profile is served from memory; a release by another copy is seen after them at the latest."""
+    cache_seconds: float = Field(default=60.0, ge=0)
+    """Seconds that texts are served from memory; news of a release drops them at once, and after these they are read anew."""
     retry_seconds: float = Field(default=1.0, gt=0)
     """Seconds between tries to load the content while the database is away."""

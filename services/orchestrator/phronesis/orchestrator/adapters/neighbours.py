@@ -16,6 +16,8 @@ log = logging.getLogger(__name__)
 
 _FRESH = 60.0
 _PROFILE_LIMIT = 1.0
+_PROFILES = 300
+"""Profiles that are kept at most: one for each agent and tenant, and for each user who is in an experiment."""
 _TOOLS = {MediaKind.DOCUMENT: EXTRACT_TEXT, MediaKind.IMAGE: CAPTION, MediaKind.AUDIO: TRANSCRIBE}
 """The kind alone decides which tool reads a medium (D-021)."""
 
@@ -25,11 +27,12 @@ class BusNeighbours:
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
-        self._agents: dict[str, tuple[AgentProfile, float]] = {}
+        self._agents: dict[tuple[str, str, str], tuple[AgentProfile, float]] = {}
 
     async def agent(self, who: Principal, name: str) -> AgentProfile:
         """An agent's profile. A stale one is better than none while the instructions service is away."""
-        cached = self._agents.get(name)
+        of_user, of_all = (who.tenant, who.user, name), (who.tenant, "", name)
+        cached = self._agents.get(of_user) or self._agents.get(of_all)
         if cached is not None and time.monotonic() - cached[1] < _FRESH:
             return cached[0]
         try:
@@ -39,12 +42,16 @@ class BusNeighbours:
                 raise
             log.warning("instructions are away; the profile of %s is an older one", name)
             return cached[0]
-        self._agents[name] = (profile, time.monotonic())
+        for key in (of_user, of_all):
+            self._agents.pop(key, None)
+        self._agents[of_user if profile.arms else of_all] = (profile, time.monotonic())
+        if len(self._agents) > _PROFILES:
+            del self._agents[next(iter(self._agents))]
         return profile
 
     def forget_agents(self) -> None:
         """Look every profile up anew; those at hand still serve while the instructions service is away."""
-        self._agents = {name: (profile, -_FRESH) for name, (profile, _) in self._agents.items()}
+        self._agents = {key: (profile, -_FRESH) for key, (profile, _) in self._agents.items()}
 
     async def profile(self, who: Principal) -> dict[str, object]:
         """What memory knows of the user."""

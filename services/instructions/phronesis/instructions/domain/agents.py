@@ -1,4 +1,4 @@
-"""What an agent's content is, and when it replaces what was released before."""
+"""What an agent's content is."""
 
 from __future__ import annotations
 
@@ -60,20 +60,7 @@ class AgentContent(Message):
         """Tag of the element that holds each directive's text."""
         return {name: f"{self.agent}/directive/{name}" for name in self.directives}
 
-
-def replaces(content: AgentContent, last: tuple[str, str] | None) -> bool:
-    """Whether content is to be released over what is there. An older version never is: in a rolling update the old copies
-    would otherwise take the new texts back.
-
-    Args:
-        content: from the files.
-        last: version and digest of what was released last; `None` before the first release.
-    """
-    if last is None:
-        return True
-    version, digest = last
-    return digest != content.digest() and _order(content.version) >= _order(version)
-
-
-def _order(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))
+    @property
+    def name(self) -> str:
+        """What a log calls it."""
+        return self.agent
