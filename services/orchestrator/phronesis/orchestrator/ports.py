@@ -9,6 +9,7 @@ from phronesis.contracts.deletions import Deletion, Purged
 from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.media import ExtractedText, Media
 from phronesis.contracts.memory import AugmentedMemoryContext
+from phronesis.contracts.messages import In, Out_, Rpc
 from phronesis.contracts.orchestrator import (
     Audited,
     Conversation,
@@ -146,4 +147,8 @@ class Neighbours(Protocol):
 
     async def medium_text(self, who: Principal, medium: Media, limit: float) -> ExtractedText:
         """The text of a medium, by the tool of its kind (D-021)."""
+        ...
+
+    async def ask(self, who: Principal, rpc: Rpc[In, Out_], request: In) -> Out_:
+        """Ask by contract, within the contract's own limit of time. Raises what the owner answered."""
         ...

@@ -10,6 +10,7 @@ from phronesis.contracts import Nothing, Principal, TimedOut, Unavailable
 from phronesis.contracts.instructions import AGENT_GET, AgentProfile, AgentRef
 from phronesis.contracts.media import CAPTION, EXTRACT_TEXT, MEDIA_GET, TRANSCRIBE, ExtractedText, Media, MediaKind, MediaRef
 from phronesis.contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryContext, Retrieve
+from phronesis.contracts.messages import In, Out_, Rpc
 
 log = logging.getLogger(__name__)
 
@@ -60,3 +61,7 @@ class BusNeighbours:
     async def medium_text(self, who: Principal, medium: Media, limit: float) -> ExtractedText:
         """The text of a medium, by the tool of its kind."""
         return await ask(self._bus, who, _TOOLS[medium.kind], MediaRef(media_id=medium.id), timeout=limit)
+
+    async def ask(self, who: Principal, rpc: Rpc[In, Out_], request: In) -> Out_:
+        """Ask by contract, within the contract's own limit of time."""
+        return await ask(self._bus, who, rpc, request)

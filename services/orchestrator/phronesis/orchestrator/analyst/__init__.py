@@ -1,0 +1,5 @@
+"""The analyst without a language model: it answers questions about the twin by rules, and declines what it does not understand."""
+
+from .analyse import analyse
+
+__all__ = ["analyse"]
