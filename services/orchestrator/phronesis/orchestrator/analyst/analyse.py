@@ -65,7 +65,9 @@ async def analyse(running: Running, turn: TurnContext) -> Analysis:
     try:
         return await analyst.answer(text, [past.text for past in turn.history if past.role == "user"][-_PAST:])
     except TooMany:
-        return _declined(twin, Declined("That is more than one answer can list: narrow it down by year or department.", mode="E"))
+        return _declined(
+            twin, Declined("That is more than one answer can list: narrow it down by year or department.", mode="E")
+        )
     except Declined as problem:
         return _declined(twin, problem)
 
@@ -118,6 +120,8 @@ class _Analyst:
         if past is None:
             if reading.left:
                 raise await self._not_understood(reading)
+            if reading.has("year_word") and not reading.has("year", "relative"):
+                raise Declined("Which year do you mean, and what of? Please name both.", mode="E")
             raise Declined("What do you mean? Please ask the whole question: of what, and of which year.", mode="J")
         self._leant = True
         return together(past, reading)
@@ -136,7 +140,11 @@ class _Analyst:
     async def _of_a_set(self, reading: Reading) -> Analysis:
         question = wanted(reading)
         known = await self._twin.years(question.frame.type)
-        over_years = question.kind == "changes" or (question.kind in ("count", "total") and question.reading.has("change"))
+        over_years = (
+            question.kind == "changes"
+            or question.frame.groups == ("year",)
+            or (question.kind in ("count", "total") and question.reading.has("change"))
+        )
         years = years_of(question.reading, known, default_all=over_years)
         if not years.asked:
             said = f"There is nothing on record for {listed(years.absent)}; the data covers {listed(known)}."
@@ -148,7 +156,7 @@ class _Analyst:
                 found = await ratings(self._twin, question, years)
             case "gaps":
                 found = await missing_in(self._twin, question, years)
-            case "list":
+            case "list" | "count" if question.kind == "list" or question.frame.beyond:
                 found = await listing(self._twin, question, years)
             case "top":
                 found = await ranked(self._twin, question, years)
@@ -182,9 +190,7 @@ class _Analyst:
 def _with_quotes(reading: Reading, text: str) -> Reading:
     """The reading in which words in quotation marks are a name and nothing else."""
     spans = [(text.find(part), text.find(part) + len(part)) for part in quoted(text)]
-    inside = {
-        n for n, piece in enumerate(reading.pieces) for start, end in spans if start <= piece.start and piece.end <= end
-    }
+    inside = {n for n, piece in enumerate(reading.pieces) for start, end in spans if start <= piece.start and piece.end <= end}
     kept = tuple(item for item in reading.items if not set(range(item.at, item.end)) & inside)
     return Reading(reading.pieces, kept, tuple(sorted({*reading.left, *inside})))
 

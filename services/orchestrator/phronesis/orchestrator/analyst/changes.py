@@ -47,7 +47,7 @@ def pairs(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> list[tuple[
 async def came_and_went(twin: Twin, question: Wanted, years: Years, known: tuple[int, ...]) -> Findings:
     """What is in the report of one year and not in that of another."""
     joined = question.kind == "joined"
-    before, after = _two_years(years, known, joined)
+    before, after = _two_years(question, years, known)
     frame = question.frame
     old, new = [await members(twin, frame, (year,), ()) for year in (before, after)]
     # A thing that merely no longer fits the conditions has not left, nor one that newly fits them come.
@@ -58,7 +58,8 @@ async def came_and_went(twin: Twin, question: Wanted, years: Years, known: tuple
     names = sorted({str(row["name"]) for row in rows if row is not None}, key=str.casefold)
     verb = f"newly in the report of {after}" if joined else f"in the report of {before} and not in that of {after}"
     n = sum(1 for row in rows if row is not None)
-    answer = f"**{n:,}** {frame.said()} {'is' if n == 1 else 'are'} {verb}, compared with {before if joined else after}."
+    compared = f", compared with {before}" if joined else ""
+    answer = f"**{n:,}** {frame.said()} {'is' if n == 1 else 'are'} {verb}{compared}."
     listed_rows = tuple({"name": name} for name in names)
     closing = f"The report of {before} has {len(old):,}, that of {after} {len(new):,}."
     return Findings(
@@ -71,10 +72,16 @@ async def came_and_went(twin: Twin, question: Wanted, years: Years, known: tuple
     )
 
 
-def _two_years(years: Years, known: tuple[int, ...], joined: bool) -> tuple[int, int]:
-    asked = years.asked
-    if len(asked) == 2:
-        return asked[0], asked[1]
+def _two_years(question: Wanted, years: Years, known: tuple[int, ...]) -> tuple[int, int]:
+    asked, joined = years.asked, question.kind == "joined"
+    opened = next(iter(question.reading.of("after", "since", "before", "until")), None)
+    if opened is not None:
+        first = known[known.index(asked[0]) - 1] if opened.kind == "after" and asked[0] > known[0] else asked[0]
+        if opened.kind in ("before", "until") or first == known[-1]:
+            raise Declined("Between which two years? Name them, please.", mode="E")
+        return first, known[known.index(first) + 1] if opened.kind == "after" else known[-1]
+    if len(asked) > 1:
+        return asked[0], asked[-1]
     if len(asked) != 1 or len(known) < 2:
         raise Declined("Between which two years? Name them, please.", mode="E")
     at = known.index(asked[0])

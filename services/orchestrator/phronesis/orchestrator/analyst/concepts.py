@@ -52,7 +52,7 @@ def explained(words: tuple[str, ...]) -> str | None:
         One paragraph; `None` where it is no concept of the twin.
     """
     for text, names in _OWN.items():
-        if any(folded(name) == words for name in names):
+        if any(tuple(word for word in folded(name) if word != "a") == words for name in names):
             return text
     for type, thing in THINGS.items():
         names = (thing.plural, thing.singular, *thing.also, *thing.levels)

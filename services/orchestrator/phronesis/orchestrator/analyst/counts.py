@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from phronesis.contracts.analysis import Visualization
-from phronesis.contracts.twin import GroupBy, Survey
+from phronesis.contracts.twin import GroupBy, Survey, Where
 
 from .calendar import Years, listed
 from .findings import Findings
 from .frame import Frame, group_by, label_of
 from .measures import MEASURES
-from .ontology import called
+from .ontology import called, plural
 from .problems import Declined
 from .saying import NOT_PUBLISHED, SCALES, column, counted, crosses_scales, in_order, in_years, line, lines, percent, pie, table
 from .twin import Twin
@@ -78,7 +78,12 @@ async def count(twin: Twin, question: Wanted, years: Years) -> Findings:
         for row in found.rows
         if asked_for(frame, dims, row) and (not frame.more_than or _CMP[frame.more_than[0]](row["value"], frame.more_than[1]))
     ]
-    return _grouped(frame, years, dims, _sorted(rows), found.total)
+    result = _grouped(frame, years, dims, _sorted(rows), found.total)
+    if not question.groups_counted or len(dims) != 1:
+        return result
+    n = sum(1 for row in rows if next(iter(row.values())) is not None)
+    noun = plural(label_of(dims[0])) if n != 1 else label_of(dims[0])
+    return replace(result, answer=f"**{n:,}** {noun}. {result.answer}", stats={**result.stats, "groups": n})
 
 
 async def _one_number(twin: Twin, frame: Frame, years: Years, n: int) -> Findings:
@@ -88,7 +93,17 @@ async def _one_number(twin: Twin, frame: Frame, years: Years, n: int) -> Finding
         answer = f"{year}, there {'is' if n == 1 else 'are'} **{n:,}** {_noun(frame, n, said)}."
     else:
         answer = f"{year}, there are **no** {said}.{await _elsewhere(twin, frame)}"
-    return Findings(answer, rows=({"year": years.asked[0], frame.noun: n},), stats={"count": n})
+    excluded = [one for one in frame.conditions if negated(frame, one.dimension)]
+    left_out = await _without(twin, frame, years, excluded[0].dimension) if excluded else ()
+    return Findings(answer, left_out, rows=({"year": years.asked[0], frame.noun: n},), stats={"count": n})
+
+
+async def _without(twin: Twin, frame: Frame, years: Years, dimension: str) -> tuple[str, ...]:
+    """What has no such property at all is neither counted as having another value nor forgotten."""
+    bare = frame.leaving(dimension)
+    unknown = (*bare.where, Where(property=dimension, op="unknown"))
+    n = (await twin.survey(survey_of(bare, years.asked).model_copy(update={"where": unknown}))).total
+    return (f"For {n:,} more the {label_of(dimension)} is not published; they are not counted.",) if n else ()
 
 
 def _noun(frame: Frame, n: int, said: str) -> str:

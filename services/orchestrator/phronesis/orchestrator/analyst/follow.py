@@ -23,11 +23,13 @@ def leans(reading: Reading) -> bool:
     """Whether a question cannot be understood without the one before."""
     if reading.has("pronoun"):
         return not reading.has("entity")
-    if not reading.pieces or reading.has(*_STANDS_ALONE - {"entity"}):
+    if not reading.pieces or reading.has("value", *_STANDS_ALONE - {"entity"}):
         return False
     opening = reading.pieces[0].folded in FOLLOWS_UP or any(item.at == 0 for item in reading.of("followup"))
     if reading.has("entity"):
         return opening and not reading.has(*_OF_ONE_THING)
+    if reading.has("compare") and len(reading.of("department", "category", "year")) > 1:
+        return opening
     return opening or not reading.has("dimension", "measure", "missing", "joined", "left", "change") or _bare(reading)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from phronesis.contracts.graph import Level
 from phronesis.contracts.twin import GroupBy, Where
 
-from .measures import DIMENSIONS
+from .measures import DIMENSIONS, MEASURES
 from .naming import Named
 from .ontology import between, called
 from .problems import Declined, unfit
@@ -100,8 +100,18 @@ def subject(reading: Reading) -> tuple[str, Level | None, frozenset[int], tuple[
     if not plain:
         if grouped and _portfolio(reading) is False:
             return grouped[0], _level(reading, types[0]), used, ()
-        return "EntityProject", Level.L3, used, tuple(one for one in grouped if one != "EntityProject")
+        type = _by_measure(reading)
+        level = Level.L3 if type == "EntityProject" else None
+        return type, level, used, tuple(one for one in grouped if one != type)
     return plain[0].value[0], _level(reading, plain[0]), used, grouped
+
+
+def _by_measure(reading: Reading) -> str:
+    """The type that has the figure that was named, where the question names no type."""
+    if reading.has("value"):
+        return "EntityRisk"
+    figures = [MEASURES[item.value[0]].types[0] for item in reading.of("measure")]
+    return figures[0] if figures else "EntityProject"
 
 
 def _level(reading: Reading, item: Item) -> Level | None:

@@ -29,7 +29,7 @@ where how many much it's overall altogether total in-all figures figure data rep
 published according stand stood exactly currently list name display present provide me? overview kindly each? it? at? within
 among across? both some ? held hold holds holding own owns owned run runs running? manage manages managed lead leads led
 belong belongs belonging responsible deliver delivers delivered delivering sit sits fall falls come came go goes make makes
-made look looks break down up been uk uk's british ones one really actually hello hi hey thanks thank say says said find out""".split()
+made got get gets received receive obtained look looks break down up been uk uk's british ones one really actually hello hi hey thanks thank say says said find out""".split()
 """Words that change nothing: they may stand anywhere."""
 
 _PHRASES: dict[tuple[str, Any], str] = {
@@ -68,7 +68,7 @@ _PHRASES: dict[tuple[str, Any], str] = {
     ("status", "Planned"): "planned",
     ("value", ("risk_status", "Open")): "open",
     ("value", ("risk_status", "Mitigated")): "mitigated",
-    ("value", ("risk_score", "high")): "high risk|high risks|high-scoring|severe",
+    ("value", ("risk_score", "high")): "high risk|high risks|high-risk|severe",
     ("measure", ("whole_life_cost",)): "whole life cost|whole life costs|whole-life cost|wlc|lifetime cost|lifetime costs|"
     "life cycle cost|cost|costs|costing|worth|priced at|valued at|whole life price|whole life value|cost over their whole life",
     (

@@ -12,6 +12,7 @@ from .counts import count, dimensions, grouping, named, survey_of
 from .findings import Findings
 from .frame import Frame, label_of
 from .measures import DATES, DIMENSIONS, MEASURES, TEXTS
+from .ontology import called
 from .problems import Declined
 from .saying import NOT_PUBLISHED, amount, column, in_years, lines, table
 from .totals import total
@@ -63,7 +64,8 @@ async def listing(twin: Twin, question: Wanted, years: Years) -> Findings:
     rows.sort(key=lambda row: (row["year"], str(row["name"]).casefold()))
     several = len(years.asked) > 1
     table_rows = tuple(_row(row, show, several) for row in rows)
-    answer = f"{in_years(years.asked)}, {_there_are(len(rows))} {said}:\n\n{lines(_said(row) for row in table_rows)}"
+    noun = said if len(rows) != 1 else called(frame.type, frame.level, many=False) + said.removeprefix(frame.noun)
+    answer = f"{in_years(years.asked)}, {_there_are(len(rows))} {noun}:\n\n{lines(_said(row, show) for row in table_rows)}"
     unknown = sum(1 for row in rows if any(row.get(name) is None for name in show))
     title = f"{said[:1].upper()}{said[1:]}"
     insights = (f"For {unknown:,} of {len(rows):,} not everything is published.",) if unknown else ()
@@ -93,10 +95,10 @@ def _row(row: dict[str, Any], show: tuple[str, ...], several: bool) -> dict[str,
     return {"name": row["name"], **({"year": row["year"]} if several else {}), **values}
 
 
-def _said(row: dict[str, Any]) -> str:
-    rest = ", ".join(
-        str(value) if not isinstance(value, float) else amount(value) for key, value in row.items() if key != "name"
-    )
+def _said(row: dict[str, Any], show: tuple[str, ...]) -> str:
+    units = {heading(name): MEASURES[name].unit for name in show if name in MEASURES}
+    values = ((key, value) for key, value in row.items() if key != "name")
+    rest = ", ".join(amount(value, units.get(key, "")) if isinstance(value, float) else str(value) for key, value in values)
     return f"{row['name']}{f' ({rest})' if rest else ''}"
 
 
@@ -158,7 +160,8 @@ async def _ranked_groups(twin: Twin, question: Wanted, years: Years) -> Findings
     if question.measure:
         intro = f"{in_years(years.asked)}, the {label} with the {'highest' if down else 'lowest'} {key} of {frame.said()}:"
     listing = lines(f"{row[label]}: **{amount(row[key], unit)}**" for row in kept)
-    return replace(found, answer=f"{intro}\n\n{listing}", rows=kept, charts=(column("Ranking", label, key, ordered),))
+    charts = (column("Ranking", label, key, ordered), table("Ranking", ordered))
+    return replace(found, answer=f"{intro}\n\n{listing}", insights=found.insights[1:], rows=kept, charts=charts)
 
 
 async def grouped_names(twin: Twin, frame: Frame, years: Years, dimension: str) -> list[str]:

@@ -52,6 +52,7 @@ DIMENSIONS: dict[str, str] = {
     "priority_level": "priority",
     "maturity_level": "maturity",
     "unit": "unit",
+    "year": "year",
 }
 """What things are grouped by."""
 

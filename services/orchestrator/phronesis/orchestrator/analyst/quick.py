@@ -36,7 +36,7 @@ _WHAT_IF = re.compile(
     re.I,
 )
 _CONCEPT = re.compile(
-    r"^\W*(?:(?:please |can you |could you )*(?:explain|define|clarify)(?: (?:to me|me))?(?: what)?|what (?:does|do|is meant by|is the"
+    r"^\W*(?:(?:please |can you |could you )*(?:explain|define|clarify)(?: (?:to me|me))?(?: what)?(?: is| are)?|what (?:does|do|is meant by|is the"
     r" meaning of|is the definition of)|what(?: is|'s|’s| are)|meaning of|definition of|tell me what)\s+(?P<what>.+?)"
     r"(?P<means>\s+(?:means?|is|are|stands? for))?\W*$",
     re.I,

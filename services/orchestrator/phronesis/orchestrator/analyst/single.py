@@ -74,10 +74,12 @@ async def _facts(twin: Twin, reading: Reading, named: Named, known: tuple[int, .
     if len(stated) < len(found):
         await _delivered(twin, reading, named)
     if not asked and not stated and not reading.has("over_budget", "under_budget"):
-        asked = _SUMMARY if named.type == "EntityProject" else tuple(one for one in MEASURES if named.type in MEASURES[one].types)
+        asked = (
+            _SUMMARY if named.type == "EntityProject" else tuple(one for one in MEASURES if named.type in MEASURES[one].types)
+        )
     if reading.has("over_budget", "under_budget"):
         asked = (*asked, "variance")
-    wanted = tuple(dict.fromkeys((*asked, *(item.kind for item in stated))))
+    wanted = tuple(dict.fromkeys((*(item.kind for item in stated), *asked)))
     result = await facts(twin, named, wanted, known, years)
     return _yes_or_no(reading, result, stated)
 
@@ -132,13 +134,19 @@ async def _delivered(twin: Twin, reading: Reading, named: Named) -> None:
 
 def _yes_or_no(reading: Reading, found: Findings, stated: tuple[Item, ...]) -> Findings:
     first = next((piece.folded for piece in reading.pieces), "")
-    if first not in _VERBS or len(found.rows) != 1 or not stated:
+    if len(found.rows) != 1 or not stated:
         return found
     row = found.rows[0]
-    right = all(str(item.value) in str(row.get(item.kind)) for item in stated)
+    right = all(_holds(item, str(row.get(item.kind))) for item in stated)
+    if first not in _VERBS:
+        return found if right else replace(found, answer=f"That is not so. {found.answer}")
     published = all(row.get(item.kind) != "not published" for item in stated)
     word = "That is not published." if not published else "Yes." if right else "No."
     return replace(found, answer=f"{word} {found.answer}")
+
+
+def _holds(stated: Item, found: str) -> bool:
+    return str(stated.value) in found.replace(",", " ").split() if stated.kind == "department" else str(stated.value) == found
 
 
 async def _side_by_side(twin: Twin, reading: Reading, things: list[Named], known: tuple[int, ...]) -> Findings:

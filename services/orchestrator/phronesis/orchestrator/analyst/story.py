@@ -139,7 +139,7 @@ def _turns(rows: list[dict[str, Any]], delivered: dict[int, list[str]], there: t
     if first.get("rating") and last.get("rating") and first["rating"] != last["rating"]:
         found.append(f"Its rating went from {first['rating']} in {there[0]} to {last['rating']} in {there[-1]}.")
     a, b = first.get("whole_life_cost"), last.get("whole_life_cost")
-    if a is not None and b is not None and a != b:
+    if a is not None and b is not None and amount(a, "£m") != amount(b, "£m"):
         found.append(f"Its whole-life cost went from {amount(a, '£m')} to {amount(b, '£m')} ({amount(b - a, '£m')}).")
     if first.get("rating") and crosses_scales(there):
         found.append(SCALES)
@@ -190,7 +190,7 @@ def _facts(row: dict[str, Any], asked: tuple[str, ...], delivered: dict[int, lis
         if one == "department":
             said.append(f"it was delivered by **{joined(delivered.get(int(row['year']), [])) or NOT_PUBLISHED}**")
         elif one in TEXTS and row.get(one) is not None:
-            said.append(f"the {TEXTS[one]} reads: “{row[one]}”")
+            said.append(f"{TEXTS[one]}: “{row[one]}”")
         else:
             name = {**DATES, **TEXTS}.get(one) or heading(one).removesuffix(" (£ million)")
             said.append(f"its {name} was **{_value(one, row.get(one))}**")

@@ -150,5 +150,6 @@ def _charts(rows: list[dict[str, Any]], label: str, dims: tuple[str, ...], title
     if key == "year":
         return (line(title, key, label, rows), table(title, rows))
     share = [row for row in rows if isinstance(row[label], int | float) and row[label] > 0]
-    pies = (pie(title, key, label, share),) if how == "sum" and 1 < len(share) <= 6 else ()
+    whole = how == "sum" and len(share) == sum(isinstance(row[label], int | float) for row in rows)
+    pies = (pie(title, key, label, share),) if whole and 1 < len(share) <= 6 else ()
     return (column(title, key, label, rows), *pies, table(title, rows))

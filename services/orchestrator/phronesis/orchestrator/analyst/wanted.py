@@ -17,11 +17,11 @@ _ANYWHERE = frozenset(
     until between""".split()
 )
 _BESIDES: dict[str, frozenset[str]] = {
-    "count": frozenset({"compare", "aggregate", "change", "who"}),
-    "list": frozenset({"who"}),
+    "count": frozenset({"compare", "aggregate", "change"}),
+    "list": frozenset(),
     "total": frozenset({"compare", "change", "aggregate"}),
     "share": frozenset({"compare", "aggregate"}),
-    "top": frozenset({"number", "aggregate", "who"}),
+    "top": frozenset({"number", "aggregate"}),
     "changes": frozenset({"change", "compare"}),
     "joined": frozenset({"joined", "compare"}),
     "left": frozenset({"left", "compare"}),
@@ -45,6 +45,8 @@ class Wanted:
     show: tuple[str, ...] = ()
     better: str | None = None
     """Of changes: `better` or `worse` alone."""
+    groups_counted: bool = False
+    """Whether it is the groups that are to be counted: “how many departments”."""
 
 
 def wanted(reading: Reading) -> Wanted:
@@ -59,7 +61,7 @@ def wanted(reading: Reading) -> Wanted:
     measure = next((item.value for item in _free(reading, frame, "measure")), ())
     aggregate = next((item.value for item in reading.of("aggregate")), "sum")
     better = next((item.value for item in reading.of("change") if item.value), None)
-    result = Wanted(kind, frame, reading, measure, aggregate, better=better)
+    result = Wanted(kind, frame, reading, measure, aggregate, better=better, groups_counted=_counts_groups(reading))
     if kind == "top":
         return _ranked(result)
     if kind == "list":
@@ -69,9 +71,9 @@ def wanted(reading: Reading) -> Wanted:
 
 def _frame(reading: Reading) -> tuple[Frame, Reading]:
     type, level, used, grouped = subject(reading)
-    dated, of_dates = dates(reading)
-    sized, having, of_sizes = sizes(reading)
     missing, of_absences = absences(reading)
+    dated, of_dates = dates(replace(reading, items=tuple(item for item in reading.items if item.at not in of_absences)))
+    sized, having, of_sizes = sizes(reading)
     plain = replace(reading, items=tuple(item for item in reading.items if item.at not in of_dates | of_absences))
     filters, of_filters = conditions(plain, type)
     taken = used | of_filters | of_dates | of_sizes | of_absences
@@ -111,6 +113,14 @@ def _beside(reading: Reading, dimension: Item, value: Item) -> bool:
     return value.end == dimension.at or (dimension.end <= value.at and len(gap) <= 1 and gap <= small)
 
 
+def _counts_groups(reading: Reading) -> bool:
+    return any(
+        0 <= what.at - asked.end <= 1 and not reading.of("by")
+        for asked in reading.of("count")
+        for what in reading.of("dimension")
+    )
+
+
 def _free(reading: Reading, frame: Frame, *kinds: str) -> tuple[Item, ...]:
     return tuple(item for item in reading.of(*kinds) if item.at not in frame.used)
 
@@ -145,6 +155,8 @@ def _lists(reading: Reading, frame: Frame) -> bool:
     if not reading.has("list", "existence") and not _asks_with_a_noun(said):
         return False
     things = reading.of("type")
+    if things and any(reading.words(item.at, item.end).casefold() in ("list", "enumerate") for item in reading.of("list")):
+        return True
     about = _free(reading, frame, "dimension", "measure", "date", "text")
     return bool(things) and all(things[0].at < item.at for item in about)
 
@@ -172,6 +184,11 @@ def _every_phrase_used(reading: Reading, frame: Frame, kind: Kind) -> None:
             raise unfit(reading.words(item.at, item.end))
         if item.kind in ("since", "after", "before", "until") and not _beside_a_year(reading, item):
             raise unfit(reading.words(item.at, item.end))
+    _no_nonsense(reading, frame, kind)
+    if frame.beyond and (frame.groups or kind not in ("list", "count") or reading.has("howmuch")):
+        raise Declined(
+            "Over or under budget I can only list or count, not group or add up; ask for the variance instead.", mode="E"
+        )
     measures = {item.value for item in _free(reading, frame, "measure")}
     if len(measures) > 1 and kind != "list":
         raise Declined("Please ask for one figure at a time.", mode="E")
@@ -180,6 +197,19 @@ def _every_phrase_used(reading: Reading, frame: Frame, kind: Kind) -> None:
         raise unfit(reading.words(item.at, item.end))
     if frame.groups and kind in ("joined", "left", "gaps"):
         raise Declined("I can answer that for the whole set or for one department, not by groups.", mode="E")
+
+
+def _no_nonsense(reading: Reading, frame: Frame, kind: Kind) -> None:
+    """Phrases that are known, and that make no sense together."""
+    for item in reading.of("aggregate"):
+        if kind == "count" and item.value != "sum":
+            raise unfit(reading.words(item.at, item.end))
+    for item in reading.of("dimension"):
+        if any(value.end == item.at and value.kind != item.value for value in reading.of("rating", "status", "category")):
+            raise unfit(reading.words(item.at - 1, item.end))
+    for item in reading.of("measure"):
+        if not any(frame.type in MEASURES[name].types for name in item.value):
+            raise Declined(f"There is no {MEASURES[item.value[0]].name} of {frame.noun} on record.", mode="E")
 
 
 def _beside_a_year(reading: Reading, item: Item) -> bool:
@@ -191,9 +221,12 @@ def _beside_a_year(reading: Reading, item: Item) -> bool:
 
 def _ranked(question: Wanted) -> Wanted:
     reading = question.reading
-    top = next(iter(reading.of("top")), None)
+    if not question.frame.groups and reading.has("year_word") and not reading.has("year", "relative"):
+        question = replace(question, frame=replace(question.frame, groups=("year",)))
+    tops = reading.of("top")
+    top = next((item for item in tops if item.value[1]), next(iter(tops), None))
     direction, meant = top.value if top else (-1 if question.aggregate == "max" else 1, None)
-    near = [n for n in reading.of("number") if (top is not None and abs(n.at - top.end) <= 1) or (top and n.end == top.at)]
+    near = [n for n in reading.of("number") if any(0 <= n.at - one.end <= 1 or n.end == one.at for one in tops)]
     if len(reading.of("number")) > len(near):
         stray = next(n for n in reading.of("number") if n not in near)
         raise unfit(reading.words(stray.at, stray.end))
