@@ -49,28 +49,31 @@ class Survey(Message):
     group_by: tuple[GroupBy, ...] = Field(default=(), max_length=2)
     measure: Literal["count", "sum", "avg", "min", "max", "list"] = "count"
     of: str | None = None
-    """The property that `sum`, `avg`, `min` and `max` take."""
+    """The property that `sum`, `avg`, `min` and `max` take, whose absence is counted; for a list, what `value` orders by."""
     show: tuple[str, ...] = Field(default=(), max_length=12)
     """Properties of a listed node beside id, name and year."""
     order: Literal["value", "-value", "group", "-group"] = "group"
+    """By group or by value, `-` downwards; what is unknown comes last. A list has its ids for groups."""
     after: str | None = None
-    """For `list`: the id after which the page begins."""
+    """For a list in the order of its ids: the `next` of the page before, or an id."""
     limit: int = Field(default=100, ge=1, le=MAX_ROWS)
 
 
 class Surveyed(Message):
-    """Rows: for a list `id`, `name`, `year` and what was to be shown.
-
-    Else `group` (and `group2`), `value`, and how many nodes of the group have the property (`known`) or lack it (`unknown`).
-    """
+    """Rows of the answer."""
 
     rows: tuple[dict[str, Any], ...]
+    """For a list `id`, `name`, `year` and what was to be shown, `None` where it is unknown.
+
+    Else `group` (and `group2`), `value`, and how many nodes of the group have the property `of` (`known`) or lack it
+    (`unknown`); without `of`, how many have what they are grouped by. A `value` of which nothing is known is `None`.
+    """
     total: int
     """Nodes that fit the question, whatever the limit."""
     next: str | None = None
-    """For `list`: the id to go on after."""
+    """For a list of which more is left: where to go on after."""
     statement: str
-    """The Cypher that was run, for the record of the answer."""
+    """The Cypher that gave the rows, for the record of the answer."""
 
 
 class RunChain(Message):
@@ -81,6 +84,8 @@ class RunChain(Message):
     level: Level
     start: str | None = Field(default=None, max_length=200)
     """Id of the node to begin at; every node of the first type where absent."""
+    start_type: str | None = None
+    """Type of the node to begin at, where that is not the chain's first one."""
     limit: int = Field(default=30, ge=1, le=MAX_ROWS)
 
 
@@ -102,7 +107,7 @@ class ChainPath(Message):
 
 
 class ChainRun(Message):
-    """The walks found, whole ones first."""
+    """The walks found: whole ones, or where there is none those that stop on the way, the longest first."""
 
     paths: tuple[ChainPath, ...]
     truncated: bool = False
@@ -119,7 +124,11 @@ class GapType(StrEnum):
 
 
 class GapQuestion(Message):
-    """What is to be held against the graph: one node, a pair that the ontology joins, or a chain from a node."""
+    """What is to be held against the graph.
+
+    One node; or, with `other`, a pair that the ontology joins; or, with `relationship` alone, whether the node has any such
+    relationship; or, with `chain`, whether that chain reaches its end from the node.
+    """
 
     id: str = Field(min_length=1, max_length=64)
     """The asker's name for the question; findings repeat it."""
@@ -127,9 +136,11 @@ class GapQuestion(Message):
     """Its year is the year asked about."""
     level: Level
     other: NodeRef | None = None
-    """For a pair."""
+    """The second node of a pair, of the same year."""
+    relationship: str | None = None
+    """The relationship type asked about; for a pair, any that may join the two where absent."""
     chain: str | None = None
-    """For a chain that begins at `node`."""
+    """A chain that has nodes of the type of `node`: it is walked from there to its end."""
 
 
 class DiagnoseGaps(Message):
@@ -149,22 +160,24 @@ class Gap(Message):
     pair: tuple[str, str] | None = None
     """Keys of the two nodes of a pair."""
     last_node: str | None = None
-    """Key of the last node reached."""
+    """Key of the last node reached; of several, the first in order. `None` where `node` itself is what is missing."""
     missing_step: str
-    """The node, or the relationships and node types, that should follow and do not."""
+    """What should be there and is not: the key of a node, or `RELATIONSHIP | OTHER -> NodeType | OTHER` or `... -> key`."""
     because: str
     """What the graph holds instead, in one sentence."""
 
 
 class Diagnosed(Message):
-    """The findings; a question without one has no gap."""
+    """The findings, in the order of the questions; a question without one has no gap, unless it is `unknown`."""
 
     gaps: tuple[Gap, ...]
     asked: int
+    unknown: tuple[str, ...] = ()
+    """Questions that name a node which the graph has in no year: nothing can be said about those."""
 
 
 class FindEntities(Message):
-    """Nodes by name: whole or in part, folded in case."""
+    """Nodes by name: whole, in part, or inside a sentence; folded in case. An id counts as a name."""
 
     text: str = Field(min_length=1, max_length=300)
     types: tuple[str, ...] = Field(default=(), max_length=20)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from phronesis.bus import Call
-from phronesis.contracts.graph import Expand, Neighbour, Node, Upserted
+from phronesis.contracts.graph import Expand, Level, Neighbour, Node, Upserted
 from phronesis.contracts.memory import ItemsForgotten, KnowledgeStored
 from phronesis.contracts.orchestrator import Audited
+from phronesis.contracts.twin import ChainRun, RunChain, Survey, Surveyed
 
+from .chains import Walk
 from .domain import Plan
+from .entities import Named
+from .gaps import Asked, Case, Reached, Thing, Tie, Tied
 
 
 class TwinStore(Protocol):
@@ -65,4 +70,43 @@ class KnowledgeStore(Protocol):
         Raises:
             Unavailable: the store is down.
         """
+        ...
+
+
+class ReasoningStore(Protocol):
+    """Questions over one tenant's twin that are asked as they are, never put together by a caller.
+
+    Each is one read transaction, of one or two statements where nothing else is said. All raise `Unavailable` when the store is
+    down, `TimedOut` when it does not answer in time, and `TooLarge` when an answer would have more rows than are read.
+    """
+
+    async def survey(self, tenant: str, question: Survey) -> Surveyed:
+        """The rows of a survey and how many nodes it is about.
+
+        Raises:
+            BadRequest: it names what the ontology has not.
+        """
+        ...
+
+    async def paths(self, tenant: str, walk: Walk, question: RunChain) -> ChainRun:
+        """Walks to the chain's end or, where there is none, those that stop on the way; in no order."""
+        ...
+
+    async def named(self, tenant: str, types: Sequence[str], text: str, year: int | None) -> list[Named]:
+        """Nodes whose name holds the text or all its words, or stands in it; of every type where none is stated."""
+        ...
+
+    async def standing(self, tenant: str, things: Iterable[Thing]) -> Mapping[Thing, Mapping[int, Level]]:
+        """The years in which each thing is there, and its level in each; one statement for a node type."""
+        ...
+
+    async def reached(self, tenant: str, cases: Mapping[Walk, Sequence[Case]]) -> Mapping[str, Reached]:
+        """By question, how far its walk comes in its year and on its level; one statement for a walk.
+
+        A question whose node is not there, or not on that level, has no entry.
+        """
+        ...
+
+    async def ties(self, tenant: str, asked: Mapping[Tie, Sequence[Asked]]) -> Sequence[Tied]:
+        """The relationships asked for that there are, in every year and on every level; one statement for a node type."""
         ...

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from . import conversations, keys, local, output, profile, turns
+from . import conversations, keys, local, output, profile, turns, twin
 from .options import AsJson, Data, Key, Url, Yes
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app.add_typer(turns.app, name="turns")
 app.add_typer(conversations.app, name="conversations")
 app.add_typer(profile.app, name="profile")
 app.add_typer(keys.app, name="keys")
+app.add_typer(twin.app, name="twin")
 local.register(app)
 
 Conversation = Annotated[str | None, typer.Option("--conversation", help="A conversation to go on with.", metavar="ID")]

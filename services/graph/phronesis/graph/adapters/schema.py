@@ -125,6 +125,8 @@ def _statements(ontology: Ontology, dialect: Dialect) -> Iterator[str]:
     keyed = (*ontology.nodes, *LABELS, *labels.PLATFORM)
     for label in keyed:
         yield f"CREATE CONSTRAINT {label.lower()}_key IF NOT EXISTS FOR (n:{label}) REQUIRE n.key IS UNIQUE"
+    for label in ontology.nodes:
+        yield f"CREATE INDEX {label.lower()}_id IF NOT EXISTS FOR (n:{label}) ON (n.id)"
     for end in ("source", "target"):
         yield f"CREATE INDEX {labels.LINKS.lower()}_{end} IF NOT EXISTS FOR (n:{labels.LINKS}) ON (n.{end})"
     if dialect is Dialect.ARCADEDB:

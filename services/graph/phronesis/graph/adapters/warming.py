@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from .bolt import Bolt, Transaction
 from .knowledge import LOOK_UP, STEP
+from .reasoning import BoltReasoning
 
 _NOBODY = {"keys": ["-"], "tenant": "-", "owners": ["-"]}
 
 
-async def warm(bolt: Bolt) -> None:
+async def warm(bolt: Bolt, reasoner: BoltReasoning) -> None:
     """Let the store plan what a walk asks.
 
     A Neo4j that has just started takes a second and more to plan its first statements, which is longer than a turn waits
@@ -25,3 +26,4 @@ async def warm(bolt: Bolt) -> None:
             await transaction.rows(statement, limit=1, **_NOBODY)
 
     await bolt.read(work)
+    await reasoner.warm()
