@@ -21,7 +21,7 @@ from phronesis.postgres.roles import role_of
 from tests.support.bus import broker, connected, eventually, somebody
 from tests.support.servers import NatsServer, PostgresServer
 
-(DIALOGUE,) = agents()
+DIALOGUE = next(content for content in agents() if content.agent == "dialogue")
 SETTINGS = InstructionsSettings(retry_seconds=0.05)
 
 

@@ -19,7 +19,7 @@ from phronesis.postgres import EVERY_TENANT, Database
 from phronesis.postgres.migrate import migrate
 from tests.support.servers import PostgresServer
 
-(DIALOGUE,) = agents()
+DIALOGUE = next(content for content in agents() if content.agent == "dialogue")
 TABLES = ("instruction_bundles", "instruction_elements")
 
 

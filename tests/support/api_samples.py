@@ -100,6 +100,7 @@ def taught() -> World:
         schemathesis.openapi.media_type(type, st.just(content))
     schemathesis.openapi.format("cursor", st.just(CURSOR))
     schemathesis.openapi.format("agent", st.just("dialogue"))
+    schemathesis.openapi.format("analyst", st.just("noor"))
     schemathesis.openapi.format("entity-tag", st.just("*"))
     schemathesis.openapi.format("not-blank", st.text(_LETTERS, min_size=1, max_size=50))
     # Nothing outside this machine can be reached from a test, and nothing on it may be fetched.

@@ -6,6 +6,8 @@ import json
 import re
 from typing import Any
 
+from tests.support import groq_tools
+
 _BLOCK = re.compile(r"^<<([0-9a-f]{16}) (\w+)>>\n(.*?)\n<<end \1 \2>>$", re.M | re.S)
 _GREETING = re.compile(r"\W*(?:hi|hello|hey|thanks|thank you|good (?:morning|evening))\b[\w\s]{0,20}\W*", re.I)
 _STANCE = re.compile(r"\bin the stance (\w+)")
@@ -13,14 +15,25 @@ _SMALL = frozenset("a an and are for how in is it of on or the to was what when 
 
 
 def purpose_of(request: dict[str, Any], step: str | None) -> str:
-    """`repair` where the model's own answer is in the messages; else `router` or `final`, by schema, step or prompt."""
+    """`repair` where the model's own answer is in the messages; else what `kind_of` says.
+
+    Of an analyst's calls: `classify`, `tools` (whatever stands before in the messages) and `rewrite`.
+    """
+    if (kind := kind_of(request, step)) in ("tools", "rewrite"):
+        return kind
     if any(message["role"] == "assistant" for message in request["messages"]):
         return "repair"
     return kind_of(request, step)
 
 
 def kind_of(request: dict[str, Any], step: str | None) -> str:
-    """Whether the router's answer is wanted, a summary, or the final answer, repaired or not."""
+    """Whether the router's answer is wanted, a summary, the final answer, or an analyst's call, repaired or not."""
+    if "tools" in request:
+        return "tools"
+    if any(message["role"] == "tool" for message in request["messages"]) or (step or "").rpartition("/")[2].startswith(
+        "answer."
+    ):
+        return "rewrite"
     named = request.get("response_format", {}).get("json_schema", {}).get("name")
     if named:
         return str(named)
@@ -39,6 +52,10 @@ def answer(request: dict[str, Any]) -> str:
     """A valid answer: phrases from the message, or a fact from memory; a message can say in the stance of its choice."""
     found = blocks(request)
     message = found.get("message", "")
+    if kind_of(request, None) == "classify":
+        return groq_tools.classified(message)
+    if kind_of(request, None) in ("tools", "rewrite"):
+        return groq_tools.drafted(request)
     if kind_of(request, None) == "router":
         if _GREETING.fullmatch(message):
             return json.dumps(

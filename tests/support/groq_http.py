@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.support import groq_tools
 from tests.support.groq_answers import answer
 
 
@@ -34,6 +35,8 @@ class Fault:
     """Seconds between one byte of the answer and the next."""
     tool_calls: bool = False
     """Call a tool that was not offered, and say nothing."""
+    calls: list[tuple[str, Any]] = field(default_factory=list)
+    """Tools to call, each by name with its arguments: an object, or the text that stands in its place."""
     finish: str = "stop"
     """Why the model ended, as the provider names it."""
     about: str = ""
@@ -45,13 +48,16 @@ def completion_body(request: dict[str, Any], fault: Fault) -> str:
     """The completion that answers a request, as a fault has it; or the provider's error."""
     if fault.error is not None or fault.status >= 400:
         return json.dumps({"error": fault.error or {"message": "scripted", "type": "scripted", "code": "scripted"}})
-    said = answer(request) if fault.content is None else fault.content
+    calls = fault.calls or (groq_tools.next_calls(request) if fault.content is None and "tools" in request else [])
+    said = "" if calls else answer(request) if fault.content is None else fault.content
     asked = sum(len(message["content"]) for message in request["messages"])
     message: dict[str, Any] = {"role": "assistant", "content": said}
     finish = fault.finish
     if fault.tool_calls:
         called = {"id": "call_1", "type": "function", "function": {"name": "delete_all", "arguments": '{"really": true}'}}
         message, finish = {"role": "assistant", "content": None, "tool_calls": [called]}, "tool_calls"
+    if calls:
+        message, finish = {"role": "assistant", "content": None, "tool_calls": groq_tools.called(calls)}, "tool_calls"
     completion: dict[str, Any] = {
         "id": "chatcmpl-scripted",
         "object": "chat.completion",

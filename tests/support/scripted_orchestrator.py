@@ -63,6 +63,8 @@ class ScriptedOrchestrator:
         self.ends: dict[str, Problem] = {}
         """Problems, by text, that turns end with."""
         self.reply: Callable[[SubmitTurn], str] = lambda turn: f"You said: {turn.text}"
+        self.finish: Callable[[SubmitTurn, Reply], Reply] = lambda turn, reply: reply
+        """What a reply holds beside its text."""
         self._turns: dict[str, tuple[Principal, SubmitTurn, Turn]] = {}
         self._deletions: dict[str, tuple[Principal, Deletion]] = {}
         self._news = asyncio.Condition()
@@ -227,13 +229,14 @@ class ScriptedOrchestrator:
         return next(came, None)
 
     def _reply(self, state: Turn, turn: SubmitTurn) -> Reply:
-        return Reply(
+        reply = Reply(
             conversation_id=state.conversation_id,
             turn_id=state.turn_id,
             user_response=self.reply(turn),
             next_agent_directive=Directive.FOCUSED_ANALYST,
             reasoner="scripted",
         )
+        return self.finish(turn, reply)
 
 
 def _same(one: Principal, other: Principal) -> bool:

@@ -35,7 +35,11 @@ async def test_a_message_is_answered_with_the_reply_of_its_turn(api: RunningGate
         "reasoner": "scripted",
         "degraded": [],
         "sources": [],
-        "usage": {"input_tokens": 0, "output_tokens": 0, "model_calls": 0, "ms": 0, "cost_usd": None},
+        "usage": {
+            **{"input_tokens": 0, "output_tokens": 0, "model_calls": 0, "ms": 0, "cost_usd": None},
+            **{"instruction_tokens": 0, "release": "", "arms": {}},
+        },
+        "analysis": None,
     }
 
 

@@ -11,7 +11,7 @@ from phronesis.contracts.orchestrator import Directive
 from phronesis.instructions.adapters.files import agents
 from phronesis.instructions.domain import AgentContent, replaces
 
-(DIALOGUE,) = agents()
+DIALOGUE = next(content for content in agents() if content.agent == "dialogue")
 SHARED = {"profile", "directive", "directive_text", "history", "input", "boundary"}
 
 

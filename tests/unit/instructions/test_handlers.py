@@ -13,7 +13,7 @@ from phronesis.instructions.adapters.files import agents
 from phronesis.instructions.domain import AgentContent
 from phronesis.instructions.handlers import Handlers
 
-(DIALOGUE,) = agents()
+DIALOGUE = next(content for content in agents() if content.agent == "dialogue")
 CALL = Call(Principal(tenant="acme", user="ann"), "orchestrator")
 ASKED = AgentRef(agent="dialogue")
 

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from phronesis.bus.tracing import Tracing
-from phronesis.contracts import NotFound, Principal, ServiceError
+from phronesis.contracts import NotFound, Principal, ServiceError, Unavailable
 from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.media import ExtractedText, Media, MediaKind
 from phronesis.contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
@@ -56,6 +56,15 @@ class FakeNeighbours:
     )
     documents: dict[str, ExtractedText | ServiceError] = field(default_factory=dict)
     asked: list[tuple[str, ...]] = field(default_factory=list)
+    owners: dict[str, Any] = field(default_factory=dict)
+    """Answers of contracts by subject: a message, a `ServiceError`, or a function of the request; else nobody is there."""
+    questions: list[tuple[str, Any, str | None]] = field(default_factory=list)
+    """What was asked by contract: subject, request and idempotency key."""
+
+    async def ask(self, who: Principal, rpc: Any, request: Any, *, key: str | None = None) -> Any:
+        self.questions.append((rpc.subject, request, key))
+        found = self.owners.get(rpc.subject, Unavailable("nobody serves it"))
+        return raised(found(request) if callable(found) else found)
 
     async def agent(self, who: Principal, name: str) -> AgentProfile:
         return raised(self.profiles.get(name, NotFound("no such agent")))
@@ -173,12 +182,11 @@ def fault(said: str = "nonsense") -> Answer[Any]:
 
 def claim(text: str = "What is Phoenix?", media: tuple[str, ...] = (), **more: Any) -> Claim:
     """A claimed turn."""
-    values = {"idle_claims": 1, "expired": False, "key_revoked": False} | more
+    values = {"idle_claims": 1, "expired": False, "key_revoked": False, "agent": "dialogue"}
+    values |= {"who": Principal(tenant="acme", user="ann")} | more
     return Claim(
         turn_id=str(uuid4()),
         conversation_id=str(uuid4()),
-        who=Principal(tenant="acme", user="ann"),
-        agent="dialogue",
         request=SubmitTurn(idempotency_key="k", text=text, media=media),
         fence=1,
         attempts=1,

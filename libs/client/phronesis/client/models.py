@@ -18,7 +18,10 @@ class TurnEvent(Message):
     id: str = ""
     """Position in the stream; `events(after=id)` goes on behind it."""
     kind: str
-    """`accepted`, `phase`, `ended`, `text` (part `k` of `n` of the reply's text) or `done` (with the whole turn)."""
+    """`accepted`, `phase`, `ended`, `text` (part `k` of `n` of the reply's text) or `done` (with the whole turn).
+
+    Of an analyst's turn `executive_summary` and `analysis` (the whole answer) in the place of `text`.
+    """
     data: dict[str, Any] = Field(default_factory=dict)
 
     @property

@@ -21,7 +21,7 @@ FRUITLESS = 16
 killed is back."""
 SILENCE = 60.0
 """Seconds without a byte after which a connection counts as broken; the gateway sends a sign of life more often."""
-_END = frozenset({"ended", "text", "done"})
+_END = frozenset({"ended", "text", "executive_summary", "analysis", "done"})
 """Kinds of the events that are made from a turn's row, when it has ended."""
 _LINE_END = re.compile(rb"\r\n|\n|\r(?!\Z)")
 

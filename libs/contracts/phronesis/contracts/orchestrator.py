@@ -88,7 +88,7 @@ class TurnProgress(Message):
     """`accepted`, `refused`, `phase` or `ended`."""
     conversation_id: str | None = None
     phase: str | None = None
-    """For `phase`: `preprocessed`, `routed`, `retrieved` or `answered` (D-131)."""
+    """For `phase`: `preprocessed`, `routed`, `retrieved` or `answered` (D-131); of analysts `classified` and `tools` too."""
     problem: Problem | None = None
     detail: dict[str, Any] = Field(default_factory=dict)
 
@@ -113,6 +113,12 @@ class Usage(Message):
     """Milliseconds from acceptance to the end."""
     cost_usd: float | None = None
     """What its model calls cost by the list of prices; absent where no model was asked or a price is not known."""
+    instruction_tokens: int = 0
+    """Tokens of the instructions that its tools loaded."""
+    release: str = ""
+    """The release of the instructions that the agent ran with."""
+    arms: dict[str, str] = Field(default_factory=dict)
+    """The arm of each running experiment that its user is in."""
 
 
 class Reply(Message):

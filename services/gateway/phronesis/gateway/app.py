@@ -27,7 +27,7 @@ from .metrics import Metrics
 from .ports import JwtKeys, KeyStore
 from .problems import install
 from .readiness import Readiness
-from .routes import bus_keys, conversations, events, keys, memory, operations, profile, tools, turns
+from .routes import bus_keys, chat, conversations, events, keys, memory, operations, profile, tools, turns
 from .settings import GatewaySettings, JwtSettings, McpSettings
 from .submission import Turns
 from .tickets import Tickets
@@ -140,6 +140,7 @@ def api(parts: Parts) -> FastAPI:
             expose_headers=("ETag", "Location", "Retry-After", "X-Request-Id", "WWW-Authenticate", "Mcp-Session-Id"),
         )
     app.include_router(turns.router(door, bus, parts.turns, Traces(bus), settings.wait))
+    app.include_router(chat.router(door, parts.turns, settings.wait))
     app.include_router(events.router(door, parts.turns, parts.watch, parts.streams, parts.tickets, settings.stream_seconds))
     app.include_router(conversations.router(door, bus))
     app.include_router(profile.router(door, bus))

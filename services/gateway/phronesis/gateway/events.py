@@ -1,8 +1,8 @@
 """The events of a turn: its progress from the stream, then the reply's text and the end from its row.
 
 The id of an event is the sequence, in the broker's stream, of the last progress message that was sent. The events made
-from the row (`ended`, `text`, `done`) have no message of their own and carry that same id, so that a reader that comes
-back with it gets all of them again: `text` events say which of how many they are (`k` of `n`).
+from the row (`ended`, `text`, `executive_summary`, `analysis`, `done`) have no message of their own and carry that same id,
+so that a reader that comes back with it gets all of them again: `text` events say which of how many they are (`k` of `n`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from phronesis.contracts import BadRequest, NotFound, Principal, ServiceError
 from phronesis.contracts.orchestrator import Turn, TurnProgress
 
 from .submission import LOOK, Turns
+from .summaries import analysed, executive_summary
 
 log = logging.getLogger(__name__)
 
@@ -136,13 +137,21 @@ class Events:
 
 
 def ending(turn: Turn, id: int) -> list[bytes]:
-    """The last events of a turn, made from its row: `ended`, its reply's text in chunks, and `done` with the whole turn."""
+    """The last events of a turn, made from its row: `ended`, what its reply says, and `done` with the whole turn.
+
+    A reply's text comes in chunks, `text`. An analyst's answer is never cut into pieces (NC-022): it comes as
+    `executive_summary` and then, whole, as `analysis`.
+    """
     said = TurnProgress(turn_id=turn.turn_id, kind="ended", conversation_id=turn.conversation_id)
     lines = [event("ended", said.model_dump_json(exclude_none=True), id)]
-    text = turn.reply.user_response if turn.reply else ""
-    parts = [text[at : at + CHUNK] for at in range(0, len(text), CHUNK)]
-    for k, part in enumerate(parts, 1):
-        lines.append(event("text", json.dumps({"k": k, "n": len(parts), "text": part}), id))
+    if turn.reply and (analysis := turn.reply.analysis):
+        lines.append(event("executive_summary", executive_summary(analysis).model_dump_json(), id))
+        lines.append(event("analysis", analysed(turn.reply, analysis).sent(), id))
+    else:
+        text = turn.reply.user_response if turn.reply else ""
+        parts = [text[at : at + CHUNK] for at in range(0, len(text), CHUNK)]
+        for k, part in enumerate(parts, 1):
+            lines.append(event("text", json.dumps({"k": k, "n": len(parts), "text": part}), id))
     lines.append(event("done", turn.model_dump_json(), id))
     return lines
 

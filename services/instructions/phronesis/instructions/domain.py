@@ -11,7 +11,11 @@ from pydantic import ConfigDict, Field, model_validator
 from phronesis.contracts import Message, Token
 from phronesis.contracts.orchestrator import Directive
 
-_PROMPTS = {"router": frozenset({"router", "final", "repair"})}
+_PROMPTS = {
+    "router": frozenset({"router", "final", "repair"}),
+    "quick": frozenset({"classify", "repair"}),
+    "tools": frozenset({"classify", "tools", "repair", "unread", "closing"}),
+}
 """The prompts that a loop cannot do without."""
 
 
@@ -27,6 +31,8 @@ class AgentContent(Message):
     prompts: dict[str, str]
     directives: dict[str, str]
     phrases: dict[str, str]
+    bootstrap: str = ""
+    """Tag of the text that stands before every prompt; empty for an agent that has none."""
 
     @model_validator(mode="after")
     def _complete(self) -> AgentContent:
@@ -41,7 +47,10 @@ class AgentContent(Message):
 
     def digest(self) -> str:
         """Hash of all of it; the same content has the same one."""
-        return hashlib.sha256(json.dumps(self.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()
+        fields = self.model_dump(mode="json")
+        if not self.bootstrap:  # as the version before, which does not know it: the two would replace one another for ever
+            del fields["bootstrap"]
+        return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
     def prompt_tags(self) -> dict[str, str]:
         """Tag of the bundle that holds each prompt."""

@@ -57,8 +57,8 @@ class Extractive:
     async def route(self, turn: TurnContext, fault: Fault | None = None) -> Answer[Routed]:
         """Answer courtesies and questions about itself at once; search memory for everything else (D-049)."""
         text = turn.user_text or turn.final_input
-        if not turn.media_text and (kind := _courtesy(text)):
-            return Answer(Routed(decision="respond_directly", direct_response=_say(turn, kind)))
+        if not turn.media_text and (kind := courtesy(text)):
+            return Answer(Routed(decision="respond_directly", direct_response=say(turn, kind)))
         history = () if turn.media_text else turn.history
         return Answer(Routed(decision="query_memory", key_phrases=key_phrases(text, history)))
 
@@ -72,7 +72,7 @@ class Extractive:
 
     def _quoted(self, turn: TurnContext, memory: AugmentedMemoryContext | None) -> str:
         found = [_paragraph(quote) for quote in quotes(focus(turn), turn.media_text, memory, stated(turn))]
-        closing = _say(turn, "quoted" if found else "nothing_found")
+        closing = say(turn, "quoted" if found else "nothing_found")
         return "\n\n".join(part for part in (*found, notes(turn.media_text), closing) if part)
 
 
@@ -80,12 +80,13 @@ def _paragraph(quote: Quote) -> str:
     return f"**{quote.title}**: {' '.join(quote.sentences)}"
 
 
-def _say(turn: TurnContext, phrase: str) -> str:
+def say(turn: TurnContext, phrase: str) -> str:
+    """A fixed sentence of the agent, or one of these rules' own."""
     own = turn.agent.phrases.get(phrase, "").strip() if turn.agent else ""
     return own or _SENTENCES[phrase]
 
 
-def _courtesy(text: str) -> str | None:
+def courtesy(text: str) -> str | None:
     """Which fixed phrase answers a message that asks for nothing; `None` where it asks for something."""
     if len(text) > 200:
         return None

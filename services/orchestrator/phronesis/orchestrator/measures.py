@@ -40,3 +40,10 @@ BREAKER = Metric(
     "1 while calls to a model are refused here, since it failed again and again.",
     ("model",),
 )
+INSTRUCTION_TOKENS = Metric(
+    "phronesis_instruction_tokens",
+    Kind.HISTOGRAM,
+    "Tokens of instructions that a turn loaded by tools.",
+    ("agent",),
+    (500, 1000, 2000, 4000, 6000, 8000, 12000, 16000),
+)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from phronesis.contracts import Principal
+from phronesis.contracts import Principal, Rpc
 from phronesis.contracts.deletions import Deletion, Purged
 from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.media import ExtractedText, Media
 from phronesis.contracts.memory import AugmentedMemoryContext
-from phronesis.contracts.messages import In, Out_, Rpc
+from phronesis.contracts.messages import In, Out_
 from phronesis.contracts.orchestrator import (
     Audited,
     Conversation,
@@ -149,6 +149,13 @@ class Neighbours(Protocol):
         """The text of a medium, by the tool of its kind (D-021)."""
         ...
 
-    async def ask(self, who: Principal, rpc: Rpc[In, Out_], request: In) -> Out_:
-        """Ask by contract, within the contract's own limit of time. Raises what the owner answered."""
+    async def ask(self, who: Principal, rpc: Rpc[In, Out_], request: In, *, key: str | None = None) -> Out_:
+        """Ask a tool's owner. Raises the `ServiceError` that it answers with.
+
+        Args:
+            who: the caller of the turn.
+            rpc: the tool's contract.
+            request: its arguments.
+            key: idempotency key of a write.
+        """
         ...

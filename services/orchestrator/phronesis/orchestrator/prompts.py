@@ -18,6 +18,7 @@ import json
 import secrets
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.memory import AugmentedMemoryContext
@@ -26,7 +27,7 @@ from .blocks import memory_lines, parts_of, past_line, summary_lines
 from .budget import Line, Parts, fit
 from .history import PastMessage, PastTurn, Summary
 from .reasoner import Fault, TurnContext
-from .templates import BLOCKS, SCHEMAS, BadTemplate, placeholders, render, template_of
+from .templates import BLOCKS, SCHEMAS, SHOWN, BadTemplate, placeholders, render, template_of
 from .tokens import clean, count, cut
 
 _OF_MESSAGE = 4
@@ -46,7 +47,7 @@ _STATEMENTS = {
 _BESIDE = {"history": "summary", "message": "attachments"}
 """Blocks that stand beside another where they hold something."""
 
-ChatMessage = dict[str, str]
+ChatMessage = dict[str, Any]
 
 
 def router_messages(agent: AgentProfile, turn: TurnContext, fault: Fault | None, budget: int) -> list[ChatMessage]:
@@ -80,7 +81,40 @@ def summarise_messages(
 def size(messages: list[ChatMessage], purpose: str, limit: int) -> int:
     """Tokens of a prompt, with what the format and the provider put around it; more than `limit` where it has more."""
     texts = sum(count(message["content"], limit) + _OF_MESSAGE for message in messages)
-    return texts + _OF_PROVIDER + _of_schema(purpose)
+    return texts + _OF_PROVIDER + (_of_schema(purpose) if purpose in SCHEMAS else 0)
+
+
+def opening(
+    purpose: str,
+    agent: AgentProfile,
+    turn: TurnContext,
+    fault: Fault | None,
+    budget: int,
+    mark: str | None = None,
+    mode: str = "",
+) -> list[ChatMessage]:
+    """The first messages of an analyst's call: its instructions, and the turn as blocks. Raises `BadTemplate`.
+
+    Args:
+        purpose: `classify` or `tools`.
+        agent: whose prompts.
+        turn: the context package.
+        fault: the earlier answer to repair.
+        budget: tokens at most.
+        mark: the boundary, where blocks that follow share it.
+        mode: the mode that was chosen.
+    """
+    return _messages(purpose, agent, turn, parts_of(turn), fault, budget, mark=mark, mode=mode)
+
+
+def fresh_mark(turn: TurnContext) -> str:
+    """A boundary that stands nowhere in a turn."""
+    return _mark("\n".join(line.text for lines in parts_of(turn).values() for line in lines))
+
+
+def fenced(mark: str, name: str, text: str) -> str:
+    """A text of others as a block; it cannot hold the boundary."""
+    return _block(mark, name, [clean(text.replace(mark, ""))], "")
 
 
 @cache
@@ -96,12 +130,14 @@ def _messages(
     fault: Fault | None,
     budget: int,
     unfound: str = "memory_unasked",
+    mark: str | None = None,
+    mode: str = "",
 ) -> list[ChatMessage]:
     template = template_of(agent, purpose)
     parts = _wanted(parts, placeholders(template))
-    mark = _mark("\n".join(line.text for lines in parts.values() for line in lines))
-    values = _values(purpose, agent, turn, mark, parts)
-    system = clean(render(template, values))
+    mark = mark or _mark("\n".join(line.text for lines in parts.values() for line in lines))
+    values = {**_values(purpose, agent, turn, mark, parts), "mode": mode}
+    system = clean("\n\n".join(part for part in (agent.bootstrap, render(template, values)) if part))  # N-018
     repair = _repair(agent, fault, values, budget // _OF_REPAIR) if fault else []
 
     def filled(room: int) -> list[ChatMessage]:
@@ -137,7 +173,7 @@ def _values(purpose: str, agent: AgentProfile, turn: TurnContext, mark: str, par
         "boundary": mark,
         "directive": turn.directive.value,
         "directive_text": agent.directives.get(turn.directive.value, ""),
-        "schema": json.dumps(SCHEMAS[purpose]),
+        "schema": json.dumps(SHOWN[purpose]),
     }
 
 

@@ -77,7 +77,7 @@ class Summarised(Message):
     summary: str = Field(min_length=1)
 
 
-Value = TypeVar("Value", Routed, Composed, Summarised)
+Value = TypeVar("Value", bound=Message)
 
 
 class Spent(Message):

@@ -29,7 +29,7 @@ from .ports import Conversations, Journal, Neighbours, TurnStore
 from .reasoner import Reasoner, TurnContext, conversation
 from .running import Running, Show
 from .settings import OrchestratorSettings
-from .stages.context import background
+from .stages.context import background, note_agent
 from .stages.media import final_input, read_media
 from .stages.sources import sources
 from .stages.summarise import beside, carry_on
@@ -138,7 +138,7 @@ class Runner:
             running.degraded.extend(known.degraded)
             media = await read_media(self._neighbours, claim.who, request.media, known.agent, settings.media_limit)
         if known.agent is not None:
-            get_current_span().set_attribute("gen_ai.agent.version", known.agent.version)
+            note_agent(get_current_span(), known.agent)
         if media.unreadable:
             running.degrade("media")
         await running.show("preprocessed", attachments=len(request.media))
@@ -175,7 +175,8 @@ class Runner:
             reasoner=reasoner.name,
             degraded=tuple(running.degraded),
             sources=sources(focus(turn), documents, answered.memory),
-            usage=_usage(running.steps, claim),
+            usage=_usage(running, claim, turn),
+            analysis=answered.analysis,
         )
         return Completed(reply, turn.final_input, answered.directive, answered.reasoning)
 
@@ -184,7 +185,8 @@ def _nothing_readable() -> ServiceError:
     return UnsupportedMedia("no attachment of this message could be read", field="currentMessageMedia")
 
 
-def _usage(steps: Steps, claim: Claim) -> Usage:
+def _usage(running: Running, claim: Claim, turn: TurnContext) -> Usage:
+    steps, agent = running.steps, turn.agent
     spent = steps.spent
     ms = int((datetime.now(UTC) - claim.created_at).total_seconds() * 1000)
     return Usage(
@@ -193,4 +195,7 @@ def _usage(steps: Steps, claim: Claim) -> Usage:
         model_calls=spent.model_calls,
         ms=max(0, ms),
         cost_usd=steps.cost_usd,
+        instruction_tokens=running.instruction_tokens,
+        release=agent.release if agent else "",
+        arms=agent.arms if agent else {},
     )

@@ -14,7 +14,7 @@ from phronesis.contracts.memory import AugmentedMemoryContext
 from phronesis.contracts.orchestrator import TurnProgress
 
 from .domain import Claim
-from .measures import STAGE
+from .measures import INSTRUCTION_TOKENS, STAGE
 from .ports import Neighbours
 from .settings import OrchestratorSettings
 from .steps import Steps
@@ -34,6 +34,8 @@ class Running:
     settings: OrchestratorSettings
     progress: Show
     degraded: list[str]
+    instruction_tokens: int = 0
+    """Tokens of the instructions that tools loaded (N-227)."""
 
     def phase(self, name: str) -> AbstractContextManager[Outcome]:
         """A span for one phase (D-009), and its time (D-148)."""
@@ -43,6 +45,12 @@ class Running:
         """Mark the reply: it was made without `part`."""
         if part not in self.degraded:
             self.degraded.append(part)
+
+    def instructions(self, tokens: int) -> None:
+        """Count tokens of instructions that were loaded (N-227)."""
+        self.instruction_tokens += tokens
+        if tokens:
+            self.tracing.metrics.observe(INSTRUCTION_TOKENS, tokens, self.claim.agent)
 
     async def show(self, phase: str, **detail: Any) -> None:
         """Show that a phase is done (D-131)."""

@@ -43,17 +43,41 @@ class Steps:
 
     async def routed(self, name: str, call: Callable[[], Awaitable[Answer[Routed]]]) -> Answer[Routed]:
         """Make a router call, or read what it gave."""
-        return await self._made(name, Routed, call)
+        return await self.made(name, Routed, call)
 
     async def composed(self, name: str, call: Callable[[], Awaitable[Answer[Composed]]]) -> Answer[Composed]:
         """Make a final call, or read what it gave."""
-        return await self._made(name, Composed, call)
+        return await self.made(name, Composed, call)
 
     async def summarised(self, name: str, call: Callable[[], Awaitable[Answer[Summarised]]]) -> Answer[Summarised]:
         """Make a call for a summary, or read what it gave."""
-        return await self._made(name, Summarised, call)
+        return await self.made(name, Summarised, call)
 
-    async def _made(self, name: str, model: type[Value], call: Callable[[], Awaitable[Answer[Value]]]) -> Answer[Value]:
+    async def called(self, name: str, tool: str, call: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+        """Call a tool, or read what it gave.
+
+        Args:
+            name: of the step, unique in the turn.
+            tool: its name, for the measures.
+            call: makes the call; what it gives must be JSON.
+        """
+        with timed(self._tracing, STEP, f"step {name}", tool) as outcome:
+            known = await _written(self._journal.intend(self._claim, name, {"call": tool}))
+            if known is not None:
+                outcome.name = "known"
+                return known
+            result = await call()
+            await _written(self._journal.result(self._claim, name, result))
+            return result
+
+    async def made(self, name: str, model: type[Value], call: Callable[[], Awaitable[Answer[Value]]]) -> Answer[Value]:
+        """Make a model call, or read what it gave.
+
+        Args:
+            name: of the step, unique in the turn.
+            model: what its answer is.
+            call: makes the call.
+        """
         with timed(self._tracing, STEP, f"step {name}", name) as outcome:
             known = await _written(self._journal.intend(self._claim, name, {"call": name}))
             if known is None:

@@ -9,19 +9,35 @@ from typing import Any
 from phronesis.contracts.instructions import AgentProfile
 
 from .answers import COMPOSED_SCHEMA, ROUTED_SCHEMA, SUMMARISED_SCHEMA
+from .drafts import CLASSIFIED_SCHEMA, DRAFT_SHAPE
 
 _PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
-VALUES = frozenset({"agent", "boundary", "directive", "directive_text", "schema", "wrong"})
+VALUES = frozenset({"agent", "boundary", "directive", "directive_text", "mode", "schema", "wrong"})
 """Placeholders that are replaced by a value of our own."""
 BLOCKS = frozenset({"input", "history", "profile", "memory", "draft"})
 """Placeholders that become a block of data. `input` is the message, with the text of attachments in a block beside it, and
 `history` the messages, with the summary of older ones in a block before them."""
 PURPOSES: Mapping[str, frozenset[str]] = {"router": VALUES | BLOCKS, "final": VALUES | BLOCKS, "repair": VALUES}
 """The prompts that an agent of the router loop has, with the placeholders that each may name."""
+_CLASSIFY = VALUES | {"input", "history", "profile"}
+OF_LOOP: Mapping[str, Mapping[str, frozenset[str]]] = {
+    "router": PURPOSES,
+    "quick": {"classify": _CLASSIFY, "repair": VALUES},
+    "tools": {"classify": _CLASSIFY, "tools": _CLASSIFY, "repair": VALUES, "unread": VALUES, "closing": VALUES},
+}
+"""The prompts that an agent cannot do without, by its loop."""
 OPTIONAL: Mapping[str, frozenset[str]] = {"summarise": VALUES | {"history"}}
 """Prompts that an agent may have: without `summarise` rules alone put older turns in short."""
-SCHEMAS: Mapping[str, dict[str, Any]] = {"router": ROUTED_SCHEMA, "final": COMPOSED_SCHEMA, "summarise": SUMMARISED_SCHEMA}
+SCHEMAS: Mapping[str, dict[str, Any]] = {
+    "router": ROUTED_SCHEMA,
+    "final": COMPOSED_SCHEMA,
+    "summarise": SUMMARISED_SCHEMA,
+    "classify": CLASSIFIED_SCHEMA,
+}
+"""What an answer must fit, by purpose; strict modes are sent it."""
+SHOWN: Mapping[str, dict[str, Any]] = {**SCHEMAS, "tools": DRAFT_SHAPE}
+"""What stands in the place of `{{schema}}`."""
 
 
 class BadTemplate(ValueError):
@@ -50,7 +66,8 @@ def check(agent: AgentProfile) -> None:
     Raises:
         BadTemplate: a prompt is missing, or names an unknown placeholder.
     """
-    for purpose, known in {**PURPOSES, **{name: names for name, names in OPTIONAL.items() if name in agent.prompts}}.items():
+    required = OF_LOOP.get(agent.loop, PURPOSES)
+    for purpose, known in {**required, **{name: names for name, names in OPTIONAL.items() if name in agent.prompts}}.items():
         if unknown := placeholders(template_of(agent, purpose)) - known:
             raise BadTemplate(f"{agent.agent}, prompt {purpose!r}: unknown placeholders: {', '.join(sorted(unknown))}")
 

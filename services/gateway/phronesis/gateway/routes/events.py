@@ -20,7 +20,10 @@ from phronesis.gateway.submission import Turns
 from phronesis.gateway.tickets import Tickets
 
 _EVENTS: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Events: `accepted`, `phase`, `ended`, `text`, `done`.", "content": {"text/event-stream": {}}}
+    200: {
+        "description": "Events: `accepted`, `phase`, `ended`, `text` (or `executive_summary` and `analysis`), `done`.",
+        "content": {"text/event-stream": {}},
+    }
 }
 
 
@@ -60,10 +63,11 @@ def router(
             str | None, Header(alias="Last-Event-ID", pattern="^[0-9]{0,19}$", description="Id of the last event received.")
         ] = None,
     ) -> Response:
-        """Watch a turn: its progress, then the reply's text and its end.
+        """Watch a turn: its progress, then the reply's text and its end; of an analyst the summary and the whole answer.
 
-        Reconnect with the id of the last event. `ended`, `text` and `done` have the id of the last progress event, so a
-        reader that comes back with it gets them all again; a `text` event says that it is part `k` of `n`.
+        Reconnect with the id of the last event. What is made from the turn's end (`ended`, `text`, `executive_summary`,
+        `analysis`, `done`) has the id of the last progress event, so a reader that comes back with it gets them all again;
+        a `text` event says that it is part `k` of `n`.
         """
         who = await door.by_ticket(ticket, id) if ticket is not None else await door.by_headers(request.headers)
         assert who.key is not None

@@ -33,8 +33,12 @@ class Info(BaseModel):
     name: str = "phronesis"
     version: str = VERSION
     revision: str | None
+    architecture: str = "3.4"
+    """Of the analysts' control loop (N-001)."""
+    matrix: str = "4.0.0"
+    """Of the analysts' instructions as they ship (N-001); an editor may have released others since."""
     api: tuple[str, ...] = ("v1",)
-    features: tuple[str, ...] = ("messages", "turns", "events", "tickets", "media", "tools", "mcp", "keys", "traces")
+    features: tuple[str, ...] = ("messages", "chat", "turns", "events", "tickets", "media", "tools", "mcp", "keys", "traces")
     tools: tuple[str, ...] = tuple(sorted(TOOLS))
 
 

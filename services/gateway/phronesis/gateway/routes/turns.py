@@ -50,7 +50,7 @@ def router(door: Door, bus: Bus, turns: Turns, traces: Traces, wait: float) -> A
         try:
             async with turns.submitted(who, message, key) as turn:
                 ended = await turns.ended(who, turn, wait)
-                return _ended(ended) if ended else await _accepted(turns, who, turn)
+                return ended_turn(ended) if ended else await accepted(turns, who, turn)
         except Refused as refused:
             return turn_problem(refused.problem)
 
@@ -64,7 +64,7 @@ def router(door: Door, bus: Bus, turns: Turns, traces: Traces, wait: float) -> A
         """Hand a message in. 202 means that its turn is stored and will end exactly once."""
         try:
             async with turns.submitted(who, message, key) as turn:
-                return await _accepted(turns, who, turn)
+                return await accepted(turns, who, turn)
         except Refused as refused:
             return turn_problem(refused.problem)
 
@@ -107,11 +107,13 @@ def router(door: Door, bus: Bus, turns: Turns, traces: Traces, wait: float) -> A
     return routes
 
 
-async def _accepted(turns: Turns, who: Principal, turn: Submitted) -> Response:
+async def accepted(turns: Turns, who: Principal, turn: Submitted) -> Response:
+    """202: where an accepted turn is, and where to look for it."""
     return as_json(await turns.accepted(who, turn), 202, _location(turn.turn_id))
 
 
-def _ended(turn: Turn) -> Response:
+def ended_turn(turn: Turn) -> Response:
+    """The reply of an ended turn, or why it has none."""
     if turn.reply is not None:
         return as_json(turn.reply)
     more = {"turn_id": turn.turn_id, "conversation_id": turn.conversation_id, "instance": f"{TURNS}/{turn.turn_id}"}

@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import from_json
-
 from ..reasoner import Spent
+from .chat_bodies import Completion, completion, refused, spent_in, stated_in
 from .chat_errors import TryFailed, status_failed
 
 MAX_BODY = 4_000_000
 """Bytes of an answer that are read."""
+_CONNECT, _POOL = 3.0, 2.0
+"""Seconds to connect, and to get a connection from the pool."""
+_CONNECTIONS = 100
 _CONNECT, _POOL = 3.0, 2.0
 """Seconds to connect, and to get a connection from the pool."""
 _CONNECTIONS = 100
@@ -37,33 +38,9 @@ class ChatCall:
     """What is asked."""
 
     model: str
-    messages: list[dict[str, str]]
+    messages: Sequence[Mapping[str, Any]]
     options: dict[str, Any] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Completion:
-    """What was answered."""
-
-    text: str
-    spent: Spent
-    model: str | None = None
-    finish: str | None = None
-
-
-class _Message(BaseModel):
-    content: str | None = None
-
-
-class _Choice(BaseModel):
-    message: _Message = _Message()
-    finish_reason: str | None = None
-
-
-class _Body(BaseModel):
-    choices: list[_Choice]
-    model: str | None = None
 
 
 @dataclass
@@ -103,12 +80,12 @@ class ChatClient:
         async with self._borrowed() as client:
             try:
                 async with asyncio.timeout(seconds):
-                    return _completion(await self._post(client, call, seconds))
+                    return completion(await self._post(client, call, seconds))
             except TimeoutError as error:
                 raise TryFailed("the language model did not answer in time", again=True) from error
             except self._sdk.APIStatusError as error:
-                told, stated = _spent(error.response.content), _stated(error.body)
-                if said := _failed_generation(stated):
+                told, stated = spent_in(error.response.content), stated_in(error.body)
+                if said := refused(stated):
                     return Completion(said, told, finish="rejected")
                 raise status_failed(error.status_code, error.response.headers, stated.get("code"), told) from error
             except (self._sdk.APIConnectionError, self._http.HTTPError) as error:
@@ -156,48 +133,3 @@ class ChatClient:
             pool.users -= 1
             if pool is not self._pool and not pool.users:
                 await pool.client.close()
-
-
-def _completion(body: bytes) -> Completion:
-    spent = _spent(body)
-    try:
-        read = _Body.model_validate_json(body)
-    except ValidationError as error:
-        raise TryFailed("the language model's answer is no completion", again=True, spent=spent) from error
-    choice = read.choices[0] if read.choices else _Choice()
-    return Completion(choice.message.content or "", spent, read.model, choice.finish_reason)
-
-
-def _spent(body: bytes) -> Spent:
-    """One call, and the tokens that an answer of whatever kind says it used."""
-    try:
-        found = from_json(body)
-    except ValueError:
-        found = None
-    usage = found.get("usage") if isinstance(found, dict) else None
-    told = usage if isinstance(usage, dict) else {}
-    read, written = (told.get(f"{part}_tokens_details") for part in ("prompt", "completion"))
-    return Spent(
-        model_calls=1,
-        input_tokens=_count(told.get("prompt_tokens")),
-        output_tokens=_count(told.get("completion_tokens")),
-        cached_tokens=_count(read.get("cached_tokens") if isinstance(read, dict) else None),
-        reasoning_tokens=_count(written.get("reasoning_tokens") if isinstance(written, dict) else None),
-    )
-
-
-def _count(told: object) -> int:
-    return told if isinstance(told, int) and 0 <= told <= _MOST_TOKENS else 0
-
-
-def _stated(body: object) -> dict[str, Any]:
-    """The provider's error object."""
-    error = body.get("error", body) if isinstance(body, dict) else None
-    return error if isinstance(error, dict) else {}
-
-
-def _failed_generation(error: dict[str, Any]) -> str | None:
-    """What the model said where the provider itself refused it as no JSON, or as a call of a tool it was not offered."""
-    if error.get("code") not in ("json_validate_failed", "tool_use_failed"):
-        return None
-    return str(error.get("failed_generation") or "(nothing)")

@@ -3,56 +3,44 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from phronesis.bus.tracing import Tracing
-from phronesis.contracts import ModelUnavailable
+from phronesis.contracts import Message, ModelUnavailable
 from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.memory import AugmentedMemoryContext
 
-from ..answers import parse_composed, parse_routed, parse_summarised
+from ..answers import MAX_SAID, parse_composed, parse_routed, parse_summarised, storable
 from ..budget import ANSWER
+from ..drafts import parse_classified, parse_draft
+from ..exchanges import classify_messages, inquiry_messages
 from ..history import PastTurn, Summary
+from ..inquiry import Classified, Draft, Inquiry, Move
 from ..measures import BREAKER
-from ..prompts import ChatMessage, final_messages, router_messages, summarise_messages
-from ..reasoner import Answer, CallFailed, Composed, Fault, Routed, Summarised, TurnContext, step
-from ..templates import SCHEMAS, BadTemplate
+from ..prompts import final_messages, router_messages, summarise_messages
+from ..reasoner import Answer, Composed, Fault, Routed, Summarised, TurnContext
+from ..templates import BadTemplate
 from .breaker import Breaker
-from .chat_client import ChatCall, ChatClient, Provider
+from .chat_bodies import Completion
+from .chat_calls import STEP_HEADER, CallLimits, Calls, Purpose
+from .chat_client import ChatClient, Provider
 from .chat_retry import Patience
-from .chat_watch import CallWatch
 
 log = logging.getLogger(__name__)
 
-STEP_HEADER = "X-Phronesis-Step"
-_STRICT = ("openai/gpt-oss-", "gpt-4o", "gpt-4.1", "gpt-5")
-"""Beginnings of the names of models that keep to a JSON Schema while they write; the others are asked for JSON alone."""
-_WHY = {
-    "tool_calls": " No tool is offered: answer with the JSON object.",
-    "length": " The answer was cut at its greatest length: be shorter.",
-    "content_filter": " A filter held the answer back.",
-}
-"""What the end of an answer adds to what is wrong with it, by the provider's name for that end."""
+__all__ = ["STEP_HEADER", "CallLimits", "LanguageModel", "language_model"]
+
 _SUMMARISE = 4.0
 """Seconds for a summary: it runs beside the loop, and the reply waits for it no longer than this."""
-Value = TypeVar("Value", Routed, Composed, Summarised)
-Purpose = Literal["router", "final", "summarise"]
-
-
-@dataclass(frozen=True)
-class CallLimits:
-    """How the calls of one purpose are made."""
-
-    model: str
-    seconds: float
-    """For all tries together (D-147)."""
-    max_tokens: int
-    """Tokens that the model may write, its reasoning counted in."""
-    effort: str
-    """How hard a reasoning model thinks; sent to models that take it."""
+_CLASSIFY = 12.0
+"""Seconds for the first call of an analyst, which for most messages is the only one."""
+_ROUNDS = 2
+"""How many times the room of another prompt the analysts' has: it carries instructions and what was read."""
+Said = TypeVar("Said", bound=Message)
+Prompt = Sequence[Mapping[str, Any]]
 
 
 class LanguageModel:
@@ -78,15 +66,18 @@ class LanguageModel:
     ) -> None:
         self.name: str = client.provider
         self._client = client
-        self._tracing = tracing
-        self._limits: dict[Purpose, CallLimits] = {
+        limits: dict[Purpose, CallLimits] = {
             "router": router,
             "final": final,
             "summarise": replace(router, seconds=min(router.seconds, _SUMMARISE)),
+            "classify": replace(final, seconds=min(final.seconds, _CLASSIFY), effort="low"),
+            "tools": final,
+            "rewrite": final,
         }
         self._budget = budget
-        self._patience = {model: patience(model) for model in {router.model, final.model}}
-        for name, patient in self._patience.items():
+        patiences = {model: patience(model) for model in {router.model, final.model}}
+        self._calls = Calls(client, tracing, limits, patiences)
+        for name, patient in patiences.items():
             tracing.metrics.watch(BREAKER, partial(_is_open, patient), name)
 
     async def close(self) -> None:
@@ -96,21 +87,37 @@ class LanguageModel:
     async def route(self, turn: TurnContext, fault: Fault | None = None) -> Answer[Routed]:
         """Decide whether memory is needed. Raises `CallFailed`."""
         messages = self._fill(turn, lambda agent: router_messages(agent, turn, fault, self._budget))
-        return await self._ask("router", messages, parse_routed)
+        return await self._calls.ask("router", messages, _said(parse_routed))
 
     async def compose(
         self, turn: TurnContext, draft: str | None, memory: AugmentedMemoryContext | None, fault: Fault | None = None
     ) -> Answer[Composed]:
         """Write the reply and choose the next stance. Raises `CallFailed`."""
         messages = self._fill(turn, lambda agent: final_messages(agent, turn, draft, memory, fault, self._budget))
-        return await self._ask("final", messages, parse_composed)
+        return await self._calls.ask("final", messages, _said(parse_composed))
 
     async def summarise(self, turn: TurnContext, earlier: Summary, dropped: tuple[PastTurn, ...]) -> Answer[Summarised]:
         """Put older turns in short, by the light model. Raises `CallFailed`."""
         messages = self._fill(turn, lambda agent: summarise_messages(agent, turn, earlier, dropped, self._budget))
-        return await self._ask("summarise", messages, parse_summarised)
+        return await self._calls.ask("summarise", messages, _said(parse_summarised))
 
-    def _fill(self, turn: TurnContext, make: Callable[[AgentProfile], list[ChatMessage]]) -> list[ChatMessage]:
+    async def classify(self, turn: TurnContext, fault: Fault | None = None) -> Answer[Classified]:
+        """Choose the mode, and answer at once where it reads no data. Raises `CallFailed`."""
+        messages = self._fill(turn, lambda agent: classify_messages(agent, turn, fault, self._budget))
+        return await self._calls.ask("classify", messages, _said(parse_classified))
+
+    async def proceed(self, turn: TurnContext, inquiry: Inquiry) -> Answer[Move]:
+        """Make the next move with the tools of an inquiry. Raises `CallFailed`."""
+        messages = self._fill(turn, lambda agent: inquiry_messages(agent, turn, inquiry, _ROUNDS * self._budget))
+        offered = {"tools": list(inquiry.tools), "tool_choice": "none" if inquiry.closing else "auto"}
+        return await self._calls.ask("tools", messages, _moved, offered)
+
+    async def rewrite(self, turn: TurnContext, inquiry: Inquiry, fault: Fault) -> Answer[Draft]:
+        """Write the final answer again, as JSON and with no tool. Raises `CallFailed`."""
+        messages = self._fill(turn, lambda agent: inquiry_messages(agent, turn, inquiry, _ROUNDS * self._budget, fault))
+        return await self._calls.ask("rewrite", messages, _said(parse_draft))
+
+    def _fill(self, turn: TurnContext, make: Callable[[AgentProfile], Prompt]) -> Prompt:
         if turn.agent is None:
             raise ModelUnavailable("the agent's instructions could not be had, and a language model needs them")
         try:
@@ -119,34 +126,13 @@ class LanguageModel:
             log.error("a prompt cannot be filled: %s", error)
             raise ModelUnavailable("a prompt of the agent cannot be filled") from error
 
-    async def _ask(self, purpose: Purpose, messages: list[ChatMessage], parse: Callable[[str], Value | Fault]) -> Answer[Value]:
-        limits = self._limits[purpose]
-        call = ChatCall(limits.model, messages, self._options(purpose, limits), {STEP_HEADER: step.get() or purpose})
-        watch = CallWatch(self._tracing, self.name, purpose, limits.max_tokens)
-        try:
-            tried = await self._patience[limits.model].run(lambda left: watch.send(self._client, call, left), limits.seconds)
-        except CallFailed as failed:
-            failed.cost_usd = watch.cost(call.model, failed.spent)
-            raise
-        done = tried.value
-        spent = tried.before.plus(done.spent)
-        paid = watch.cost(call.model, spent)
-        parsed = parse(done.text)
-        if isinstance(parsed, Fault):
-            log.warning("the model's answer for %s is no good (finish: %s)", purpose, done.finish)
-            return Answer(None, Fault(parsed.said, f"{parsed.wrong}{_WHY.get(done.finish or '', '')}"), spent, paid)
-        return Answer(parsed, None, spent, paid)
 
-    def _options(self, purpose: Purpose, limits: CallLimits) -> dict[str, Any]:
-        schema = {"name": purpose, "strict": True, "schema": SCHEMAS[purpose]}
-        strict = limits.model.startswith(_STRICT)
-        options: dict[str, Any] = {
-            "max_completion_tokens": limits.max_tokens,
-            "response_format": {"type": "json_schema", "json_schema": schema} if strict else {"type": "json_object"},
-        }
-        if self.name == "groq" and limits.model.startswith("openai/gpt-oss-"):
-            options |= {"reasoning_effort": limits.effort, "include_reasoning": False}
-        return options
+def _said(parse: Callable[[str], Said | Fault]) -> Callable[[Completion], Said | Fault]:
+    return lambda done: parse(done.text)
+
+
+def _moved(done: Completion) -> Move:
+    return Move(text=storable(done.text[:MAX_SAID]), calls=done.calls)
 
 
 def _is_open(patience: Patience) -> float:

@@ -13,7 +13,8 @@ from phronesis.bus.metrics import MODEL_SECONDS, MODEL_TOKENS
 from ..measures import COST
 from ..prices import cost
 from ..reasoner import Spent, conversation
-from .chat_client import ChatCall, ChatClient, Completion
+from .chat_bodies import Completion
+from .chat_client import ChatCall, ChatClient
 from .chat_errors import TryFailed
 
 _CHAT = "chat"

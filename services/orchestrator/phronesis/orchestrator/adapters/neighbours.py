@@ -6,11 +6,11 @@ import logging
 import time
 
 from phronesis.bus import Bus, ask
-from phronesis.contracts import Nothing, Principal, TimedOut, Unavailable
+from phronesis.contracts import Nothing, Principal, Rpc, TimedOut, Unavailable
 from phronesis.contracts.instructions import AGENT_GET, AgentProfile, AgentRef
 from phronesis.contracts.media import CAPTION, EXTRACT_TEXT, MEDIA_GET, TRANSCRIBE, ExtractedText, Media, MediaKind, MediaRef
 from phronesis.contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryContext, Retrieve
-from phronesis.contracts.messages import In, Out_, Rpc
+from phronesis.contracts.messages import In, Out_
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +62,6 @@ class BusNeighbours:
         """The text of a medium, by the tool of its kind."""
         return await ask(self._bus, who, _TOOLS[medium.kind], MediaRef(media_id=medium.id), timeout=limit)
 
-    async def ask(self, who: Principal, rpc: Rpc[In, Out_], request: In) -> Out_:
-        """Ask by contract, within the contract's own limit of time."""
-        return await ask(self._bus, who, rpc, request)
+    async def ask(self, who: Principal, rpc: Rpc[In, Out_], request: In, *, key: str | None = None) -> Out_:
+        """Ask a tool's owner."""
+        return await ask(self._bus, who, rpc, request, key=key)

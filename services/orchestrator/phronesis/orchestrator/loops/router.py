@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass
 
 from phronesis.contracts import ServiceError
+from phronesis.contracts.analysis import Analysis
 from phronesis.contracts.memory import AugmentedMemoryContext
 from phronesis.contracts.orchestrator import Directive
 
@@ -27,6 +28,8 @@ class Answered:
     directive: Directive
     reasoning: str
     memory: AugmentedMemoryContext | None
+    analysis: Analysis | None = None
+    """The whole answer of an analyst."""
 
 
 async def run_router(running: Running, reasoner: Reasoner, turn: TurnContext) -> Answered:

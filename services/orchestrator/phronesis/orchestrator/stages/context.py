@@ -6,6 +6,8 @@ import asyncio
 import logging
 from dataclasses import dataclass
 
+from opentelemetry.trace import Span
+
 from phronesis.contracts import Principal, ServiceError
 from phronesis.contracts.instructions import AgentProfile
 
@@ -56,3 +58,12 @@ async def background(
         history=history,
         degraded=tuple(degraded),
     )
+
+
+def note_agent(span: Span, agent: AgentProfile) -> None:
+    """Which instructions a turn ran with: version, release, and the arms of experiments that its user is in."""
+    span.set_attribute("gen_ai.agent.version", agent.version)
+    if agent.release:
+        span.set_attribute("phronesis.instructions.release", agent.release)
+    if agent.arms:
+        span.set_attribute("phronesis.instructions.arms", [f"{name}={arm}" for name, arm in sorted(agent.arms.items())])

@@ -1,0 +1,51 @@
+"""What a tool gave, as the model is told it: JSON or text, within the room of its kind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from phronesis.contracts import Message
+from phronesis.contracts.cypher import CypherRows
+from phronesis.contracts.instructions import InstructionText
+from phronesis.contracts.scoped_memory import RecalledMemories
+
+from .tokens import clean, count, cut
+
+_ROOM = {"instructions": 7_000, "rows": 3_000, "memories": 1_500, "note": 400}
+"""Tokens of one answer by its kind. A bundle of a mode has about 4500 (N-171)."""
+
+
+def told(answer: Message) -> tuple[str, str]:
+    """The kind of an answer, and its text.
+
+    Args:
+        answer: what the tool's owner said.
+    """
+    match answer:
+        case InstructionText():
+            missing = f"\n\nNot there: {', '.join(answer.missing)}." if answer.missing else ""
+            return "instructions", cut(clean(answer.text + missing), _ROOM["instructions"])
+        case RecalledMemories():
+            found = [snippet.model_dump(include={"content", "key", "confidence", "score"}) for snippet in answer.snippets]
+            return "memories", _array(found, _ROOM["memories"])
+        case CypherRows():
+            notes = [{"warning": warning} for warning in answer.warnings]
+            more = [{"note": "there are more rows than these"}] if answer.truncated else []
+            return "rows", _array([*answer.rows, *more, *notes], _ROOM["rows"])
+    return "note", cut(clean(answer.model_dump_json()), _ROOM["note"])
+
+
+def _array(items: Iterable[object], room: int) -> str:
+    """A JSON array of as many items as there is room for; the last one says how many were left out."""
+    lines = [clean(json.dumps(item, ensure_ascii=False, default=str)) for item in items]
+    kept: list[str] = []
+    left = room
+    for line in lines:
+        left -= count(line, room) + 2
+        if left < 0:
+            break
+        kept.append(line)
+    if len(kept) < len(lines):
+        kept.append(json.dumps({"left_out": len(lines) - len(kept)}))
+    return f"[{', '.join(kept)}]"
