@@ -68,7 +68,8 @@ def figure(value: float, known: int | None = None) -> Check:
             return f"{figures} is not {value}"
         if known is not None and row["known"] != known:
             return f"{row['known']} published figures, not {known}"
-        return "" if f"£{value:,.0f} million" in answer.answer or f"£{value:,.2f} million" in answer.answer else "unsaid"
+        said = [f"{'-' if value < 0 else ''}£{abs(value):,.{digits}f} million" for digits in (0, 2)]
+        return "" if any(text in answer.answer for text in said) else "unsaid"
 
     return check
 

@@ -27,7 +27,11 @@ def _asked(right: Check, *texts: str, mode: str = "AB") -> list[Question]:
 def _history(name: str) -> Check:
     rows = t.story(name)
     expected = {
-        year: (row["project_name"], row["rating"] or "not published", t.cost(row) if t.cost(row) is not None else "not published")
+        year: (
+            row["project_name"],
+            row["rating"] or "not published",
+            t.cost(row) if t.cost(row) is not None else "not published",
+        )
         for year, row in rows.items()
     }
     absent = [str(year) for year in t.YEARS if year not in rows]
@@ -69,7 +73,9 @@ QUESTIONS: list[Question] = [
         "What is the number of MOD projects in 2022?",
         "Number of defence ministry schemes in the 2022 report",
     ),
-    *_asked(number(len(t.of(2023, "DCMS"))), "How many projects does the Department for Culture, Media and Sport have in 2023?"),
+    *_asked(
+        number(len(t.of(2023, "DCMS"))), "How many projects does the Department for Culture, Media and Sport have in 2023?"
+    ),
     *_asked(number(len(t.of(2022, "HO"))), "how many projcts does the home office have in 2022"),
     *_asked(number(len(t.of(2023))), "How many projects are there now?", "How many projects are in the portfolio?"),
     # Which are rated Red.
@@ -84,9 +90,15 @@ QUESTIONS: list[Question] = [
         "which programmes are red this year?",
     ),
     *_asked(number(len(RED_2023)), "How many projects are rated Red in 2023?"),
-    *_asked(number(len(t.of(2022, rating=""))), "How many projects in 2022 have no rating?", "How many projects are not rated in 2022?"),
+    *_asked(
+        number(len(t.of(2022, rating=""))),
+        "How many projects in 2022 have no rating?",
+        "How many projects are not rated in 2022?",
+    ),
     *_asked(number(len(t.of(2021, rating="Amber/Red", category="ICT"))), "How many ICT projects were rated Amber/Red in 2021?"),
-    *_asked(groups(t.by_department(RED_2023)), "Which departments had Red projects in 2023?", "Red projects by department in 2023"),
+    *_asked(
+        groups(t.by_department(RED_2023)), "Which departments had Red projects in 2023?", "Red projects by department in 2023"
+    ),
     *_asked(groups(t.by("rating", t.of(2022))), "How many projects per rating in 2022?", "Breakdown of ratings in 2022"),
     *_asked(
         every(number(sum(1 for row in t.of(2023) if row["rating"] not in ("", "Red"))), says("For 12 more")),
@@ -125,7 +137,9 @@ QUESTIONS: list[Question] = [
     ),
     *_asked(figure(t.mean(t.of(2021, "DFT"))), "What is the average whole-life cost of DFT projects in 2021?"),
     *_asked(groups({year: t.total(t.of(year)) for year in t.YEARS}), "whole-life cost by year"),
-    *_asked(groups({y: t.total(t.of(y, "MOD")) for y in t.YEARS}), "How did the whole-life cost of MOD projects change over time?"),
+    *_asked(
+        groups({y: t.total(t.of(y, "MOD")) for y in t.YEARS}), "How did the whole-life cost of MOD projects change over time?"
+    ),
     *_asked(figure(t.total(t.of(2022, "MOJ"), "year_baseline_gbp_m")), "What is the total budget of MOJ in 2022?"),
     *_asked(figure(t.variance(t.of(2022, "DFT"))), "What is the variance of DFT in 2022?"),
     *_asked(
@@ -160,13 +174,20 @@ QUESTIONS: list[Question] = [
     *_asked(_history("Payments"), "What became of “Payments”?"),
     *_asked(_history("DREADNOUGHT"), "What became of Dreadnaught?"),
     # What is missing for a project.
-    *_asked(gaps(t.missing("Sizewell C")), "What is missing for Sizewell C?", "What do we not know about Sizewell C?", "gaps for sizewell c"),
+    *_asked(
+        gaps(t.missing("Sizewell C")),
+        "What is missing for Sizewell C?",
+        "What do we not know about Sizewell C?",
+        "gaps for sizewell c",
+    ),
     *_asked(gaps(t.missing("Sizewell C", (2023,))), "What is missing for Sizewell C in 2023?"),
     *_asked(gaps(t.missing("Crossrail Programme")), "Which data is missing for Crossrail?"),
     *_asked(gaps(t.missing("Martlet")), "What is not published for Martlet?"),
     *_asked(gaps(set()), "What is missing for the Geological Disposal Facility?"),
     # Single facts.
-    *_asked(says("£18,812 million"), "What is the whole-life cost of Crossrail in 2021?", "How much did Crossrail cost in 2021?"),
+    *_asked(
+        says("£18,812 million"), "What is the whole-life cost of Crossrail in 2021?", "How much did Crossrail cost in 2021?"
+    ),
     *_asked(says("**Red**"), "What was the rating of Crossrail in 2020?", "How was crosrail rated in 2020?"),
     *_asked(says("Yes.", "**Red**"), "Was Crossrail rated Red in 2020?"),
     *_asked(says("No.", "**Green**"), "Is Crossrail rated Red?"),

@@ -119,7 +119,9 @@ def story(name: str) -> dict[int, Row]:
     numbers = {row["project_number"].upper() for row in ROWS if row["project_name"].upper() == name.upper()}
     alike = {row["project_name"].upper() for row in ROWS if row["project_number"].upper() in numbers}
     return {
-        int(row["year"]): row for row in ROWS if row["project_number"].upper() in numbers or row["project_name"].upper() in alike
+        int(row["year"]): row
+        for row in ROWS
+        if row["project_number"].upper() in numbers or row["project_name"].upper() in alike
     }
 
 

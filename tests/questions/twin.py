@@ -1,11 +1,14 @@
-"""A twin in memory: the contracts of surveys, chains, gaps and names over nodes that are given. It shares no code with the graph."""
+"""A twin in memory: surveys, chains, gaps and names over nodes that are given. It shares no code with the graph."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from phronesis.contracts import Principal
 from phronesis.contracts.graph import Upsert, UpsertNode
@@ -32,11 +35,12 @@ from phronesis.contracts.twin import (
     Where,
 )
 
-CHAINS = {
-    "Risk_Build_Mode": ("EntityCapability", "MONITORED_BY", "EntityRisk", "INFORMS", "SectorPolicyTool"),
-    "Risk_Operate_Mode": ("EntityCapability", "MONITORED_BY", "EntityRisk", "INFORMS", "SectorPerformance"),
+_FILE = Path(__file__).resolve().parents[2] / "services/graph/phronesis/graph/content/transformation_twin.yaml"
+CHAINS: dict[str, list[list[str]]] = {
+    name: [[part.strip() for part in step.split("|")] for step in steps]
+    for name, steps in yaml.safe_load(_FILE.read_text(encoding="utf-8"))["chains"].items()
 }
-"""As many of the ontology's chains as the tests walk."""
+"""The ontology's chains: node types and relationships in turn, each with its alternatives."""
 
 
 @dataclass
@@ -151,11 +155,11 @@ class MemoryTwin:
         return Entities(entities=tuple(entities[: request.limit]))
 
     def chain(self, request: RunChain) -> ChainRun:
-        steps = CHAINS[request.chain]
+        steps = _steps(request.chain, request.start_type)
         starts = [
             node
             for node in self.nodes.values()
-            if node.type == steps[0] and node.year == request.year and request.start in (None, node.id)
+            if node.type in steps[0] and node.year == request.year and request.start in (None, node.id)
         ]
         walks = [walk for start in starts for walk in self._walks([start], [], steps[1:], request)]
         paths = [
@@ -166,19 +170,23 @@ class MemoryTwin:
             )
             for nodes, names in walks
         ]
-        return ChainRun(paths=tuple(sorted(paths, key=lambda path: not path.whole)), statement=f"walk {request.chain}")
+        ordered = sorted(paths, key=lambda path: -len(path.nodes))
+        return ChainRun(paths=tuple(ordered[: request.limit]), statement=f"walk {request.chain}")
 
     def _walks(
-        self, nodes: list[UpsertNode], names: list[str], steps: tuple[str, ...], request: RunChain
+        self, nodes: list[UpsertNode], names: list[str], steps: list[list[str]], request: RunChain
     ) -> Iterator[tuple[list[UpsertNode], list[str]]]:
-        if not steps:
-            yield nodes, names
-            return
-        nexts = [node for node in self._linked(nodes[-1], steps[0], steps[1]) if node.level == request.level]
+        nexts = [
+            (name, node)
+            for name in (steps[0] if steps else ())
+            for type in steps[1]
+            for node in self._linked(nodes[-1], name, type)
+            if node.level == request.level
+        ]
         if not nexts:
             yield nodes, names
-        for node in nexts:
-            yield from self._walks([*nodes, node], [*names, steps[0]], steps[2:], request)
+        for name, node in nexts:
+            yield from self._walks([*nodes, node], [*names, name], steps[2:], request)
 
     def gaps(self, request: DiagnoseGaps) -> Diagnosed:
         found = [gap for question in request.questions if (gap := self._gap(question)) is not None]
@@ -189,20 +197,21 @@ class MemoryTwin:
         common = {"question": question.id, "year": year, "level": question.level, "because": "it is there in another year"}
         if question.node.key not in self.nodes:
             return Gap(type=GapType.TEMPORAL, missing_step=question.node.key, **common)
-        if question.chain is None or question.chain not in CHAINS:
+        if question.chain is None:
             return None
-        run = self.chain(RunChain(chain=question.chain, year=year, level=question.level, start=question.node.id))
+        of = {"start": question.node.id, "start_type": question.node.type, "limit": 500}
+        run = self.chain(RunChain(chain=question.chain, year=year, level=question.level, **of))
         if any(path.whole for path in run.paths):
             return None
         path = max(run.paths, key=lambda path: len(path.nodes))
-        steps = CHAINS[question.chain]
+        steps = _steps(question.chain, question.node.type)
         at = 2 * len(path.nodes) - 1
         last = path.nodes[-1]
         return Gap(
             type=GapType.CHAIN,
             chain=question.chain,
             last_node=f"{last.type}/{last.id}/{year}",
-            missing_step=f"{steps[at]} -> {steps[at + 1]}",
+            missing_step=f"{' | '.join(steps[at])} -> {' | '.join(steps[at + 1])}",
             **common,
         )
 
@@ -218,6 +227,13 @@ class MemoryTwin:
             for _, node in best
         ]
         return Recalled(items=tuple(items))
+
+
+def _steps(chain: str, type: str | None) -> list[list[str]]:
+    """The steps of a chain from the first that has nodes of the type."""
+    steps = CHAINS[chain]
+    at = next((n for n in range(0, len(steps), 2) if type in steps[n]), 0) if type else 0
+    return [[type], *steps[at + 1 :]] if type else steps
 
 
 def _property(node: UpsertNode, name: str) -> Any:

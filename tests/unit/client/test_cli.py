@@ -16,7 +16,17 @@ from tests.support.fake_gateway import KEY, FakeGateway, problem
 
 COMMANDS = [
     *(["ask"], ["chat"], ["trace"], ["remember"], ["recall"], ["version"], ["up"], ["down"], ["status"], ["doctor"]),
-    *(["load"], ["load", "portfolio"], ["twin"], ["twin", "generate"], ["turns"], ["keys"], ["conversations"], ["profile"], ["forget"]),
+    *(
+        ["load"],
+        ["load", "portfolio"],
+        ["twin"],
+        ["twin", "generate"],
+        ["turns"],
+        ["keys"],
+        ["conversations"],
+        ["profile"],
+        ["forget"],
+    ),
     *(["conversations", name] for name in ("list", "show", "delete")),
     *(["profile", name] for name in ("show", "set", "delete")),
     *(["turns", name] for name in ("list", "show", "cancel", "retry")),

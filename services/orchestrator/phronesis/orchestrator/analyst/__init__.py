@@ -1,4 +1,4 @@
-"""The analyst without a language model: it answers questions about the twin by rules, and declines what it does not understand."""
+"""The analyst without a language model: it answers from the twin by rules, and declines what it does not understand."""
 
 from .analyse import analyse
 

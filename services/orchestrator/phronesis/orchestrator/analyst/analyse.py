@@ -10,6 +10,7 @@ from difflib import get_close_matches
 
 from phronesis.contracts.analysis import Analysis, AnswerData, MemoryProcess, Mode
 
+from ..markup import plain, shown
 from ..reasoner import TurnContext
 from ..running import Running
 from .calendar import Years, listed, years_of
@@ -178,8 +179,8 @@ class _Analyst:
         return Analysis(
             mode=mode,
             memory_process=MemoryProcess(intent=intent, thought_trace=trace),
-            answer="\n\n".join((found.answer, *notes)),
-            analysis=found.insights,
+            answer=shown("\n\n".join((found.answer, *notes))),
+            analysis=tuple(plain(text) for text in found.insights),
             data=AnswerData(query_results=found.rows, summary_stats=found.stats),
             visualizations=tuple(chart for chart in found.charts if chart.data),
             cypher_executed=self._twin.executed,

@@ -21,7 +21,7 @@ _BETTER = {colour: n for n, colour in enumerate(COLOURS)}
 
 
 def pairs(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> list[tuple[dict[str, Any] | None, dict[str, Any] | None]]:
-    """Things of two years put together: alike in id, else in name, but for case. `None` stands where a year has no such thing."""
+    """Things of two years put together: alike in id, else in name, but for case; `None` where a year has no such thing."""
     by_id = {str(row["id"]).casefold(): row for row in other}
     by_name = {str(row["name"]).casefold(): row for row in other}
     taken: set[str] = set()
@@ -164,8 +164,9 @@ def _told(
         f"{row['year']}: {', '.join(f'{colour} {n:,}' for colour, n in row.items() if colour != 'year')}" for row in rows
     )
     moved = (
-        f"Of the projects in both reports, {steps['better']:,} were rated better in {last} than in {first}, {steps['worse']:,}"
-        f" worse and {steps['the same']:,} the same; for {steps[NOT_PUBLISHED]:,} a rating is not published in one of the years."
+        f"Of the projects in both reports, {steps['better']:,} were rated better in {last} than in {first},"
+        f" {steps['worse']:,} worse and {steps['the same']:,} the same;"
+        f" for {steps[NOT_PUBLISHED]:,} a rating is not published in one of the years."
     )
     return f"Ratings of {frame.said()} by year:\n\n{by_year}\n\n{moved}"
 

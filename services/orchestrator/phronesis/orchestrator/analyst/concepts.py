@@ -31,12 +31,12 @@ _OWN: dict[str, tuple[str, ...]] = {
     "The whole-life cost is what a project is expected to cost from its start to its end, in £ million.": (
         *("whole life cost", "whole-life cost", "whole life costs"),
     ),
-    "The baseline is what was planned to be spent in the financial year, the forecast what is expected to be; the variance is the"
-    " forecast less the baseline.": ("baseline", "forecast", "variance", "budget variance"),
-    "There are three levels: a portfolio holds programs, a program holds projects; other things are layered in the same way. Links"
-    " join things of one level.": ("level", "levels"),
-    "The transformation twin is a picture of an organisation and its sector: objectives, policy tools, performance, capabilities,"
-    " risks, projects, units, processes, systems, vendors, culture and change, and how they hang together.": (
+    "The baseline is what was planned to be spent in the financial year, the forecast what is expected to be; the variance is"
+    " the forecast less the baseline.": ("baseline", "forecast", "variance", "budget variance"),
+    "There are three levels: a portfolio holds programs, a program holds projects; other things are layered in the same way."
+    " Links join things of one level.": ("level", "levels"),
+    "The transformation twin is a picture of an organisation and its sector: objectives, policy tools, performance,"
+    " capabilities, risks, projects, units, processes, systems, vendors, culture and change, and how they hang together.": (
         *("twin", "digital twin", "transformation twin", "ontology", "transformation"),
     ),
 }

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from phronesis.contracts.analysis import Visualization
+from phronesis.contracts.graph import Level
 from phronesis.contracts.twin import GroupBy, Survey, Where
 
 from .calendar import Years, listed
@@ -46,7 +47,11 @@ def dimensions(frame: Frame, years: Years) -> tuple[str, ...]:
 def named(frame: Frame, dims: tuple[str, ...], row: dict[str, Any]) -> dict[str, Any]:
     """The groups of a row by their names."""
     values = (row.get("group"), row.get("group2"))
-    return {label_of(dim) if dim != "year" else "year": value for dim, value in zip(dims, values, strict=False)}
+    return {label_of(dim): _in_words(frame, dim, value) for dim, value in zip(dims, values, strict=False)}
+
+
+def _in_words(frame: Frame, dim: str, value: Any) -> Any:
+    return called(frame.type, Level(value)) if dim == "level" and value is not None else value
 
 
 def asked_for(frame: Frame, dims: tuple[str, ...], row: dict[str, Any]) -> bool:

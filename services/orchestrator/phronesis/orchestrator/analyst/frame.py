@@ -74,9 +74,7 @@ def group_by(type: str, dimension: str) -> GroupBy:
     if dimension.startswith(("Sector", "Entity")):
         ways = between(type, dimension)
         if len(ways) != 1:
-            raise Declined(
-                f"{called(type).capitalize()} and {called(dimension)} are not joined in one single way, so I cannot group by them."
-            )
+            raise Declined(f"{called(type).capitalize()} and {called(dimension)} do not hang together in one single way.")
         return GroupBy(property="name", via=ways[0], to=dimension)
     return GroupBy(property=dimension)
 

@@ -28,7 +28,7 @@ async def impact(twin: Twin, named: Named, known: tuple[int, ...], years: Years)
         raise Declined(f"“{named.name}” is not there in {year}; it is in {listed(there)}.", mode="B")
     links = [row for name in JOINS for row in await _links(twin, named, year, name)]
     walks = [
-        row for chain, (start, _) in CHAINS.items() if start == named.type for row in await _walks(twin, named, year, chain)
+        row for chain, (types, _) in CHAINS.items() if named.type in types for row in await _walks(twin, named, year, chain)
     ]
     broken = sum(1 for row in walks if row["reaches its end"] == "no")
     if not links and not walks:
@@ -41,7 +41,7 @@ async def impact(twin: Twin, named: Named, known: tuple[int, ...], years: Years)
     ways = lines(f"{row['steps']}{'' if row['reaches its end'] == 'yes' else ' (stops here)'}" for row in walks)
     parts = [f"In {year}, **{named.name}** has {counted(len(links), 'direct link', 'direct links')}."]
     parts += [told] if links else []
-    parts += [f"The chains that begin at it:\n\n{ways}"] if walks else []
+    parts += [f"Along the chains:\n\n{ways}"] if walks else []
     charts = [table(title, rows) for title, rows in (("Chains", walks), ("Direct links", links)) if rows]
     insights = (f"{counted(broken, 'walk stops', 'walks stop')} before the end of the chain.",) if broken else ()
     return Findings(
@@ -71,10 +71,11 @@ async def _links(twin: Twin, named: Named, year: int, name: str) -> list[dict[st
 
 
 async def _walks(twin: Twin, named: Named, year: int, chain: str) -> list[dict[str, Any]]:
-    run = await twin.chain(chain, year, Level(named.level), named.ids[-1])
+    run = await twin.chain(chain, year, Level(named.level), named.type, named.ids[-1])
     return [
         {"chain": CHAINS[chain][1], "steps": _steps(path), "reaches its end": "yes" if path.whole else "no"}
         for path in run.paths
+        if len(path.nodes) > 1
     ]
 
 

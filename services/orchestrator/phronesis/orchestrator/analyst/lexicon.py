@@ -29,7 +29,8 @@ where how many much it's overall altogether total in-all figures figure data rep
 published according stand stood exactly currently list name display present provide me? overview kindly each? it? at? within
 among across? both some ? held hold holds holding own owns owned run runs running? manage manages managed lead leads led
 belong belongs belonging responsible deliver delivers delivered delivering sit sits fall falls come came go goes make makes
-made got get gets received receive obtained look looks break down up been uk uk's british ones one really actually hello hi hey thanks thank say says said find out""".split()
+made got get gets received receive obtained look looks break down up been uk uk's british ones one really actually hello hi hey
+thanks thank say says said find out""".split()
 """Words that change nothing: they may stand anywhere."""
 
 _PHRASES: dict[tuple[str, Any], str] = {
@@ -61,7 +62,7 @@ _PHRASES: dict[tuple[str, Any], str] = {
     ("rating", "Amber/Red"): "amber/red|amber red",
     ("rating", "Amber/Green"): "amber/green|amber green",
     ("rating", None): "unrated|without a rating|without rating|no rating|no published rating|without a published rating|"
-    "have no rating|rating not published|missing rating|rating is missing|not published rating|rating withheld|withheld ratings",
+    "have no rating|rating not published|missing rating|rating is missing|not published rating|rating withheld",
     ("status", "Active"): "active|ongoing|still running|under way|underway",
     ("status", "Closed"): "closed",
     ("finished", None): "finished|completed|complete|ended already|over already",

@@ -13,7 +13,7 @@ from .measures import PUBLISHED
 from .naming import Named
 from .ontology import CHAINS, called, in_plain_words
 from .problems import Declined
-from .saying import column, counted, in_years, joined, lines, percent, table
+from .saying import GAPS, column, counted, in_years, joined, lines, percent, table
 from .story import rows_of
 from .twin import Twin, ref
 from .wanted import Wanted
@@ -34,10 +34,11 @@ async def missing_of(twin: Twin, named: Named, known: tuple[int, ...], years: Ye
     rows = await rows_of(twin, named, wanted, show)
     there = tuple(int(row["year"]) for row in rows)
     absent = tuple(year for year in wanted if year not in there)
-    questions = _questions(named, there, absent)
+    published = _published(rows)
+    questions = _questions(named, there, absent, published)
     gaps = await twin.gaps(questions) if questions else ()
     found = [_row(gap) for gap in gaps]
-    for row in rows if _published(rows) else ():
+    for row in rows if published else ():
         found += [_gap(row["year"], _UNPUBLISHED, PUBLISHED[name]) for name in show if row.get(name) is None]
     found.sort(key=lambda row: (row["year"], row["kind of gap"], row["what is missing"]))
     if not found:
@@ -49,7 +50,7 @@ async def missing_of(twin: Twin, named: Named, known: tuple[int, ...], years: Ye
         tuple(_insights(named, found, there, absent)),
         tuple(found),
         {"missing": n, "years without it": list(absent)},
-        (table(f"What is missing for {named.name}"[:200], found),),
+        (table(GAPS, found),),
         known=max(1, len(there) * max(1, len(show)) - n),
         unknown=n,
         gaps=len({row["kind of gap"] for row in found}),
@@ -62,13 +63,14 @@ def _published(rows: list[dict[str, Any]]) -> bool:
     return any(row.get(name) is not None for row in rows for name in PUBLISHED if name not in ("start_date", "end_date"))
 
 
-def _questions(named: Named, there: tuple[int, ...], absent: tuple[int, ...]) -> tuple[GapQuestion, ...]:
+def _questions(named: Named, there: tuple[int, ...], absent: tuple[int, ...], published: bool) -> tuple[GapQuestion, ...]:
+    """Is it there in each year; and, but for the portfolio's projects, of which no links are published, do its chains go on."""
     asked = [
         GapQuestion(id=f"{year}", node=ref(named.type, named.ids[-1], year), level=named.level)
         for year in (*there, *absent)[:20]
     ]
-    for chain, (start, _) in CHAINS.items():
-        if start == named.type:
+    for chain, (types, _) in CHAINS.items():
+        if named.type in types and not published:
             asked += [
                 GapQuestion(id=f"{year} {chain}", node=ref(named.type, named.ids[-1], year), level=named.level, chain=chain)
                 for year in there[-5:]
@@ -103,7 +105,7 @@ def _by_year(rows: list[dict[str, Any]]) -> dict[int, list[str]]:
 
 def _nothing(named: Named, there: tuple[int, ...]) -> Findings:
     return Findings(
-        f"Nothing is missing for **{named.name}**: it is in the reports of {listed(there)}, with every figure and text published.",
+        f"Nothing is missing for **{named.name}**: it is in the reports of {listed(there)}, and all of it is published.",
         several_steps=True,
     )
 

@@ -22,7 +22,8 @@ MAX_CHOICES = 8
 GENERIC = frozenset("programme program project scheme portfolio the and of for".split())
 """Words of a name that tell nothing apart."""
 _PART_OF_NAME = frozenset(
-    """type dimension category department rating number year measure text status value amount scope joined date unit trend change""".split()
+    """type dimension category department rating number year measure text status value amount scope joined date unit trend
+    change""".split()
 )
 _QUOTED = re.compile(r"[\"“«]([^\"“”«»]{2,120})[\"”»]|(?<!\w)['‘]([^'‘’]{3,120})['’](?!\w)")
 
@@ -211,7 +212,7 @@ def _laid(reading: Reading, entity: Entity, at: int, end: int) -> _Fit | None:
 
 
 def _extended(said: list[str], name: tuple[str, ...], at: int, start: int, step: int) -> tuple[int, set[int]]:
-    """How far the name goes on from one shared word, in one direction; words of the name may be left out, none of the question."""
+    """How far the name goes on from one shared word, one way; words of the name may be left out, none of the question."""
     used, place = {start}, start
     while 0 <= at + step < len(said):
         ahead = range(place + step, len(name)) if step > 0 else range(place + step, -1, -1)

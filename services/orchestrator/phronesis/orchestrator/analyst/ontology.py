@@ -122,19 +122,32 @@ JOINS: dict[str, tuple[tuple[str, ...], tuple[str, ...], str]] = {
 }
 """Each relationship: its sources, its targets, and how one says it."""
 
-CHAINS: dict[str, tuple[str, str]] = {
-    "SectorOps": ("SectorObjective", "from an objective by policy tools and what they touch back to performance"),
+_PARTS = ("EntityOrgUnit", "EntityProcess", "EntityITSystem")
+CHAINS: dict[str, tuple[tuple[str, ...], str]] = {
+    "SectorOps": (
+        (
+            *("SectorObjective", "SectorPolicyTool", "SectorAdminRecord", "SectorBusiness", "SectorGovEntity"),
+            *("SectorCitizen", "SectorDataTransaction", "SectorPerformance"),
+        ),
+        "from an objective by policy tools and what they touch back to performance and the objective",
+    ),
     "Strategy_to_Tactics_Priority": (
-        "SectorObjective",
+        ("SectorObjective", "SectorPolicyTool", "EntityCapability", *_PARTS, "EntityProject"),
         "from an objective by priorities to the projects and the change they need",
     ),
-    "Strategy_to_Tactics_Targets": ("SectorObjective", "from an objective by targets to the projects and the change they need"),
-    "Tactical_to_Strategy": ("EntityChangeAdoption", "from the adoption of change back to the objectives"),
-    "Risk_Build_Mode": ("EntityCapability", "from a capability by its risks to policy tools"),
-    "Risk_Operate_Mode": ("EntityCapability", "from a capability by its risks to performance"),
-    "Internal_Efficiency": ("EntityCultureHealth", "from culture by units, processes and systems to vendors"),
+    "Strategy_to_Tactics_Targets": (
+        ("SectorObjective", "SectorPerformance", "EntityCapability", *_PARTS, "EntityProject"),
+        "from an objective by targets to the projects and the change they need",
+    ),
+    "Tactical_to_Strategy": (
+        ("EntityChangeAdoption", "EntityProject", *_PARTS, "EntityCapability", "SectorPerformance", "SectorPolicyTool"),
+        "from the adoption of change back to the objectives",
+    ),
+    "Risk_Build_Mode": (("EntityCapability", "EntityRisk"), "from a capability by its risks to policy tools"),
+    "Risk_Operate_Mode": (("EntityCapability", "EntityRisk"), "from a capability by its risks to performance"),
+    "Internal_Efficiency": (("EntityCultureHealth", *_PARTS), "from culture by units, processes and systems to vendors"),
 }
-"""Each chain: the type it begins at, and what it follows."""
+"""Each chain: the types that it goes on from, and what it follows."""
 
 
 def between(one: str, other: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import re
 
 from phronesis.contracts.analysis import Analysis, MemoryProcess, Mode
 
+from ..markup import shown
 from ..reasoner import TurnContext
 from .concepts import explained
 from .problems import HINT
@@ -13,8 +14,9 @@ from .tokens import folded
 
 _COURTESY = frozenset(
     """hi hello hey hiya good morning afternoon evening day night greetings howdy thanks thank you thankyou thx cheers much
-    appreciated many helpful great nice perfect bye goodbye farewell later see today ok okay lovely brilliant wonderful lot again
-    everyone team friend so very for your help that was is a the all there how are and 's it this noor maestro dear please sorry""".split()
+    appreciated many helpful great nice perfect bye goodbye farewell later see today ok okay lovely brilliant wonderful lot
+    again everyone team friend so very for your help that was is a the all there how are and 's it this noor maestro dear
+    please sorry""".split()
 )
 _FRUSTRATION = re.compile(
     r"\b(?:useless|annoying|frustrat\w*|this is (?:bad|terrible|awful)|not helpful|unhelpful|stupid|ridiculous|fed up)\b", re.I
@@ -36,9 +38,9 @@ _WHAT_IF = re.compile(
     re.I,
 )
 _CONCEPT = re.compile(
-    r"^\W*(?:(?:please |can you |could you )*(?:explain|define|clarify)(?: (?:to me|me))?(?: what)?(?: is| are)?|what (?:does|do|is meant by|is the"
-    r" meaning of|is the definition of)|what(?: is|'s|’s| are)|meaning of|definition of|tell me what)\s+(?P<what>.+?)"
-    r"(?P<means>\s+(?:means?|is|are|stands? for))?\W*$",
+    r"^\W*(?:(?:please |can you |could you )*(?:explain|define|clarify)(?: (?:to me|me))?(?: what)?(?: is| are)?"
+    r"|what (?:does|do|is meant by|is the meaning of|is the definition of)|what(?: is|'s|’s| are)"
+    r"|meaning of|definition of|tell me what)\s+(?P<what>.+?)(?P<means>\s+(?:means?|is|are|stands? for))?\W*$",
     re.I,
 )
 _ARTICLES = frozenset(folded("a an the concept of term notion idea in this twin"))
@@ -87,4 +89,6 @@ def _said(turn: TurnContext, mode: Mode, phrase: str, intent: str, sure: float =
 
 def answered(mode: Mode, intent: str, answer: str, trace: str, sure: float) -> Analysis:
     """An answer without data."""
-    return Analysis(mode=mode, memory_process=MemoryProcess(intent=intent, thought_trace=trace), answer=answer, confidence=sure)
+    return Analysis(
+        mode=mode, memory_process=MemoryProcess(intent=intent, thought_trace=trace), answer=shown(answer), confidence=sure
+    )

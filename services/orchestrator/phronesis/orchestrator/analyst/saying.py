@@ -7,6 +7,7 @@ from typing import Any
 
 from phronesis.contracts.analysis import Visualization, VisualizationType
 
+from ..charts import MAX_ROWS
 from .measures import COLOURS
 
 SCALES = (
@@ -14,6 +15,8 @@ SCALES = (
     " may bear another colour without having changed."
 )
 NOT_PUBLISHED = "not published"
+GAPS = "What is missing"
+"""Title of every table of gaps."""
 MAX_LISTED = 60
 """Lines of a list that the answer itself shows; the table holds them all."""
 
@@ -63,7 +66,9 @@ def lines(items: Iterable[str]) -> str:
 def table(title: str, rows: Sequence[dict[str, Any]]) -> Visualization:
     """Rows as a table with the columns of the first."""
     columns = list(rows[0]) if rows else []
-    return Visualization(type=VisualizationType.TABLE, title=title[:200], config={"columns": columns}, data=list(rows))
+    return Visualization(
+        type=VisualizationType.TABLE, title=title[:200], config={"columns": columns}, data=list(rows)[:MAX_ROWS]
+    )
 
 
 def column(title: str, x: str, y: str, rows: Sequence[dict[str, Any]]) -> Visualization:

@@ -13,7 +13,7 @@ from .lists import heading
 from .measures import DATES, MEASURES, TEXTS
 from .naming import Named
 from .problems import Declined
-from .saying import NOT_PUBLISHED, SCALES, amount, crosses_scales, joined, line, lines, table
+from .saying import GAPS, NOT_PUBLISHED, SCALES, amount, crosses_scales, joined, line, lines, table
 from .twin import Twin
 
 PROJECT = ("category", "rating", "status", "start_date", "end_date", "year_baseline", "year_forecast", "whole_life_cost")
@@ -82,7 +82,7 @@ async def history(twin: Twin, named: Named, known: tuple[int, ...], years: Years
 
 
 def _gap_table(absent: tuple[int, ...]) -> Any:
-    return table("Years without a report", [{"year": year, "gap": "not in the report of this year"} for year in absent])
+    return table(GAPS, [{"year": year, "gap": "not in the report of this year"} for year in absent])
 
 
 def _year(row: dict[str, Any], delivered: dict[int, list[str]]) -> str:

@@ -1,4 +1,4 @@
-"""Adding up: sums, averages and extremes of a figure, by group and by year. What is not published is counted, never taken for zero."""
+"""Adding up: sums, averages and extremes of a figure, by group and by year. What is not published is never zero."""
 
 from __future__ import annotations
 
@@ -35,12 +35,7 @@ async def total(twin: Twin, question: Wanted, years: Years) -> Findings:
     if not dims:
         answer = _one(frame, years, label, rows, unit)
     else:
-        listing = lines(
-            f"{', '.join(str(row[key]) for key in list(row)[: len(dims)])}: **{_shown(row[label], unit)}**"
-            f" ({row['known']:,} published{f', {row[NOT_PUBLISHED]:,} not' if row[NOT_PUBLISHED] else ''})"
-            for row in rows
-        )
-        answer = f"{in_years(years.asked)}, {label} of {frame.said()} by {' and '.join(list(rows[0])[: len(dims)]) if rows else 'group'}:\n\n{listing}"
+        answer = _by_group(frame, years, label, rows, unit, len(dims))
     return Findings(
         answer,
         tuple(_insights(rows, label, dims, unit, question.aggregate, unknown)),
@@ -106,6 +101,16 @@ def _ordered(rows: list[dict[str, Any]], dims: int) -> list[dict[str, Any]]:
 
 def _shown(value: Any, unit: str) -> str:
     return NOT_PUBLISHED if value == NOT_PUBLISHED else amount(value, unit)
+
+
+def _by_group(frame: Frame, years: Years, label: str, rows: list[dict[str, Any]], unit: str, dims: int) -> str:
+    listing = lines(
+        f"{', '.join(str(row[key]) for key in list(row)[:dims])}: **{_shown(row[label], unit)}**"
+        f" ({row['known']:,} published{f', {row[NOT_PUBLISHED]:,} not' if row[NOT_PUBLISHED] else ''})"
+        for row in rows
+    )
+    by = " and ".join(list(rows[0])[:dims]) if rows else "group"
+    return f"{in_years(years.asked)}, {label} of {frame.said()} by {by}:\n\n{listing}"
 
 
 def _one(frame: Frame, years: Years, label: str, rows: list[dict[str, Any]], unit: str) -> str:

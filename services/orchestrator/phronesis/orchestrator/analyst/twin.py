@@ -83,9 +83,10 @@ class Twin:
         found = await self.neighbours.ask(self.who, RECALL, recall)
         return tuple(dict.fromkeys(item.title for item in found.items if item.title))
 
-    async def chain(self, chain: str, year: int, level: Level, start: str) -> ChainRun:
-        """Walk a chain from one node."""
-        run = await self.neighbours.ask(self.who, RUN_CHAIN, RunChain(chain=chain, year=year, level=level, start=start))
+    async def chain(self, chain: str, year: int, level: Level, type: str, start: str) -> ChainRun:
+        """Walk a chain from one node of it to its end."""
+        question = RunChain(chain=chain, year=year, level=level, start=start, start_type=type)
+        run = await self.neighbours.ask(self.who, RUN_CHAIN, question)
         self.statements.append(run.statement)
         return run
 
