@@ -58,7 +58,8 @@ async def test_questions_about_the_portfolio_are_answered_right(analyst: Person)
             return await _answered(analyst, question)
 
     found = await asyncio.gather(*(one(question) for question in QUESTIONS))
-    assert [wrong for wrong in found if wrong] == []
+    wrong = [one for one in found if one]
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.req("N-031", "N-036")

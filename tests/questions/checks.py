@@ -13,6 +13,10 @@ CONFIDENT = 0.5
 """Above it an answer passes for one."""
 
 
+_BESIDE = ("known", "not published", "share")
+"""Columns beside the group and its figure. The order of columns is lost where an answer is stored."""
+
+
 def rows(answer: Analysis) -> list[dict[str, Any]]:
     """The rows that an answer rests on."""
     return list(answer.data.query_results)
@@ -35,8 +39,8 @@ def groups(expected: dict[Any, float], column: str | None = None) -> Check:
     def check(answer: Analysis) -> str:
         found = {}
         for row in rows(answer):
-            keys = list(row)
-            found[row[keys[0]]] = row[column or keys[1]]
+            label = "year" if "year" in row else next(key for key, value in row.items() if isinstance(value, str))
+            found[row[label]] = row[column or next(key for key in row if key not in (label, *_BESIDE))]
         wanted = {key: value for key, value in expected.items() if value is not None}
         if set(found) != set(wanted):
             return f"groups {set(found) ^ set(wanted)}"

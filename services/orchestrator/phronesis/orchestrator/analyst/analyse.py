@@ -22,7 +22,7 @@ from .lexicon import phrases
 from .lists import listing, ranked
 from .missing import missing_in
 from .naming import Names, quoted
-from .problems import Declined, unknown
+from .problems import Declined, unfit, unknown
 from .quick import answered, at_once
 from .reading import Reading, read
 from .saying import confidence, table
@@ -93,6 +93,8 @@ class _Analyst:
             reading = await self._made_whole(reading, before)
         if reading.left:
             raise await self._not_understood(reading)
+        if not reading.has("date") and (asked := reading.of("when", "future")):
+            raise unfit(reading.words(asked[0].at, asked[0].end))
         if about_one(reading):
             return self._analysis(await answer_one(self._twin, reading), "one thing", reading)
         if reading.has(*_NEEDS_A_NAME):

@@ -111,7 +111,7 @@ async def ratings(twin: Twin, question: Wanted, years: Years) -> Findings:
     first, last = years.asked[0], years.asked[-1]
     steps, moves = await _moves(twin, frame, first, last)
     kept = {"better": [m for m in moves if m["change"] == "better"], "worse": [m for m in moves if m["change"] == "worse"]}
-    told = kept.get(question.better or "")
+    told = moves if question.better == "changed" else kept.get(question.better or "")
     unknown = sum(n for (_, colour), n in tally.items() if colour is None)
     return Findings(
         _told(frame, years, rows, steps, question.better, told),
@@ -158,7 +158,8 @@ def _told(
     first, last = years.asked[0], years.asked[-1]
     if told is not None:
         names = lines(f"{move['name']}: {move[str(first)]} to {move[str(last)]}" for move in told)
-        intro = f"From {first} to {last}, the rating of **{len(told):,}** {frame.said()} got {better}."
+        how = better if better == "changed" else f"got {better}"
+        intro = f"From {first} to {last}, the rating of **{len(told):,}** {frame.said()} {how}."
         return f"{intro}\n\n{names}" if told else intro
     by_year = lines(
         f"{row['year']}: {', '.join(f'{colour} {n:,}' for colour, n in row.items() if colour != 'year')}" for row in rows

@@ -140,7 +140,8 @@ def _grouped(frame: Frame, years: Years, dims: tuple[str, ...], rows: list[dict[
     unknown = sum(row[frame.noun] for row in rows if NOT_PUBLISHED in row.values())
     listing = lines(f"{', '.join(str(row[label]) for label in labels)}: {row[frame.noun]:,}" for row in rows)
     by = " and ".join(labels)
-    intro = f"{year}, {said} by {by} ({total:,} in all):"
+    # Each year counts anew what stands in its report, so that years do not add up.
+    intro = f"{year}, {said} by {by}:" if "year" in dims else f"{year}, {said} by {by} ({total:,} in all):"
     insights = (*_largest(frame, rows, labels, total, len(dims)), *_caveats(frame, years, dims, rows, total, unknown))
     return Findings(
         f"{intro}\n\n{listing}",

@@ -23,14 +23,13 @@ class Meaning:
 
 
 SMALL = """a an the of in on at for to from is are was were be been being has have had having do does did done there here that
-this these those i me my we us our you your please can could would will shall should may might just so then too also any all
-and or with as 's tell give get see show know let like want need about into out their them they who whom which what when
-where how many much it's overall altogether total in-all figures figure data reported report reports recorded listed
-published according stand stood exactly currently list name display present provide me? overview kindly each? it? at? within
-among across? both some ? held hold holds holding own owns owned run runs running? manage manages managed lead leads led
-belong belongs belonging responsible deliver delivers delivered delivering sit sits fall falls come came go goes make makes
-made got get gets received receive obtained look looks break down up been uk uk's british ones one really actually hello hi hey
-thanks thank say says said find out""".split()
+this these those i me my we us our you your please just so then too also any all and or with as 's tell give get see show know
+let want about into out their them they who whom which what how many much it's overall altogether total figures figure data
+reported report reports recorded listed published according stand stood exactly currently list name display present provide
+within among both some held hold holds holding own owns owned run runs running manage manages managed lead leads led belong
+belongs belonging responsible deliver delivers delivered delivering sit sits fall falls come came go goes make makes made got
+get gets received receive obtained look looks break down been uk uk's british ones really actually hello hi hey thanks thank
+say says said find""".split()
 """Words that change nothing: they may stand anywhere."""
 
 _PHRASES: dict[tuple[str, Any], str] = {
@@ -54,7 +53,7 @@ _PHRASES: dict[tuple[str, Any], str] = {
     ("year_word", None): "year|years|financial year|financial years|fiscal year|fiscal years|reporting year|annum|period",
     ("by", None): "by|per|each|every|for each|for every|in each|of each|across|broken down by|split by|grouped by|group by|"
     "in terms of|each of the|for all the|break down by|breakdown by|breakdown of|distribution of|distributed across|by each|"
-    "split|distribution by|distribution across|broken down|across the|across all|per each|distributed by|different|"
+    "split|distribution by|distribution across|broken down|across the|across all|per each|distributed by|"
     "break down|distribution|breakdown",
     ("rating", "Red"): "red",
     ("rating", "Amber"): "amber|yellow",
@@ -143,8 +142,12 @@ _PHRASES: dict[tuple[str, Any], str] = {
     ("left", None): "left|dropped out|disappeared|vanished|no longer reported|dropped|gone|disappear|vanish|leave|drop out|"
     "no longer in the report|no longer in the portfolio|no longer appear|removed",
     ("whatif", None): "what if|suppose|supposing|imagine that|hypothetically|assume|assuming|what would happen|if we|simulate",
-    ("not", None): "not|no|without|except|excluding|other than|apart from|never|neither|nor|unless|non|isn't|aren't|wasn't|"
-    "weren't|don't|doesn't|didn't|haven't|hasn't|won't|cannot|can't|but not|rather than|instead of|ignoring|leaving out",
+    ("odd", None): "never|neither|nor|unless|rather than|instead of|always",
+    ("future", None): "will|going to|should|might|may|shall",
+    ("when", None): "when|since when|until when|by when",
+    ("small", None): "could you|would you|can you|can i|could i|i would|would like|can we|could we",
+    ("not", None): "not|no|without|except|excluding|other than|apart from|non|isn't|aren't|wasn't|"
+    "weren't|don't|doesn't|didn't|haven't|hasn't|won't|cannot|can't|but not|ignoring|leaving out",
     ("cmp", ">"): "more than|over|above|greater than|exceeding|higher than|larger than|bigger than|exceed|exceeds|>",
     ("cmp", ">="): "at least|no less than|not less than|minimum of",
     ("cmp", "<"): "less than|under|below|fewer than|lower than|smaller than|cheaper than|<",

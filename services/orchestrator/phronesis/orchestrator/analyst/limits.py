@@ -59,13 +59,21 @@ def dates(reading: Reading) -> tuple[list[Condition], set[int]]:
         between = [item for item in reading.items if date.end <= item.at]
         words = [item for item in between if item.kind not in ("small", "followup")][:2]
         order = words[0] if words and words[0].kind in ("before", "after", "since", "until", "by") else None
+        if words and words[0].kind == "between":
+            raise Declined("I can look for one year of a start or an end, or for before and after one.", mode="E")
         year = next(iter(words[1:] if order else words), None)
-        if year is None or year.kind != "year" or (order is None and len(words) > 1 and words[1].kind == "year"):
+        if year is None or year.kind != "year":
             continue
+        if order is None and len(words) > 1 and words[1].kind == "year" and _joined(reading, year, words[1]):
+            raise Declined("I can look for one year of a start or an end, or for before and after one.", mode="E")
         kind = order.kind if order else "in"
         used |= {date.at, year.at} | ({order.at} if order else set())
         found.append(Condition(date.value, (), tuple(_dated(date.value, kind, year.value)), _dated_words(date, kind, year)))
     return found, used
+
+
+def _joined(reading: Reading, one: Item, other: Item) -> bool:
+    return bool({piece.folded for piece in reading.pieces[one.end : other.at]} & {"and", "to", "-", "or"})
 
 
 def _dated(name: str, kind: str, year: int) -> list[Where]:

@@ -48,6 +48,8 @@ class _Fit:
     end: int
     whole: bool
     """Whether every telling word of the name was said."""
+    sure: bool = True
+    """Whether enough of it was said: two telling words, half of them, or its short form in capitals."""
 
 
 class Names:
@@ -205,10 +207,17 @@ def _laid(reading: Reading, entity: Entity, at: int, end: int) -> _Fit | None:
         if right < end - 1:
             continue
         telling = {n for n, one in enumerate(name) if one not in GENERIC}
-        fit = _Fit(entity, left, right + 1, telling <= used | before)
+        met = telling & (used | before)
+        sure = len(met) > 1 or 2 * len(met) >= len(telling) or any(name[n] in _capitals(entity.name) for n in met)
+        fit = _Fit(entity, left, right + 1, telling <= met, sure)
         if best is None or (fit.end - fit.at, fit.whole) > (best.end - best.at, best.whole):
             best = fit
     return best
+
+
+def _capitals(name: str) -> set[str]:
+    """Words of a name that are written in capitals alone, in a name that is not."""
+    return {word.casefold() for word in re.findall(r"\b[A-Z][A-Z0-9]+\b", name)} if name.upper() != name else set()
 
 
 def _extended(said: list[str], name: tuple[str, ...], at: int, start: int, step: int) -> tuple[int, set[int]]:
@@ -240,11 +249,12 @@ def _chosen(fits: list[_Fit], reading: Reading) -> tuple[Named, int, int]:
     fits = [fit for fit in fits if fit.end - fit.at == longest]
     fits = [fit for fit in fits if fit.whole] or fits
     things = same([fit.entity for fit in fits])
-    if len(things) == 1:
+    if len(things) == 1 and any(fit.sure for fit in fits):
         return things[0], fits[0].at, fits[0].end
     said = reading.words(fits[0].at, fits[0].end)
     shown = things[:MAX_CHOICES]
     choices = "\n".join(f"- {thing.name}" for thing in shown)
     more = f"\n\nThere are {len(things) - len(shown)} more." if len(things) > len(shown) else ""
     rows: tuple[dict[str, object], ...] = tuple({"name": thing.name} for thing in shown)
-    raise Declined(f"Several things are called “{said}”. Which one do you mean?\n\n{choices}{more}", mode="E", rows=rows)
+    asked = f"Several things are called “{said}”. Which one do you mean?" if len(things) > 1 else f"“{said}”: do you mean this?"
+    raise Declined(f"{asked}\n\n{choices}{more}", mode="E", rows=rows)

@@ -9,7 +9,19 @@ from typing import Any
 from .lexicon import Meaning, in_capitals_only, longest, phrases
 from .tokens import MAX_CHARS, Token, tokens
 
-_NUMBERS = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "twenty": 20}
+_NUMBERS = {
+    "one": 1,
+    "two": 2,
+    "three": 3,
+    "four": 4,
+    "five": 5,
+    "six": 6,
+    "seven": 7,
+    "eight": 8,
+    "nine": 9,
+    "ten": 10,
+    "twenty": 20,
+}
 _SCALE = {
     "m": 1.0,
     "mn": 1.0,

@@ -17,8 +17,8 @@ from .story import departments_of, facts, history
 from .twin import Twin
 
 _ANYWHERE = frozenset(
-    """small followup list howmuch rated scope by year_word year relative since after before until between annual entity
-    existence pronoun""".split()
+    """when future small followup list howmuch rated scope by year_word year relative since after before until
+    between annual entity existence pronoun""".split()
 )
 _VALUES = ("rating", "status", "category", "department")
 _SUMMARY = ("department", "category", "rating", "status", "start_date", "end_date", "whole_life_cost")

@@ -13,8 +13,8 @@ from .reading import Item, Reading
 
 Kind = Literal["count", "list", "total", "share", "top", "changes", "joined", "left", "gaps"]
 _ANYWHERE = frozenset(
-    """small followup list count howmuch rated scope by existence year_word year relative trend annual type since after before
-    until between""".split()
+    """when future small followup list count howmuch rated scope by existence year_word year relative trend annual
+    type since after before until between""".split()
 )
 _BESIDES: dict[str, frozenset[str]] = {
     "count": frozenset({"compare", "aggregate", "change"}),
@@ -61,6 +61,8 @@ def wanted(reading: Reading) -> Wanted:
     measure = next((item.value for item in _free(reading, frame, "measure")), ())
     aggregate = next((item.value for item in reading.of("aggregate")), "sum")
     better = next((item.value for item in reading.of("change") if item.value), None)
+    if kind == "changes" and better is None and reading.has("list", "count") and reading.has("type") and reading.has("change"):
+        better = "changed"
     result = Wanted(kind, frame, reading, measure, aggregate, better=better, groups_counted=_counts_groups(reading))
     if kind == "top":
         return _ranked(result)
@@ -201,15 +203,36 @@ def _every_phrase_used(reading: Reading, frame: Frame, kind: Kind) -> None:
 
 def _no_nonsense(reading: Reading, frame: Frame, kind: Kind) -> None:
     """Phrases that are known, and that make no sense together."""
-    for item in reading.of("aggregate"):
-        if kind == "count" and item.value != "sum":
+    for item in reading.of("aggregate", "change"):
+        odd = item.value != "sum" if item.kind == "aggregate" else not reading.has("count")
+        if kind == "count" and odd:
             raise unfit(reading.words(item.at, item.end))
+    for date in _free(reading, frame, "date"):
+        if "date" not in reading.words(date.at, date.end).casefold():
+            raise unfit(reading.words(date.at, date.end))
+    for by in reading.of("by"):
+        if kind != "top" and any(by.end == item.at for item in reading.of("measure")):
+            raise unfit(reading.words(by.at, by.end + 1))
+    for top in reading.of("top"):
+        if any(top.end == item.at for item in reading.of("dimension")) and not reading.has("measure"):
+            raise unfit(reading.words(top.at, top.end + 1))
+    _no_two_times(reading, kind)
     for item in reading.of("dimension"):
         if any(value.end == item.at and value.kind != item.value for value in reading.of("rating", "status", "category")):
             raise unfit(reading.words(item.at - 1, item.end))
     for item in reading.of("measure"):
         if not any(frame.type in MEASURES[name].types for name in item.value):
             raise Declined(f"There is no {MEASURES[item.value[0]].name} of {frame.noun} on record.", mode="E")
+
+
+def _no_two_times(reading: Reading, kind: Kind) -> None:
+    """“Amber in 2021 and Red in 2022”, “Red since 2021”: what is meant is one project at two times."""
+    for filters in ("rating", "status"):
+        values, years = reading.of(filters), reading.of("year", "relative")
+        if len({one.value for one in values}) > 1 and any(values[0].at < year.at < values[-1].at for year in years):
+            raise unfit(reading.words(values[0].at, values[-1].end))
+        if values and kind == "list" and reading.has("since"):
+            raise Declined("Do you mean in each of the years, or in any of them? Please ask for one year.", mode="E")
 
 
 def _beside_a_year(reading: Reading, item: Item) -> bool:
@@ -231,7 +254,7 @@ def _ranked(question: Wanted) -> Wanted:
         stray = next(n for n in reading.of("number") if n not in near)
         raise unfit(reading.words(stray.at, stray.end))
     first = int(near[0].value) if near else 1
-    if not near and not question.frame.groups and _plural(reading):
+    if not near and not question.frame.groups and top is not None and _plural(reading, top):
         first = 10
     measure = question.measure or ((meant if meant != "size" else "whole_life_cost",) if meant else ())
     if meant == "size" and question.frame.groups and not question.measure:
@@ -241,8 +264,12 @@ def _ranked(question: Wanted) -> Wanted:
     return replace(question, measure=measure, first=max(1, min(first, 50)) * (1 if direction == -1 else -1))
 
 
-def _plural(reading: Reading) -> bool:
-    return any(reading.words(item.at, item.end).casefold().endswith("s") for item in reading.of("type"))
+def _plural(reading: Reading, top: Item) -> bool:
+    """“The largest projects”: several are wanted, as many as fit on a page."""
+    things = [item for item in reading.of("type") if item.at >= top.end]
+    if not things or any(top.end <= item.at < things[0].at for item in reading.of("measure")):
+        return False
+    return reading.words(things[0].at, things[0].end).casefold().endswith("s")
 
 
 def _shown(question: Wanted) -> Wanted:
