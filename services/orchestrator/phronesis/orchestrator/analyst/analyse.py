@@ -6,8 +6,9 @@ every phrase has to have a part in the answer. A question for which that fails i
 
 from __future__ import annotations
 
-from difflib import get_close_matches
+import logging
 
+from phronesis.contracts import BadRequest
 from phronesis.contracts.analysis import Analysis, AnswerData, MemoryProcess, Mode
 
 from ..markup import plain, shown
@@ -15,21 +16,24 @@ from ..reasoner import TurnContext
 from ..running import Running
 from .calendar import Years, listed, years_of
 from .changes import came_and_went, ratings
-from .counts import count, share
+from .counts import count
 from .findings import Findings
 from .follow import leans, together
-from .lexicon import phrases
 from .lists import listing, ranked
 from .missing import missing_in
-from .naming import Names, quoted
+from .naming import Names
 from .problems import Declined, unfit, unknown
 from .quick import answered, at_once
 from .reading import Reading, read
 from .saying import confidence, table
+from .shares import share
 from .single import about_one, answer_one
+from .spelling import spelt, with_quotes
 from .totals import total
 from .twin import TooMany, Twin
 from .wanted import wanted
+
+log = logging.getLogger(__name__)
 
 _NEEDS_A_NAME = ("history", "impact", "detail", "why", "text")
 _PAST = 4
@@ -65,6 +69,9 @@ async def analyse(running: Running, turn: TurnContext) -> Analysis:
     analyst = _Analyst(twin)
     try:
         return await analyst.answer(text, [past.text for past in turn.history if past.role == "user"][-_PAST:])
+    except BadRequest as refused:
+        log.warning("a question that was understood was refused: %s", refused.code)
+        return _declined(twin, Declined("I cannot ask the records for that. Please put it differently."))
     except TooMany:
         return _declined(
             twin, Declined("That is more than one answer can list: narrow it down by year or department.", mode="E")
@@ -102,7 +109,7 @@ class _Analyst:
         return await self._of_a_set(reading)
 
     async def _understood(self, text: str) -> Reading:
-        reading = _spelt(_with_quotes(read(text), text))
+        reading = spelt(with_quotes(read(text), text))
         needed = reading.has(*_NEEDS_A_NAME, "missing")
         return await Names(self._twin).resolve(reading, needed)
 
@@ -188,22 +195,3 @@ class _Analyst:
             cypher_executed=self._twin.executed,
             confidence=confidence(1.0, found.known, found.unknown, found.gaps + len(notes if years and years.absent else [])),
         )
-
-
-def _with_quotes(reading: Reading, text: str) -> Reading:
-    """The reading in which words in quotation marks are a name and nothing else."""
-    spans = [(text.find(part), text.find(part) + len(part)) for part in quoted(text)]
-    inside = {n for n, piece in enumerate(reading.pieces) for start, end in spans if start <= piece.start and piece.end <= end}
-    kept = tuple(item for item in reading.items if not set(range(item.at, item.end)) & inside)
-    return Reading(reading.pieces, kept, tuple(sorted({*reading.left, *inside})))
-
-
-def _spelt(reading: Reading) -> Reading:
-    """The reading with slips of the pen in known words put right."""
-    words = [key[0] for key in phrases() if len(key) == 1 and len(key[0]) > 5]
-    for at in reading.left:
-        said = reading.pieces[at].folded
-        near = get_close_matches(said, words, n=1, cutoff=0.88) if len(said) > 5 else []
-        if near and near[0][0] == said[0]:
-            reading = reading.explaining(at, phrases()[(near[0],)][0])
-    return reading

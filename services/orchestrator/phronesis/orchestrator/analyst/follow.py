@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .lexicon import FOLLOWS_UP
 from .reading import Item, Reading
+from .vocabulary import FOLLOWS_UP
 
 _FAMILIES = (
     frozenset({"year", "relative", "since", "after", "before", "until", "between", "trend", "annual", "year_word"}),

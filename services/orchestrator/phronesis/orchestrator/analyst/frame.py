@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from phronesis.contracts.graph import Level
 from phronesis.contracts.twin import GroupBy, Where
 
-from .measures import DIMENSIONS, MEASURES
-from .naming import Named
+from .fitting import Named
+from .measures import DIMENSIONS
 from .ontology import between, called
 from .problems import Declined, unfit
 from .reading import Item, Reading
@@ -84,55 +84,6 @@ def label_of(dimension: str) -> str:
     return DIMENSIONS.get(dimension) or called(dimension, many=False)
 
 
-def subject(reading: Reading) -> tuple[str, Level | None, frozenset[int], tuple[str, ...]]:
-    """The type that is asked about, its level, what that used up, and the types that it is grouped by."""
-    types = reading.of("type")
-    by = {item.at for item in types if _after_by(reading, item)}
-    plain = [item for item in types if item.at not in by]
-    # "the budget of projects" and "programmes and projects" name one type twice.
-    kinds = dict.fromkeys(item.value[0] for item in plain)
-    if len(kinds) > 1:
-        raise unfit(reading.words(plain[1].at, plain[1].end))
-    grouped = tuple(dict.fromkeys(item.value[0] for item in types if item.at in by))
-    used = frozenset(item.at for item in types)
-    if not plain:
-        if grouped and _portfolio(reading) is False:
-            return grouped[0], _level(reading, types[0]), used, ()
-        type = _by_measure(reading)
-        level = Level.L3 if type == "EntityProject" else None
-        return type, level, used, tuple(one for one in grouped if one != type)
-    return plain[0].value[0], _level(reading, plain[0]), used, grouped
-
-
-def _by_measure(reading: Reading) -> str:
-    """The type that has the figure that was named, where the question names no type."""
-    if reading.has("value"):
-        return "EntityRisk"
-    figures = [MEASURES[item.value[0]].types[0] for item in reading.of("measure")]
-    return figures[0] if figures else "EntityProject"
-
-
-def _level(reading: Reading, item: Item) -> Level | None:
-    type, level = item.value
-    if type == "EntityProject" and level is Level.L2 and _portfolio(reading):
-        return Level.L3
-    return level if level is None else Level(level)
-
-
-def _portfolio(reading: Reading) -> bool:
-    """Whether the question speaks of what only the portfolio's projects have."""
-    measures = any("whole_life_cost" in item.value or "year_forecast" in item.value for item in reading.of("measure"))
-    return measures or reading.has("rating", "department", "category")
-
-
-def _after_by(reading: Reading, item: Item) -> bool:
-    return any(by.end == item.at or (by.end < item.at and _only_small(reading, by.end, item.at)) for by in reading.of("by"))
-
-
-def _only_small(reading: Reading, at: int, end: int) -> bool:
-    return {n for small in reading.of("small", "followup") for n in range(small.at, small.end)} >= set(range(at, end))
-
-
 def conditions(reading: Reading, type: str) -> tuple[tuple[Condition, ...], frozenset[int]]:
     """The conditions of a question, and the places of the items that state them."""
     used: set[int] = set()
@@ -145,7 +96,7 @@ def conditions(reading: Reading, type: str) -> tuple[tuple[Condition, ...], froz
         for sort in (True, False):
             same = [item for item in items if (item.at in negated) is sort]
             if same:
-                found += _condition(reading, kind, same, sort)
+                found += _condition(reading, type, kind, same, sort)
         used.update(item.at for item in items)
     for item in reading.of("entity"):
         found.append(_joined(type, item.value))
@@ -161,9 +112,9 @@ def _negation(reading: Reading, item: Item) -> Item | None:
     return None
 
 
-def _condition(reading: Reading, kind: str, items: list[Item], negated: bool) -> list[Condition]:
+def _condition(reading: Reading, type: str, kind: str, items: list[Item], negated: bool) -> list[Condition]:
     if kind == "value":
-        return [_value(item) for item in items]
+        return [_value(type, item) for item in items]
     values = tuple(dict.fromkeys(item.value for item in items))
     if negated and (kind == "department" or None in values or len(values) > 1):
         raise unfit(reading.words(items[0].at - 1, items[-1].end))
@@ -187,11 +138,19 @@ def _where(kind: str, values: tuple[str, ...], negated: bool) -> Where:
     return Where(property=kind, op="in", value=values)
 
 
-def _value(item: Item) -> Condition:
+def _value(type: str, item: Item) -> Condition:
+    """What is said of risks: of the risk itself, or of the one that a thing hangs together with."""
     name, value = item.value
+    linked: dict[str, str] = {}
+    if type != "EntityRisk":
+        ways = between(type, "EntityRisk")
+        if len(ways) != 1:
+            raise Declined(f"I do not see how {called(type)} and risks hang together in this question.")
+        linked = {"via": ways[0], "to": "EntityRisk"}
     if value == "high":
-        return Condition(name, (value,), (Where(property=name, op=">", value=7),), "with a score above 7")
-    return Condition(name, (value,), (Where(property=name, value=value),), f"that are {str(value).lower()}")
+        return Condition("value", (value,), (Where(property=name, op=">", value=7, **linked),), "with a risk score above 7")
+    said = f"that are {str(value).lower()}" if not linked else f"whose risk is {str(value).lower()}"
+    return Condition("value", (value,), (Where(property=name, value=value, **linked),), said)
 
 
 def _joined(type: str, named: Named) -> Condition:

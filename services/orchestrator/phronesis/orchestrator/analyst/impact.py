@@ -9,7 +9,7 @@ from phronesis.contracts.twin import ChainPath, Survey, Where
 
 from .calendar import Years, listed
 from .findings import Findings
-from .naming import Named
+from .fitting import Named
 from .ontology import CHAINS, JOINS, called
 from .problems import Declined
 from .saying import counted, lines, table
@@ -37,15 +37,10 @@ async def impact(twin: Twin, named: Named, known: tuple[int, ...], years: Years)
             gaps=1,
             several_steps=True,
         )
-    told = lines(f"{row['from']} {row['link']} {row['to']}" for row in links)
-    ways = lines(f"{row['steps']}{'' if row['reaches its end'] == 'yes' else ' (stops here)'}" for row in walks)
-    parts = [f"In {year}, **{named.name}** has {counted(len(links), 'direct link', 'direct links')}."]
-    parts += [told] if links else []
-    parts += [f"Along the chains:\n\n{ways}"] if walks else []
     charts = [table(title, rows) for title, rows in (("Chains", walks), ("Direct links", links)) if rows]
     insights = (f"{counted(broken, 'walk stops', 'walks stop')} before the end of the chain.",) if broken else ()
     return Findings(
-        "\n\n".join(parts),
+        _told(named, year, links, walks),
         insights,
         (*links, *walks),
         {"links": len(links), "walks": len(walks), "broken": broken},
@@ -53,6 +48,16 @@ async def impact(twin: Twin, named: Named, known: tuple[int, ...], years: Years)
         gaps=1 if broken else 0,
         several_steps=True,
     )
+
+
+def _told(named: Named, year: int, links: list[dict[str, Any]], walks: list[dict[str, Any]]) -> str:
+    parts = [f"In {year}, **{named.name}** has {counted(len(links), 'direct link', 'direct links')}."]
+    if links:
+        parts.append(lines(f"{row['from']} {row['link']} {row['to']}" for row in links))
+    if walks:
+        ways = lines(f"{row['steps']}{'' if row['reaches its end'] == 'yes' else ' (stops here)'}" for row in walks)
+        parts.append(f"Along the chains:\n\n{ways}")
+    return "\n\n".join(parts)
 
 
 async def _links(twin: Twin, named: Named, year: int, name: str) -> list[dict[str, Any]]:

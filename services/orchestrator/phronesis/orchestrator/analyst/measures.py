@@ -56,6 +56,23 @@ DIMENSIONS: dict[str, str] = {
 }
 """What things are grouped by."""
 
+_OF_TYPES: dict[str, tuple[str, ...]] = {
+    "status": ("EntityProject", "SectorObjective"),
+    "risk_category": ("EntityRisk",),
+    "risk_status": ("EntityRisk",),
+    "priority_level": ("SectorObjective",),
+    "maturity_level": ("EntityCapability",),
+    "unit": ("SectorPerformance",),
+}
+
+
+def has(type: str, name: str) -> bool:
+    """Whether things of a type have such a property, or can be grouped so."""
+    if name in MEASURES:
+        return type in MEASURES[name].types
+    return name in ("level", "year") or type in _OF_TYPES.get(name, ("EntityProject",))
+
+
 PUBLISHED: dict[str, str] = {
     "rating": "rating",
     **DATES,

@@ -9,11 +9,11 @@ from phronesis.contracts.twin import Gap, GapQuestion, GapType, Where
 from .calendar import Years, listed
 from .counts import survey_of
 from .findings import Findings
+from .fitting import Named
 from .measures import PUBLISHED
-from .naming import Named
 from .ontology import CHAINS, called, in_plain_words
 from .problems import Declined
-from .saying import GAPS, column, counted, in_years, joined, lines, percent, table
+from .saying import GAPS, column, counted, in_years, joined, lines, percent, reports_of, table
 from .story import rows_of
 from .twin import Twin, ref
 from .wanted import Wanted
@@ -105,7 +105,7 @@ def _by_year(rows: list[dict[str, Any]]) -> dict[int, list[str]]:
 
 def _nothing(named: Named, there: tuple[int, ...]) -> Findings:
     return Findings(
-        f"Nothing is missing for **{named.name}**: it is in the reports of {listed(there)}, and all of it is published.",
+        f"Nothing is missing for **{named.name}**: it is in {reports_of(there)}, and all of it is published.",
         several_steps=True,
     )
 
@@ -113,7 +113,7 @@ def _nothing(named: Named, there: tuple[int, ...]) -> Findings:
 def _insights(named: Named, rows: list[dict[str, Any]], there: tuple[int, ...], absent: tuple[int, ...]) -> list[str]:
     found = []
     if absent and there:
-        found.append(f"It is in the reports of {listed(there)} and not in those of {listed(absent)}.")
+        found.append(f"It is in {reports_of(there)} and not in those of {listed(absent)}.")
     if any(row["kind of gap"] == _UNPUBLISHED for row in rows):
         found.append("What is not published is unknown; it is never taken for zero.")
     return found

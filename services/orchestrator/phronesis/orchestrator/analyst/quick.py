@@ -6,18 +6,13 @@ import re
 
 from phronesis.contracts.analysis import Analysis, MemoryProcess, Mode
 
+from ..extractive import courtesy, say
 from ..markup import shown
 from ..reasoner import TurnContext
 from .concepts import explained
 from .problems import HINT
 from .tokens import folded
 
-_COURTESY = frozenset(
-    """hi hello hey hiya good morning afternoon evening day night greetings howdy thanks thank you thankyou thx cheers much
-    appreciated many helpful great nice perfect bye goodbye farewell later see today ok okay lovely brilliant wonderful lot
-    again everyone team friend so very for your help that was is a the all there how are and 's it this noor maestro dear
-    please sorry""".split()
-)
 _FRUSTRATION = re.compile(
     r"\b(?:useless|annoying|frustrat\w*|this is (?:bad|terrible|awful)|not helpful|unhelpful|stupid|ridiculous|fed up)\b", re.I
 )
@@ -44,8 +39,8 @@ _CONCEPT = re.compile(
     re.I,
 )
 _ARTICLES = frozenset(folded("a an the concept of term notion idea in this twin"))
+_AT_ONCE = "Answered at once; no data was read."
 _SENTENCES = {
-    "greeting": "Hello. Ask me about the projects of the portfolio: how many, which, how they are rated, what they cost.",
     "sorry": "I am sorry that this was no help. Tell me what you are looking for, in other words, and I will try again.",
     "about": f"I answer questions about the transformation from its data, by rules and without a language model. {HINT}",
     "ideas": "For new ideas a language model is needed, and none is set up here. I answer from data. " + HINT,
@@ -56,12 +51,12 @@ _SENTENCES = {
 
 def at_once(turn: TurnContext, text: str) -> Analysis | None:
     """The answer to a message that asks for no data; `None` where it may."""
-    words = folded(text)
-    if words and all(word in _COURTESY for word in words):
-        return _said(turn, "I", "greeting", "courtesy")
+    kind = courtesy(text)
+    if kind is not None:
+        return answered("G" if kind == "about" else "I", kind, say(turn, kind), _AT_ONCE, 1.0)
     if _FRUSTRATION.search(text):
         return _said(turn, "I", "sorry", "frustration")
-    if _ABOUT.search(text) and len(words) < 25:
+    if _ABOUT.search(text) and len(text) < 200:
         return _said(turn, "G", "about", "the agent itself")
     if _WHAT_IF.search(text):
         return _said(turn, "D", "what_if", "a what-if", sure=0.0)
@@ -84,7 +79,7 @@ def _concept(turn: TurnContext, text: str) -> Analysis | None:
 
 def _said(turn: TurnContext, mode: Mode, phrase: str, intent: str, sure: float = 1.0) -> Analysis:
     own = turn.agent.phrases.get(phrase, "").strip() if turn.agent else ""
-    return answered(mode, intent, own or _SENTENCES[phrase], "Answered at once; no data was read.", sure)
+    return answered(mode, intent, own or _SENTENCES[phrase], _AT_ONCE, sure)
 
 
 def answered(mode: Mode, intent: str, answer: str, trace: str, sure: float) -> Analysis:

@@ -55,6 +55,12 @@ def in_years(years: Sequence[int]) -> str:
     return f"In {joined([str(year) for year in years])}"
 
 
+def reports_of(years: Sequence[int]) -> str:
+    """`the report of 2021`, `the reports of 2020 to 2023`."""
+    said = in_years(years).partition(" ")[2]
+    return f"the report{'s' if len(years) > 1 else ''} of {said}"
+
+
 def lines(items: Iterable[str]) -> str:
     """A Markdown list, cut where it gets too long for reading."""
     every = list(items)

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from .calendar import Years, years_of
 from .findings import Findings
+from .fitting import Named
 from .impact import impact
-from .measures import MEASURES
+from .lists import heading
+from .measures import MEASURES, has
 from .missing import missing_of
-from .naming import Named
 from .problems import Declined, unfit
 from .reading import Item, Reading
 from .saying import joined
@@ -49,6 +50,8 @@ async def answer_one(twin: Twin, reading: Reading) -> Findings:
         _check(reading, {"impact", "type"}, named)
         return await impact(twin, named, known, years_of(reading, known))
     asked = _asked(reading)
+    if lacking := [one for one in asked if not has(named.type, one)]:
+        raise Declined(f"Of “{named.name}” there is no {heading(lacking[0])} on record.", mode="E")
     if not asked and not reading.has("detail") and not reading.has(*_VALUES, "over_budget", "under_budget"):
         return await _story(twin, reading, named, known)
     return await _facts(twin, reading, named, known, asked)
@@ -65,7 +68,8 @@ async def _story(twin: Twin, reading: Reading, named: Named, known: tuple[int, .
 async def _facts(twin: Twin, reading: Reading, named: Named, known: tuple[int, ...], asked: tuple[str, ...]) -> Findings:
     allowed = {"measure", "dimension", "date", "text", "why", "who", "detail", "type", "trend", "change", "history"}
     _check(reading, allowed | set(_VALUES) | {"over_budget", "under_budget"}, named)
-    over_years = reading.has("trend", "change", "annual", "history")
+    which_years = reading.has("year_word") and not reading.has("year", "relative")
+    over_years = which_years or reading.has("trend", "change", "annual", "history")
     years = years_of(reading.without("year_word"), known, default_all=over_years)
     if years.stated and not years.asked:
         raise Declined(f"There are no reports of {joined([str(year) for year in years.absent])}.", mode="A")

@@ -8,12 +8,12 @@ from phronesis.contracts.twin import GroupBy, Survey, Where
 
 from .calendar import Years, listed
 from .findings import Findings
+from .fitting import Named
 from .frame import DEPARTMENT
 from .lists import heading
 from .measures import DATES, MEASURES, TEXTS
-from .naming import Named
 from .problems import Declined
-from .saying import GAPS, NOT_PUBLISHED, SCALES, amount, crosses_scales, joined, line, lines, table
+from .saying import GAPS, NOT_PUBLISHED, SCALES, amount, crosses_scales, joined, line, lines, reports_of, table
 from .twin import Twin
 
 PROJECT = ("category", "rating", "status", "start_date", "end_date", "year_baseline", "year_forecast", "whole_life_cost")
@@ -59,7 +59,7 @@ async def history(twin: Twin, named: Named, known: tuple[int, ...], years: Years
     wanted = tuple(year for year in known if not years.stated or year in years.asked)
     rows = await rows_of(twin, named, wanted, OTHERS.get(named.type, ()))
     if not rows:
-        raise Declined(f"“{named.name}” is not in the reports of {listed(wanted)}.", mode="A")
+        raise Declined(f"“{named.name}” is not in {reports_of(wanted)}.", mode="A")
     delivered = await departments_of(twin, named) if named.type == "EntityProject" else {}
     told = lines(f"**{row['year']}**: {_year(row, delivered)}" for row in rows)
     there = tuple(int(row["year"]) for row in rows)
@@ -69,7 +69,7 @@ async def history(twin: Twin, named: Named, known: tuple[int, ...], years: Years
     cost_line = (line("Whole-life cost", "year", heading("whole_life_cost"), costs),) if len(costs) > 1 else ()
     unknown = sum(1 for row in rows if named.type == "EntityProject" and row.get("rating") is None)
     return Findings(
-        f"**{named.name}** is in the reports of {listed(there)}.\n\n{told}{_ending(there, absent, known)}",
+        f"**{named.name}** is in {reports_of(there)}.\n\n{told}{_ending(there, absent, known)}",
         tuple(_turns(rows, delivered, there)),
         table_rows,
         {"years": list(there), "absent": list(absent)},
@@ -113,7 +113,7 @@ def _columns(row: dict[str, Any], delivered: dict[int, list[str]]) -> dict[str, 
 def _ending(there: tuple[int, ...], absent: tuple[int, ...], known: tuple[int, ...]) -> str:
     said = []
     if early := tuple(year for year in absent if year < there[0]):
-        said.append(f"It first appears in {there[0]}; the report{'s' if len(early) > 1 else ''} of {listed(early)} lack it.")
+        said.append(f"It first appears in {there[0]} and is not in {reports_of(early)}.")
     if late := tuple(year for year in absent if year > there[-1]):
         said.append(
             f"It is last in the report of {there[-1]} and not in {'those' if len(late) > 1 else 'that'} of {listed(late)};"
@@ -159,14 +159,7 @@ async def facts(twin: Twin, named: Named, asked: tuple[str, ...], known: tuple[i
     delivered = await departments_of(twin, named) if "department" in asked else {}
     said = [f"In {row['year']}, {_facts(row, asked, delivered)}." for row in rows]
     unknown = sum(1 for row in rows for name in show if row.get(name) is None)
-    table_rows = tuple(
-        {"year": row["year"], "name": row["name"]}
-        | {
-            heading(one): joined(delivered.get(row["year"], [])) if one == "department" else _plain(row.get(one))
-            for one in asked
-        }
-        for row in rows
-    )
+    table_rows = tuple(_stated(row, asked, delivered) for row in rows)
     note = () if years.stated or len(known) < 2 else (f"{rows[0]['year']} is the newest report that has it.",)
     scales = (SCALES,) if "rating" in asked and crosses_scales([int(row["year"]) for row in rows]) else ()
     return Findings(
@@ -178,6 +171,13 @@ async def facts(twin: Twin, named: Named, asked: tuple[str, ...], known: tuple[i
         known=max(0, len(rows) * len(asked) - unknown),
         unknown=unknown,
     )
+
+
+def _stated(row: dict[str, Any], asked: tuple[str, ...], delivered: dict[int, list[str]]) -> dict[str, Any]:
+    found = {"year": row["year"], "name": row["name"]}
+    for one in asked:
+        found[heading(one)] = joined(delivered.get(row["year"], [])) if one == "department" else _plain(row.get(one))
+    return found
 
 
 def _plain(value: Any) -> Any:

@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
 
-from .frame import Condition, Frame, conditions, subject
+from .frame import Condition, Frame, conditions
 from .limits import absences, dates, sizes
 from .measures import MEASURES
 from .problems import Declined, unfit
 from .reading import Item, Reading
-
-Kind = Literal["count", "list", "total", "share", "top", "changes", "joined", "left", "gaps"]
-_ANYWHERE = frozenset(
-    """when future small followup list count howmuch rated scope by existence year_word year relative trend annual
-    type since after before until between""".split()
-)
-_BESIDES: dict[str, frozenset[str]] = {
-    "count": frozenset({"compare", "aggregate", "change"}),
-    "list": frozenset(),
-    "total": frozenset({"compare", "change", "aggregate"}),
-    "share": frozenset({"compare", "aggregate"}),
-    "top": frozenset({"number", "aggregate"}),
-    "changes": frozenset({"change", "compare"}),
-    "joined": frozenset({"joined", "compare"}),
-    "left": frozenset({"left", "compare"}),
-    "gaps": frozenset({"missing"}),
-}
+from .sense import Kind, check, free
+from .subject import subject
 
 
 @dataclass(frozen=True)
@@ -57,8 +41,8 @@ def wanted(reading: Reading) -> Wanted:
     """
     frame, reading = _frame(reading)
     kind = _kind(reading, frame)
-    _every_phrase_used(reading, frame, kind)
-    measure = next((item.value for item in _free(reading, frame, "measure")), ())
+    check(reading, frame, kind)
+    measure = next((item.value for item in free(reading, frame, "measure")), ())
     aggregate = next((item.value for item in reading.of("aggregate")), "sum")
     better = next((item.value for item in reading.of("change") if item.value), None)
     if kind == "changes" and better is None and reading.has("list", "count") and reading.has("type") and reading.has("change"):
@@ -123,10 +107,6 @@ def _counts_groups(reading: Reading) -> bool:
     )
 
 
-def _free(reading: Reading, frame: Frame, *kinds: str) -> tuple[Item, ...]:
-    return tuple(item for item in reading.of(*kinds) if item.at not in frame.used)
-
-
 def _kind(reading: Reading, frame: Frame) -> Kind:
     if reading.has("joined", "left"):
         return "joined" if reading.has("joined") else "left"
@@ -134,7 +114,7 @@ def _kind(reading: Reading, frame: Frame) -> Kind:
         return "share"
     if reading.has("top") or (reading.has("aggregate") and _extreme(reading) and not frame.groups):
         return "top"
-    if _free(reading, frame, "missing"):
+    if free(reading, frame, "missing"):
         return "gaps"
     if reading.has("change", "trend", "compare") and "rating" in frame.groups:
         return "changes"
@@ -142,7 +122,7 @@ def _kind(reading: Reading, frame: Frame) -> Kind:
         return "changes"
     if _lists(reading, frame):
         return "list"
-    return "total" if _free(reading, frame, "measure") and not reading.has("count") else "count"
+    return "total" if free(reading, frame, "measure") and not reading.has("count") else "count"
 
 
 def _extreme(reading: Reading) -> bool:
@@ -159,7 +139,7 @@ def _lists(reading: Reading, frame: Frame) -> bool:
     things = reading.of("type")
     if things and any(reading.words(item.at, item.end).casefold() in ("list", "enumerate") for item in reading.of("list")):
         return True
-    about = _free(reading, frame, "dimension", "measure", "date", "text")
+    about = free(reading, frame, "dimension", "measure", "date", "text")
     return bool(things) and all(things[0].at < item.at for item in about)
 
 
@@ -171,74 +151,6 @@ def _asks_with_a_noun(said: list[Item]) -> bool:
         or item.kind
         in ("measure", "date", "not", "dimension", "over_budget", "under_budget", "entity", "before", "after", "by")
         for item in said
-    )
-
-
-def _every_phrase_used(reading: Reading, frame: Frame, kind: Kind) -> None:
-    allowed = _ANYWHERE | _BESIDES[kind]
-    spoken = {"dimension", "measure", "over_budget", "under_budget"} | ({"date", "text"} if kind == "list" else set())
-    if kind == "top":
-        spoken |= {"top"}
-    if kind == "share":
-        spoken |= {"share"}
-    for item in reading.items:
-        if item.kind not in allowed | spoken and item.at not in frame.used:
-            raise unfit(reading.words(item.at, item.end))
-        if item.kind in ("since", "after", "before", "until") and not _beside_a_year(reading, item):
-            raise unfit(reading.words(item.at, item.end))
-    _no_nonsense(reading, frame, kind)
-    if frame.beyond and (frame.groups or kind not in ("list", "count") or reading.has("howmuch")):
-        raise Declined(
-            "Over or under budget I can only list or count, not group or add up; ask for the variance instead.", mode="E"
-        )
-    measures = {item.value for item in _free(reading, frame, "measure")}
-    if len(measures) > 1 and kind != "list":
-        raise Declined("Please ask for one figure at a time.", mode="E")
-    if measures and kind in ("count", "share", "joined", "left", "gaps", "changes"):
-        item = _free(reading, frame, "measure")[0]
-        raise unfit(reading.words(item.at, item.end))
-    if frame.groups and kind in ("joined", "left", "gaps"):
-        raise Declined("I can answer that for the whole set or for one department, not by groups.", mode="E")
-
-
-def _no_nonsense(reading: Reading, frame: Frame, kind: Kind) -> None:
-    """Phrases that are known, and that make no sense together."""
-    for item in reading.of("aggregate", "change"):
-        odd = item.value != "sum" if item.kind == "aggregate" else not reading.has("count")
-        if kind == "count" and odd:
-            raise unfit(reading.words(item.at, item.end))
-    for date in _free(reading, frame, "date"):
-        if "date" not in reading.words(date.at, date.end).casefold():
-            raise unfit(reading.words(date.at, date.end))
-    for by in reading.of("by"):
-        if kind != "top" and any(by.end == item.at for item in reading.of("measure")):
-            raise unfit(reading.words(by.at, by.end + 1))
-    for top in reading.of("top"):
-        if any(top.end == item.at for item in reading.of("dimension")) and not reading.has("measure"):
-            raise unfit(reading.words(top.at, top.end + 1))
-    _no_two_times(reading, kind)
-    for item in reading.of("dimension"):
-        if any(value.end == item.at and value.kind != item.value for value in reading.of("rating", "status", "category")):
-            raise unfit(reading.words(item.at - 1, item.end))
-    for item in reading.of("measure"):
-        if not any(frame.type in MEASURES[name].types for name in item.value):
-            raise Declined(f"There is no {MEASURES[item.value[0]].name} of {frame.noun} on record.", mode="E")
-
-
-def _no_two_times(reading: Reading, kind: Kind) -> None:
-    """“Amber in 2021 and Red in 2022”, “Red since 2021”: what is meant is one project at two times."""
-    for filters in ("rating", "status"):
-        values, years = reading.of(filters), reading.of("year", "relative")
-        if len({one.value for one in values}) > 1 and any(values[0].at < year.at < values[-1].at for year in years):
-            raise unfit(reading.words(values[0].at, values[-1].end))
-        if values and kind == "list" and reading.has("since"):
-            raise Declined("Do you mean in each of the years, or in any of them? Please ask for one year.", mode="E")
-
-
-def _beside_a_year(reading: Reading, item: Item) -> bool:
-    return any(
-        0 <= year.at - item.end <= 1 or (item.kind in ("since", "until") and 0 <= item.at - year.end <= 1)
-        for year in reading.of("year", "relative")
     )
 
 
@@ -273,7 +185,7 @@ def _plural(reading: Reading, top: Item) -> bool:
 
 
 def _shown(question: Wanted) -> Wanted:
-    about = _free(question.reading, question.frame, "dimension", "measure", "date", "text")
+    about = free(question.reading, question.frame, "dimension", "measure", "date", "text")
     names = [item.value[-1] if item.kind == "measure" else item.value for item in about]
     if "department" in names and question.frame.type == "EntityProject":
         raise Declined(
