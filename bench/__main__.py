@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from time import perf_counter
 
-from . import faces, media, quality_figures, recall_sizes, replies, streams, tracing
+from . import faces, gaps, media, quality_figures, recall_sizes, replies, streams, tracing
 from .progress import say
 
 REPORT = Path(__file__).parents[1] / "docs" / "bench-report.md"
@@ -26,6 +26,7 @@ Section = Callable[[bool], Awaitable[list[str]]]
 SECTIONS: dict[str, tuple[str, Section]] = {
     "replies": ("Replies, start and memory", replies.section),
     "recall": ("Recall over many items", recall_sizes.section),
+    "gaps": ("Gaps in a made-up twin", gaps.section),
     "media": ("Media by kind", media.section),
     "faces": ("One tool by each face", faces.section),
     "tracing": ("What tracing costs", tracing.section),

@@ -1,0 +1,75 @@
+"""What tests of chains and gaps share: a made-up twin in a store, its questions as the contract has them, and the handlers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from phronesis.bus import Call
+from phronesis.client.twin import Question, Twin
+from phronesis.contracts import Principal
+from phronesis.contracts.graph import NodeRef, Upsert
+from phronesis.contracts.twin import Diagnosed, DiagnoseGaps, Gap, GapQuestion
+from phronesis.graph.adapters.reasoning import BoltReasoning
+from phronesis.graph.chains import walks
+from phronesis.graph.reasoning import Reasoning
+from tests.support.graph import Stores
+
+AT_ONCE = 200
+Answer = tuple[str, str, int, str, str | None, str]
+"""Question, type, year, level, last node, missing step."""
+
+
+def reasoning(stores: Stores) -> Reasoning:
+    """The handlers over a real store."""
+    chains = walks(stores.ontology)
+    return Reasoning(stores.ontology, chains, BoltReasoning(stores.bolt, stores.ontology, chains))
+
+
+def call(who: Principal) -> Call:
+    """How a question of somebody comes."""
+    return Call(who, "orchestrator")
+
+
+async def load(stores: Stores, who: Principal, batches: Iterable[Upsert]) -> None:
+    """Write batches for somebody's tenant."""
+    for batch in batches:
+        await stores.upsert(who, batch)
+
+
+def ref(key: str) -> NodeRef:
+    """A node by its key."""
+    type, rest = key.split("/", 1)
+    id, year = rest.rsplit("/", 1)
+    return NodeRef(type=type, id=id, year=int(year))
+
+
+def asked(question: Question) -> GapQuestion:
+    """A question of a truth file, without its answer."""
+    return GapQuestion(
+        id=question.question,
+        node=ref(question.node),
+        level=question.level,
+        other=ref(question.other) if question.other else None,
+        chain=question.chain,
+        relationship=question.relationship,
+    )
+
+
+async def diagnosed(handlers: Reasoning, who: Principal, twin: Twin) -> list[Diagnosed]:
+    """The answers to all questions about a twin."""
+    parts = [twin.questions[at : at + AT_ONCE] for at in range(0, len(twin.questions), AT_ONCE)]
+    return [await handlers.diagnose_gaps(call(who), DiagnoseGaps(questions=tuple(map(asked, part)))) for part in parts]
+
+
+def planted(twin: Twin) -> set[Answer]:
+    """What has to be found."""
+    return {
+        (one.question, one.type, one.year, one.level, one.last_node, one.missing_step)
+        for one in twin.questions
+        if one.type is not None and one.missing_step is not None
+    }
+
+
+def found(gaps: Iterable[Gap]) -> set[Answer]:
+    """What was found."""
+    return {(gap.question, gap.type, gap.year, gap.level, gap.last_node, gap.missing_step) for gap in gaps}
