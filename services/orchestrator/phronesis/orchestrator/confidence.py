@@ -26,7 +26,7 @@ def coverage(findings: Findings) -> float:
     if not asked:
         return FLOOR
     answered = sum(1.0 if read.rows else EMPTY for read in findings.reads)
-    return FLOOR + (1 - FLOOR) * answered / asked
+    return round(FLOOR + (1 - FLOOR) * answered / asked, 6)
 
 
 def confidence(findings: Findings, gaps: int, asked: int, agreement: float, degraded: int, stated: float | None) -> float:

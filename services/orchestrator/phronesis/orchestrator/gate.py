@@ -16,6 +16,8 @@ MAX_ROUNDS = 8
 """Rounds of one inquiry, the answer counted in."""
 MAX_TURN_CALLS = 20
 """Tool calls of one turn that are made."""
+MAX_ELEMENTS = 32
+"""Elements of one call: half of the library is no selection any more (N-048)."""
 MAX_REFUSALS = 3
 """Refused reads in a row after which no more is read: the first, and two tries to repair it."""
 
@@ -80,6 +82,9 @@ class Gate:
             self._remembered = True
         elif name == RETRIEVE_INSTRUCTIONS_TOOL.name and isinstance(request, RetrieveInstructions):
             self._instructions("mode" if request.mode else "elements")
+            if len(request.elements or ()) > MAX_ELEMENTS:
+                raise NotAdmitted("too_many_elements", f"ask for at most {MAX_ELEMENTS}: those that the question needs")
+            self._asked.add("mode" if request.mode else "elements")
         elif name == READ_CYPHER_TOOL.name:
             if not self._loaded:
                 raise NotAdmitted("out_of_order", "step 2 comes first: load the instructions of the mode, then read")
@@ -93,7 +98,6 @@ class Gate:
             raise NotAdmitted("once_only", f"instructions by {kind} are loaded once in a turn; they stand above")
         if kind == "elements" and "mode" not in self._asked:
             raise NotAdmitted("out_of_order", "load the bundle of the mode first, then the elements that it says are needed")
-        self._asked.add(kind)
 
     def settle(self, admitted: Admitted, refused: bool, failed: bool) -> None:
         """Note what came of a call.

@@ -9,21 +9,22 @@ from typing import Any
 from .inquiry import Draft
 
 _INSTEAD: Mapping[str, str] = {
-    "node": "item",
-    "nodes": "items",
+    "node": "record",
+    "nodes": "records",
     "cypher": "lookup",
     "neo4j": "records",
     "query": "question",
     "queries": "questions",
-    "embedding": "profile",
-    "embeddings": "profiles",
+    "embedding": "outline",
+    "embeddings": "outlines",
     "l1": "top level",
     "l2": "middle level",
     "l3": "detailed level",
-    "ID": "reference",
-    "IDs": "references",
+    "ID": "identifier",
+    "IDs": "identifiers",
 }
-"""What is said instead; `ID` alone is matched with its case, since `id` is also a word of other languages (NC-024)."""
+"""What is said instead, with the same article before it; `ID` alone is matched with its case, since `id` is also a word of
+other languages (NC-024)."""
 _CASED = ("ID", "IDs")
 _FOLDED = [word for word in _INSTEAD if word not in _CASED]
 _BANNED = re.compile(rf"\b(?:(?P<cased>{'|'.join(_CASED)})|(?i:(?P<folded>{'|'.join(_FOLDED)})))\b")

@@ -1,0 +1,74 @@
+"""Business language, and HTML that does nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from phronesis.orchestrator.inquiry import Draft
+from phronesis.orchestrator.markup import fragment, plain, shown
+from phronesis.orchestrator.wording import Wording, mended, read_by_people
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("The Node and the nodes", ("Node", "nodes")),
+        ("CYPHER, cypher", ("CYPHER", "cypher")),
+        ("at L1, l2 and L3", ("L1", "l2", "L3")),
+        ("its ID, their IDs", ("ID", "IDs")),
+        ("a Query, embeddings", ("Query", "embeddings")),
+        ("We provide validated, valid ideas. An id (est) in Florid prose; nodes_x, 10L3", ()),
+    ],
+)
+@pytest.mark.req("N-055")
+def test_words_are_found_whole_and_id_with_its_case(text: str, words: tuple[str, ...]) -> None:
+    assert Wording(()).found([text]) == words
+
+
+@pytest.mark.req("N-055")
+def test_a_name_that_stands_in_the_data_keeps_its_words() -> None:
+    wording = Wording([{"name": "Digital ID Programme"}, {"name": "ID"}])
+    assert wording.found(["The Digital ID Programme has no ID."]) == ("ID",)
+    assert wording.mended("The Digital ID Programme has no ID.") == "The Digital ID Programme has no identifier."
+
+
+@pytest.mark.req("N-055")
+def test_titles_labels_and_the_fields_they_name_are_mended_and_rows_are_not() -> None:
+    chart = {
+        "type": "table",
+        "title": "Nodes",
+        "config": {"columns": ["ID", "name"]},
+        "data": [{"ID": 7, "name": "a node"}],
+    }
+    draft = mended(Draft(answer="x", visualizations=(chart,)), Wording(()))
+    assert read_by_people(draft) == ["x", "Records", "identifier", "name"]
+    assert draft.visualizations[0]["data"] == [{"identifier": 7, "name": "a node"}]
+
+
+@pytest.mark.parametrize(
+    ("html", "clean"),
+    [
+        ("<p>a</p>\r\n<p>b</p>\n", "<p>a</p><p>b</p>"),
+        ("<p>a\nb\\nc</p>", "<p>a<br>b<br>c</p>"),
+        ("<p onmouseover=x()>a<script>b</script></p>", "<p>a</p>"),
+        ('<a href="javascript:x()">a</a><img src=x onerror=y()>', "a"),
+        ("<table><tr><td style='x'>1</td></tr></table>", "<table><tbody><tr><td>1</td></tr></tbody></table>"),
+        ("<svg><script>x()</script></svg><iframe src=x></iframe>ok", "ok"),
+        ("<p>open", "<p>open</p>"),
+    ],
+)
+@pytest.mark.req("N-056", "N-057", "N-058")
+def test_a_fragment_is_inert_well_formed_and_on_one_line(html: str, clean: str) -> None:
+    assert fragment(html) == clean
+
+
+@pytest.mark.req("N-062", "N-057")
+def test_markdown_keeps_its_line_ends_and_runs_nothing() -> None:
+    assert shown("# A\n\n- a < b & c") == "# A\n\n- a < b & c"
+    assert shown("A <script>x()</script>\nB") == "A \nB"
+    assert shown("[x](javascript:alert(1)) and [y](https://example.org)").startswith("[x](#)")
+    assert shown("<p>a</p>\n<p>b</p>") == "<p>a</p><p>b</p>"
+
+
+def test_a_plain_text_has_no_tags() -> None:
+    assert plain("<b>Good</b> <img src=x onerror=y()>news") == "Good news"
