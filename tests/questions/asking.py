@@ -1,0 +1,34 @@
+"""Asking the analyst over a twin in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import uuid4
+
+from phronesis.contracts import Principal
+from phronesis.contracts.analysis import Analysis
+from phronesis.contracts.orchestrator import Directive
+from phronesis.orchestrator.analyst import analyse
+from phronesis.orchestrator.reasoner import PastMessage, TurnContext
+from phronesis.orchestrator.running import Running
+
+from .twin import MemoryTwin
+
+
+@dataclass
+class Asker:
+    """Somebody who asks one twin."""
+
+    twin: MemoryTwin
+
+    async def ask(self, text: str, *before: str) -> Analysis:
+        """The analyst's answer, after earlier messages of the user."""
+        past = tuple(PastMessage(role, said) for one in before for role, said in (("user", one), ("assistant", "Noted.")))
+        turn = TurnContext(
+            agent=None, profile={}, history=past, directive=Directive.FOCUSED_ANALYST, final_input=text, user_text=text
+        )
+        who = Principal(tenant="t", user=f"u-{uuid4().hex[:8]}")
+        running: Any = SimpleNamespace(neighbours=self.twin, claim=SimpleNamespace(who=who))
+        return await analyse(cast(Running, running), turn)

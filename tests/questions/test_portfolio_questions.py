@@ -1,0 +1,52 @@
+"""The analyst without a model on the loaded portfolio: right, or declined, never wrong."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from phronesis.client import portfolio
+from tests.questions.asking import Asker
+from tests.questions.checks import CONFIDENT
+from tests.questions.questions import DECLINED, QUESTIONS, Question
+from tests.questions.twin import MemoryTwin
+
+BANNED = re.compile(r"\b(?:(?i:nodes?|cypher|quer(?:y|ies)|embeddings?|L[123])|IDs?)\b")
+
+
+@pytest.fixture(scope="module")
+def asker() -> Asker:
+    """Somebody who asks the whole portfolio."""
+    return Asker(MemoryTwin.of(portfolio.batches()))
+
+
+@pytest.mark.req("N-024", "N-025", "N-027", "N-028", "N-029", "N-059", "N-062")
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.text)
+async def test_a_question_is_answered_right(asker: Asker, question: Question) -> None:
+    answer = await asker.ask(question.text, *question.before)
+    assert question.right(answer) == "", answer.answer
+    assert answer.mode in question.mode
+    assert answer.cypher_executed
+
+
+@pytest.mark.parametrize("text", DECLINED)
+async def test_what_cannot_be_answered_surely_is_declined(asker: Asker, text: str) -> None:
+    answer = await asker.ask(text)
+    assert answer.confidence <= CONFIDENT
+    assert answer.data.query_results == ()
+    assert "**" not in answer.answer
+
+
+def test_there_are_questions_enough() -> None:
+    assert len(QUESTIONS) >= 80
+    assert len(DECLINED) >= 10
+
+
+@pytest.mark.req("N-055", "N-071")
+@pytest.mark.parametrize("question", QUESTIONS[::3], ids=lambda question: question.text)
+async def test_an_answer_is_in_business_language(asker: Asker, question: Question) -> None:
+    answer = await asker.ask(question.text, *question.before)
+    labels = [str(value) for chart in answer.visualizations for value in chart.config.values()]
+    said = [answer.answer, *answer.analysis, *(chart.title for chart in answer.visualizations), *labels]
+    assert [text for text in said if BANNED.search(text)] == []
