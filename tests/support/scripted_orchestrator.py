@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -23,6 +23,7 @@ from phronesis.contracts.orchestrator import (
     TURN_LIST,
     TURN_RETRY,
     Conversation,
+    ConversationMessage,
     ConversationPage,
     ConversationRef,
     ConversationSummary,
@@ -63,6 +64,8 @@ class ScriptedOrchestrator:
         self.ends: dict[str, Problem] = {}
         """Problems, by text, that turns end with."""
         self.reply: Callable[[SubmitTurn], str] = lambda turn: f"You said: {turn.text}"
+        self.finish: Callable[[SubmitTurn, Reply], Reply] = lambda turn, reply: reply
+        """What a reply holds beside its text."""
         self._turns: dict[str, tuple[Principal, SubmitTurn, Turn]] = {}
         self._deletions: dict[str, tuple[Principal, Deletion]] = {}
         self._news = asyncio.Condition()
@@ -167,17 +170,21 @@ class ScriptedOrchestrator:
         return self._turns[id][2]
 
     async def conversation(self, call: Call, ref: ConversationRef) -> Conversation:
-        """An empty conversation of the caller."""
-        for who, _, turn in self._turns.values():
-            if turn.conversation_id == ref.conversation_id and who.tenant == call.who.tenant and who.user == call.who.user:
-                return Conversation(
-                    conversation_id=ref.conversation_id,
-                    agent=turn.agent,
-                    directive=Directive.CURIOUS_EXPLORER,
-                    created_at=turn.created_at,
-                    messages=(),
-                )
-        raise NotFound("there is no such conversation")
+        """A conversation of the caller with all its messages."""
+        mine = [
+            (submitted, turn)
+            for who, submitted, turn in self._turns.values()
+            if turn.conversation_id == ref.conversation_id and _same(who, call.who)
+        ]
+        if not mine:
+            raise NotFound("there is no such conversation")
+        return Conversation(
+            conversation_id=ref.conversation_id,
+            agent=mine[0][1].agent,
+            directive=Directive.CURIOUS_EXPLORER,
+            created_at=mine[0][1].created_at,
+            messages=tuple(message for each in mine for message in _messages(*each)),
+        )
 
     async def conversations(self, call: Call, wanted: ListConversations) -> ConversationPage:
         """The caller's conversations; a cursor is the id of the last one shown."""
@@ -227,13 +234,14 @@ class ScriptedOrchestrator:
         return next(came, None)
 
     def _reply(self, state: Turn, turn: SubmitTurn) -> Reply:
-        return Reply(
+        reply = Reply(
             conversation_id=state.conversation_id,
             turn_id=state.turn_id,
             user_response=self.reply(turn),
             next_agent_directive=Directive.FOCUSED_ANALYST,
             reasoner="scripted",
         )
+        return self.finish(turn, reply)
 
 
 def _same(one: Principal, other: Principal) -> bool:
@@ -242,6 +250,12 @@ def _same(one: Principal, other: Principal) -> bool:
 
 def _is_of(turn: Turn, wanted: DeleteConversation) -> bool:
     return turn.conversation_id == wanted.conversation_id
+
+
+def _messages(submitted: SubmitTurn, turn: Turn) -> Iterator[ConversationMessage]:
+    said = [("user", submitted.text)] + ([("assistant", turn.reply.user_response)] if turn.reply else [])
+    for seq, (role, text) in enumerate(said, 1):
+        yield ConversationMessage(seq=seq, turn_id=turn.turn_id, role=role, text=text, created_at=turn.created_at)
 
 
 def _summary(turn: Turn) -> ConversationSummary:
