@@ -22,6 +22,8 @@ PATIENCE = 30.0
 """Seconds after which something that should be on a page is missed."""
 _LONGEST = 900.0
 """Seconds after which an installation is given up."""
+PICTURES = "PHRONESIS_PICTURES"
+"""Name of the variable with the folder for pictures; `python -m tests.console` sets it."""
 _WAYS = ("chromium", "chromium-browser", "google-chrome")
 _PACKAGES = ("chromium", "chromium-driver")
 
@@ -109,9 +111,10 @@ class Page:
         said = await asyncio.to_thread(self._driver.get_log, "browser")
         return [line["message"] for line in said if line["level"] == "SEVERE"]
 
-    async def picture(self, css: str, path: Path) -> None:
-        """Save what the first element of a selector looks like."""
-        await asyncio.to_thread(lambda: self._shown(By.CSS_SELECTOR, css).screenshot(str(path)))
+    async def picture(self, name: str) -> None:
+        """Save what the window shows, where the run was told to make pictures."""
+        if folder := os.environ.get(PICTURES):
+            await asyncio.to_thread(self._driver.save_screenshot, str(Path(folder) / name))
 
     def _labelled(self, label: str) -> WebElement:
         named = self._shown(By.XPATH, f"//label[normalize-space()='{label}']").get_attribute("for")
@@ -121,7 +124,8 @@ class Page:
         def visible(driver: Chrome) -> WebElement | None:
             return next((each for each in driver.find_elements(by, what) if each.is_displayed()), None)
 
-        found: WebElement = WebDriverWait(self._driver, PATIENCE).until(visible, f"nothing is shown for {what}")
+        found = WebDriverWait(self._driver, PATIENCE).until(visible, f"nothing is shown for {what}")
+        assert found is not None
         return found
 
 
