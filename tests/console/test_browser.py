@@ -80,6 +80,23 @@ async def test_gaps_are_a_table_in_which_the_unknown_is_no_zero(page: Page, ann:
     assert await page.run(cells) == [["—" if value is None else str(value) for value in row.values()] for row in GAPS]
 
 
+async def test_an_answer_with_a_chart_fits_a_window(page: Page, ann: Holder) -> None:
+    await sign_in(page, ann)
+    await ask(page, "How many projects does each department have?")
+    await page.until(lambda driver: driver.find_elements("css selector", ".chart .bars .point"))
+    await page.run("document.querySelector('.said').scrollIntoView()")
+    assert await page.run("return document.documentElement.scrollWidth <= window.innerWidth")
+    await page.picture("chart.png")
+
+
+async def test_an_answer_with_gaps_fits_a_window(page: Page, ann: Holder) -> None:
+    await sign_in(page, ann)
+    await ask(page, "What is missing?")
+    await page.run("document.querySelector('.said').scrollIntoView()")
+    assert await page.run("return document.documentElement.scrollWidth <= window.innerWidth")
+    await page.picture("gaps.png")
+
+
 async def test_a_turn_is_followed_while_it_runs(page: Page, ann: Holder, orchestrator: ScriptedOrchestrator) -> None:
     orchestrator.slow.add("Take your time")
     await sign_in(page, ann)

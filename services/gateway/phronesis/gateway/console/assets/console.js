@@ -21,7 +21,7 @@ async function part(address, options = {}) {
     const said = await answer.json().catch(() => ({}));
     throw new Error(said.detail || `The gateway answered with ${answer.status}.`);
   }
-  return { ok: answer.ok, html: await answer.text() };
+  return { ok: answer.ok, passing: [429, 503, 504].includes(answer.status), html: await answer.text() };
 }
 
 function note(place, error) {
@@ -97,6 +97,7 @@ function follow(turn) {
 async function look(turn) {
   try {
     const found = await part(turn.dataset.view);
+    if (found.passing) throw new Error("a part of the platform is away");
     const holder = document.createElement("template");
     holder.innerHTML = found.html;
     const now = holder.content.firstElementChild;
@@ -104,7 +105,7 @@ async function look(turn) {
     ready(now);
     if (found.ok) now.scrollIntoView({ block: "nearest" });
   } catch (error) {
-    turn.querySelector(".progress").textContent = "The gateway cannot be reached; trying again …";
+    turn.querySelector(".progress").textContent = "The turn cannot be read now; trying again …";
     setTimeout(() => look(turn), AGAIN);
   }
 }
