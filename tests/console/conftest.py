@@ -34,7 +34,7 @@ async def api(
 @pytest.fixture
 async def ann(api: RunningGateway) -> Holder:
     """Somebody with a key."""
-    return await api.holder()
+    return await api.holder(user="ann")
 
 
 @pytest.fixture

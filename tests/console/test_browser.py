@@ -82,6 +82,7 @@ async def test_gaps_are_a_table_in_which_the_unknown_is_no_zero(page: Page, ann:
 
 async def test_an_answer_with_a_chart_fits_a_window(page: Page, ann: Holder) -> None:
     await sign_in(page, ann)
+    await page.fill("Agent", "noor")
     await ask(page, "How many projects does each department have?")
     await page.until(lambda driver: driver.find_elements("css selector", ".chart .bars .point"))
     await page.run("document.querySelector('.said').scrollIntoView()")
@@ -91,6 +92,7 @@ async def test_an_answer_with_a_chart_fits_a_window(page: Page, ann: Holder) -> 
 
 async def test_an_answer_with_gaps_fits_a_window(page: Page, ann: Holder) -> None:
     await sign_in(page, ann)
+    await page.fill("Agent", "noor")
     await ask(page, "What is missing?")
     await page.run("document.querySelector('.said').scrollIntoView()")
     assert await page.run("return document.documentElement.scrollWidth <= window.innerWidth")

@@ -130,7 +130,7 @@ class Page:
 
 
 @asynccontextmanager
-async def window(profile: Path, width: int = 1280, height: int = 900) -> AsyncIterator[Page]:
+async def window(profile: Path, width: int = 1280, height: int = 1100) -> AsyncIterator[Page]:
     """A window of a fresh browser that reaches this machine and nothing else, for the length of a block.
 
     Args:

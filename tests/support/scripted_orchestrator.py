@@ -188,14 +188,14 @@ class ScriptedOrchestrator:
 
     async def conversations(self, call: Call, wanted: ListConversations) -> ConversationPage:
         """The caller's conversations; a cursor is the id of the last one shown."""
-        mine = {turn.conversation_id: turn for who, _, turn in self._turns.values() if _same(who, call.who)}
+        mine = {turn.conversation_id: (said, turn) for who, said, turn in self._turns.values() if _same(who, call.who)}
         ids = list(reversed(mine))
         if wanted.cursor is not None and wanted.cursor not in ids:
             raise BadRequest("this is no cursor of the caller's", field="cursor")
         after = ids.index(wanted.cursor) + 1 if wanted.cursor else 0
         shown = ids[after : after + wanted.limit]
         return ConversationPage(
-            conversations=tuple(_summary(mine[id]) for id in shown),
+            conversations=tuple(_summary(*mine[id]) for id in shown),
             next=shown[-1] if len(ids) > after + wanted.limit else None,
         )
 
@@ -258,10 +258,10 @@ def _messages(submitted: SubmitTurn, turn: Turn) -> Iterator[ConversationMessage
         yield ConversationMessage(seq=seq, turn_id=turn.turn_id, role=role, text=text, created_at=turn.created_at)
 
 
-def _summary(turn: Turn) -> ConversationSummary:
+def _summary(submitted: SubmitTurn, turn: Turn) -> ConversationSummary:
     return ConversationSummary(
         conversation_id=turn.conversation_id,
-        title="",
+        title=submitted.text[:80],
         agent=turn.agent,
         directive=Directive.CURIOUS_EXPLORER,
         created_at=turn.created_at,

@@ -44,7 +44,7 @@ def _analysed(found: Analysis) -> Iterator[h.Element]:
     yield _panel(f"How it came about (mode {found.mode})", h.p[h.strong[process.intent]], h.p[process.thought_trace])
     share = f"{found.confidence:.0%}"
     yield h.p(".confidence")[
-        "Confidence ", h.meter(min="0", max="1", value=str(found.confidence), aria_label="Confidence")[share], f" {share}"
+        "Confidence ", h.meter(min="0", max="1", value=str(found.confidence), aria_label="Confidence"), f" {share}"
     ]
 
 

@@ -116,7 +116,7 @@ def _composer(shown: Conversation | None) -> h.Element:
         h.input("#agent", list="agents", value=agent, required=True, maxlength="64", readonly=shown is not None),
         h.datalist("#agents")[(h.option(value=each) for each in KNOWN_AGENTS)],
         h.label(for_="text")["Message"],
-        h.textarea("#text", rows="3", required=True, placeholder="Enter sends, Shift+Enter begins a line"),
+        h.textarea("#text", rows="2", required=True, placeholder="Enter sends, Shift+Enter begins a line"),
         h.button("#send", type="submit")["Send"],
         h.noscript[h.p(".fault")["The console needs JavaScript; it runs its own alone."]],
     ]
