@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -23,6 +23,7 @@ from phronesis.contracts.orchestrator import (
     TURN_LIST,
     TURN_RETRY,
     Conversation,
+    ConversationMessage,
     ConversationPage,
     ConversationRef,
     ConversationSummary,
@@ -169,28 +170,32 @@ class ScriptedOrchestrator:
         return self._turns[id][2]
 
     async def conversation(self, call: Call, ref: ConversationRef) -> Conversation:
-        """An empty conversation of the caller."""
-        for who, _, turn in self._turns.values():
-            if turn.conversation_id == ref.conversation_id and who.tenant == call.who.tenant and who.user == call.who.user:
-                return Conversation(
-                    conversation_id=ref.conversation_id,
-                    agent=turn.agent,
-                    directive=Directive.CURIOUS_EXPLORER,
-                    created_at=turn.created_at,
-                    messages=(),
-                )
-        raise NotFound("there is no such conversation")
+        """A conversation of the caller with all its messages."""
+        mine = [
+            (submitted, turn)
+            for who, submitted, turn in self._turns.values()
+            if turn.conversation_id == ref.conversation_id and _same(who, call.who)
+        ]
+        if not mine:
+            raise NotFound("there is no such conversation")
+        return Conversation(
+            conversation_id=ref.conversation_id,
+            agent=mine[0][1].agent,
+            directive=Directive.CURIOUS_EXPLORER,
+            created_at=mine[0][1].created_at,
+            messages=tuple(message for each in mine for message in _messages(*each)),
+        )
 
     async def conversations(self, call: Call, wanted: ListConversations) -> ConversationPage:
         """The caller's conversations; a cursor is the id of the last one shown."""
-        mine = {turn.conversation_id: turn for who, _, turn in self._turns.values() if _same(who, call.who)}
+        mine = {turn.conversation_id: (said, turn) for who, said, turn in self._turns.values() if _same(who, call.who)}
         ids = list(reversed(mine))
         if wanted.cursor is not None and wanted.cursor not in ids:
             raise BadRequest("this is no cursor of the caller's", field="cursor")
         after = ids.index(wanted.cursor) + 1 if wanted.cursor else 0
         shown = ids[after : after + wanted.limit]
         return ConversationPage(
-            conversations=tuple(_summary(mine[id]) for id in shown),
+            conversations=tuple(_summary(*mine[id]) for id in shown),
             next=shown[-1] if len(ids) > after + wanted.limit else None,
         )
 
@@ -247,10 +252,16 @@ def _is_of(turn: Turn, wanted: DeleteConversation) -> bool:
     return turn.conversation_id == wanted.conversation_id
 
 
-def _summary(turn: Turn) -> ConversationSummary:
+def _messages(submitted: SubmitTurn, turn: Turn) -> Iterator[ConversationMessage]:
+    said = [("user", submitted.text)] + ([("assistant", turn.reply.user_response)] if turn.reply else [])
+    for seq, (role, text) in enumerate(said, 1):
+        yield ConversationMessage(seq=seq, turn_id=turn.turn_id, role=role, text=text, created_at=turn.created_at)
+
+
+def _summary(submitted: SubmitTurn, turn: Turn) -> ConversationSummary:
     return ConversationSummary(
         conversation_id=turn.conversation_id,
-        title="",
+        title=submitted.text[:80],
         agent=turn.agent,
         directive=Directive.CURIOUS_EXPLORER,
         created_at=turn.created_at,

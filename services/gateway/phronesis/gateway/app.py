@@ -15,6 +15,7 @@ from phronesis.contracts.gateway import KEY_REVOKED
 from phronesis.contracts.media import MAX_UPLOAD
 from phronesis.contracts.orchestrator import PROGRESS
 
+from . import console
 from .bus_keys import BusKeys
 from .description import described
 from .door import Door
@@ -143,6 +144,7 @@ def api(parts: Parts) -> FastAPI:
     app.include_router(chat.router(door, parts.turns, settings.wait))
     app.include_router(events.router(door, parts.turns, parts.watch, parts.streams, parts.tickets, settings.stream_seconds))
     app.include_router(conversations.router(door, bus))
+    app.include_router(console.router(door, bus, parts.turns, parts.watch, parts.streams, settings.stream_seconds))
     app.include_router(profile.router(door, bus))
     app.include_router(memory.router(door, bus, Uploads(bus, settings.max_uploads)))
     app.include_router(tools.router(door, bus))

@@ -73,7 +73,11 @@ class Door:
 
     async def by_ticket(self, ticket: str, turn: str) -> Principal:
         """The holder of the key that a ticket for `turn` was made with; raises as `by_key` does."""
-        return self._counted(await self._keyring.holder_of(self._tickets.key(ticket, turn)))
+        return await self.by_id(self._tickets.key(ticket, turn))
+
+    async def by_id(self, key: str) -> Principal:
+        """The holder of the key with this id, which was presented before; raises as `by_key` does."""
+        return self._counted(await self._keyring.holder_of(key))
 
     def _counted(self, who: Principal) -> Principal:
         assert who.key is not None

@@ -139,7 +139,8 @@ class _Exchange:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            message["headers"] = [*message["headers"], *self._headers]
+            stated = {name.lower() for name, _ in message["headers"]}
+            message["headers"] = [*message["headers"], *(each for each in self._headers if each[0] not in stated)]
             if self._stopping.is_set():  # whoever comes again is to find another gateway
                 message["headers"].append((b"connection", b"close"))
         await self._send(message)

@@ -35,21 +35,26 @@ class Tickets:
     Args:
         secret: what all replicas share and nobody else has.
         clock: seconds since the epoch.
+        purpose: what they are for; a ticket of another purpose is not valid.
+        lifetime: seconds that one is good for.
     """
 
-    def __init__(self, secret: bytes, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, secret: bytes, clock: Callable[[], float] = time.time, purpose: bytes = _PURPOSE, lifetime: int = LIFETIME
+    ) -> None:
         # A key of its own, so that a ticket can be taken for nothing else that the secret signs.
-        self._key = hmac.digest(secret, _PURPOSE, "sha256")
+        self._key = hmac.digest(secret, purpose, "sha256")
         self._clock = clock
+        self._lifetime = lifetime
 
     @classmethod
-    def load(cls, path: Path | None) -> Tickets:
+    def load(cls, path: Path | None, purpose: bytes = _PURPOSE, lifetime: int = LIFETIME) -> Tickets:
         """Tickets signed with a key made from the gateway's signing key, which all replicas have."""
-        return cls(path.read_bytes() if path else secrets.token_bytes(32))
+        return cls(path.read_bytes() if path else secrets.token_bytes(32), purpose=purpose, lifetime=lifetime)
 
     def make(self, key: str, turn: str) -> Ticket:
         """A ticket of the key with this id for one turn."""
-        expires_at = int(self._clock()) + LIFETIME
+        expires_at = int(self._clock()) + self._lifetime
         claims = json.dumps([key, turn, expires_at], separators=(",", ":")).encode()
         return Ticket(f"{_text(claims)}.{_text(self._mac(claims))}", expires_at)
 

@@ -1,0 +1,185 @@
+"""A real browser without a window: Debian's chromium, driven by its own driver; installed once where that can be done."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.ui import WebDriverWait
+
+PATIENCE = 30.0
+"""Seconds after which something that should be on a page is missed."""
+_LONGEST = 900.0
+"""Seconds after which an installation is given up."""
+PICTURES = "PHRONESIS_PICTURES"
+"""Name of the variable with the folder for pictures; `python -m tests.console` sets it."""
+_WAYS = ("chromium", "chromium-browser", "google-chrome")
+_PACKAGES = ("chromium", "chromium-driver")
+
+
+class NoBrowser(Exception):
+    """No browser can be had here; the text says what lacks."""
+
+
+def browser() -> tuple[str, str]:
+    """The paths of chromium and of its driver, installed by apt-get if they are not there.
+
+    Raises:
+        NoBrowser: they are not there, and cannot be installed.
+    """
+    if found := _found():
+        return found
+    hand = f"install them by hand: apt-get install {' '.join(_PACKAGES)}"
+    if shutil.which("apt-get") is None:
+        raise NoBrowser(f"the console's tests need chromium and chromedriver, and there is no apt-get; {hand}")
+    if os.geteuid() != 0:
+        raise NoBrowser(f"the console's tests need chromium and chromedriver, and only root may install them; {hand}")
+    print("installing chromium and its driver by apt-get (120 MB; minutes)", file=sys.stderr, flush=True)
+    _apt("update", "-qq")
+    _apt("install", "-qq", "--yes", "--no-install-recommends", *_PACKAGES)
+    if found := _found():
+        return found
+    raise NoBrowser(f"apt-get ended well, and chromium or chromedriver is not on the path; {hand}")
+
+
+class Page:
+    """A browser's window, for one person. Each step waits until what it needs is there.
+
+    Args:
+        driver: the driver of the browser.
+    """
+
+    def __init__(self, driver: Chrome) -> None:
+        self._driver = driver
+
+    async def open(self, address: str) -> None:
+        """Go to an address."""
+        await asyncio.to_thread(self._driver.get, address)
+
+    async def fill(self, label: str, text: str) -> None:
+        """Write into the field with this label, in place of what it holds."""
+
+        def write() -> None:
+            field = self._labelled(label)
+            field.clear()
+            field.send_keys(text)
+
+        await asyncio.to_thread(write)
+
+    async def enter(self, label: str) -> None:
+        """Press the key Enter in the field with this label."""
+        await asyncio.to_thread(lambda: self._labelled(label).send_keys(Keys.ENTER))
+
+    async def press(self, text: str) -> None:
+        """Press the last button, or open the last panel, with this text."""
+        path = f"(//*[self::button or self::summary][starts-with(normalize-space(), '{text}')])[last()]"
+        await asyncio.to_thread(lambda: self._shown(By.XPATH, path).click())
+
+    async def text(self, css: str) -> str:
+        """The text of the first element that a selector finds."""
+        return str(await asyncio.to_thread(lambda: self._shown(By.CSS_SELECTOR, css).text))
+
+    async def count(self, css: str) -> int:
+        """How many elements a selector finds now."""
+        return len(await asyncio.to_thread(self._driver.find_elements, By.CSS_SELECTOR, css))
+
+    async def until(self, holds: Callable[[Chrome], Any]) -> Any:
+        """What `holds` gives once it gives something."""
+        return await asyncio.to_thread(lambda: WebDriverWait(self._driver, PATIENCE).until(holds))
+
+    async def run(self, script: str) -> Any:
+        """What a script returns."""
+        return await asyncio.to_thread(self._driver.execute_script, script)
+
+    async def cookies(self) -> list[dict[str, Any]]:
+        """The cookies of the page."""
+        return await asyncio.to_thread(self._driver.get_cookies)
+
+    async def complaints(self) -> list[str]:
+        """What the browser's console says is wrong: scripts that failed, and what the page's policy refused."""
+        said = await asyncio.to_thread(self._driver.get_log, "browser")
+        return [line["message"] for line in said if line["level"] == "SEVERE"]
+
+    async def picture(self, name: str) -> None:
+        """Save what the window shows, where the run was told to make pictures."""
+        if folder := os.environ.get(PICTURES):
+            await asyncio.to_thread(self._driver.save_screenshot, str(Path(folder) / name))
+
+    def _labelled(self, label: str) -> WebElement:
+        named = self._shown(By.XPATH, f"//label[normalize-space()='{label}']").get_attribute("for")
+        return self._shown(By.CSS_SELECTOR, f"#{named}")
+
+    def _shown(self, by: str, what: str) -> WebElement:
+        def visible(driver: Chrome) -> WebElement | None:
+            return next((each for each in driver.find_elements(by, what) if each.is_displayed()), None)
+
+        found = WebDriverWait(self._driver, PATIENCE).until(visible, f"nothing is shown for {what}")
+        assert found is not None
+        return found
+
+
+@asynccontextmanager
+async def window(profile: Path, width: int = 1280, height: int = 1100) -> AsyncIterator[Page]:
+    """A window of a fresh browser that reaches this machine and nothing else, for the length of a block.
+
+    Args:
+        profile: an empty folder for what the browser keeps.
+        width: pixels.
+        height: pixels.
+
+    Raises:
+        NoBrowser: none can be had.
+    """
+    program, driver = await asyncio.to_thread(browser)
+    options = ChromeOptions()
+    options.binary_location = program
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-dev-shm-usage",
+        "--disable-gpu",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--no-first-run",
+        "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+        "--force-device-scale-factor=1",
+        f"--window-size={width},{height}",
+        f"--user-data-dir={profile}",
+    ):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    running = await asyncio.to_thread(lambda: Chrome(options=options, service=ChromeService(executable_path=driver)))
+    try:
+        yield Page(running)
+    finally:
+        await asyncio.to_thread(running.quit)
+
+
+def _found() -> tuple[str, str] | None:
+    program = next((path for name in _WAYS if (path := shutil.which(name))), None)
+    driver = shutil.which("chromedriver")
+    return (program, driver) if program and driver else None
+
+
+def _apt(*arguments: str) -> None:
+    command = ["apt-get", "-o", "DPkg::Lock::Timeout=300", *arguments]
+    try:
+        done = subprocess.run(
+            command, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, capture_output=True, text=True, timeout=_LONGEST
+        )
+    except subprocess.TimeoutExpired as error:
+        raise NoBrowser(f"`apt-get {arguments[0]}` took longer than {_LONGEST:.0f} s") from error
+    if done.returncode != 0:
+        last = "\n".join((done.stdout + done.stderr).splitlines()[-10:])
+        raise NoBrowser(f"`apt-get {arguments[0]}` ended with code {done.returncode}, so there is no browser:\n{last}")
