@@ -79,7 +79,7 @@ _NAMED = frozenset(
 
 _WRITES = frozenset(
     "createClause insertClause setClause removeClause deleteClause mergeClause foreachClause mergeAction setItem"
-    " subqueryInTransactionsParameters command createCommand alterCommand dropCommand".split()
+    " subqueryInTransactionsParameters createCommand alterCommand dropCommand".split()
 )
 _TOLD_FIRST = _WRITES | {"skip"}
 _ADVICE = {
@@ -100,16 +100,10 @@ _ADVICE = {
     "hint": (Rule.CLAUSE, "leave the hints of the planner out"),
     "limit": (Rule.LIMIT, "LIMIT takes a whole number or a parameter"),
 }
-_WORD_TOLD_FIRST = _WRITES | {"skip"}
-_ADVICE = {
-    "EXCLAMATION_MARK": (Rule.LABEL, "name the labels that you want, not the ones that you do not want"),
-    "PERCENT": (Rule.LABEL, "name the labels that you want"),
-}
-
-
 _WORD_ADVICE = {
     "EXCLAMATION_MARK": (Rule.LABEL, "name the labels that you want, not the ones that you do not want"),
-    "PERCENT": (Rule.LABEL, "name the labels that you want"),
+    "UNSIGNED_HEX_INTEGER": (Rule.CLAUSE, "write numbers in the plain way"),
+    "UNSIGNED_OCTAL_INTEGER": (Rule.CLAUSE, "write numbers in the plain way"),
 }
 
 

@@ -39,8 +39,6 @@ def call(notes: Notes, function: str, arguments: Sequence[Tree], values: Sequenc
     if function in COUNTING:
         return Value(brief=True)
     result = _of_values(function, values)
-    if result.level is Level.YES and function not in KEEPING_LEVELS and result.shape is not Shape.LIST:
-        result = replace(result, level=Level.MADE_OF)
     return replace(result, brief=result.brief or function in AGGREGATES)
 
 
@@ -69,7 +67,8 @@ def _of_values(function: str, values: Sequence[Value]) -> Value:
     kept = function in KEEPING_LEVELS
     shape = Shape.LIST if function == "split" else Shape.PLAIN
     result = merged(values, shape)
-    return replace(result, given=result.given and kept, collected=result.collected and kept)
+    level = result.level if kept or result.level is Level.NO else Level.MADE_OF
+    return replace(result, level=level, given=result.given and kept, collected=result.collected and kept)
 
 
 def _of_entities(notes: Notes, function: str, values: Sequence[Value]) -> Value:

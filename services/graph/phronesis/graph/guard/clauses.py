@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from . import refusals
 from .allowed import Rules
 from .expressions import Expressions, Scope
-from .functions import AGGREGATES
-from .notes import OWN, Notes
+from .notes import Notes
 from .patterns import Patterns
 from .refusals import Rule, refused
+from .returning import Returning, alias
 from .tree import Tree, name
 from .values import Value
 from .vocabulary import Vocabulary
@@ -20,7 +20,6 @@ MAX_CLAUSES = 40
 MAX_DEPTH = 4
 """Queries within queries."""
 _DETAILS = "return only id and name of nodes, or count, sum and collect; other columns cost room in the answer"
-_LISTED = "for a count use count() before you list; a list has a LIMIT and pages by key"
 
 
 class Clauses:
@@ -28,11 +27,11 @@ class Clauses:
 
     def __init__(self, notes: Notes, vocabulary: Vocabulary, limit: int) -> None:
         self._notes = notes
-        self._limit = limit
         self._depth = self._clauses = 0
         self.patterns = Patterns(notes, vocabulary)
         self.expressions = Expressions(notes, vocabulary, self)
         self.patterns.expressions = self.expressions
+        self._returning = Returning(notes, self.expressions, limit)
         self._writing = Writing(notes, vocabulary, self.patterns, self.expressions)
 
     def statement(self, tree: Tree) -> None:
@@ -49,8 +48,11 @@ class Clauses:
                 self._notes.changes.instead(part.first, "")
         for single in self._singles(statements[0]):
             scope: Scope = {}
-            for clause in self._parts(single):
+            clauses = self._parts(single)
+            for clause in clauses:
                 scope = self._read(clause, scope, top=True)
+            if clauses[-1].rule != "returnClause" and clauses[-1].rule not in Writing.CLAUSES:
+                raise refused(Rule.CLAUSE, "a statement ends with RETURN")
 
     def query(self, tree: Tree, scope: Scope, returning: bool, imported: bool = False) -> Mapping[str, Value]:
         """Read a query within the statement.
@@ -121,7 +123,7 @@ class Clauses:
             case "unwindClause":
                 self._notes.unwind()
                 item = self.expressions.of(clause.need("expression"), scope).items()
-                return {**scope, self._alias(clause.need("variable")): item}
+                return {**scope, alias(clause.need("variable")): item}
             case "subqueryClause":
                 return self._subquery(clause, scope)
             case "returnClause":
@@ -130,70 +132,25 @@ class Clauses:
 
     def _with(self, clause: Tree, scope: Scope) -> Scope:
         body = clause.need("returnBody")
-        columns = self._columns(body, scope)
+        columns = self._returning.columns(body, scope)
         where = clause.child("whereClause")
         if where is not None:
             self.expressions.truth(where.need("expression"), {**scope, **columns})
-        self._cut(body, None)
+        self._returning.cut(body, None)
         return columns
 
     def _return(self, clause: Tree, scope: Scope, top: bool) -> Scope:
         body = clause.need("returnBody")
-        columns = self._columns(body, scope)
+        columns = self._returning.columns(body, scope)
         if top:
             if self._notes.rules is Rules.READING and any(column.holds for column in columns.values()):
                 raise refused(Rule.EMBEDDING, refusals.EMBEDDINGS)
             if self._notes.rules is Rules.READING and not all(column.brief for column in columns.values()):
                 self._notes.warnings.append(_DETAILS)
-            self._cut(body, clause)
+            self._returning.cut(body, clause)
         else:
-            self._cut(body, None)
+            self._returning.cut(body, None)
         return columns
-
-    def _columns(self, body: Tree, scope: Scope) -> dict[str, Value]:
-        items = body.need("returnItems")
-        columns = dict(scope) if items.has("TIMES") else {}
-        for item in items.children("returnItem"):
-            value, alias = self.expressions.of(item.need("expression"), scope), item.child("variable")
-            columns[self._alias(alias) if alias else name(item.need("expression"))] = value
-        order = body.child("orderBy")
-        for each in order.children("orderItem") if order else ():
-            value = self.expressions.of(each.need("expression"), {**scope, **columns})
-            if value.holds:
-                raise refused(Rule.EMBEDDING, "order by a property, not by a whole node")
-        return columns
-
-    def _alias(self, variable: Tree) -> str:
-        if name(variable).lower().startswith(OWN):
-            raise refused(Rule.VARIABLE, f"names that begin with {OWN} are the service's own; choose another")
-        return name(variable)
-
-    def _cut(self, body: Tree, returned: Tree | None) -> None:
-        """Hold LIMIT and SKIP; the rows that are `returned` get a LIMIT where they have none or a high one."""
-        skip, limit = body.child("skip"), body.child("limit")
-        for part in (skip, limit):
-            if part is not None:
-                self._number(part, returned is not None and part is limit)
-        if returned is None or limit is not None:
-            return
-        self._notes.changes.behind(returned.last, f"LIMIT {self._limit}")
-        if self._notes.rules is Rules.READING and not any(
-            value.rule == "countStar" or _aggregate(value) for value in body.find("countStar", "functionName")
-        ):
-            self._notes.warnings.append(_LISTED)
-
-    def _number(self, part: Tree, last: bool) -> None:
-        expression = part.need("expression")
-        inner = expression.inner()
-        while inner.rule == "expression1" or (len(inner.parts) == 1 and inner.parts[0].rule):
-            inner = inner.parts[0]
-        if inner.rule == "parameter":
-            self.expressions.of(expression, {})
-            self._notes.limits.add(name(inner.need("parameterName")))
-        elif not expression.text().isdigit() or len(expression.text()) > 9:
-            raise refused(Rule.LIMIT, "LIMIT takes a whole number or a parameter")
-        elif last and int(expression.text()) > self._limit:
-            self._notes.changes.instead(expression.first, str(self._limit))
 
     def _subquery(self, clause: Tree, scope: Scope) -> Scope:
         if clause.has("OPTIONAL"):
@@ -207,7 +164,3 @@ class Clauses:
             for variable in given.children("variable"):
                 seen = {**seen, name(variable): self.expressions.of(variable, scope)}
         return {**scope, **self.query(query, seen, returning=True)}
-
-
-def _aggregate(tree: Tree) -> bool:
-    return tree.text().lower() in AGGREGATES

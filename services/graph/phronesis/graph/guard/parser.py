@@ -82,19 +82,31 @@ class Parser:
         Raises:
             QueryRefused: it is no statement, or nested too deeply.
         """
-        assert self._modules is not None
-        parser = self._modules[1](stream)
-        _listen(parser)
         # The prediction's memory is one for all parsers and changes while they work.
         with self._lock:
             try:
-                root = parser.statements()
-            except Unreadable as error:
-                raise refused(Rule.SYNTAX, f"{error}; send one statement of Cypher and nothing else") from error
-            except RecursionError as error:
-                raise refused(Rule.SIZE, "the statement is nested too deeply; split it in two") from error
+                root, parser = self._tree(stream, quick=True)
+            except Unreadable:
+                # The quick prediction gives the tree of the full one or an error, which the full one may not have.
+                try:
+                    root, parser = self._tree(stream, quick=False)
+                except Unreadable as error:
+                    raise refused(Rule.SYNTAX, f"{error}; send one statement of Cypher and nothing else") from error
         places = {token.start: index for index, token in enumerate(tokens)}
         return Parsed(_plain(root, parser.ruleNames, parser.symbolicNames, places, len(tokens)), tokens)
+
+    def _tree(self, stream: Any, quick: bool) -> tuple[Any, Any]:
+        from antlr4.atn.PredictionMode import PredictionMode
+
+        assert self._modules is not None
+        stream.seek(0)
+        parser = self._modules[1](stream)
+        _listen(parser)
+        parser._interp.predictionMode = PredictionMode.SLL if quick else PredictionMode.LL
+        try:
+            return parser.statements(), parser
+        except RecursionError as error:
+            raise refused(Rule.SIZE, "the statement is nested too deeply; split it in two") from error
 
 
 def _module(name: str, digest: str) -> Any:

@@ -38,8 +38,8 @@ def step(tree: Tree, types: tuple[str, ...], notes: Notes) -> Step:
         QueryRefused: its length has no bound or a high one, or it has a length and no type.
     """
     length = tree.child("pathLength")
-    if tree.child("expression") is not None:
-        raise refused(Rule.PATTERN, "put the condition into WHERE behind the pattern")
+    if length is not None and tree.child("expression") is not None:
+        raise refused(Rule.PATTERN, "put the condition on a variable length into WHERE behind the pattern")
     if length is not None:
         notes.walk(_bound(length))
         if not types and notes.rules is Rules.READING:

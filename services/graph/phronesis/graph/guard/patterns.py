@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from .allowed import Rules
 from .comparing import compare
+from .labelling import Element, Labels
 from .notes import OWN, TENANT, Notes
 from .paths import Step, step
 from .refusals import Rule, refused
@@ -19,19 +19,6 @@ from .vocabulary import Vocabulary
 if TYPE_CHECKING:
     from .expressions import Expressions, Scope
 
-_NO_LABEL = "give each node a label of the ontology: (n:EntityProject)"
-
-
-@dataclass
-class _Element:
-    """One path of a pattern: nodes, and the steps between them."""
-
-    tree: Tree
-    nodes: list[Tree]
-    steps: list[Step]
-    values: list[Value] = field(default_factory=list)
-    """One for each of the nodes."""
-
 
 class Patterns:
     """Reads patterns of one statement."""
@@ -41,6 +28,7 @@ class Patterns:
     def __init__(self, notes: Notes, vocabulary: Vocabulary) -> None:
         self._notes = notes
         self._vocabulary = vocabulary
+        self.labels = Labels(notes, vocabulary)
 
     def match(self, patterns: Tree, scope: Scope) -> tuple[dict[str, Value], list[str]]:
         """Read the patterns of a MATCH; what they bind is put to `scope`.
@@ -90,35 +78,22 @@ class Patterns:
         self._finish(elements, scope, bound, writing=True)
         return bound
 
-    def names(self, labels: Tree | None, node: bool) -> tuple[str, ...]:
-        """The labels or relationship types of a label expression.
-
-        Raises:
-            QueryRefused: one of them is not known.
-        """
-        if labels is None:
-            return ()
-        if not labels.has("COLON"):
-            raise refused(Rule.LABEL, "write labels with a colon: (n:EntityProject)")
-        known = self._vocabulary.label if node else self._vocabulary.relationship
-        return tuple(known(name(part)) for part in labels.find("symbolicNameString"))
-
-    def _element(self, tree: Tree) -> _Element:
+    def _element(self, tree: Tree) -> Element:
         rules = [part.rule for part in tree.parts]
         if any(one == other for one, other in pairwise(rules)):
             raise refused(Rule.PATTERN, "join two nodes by a relationship: (a)-[:TYPE]->(b)")
         steps = [
-            step(part, self.names(part.child("labelExpression"), node=False), self._notes)
+            step(part, self.labels.names(part.child("labelExpression"), node=False), self._notes)
             for part in tree.children("relationshipPattern")
         ]
-        return _Element(tree, tree.children("nodePattern"), steps)
+        return Element(tree, tree.children("nodePattern"), steps)
 
-    def _bind(self, elements: Sequence[_Element], scope: Scope) -> dict[str, Value]:
+    def _bind(self, elements: Sequence[Element], scope: Scope) -> dict[str, Value]:
         """Give each node of the patterns a value; nodes of one name are one node."""
         bound = dict(scope)
         for element in elements:
             for node in element.nodes:
-                variable, labels = node.child("variable"), self.names(node.child("labelExpression"), node=True)
+                variable, labels = node.child("variable"), self.labels.names(node.child("labelExpression"), node=True)
                 if variable is None:
                     element.values.append(self._node(labels))
                     continue
@@ -146,53 +121,23 @@ class Patterns:
             raise refused(Rule.VARIABLE, f"the name {name(variable)[:60]!r} is taken; choose another")
         bound[name(variable)] = value
 
-    def _finish(self, elements: Sequence[_Element], scope: Scope, bound: dict[str, Value], writing: bool = False) -> None:
+    def _finish(self, elements: Sequence[Element], scope: Scope, bound: dict[str, Value], writing: bool = False) -> None:
         """Hold the patterns against the rules, now that all their names are known, and put the tenant in."""
         told = set(scope) if writing else set()
         for element in elements:
             for place in range(len(element.nodes)):
-                self._labelled(element, place, scope, writing)
+                self.labels.labelled(element, place, scope, writing)
             for each, left, right in zip(element.steps, element.values, element.values[1:], strict=False):
                 self._join(each, left.nodes | right.nodes, bound, writing)
+        for each in (each for element in elements for each in element.steps):
+            self._inside(each.tree, bound, writing)
         for element in elements:
             for node, value in zip(element.nodes, element.values, strict=True):
                 variable = node.child("variable")
                 self._properties(node, value, bound, variable is None or name(variable) not in told)
+                self._inside(node, bound, writing)
                 if variable is not None and writing:
                     told.add(name(variable))
-
-    def _labelled(self, element: _Element, place: int, scope: Scope, writing: bool) -> None:
-        """Hold one node pattern: it has a label, or is known, or gets the labels that its relationship's ends have."""
-        node, value = element.nodes[place], element.values[place]
-        if node.child("expression") is not None:
-            raise refused(Rule.PATTERN, "put the condition into WHERE behind the pattern")
-        if self._known(node, value, scope):
-            return
-        if self._notes.rules is Rules.READING:
-            found = self._implied(element, place)
-            for number in value.nodes:
-                self._notes.labels[number] = found
-            behind = node.child("variable") or node.parts[0]
-            self._notes.changes.behind(behind.last, ":" + "|".join(sorted(found)))
-        elif writing or not any(self._known(*pair, scope) for pair in zip(element.nodes, element.values, strict=True)):
-            # The platform's own nodes are joined to none that has a label which may be named.
-            raise refused(Rule.LABEL, "give each node a label: (n:Product)")
-
-    def _known(self, node: Tree, value: Value, scope: Scope) -> bool:
-        variable = node.child("variable")
-        bound = variable is not None and name(variable) in scope
-        return bound or any(self._notes.labels[number] for number in value.nodes)
-
-    def _implied(self, element: _Element, place: int) -> frozenset[str]:
-        found = []
-        if place > 0 and element.steps[place - 1].types:
-            found.append(element.steps[place - 1].ends(self._vocabulary, left=False))
-        if place < len(element.steps) and element.steps[place].types:
-            found.append(element.steps[place].ends(self._vocabulary, left=True))
-        labels = frozenset.intersection(*found) if found else frozenset[str]()
-        if not labels:
-            raise refused(Rule.LABEL, _NO_LABEL)
-        return labels
 
     def _join(self, each: Step, nodes: frozenset[int], bound: dict[str, Value], writing: bool) -> None:
         across = self._vocabulary.across_levels(each.types)
@@ -209,7 +154,7 @@ class Patterns:
             self._map(properties, bound, value)
 
     def _properties(self, node: Tree, value: Value, bound: dict[str, Value], tenant: bool) -> None:
-        properties = node.child("properties")
+        variable, properties = node.child("variable"), node.child("properties")
         keys = any(properties.find("propertyKeyName")) if properties else False
         if properties is not None:
             self._map(properties, bound, value)
@@ -218,7 +163,16 @@ class Patterns:
         if tenant and properties is not None:
             self._notes.changes.before(properties.last, (", " if keys else "") + f"tenant: ${TENANT}")
         elif tenant:
-            self._notes.changes.behind(node.last - 1, f"{{tenant: ${TENANT}}}")
+            behind = node.child("labelExpression") or variable or node.parts[0]
+            self._notes.changes.behind(behind.last, f"{{tenant: ${TENANT}}}")
+
+    def _inside(self, part: Tree, bound: dict[str, Value], writing: bool) -> None:
+        """Read the WHERE that stands inside a node or a relationship."""
+        condition = part.child("expression")
+        if condition is not None and writing:
+            raise refused(Rule.PATTERN, "what is written has no WHERE")
+        if condition is not None:
+            self.expressions.truth(condition, bound)
 
     def _map(self, properties: Tree, bound: dict[str, Value], owner: Value) -> None:
         written = properties.child("map")
@@ -242,5 +196,5 @@ class Patterns:
         return f"all({each} IN nodes({path}) WHERE {each}.tenant = ${TENANT})"
 
 
-def _path(element: _Element) -> Value:
+def _path(element: Element) -> Value:
     return Value(Shape.PATH, True, nodes=frozenset[int]().union(*(value.nodes for value in element.values)))

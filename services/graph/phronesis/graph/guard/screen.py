@@ -39,6 +39,8 @@ def screen_text(statement: str) -> str:
         raise refused(Rule.SIZE, f"a statement has at most {MAX_CHARACTERS} characters; pass long values as parameters")
     if _ESCAPED.search(statement):
         raise refused(Rule.TEXT, "no \\u escapes; write the character itself, or pass it in a parameter")
+    if "```" in statement:
+        raise refused(Rule.SYNTAX, "send the bare statement, without a fence and without words around it")
     text = statement.replace("\r\n", "\n")
     for character in text:
         if character in _PLAIN:

@@ -71,6 +71,10 @@ class Value:
         return replace(self, shape=Shape.MIXED if self.holds else Shape.PLAIN, collected=False, fields=None)
 
 
+LITERAL = Value(given=True, brief=True)
+"""A number, a string that names no level, true, false or null."""
+
+
 def merged(values: Iterable[Value], shape: Shape) -> Value:
     """A value that holds all of `values`, of a shape."""
     values = tuple(values)

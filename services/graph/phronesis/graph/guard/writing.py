@@ -72,8 +72,10 @@ class Writing:
             if variable not in scope:
                 self._notes.picked.update(value.nodes)
         for node in (node for pattern in patterns for node in pattern.find("nodePattern")):
-            if self._vocabulary.twin(self._patterns.names(node.child("labelExpression"), node=True)):
+            if self._vocabulary.twin(self._patterns.labels.names(node.child("labelExpression"), node=True)):
                 raise refused(Rule.LABEL, _TWIN)
+            for key in node.find("propertyKeyName"):
+                self._hold(name(key))
         return bound
 
     def _set(self, clause: Tree, scope: Scope, picked: bool = False) -> None:
@@ -101,7 +103,7 @@ class Writing:
 
     def _key(self, target: Tree) -> None:
         keys = [name(part) for part in target.find("propertyKeyName")]
-        if len(keys) != 1 or len(target.parts) != 2:
+        if len(keys) != 1 or len(target.parts) != 2 or target.parts[0].parts[0].rule != "variable":
             raise refused(Rule.WRITING, "set one property of one node: SET n.name = $name")
         self._hold(keys[0])
 

@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+import pytest
+
+from phronesis.graph.guard import Guard
+from phronesis.graph.ontology import load
+
+
+@pytest.fixture(scope="session")
+def guard() -> Guard:
+    """A guard with its parser loaded."""
+    result = Guard(load())
+    result.load()
+    return result
