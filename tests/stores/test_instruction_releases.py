@@ -223,6 +223,8 @@ async def test_two_running_experiments_never_tell_one_text_otherwise(database: D
         await experiments.start(call, experiment("tone", "EntityRisk"))
     with pytest.raises(Unpublishable, match="no such active text"):
         await experiments.start(call, experiment("third", "Nothing"))
+    with pytest.raises(Unpublishable, match="two arms have one name; no arm has a text of its own"):
+        await experiments.start(call, StartExperiment(name="fourth", arms=(Arm(name="a", weight=1), Arm(name="a", weight=1))))
     await experiments.start(call, experiment("third", "EntityRisk"))
     assert [one.name for one in (await library(database, call)).overlay.experiments] == ["tone", "third"]
 

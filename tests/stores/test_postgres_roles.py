@@ -106,6 +106,7 @@ async def test_a_unique_index_holds_the_tenant_or_what_nobody_can_guess(owner: a
     assert {name for name in found if not name.startswith(tuple(of_no_tenant))} == set(ONCE_FOR_ALL)
 
 
+@pytest.mark.req("N-214")
 @pytest.mark.parametrize("service", OWNERS)
 async def test_a_role_reaches_its_own_schema_and_nothing_else(owner: asyncpg.Connection, service: str) -> None:
     role = role_of(service)

@@ -8,7 +8,7 @@ import pytest
 
 from phronesis.bus import News
 from phronesis.contracts import NotFound, Unavailable
-from phronesis.contracts.instructions import AgentRef, Released
+from phronesis.contracts.instructions import AgentRef, Released, RetrieveInstructions
 from phronesis.instructions.adapters.files import agents
 from phronesis.instructions.adapters.matrix import matrix
 from phronesis.instructions.domain.library import Platform
@@ -136,3 +136,23 @@ async def test_news_of_a_release_by_another_copy_is_read_at_once() -> None:
     await libraries.on_released(News("system", "n", 1), Released(tags=("tier1_bootstrap",), version="4.0.1"))
     profile = await handlers.agent_get(CALL, AgentRef(agent="analyst"))
     assert (profile.bootstrap, profile.release) == ("Anew.", "4.0.1")
+
+
+@pytest.mark.req("N-176")
+async def test_what_an_analyst_is_told_at_first_holds_no_element_of_tier_3() -> None:
+    handlers, _ = handlers_on(MemoryStore())
+    await handlers.load((matrix(), ANALYST), 0.001, lambda: None)
+    profile = await handlers.agent_get(CALL, AgentRef(agent="analyst"))
+    told = "\n".join((profile.bootstrap, *profile.prompts.values(), *profile.directives.values()))
+    assert [one.tag for one in matrix().elements if one.tier == 3 and one.content in told] == []
+
+
+@pytest.mark.req("N-122")
+async def test_without_its_store_a_retrieval_is_unavailable() -> None:
+    class AwayStore(MemoryStore):
+        async def platform(self) -> Platform:
+            raise Unavailable("away")
+
+    handlers, _ = handlers_on(AwayStore())
+    with pytest.raises(Unavailable):
+        await handlers.retrieve_instructions(CALL, RetrieveInstructions(mode="A"))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from pydantic import ValidationError
 
-from phronesis.contracts import NotFound, TooLarge
+from phronesis.contracts import BadRequest, NotFound, TooLarge
 from phronesis.contracts.instructions import InstructionText, RetrieveInstructions
 from phronesis.instructions.adapters.matrix import matrix
 from phronesis.instructions.domain.library import Overlay, Running, RunningArm
@@ -100,12 +100,17 @@ async def test_bundles_and_agents_own_texts_are_no_elements(tag: str) -> None:
         await retrieved(*texts, elements=[tag])
 
 
-@pytest.mark.req("N-107", "N-108", "N-109", "N-110", "N-111")
+@pytest.mark.req("N-109", "N-110", "N-111")
+@pytest.mark.parametrize("asked", [{}, {"mode": "A", "elements": ["EntityProject"]}])
+async def test_neither_or_both_of_mode_and_elements_is_refused(asked: dict[str, object]) -> None:
+    with pytest.raises(BadRequest, match="either mode or elements"):
+        await retrieved(**asked)
+
+
+@pytest.mark.req("N-107", "N-108", "N-111")
 @pytest.mark.parametrize(
     "asked",
     [
-        {},
-        {"mode": "A", "elements": ["EntityProject"]},
         {"mode": "E"},
         {"mode": "a"},
         {"elements": []},

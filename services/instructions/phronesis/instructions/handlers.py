@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 
 from phronesis.bus import Call
-from phronesis.contracts import SYSTEM_TENANT, NotFound, ServiceError, TooLarge, Unavailable
+from phronesis.contracts import SYSTEM_TENANT, BadRequest, NotFound, ServiceError, TooLarge, Unavailable
 from phronesis.contracts.instructions import MAX_TEXT_BYTES, AgentProfile, AgentRef, InstructionText, RetrieveInstructions
 
 from .domain.library import Found, Library, Profile
@@ -53,9 +53,12 @@ class Handlers:
         """The bundle of a data mode, or elements by tag with what they depend on.
 
         Raises:
+            BadRequest: neither is stated, or both are.
             NotFound: nothing of it is there.
             TooLarge: it is more than one answer holds.
         """
+        if (request.mode is None) == (request.elements is None):
+            raise BadRequest("give either mode or elements")
         library = await self._libraries.of(call.who.tenant)
         if request.mode is not None:
             return await self._bundle(call, library, request.mode)

@@ -124,7 +124,12 @@ class PostgresExperiments:
 
 
 def _check(library: Library, request: StartExperiment) -> None:
-    if faults := [fault for arm in request.arms for fault in arm_faults(library, arm.name, arm.texts)]:
+    faults = [fault for arm in request.arms for fault in arm_faults(library, arm.name, arm.texts)]
+    if len({arm.name for arm in request.arms}) < len(request.arms):
+        faults.append("two arms have one name")
+    if not _tags(request):
+        faults.append("no arm has a text of its own")
+    if faults:
         raise Unpublishable("; ".join(faults))
     if len(library.overlay.experiments) >= _RUNNING_MOST:
         raise Conflict(f"at most {_RUNNING_MOST} experiments run together")
