@@ -172,7 +172,7 @@ async def test_a_chart_with_a_figure_that_was_not_read_is_dropped(server: GroqSe
     assert "a chart was dropped: 31 was not read, and does not follow from what was" in caplog.messages
 
 
-@pytest.mark.req("N-051", "G-013")
+@pytest.mark.req("N-051")
 async def test_a_model_that_calls_tools_for_ever_is_made_to_answer(server: GroqServer) -> None:
     script(server, [RECALL], [BUNDLE])
     for at in range(MAX_ROUNDS):
