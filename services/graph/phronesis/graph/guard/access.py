@@ -34,8 +34,7 @@ class Access:
         """The property `key` of a value."""
         if value.shape in ENTITIES:
             self._vocabulary.property(key)
-            level = Level.YES if key.lower() == "level" else Level.NO
-            return Value(level=level, nodes=value.nodes, brief=key in ("id", "name"))
+            return Value(level=self._vocabulary.level(key), nodes=value.nodes, brief=key in ("id", "name"))
         self._vocabulary.key(key)
         if value.fields is not None:
             return value.fields.get(key, LITERAL)

@@ -10,9 +10,9 @@ from .expressions import Expressions, Scope
 from .notes import Notes
 from .patterns import Patterns
 from .refusals import Rule, refused
-from .returning import Returning, alias
+from .returning import Returning, alias, seen
 from .tree import Tree, name
-from .values import Value
+from .values import Value, one_of
 from .vocabulary import Vocabulary
 from .writing import Writing
 
@@ -79,7 +79,8 @@ class Clauses:
                     raise refused(Rule.WRITING, "change the graph at the top of the statement, not in a subquery")
                 inner = self._read(clause, inner, top=False)
             if clauses[-1].rule == "returnClause":
-                columns.update(inner)
+                for column, value in inner.items():
+                    columns[column] = one_of((columns[column], value)) if column in columns else value
             elif returning:
                 raise refused(Rule.CLAUSE, "a subquery ends with RETURN")
         self._depth -= 1
@@ -135,7 +136,7 @@ class Clauses:
         columns = self._returning.columns(body, scope)
         where = clause.child("whereClause")
         if where is not None:
-            self.expressions.truth(where.need("expression"), {**scope, **columns})
+            self.expressions.truth(where.need("expression"), seen(where, scope, columns))
         self._returning.cut(body, None)
         return columns
 

@@ -53,17 +53,22 @@ class Labels:
     def labelled(self, element: Element, place: int, scope: Scope, writing: bool) -> None:
         """Hold one node pattern: it has a label, or is known, or gets the labels that its relationship's ends have."""
         node, value = element.nodes[place], element.values[place]
-        if self._known(node, value, scope):
-            return
         if self._notes.rules is Rules.READING:
-            found = self._implied(element, place)
-            for number in value.nodes:
-                self._notes.labels[number] = found
-            behind = node.child("variable") or node.parts[0]
-            self._notes.changes.behind(behind.last, ":" + "|".join(sorted(found)))
-        elif writing or not any(self._known(*pair, scope) for pair in zip(element.nodes, element.values, strict=True)):
+            if node.child("labelExpression") is None:
+                self._write(element, place)
+        elif not self._known(node, value, scope):
             # The platform's own nodes are joined to none that has a label which may be named.
-            raise refused(Rule.LABEL, "give each node a label: (n:Product)")
+            if writing or not any(self._known(*pair, scope) for pair in zip(element.nodes, element.values, strict=True)):
+                raise refused(Rule.LABEL, "give each node a label: (n:Product)")
+
+    def _write(self, element: Element, place: int) -> None:
+        """Write a node's labels out. A known one gets them too: stores differ in how far a name reaches."""
+        node, numbers = element.nodes[place], element.values[place].nodes
+        labels = frozenset[str]().union(*(self._notes.labels[number] for number in numbers)) or self._implied(element, place)
+        for number in numbers:
+            self._notes.labels[number] |= labels
+        behind = node.child("variable") or node.parts[0]
+        self._notes.changes.behind(behind.last, ":" + "|".join(sorted(labels)))
 
     def _known(self, node: Tree, value: Value, scope: Scope) -> bool:
         variable = node.child("variable")

@@ -9,6 +9,7 @@ from .allowed import Rules
 from .levels import LevelsNamed
 from .refusals import Rule, refused
 from .rewriting import Changes
+from .values import Value
 
 OWN = "phronesis_"
 """The beginning of the guard's own names; a caller's may not begin so."""
@@ -21,7 +22,7 @@ MAX_STEPS = 12
 """The upper bounds of all variable lengths of one statement, together."""
 MAX_UNITS = 400
 """How much larger than a property or a parameter a value may become."""
-MAX_UNWINDS = 4
+MAX_UNWINDS = 2
 
 
 @dataclass
@@ -70,6 +71,11 @@ class Notes:
         self.steps += steps
         if self.steps > MAX_STEPS:
             raise refused(Rule.DEPTH, f"all variable lengths together go at most {MAX_STEPS} steps")
+
+    def pick(self, owner: Value, given: Value) -> None:
+        """Note that a property has to have a value that is given, or one of a node that was picked itself."""
+        if given.given or given.nodes & self.picked:
+            self.picked.update(owner.nodes)
 
     def unwind(self) -> None:
         """Count an UNWIND.

@@ -6,18 +6,21 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from .allowed import Rules
 from .comparing import compare
 from .labelling import Element, Labels
 from .notes import OWN, TENANT, Notes
 from .paths import Step, step
 from .refusals import Rule, refused
 from .tree import Tree, name
-from .values import Level, Shape, Value, list_of
+from .values import Shape, Value, list_of
 from .vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from .expressions import Expressions, Scope
+
+
+MAX_PATTERNS = 5
+"""Patterns of one MATCH: each that is not joined to the others multiplies the rows."""
 
 
 class Patterns:
@@ -40,6 +43,8 @@ class Patterns:
             QueryRefused: a pattern breaks a rule.
         """
         found = patterns.children("pattern")
+        if len(found) > MAX_PATTERNS:
+            raise refused(Rule.SIZE, f"one MATCH has at most {MAX_PATTERNS} patterns; join them, or write another MATCH")
         elements = [self._element(next(pattern.find("patternElement"))) for pattern in found]
         bound = self._bind(elements, scope)
         conditions = []
@@ -100,7 +105,8 @@ class Patterns:
                 value = bound.get(name(variable)) or self._node(())
                 if value.shape is not Shape.NODE:
                     raise refused(Rule.VARIABLE, f"{name(variable)[:60]!r} is not a node; choose another name")
-                for number in value.nodes:
+                # What a known node's pattern asks need not be so outside of it: OPTIONAL MATCH, NOT EXISTS.
+                for number in value.nodes if name(variable) not in scope else ():
                     self._notes.labels[number] |= frozenset(labels)
                 bound[self._own(variable)] = value
                 element.values.append(value)
@@ -158,8 +164,6 @@ class Patterns:
         keys = any(properties.find("propertyKeyName")) if properties else False
         if properties is not None:
             self._map(properties, bound, value)
-        if keys:
-            self._notes.picked.update(value.nodes)
         if tenant and properties is not None:
             self._notes.changes.before(properties.last, (", " if keys else "") + f"tenant: ${TENANT}")
         elif tenant:
@@ -183,9 +187,8 @@ class Patterns:
             raise refused(Rule.PATTERN, "a property is compared with a value, not with a node")
         for key, given in (value.fields or {}).items():
             self._vocabulary.property(key)
-            compared = Value(level=Level.YES if key.lower() == "level" else Level.NO, nodes=owner.nodes)
-            if self._notes.rules is Rules.READING:
-                compare(self._notes.levels, "EQ", compared, given)
+            compare(self._notes.levels, "EQ", Value(level=self._vocabulary.level(key), nodes=owner.nodes), given)
+            self._notes.pick(owner, given)
 
     def _everywhere(self, pattern: Tree, variable: Tree | None) -> str:
         """A condition that all nodes of a path of variable length are the tenant's."""

@@ -12,6 +12,8 @@ from .values import Value
 
 _LISTED = "for a count use count() before you list; a list has a LIMIT and pages by key"
 
+_PATTERNS = ("patternExpression", "patternComprehension", "existsExpression", "countExpression", "collectExpression")
+
 
 class Returning:
     """Reads the bodies of WITH and RETURN."""
@@ -34,7 +36,7 @@ class Returning:
             columns[alias(variable) if variable else name(item.need("expression"))] = value
         order = body.child("orderBy")
         for each in order.children("orderItem") if order else ():
-            value = self._expressions.of(each.need("expression"), {**scope, **columns})
+            value = self._expressions.of(each.need("expression"), seen(each, scope, columns))
             if value.holds:
                 raise refused(Rule.EMBEDDING, "order by a property, not by a whole node")
         return columns
@@ -63,6 +65,11 @@ class Returning:
             raise refused(Rule.LIMIT, "LIMIT takes a whole number or a parameter")
         elif last and int(expression.text()) > self._limit:
             self._notes.changes.instead(expression.first, str(self._limit))
+
+
+def seen(tree: Tree, scope: Scope, columns: Scope) -> Scope:
+    """What is known behind the columns. A pattern there sees them alone: stores differ in whether it sees more."""
+    return columns if any(tree.find(*_PATTERNS)) else {**scope, **columns}
 
 
 def alias(variable: Tree) -> str:

@@ -11,6 +11,7 @@ from ..ontology import RESERVED, LevelRule, Ontology
 from . import refusals
 from .allowed import VECTORS, Rules
 from .refusals import Rule, refused
+from .values import Level
 
 TENANT_KEY = "tenant"
 HIDDEN = ("memory", "platform", *(label.lower() for label in LABELS))
@@ -67,6 +68,10 @@ class Vocabulary:
         if self._reading and name not in self._properties:
             raise refused(Rule.PROPERTY, f"no node has a property {name[:60]!r}; {_instead(name, self._properties)}")
         return name
+
+    def level(self, name: str) -> Level:
+        """Whether a property is the level that the same-level rule is about."""
+        return Level.YES if self._reading and name.lower() == "level" else Level.NO
 
     def across_levels(self, types: Iterable[str]) -> bool:
         """Whether all of the relationship types may join levels."""

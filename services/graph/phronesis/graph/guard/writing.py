@@ -60,17 +60,20 @@ class Writing:
         """Note of which nodes a condition wants one property to have a value, whatever else it wants."""
         if self._notes.rules is not Rules.KNOWLEDGE_WRITING:
             return
-        for part in _wanted(condition):
-            for tree in part.find("expression2"):
-                variable = next(tree.parts[0].find("variable"), None)
-                if variable is not None and (value := scope.get(name(variable))) is not None:
-                    self._notes.picked.update(value.nodes)
+        for one, other in _wanted(condition):
+            values = self._expressions.of(one, scope), self._expressions.of(other, scope)
+            for owner, given in (values, values[::-1]):
+                if owner.nodes and not owner.given:
+                    self._notes.pick(owner, given)
 
     def _create(self, patterns: list[Tree], scope: Scope) -> Scope:
         bound = self._patterns.written(patterns, scope)
-        for variable, value in bound.items():
-            if variable not in scope:
-                self._notes.picked.update(value.nodes)
+        for node in (node for pattern in patterns for node in pattern.find("nodePattern")):
+            variable = node.child("variable")
+            if variable is not None and name(variable) not in scope:
+                self._notes.picked.update(bound[name(variable)].nodes)
+            elif variable is not None:
+                self._broad(bound[name(variable)], variable, "joins")
         for node in (node for pattern in patterns for node in pattern.find("nodePattern")):
             if self._vocabulary.twin(self._patterns.labels.names(node.child("labelExpression"), node=True)):
                 raise refused(Rule.LABEL, _TWIN)
@@ -134,8 +137,12 @@ class Writing:
         labels = [self._notes.labels[number] for number in value.nodes]
         if value.shape is Shape.NODE and any(not each or self._vocabulary.twin(each) for each in labels):
             raise refused(Rule.LABEL, f"give the node that you change its label; {_TWIN}")
-        if not picked and not value.nodes & self._notes.picked:
-            self._notes.dangers.append(f"it changes every {name(variable)!r} that the pattern finds")
+        if not picked:
+            self._broad(value, variable, "changes")
+
+    def _broad(self, value: Value, variable: Tree, does: str) -> None:
+        if not value.nodes & self._notes.picked:
+            self._notes.dangers.append(f"it {does} every {name(variable)!r} that the pattern finds")
 
     def _delete(self, clause: Tree, scope: Scope) -> None:
         for expression in clause.children("expression"):
@@ -147,17 +154,15 @@ class Writing:
             self._touch(self._expressions.of(inner, scope), inner)
 
 
-def _wanted(condition: Tree) -> list[Tree]:
-    """The comparisons by = and IN that must hold for the condition to hold."""
-    tree = condition
-    while len(tree.parts) == 1 and tree.parts[0].rule:
-        tree = tree.parts[0]
+def _wanted(condition: Tree) -> list[tuple[Tree, Tree]]:
+    """The two sides of the comparisons by = and IN that must hold for the condition to hold."""
+    tree = condition.inner()
     if tree.rule == "expression10":
         return [found for part in tree.parts if part.rule for found in _wanted(part)]
     if tree.rule == "parenthesizedExpression":
         return _wanted(tree.need("expression"))
     if tree.rule == "expression8" and tree.kinds() == ["EQ"]:
-        return [tree]
-    if tree.rule == "expression7" and (test := tree.child("comparisonExpression6")) and test.has("IN"):
-        return [tree.parts[0]]
+        return [(tree.parts[0], tree.parts[2])]
+    if tree.rule == "expression7" and (test := tree.child("comparisonExpression6")) and test.kinds() == ["IN"]:
+        return [(tree.parts[0], test.parts[1])]
     return []
