@@ -245,6 +245,8 @@ TWINS_OWN = [
     "MATCH (a:EntityProject {id: 'a'}), (p:Product {name: 'Milk'}) CREATE (p)-[:ABOUT]->(a)",
     "MATCH (a:EntityProject {id: 'a'})-[r:RATED]->() DELETE r",
     "MATCH (a:EntityProject {id: 'a'})-[r]->(b:EntityRisk) DELETE r",
+    "MATCH (a:EntityProject {id: 'a'})-[r:RATED]->(b:EntityRisk {id: 'r'}) SET r.w = 1",
+    "MATCH (a:EntityProject {id: 'a'})-[r]->(b:EntityRisk {id: 'r'}) SET r.w = 1",
     "MATCH (a:Product {name: 'Milk'}), (b:Product {name: 'Milk'}) CREATE (a)-[:RATED]->(b)",
     "MATCH (a:Product {name: 'Milk'}) SET a:EntityProject",
     "MATCH (a:Product {name: 'Milk'}) SET a.tenant = 'other'",
@@ -268,6 +270,14 @@ async def test_what_is_not_the_agents_own_is_not_changed(stores: Stores, curator
     said = await curator.changed(statement)
     assert said["success"] is False, said
     assert await everything(stores, curator.who) == before
+
+
+async def test_a_change_may_read_the_twin(stores: Stores, curator: Curators) -> None:
+    await stores.upsert(curator.who, TWIN)
+    said = await curator.changed("MATCH (a:EntityProject {id: 'a'}) CREATE (p:Product {name: a.name, cost: a.budget})")
+    assert said["success"], said
+    found = await curator.call("search_nodes", label="Product")
+    assert [one["properties"] for one in found["nodes"]] == [{"name": "The a", "cost": 5.0}]
 
 
 async def test_the_twin_is_read_by_statement_and_users_items_are_not(stores: Stores, curator: Curators) -> None:

@@ -134,7 +134,9 @@ class Bolt:
                 ) as session,
                 await session.begin_transaction(timeout=limit) as inner,
             ):
-                return await work(Transaction(inner, self._settings.dialect))
+                result = await work(Transaction(inner, self._settings.dialect))
+                await inner.rollback()  # left to itself it would commit
+                return result
 
     async def write(self, work: Callable[[Transaction], Awaitable[T]], limit: float | None = None) -> T:
         """Run `work` in one write transaction, within `limit` seconds, as set by default; all of it takes effect, or nothing.

@@ -44,6 +44,8 @@ _OF_THE_TWIN = (
     "a statement that creates or deletes relationships names no label and no relationship type of the twin: those are written"
     " by graph_upsert, and nothing is joined to its nodes"
 )
+# A relationship of the twin has no properties.
+_MARKED = "MATCH (n:%s)-[r]-() WHERE n.tenant = $tenant AND size(keys(r)) > 0 RETURN count(r) AS found"
 _NAME_LINKS = (
     f"MATCH (a:{KNOWLEDGE})-[r:`%s`]->() WHERE a.tenant = $tenant AND r.{RELATIONSHIP_ID} IS NULL "
     f"SET r.{RELATIONSHIP_ID} = randomUUID()"
@@ -114,6 +116,10 @@ class BoltChanges:
         """
         if (counters.relationships_created or counters.relationships_deleted) and named & self._taken.everything:
             raise QueryRefused(_OF_THE_TWIN, field="cypher_query")
+        if counters.properties_set:
+            for label in sorted(named & self._taken.labels):
+                if (await transaction.rows(_MARKED % label, tenant=tenant))[0]["found"]:
+                    raise QueryRefused(_OF_THE_TWIN, field="cypher_query")
         adopted: dict[str, str] = {}
         if counters.nodes_created:
             for name in sorted(named - self._taken.labels):
