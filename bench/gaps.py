@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 
 from phronesis.client.twin import Twin, generate
-from phronesis.contracts import Principal
+from phronesis.contracts import Principal, ServiceError
 from phronesis.contracts.twin import DiagnoseGaps
 from phronesis.graph.reasoning import Reasoning
 from tests.support import production
-from tests.support.bus import somebody
+from tests.support.bus import eventually, somebody
 from tests.support.graph import Stores, opened
 from tests.support.twins import asked, call, diagnosed, found, planted, reasoning
 
@@ -52,12 +52,22 @@ async def section(quick: bool) -> list[str]:
 
 
 async def _load(stores: Stores, who: Principal, twin: Twin) -> float:
+    await eventually(lambda: _ready(stores), within=120)
     began = time.perf_counter()
     for number, batch in enumerate(twin.batches(), 1):
         await stores.upsert(who, batch)
         if number % 10 == 0:
             say(f"gaps: {number} batches")
     return time.perf_counter() - began
+
+
+async def _ready(stores: Stores) -> bool:
+    """Whether the store takes what is written; one that has just started lets its first callers wait."""
+    try:
+        await stores.schema.declared()
+    except ServiceError:
+        return False
+    return True
 
 
 async def _chains(handlers: Reasoning, who: Principal, twin: Twin) -> list[float]:
