@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -102,7 +103,7 @@ async def test_bundles_and_agents_own_texts_are_no_elements(tag: str) -> None:
 
 @pytest.mark.req("N-109", "N-110", "N-111")
 @pytest.mark.parametrize("asked", [{}, {"mode": "A", "elements": ["EntityProject"]}])
-async def test_neither_or_both_of_mode_and_elements_is_refused(asked: dict[str, object]) -> None:
+async def test_neither_or_both_of_mode_and_elements_is_refused(asked: dict[str, Any]) -> None:
     with pytest.raises(BadRequest, match="either mode or elements"):
         await retrieved(**asked)
 
