@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator
 from typing import Any
@@ -135,7 +134,8 @@ async def test_twenty_nearer_memories_of_another_scope_hide_nothing(
 
 async def _not_hidden(scopes: Scopes) -> None:
     who = minister(some_tenant())
-    await asyncio.gather(*(scopes.keep(who, Scope.MINISTRY, "okapi okapi") for _ in range(20)))
+    for _ in range(20):
+        await scopes.keep(who, Scope.MINISTRY, "okapi okapi")
     await scopes.keep(who, Scope.DEPARTMENTAL, "Far off, among many other things, there may once have been an okapi.")
     found = await scopes.recall(who, "departmental", "okapi")
     assert ([one.content for one in found.snippets], found.scope) == (
