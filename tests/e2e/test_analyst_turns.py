@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-import httpx2
 import pytest
 
 from phronesis.local.parts import SERVICES
@@ -124,8 +123,7 @@ async def test_a_query_that_skips_is_refused_by_the_guard_and_repaired_by_the_mo
 async def test_the_events_of_a_question_end_with_the_whole_answer(desk: Desk) -> None:
     desk.script([RECALL], [BUNDLE], [READ])
     turn = (await desk.ask("How many projects are there in 2023?"))["turnId"]
-    http: httpx2.AsyncClient = desk.owner.http
-    text = (await http.get(f"/api/v1/turns/{turn}/events")).text
+    text = (await desk.owner.http.get(f"/api/v1/turns/{turn}/events")).text
     kinds = [line.removeprefix("event: ") for line in text.splitlines() if line.startswith("event: ")]
     assert kinds[-4:] == ["ended", "executive_summary", "analysis", "done"]
     assert "text" not in kinds

@@ -21,7 +21,14 @@ def classified(message: str) -> str:
     named = _MODE.search(message)
     mode = named[1] if named else "I" if _GREETING.match(message) else "A"
     answer = None if mode in "ABCD" else f"Answered at once in mode {mode}."
-    told = {"mode": mode, "intent": "to know", "thought_trace": "scripted", "answer": answer, "analysis": [], "confidence": 0.8}
+    told: dict[str, Any] = {
+        "mode": mode,
+        "intent": "to know",
+        "thought_trace": "scripted",
+        "answer": answer,
+        "analysis": [],
+        "confidence": 0.8,
+    }
     return json.dumps(told)
 
 
