@@ -21,6 +21,7 @@ VALUES: dict[str, Any] = {
     "level": "L3",
     "limit": 7,
     "name": "The p-1",
+    "names": ["The p-1"],
     "number": 20,
     "rows": [{"id": "p-1", "year": 2022}, {"id": "p-2", "year": 2021}],
     "text": "p",
@@ -51,12 +52,20 @@ def honest() -> list[Statement]:
 
 def hostile() -> list[Statement]:
     """What must not get through: each paragraph begins with the rule that refuses it."""
-    found = []
-    for paragraph in _paragraphs("hostile.txt"):
+    return list(_headed("hostile.txt"))
+
+
+def knowledge() -> list[Statement]:
+    """What the curator may do; the rule is `passed`, or `dangerous` where a change wants a second look."""
+    return list(_headed("knowledge.txt"))
+
+
+def _headed(file: str) -> Iterator[Statement]:
+    for paragraph in _paragraphs(file):
         head, _, text = paragraph.partition("\n")
         rule, _, rules = head.removeprefix("== ").partition(" ")
-        found += [Statement(each, rule, rules or "reading") for each in _expanded(text)]
-    return found
+        for each in _expanded(text):
+            yield Statement(each, rule, rules or "reading")
 
 
 def _paragraphs(file: str) -> Iterator[str]:

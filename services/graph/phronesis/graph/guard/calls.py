@@ -74,7 +74,7 @@ def _of_values(function: str, values: Sequence[Value]) -> Value:
 def _of_entities(notes: Notes, function: str, values: Sequence[Value]) -> Value:
     first = values[0]
     if function in FUNCTIONS[Rules.KNOWLEDGE] - FUNCTIONS[Rules.READING]:
-        return Value()  # the store's own number, or the names of properties
+        return Value(nodes=first.nodes)  # the store's own number, or the names of properties
     if function not in OF_ENTITIES:
         raise refused(Rule.EMBEDDING, refusals.EMBEDDINGS)
     match function:
