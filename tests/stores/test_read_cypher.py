@@ -76,7 +76,7 @@ async def test_memories_and_knowledge_of_agents_are_out_of_reach(stores: Stores,
     "statement",
     [
         "MATCH (n:EntityProject) RETURN n.id SKIP 5",
-        "MATCH (a:EntityProject {level: 'L2'})-[:RATED]-(b:EntityRisk {level: 'L3'}) RETURN a.id, b.id",
+        "MATCH (a:EntityCapability {level: 'L2'})-[:MONITORED_BY]-(b:EntityRisk {level: 'L3'}) RETURN a.id, b.id",
         "MATCH (n:EntityProject) RETURN n.embedding",
         *(f"MATCH (n:EntityProject) {write}" for write in ("SET n.a = 1", "DELETE n", "DETACH DELETE n", "REMOVE n.a")),
         "CREATE (n:EntityProject)",
