@@ -76,6 +76,8 @@ def laid(reading: Reading, entity: Entity, at: int, end: int) -> Fit | None:
     """How the name lies over the run, and on over the words next to it; `None` where it does not cover the run."""
     name = folded(entity.name)
     said = [piece.folded for piece in reading.pieces]
+    if said[at] == entity.id.casefold():
+        return Fit(entity, at, at + 1, True)
     best: Fit | None = None
     for start, word in enumerate(name):
         if not _like(said[at], word):

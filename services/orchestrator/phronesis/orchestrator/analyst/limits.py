@@ -64,6 +64,12 @@ def dates(reading: Reading) -> tuple[list[Condition], set[int]]:
         year = next(iter(words[1:] if order else words), None)
         if year is None or year.kind != "year":
             continue
+        noun = reading.words(date.at, date.end).casefold()
+        if order is None and noun.endswith("dates"):
+            continue
+        if order is None and noun.endswith("date"):
+            said = f"Do you mean projects that end or start in {year.value}, or what the report of {year.value} says?"
+            raise Declined(said, mode="E")
         if order is None and len(words) > 1 and words[1].kind == "year" and _joined(reading, year, words[1]):
             raise Declined("I can look for one year of a start or an end, or for before and after one.", mode="E")
         kind = order.kind if order else "in"

@@ -73,31 +73,51 @@ def _no_nonsense(reading: Reading, frame: Frame, kind: Kind) -> None:
     """Phrases that are known, and that make no sense together."""
     for item in reading.of("aggregate", "change"):
         odd = item.value != "sum" if item.kind == "aggregate" else not reading.has("count")
-        if kind == "count" and odd:
+        if (kind == "count" and odd) or (item.kind == "change" and kind == "total" and reading.has("list")):
             raise unfit(reading.words(item.at, item.end))
-    for date in free(reading, frame, "date"):
-        if "date" not in reading.words(date.at, date.end).casefold():
-            raise unfit(reading.words(date.at, date.end))
     for by in reading.of("by"):
         if kind != "top" and any(by.end == item.at for item in reading.of("measure")):
             raise unfit(reading.words(by.at, by.end + 1))
     for top in reading.of("top"):
+        if any(one.dimension in frame.groups for one in frame.conditions):
+            raise unfit(reading.words(top.at, top.end))
         if any(top.end == item.at for item in reading.of("dimension")) and not reading.has("measure"):
             raise unfit(reading.words(top.at, top.end + 1))
+    _no_odd_neighbours(reading, frame)
+    _every_property_there(reading, frame)
+    _no_two_times(reading, kind)
+
+
+def _no_odd_neighbours(reading: Reading, frame: Frame) -> None:
+    """“No Red projects”, “red departments”, “have a rating”: what is meant is not what the words beside it mean elsewhere."""
+    for no in reading.of("not"):
+        absent = reading.words(no.at, no.end).casefold() == "no"
+        if absent and any(no.end == item.at for item in reading.of("rating", "status", "category", "department", "type")):
+            raise unfit(reading.words(no.at, no.end + 1))
+    for item in reading.of("dimension"):
+        before = reading.pieces[item.at - 1].folded if item.at else ""
+        alone = before in ("a", "any", "published") and item.value == "rating" and item.at not in frame.used
+        other = any(value.end == item.at and value.kind != item.value for value in reading.of("rating", "status", "category"))
+        if alone or other:
+            raise unfit(reading.words(item.at - 1, item.end))
+
+
+def _every_property_there(reading: Reading, frame: Frame) -> None:
+    """What is asked about has to be a property of the things asked about."""
     named = [one.dimension for one in frame.conditions if one.dimension not in ("entity", "value")]
     for name in (*named, *(one for one in frame.groups if one in DIMENSIONS)):
         if not has(frame.type, name):
             raise Declined(f"{frame.noun[:1].upper()}{frame.noun[1:]} have no such property on record.", mode="E")
     for item in free(reading, frame, "date", "text"):
-        if not has(frame.type, item.value):
+        if not has(frame.type, item.value) or (item.kind == "date" and not _is_noun(reading, item)):
             raise unfit(reading.words(item.at, item.end))
-    _no_two_times(reading, kind)
-    for item in reading.of("dimension"):
-        if any(value.end == item.at and value.kind != item.value for value in reading.of("rating", "status", "category")):
-            raise unfit(reading.words(item.at - 1, item.end))
     for item in reading.of("measure"):
         if not any(frame.type in MEASURES[name].types for name in item.value):
             raise Declined(f"There is no {MEASURES[item.value[0]].name} of {frame.noun} on record.", mode="E")
+
+
+def _is_noun(reading: Reading, date: Item) -> bool:
+    return "date" in reading.words(date.at, date.end).casefold()
 
 
 def _no_two_times(reading: Reading, kind: Kind) -> None:

@@ -90,7 +90,7 @@ PHRASES: dict[tuple[str, Any], str] = {
     "across all years|across years|timeline",
     ("annual", None): "by year|per year|each year|every year|annually|yearly|annual|per annum|for each year|in each year|"
     "for every year|of each year",
-    ("change", None): "change|changed|changes|changing|shift|shifted|differ|move|moved|movement|movements|"
+    ("change", None): "change|changed|changes|changing|differ|"
     "grow|grew|grown|rise|risen|rose|go up|go down|fallen|fall|fell|increase|increased|decrease|decreased|shrink|shrunk",
     ("change", "better"): "improve|improved|get better|got better|became better|upgraded|were upgraded",
     ("change", "worse"): "worsen|worsened|get worse|got worse|became worse|deteriorate|deteriorated|downgraded",
@@ -127,7 +127,10 @@ PHRASES: dict[tuple[str, Any], str] = {
     ("left", None): "left|dropped out|disappeared|vanished|no longer reported|dropped|gone|disappear|vanish|leave|drop out|"
     "no longer in the report|no longer in the portfolio|no longer appear|removed",
     ("whatif", None): "what if|suppose|supposing|imagine that|hypothetically|assume|assuming|what would happen|if we|simulate",
-    ("odd", None): "never|neither|nor|unless|rather than|instead of|always|both|in both",
+    (
+        "odd",
+        None,
+    ): "never|neither|nor|unless|rather than|instead of|always|both|in both|move|moved|movement|movements|shift|shifted",
     ("future", None): "will|going to|should|might|may|shall",
     ("when", None): "when|since when|until when|by when",
     ("small", None): "could you|would you|can you|can i|could i|i would|would like|can we|could we",
@@ -153,7 +156,7 @@ PHRASES: dict[tuple[str, Any], str] = {
     "government major projects portfolio|uk government|government|the government|twin|the twin|digital twin|major|"
     "government's portfolio|government's major projects portfolio|uk's major projects portfolio",
     ("followup", None): "what about|how about|and what about|and how about|same for|the same for|and for|and in|now for|"
-    "and|only|just|same|and the same for|then|but|again",
+    "and|only|just|and the same for|then|but|again",
     ("over_budget", None): "over budget|over their budget|over its budget|above baseline|overspending|above their baseline|"
     "over baseline|overspent",
     ("under_budget", None): "under budget|under their budget|below baseline|underspending|below their baseline|underspent",

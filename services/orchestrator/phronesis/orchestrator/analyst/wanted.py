@@ -161,7 +161,12 @@ def _ranked(question: Wanted) -> Wanted:
     tops = reading.of("top")
     top = next((item for item in tops if item.value[1]), next(iter(tops), None))
     direction, meant = top.value if top else (-1 if question.aggregate == "max" else 1, None)
-    near = [n for n in reading.of("number") if any(0 <= n.at - one.end <= 1 or n.end == one.at for one in tops)]
+    things = reading.of("dimension", "type")
+    near = [
+        n
+        for n in reading.of("number")
+        if any(0 <= n.at - one.end <= 1 or n.end == one.at for one in tops) or any(n.end == one.at for one in things)
+    ]
     if len(reading.of("number")) > len(near):
         stray = next(n for n in reading.of("number") if n not in near)
         raise unfit(reading.words(stray.at, stray.end))
