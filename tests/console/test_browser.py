@@ -139,6 +139,7 @@ async def test_the_trace_of_a_turn_opens_as_a_tree_with_times(page: Page, ann: H
     depths = await page.run("return [...document.querySelectorAll('#trace tbody tr')].map(r => Number(r.dataset.depth))")
     assert (depths[0], max(depths) > 0) == (0, True)
     assert await page.count("#trace rect") == len(depths)
+    await page.picture("trace.png")
 
 
 async def test_a_conversation_is_read_again_with_its_charts_and_deleted(page: Page, ann: Holder) -> None:

@@ -4,8 +4,10 @@
 
 const PHASES = {
   preprocessed: "Read the message",
+  classified: "Understood the question",
   routed: "Decided how to answer",
   retrieved: "Looked it up",
+  tools: "Looked it up with tools",
   answered: "Wrote the answer",
 };
 const AGAIN = 2000; // milliseconds before a lost connection is tried again
