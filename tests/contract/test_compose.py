@@ -164,6 +164,7 @@ def test_logs_are_bounded(part: str) -> None:
     assert PARTS[part]["logging"] == {"driver": "json-file", "options": {"max-size": "10m", "max-file": "5"}}
 
 
+@pytest.mark.req("K-086")
 def test_ports_are_published_on_the_loopback_interface_alone() -> None:
     published = {part: told["ports"] for part, told in PARTS.items() if "ports" in told}
     assert published == {"gateway": ["127.0.0.1:8700:8080"], "grafana": ["127.0.0.1:3000:3000"]}

@@ -37,6 +37,7 @@ async def refused(server: DeployedNats, **changes: Any) -> str:
     return str(raised.value)
 
 
+@pytest.mark.req("K-096")
 async def test_a_service_that_believes_the_authority_comes_in(server: DeployedNats) -> None:
     async with connected(server, "memory") as (memory,):
         await memory.ping()

@@ -116,7 +116,7 @@ async def test_what_the_store_cannot_compile_is_told_without_its_text(noor: Cura
     assert "line" not in caught.value.detail
 
 
-@pytest.mark.req("N-149", "XC-004")
+@pytest.mark.req("N-149", "XC-004", "N-070")
 async def test_embeddings_and_the_platforms_own_properties_are_taken_out_of_whole_nodes(stores: Stores, noor: Curators) -> None:
     who = noor.who.tenant
     row = {"tenant": who, "key": f"{who}/v", "name": "v", "embedding": [0.1, 0.2], "x_vector": [1.0]}

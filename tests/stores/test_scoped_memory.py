@@ -143,7 +143,7 @@ async def _not_hidden(scopes: Scopes) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.req("N-081", "N-095")
+@pytest.mark.req("N-081", "N-095", "N-046")
 async def test_the_best_come_first_with_their_cosines_and_five_unless_more_are_asked_for(scopes: Scopes) -> None:
     who = minister(some_tenant())
     words = ["forest", "lake", "river", "hill", "town", "road", "tree", "stone", "moon"]

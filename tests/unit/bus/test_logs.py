@@ -40,6 +40,7 @@ def line(stream: io.StringIO) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.req("K-095")
 def test_a_line_has_the_ids_of_the_work_at_hand(stream: io.StringIO) -> None:
     tokens = correlation.set("c-1"), turn.set("t-1")
     with Tracing("memory").span("serve", parent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"):

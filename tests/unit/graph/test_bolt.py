@@ -115,3 +115,10 @@ async def test_fifty_calls_are_fifty_sessions_of_one_driver() -> None:
 
     assert {await bolt.write(work) for _ in range(50)} == {"done"}
     assert (driver.opened, driver.closed) == (50, 50)
+
+
+@pytest.mark.req("K-078", "K-082")
+async def test_the_store_is_reached_by_one_driver_of_its_makers_for_each_of_the_two_users(tmp_path: Path) -> None:
+    async with Bolt.open(GraphSettings()) as bolt:
+        drivers = {id(driver): driver for driver in vars(bolt).values() if isinstance(driver, AsyncDriver)}
+        assert 1 <= len(drivers) <= 2

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from phronesis.contracts import BadRequest
-from phronesis.contracts.graph import Level, NodeRef, Upsert
+from phronesis.contracts.graph import Level, NodeRef, Upsert, UpsertNode
 from phronesis.graph.checks import nearest, value
 from phronesis.graph.domain import Stored, check_levels, plan
 from phronesis.graph.ontology import Kind, LevelRule, Property, load
@@ -76,6 +77,14 @@ def refusal(batch: Upsert, stored: dict[str, Stored] | None = None) -> tuple[str
 )
 def test_a_batch_that_breaks_the_ontology_is_refused_at_the_value_at_fault(batch: Upsert, field: str, detail: str) -> None:
     assert refusal(batch) == (field, detail)
+
+
+@pytest.mark.req("N-179")
+def test_a_quarter_is_one_of_four() -> None:
+    quarters = {f"Q{n}" for n in range(1, 5)}
+    assert {UpsertNode.model_validate(node("a").model_dump() | {"quarter": name}).quarter for name in quarters} == quarters
+    with pytest.raises(ValidationError, match="quarter"):
+        UpsertNode.model_validate(node("a").model_dump() | {"quarter": "Q5"})
 
 
 def test_a_relationship_has_no_properties() -> None:

@@ -56,7 +56,7 @@ class Case:
         return await self.reading.read_cypher(ANN, ReadCypher(cypher_query=text, parameters=parameters))
 
 
-@pytest.mark.req("N-129", "N-130", "N-141", "N-145", "N-146")
+@pytest.mark.req("N-129", "N-130", "N-141", "N-145", "N-146", "N-229")
 async def test_a_statement_is_run_as_the_guard_rewrote_it_and_its_warning_comes_with_the_rows(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -24,7 +24,7 @@ async def embedder() -> AsyncIterator[LocalEmbedder]:
         yield opened
 
 
-@pytest.mark.req("D-071", "D-077")
+@pytest.mark.req("D-071", "D-077", "N-104")
 async def test_like_meaning_is_nearer_than_the_floor_without_a_shared_word(embedder: LocalEmbedder) -> None:
     [asked] = await embedder.embed_queries(["hospital construction"])
     near, far = await embedder.embed_texts(["Building new clinics for patients", "The submarine fleet's reactor cores"])

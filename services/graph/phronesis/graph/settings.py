@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from ipaddress import ip_address
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -22,7 +24,7 @@ class GraphSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="GRAPH_", frozen=True)
 
     url: str = "bolt://127.0.0.1:7687"
-    """Bolt address of the store."""
+    """Bolt address of the store: `bolt+s://` or `neo4j+s://` but on this machine, or by a name without a dot."""
     user: str = "root"
     """User that writes."""
     password_file: Path | None = None
@@ -50,6 +52,13 @@ class GraphSettings(BaseSettings):
             raise ValueError("GRAPH_READ_USER and GRAPH_READ_PASSWORD_FILE go together")
         return self
 
+    @model_validator(mode="after")
+    def _in_the_clear_at_home_alone(self) -> GraphSettings:
+        place = urlsplit(self.url)
+        if place.scheme in ("bolt", "neo4j") and not _near(place.hostname or ""):
+            raise ValueError("GRAPH_URL reaches another network in the clear: use bolt+s:// or neo4j+s://")
+        return self
+
     def login(self) -> tuple[str, SecretStr] | None:
         """User and password for writes.
 
@@ -61,6 +70,13 @@ class GraphSettings(BaseSettings):
     def read_login(self) -> tuple[str, SecretStr] | None:
         """User and password for questions; `None` where no reading user is set."""
         return _login(self.read_user, self.read_password_file) if self.read_user else None
+
+
+def _near(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return "." not in host  # a name of a container network, or of a cluster's own namespace
 
 
 def _login(user: str, file: Path | None) -> tuple[str, SecretStr] | None:
