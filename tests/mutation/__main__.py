@@ -14,7 +14,10 @@ def main(chosen: list[str]) -> int:
     trial, tried, left = Trial(), 0, list[Mutant]()
     for module in chosen or MODULES:
         survivors = []
-        found = list(mutants(module, (FOLDER / f"{module}.py").read_text(encoding="utf-8")))
+        source = (FOLDER / f"{module}.py").read_text(encoding="utf-8")
+        if not trial.survives(Mutant(module, 0, "nothing", source)):
+            raise SystemExit(f"{module} does not pass the trial unchanged")
+        found = list(mutants(module, source))
         for mutant in found:
             if trial.survives(mutant):
                 survivors.append(mutant)

@@ -69,7 +69,8 @@ class Trial:
         self._cases = cases()
         self._parsed: dict[str, Any] = {}
         self._remember(parser.Parser)
-        guard = Guard(load())
+        self._ontology = load()
+        guard = Guard(self._ontology)
         self._told = [_say(guard, Rules, case) for case in self._cases]
 
     def survives(self, mutant: Mutant) -> bool:
@@ -108,7 +109,7 @@ class Trial:
         exec(compile(mutant.source, module.__file__, "exec"), module.__dict__)
         made = importlib.import_module(f"{NAME}.guard") if mutant.module != "guard" else module
         fresh.Rules = sys.modules[f"{NAME}.allowed"].Rules  # type: ignore[attr-defined]
-        return made.Guard(load())
+        return made.Guard(self._ontology)
 
     def _remember(self, parsers: type[Any]) -> None:
         """Parse each statement once: the parser is not what is changed."""

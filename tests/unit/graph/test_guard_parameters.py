@@ -6,6 +6,7 @@ import pytest
 
 from phronesis.contracts.cypher import QueryRefused
 from phronesis.graph.guard import Guard
+from tests.guard.values import LIMITS, NAMES_REFUSED, REFUSED, TAKEN
 
 STATEMENT = "MATCH (n:EntityProject) WHERE n.id = $value RETURN n.id"
 
@@ -14,51 +15,20 @@ def check(guard: Guard, **parameters: Any) -> None:
     guard.check(STATEMENT, parameters, "acme")
 
 
-def nested(depth: int) -> list[Any]:
-    value: list[Any] = []
-    for _ in range(depth):
-        value = [value]
-    return value
-
-
 @pytest.mark.req("N-129", "K-090")
-@pytest.mark.parametrize(
-    "value", ["x' OR 1=1", "'}) DETACH DELETE n //", "L1 L2 L3", "", "ünïcode", 0, -(2**63), 1.5, None, True, ["a"], {"a": [1]}]
-)
+@pytest.mark.parametrize("value", TAKEN)
 def test_a_value_is_data_and_stays_as_it_is(guard: Guard, value: Any) -> None:
     allowed = guard.check(STATEMENT, {"value": value}, "acme")
     assert allowed.parameters == {"value": value, "phronesis_tenant": "acme"}
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        float("nan"),
-        float("inf"),
-        -float("inf"),
-        2**63,
-        -(2**63) - 1,
-        "\ud800",
-        "a\0b",
-        "x" * 100_001,
-        ["x" * 60_000, "y" * 60_000],
-        list(range(2_001)),
-        {str(i): i for i in range(2_001)},
-        {str(i): [i] * 20 for i in range(101)},
-        nested(6),
-        {1: 2},
-        {"a": {"b": float("nan")}},
-        object(),
-        b"bytes",
-        {1, 2},
-    ],
-)
+@pytest.mark.parametrize("value", REFUSED)
 def test_a_value_that_no_store_takes_or_that_is_too_large_is_refused(guard: Guard, value: Any) -> None:
     with pytest.raises(QueryRefused, match="Violation: parameter: "):
         check(guard, value=value)
 
 
-@pytest.mark.parametrize("name", ["phronesis_tenant", "PHRONESIS_TENANT", "phronesis_1", "a b", "", "ünï", "a-b", "`a`"])
+@pytest.mark.parametrize("name", NAMES_REFUSED)
 def test_a_name_of_the_guards_own_or_an_odd_one_is_refused(guard: Guard, name: str) -> None:
     with pytest.raises(QueryRefused, match="Violation: parameter: "):
         check(guard, **{"value": 1, name: "B"})
@@ -75,10 +45,7 @@ def test_a_parameter_without_a_value_is_named(guard: Guard) -> None:
         check(guard)
 
 
-@pytest.mark.parametrize(
-    ("value", "taken"),
-    [(0, True), (500, True), (501, False), (-1, False), (True, False), ("5", False), (5.0, False), (None, False)],
-)
+@pytest.mark.parametrize(("value", "taken"), LIMITS)
 def test_a_parameter_behind_limit_is_a_whole_number_within_bounds(guard: Guard, value: Any, taken: bool) -> None:
     statement = "MATCH (n:EntityProject) RETURN n.id LIMIT $limit"
     if taken:
