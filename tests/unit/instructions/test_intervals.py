@@ -45,7 +45,7 @@ def test_a_mean_has_its_standard_error_around_it() -> None:
     values = [1.0, 2.0, 3.0, 4.0]
     found = of_mean(Sample(4, sum(values), sum(value * value for value in values), False), 0.95, binary=False)
     assert found is not None
-    assert (round(found.estimate, 4), round(found.low, 4), round(found.high, 4)) == (2.5, 1.2349, 3.7651)
+    assert (round(found.estimate, 4), round(found.low, 4), round(found.high, 4)) == (2.5, 1.2348, 3.7652)
 
 
 def test_ninety_five_of_a_hundred_intervals_hold_the_true_difference() -> None:
