@@ -8,10 +8,10 @@ UV := VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv
 MEMBERS := $(sort $(wildcard libs/*/pyproject.toml services/*/pyproject.toml) deploy/local/pyproject.toml deploy/operations/pyproject.toml)
 CHECKED := libs services deploy/local deploy/operations scripts
 READY := .venv/.ready
-# Integration tests that start no store, neither a graph nor a Postgres: `make test` runs them, once is enough.
-WITHOUT_STORE := bus_outage bus_outsiders bus_permissions bus_streams chat_breaker chat_failures chat_model chat_summaries \
-	chat_traces hostile_files hostile_orders hostile_urls media media_fetch media_pictures media_provider media_reader \
-	media_speech media_workers memory_embedder
+# Integration tests that start neither a graph store nor a vector store: `make test` runs them, once is enough.
+WITHOUT_STORE := gateway $(addsuffix .py,$(addprefix test_,analyst_modes analyst_traps bus_outage bus_outsiders bus_permissions \
+	bus_streams chat_breaker chat_failures chat_model chat_summaries chat_traces hostile_files hostile_orders hostile_urls media \
+	media_fetch media_pictures media_provider media_reader media_speech media_workers memory_embedder))
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,7 +38,7 @@ test: setup  ## Every test, on the real embedded servers
 test-stores: setup  ## The store, integration and end-to-end suites on real Neo4j and Weaviate servers
 	$(BIN)/python -m tests.support.production
 	PHRONESIS_STORES=production $(BIN)/python -m pytest -o timeout=180 tests/stores tests/integration tests/e2e \
-		$(WITHOUT_STORE:%=--ignore=tests/integration/test_%.py)
+		$(WITHOUT_STORE:%=--ignore=tests/integration/%)
 
 unit: setup  ## The tests that need nothing but Python, in seconds
 	$(BIN)/python -m pytest tests/unit tests/contract
