@@ -48,6 +48,8 @@ def _changes(node: ast.AST) -> int:
     match node:
         case ast.Compare() | ast.BoolOp() | ast.UnaryOp(op=ast.Not()) | ast.comprehension(ifs=[_, *_]):
             return 1
+        case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+            return 0
         case ast.If() | ast.IfExp():
             return 2
         case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(words)), attr="split"), args=[]):

@@ -46,8 +46,8 @@ def sizes() -> Iterator[str]:
     """Statements at a bound and one beyond it."""
     head, node = "MATCH (n:EntityProject) WHERE n.id = 'x' ", "(:EntityProject)-[:PARENT_OF]->"
     for count in (0, 1):
-        yield head + "RETURN n.id //" + "x" * (8_000 - len(head) - 13 + count)
-        yield head + "AND true " * (690 + 30 * count) + "RETURN n.id"
+        yield head + "RETURN n.id //" + "x" * (8_000 - len(head) - 14 + count)
+        yield head + "AND true " * (742 + count) + "RETURN n.id"
         yield "RETURN " + "(" * (16 + count) + "1" + ")" * (16 + count) + " AS x"
         yield "RETURN " + "CASE WHEN true THEN " * (4 + count) + "1" + " END" * (4 + count) + " AS x"
         yield "MATCH " + node * (39 + count) + "(:EntityProject) RETURN count(*) AS n"
@@ -148,5 +148,5 @@ def _say(guard: Any, rules: Any, case: tuple[str, Any, str]) -> str:
     try:
         allowed = guard.check(text, parameters, "acme", rules(name))
     except QueryRefused as error:
-        return error.detail.split(": ")[1]
+        return f"{error.detail.split(': ')[1]} {error.field}"
     return f"{allowed.statement}\n{sorted(allowed.parameters)}\n{allowed.warnings}\n{bool(allowed.dangerous)}"

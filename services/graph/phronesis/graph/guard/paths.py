@@ -12,6 +12,7 @@ from .vocabulary import Vocabulary
 
 MAX_STEPS_OF_ONE = 5
 """The upper bound of one variable length."""
+_BOUNDS = frozenset(str(steps) for steps in range(1, MAX_STEPS_OF_ONE + 1))
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,7 @@ def step(tree: Tree, types: tuple[str, ...], notes: Notes) -> Step:
 
 
 def _bound(length: Tree) -> int:
-    kinds = length.kinds()
-    numbers = [part.text() for part in length.parts if part.token and part.token.kind == "UNSIGNED_DECIMAL_INTEGER"]
-    bounded = bool(numbers) and kinds[-1] == "UNSIGNED_DECIMAL_INTEGER"
-    if not bounded or not numbers[-1].isdigit() or len(numbers[-1]) > 2 or int(numbers[-1]) > MAX_STEPS_OF_ONE:
+    last = length.parts[-1].text()
+    if last not in _BOUNDS:
         raise refused(Rule.DEPTH, f"a variable length has an upper bound of at most {MAX_STEPS_OF_ONE}: -[:TYPE*1..3]->")
-    return int(numbers[-1])
+    return int(last)
