@@ -39,5 +39,6 @@ async def _journey(page: Page, key: str) -> None:
     await page.press("Trace")
     assert await page.text("#trace tbody tr:first-child th") == "POST /console/messages"
     services = await page.run("return [...document.querySelectorAll('#trace tbody td:nth-child(2)')].map(c => c.textContent)")
-    assert {"gateway", "orchestrator", "instructions", "memory", "graph"} <= set(services)
+    # The instructions are asked too, by whichever turn is the first after their copy has aged.
+    assert {"gateway", "orchestrator", "memory", "graph"} <= set(services)
     await page.picture("trace.png")
