@@ -14,6 +14,7 @@ import asyncpg
 from .conversations import disorders
 from .stack import ChaosStack
 from .traffic import Note, Sent
+from .truth import without
 from .writes import Writes, held_writes
 
 _READ = "SELECT turn_id, text FROM orchestrator.messages WHERE turn_id = ANY($1) AND role = 'user'"
@@ -60,8 +61,22 @@ class Findings:
         return type(self)(**both, writes={name: mine.plus(other.writes[name]) for name, mine in self.writes.items()})
 
 
-async def findings(stack: ChaosStack, sent: Sequence[Sent], notes: Sequence[Note], calls: Counter[str]) -> Findings:
-    """Hold every accepted turn and every stored item against the stores, and the model's own count of calls."""
+async def findings(
+    stack: ChaosStack,
+    sent: Sequence[Sent],
+    notes: Sequence[Note],
+    calls: Counter[str],
+    unknown: frozenset[str] = frozenset(),
+) -> Findings:
+    """Hold every accepted turn and every stored item against the stores, and the model's own count of calls.
+
+    Args:
+        stack: what was run.
+        sent: the turns that were handed in.
+        notes: the items that were stored.
+        calls: how often the model was asked for each step.
+        unknown: members of a reply that some process of the run does not know, and leaves out.
+    """
     connection = await asyncpg.connect(stack.dsn)
     await connection.set_type_codec("jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
     try:
@@ -71,7 +86,7 @@ async def findings(stack: ChaosStack, sent: Sequence[Sent], notes: Sequence[Note
         asked = "SELECT id, status, reply FROM orchestrator.turns WHERE id = ANY($1)"
         rows = {str(row["id"]): row for row in await connection.fetch(asked, ids)}
         completed = [one for one in accepted if one.turn_id in rows and rows[one.turn_id]["status"] == "completed"]
-        await _count_ends(connection, accepted, rows, found)
+        await _count_ends(connection, accepted, rows, found, unknown)
         await _count_calls(connection, ids, calls, found)
         await _count_attachments(connection, completed, rows, found)
         found.disorders = await disorders(connection, accepted)
@@ -81,7 +96,9 @@ async def findings(stack: ChaosStack, sent: Sequence[Sent], notes: Sequence[Note
         await connection.close()
 
 
-async def _count_ends(connection: asyncpg.Connection, accepted: list[Sent], rows: dict[str, Any], found: Findings) -> None:
+async def _count_ends(
+    connection: asyncpg.Connection, accepted: list[Sent], rows: dict[str, Any], found: Findings, unknown: frozenset[str]
+) -> None:
     said = await connection.fetch(
         "SELECT turn_id, count(*) AS n FROM orchestrator.messages WHERE turn_id = ANY($1) AND role = 'assistant' GROUP BY 1",
         [UUID(one.turn_id) for one in accepted],
@@ -96,7 +113,8 @@ async def _count_ends(connection: asyncpg.Connection, accepted: list[Sent], rows
         found.replies_doubled += n > 1
         lost = status == "lost" or (status == "completed" and (n == 0 or row["reply"] is None))
         # What the client was told is the reply that stands.
-        found.replies_lost += lost or (one.reply is not None and one.reply != row["reply"])
+        told, kept = without(one.reply, unknown), without(row["reply"], unknown)
+        found.replies_lost += lost or (told is not None and told != kept)
         found.ended_with_reply += status == "completed" and not lost
         found.degraded += bool(row["reply"] and row["reply"].get("degraded"))
 

@@ -26,6 +26,16 @@ class Differences:
     """Events, a text or an end that say something else."""
 
 
+def without(value: Any, names: frozenset[str]) -> Any:
+    """A document without the members of these names, at whatever depth."""
+    match value:
+        case dict():
+            return {name: without(member, names) for name, member in value.items() if name not in names}
+        case list():
+            return [without(member, names) for member in value]
+    return value
+
+
 async def progress_of(bus: Bus, turn: str) -> list[Event]:
     """The progress of a turn of the stack's owner, up to its end, read from the stream without the gateway."""
     subject, events, place = PROGRESS.on("local", "owner", turn), list[Event](), 0

@@ -169,8 +169,8 @@ async def test_agent_model_memory_and_messages_have_the_names_of_the_conventions
     chat = _one(spans, "chat openai/gpt-oss-120b")
     tokens = chat.pop("gen_ai.usage.input_tokens"), chat.pop("gen_ai.usage.output_tokens")
     agent = _one(spans, "invoke_agent dialogue")
-    version = agent.pop("gen_ai.agent.version")
-    assert (min(tokens) > 0, version.count(".")) == (True, 2)
+    version, release = agent.pop("gen_ai.agent.version"), agent.pop("phronesis.instructions.release")
+    assert (min(tokens) > 0, version.count("."), release.count(".")) == (True, 2, 2)
     assert chat == {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "groq",

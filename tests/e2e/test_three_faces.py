@@ -16,13 +16,13 @@ from phronesis.contracts import Role
 from phronesis.contracts.catalog import TOOLS
 from tests.support.faces import REFUSED, Caller, callers
 from tests.support.people import Person, Town
-from tests.support.sample_portfolio import few_projects
+from tests.support.sample_portfolio import PROGRAMME, few_projects
 from tests.support.stack import RunningStack
 
 pytestmark = pytest.mark.timeout(240)
 
 SAMPLES = Path(__file__).resolve().parents[2] / "examples"
-ROLE = Role.MAESTRO
+ROLE = Role.ADMIN
 NOBODYS = "7d1f9a4e-8d1c-4a57-9a53-1f0f5f0d6f10"
 
 
@@ -99,9 +99,21 @@ async def _to_search(person: Person) -> dict[str, Any]:
     return {"label": "Product", "properties": {"name": "Milk"}}
 
 
-async def _to_read(person: Person) -> dict[str, Any]:
-    assert (await person.tool("graph_upsert", few_projects().model_dump(mode="json"))).status_code == 200
-    return {"cypher_query": "MATCH (p:EntityProject) RETURN p.id, p.name ORDER BY p.id, p.year LIMIT 3"}
+def _of_twin(given: dict[str, Any]) -> Callable[[Person], Awaitable[dict[str, Any]]]:
+    async def loaded(person: Person) -> dict[str, Any]:
+        assert (await person.tool("graph_upsert", few_projects().model_dump(mode="json"))).status_code == 200
+        return given
+
+    return loaded
+
+
+def _after(*calls: tuple[str, dict[str, Any]], given: dict[str, Any]) -> Callable[[Person], Awaitable[dict[str, Any]]]:
+    async def called(person: Person) -> dict[str, Any]:
+        for tool, body in calls:
+            assert (await person.tool(tool, body)).status_code == 200
+        return given
+
+    return called
 
 
 def _plain(given: dict[str, Any]) -> Callable[[Person], Awaitable[dict[str, Any]]]:
@@ -111,6 +123,14 @@ def _plain(given: dict[str, Any]) -> Callable[[Person], Awaitable[dict[str, Any]
     return stated
 
 
+_TEXTS = {"texts": [{"tag": "chart_type_Column", "content": "Columns compare categories."}], "note": "shorter"}
+_EXPERIMENT = {
+    "name": "tone",
+    "arms": [
+        {"name": "usual", "weight": 1},
+        {"name": "short", "weight": 1, "texts": {"step5_return": "Answer in one sentence."}},
+    ],
+}
 GOOD: dict[str, Callable[[Person], Awaitable[dict[str, Any]]]] = {
     "turn.get": _ended_turn,
     "remember": _plain(
@@ -125,7 +145,27 @@ GOOD: dict[str, Callable[[Person], Awaitable[dict[str, Any]]]] = {
     "profile.update": _corrected,
     "profile.delete": _known,
     "graph_upsert": _plain(few_projects().model_dump(mode="json")),
-    "read_neo4j_cypher": _to_read,
+    "read_neo4j_cypher": _of_twin(
+        {"cypher_query": "MATCH (p:EntityProject) RETURN p.id, p.name ORDER BY p.id, p.year LIMIT 3"}
+    ),
+    "survey_twin": _of_twin({"type": "EntityProject", "level": "L3", "measure": "list", "show": ["rating"]}),
+    "find_entities": _of_twin({"text": PROGRAMME}),
+    "run_chain": _of_twin({"chain": "Risk_Build_Mode", "year": 2023, "level": "L1"}),
+    "diagnose_gaps": _of_twin(
+        {"questions": [{"id": "q", "node": {"type": "EntityProject", "id": "nobody", "year": 2023}, "level": "L3"}]}
+    ),
+    "retrieve_instructions": _plain({"mode": "A"}),
+    "list_instructions": _plain({"tier": 1}),
+    "show_instruction": _plain({"tag": "tier1_bootstrap"}),
+    "publish_instructions": _plain(_TEXTS),
+    "diff_instructions": _after(("publish_instructions", _TEXTS), given={"before": 0}),
+    "rollback_instructions": _after(("publish_instructions", _TEXTS), given={"to": 0}),
+    "list_releases": _after(("publish_instructions", _TEXTS), given={}),
+    "start_experiment": _plain(_EXPERIMENT),
+    "stop_experiment": _after(("start_experiment", _EXPERIMENT), given={"name": "tone"}),
+    "list_experiments": _after(("start_experiment", _EXPERIMENT), given={}),
+    "report_experiment": _after(("start_experiment", _EXPERIMENT), given={"name": "tone"}),
+    "record_outcome": _after(("start_experiment", _EXPERIMENT), given={"user": "ann", "metric": "useful", "value": 1.0}),
     "create_node": _plain({"label": "Product", "properties": {"name": "Milk"}}),
     "create_relationship": _ends,
     "query_graph": _to_query,
@@ -139,6 +179,9 @@ GOOD: dict[str, Callable[[Person], Awaitable[dict[str, Any]]]] = {
 """For each tool, what makes ready for a caller what its call is about, and gives its input."""
 VOLATILE = {
     "created_at": "a time",
+    "by": "a user",
+    "started_at": "a time",
+    "stopped_at": "a time",
     "updated_at": "a time",
     "ended_at": "a time",
     "expires_at": "a time",
