@@ -49,6 +49,10 @@ def sizes() -> Iterator[str]:
         yield head + "RETURN n.id //" + "x" * (8_000 - len(head) - 14 + count)
         yield head + "AND true " * (742 + count) + "RETURN n.id"
         yield "RETURN " + "(" * (16 + count) + "1" + ")" * (16 + count) + " AS x"
+        yield "RETURN " + "{a: " * (16 + count) + "1" + "}" * (16 + count) + " AS x"
+        yield "RETURN " + "CASE WHEN a.end THEN " * (4 + count) + "1" + " END" * (4 + count) + " AS x"
+        yield "WITH 1 AS end RETURN " + "CASE WHEN true THEN " * (4 + count) + "1" + " END" * (4 + count) + " AS x"
+        yield "RETURN [" + ", ".join(["{a: 1}"] * (20 + count)) + "] AS x"
         yield "RETURN " + "CASE WHEN true THEN " * (4 + count) + "1" + " END" * (4 + count) + " AS x"
         yield "MATCH " + node * (39 + count) + "(:EntityProject) RETURN count(*) AS n"
         yield "MATCH (n:EntityProject) " + "WITH n " * (38 + count) + "RETURN n.id"

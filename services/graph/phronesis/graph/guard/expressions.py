@@ -14,7 +14,7 @@ from .nested import Nested
 from .notes import MAX_UNITS, OWN, Notes
 from .refusals import Rule, refused
 from .tree import Tree, name
-from .values import LITERAL, Level, Shape, Value, levels_in, merged, one_of
+from .values import EMPTY, LITERAL, Level, Shape, Value, levels_in, merged, one_of
 from .vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Expressions:
         if result.holds and not (shape is Shape.LIST and tree.rule == "expression6"):
             raise refused(Rule.EMBEDDING, refusals.EMBEDDINGS)
         if shape is Shape.LIST:
-            item = one_of(value.items() if value.shape is Shape.LIST else value for value in values)
+            item = one_of(value.items() if value.shape is Shape.LIST else value for value in values if value is not EMPTY)
             return replace(result, item=item)
         made_of = Level.NO if result.level is Level.NO else Level.MADE_OF
         return replace(result, level=made_of, given=len(values) == 1 and result.given)
@@ -157,8 +157,7 @@ class Expressions:
 
     def _list(self, tree: Tree, scope: Scope) -> Value:
         values = [self.of(part, scope) for part in tree.children("expression")]
-        whole = merged([LITERAL, *values], Shape.LIST)
-        return replace(whole, item=one_of(values) if values else LITERAL)
+        return replace(merged(values, Shape.LIST), item=one_of(values)) if values else EMPTY
 
     def _case(self, tree: Tree, scope: Scope) -> Value:
         results = [self.of(part, scope) for part in tree.children("expression")]

@@ -34,7 +34,8 @@ class Level(Enum):
     """Something was made of a level: it can be shown, and compared with nothing."""
 
 
-ENTITIES = frozenset({Shape.NODE, Shape.RELATIONSHIP, Shape.PATH})
+ENTITIES = frozenset({Shape.NODE, Shape.RELATIONSHIP})
+"""What has properties."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +69,14 @@ class Value:
         """One of its items."""
         if self.item is not None:
             return self.item
-        return replace(self, shape=Shape.MIXED if self.holds else Shape.PLAIN, collected=False, fields=None)
+        return replace(self, shape=Shape.MIXED, collected=False, fields=None)
 
 
 LITERAL = Value(given=True, brief=True)
 """A number, a string that names no level, true, false or null."""
+
+EMPTY = Value(Shape.LIST, given=True, brief=True)
+"""A list of nothing, which takes part in no mixture."""
 
 
 def merged(values: Iterable[Value], shape: Shape) -> Value:
@@ -95,14 +99,14 @@ def merged(values: Iterable[Value], shape: Shape) -> Value:
 
 def one_of(values: Iterable[Value]) -> Value:
     """A value that is one of `values`, whichever."""
-    values = tuple(values)
-    shapes = {value.shape for value in values}
+    values = tuple(value for value in values if value is not EMPTY) or (EMPTY,)
     if len(values) == 1:
         return values[0]
+    shapes = {value.shape for value in values}
     result = merged(values, shapes.pop() if len(shapes) == 1 else Shape.MIXED)
     if result.shape is Shape.LIST:
         result = replace(result, item=one_of(value.items() for value in values))
-    return replace(result, units=max((value.units for value in values), default=1))
+    return replace(result, units=max(value.units for value in values))
 
 
 def list_of(item: Value, collected: bool = False) -> Value:
