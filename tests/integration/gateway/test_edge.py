@@ -204,6 +204,7 @@ async def test_the_description_of_the_api_names_every_route_and_no_422(api: Runn
     description = (await api.http.get("/openapi.json")).json()
     assert {path for path in description["paths"] if path.startswith("/api")} == {
         MESSAGES,
+        "/api/v1/chat/message",
         "/api/v1/turns",
         "/api/v1/turns/{id}",
         "/api/v1/turns/{id}/retry",
