@@ -43,7 +43,7 @@ def test_what_make_test_stores_leaves_out_starts_neither_a_graph_store_nor_a_vec
     made = subprocess.run(["make", "-sn", "test-stores"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     left_out = re.findall(r"--ignore=(\S+)", made)
     assert left_out
-    stores = re.compile(r"graph_server|\bweaviate\b|support\.(graph|memory|stack)|phronesis\.local(\.stack)? ")
+    stores = re.compile(r"graph_server|\bweaviate\b|support\.(graph|stack)|phronesis\.local(\.stack)? ")
     files = [file for name in left_out for file in ((ROOT / name).rglob("*.py") if (ROOT / name).is_dir() else [ROOT / name])]
     assert [file for file in files if stores.search(file.read_text())] == []
 
