@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -85,15 +86,20 @@ class Alike(WordEmbedder):
 
 
 NAMES = st.sampled_from(["a", "b", "A", "a ", "ministry:a", "", None])
-PEOPLE = st.builds(
-    Principal,
-    tenant=st.sampled_from(["acme", "other"]),
-    user=st.sampled_from(["a", "b"]),
-    role=st.sampled_from(Role),
-    department=NAMES,
-    ministry=NAMES,
-)
-KEEPER = PEOPLE.filter(lambda who: who.role in KEEPERS)
+
+
+def _people(roles: Sequence[Role]) -> st.SearchStrategy[Principal]:
+    return st.builds(
+        Principal,
+        tenant=st.sampled_from(["acme", "other"]),
+        user=st.sampled_from(["a", "b"]),
+        role=st.sampled_from(roles),
+        department=NAMES,
+        ministry=NAMES,
+    )
+
+
+PEOPLE, KEEPER = _people(list(Role)), _people(KEEPERS)
 
 
 def seen(reader: Principal, scope: str, kept: list[tuple[Principal, Scope, str]]) -> set[str] | type[Exception]:
