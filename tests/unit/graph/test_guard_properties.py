@@ -21,7 +21,7 @@ TEXTS = sorted({each.text for each in HOSTILE})
 WORDS = sorted({word for text in (*HONEST, *TEXTS) for word in text.replace("(", " ( ").replace(")", " ) ").split()})
 SPACES = (" ", "\n", "\t", "  ", "/**/", " /* SKIP 5 */ ", " // CREATE (n)\n", "\r\n")
 
-quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 pytestmark = [pytest.mark.timeout(240)]
 
 
