@@ -89,6 +89,8 @@ class Events:
                 except NotFound:
                     return  # its conversation was deleted; whoever comes back is told so
                 if turn is not None and turn.status.ended:
+                    async for line in self._progress():  # what was shown between the last look and the end
+                        yield line
                     for line in ending(turn, self._seen):
                         yield line
                     return
