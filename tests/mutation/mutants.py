@@ -40,7 +40,8 @@ def mutants(module: str, source: str) -> Iterator[Mutant]:
             changed = next(each for place, each in enumerate(ast.walk(tree)) if place == number)
             told = _change(changed, kind)
             if told:
-                yield Mutant(module, getattr(node, "lineno", 0), told, ast.unparse(ast.fix_missing_locations(tree)))
+                line = node.target.lineno if isinstance(node, ast.comprehension) else getattr(node, "lineno", 1)
+                yield Mutant(module, line, told, ast.unparse(ast.fix_missing_locations(tree)))
 
 
 def _changes(node: ast.AST) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -79,8 +80,10 @@ class Trial:
 
     def survives(self, mutant: Mutant) -> bool:
         """Whether no case tells the mutant from the true guard."""
+        gc.freeze()  # a child that collects would copy all of the parsed statements
         child = os.fork()
         if child == 0:
+            gc.disable()
             os._exit(self._child(mutant))
         _, status = os.waitpid(child, 0)
         return os.waitstatus_to_exitcode(status) == 0

@@ -32,7 +32,7 @@ class Changes:
     def applied(self, tokens: Sequence[Token]) -> str:
         """The statement with the changes. Comments are gone, and between two words stands one space or none as before."""
         parts: list[str] = []
-        end = tokens[0].start if tokens else 0
+        end = 0
         for place, token in enumerate(tokens):
             if token.start > end:
                 parts.append(" ")
