@@ -20,8 +20,8 @@ from phronesis.orchestrator.history import AGED, KEPT, MAX_CHARS, STEP, WINDOW, 
 from phronesis.orchestrator.prompts import router_messages
 from phronesis.orchestrator.reasoner import TurnContext
 from phronesis.orchestrator.summary import view
-from phronesis.orchestrator.tokens import load
 from phronesis.postgres import Database, PostgresSettings
+from phronesis.tokens import load
 from tests.support.servers import PostgresServer
 from tests.unit.orchestrator.fakes import FakeNeighbours, Stage, claim
 from tests.unit.orchestrator.test_prompts import AGENT

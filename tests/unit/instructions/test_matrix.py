@@ -11,8 +11,8 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
+from phronesis import tokens
 from phronesis.instructions.adapters.matrix import matrix
-from phronesis.instructions.domain import tokens
 from phronesis.instructions.domain.matrix import Matrix
 from phronesis.instructions.domain.texts import combined
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from phronesis.contracts.memory import ContextItem, ItemKind
 from phronesis.memory.domain.context import fitted, name_of, ordered
-from phronesis.memory.domain.tokens import count, cut
+from phronesis.tokens import count, cut
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -61,7 +61,7 @@ def test_a_long_title_leaves_room_for_the_text() -> None:
 @settings(deadline=None)
 @given(st.text() | st.sampled_from([" " * 50_000, "e\u0301" * 9_000, "🙂" * 9_000]), st.integers(1, 300))
 def test_a_text_that_is_cut_keeps_to_its_tokens_and_says_so(text: str, limit: int) -> None:
-    short = cut(text, limit)
+    short = cut(text, limit, "…")
     assert count(short, limit) <= limit
     assert short == text or (short.endswith("…") and text.startswith(short[:-1]))
 

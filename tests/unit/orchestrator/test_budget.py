@@ -20,7 +20,7 @@ from phronesis.orchestrator.prompts import final_messages, size
 from phronesis.orchestrator.reasoner import Fault, TurnContext
 from phronesis.orchestrator.settings import OrchestratorSettings
 from phronesis.orchestrator.summary import NOTES
-from phronesis.orchestrator.tokens import CUT, count
+from phronesis.tokens import CUT, count
 from tests.unit.orchestrator.test_prompts import AGENT, blocks
 
 BUDGET = 3_000

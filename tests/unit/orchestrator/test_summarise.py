@@ -14,7 +14,7 @@ from phronesis.orchestrator.history import STEP, PastMessage, PastTurn, Summary
 from phronesis.orchestrator.reasoner import Answer, Spent, Summarised, TurnContext
 from phronesis.orchestrator.stages.summarise import MOST, beside
 from phronesis.orchestrator.summary import folded
-from phronesis.orchestrator.tokens import count
+from phronesis.tokens import count
 from tests.unit.orchestrator.fakes import (
     PROFILE,
     FakeConversations,

@@ -20,6 +20,7 @@ from . import (
     service,
     twin,
 )
+from .constitution import algorithms, insight, keeping, lists, paths, search, session, writes
 from .messages import Event, Job, Out, Rpc
 from .tools import Tool
 
@@ -35,14 +36,27 @@ _MODULES: tuple[ModuleType, ...] = (
     cypher,
     knowledge_graph,
     twin,
+    writes,
+    lists,
+    paths,
+    algorithms,
+    search,
+    insight,
+    keeping,
+    session,
     media,
 )
 
 
+_TABLES = (service.HEALTH, service.SPANS, service.AUDITED, writes.CREATE, writes.UPDATE, lists.LISTS)
+"""Contracts that are made in rows: one for each service, or for each type or layer of the registry."""
+
+
 def _values(kind: type[Any]) -> tuple[Any, ...]:
     named = [v for m in _MODULES for v in vars(m).values() if isinstance(v, kind)]
-    shared = [v for table in (service.HEALTH, service.SPANS, service.AUDITED) for v in table.values() if isinstance(v, kind)]
-    return tuple(dict.fromkeys(named + shared))
+    rows = [v for table in _TABLES for v in table.values()]
+    inside = [v.rpc for v in (*named, *rows) if isinstance(v, Tool) and kind is Rpc]
+    return tuple(dict.fromkeys([*named, *(v for v in rows if isinstance(v, kind)), *inside]))
 
 
 RPCS: tuple[Rpc[Any, Any], ...] = _values(Rpc)

@@ -8,12 +8,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from phronesis.bus import Bus, Tracing, run
 from phronesis.postgres import Database, PostgresSettings
+from phronesis.tokens import load
 
 from .adapters.local_embedder import LocalEmbedder
 from .adapters.remote_embedder import RemoteEmbedder
 from .adapters.vector_depth import VectorDepth
 from .app import build
-from .domain.tokens import load
 from .indexes import open_index
 from .ports import Embedder, VectorIndex
 from .settings import MemorySettings, WeaviateSettings

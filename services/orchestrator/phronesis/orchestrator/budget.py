@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .tokens import clean, count, cut
+from phronesis.tokens import clean, count, cut
 
 ANSWER = 4_000
 """Tokens that are kept free for the answer: the most that any call lets a model write."""

@@ -7,12 +7,12 @@ import re
 from typing import Any
 
 from phronesis.contracts.instructions import AgentProfile
+from phronesis.tokens import clean, count, cut
 
 from .inquiry import Inquiry, Move, Result, ToolCall
 from .prompts import ChatMessage, fenced, fresh_mark, opening, size
 from .reasoner import Fault, TurnContext
 from .templates import BadTemplate, render, template_of
-from .tokens import clean, count, cut
 
 __all__ = ["classify_messages", "fresh_mark", "inquiry_messages"]
 

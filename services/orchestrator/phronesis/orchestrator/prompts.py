@@ -22,13 +22,13 @@ from typing import Any
 
 from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.memory import AugmentedMemoryContext
+from phronesis.tokens import clean, count, cut
 
 from .blocks import memory_lines, parts_of, past_line, summary_lines
 from .budget import Line, Parts, fit
 from .history import PastMessage, PastTurn, Summary
 from .reasoner import Fault, TurnContext
 from .templates import BLOCKS, SCHEMAS, SHOWN, BadTemplate, placeholders, render, template_of
-from .tokens import clean, count, cut
 
 _OF_MESSAGE = 4
 """Tokens around a message: its beginning, its role, the beginning of its text, and its end."""

@@ -6,11 +6,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from phronesis.tokens import clean, count
+
 from .history import KEPT, Note, Past, PastMessage, PastTurn, Summary
 from .importance import importance, own_words
 from .reasoner import TurnContext
 from .text import is_content, sentences, shorten, words
-from .tokens import clean, count
 
 NOTES = 600
 """Tokens of all notes together."""

@@ -9,8 +9,7 @@ from phronesis.contracts import Message
 from phronesis.contracts.cypher import CypherRows
 from phronesis.contracts.instructions import InstructionText
 from phronesis.contracts.scoped_memory import RecalledMemories
-
-from .tokens import clean, count, cut
+from phronesis.tokens import clean, count, cut
 
 _ROOM = {"instructions": 7_000, "rows": 3_000, "memories": 1_500, "note": 400}
 """Tokens of one answer by its kind. A bundle of a mode has about 4500 (N-171)."""

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+from phronesis import tokens
 from phronesis.bus import Call, audited
 from phronesis.contracts import Conflict, NotFound
 from phronesis.contracts.experiments import ArmInfo, Experiment, ExperimentRef, OutcomeRecorded, RecordOutcome, StartExperiment
@@ -14,7 +15,6 @@ from phronesis.contracts.releases import Unpublishable
 from phronesis.contracts.service import AUDITED
 from phronesis.postgres import Connection, Database, write_news, write_once
 
-from ..domain import tokens
 from ..domain.intervals import Sample
 from ..domain.library import Library
 from ..domain.publishing import arm_faults

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from phronesis import tokens
 from phronesis.contracts import SYSTEM_TENANT
 from phronesis.postgres import Connection
 
-from ..domain import tokens
 from ..domain.agents import AgentContent
 from ..domain.matrix import Matrix
 from ..domain.ordering import replaces

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from . import tokens
+from phronesis import tokens
+
 from .texts import Text, combined
 
 

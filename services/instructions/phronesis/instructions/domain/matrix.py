@@ -8,10 +8,10 @@ from collections import Counter
 
 from pydantic import ConfigDict, Field, model_validator
 
+from phronesis import tokens
 from phronesis.contracts import Message
 from phronesis.contracts.releases import Tag, Version
 
-from . import tokens
 from .texts import MODES, TIER_1, Text, bundle, combined, mode_tag, preface_tag
 
 

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from phronesis import tokens
 from phronesis.contracts.releases import MAX_CHANGED, NewText, TextChange, Unpublishable
 
-from . import tokens
 from .library import Library, Overlay, preface_of
 from .ordering import next_version, order
 from .texts import MODES, TIER_1, Text, mode_tag

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from phronesis import tokens
 from phronesis.contracts.releases import Status, TextInfo
-
-from . import tokens
 
 TIER_1 = "tier1_bootstrap"
 """Tag of the text that stands before every prompt of an analyst (N-012)."""

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from phronesis.contracts.memory import ContextItem
-
-from .tokens import count, cut
+from phronesis.tokens import count, cut
 
 DECAY = 0.5
 """What a hop away from a seed costs: the neighbour of the best seed scores half of it, two hops away a quarter."""
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 _SHORT = 80
+_MARK = "…"
 
 
 def name_of(title: str | None, text: str) -> str:
@@ -38,8 +38,8 @@ def fitted(items: Sequence[ContextItem], budget: int) -> tuple[list[ContextItem]
     for item in items:
         cost = count(item.title, left) + count(item.text, left)
         if cost > left and not kept:
-            title = cut(item.title, left // 2)
-            kept.append(item.model_copy(update={"title": title, "text": cut(item.text, left - count(title, left))}))
+            title = cut(item.title, left // 2, _MARK)
+            kept.append(item.model_copy(update={"title": title, "text": cut(item.text, left - count(title, left), _MARK)}))
             break
         if cost > left:
             break

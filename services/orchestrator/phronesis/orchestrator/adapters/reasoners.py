@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from phronesis.bus.tracing import Tracing
+from phronesis.tokens import load
 
 from ..budget import ANSWER
 from ..extractive import Extractive
 from ..reasoner import Reasoner
 from ..settings import OrchestratorSettings
-from ..tokens import load
 
 
 @asynccontextmanager

@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from phronesis.contracts import ServiceError
+from phronesis.tokens import clean, cut
 
 from ..history import STEP, Past, Summary
 from ..ports import Conversations
 from ..reasoner import Reasoner, Summariser, TurnContext
 from ..running import Running
 from ..summary import parted
-from ..tokens import clean, cut
 
 log = logging.getLogger(__name__)
 

@@ -13,6 +13,8 @@ from typing import Any
 
 CUT = "\n[cut]"
 """Stands where a text was cut."""
+MOST = 1_000_000
+"""Where counting stops by itself: more than any message holds."""
 _LONGEST = 128
 """Characters of the longest token of the vocabulary, a run of spaces."""
 _USUAL = 8
@@ -43,7 +45,7 @@ def clean(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def count(text: str, limit: int) -> int:
+def count(text: str, limit: int = MOST) -> int:
     """How many tokens a clean text has; `limit + 1` where it has more than `limit`."""
     if limit < 0 or len(text) > limit * _LONGEST:
         return limit + 1

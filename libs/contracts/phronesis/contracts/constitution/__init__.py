@@ -1,0 +1,1 @@
+"""Contracts of the constitutional graph (seed 003): its registry, and every message about its nodes."""

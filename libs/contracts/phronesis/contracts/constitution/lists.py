@@ -1,0 +1,210 @@
+"""Contracts that list the constitutional graph: by layer in two versions, whole, one node, and its inventory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from ..messages import Message, Nothing, Rpc
+from ..tools import Tool
+from .kinds import Layer, Lifecycle
+from .values import READERS, Asked, Camel, Chosen, ConstitutionLink, ConstitutionNode, ListStats, Mention, NodeId, absent
+
+MOST = 2_000
+"""Nodes of one page, whatever their size."""
+
+
+class ListLayer(Asked):
+    """Nodes of one layer, whole records, page by page (version 1)."""
+
+    status: Lifecycle | None = None
+    """Every status where none is named."""
+    types: tuple[str, ...] = Field(default=(), max_length=7)
+    limit: int = Field(default=MOST, ge=1, le=MOST)
+    cursor: str | None = Field(default=None, max_length=500)
+    """The `nextCursor` of the page before."""
+
+
+class LayerListed(Camel):
+    """A page."""
+
+    items: tuple[ConstitutionNode, ...]
+    stats: ListStats
+    next_cursor: str | None = None
+    """Where to go on; the answer was cut at its greatest size, or at the limit."""
+
+
+class ListFoundation(Asked):
+    """The foundation layer, whole, without what costs tokens (O-123 to O-137)."""
+
+    exclude_fields: tuple[str, ...] = Field(default=("properties", "metadata", "embedding", "provenance"), max_length=40)
+    """Fields to leave out; what names a node stays (O-129)."""
+    include_relationships: bool = True
+    status: Lifecycle = Lifecycle.ACTIVE
+    description_types: tuple[str, ...] = Field(default=("value", "principle", "guardrail"), max_length=35)
+    """Types whose description is told (O-127)."""
+
+
+class FoundationListed(Camel):
+    """The layer, by type and age."""
+
+    items: tuple[ConstitutionNode, ...]
+    relationships: tuple[ConstitutionLink, ...] = ()
+    """Between two nodes of the layer in the status asked for."""
+    stats: ListStats
+    truncated: bool = False
+    """Whether descriptions were left out, the longest first, to keep to the budget (O-334)."""
+
+
+class ListVision(Asked):
+    """The vision layer with its parents (O-138 to O-149)."""
+
+    exclude_fields: tuple[str, ...] = Field(
+        default=("properties", "metadata", "embedding", "description", "provenance"), max_length=40
+    )
+    include_hierarchy: bool = True
+    status: Lifecycle = Lifecycle.ACTIVE
+
+
+class VisionNode(ConstitutionNode):
+    """A node of the vision layer."""
+
+    parents: tuple[Mention, ...] | None = absent()
+    """Active nodes of whatever layer that it is supported by, serves or aligns with."""
+
+
+class VisionListed(Camel):
+    """The layer, by type rank, horizon and age."""
+
+    items: tuple[VisionNode, ...]
+    stats: ListStats
+    truncated: bool = False
+
+
+class GetAll(Chosen):
+    """The whole graph, page by page: nodes first, then relationships."""
+
+    limit: int = Field(default=500, ge=1, le=MOST)
+    cursor: str | None = Field(default=None, max_length=500)
+    exclude_fields: tuple[str, ...] = Field(
+        default=("properties", "metadata", "embedding", "provenance", "description"), max_length=40
+    )
+
+
+class GraphPage(Camel):
+    """A page of the graph."""
+
+    nodes: tuple[ConstitutionNode, ...] = ()
+    relationships: tuple[ConstitutionLink, ...] = ()
+    stats: ListStats
+    next_cursor: str | None = None
+
+
+class GetConstitutionNode(NodeId):
+    """One node, in full."""
+
+    include_relationships: bool = False
+
+
+class ConstitutionNodeFound(Camel):
+    """The node."""
+
+    node: ConstitutionNode
+    relationships: tuple[ConstitutionLink, ...] = ()
+
+
+class TypeCount(Camel):
+    """A node type, and how many there are."""
+
+    type: str
+    label: str
+    layer: Layer
+    tier: str | None
+    """`P0` to `P4`; none for a type that is never embedded."""
+    properties: dict[str, str]
+    statuses: tuple[str, ...]
+    count: int = 0
+    undeclared: tuple[str, ...] = ()
+    """Names in `properties` that the type does not declare (C-08)."""
+
+
+class RelationshipCount(Camel):
+    """A relationship type: its ends as the registry has them, and how many there are."""
+
+    type: str
+    declared: bool
+    ends: tuple[dict[str, Any], ...] = ()
+    """`from`, `to` and `meaning`."""
+    count: int = 0
+
+
+class IndexState(Camel):
+    """One index of the store."""
+
+    name: str
+    type: str
+    state: str
+    population_percent: float
+
+
+class Inventory(Camel):
+    """What there is."""
+
+    layers: tuple[Layer, ...]
+    retrieval: dict[str, str]
+    types: tuple[TypeCount, ...]
+    relationship_types: tuple[RelationshipCount, ...]
+    indexes: tuple[IndexState, ...]
+    total_nodes: int
+    total_relationships: int
+
+
+class ReadNodes(Message):
+    """Nodes by id, for services that hold projections of them."""
+
+    ids: tuple[str, ...] = Field(min_length=1, max_length=500)
+
+
+class NodesRead(Message):
+    """Those that there are, in full, in no order."""
+
+    nodes: tuple[ConstitutionNode, ...]
+
+
+class WalkNodes(Message):
+    """Every node in the order of ids, for what is made anew from the graph."""
+
+    after: str = ""
+    limit: int = Field(default=200, ge=1, le=500)
+
+
+def _list(layer: Layer) -> Tool[ListLayer, LayerListed]:
+    rpc = Rpc(f"graph.v1.constitution.{layer}.list", ListLayer, LayerListed, timeout=10.0)
+    return Tool(f"{layer}.list.v1", f"Every node of the {layer} layer, whole, page by page.", rpc, roles=READERS)
+
+
+LISTS: dict[Layer, Tool[ListLayer, LayerListed]] = {layer: _list(layer) for layer in Layer}
+"""The first version of the layers' lists."""
+LIST_FOUNDATION = Rpc("graph.v2.constitution.foundation.list", ListFoundation, FoundationListed, timeout=10.0)
+LIST_VISION = Rpc("graph.v2.constitution.vision.list", ListVision, VisionListed, timeout=10.0)
+GET_ALL = Rpc("graph.v1.constitution.all", GetAll, GraphPage, timeout=15.0)
+INVENTORY = Rpc("graph.v1.constitution.inventory", Nothing, Inventory, timeout=15.0)
+GET_NODE = Rpc("graph.v1.constitution.node.get", GetConstitutionNode, ConstitutionNodeFound, timeout=10.0)
+READ_NODES = Rpc("graph.v1.constitution.read", ReadNodes, NodesRead, timeout=10.0)
+WALK_NODES = Rpc("graph.v1.constitution.walk", WalkNodes, NodesRead, timeout=10.0)
+
+LIST_FOUNDATION_TOOL = Tool(
+    "foundation.list.v2",
+    "The values, principles, guardrails and people that everything rests on.",
+    LIST_FOUNDATION,
+    roles=READERS,
+)
+LIST_VISION_TOOL = Tool(
+    "vision.list.v2", "Visions, businesses, goals and seasons, each with what it rests on.", LIST_VISION, roles=READERS
+)
+GET_ALL_TOOL = Tool("graph.getAll.v1", "The whole graph, page by page.", GET_ALL, roles=READERS)
+INVENTORY_TOOL = Tool(
+    "schema.inventory.v1", "Layers, types, relationships with their ends, counts and indexes.", INVENTORY, roles=READERS
+)
+GET_NODE_TOOL = Tool("node.get.v1", "One node in full, by id.", GET_NODE, roles=READERS)

@@ -1,0 +1,265 @@
+"""Contracts that walk the constitutional graph: ladders, neighbourhoods, bridges, and what is due or was measured."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import AwareDatetime, Field
+
+from ..messages import Message, Rpc
+from ..tools import Tool
+from .kinds import Layer, Lifecycle
+from .values import READERS, Asked, Camel, ConstitutionLink, ConstitutionNode, ListStats, Mention, NodeId, absent
+
+DEPTH = 5
+"""Hops of the longest walk (O-228, O-275)."""
+
+
+class ClimbLadder(NodeId):
+    """The goals and visions above a goal (O-275)."""
+
+    all_ladders: bool = False
+    """Every ladder, and not the longest alone."""
+
+
+class Ladder(Camel):
+    """One way up, from the goal to its top."""
+
+    rungs: tuple[Mention, ...]
+    depth: int
+
+
+class LadderClimbed(Camel):
+    """The longest way up; ties by the top that changed last (O-277)."""
+
+    ladder: tuple[Mention, ...]
+    depth: int
+    others: tuple[Ladder, ...] = ()
+    token_estimate: int = 0
+
+
+class Step(Camel):
+    """One step of a path: the node that it comes to, and the relationship that it takes."""
+
+    node_id: str
+    type: str
+    title: str
+    relationship: str | None = absent()
+    """None for the node that the path begins at."""
+    direction: Literal["out", "in"] | None = absent()
+    """Whether the relationship leads to this node, or from it."""
+
+
+class ExpandPath(NodeId):
+    """Neighbours along given relationship types (O-228)."""
+
+    relationship_types: tuple[str, ...] = Field(default=(), max_length=20)
+    direction: Literal["out", "in", "both"] = "both"
+    depth: int = Field(default=1, ge=1, le=DEPTH)
+    types: tuple[str, ...] = Field(default=(), max_length=35)
+    """Types of the nodes that are told; those on the way to them may be of any type."""
+    layers: tuple[Layer, ...] = Field(default=(), max_length=7)
+    limit: int = Field(default=50, ge=1, le=500)
+
+
+class Reached(Camel):
+    """A node and the shortest way to it."""
+
+    node: ConstitutionNode
+    hops: int
+    path: tuple[Step, ...]
+
+
+class PathExpanded(Camel):
+    """What was reached, nearest first."""
+
+    reached: tuple[Reached, ...]
+    stats: ListStats
+    truncated: bool = False
+
+
+class Subgraph(Asked):
+    """The nodes and relationships around given nodes (O-228)."""
+
+    ids: tuple[str, ...] = Field(min_length=1, max_length=50)
+    depth: int = Field(default=1, ge=0, le=DEPTH)
+    limit: int = Field(default=100, ge=1, le=500)
+
+
+class SubgraphFound(Camel):
+    """Nodes, the given ones first, and every relationship between two of them."""
+
+    nodes: tuple[ConstitutionNode, ...]
+    relationships: tuple[ConstitutionLink, ...]
+    stats: ListStats
+    truncated: bool = False
+
+
+class BridgeConcepts(Asked):
+    """What joins two nodes (O-228)."""
+
+    from_id: str = Field(min_length=1, max_length=200)
+    to_id: str = Field(min_length=1, max_length=200)
+    max_depth: int = Field(default=4, ge=1, le=DEPTH)
+    limit: int = Field(default=5, ge=1, le=20)
+    """Paths at most, the shortest first."""
+
+
+class BridgeFound(Camel):
+    """The paths, and the nodes that stand on them, most often first."""
+
+    paths: tuple[tuple[Step, ...], ...]
+    between: tuple[Mention, ...]
+    token_estimate: int = 0
+
+
+class StrategiesForGoal(NodeId):
+    """Strategies that serve a goal or align with it (O-253, O-260)."""
+
+    limit: int = Field(default=10, ge=1, le=50)
+    max_hops: int = Field(default=2, ge=1, le=2)
+
+
+class StrategyFound(Camel):
+    """A strategy with the active initiatives that carry it."""
+
+    strategy: ConstitutionNode
+    hops: int
+    initiatives: tuple[Mention, ...] = ()
+
+
+class StrategiesFound(Camel):
+    """The one changed last comes first."""
+
+    strategies: tuple[StrategyFound, ...]
+    stats: ListStats
+
+
+class DueWork(Asked):
+    """Tasks that are open and due in a window, both ends included (O-200, O-261)."""
+
+    start_date: str = Field(max_length=40)
+    """ISO 8601, a day or a time."""
+    end_date: str = Field(max_length=40)
+    limit: int = Field(default=50, ge=0, le=50)
+    """Tasks told; the figures are of all that are due."""
+
+
+class DueFound(Camel):
+    """Tasks by due date, then the highest priority first, and the figures of all of them."""
+
+    items: tuple[ConstitutionNode, ...] = ()
+    total: int = 0
+    by_status: dict[str, int] = Field(default_factory=dict)
+    total_effort_hours: float = 0.0
+    unestimated: int = 0
+    """Open tasks of the window without `effortHours`, which count as 0 (O-201)."""
+    overdue: int = 0
+    """Open tasks that were due before the window (C-48)."""
+
+
+class AggregateTrack(Asked):
+    """Each metric's observations over a time, both ends included (O-265 to O-270)."""
+
+    start_date: str = Field(max_length=40)
+    end_date: str = Field(max_length=40)
+    metric_ids: tuple[str, ...] = Field(default=(), max_length=100)
+    """All active metrics where none is named."""
+    points: int = Field(default=24, ge=0, le=1_000)
+    """Points of each series at most (C-64)."""
+
+
+class MetricSummary(Camel):
+    """One metric. Its figures are absent where nothing was observed."""
+
+    id: str
+    title: str
+    unit: str | None = absent()
+    count: int
+    average: float | None = absent()
+    minimum: float | None = absent()
+    maximum: float | None = absent()
+    series: tuple[tuple[AwareDatetime, float], ...] = ()
+
+
+class TrackAggregated(Camel):
+    """The metrics by title."""
+
+    metrics: tuple[MetricSummary, ...]
+    token_estimate: int = 0
+    truncated: bool = False
+
+
+class Near(Message):
+    """Nodes around an anchor, for a search that weighs distance (O-179): active ones over active ones (O-183)."""
+
+    id: str
+    max_depth: int = Field(default=2, ge=1, le=DEPTH)
+    layers: tuple[Layer, ...] = ()
+    types: tuple[str, ...] = ()
+    status: Lifecycle = Lifecycle.ACTIVE
+    limit: int = Field(default=200, ge=1, le=2_000)
+
+
+class NearFound(Message):
+    """Each with its shortest path from the anchor, nearest first and then what changed last."""
+
+    reached: tuple[Reached, ...]
+
+
+class Outcomes(Message):
+    """What decisions led to (O-282), or what insights rest on (O-273), for many nodes at once."""
+
+    ids: tuple[str, ...] = Field(min_length=1, max_length=100)
+    relationship: str
+    types: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
+
+
+class OutcomesFound(Message):
+    """By node, those at the other end of the relationship."""
+
+    found: dict[str, tuple[Mention, ...]]
+
+
+class DecisionsSince(Asked):
+    """Decisions by what they paid off (O-284)."""
+
+    min_roi: float | None = None
+    start_date: str | None = Field(default=None, max_length=40)
+    end_date: str | None = Field(default=None, max_length=40)
+    limit: int = Field(default=10, ge=1, le=50)
+
+
+class DecisionsFound(Camel):
+    """Decisions, the best return first and those without one last, each with its done tasks."""
+
+    decisions: tuple[ConstitutionNode, ...]
+    outcomes: dict[str, tuple[Mention, ...]] = Field(default_factory=dict)
+    stats: ListStats
+
+
+CLIMB_LADDER = Rpc("graph.v1.constitution.ladder", ClimbLadder, LadderClimbed, timeout=10.0)
+EXPAND_PATH = Rpc("graph.v1.constitution.expand", ExpandPath, PathExpanded, timeout=10.0)
+SUBGRAPH = Rpc("graph.v1.constitution.subgraph", Subgraph, SubgraphFound, timeout=10.0)
+BRIDGE = Rpc("graph.v1.constitution.bridge", BridgeConcepts, BridgeFound, timeout=10.0)
+STRATEGIES = Rpc("graph.v1.constitution.strategies", StrategiesForGoal, StrategiesFound, timeout=10.0)
+DUE_WORK = Rpc("graph.v1.constitution.due", DueWork, DueFound, timeout=10.0)
+AGGREGATE_TRACK = Rpc("graph.v1.constitution.track.aggregate", AggregateTrack, TrackAggregated, timeout=10.0)
+DECISIONS_SINCE = Rpc("graph.v1.constitution.decisions", DecisionsSince, DecisionsFound, timeout=10.0)
+NEAR = Rpc("graph.v1.constitution.near", Near, NearFound, timeout=5.0)
+OUTCOMES = Rpc("graph.v1.constitution.outcomes", Outcomes, OutcomesFound, timeout=5.0)
+
+
+def _tool(name: str, description: str, rpc: Rpc[Any, Any]) -> Tool[Any, Any]:
+    return Tool(name, description, rpc, roles=READERS)
+
+
+CLIMB_LADDER_TOOL = _tool("discuss_goal_ladder", "What a goal serves: the goals and visions above it.", CLIMB_LADDER)
+EXPAND_PATH_TOOL = _tool("discuss_expand_path", "Neighbours of a node along relationship types, to a depth.", EXPAND_PATH)
+SUBGRAPH_TOOL = _tool("discuss_subgraph_nodes", "The nodes and relationships around given nodes.", SUBGRAPH)
+BRIDGE_TOOL = _tool("discuss_concept_bridge", "The paths that join two nodes.", BRIDGE)
+STRATEGIES_TOOL = _tool("goal.strategies.v1", "Strategies for a goal, each with its initiatives.", STRATEGIES)
+DUE_WORK_TOOL = _tool("tasks.due.v1", "Open tasks that are due between two dates, and their hours.", DUE_WORK)
+AGGREGATE_TRACK_TOOL = _tool("track.aggregate.v1", "Metrics over a time: count, average, range, series.", AGGREGATE_TRACK)
+DECISIONS_SINCE_TOOL = _tool("decisions.list.v1", "Decisions by return and date, with what was done.", DECISIONS_SINCE)

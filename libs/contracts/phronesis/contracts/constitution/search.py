@@ -1,0 +1,234 @@
+"""Contracts that find nodes of the constitutional graph by meaning, and by meaning and structure together."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from ..errors import Unavailable
+from ..messages import Rpc
+from ..tools import Risk, Tool
+from . import similarity
+from .paths import Step
+from .values import READERS, Asked, Camel, Chosen, ConstitutionLink, ConstitutionNode, Mention, absent
+
+MAX_QUERY = 4_000
+HITS = 50
+"""Results of one search at most (O-153)."""
+
+
+class EmbeddingUnavailable(Unavailable):
+    """The embedder does not answer; cached questions and everything without a question still work (O-168)."""
+
+    code = "memory.embedding_unavailable"
+
+
+class Sought(Chosen):
+    """What every search takes."""
+
+    query: str = Field(min_length=1, max_length=MAX_QUERY, pattern=r"\S")
+    top_k: int = Field(default=10, ge=1, le=HITS)
+    topic: str | None = Field(default=None, max_length=64)
+    """Only nodes of this topic (O-386)."""
+    consistency: Literal["eventual", "strong"] = "eventual"
+    """`strong` waits until every write that was answered before this question is embedded (P0 to P2)."""
+
+
+class SemanticSearch(Sought):
+    """A question by meaning (O-150 to O-168)."""
+
+    min_similarity: float = Field(default=similarity.SEMANTIC, ge=0.0, le=1.0)
+    """Cosine; the default is the seed's 0.7 of (1 + cosine) / 2."""
+    include_relationships: bool = False
+    include_query_embedding: bool = False
+
+
+class SearchStats(Camel):
+    """What a search came to."""
+
+    total_results: int = 0
+    avg_score: float = 0.0
+    """0 for none (C-40)."""
+    token_estimate: int = 0
+
+
+class Hit(Camel):
+    """A node that was found, and how like the question it is."""
+
+    node: ConstitutionNode
+    score: float
+    """Cosine."""
+    relationships: tuple[ConstitutionLink, ...] | None = absent()
+
+
+class SemanticFound(Camel):
+    """Best first; of equals the one changed last, then by id (O-160)."""
+
+    results: tuple[Hit, ...]
+    stats: SearchStats
+    query_embedding: tuple[float, ...] | None = absent()
+    retrieval_id: str = ""
+    """What `retrieval.feedback.v1` names."""
+    cached: bool = False
+    truncated: bool = False
+    """Results were left out at the end to keep to the greatest answer."""
+    warnings: tuple[str, ...] = ()
+    """Such as: the index is being filled, or part of the layers asked for is never embedded."""
+
+
+class HybridSearch(Sought):
+    """A question by meaning around a node (O-169 to O-188)."""
+
+    anchor_node_id: str | None = Field(default=None, max_length=200)
+    structural_weight: float = Field(default=0.6, ge=0.0, le=1.0)
+    semantic_weight: float = Field(default=0.4, ge=0.0, le=1.0)
+    """Both weights are divided by their sum where that is not 1 (C-45)."""
+    max_depth: int = Field(default=2, ge=1, le=5)
+    min_similarity: float = Field(default=similarity.HYBRID, ge=0.0, le=1.0)
+    """Cosine that a node needs which no path joins to the anchor."""
+    rerank: bool = False
+    """Order the best anew by the words that they share with the question (off unless asked for)."""
+
+
+class HybridHit(Camel):
+    """A node with both of its scores."""
+
+    node: ConstitutionNode
+    structural_score: float
+    """1 / hops of the shortest path, 0 without one (C-43)."""
+    semantic_score: float
+    """Cosine, not below 0."""
+    final_score: float
+    path: tuple[Step, ...] | None = absent()
+
+
+class HybridStats(Camel):
+    """What a hybrid search came to."""
+
+    total_results: int = 0
+    avg_structural_score: float = 0.0
+    avg_semantic_score: float = 0.0
+    token_estimate: int = 0
+
+
+class HybridFound(Camel):
+    """Best first by the final score."""
+
+    results: tuple[HybridHit, ...]
+    stats: HybridStats
+    retrieval_id: str = ""
+    cached: bool = False
+    truncated: bool = False
+    degraded: tuple[str, ...] = ()
+    """`semantic` where the answer is by structure alone, `structural` where it is by meaning alone."""
+
+
+class InsightSearch(Asked):
+    """Insights and patterns, the surest first (O-271, O-272)."""
+
+    query: str = Field(min_length=1, max_length=MAX_QUERY, pattern=r"\S")
+    min_confidence: float = Field(default=0.6, ge=0.0, le=1.0)
+    min_similarity: float = Field(default=similarity.INSIGHT, ge=0.0, le=1.0)
+    top_k: int = Field(default=10, ge=1, le=HITS)
+
+
+class PrecedentSearch(Asked):
+    """Decisions like one that is described, the best return first (O-281 to O-284)."""
+
+    query: str = Field(min_length=1, max_length=MAX_QUERY, pattern=r"\S")
+    min_roi: float | None = None
+    """Decisions without a return are left out only where this is given (C-71)."""
+    start_date: str | None = Field(default=None, max_length=40)
+    min_similarity: float = Field(default=similarity.PRECEDENT, ge=0.0, le=1.0)
+    limit: int = Field(default=10, ge=1, le=HITS)
+
+
+class Supported(Camel):
+    """A node with what it led to, or what it rests on."""
+
+    node: ConstitutionNode
+    score: float
+    linked: tuple[Mention, ...] = ()
+
+
+class SupportedFound(Camel):
+    """Insights with their evidence, or decisions with their outcomes."""
+
+    results: tuple[Supported, ...]
+    stats: SearchStats
+    retrieval_id: str = ""
+    truncated: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+class GoalSearch(Asked):
+    """Strategies for a goal that is named in words (O-285 to O-288)."""
+
+    query: str = Field(min_length=1, max_length=MAX_QUERY, pattern=r"\S")
+    types: tuple[str, ...] = Field(default=("strategy",), max_length=35)
+    top_k: int = Field(default=10, ge=1, le=HITS)
+
+
+class GoalFound(Camel):
+    """The goal, and what is around it."""
+
+    goal: ConstitutionNode
+    goal_score: float
+    found: HybridFound
+
+
+class RateRetrieval(Asked):
+    """Whether what a search found was of use (O-365)."""
+
+    retrieval_id: str = Field(min_length=1, max_length=64)
+    relevant: bool
+    node_id: str | None = Field(default=None, max_length=200)
+    """One result of it; the whole answer where none is named."""
+
+
+class RetrievalRated(Camel):
+    """The share of ratings that say yes, over the time that ratings are kept."""
+
+    satisfaction: float
+    ratings: int
+
+
+SEMANTIC_SEARCH = Rpc("memory.v1.constitution.semantic", SemanticSearch, SemanticFound, timeout=10.0)
+HYBRID_SEARCH = Rpc("memory.v1.constitution.hybrid", HybridSearch, HybridFound, timeout=10.0)
+INSIGHT_SEARCH = Rpc("memory.v1.constitution.insights", InsightSearch, SupportedFound, timeout=10.0)
+PRECEDENT_SEARCH = Rpc("memory.v1.constitution.precedents", PrecedentSearch, SupportedFound, timeout=10.0)
+GOAL_SEARCH = Rpc("memory.v1.constitution.goal", GoalSearch, GoalFound, timeout=10.0)
+RATE_RETRIEVAL = Rpc("memory.v1.constitution.rate", RateRetrieval, RetrievalRated)
+
+SEMANTIC_SEARCH_TOOL = Tool(
+    "semantic.search.v1", "Nodes by meaning, with filters by layer, type and status.", SEMANTIC_SEARCH, roles=READERS
+)
+HYBRID_SEARCH_TOOL = Tool(
+    "hybrid.search.v1",
+    "Nodes by meaning and by their distance from an anchor node, each with its path.",
+    HYBRID_SEARCH,
+    roles=READERS,
+)
+INSIGHT_SEARCH_TOOL = Tool(
+    "insight.search.v1",
+    "Insights and patterns by meaning, the surest first, with their evidence.",
+    INSIGHT_SEARCH,
+    roles=READERS,
+)
+PRECEDENT_SEARCH_TOOL = Tool(
+    "decision.precedents.v1",
+    "Past decisions like this one, the best return first, with what came of them.",
+    PRECEDENT_SEARCH,
+    roles=READERS,
+)
+GOAL_SEARCH_TOOL = Tool("goal.search.v1", "Find a goal by its words, and the strategies around it.", GOAL_SEARCH, roles=READERS)
+RATE_RETRIEVAL_TOOL = Tool(
+    "retrieval.feedback.v1", "Say whether a search found what was of use.", RATE_RETRIEVAL, risk=Risk.LOW, roles=READERS
+)
+DISCUSS_SEMANTIC_TOOL = Tool(
+    "discuss_semantic_search", "Nodes by meaning (the same as semantic.search.v1).", SEMANTIC_SEARCH, roles=READERS
+)
+DISCUSS_HYBRID_TOOL = Tool(
+    "discuss_hybrid_search", "Nodes by meaning and structure (the same as hybrid.search.v1).", HYBRID_SEARCH, roles=READERS
+)
