@@ -44,5 +44,7 @@ def constitution_schema(dialect: Dialect) -> Iterator[str]:
         yield f"CREATE {pairs} DETACH DELETE {', '.join(f'n{i}' for i, _ in enumerate(LABELS))}"
         paths = ", ".join(f"(a)-[:{name}]->(b)" for name in RELATIONSHIPS)
         yield f"CREATE (a:{NODE_LABEL} {{key: '/from'}}), (b:{NODE_LABEL} {{key: '/to'}}), {paths} DETACH DELETE a, b"
+        # An index there makes its property one of texts, unless it was declared as something else.
+        yield f"CREATE CONSTRAINT decision_roi_number IF NOT EXISTS FOR (n:`Decision`) REQUIRE n.{ROI} IS :: FLOAT"
     for index in INDEXES:
         yield f"CREATE INDEX {index.name} IF NOT EXISTS FOR (n:`{index.label}`) ON (n.{index.property})"
