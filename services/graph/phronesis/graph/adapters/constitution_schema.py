@@ -26,13 +26,12 @@ INDEXES = (
     Index("odei_node_layer", NODE_LABEL, "layer"),
     Index("odei_node_type", NODE_LABEL, "type"),
     Index("odei_node_updated", NODE_LABEL, "updatedAt"),
-    Index("odei_node_id", NODE_LABEL, "id"),
     Index("task_due_date", "Task", "dueDate"),
     Index("decision_roi", "Decision", ROI),
 )
 """Every index beside the one of the unique key, under the seed's names (O-077 to O-082)."""
 KEY = Index("odei_node_key", NODE_LABEL, "key")
-"""The index of the unique key (O-064): an id is unique in its tenant."""
+"""The index of the unique key (O-064), which finds a node by its tenant and id."""
 
 
 def constitution_schema(dialect: Dialect) -> Iterator[str]:
