@@ -6,7 +6,7 @@ that does not change; a node that alone does not fit has its longest texts cut, 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -18,7 +18,8 @@ from .values import READERS, Asked, Camel, Chosen, ConstitutionLink, Constitutio
 MOST = 2_000
 """Nodes of one page, whatever their size."""
 WHOLE = 5_000
-"""Nodes, and relationships for each of its nodes ten, of a layer that is listed whole."""
+"""Nodes of a layer that is listed whole; there may be ten times as many relationships."""
+_Name = Annotated[str, Field(max_length=64)]
 _CURSOR = 1_500
 """Characters of a cursor."""
 FOUNDATION_BUDGET = ((0, 15_000), (500, 17_000), (1_000, 18_000), (5_000, 20_000))
@@ -32,7 +33,7 @@ class ListLayer(Asked):
 
     status: Lifecycle | None = None
     """Every status where none is named."""
-    types: tuple[str, ...] = Field(default=(), max_length=7)
+    types: tuple[_Name, ...] = Field(default=(), max_length=7)
     limit: int = Field(default=MOST, ge=1, le=MOST)
     cursor: str | None = Field(default=None, max_length=_CURSOR)
     """The `nextCursor` of the page before."""
@@ -53,11 +54,11 @@ class LayerListed(Camel):
 class ListFoundation(Asked):
     """The foundation layer, whole, without what costs tokens (O-123 to O-137)."""
 
-    exclude_fields: tuple[str, ...] = Field(default=("properties", "metadata", "embedding", "provenance"), max_length=40)
+    exclude_fields: tuple[_Name, ...] = Field(default=("properties", "metadata", "embedding", "provenance"), max_length=40)
     """Fields to leave out; what names a node stays (O-129). `properties` stands for typed properties as well (C-09)."""
     include_relationships: bool = True
     status: Lifecycle = Lifecycle.ACTIVE
-    description_types: tuple[str, ...] = Field(default=("value", "principle", "guardrail"), max_length=35)
+    description_types: tuple[_Name, ...] = Field(default=("value", "principle", "guardrail"), max_length=35)
     """Types whose description is told (O-127). The others have a summary: their own, or the description's beginning (C-91)."""
     cursor: str | None = Field(default=None, max_length=_CURSOR)
 
@@ -79,7 +80,7 @@ class FoundationListed(Camel):
 class ListVision(Asked):
     """The vision layer with its parents (O-138 to O-149)."""
 
-    exclude_fields: tuple[str, ...] = Field(
+    exclude_fields: tuple[_Name, ...] = Field(
         default=("properties", "metadata", "embedding", "description", "provenance"), max_length=40
     )
     """Fields to leave out, as in the foundation's list."""
@@ -111,7 +112,7 @@ class GetAll(Chosen):
     limit: int = Field(default=500, ge=1, le=MOST)
     """Nodes and relationships of one page."""
     cursor: str | None = Field(default=None, max_length=_CURSOR)
-    exclude_fields: tuple[str, ...] = Field(
+    exclude_fields: tuple[_Name, ...] = Field(
         default=("properties", "metadata", "embedding", "provenance", "description"), max_length=40
     )
 
