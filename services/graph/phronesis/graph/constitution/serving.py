@@ -18,6 +18,7 @@ from ..adapters.constitution_restore import BoltRestores
 from ..adapters.constitution_rules import BoltRules
 from ..adapters.names import StoreNames
 from ..adapters.schema import Schema
+from .list_serving import serve_lists
 from .policing import Policing
 from .relating import Relating
 from .restoring import Restoring
@@ -36,6 +37,7 @@ async def serve_constitution(bus: Bus, bolt: Bolt, schema: Schema, names: StoreN
         wake: tells the relay that there is news.
     """
     await _serve_writes(bus, bolt, schema, names, wake)
+    await serve_lists(bus, bolt, schema)
 
 
 async def _serve_writes(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames, wake: Callable[[], None]) -> None:
