@@ -11,13 +11,14 @@ from phronesis.graph.constitution.essentials import Essentials
 from phronesis.graph.constitution.horizons import horizon_place
 from phronesis.graph.constitution.list_cache import Kept
 from phronesis.graph.constitution.list_measures import Listed
+from phronesis.graph.constitution.whole import Whole
 from tests.support.bus import somebody
 from tests.support.listed import call, node
 from tests.unit.graph.fakes_lists import Graph
 
 
 def essentials(graph: Graph) -> Essentials:
-    return Essentials(graph, Kept(), Listed(Metrics()))
+    return Essentials(Whole(graph), Kept(), Listed(Metrics()))
 
 
 @pytest.mark.req("O-145")

@@ -21,6 +21,7 @@ from phronesis.graph.constitution.list_cache import Kept
 from phronesis.graph.constitution.list_measures import Listed
 from phronesis.graph.constitution.pages import weight
 from phronesis.graph.constitution.trimming import budget
+from phronesis.graph.constitution.whole import Whole
 from phronesis.tokens import count
 from tests.support.bus import somebody
 from tests.support.listed import call, link, node, words
@@ -28,7 +29,7 @@ from tests.unit.graph.fakes_lists import Graph
 
 
 def essentials(graph: Graph) -> Essentials:
-    return Essentials(graph, Kept(), Listed(Metrics()))
+    return Essentials(Whole(graph), Kept(), Listed(Metrics()))
 
 
 async def foundation(graph: Graph, **question: Any) -> FoundationListed:
