@@ -54,8 +54,8 @@ def essentials(stores: Stores) -> Essentials:
 def starting() -> list[ConstitutionNode]:
     """The seed's starting point: 45 nodes of the foundation, whose whole records come to about 44,000 tokens."""
     kinds = ("value", "principle", "guardrail", "human", "ai", "policy", "context")
-    bag = {"properties": {"notes": words(340)}, "metadata": {"imported": words(150)}, "provenance": {"source": words(90)}}
-    return [node(f"n{i:02}", kinds[i % 7], day=i, summary=words(20, i), description=words(230, i), **bag) for i in range(45)]
+    bag = {"properties": {"notes": words(240)}, "metadata": {"imported": words(150)}, "provenance": {"source": words(90)}}
+    return [node(f"n{i:02}", kinds[i % 7], day=i, summary=words(20, i), description=words(400, i), **bag) for i in range(45)]
 
 
 @pytest.mark.req("O-102", "O-103", "O-104")

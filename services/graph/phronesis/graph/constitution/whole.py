@@ -20,7 +20,7 @@ from phronesis.contracts.constitution.lists import (
 from . import foundation, vision
 from .fitting import Fitted, fitted
 from .list_cache import Touches
-from .list_ports import Layers, Row
+from .list_ports import LINKS_EACH, Layers, Row
 from .records import node_of
 from .telling import FOUNDATION, VISION, kinds_of, told
 from .trimming import budget, order
@@ -56,7 +56,7 @@ class Whole:
         columns, after = told(foundation.KINDS, request.exclude_fields, FOUNDATION), foundation.behind(request.cursor)
         asked = tuple(dict.fromkeys((*columns, "description", "createdAt")))
         rows, links = await self._store.foundation(tenant, request.status, asked, request.include_relationships, WHOLE + 1)
-        _bounded(rows, Layer.FOUNDATION)
+        _bounded(rows, links, Layer.FOUNDATION)
         rows = sorted((row for row in rows if foundation.place_of(row) > after), key=foundation.place_of)
         shown = [foundation.shaped(row, columns, described) for row in rows]
         joined = foundation.by_source(links, shown)
@@ -72,7 +72,7 @@ class Whole:
         columns, after = told(vision.KINDS, request.exclude_fields, VISION), vision.behind(request.cursor)
         asked = tuple(dict.fromkeys((*columns, "horizon", "createdAt")))
         rows, parents = await self._store.vision(tenant, request.status, asked, request.include_hierarchy, WHOLE + 1)
-        _bounded(rows, Layer.VISION)
+        _bounded(rows, parents, Layer.VISION)
         rows = sorted((row for row in rows if vision.place_of(row) > after), key=vision.place_of)
         shown = [{name: row[name] for name in columns} for row in rows]
         make = vision.with_parents(vision.by_child(parents))
@@ -83,6 +83,6 @@ class Whole:
         return listed, vision.touching(parents, request.include_hierarchy)
 
 
-def _bounded(rows: Sequence[Row], layer: Layer) -> None:
-    if len(rows) > WHOLE:
-        raise TooLarge(f"the layer has more than {WHOLE} nodes in this status; {LISTS[layer].name} gives them page by page")
+def _bounded(rows: Sequence[Row], links: Sequence[object], layer: Layer) -> None:
+    if len(rows) > WHOLE or len(links) > LINKS_EACH * WHOLE:
+        raise TooLarge(f"the layer has too many nodes in this status to be listed whole; {LISTS[layer].name} gives pages of it")
