@@ -36,11 +36,12 @@ async def serve_constitution(bus: Bus, bolt: Bolt, schema: Schema, names: StoreN
         names: relationship types that the store knows.
         wake: tells the relay that there is news.
     """
-    await _serve_writes(bus, bolt, schema, names, wake)
-    await serve_lists(bus, bolt, schema)
+    turn = await _serve_writes(bus, bolt, schema, names, wake)
+    kept = await serve_lists(bus, bolt, schema)
+    turn.tell(kept.changed)
 
 
-async def _serve_writes(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames, wake: Callable[[], None]) -> None:
+async def _serve_writes(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames, wake: Callable[[], None]) -> Turn:
     turn, ruling = Turn(schema), Ruling(BoltRules(bolt, schema))
     writing = Writing(BoltConstitution(bolt, turn), ruling, partial(refused, bus), wake)
     relating = Relating(BoltLinks(bolt, turn, names), wake)
@@ -55,3 +56,4 @@ async def _serve_writes(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames,
     await serve(bus, keeping.RESTORE_GRAPH, Restoring(BoltRestores(bolt, turn, names), ruling, wake).restore)
     bus.on_reconnect(ruling.drop_all)
     await follow(bus, writes.CONSTITUTION_CHANGED, ruling.on_constitution_changed, every_copy=True)
+    return turn
