@@ -46,3 +46,5 @@ def constitution_schema(dialect: Dialect) -> Iterator[str]:
         yield f"CREATE (a:{NODE_LABEL} {{key: '/from'}}), (b:{NODE_LABEL} {{key: '/to'}}), {paths} DETACH DELETE a, b"
     for index in INDEXES:
         yield f"CREATE INDEX {index.name} IF NOT EXISTS FOR (n:`{index.label}`) ON (n.{index.property})"
+    # One of layers alone holds those of every tenant.
+    yield f"CREATE INDEX odei_node_tenant_layer IF NOT EXISTS FOR (n:{NODE_LABEL}) ON (n.tenant, n.layer)"
