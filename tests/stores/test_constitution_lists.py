@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from phronesis.bus import Metrics
+from phronesis.bus import Metrics, audited
 from phronesis.contracts import NotFound
 from phronesis.contracts.constitution.kinds import Layer
 from phronesis.contracts.constitution.lists import (
@@ -23,11 +23,17 @@ from phronesis.contracts.constitution.lists import (
 )
 from phronesis.contracts.constitution.registry import TYPES, of_layer
 from phronesis.contracts.constitution.values import ConstitutionNode
+from phronesis.contracts.constitution.writes import NodeWritten
+from phronesis.graph.adapters.constitution_links import BoltLinks
 from phronesis.graph.adapters.constitution_lists import BoltLists
+from phronesis.graph.adapters.constitution_news import Turn
+from phronesis.graph.adapters.constitution_nodes import BoltConstitution
+from phronesis.graph.adapters.names import StoreNames
 from phronesis.graph.constitution.essentials import Essentials
 from phronesis.graph.constitution.list_cache import Kept
 from phronesis.graph.constitution.list_measures import Listed
 from phronesis.graph.constitution.listing import Lists
+from phronesis.graph.constitution.ports import Order
 from phronesis.graph.constitution.whole import Whole
 from phronesis.tokens import count
 from tests.support.bus import somebody
@@ -282,6 +288,23 @@ async def test_a_tenant_whose_name_begins_with_anothers_sees_nothing_of_it(store
     await keep(stores, longer, [node("b")], [])
     assert [one.id for one in (await lists.get_all(call(who), GetAll())).nodes] == ["a"]
     assert [one.id for one in (await lists.get_all(call(longer), GetAll())).nodes] == ["b"]
+
+
+@pytest.mark.req("O-323")
+async def test_a_write_of_the_same_process_is_in_the_next_answer_before_its_news_is_heard(stores: Stores) -> None:
+    who, kept, turn = somebody(), Kept(), Turn(stores.schema)
+    essentials = Essentials(Whole(BoltLists(stores.bolt, stores.schema)), kept, Listed(Metrics()))
+    writing, linking = BoltConstitution(stores.bolt, turn), BoltLinks(stores.bolt, turn, StoreNames(stores.bolt))
+    turn.tell(kept.changed)
+    entry = audited(who, "test", {})
+    assert (await essentials.foundation(call(who), ListFoundation())).items == ()
+    for id in ("a", "b"):
+        await writing.create(Order(call(who), id), NodeWritten(node=node(id)), entry)
+        found = await essentials.foundation(call(who), ListFoundation())
+        assert found.items[-1].id == id
+    await linking.relate(Order(call(who), "r"), link("a", "ENFORCED_BY", "b"), lambda ends: None, None, entry)
+    found = await essentials.foundation(call(who), ListFoundation())
+    assert found.relationships == (link("a", "ENFORCED_BY", "b"),)
 
 
 def keys(one: ConstitutionNode) -> set[str]:

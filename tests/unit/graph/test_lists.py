@@ -6,9 +6,10 @@ import logging
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from phronesis.bus import Metrics
-from phronesis.contracts import BadRequest, NotFound
+from phronesis.contracts import BadRequest, Message, NotFound
 from phronesis.contracts.constitution.kinds import Layer
 from phronesis.contracts.constitution.lists import (
     GetAll,
@@ -231,3 +232,10 @@ async def test_every_list_leaves_a_line_and_figures(caplog: pytest.LogCaptureFix
     assert (lines[0].tokens, lines[0].milliseconds > 0) == (first.stats.token_estimate, True)
     read = metrics.registry.get_sample_value
     assert [read(f"{SECONDS.name}_count", {"tool": "foundation.list.v2", "cached": how}) for how in ("no", "yes")] == [1, 1]
+
+
+@pytest.mark.req("O-125", "O-140")
+@pytest.mark.parametrize("question", [ListFoundation, ListVision, GetAll, ListLayer])
+def test_a_status_that_there_is_not_is_refused(question: type[Message]) -> None:
+    with pytest.raises(ValidationError):
+        question.model_validate({"status": "asleep"})
