@@ -49,7 +49,7 @@ async def _serve_writes(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames,
         await serve(bus, writes.CREATE[name], partial(writing.create, kind))
         await serve(bus, writes.UPDATE[name], partial(writing.update, kind))
     await serve(bus, writes.UPDATE_NODE_TOOL, writing.update_node)
-    await serve(bus, writes.DELETE_NODE_TOOL, writing.delete_node)
+    await serve(bus, writes.DELETE_CONSTITUTION_NODE_TOOL, writing.delete_node)
     await serve(bus, writes.RELATE_TOOL, relating.relate)
     await serve(bus, writes.UNRELATE_TOOL, relating.unrelate)
     await serve(bus, insight.CHECK_POLICY_TOOL, Policing(ruling).check_policy)
