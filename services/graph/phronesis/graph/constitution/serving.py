@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from phronesis.bus import Bus, follow, serve
+from phronesis.bus import Bus, News, follow, serve
 from phronesis.bus.streams import refused
 from phronesis.contracts.constitution import insight, keeping, writes
 from phronesis.contracts.constitution.registry import TYPES
@@ -55,5 +55,10 @@ async def _serve_writes(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames,
     await serve(bus, insight.CHECK_POLICY_TOOL, Policing(ruling).check_policy)
     await serve(bus, keeping.RESTORE_GRAPH, Restoring(BoltRestores(bolt, turn, names), ruling, wake).restore)
     bus.on_reconnect(ruling.drop_all)
-    await follow(bus, writes.CONSTITUTION_CHANGED, ruling.on_constitution_changed, every_copy=True)
+
+    async def on_changed(news: News, event: writes.ConstitutionChanged) -> None:
+        turn.heard(news.tenant, event)
+        await ruling.on_constitution_changed(news, event)
+
+    await follow(bus, writes.CONSTITUTION_CHANGED, on_changed, every_copy=True)
     return turn
