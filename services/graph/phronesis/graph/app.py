@@ -11,6 +11,7 @@ from phronesis.contracts import cypher, graph, knowledge_graph, memory, twin
 from . import guard
 from .adapters.bolt import Bolt
 from .adapters.changes import BoltChanges
+from .adapters.constitution_lists import BoltLists
 from .adapters.knowledge import BoltKnowledge
 from .adapters.names import StoreNames
 from .adapters.nodes import BoltNodes
@@ -22,6 +23,7 @@ from .adapters.twin import BoltTwin
 from .adapters.warming import warm
 from .chains import walks
 from .constitution.serving import serve_constitution
+from .constitution.whole import Whole
 from .curating import Curating
 from .curation import names
 from .curators import Stores
@@ -52,7 +54,7 @@ async def build(bus: Bus, bolt: Bolt, dialect: Dialect) -> None:
     chains = walks(ontology)
     reasoner = BoltReasoning(bolt, ontology, chains)
     reasoning = Reasoning(ontology, chains, reasoner)
-    schema.start(bus, partial(warm, bolt, reasoner))
+    schema.start(bus, partial(warm, bolt, reasoner, Whole(BoltLists(bolt, schema))))
     relay.start()
     await serve_basics(bus, {"graph": schema.ping})
     await serve(bus, graph.UPSERT_TOOL, handlers.upsert)

@@ -47,3 +47,5 @@ def constitution_schema(dialect: Dialect) -> Iterator[str]:
         yield f"CREATE CONSTRAINT decision_roi_number IF NOT EXISTS FOR (n:`Decision`) REQUIRE n.{ROI} IS :: FLOAT"
     for index in INDEXES:
         yield f"CREATE INDEX {index.name} IF NOT EXISTS FOR (n:`{index.label}`) ON (n.{index.property})"
+    # One of layers alone holds those of every tenant.
+    yield f"CREATE INDEX odei_node_tenant_layer IF NOT EXISTS FOR (n:{NODE_LABEL}) ON (n.tenant, n.layer)"

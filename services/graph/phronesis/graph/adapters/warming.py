@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..constitution.whole import Whole
 from .bolt import Bolt, Transaction
 from .knowledge import LOOK_UP, STEP
 from .reasoning import BoltReasoning
@@ -9,8 +10,8 @@ from .reasoning import BoltReasoning
 _NOBODY = {"keys": ["-"], "tenant": "-", "owners": ["-"]}
 
 
-async def warm(bolt: Bolt, reasoner: BoltReasoning) -> None:
-    """Let the store plan what a walk asks.
+async def warm(bolt: Bolt, reasoner: BoltReasoning, whole: Whole) -> None:
+    """Let the store plan what a walk and the start of a session ask.
 
     A Neo4j that has just started takes a second and more to plan its first statements, which is longer than a turn waits
     for the graph.
@@ -26,4 +27,5 @@ async def warm(bolt: Bolt, reasoner: BoltReasoning) -> None:
             await transaction.rows(statement, limit=1, **_NOBODY)
 
     await bolt.read(work)
+    await whole.warm()
     await reasoner.warm()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from phronesis.bus import Bus, follow, serve
+from phronesis.bus import Bus, News, follow, serve
 from phronesis.bus.streams import refused
 from phronesis.contracts.constitution import insight, keeping, writes
 from phronesis.contracts.constitution.registry import TYPES
@@ -18,6 +18,7 @@ from ..adapters.constitution_restore import BoltRestores
 from ..adapters.constitution_rules import BoltRules
 from ..adapters.names import StoreNames
 from ..adapters.schema import Schema
+from .list_serving import serve_lists
 from .policing import Policing
 from .relating import Relating
 from .restoring import Restoring
@@ -35,10 +36,12 @@ async def serve_constitution(bus: Bus, bolt: Bolt, schema: Schema, names: StoreN
         names: relationship types that the store knows.
         wake: tells the relay that there is news.
     """
-    await _serve_writes(bus, bolt, schema, names, wake)
+    turn = await _serve_writes(bus, bolt, schema, names, wake)
+    kept = await serve_lists(bus, bolt, schema)
+    turn.tell(kept.changed)
 
 
-async def _serve_writes(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames, wake: Callable[[], None]) -> None:
+async def _serve_writes(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames, wake: Callable[[], None]) -> Turn:
     turn, ruling = Turn(schema), Ruling(BoltRules(bolt, schema))
     writing = Writing(BoltConstitution(bolt, turn), ruling, partial(refused, bus), wake)
     relating = Relating(BoltLinks(bolt, turn, names), wake)
@@ -52,4 +55,10 @@ async def _serve_writes(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames,
     await serve(bus, insight.CHECK_POLICY_TOOL, Policing(ruling).check_policy)
     await serve(bus, keeping.RESTORE_GRAPH, Restoring(BoltRestores(bolt, turn, names), ruling, wake).restore)
     bus.on_reconnect(ruling.drop_all)
-    await follow(bus, writes.CONSTITUTION_CHANGED, ruling.on_constitution_changed, every_copy=True)
+
+    async def on_changed(news: News, event: writes.ConstitutionChanged) -> None:
+        turn.heard(news.tenant, event)
+        await ruling.on_constitution_changed(news, event)
+
+    await follow(bus, writes.CONSTITUTION_CHANGED, on_changed, every_copy=True)
+    return turn
