@@ -11,6 +11,7 @@ from phronesis.contracts import cypher, graph, knowledge_graph, memory, twin
 from . import guard
 from .adapters.bolt import Bolt
 from .adapters.changes import BoltChanges
+from .adapters.constitution_igraph import IgraphEngine
 from .adapters.knowledge import BoltKnowledge
 from .adapters.names import StoreNames
 from .adapters.nodes import BoltNodes
@@ -21,6 +22,8 @@ from .adapters.schema import Schema
 from .adapters.twin import BoltTwin
 from .adapters.warming import warm
 from .chains import walks
+from .constitution.availability import Availability
+from .constitution.walk_serving import serve_walks
 from .curating import Curating
 from .curation import names
 from .curators import Stores
@@ -53,7 +56,10 @@ async def build(bus: Bus, bolt: Bolt, dialect: Dialect) -> None:
     reasoning = Reasoning(ontology, chains, reasoner)
     schema.start(bus, partial(warm, bolt, reasoner))
     relay.start()
-    await serve_basics(bus, {"graph": schema.ping})
+    engine = IgraphEngine()
+    available = Availability(engine)
+    available.start(bus)
+    await serve_basics(bus, {"graph": schema.ping}, available.found)
     await serve(bus, graph.UPSERT_TOOL, handlers.upsert)
     await serve(bus, graph.NODES, handlers.nodes)
     await serve(bus, graph.EXPAND, handlers.expand)
@@ -70,3 +76,4 @@ async def build(bus: Bus, bolt: Bolt, dialect: Dialect) -> None:
     await serve(bus, twin.FIND_ENTITIES_TOOL, reasoning.find_entities)
     await follow(bus, memory.KNOWLEDGE_STORED, handlers.on_item_stored)
     await follow(bus, memory.ITEMS_FORGOTTEN, handlers.on_item_forgotten)
+    await serve_walks(bus, bolt, engine)
