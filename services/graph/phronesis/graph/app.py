@@ -23,6 +23,7 @@ from .adapters.twin import BoltTwin
 from .adapters.warming import warm
 from .chains import walks
 from .constitution.availability import Availability
+from .constitution.serving import serve_constitution
 from .constitution.walk_serving import serve_walks
 from .curating import Curating
 from .curation import names
@@ -76,4 +77,5 @@ async def build(bus: Bus, bolt: Bolt, dialect: Dialect) -> None:
     await serve(bus, twin.FIND_ENTITIES_TOOL, reasoning.find_entities)
     await follow(bus, memory.KNOWLEDGE_STORED, handlers.on_item_stored)
     await follow(bus, memory.ITEMS_FORGOTTEN, handlers.on_item_forgotten)
+    await serve_constitution(bus, bolt, schema, own_names, relay.wake)
     await serve_walks(bus, bolt, engine)

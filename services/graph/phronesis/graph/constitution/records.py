@@ -12,15 +12,19 @@ from datetime import UTC, datetime
 from typing import Any
 
 from phronesis.contracts.constitution.kinds import Kind, NodeType, Property, lifecycle
-from phronesis.contracts.constitution.registry import TYPES
+from phronesis.contracts.constitution.registry import LABELS, NODE_LABEL, TYPES
 from phronesis.contracts.constitution.values import ConstitutionLink, ConstitutionNode
 
 COMMON = ("id", "type", "layer", "title", "summary", "description", "status", "createdAt", "updatedAt", "version")
 """Properties that every node has in the store under the names that messages have for them."""
 BAGS = ("properties", "metadata", "provenance")
 """Properties that hold JSON."""
+BARRED = frozenset(label.lower() for label in (NODE_LABEL, *LABELS))
+"""Labels that no query tool reaches and no agent gives to nodes of its own: the constitutional graph has tools of its own."""
 ROI = "roiTotal"
 """Where a decision's return stands in the store (O-082)."""
+
+_OF_THE_SERVICE = frozenset({"id", "type", "layer", "createdAt", "updatedAt", "version"})
 
 
 def key_of(tenant: str, id: str) -> str:
@@ -35,7 +39,7 @@ def link_key(tenant: str, from_id: str, name: str, to_id: str) -> str:
 
 def moment(when: datetime) -> str:
     """A time as the store holds it: `2026-11-22T10:00:00.000000Z`."""
-    return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return when.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def column(one: Property) -> str:
@@ -65,6 +69,11 @@ def node_of(row: Mapping[str, Any]) -> ConstitutionNode:
     return ConstitutionNode.model_validate(told)
 
 
+def content_of(node: ConstitutionNode) -> dict[str, Any]:
+    """What a node says, as messages have it: all but what the service keeps of it."""
+    return {name: value for name, value in node.model_dump(mode="json").items() if name not in _OF_THE_SERVICE}
+
+
 def row_of(tenant: str, node: ConstitutionNode) -> dict[str, Any]:
     """All properties of a node in the store.
 
@@ -74,7 +83,7 @@ def row_of(tenant: str, node: ConstitutionNode) -> dict[str, Any]:
     """
     told = node.model_dump(mode="json")
     row: dict[str, Any] = {name: told[name] for name in COMMON if told.get(name) is not None}
-    row |= {name: json.dumps(told[name], ensure_ascii=False, sort_keys=True) for name in BAGS if told.get(name)}
+    row |= {name: json.dumps(told[name], ensure_ascii=False) for name in BAGS if told.get(name)}
     for one in TYPES[node.type].properties:
         value = told.get(one.name)
         if value is not None:
