@@ -11,7 +11,7 @@ from phronesis.contracts.constitution.registry import NODE_LABEL, TYPES
 from phronesis.contracts.constitution.values import ConstitutionNode
 
 from ..constitution.figured import Due, Measured
-from ..constitution.records import columns, key_of, node_of
+from ..constitution.records import BAGS, columns, key_of, node_of
 from ..constitution.walkable import Met
 from ..constitution.windows import Window
 from .bolt import Bolt, Row, Transaction
@@ -48,7 +48,7 @@ _OBSERVED = (
     "RETURN metric, collect(at) AS times, collect(value) AS amounts"
 )
 
-_SHOWN = ", ".join(f"n.{name} AS {name}" for name in columns(TYPES["decision"]))
+_SHOWN = ", ".join(f"n.{name} AS {name}" for name in columns(TYPES["decision"]) if name not in BAGS)
 _DECISIONS = "MATCH (n:Decision) WHERE n.tenant = $tenant AND n.lifecycle = 'active'"
 _BY_RETURN = (
     f"RETURN {_SHOWN}, n.roiTotal IS NULL AS unpaid, coalesce(n.decidedAt, '') AS decided "

@@ -7,16 +7,18 @@ from phronesis.contracts.constitution.kinds import Lifecycle
 from phronesis.contracts.constitution.registry import NODE_LABEL
 
 from .bolt import Bolt, Row, Transaction
+from .constitution_links import inside
 
 _MOST_NODES = 200_000
 _MOST_LINKS = 1_000_000
 # Gathered in the store: a driver that unpacks one row for each node takes ten times as long.
 _NODES = (
-    f"MATCH (n:{NODE_LABEL}) WHERE n.tenant = $tenant AND n.lifecycle = $active "
+    f"MATCH (n:{NODE_LABEL}) WHERE n.key > $after AND n.key < $before AND n.tenant = $tenant AND n.lifecycle = $active "
     "WITH n.type AS type, n.id AS id LIMIT $limit RETURN type, collect(id) AS ids"
 )
 _LINKS = (
-    f"MATCH (a:{NODE_LABEL})-[r]->(b:{NODE_LABEL}) WHERE a.tenant = $tenant AND b.tenant = $tenant AND type(r) IN $names "
+    f"MATCH (a:{NODE_LABEL})-[r]->(b:{NODE_LABEL}) "
+    "WHERE a.key > $after AND a.key < $before AND a.tenant = $tenant AND b.tenant = $tenant AND type(r) IN $names "
     "WITH a.id AS source, type(r) AS name, b.id AS target LIMIT $limit "
     "RETURN source, name, collect(target) AS targets"
 )
@@ -32,8 +34,9 @@ class BoltProjection:
         """Live nodes and the relationships of some types, in one read; see the port."""
 
         async def work(transaction: Transaction) -> tuple[list[Row], list[Row]]:
-            nodes = await transaction.rows(_NODES, tenant=tenant, active=Lifecycle.ACTIVE.value, limit=_MOST_NODES + 1)
-            return nodes, await transaction.rows(_LINKS, tenant=tenant, names=list(names), limit=_MOST_LINKS + 1)
+            given = {"tenant": tenant, **inside(tenant)}
+            nodes = await transaction.rows(_NODES, active=Lifecycle.ACTIVE.value, limit=_MOST_NODES + 1, **given)
+            return nodes, await transaction.rows(_LINKS, names=list(names), limit=_MOST_LINKS + 1, **given)
 
         nodes, links = await self._bolt.read(work)
         types = {id: row["type"] for row in nodes for id in row["ids"]}

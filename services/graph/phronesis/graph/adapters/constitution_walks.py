@@ -33,8 +33,7 @@ def _around(arrow: str, named: str) -> str:
 
 AROUND = {way: _around(arrow, "") for way, arrow in _ARROWS.items()}
 AROUND_BY = {way: _around(arrow, " AND type(r) IN $names") for way, arrow in _ARROWS.items()}
-_HEAVY = frozenset({*BAGS, "description"})
-_FULL = tuple(dict.fromkeys(name for kind in TYPES.values() for name in columns(kind)))
+_FULL = tuple(dict.fromkeys(name for kind in TYPES.values() for name in columns(kind) if name not in BAGS))
 
 
 def _nodes(names: Sequence[str]) -> str:
@@ -42,12 +41,14 @@ def _nodes(names: Sequence[str]) -> str:
     return f"UNWIND $keys AS key MATCH (n:{NODE_LABEL} {{key: key}}) WHERE n.tenant = $tenant RETURN {shown}"
 
 
-NODES = {True: _nodes(_FULL), False: _nodes([name for name in _FULL if name not in _HEAVY])}
+NODES = {True: _nodes(_FULL), False: _nodes([name for name in _FULL if name != "description"])}
 _LINKS = (
     f"UNWIND $keys AS key MATCH (a:{NODE_LABEL} {{key: key}})-[r]->(b:{NODE_LABEL}) "
     "WHERE a.tenant = $tenant AND b.tenant = $tenant AND b.key IN $keys "
     "RETURN r.id AS id, type(r) AS type, a.id AS fromId, b.id AS toId ORDER BY id LIMIT $limit"
 )
+STATEMENTS = (LOOK_UP, *AROUND.values(), *AROUND_BY.values(), *NODES.values(), _LINKS)
+"""All of them."""
 
 
 class BoltWalks:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from . import constitution_walks
 from .bolt import Bolt, Transaction
 from .knowledge import LOOK_UP, STEP
 from .reasoning import BoltReasoning
 
 _NOBODY = {"keys": ["-"], "tenant": "-", "owners": ["-"]}
+_NOWHERE = {"lifecycles": ["-"], "names": ["-"], "limit": 1}
 
 
 async def warm(bolt: Bolt, reasoner: BoltReasoning) -> None:
@@ -24,6 +26,8 @@ async def warm(bolt: Bolt, reasoner: BoltReasoning) -> None:
         await transaction.rows(LOOK_UP, **_NOBODY)
         for statement in STEP.values():
             await transaction.rows(statement, limit=1, **_NOBODY)
+        for statement in constitution_walks.STATEMENTS:
+            await transaction.rows(statement, **_NOBODY, **_NOWHERE)
 
     await bolt.read(work)
     await reasoner.warm()

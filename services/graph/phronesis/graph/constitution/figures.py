@@ -27,7 +27,7 @@ from phronesis.contracts.constitution.registry import TYPES
 from phronesis.contracts.constitution.values import Mention
 
 from .figured import FigureStore, Measured
-from .fitting import fitting, measured
+from .fitting import fitting, measured, shortened
 from .meeting import must_meet
 from .naming import relationship_names, type_names
 from .walkable import Follow, Met, Reader, WalkStore
@@ -100,7 +100,7 @@ class Figures:
             asked = Outcomes(ids=tuple(one.id for one in found), relationship="LEADS_TO", types=("task",), statuses=("done",))
             outcomes = await self._store.outcomes(call.who.tenant, asked)
         mentions = {one.id: tuple(met.mention() for met in outcomes.get(one.id, ())) for one in found}
-        listed, used = fitting(found, _RESULT_ROOM)
+        listed, used = fitting(map(shortened, found), _RESULT_ROOM)
         while listed and (used := measured((*listed, *(m for one in listed for m in mentions[one.id])))) > _RESULT_ROOM:
             listed.pop()
         return DecisionsFound(
@@ -186,7 +186,7 @@ async def _strategies(reader: Reader, request: StrategiesForGoal) -> StrategiesF
         if edge.node.type == "initiative":
             initiatives[edge.source].append(edge.node.mention())
     every = [
-        StrategyFound(strategy=node, hops=hops[node.id], initiatives=tuple(initiatives[node.id]))
+        StrategyFound(strategy=shortened(node), hops=hops[node.id], initiatives=tuple(initiatives[node.id]))
         for node in await reader.nodes(list(hops), full=True)
     ]
     told, used = fitting(every, _RESULT_ROOM)

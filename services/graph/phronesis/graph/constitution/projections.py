@@ -90,6 +90,11 @@ class Projections:
         for key in [key for key in self._kept if key[0] == tenant and (nodes or not names.isdisjoint(key[1]))]:
             del self._kept[key]
 
+    def drop_all(self) -> None:
+        """Drop everything: news was missed, perhaps."""
+        self._changed.update(self._reading)
+        self._kept.clear()
+
     async def _read(self, tenant: str, names: tuple[str, ...]) -> Projection:
         """Read a projection; news that comes meanwhile may or may not be in it, so it is not kept then."""
         if not self._reading[tenant]:

@@ -40,6 +40,7 @@ async def serve_walks(bus: Bus, bolt: Bolt, engine: Engine) -> None:
     projections = Projections(BoltProjection(bolt), _now)
     computing = Algorithms(projections, engine, store, _now, partial(_watch, bus))
     alignment, reasons = Alignment(projections, store, _now), Reasons(projections, store)
+    bus.on_reconnect(projections.drop_all)
     await follow(bus, CONSTITUTION_CHANGED, projections.on_changed, every_copy=True)
     await serve(bus, paths.CLIMB_LADDER_TOOL, walks.ladder)
     await serve(bus, paths.EXPAND_PATH_TOOL, walks.expand)

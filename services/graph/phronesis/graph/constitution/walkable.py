@@ -99,7 +99,7 @@ class Reader(Protocol):
         """The relationships from nodes to their neighbours, in no order, `MOST_EDGES` in each direction at most."""
 
     async def nodes(self, ids: Sequence[str], *, full: bool) -> list[ConstitutionNode]:
-        """Those of the nodes that there are, in the order asked; without `full` no descriptions and no free properties."""
+        """Those of the nodes that there are, in the order asked, without free properties; descriptions only with `full`."""
 
     async def links(self, ids: Sequence[str], most: int) -> list[ConstitutionLink]:
         """Relationships between two of the nodes, by id, `most` at most."""

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from phronesis.contracts import BadRequest
+from phronesis.contracts.constitution.kinds import Kind, Property
 
 from .records import moment
+from .typed import typed
 
 _DAY = len("2026-11-22")
 _ENDLESS = "9999-12-31T23:59:59.999999Z"
@@ -58,13 +60,7 @@ def instant(text: str) -> datetime:
 
 
 def _normal(text: str, field: str) -> str:
-    try:
-        if len(text) <= _DAY:
-            return date.fromisoformat(text).isoformat()
-        when = datetime.fromisoformat(text)
-        return moment(when if when.tzinfo else when.replace(tzinfo=UTC))
-    except (ValueError, OverflowError) as error:
-        raise BadRequest("this is no date of ISO 8601, such as 2026-11-22", field=field) from error
+    return str(typed(Property(field, Kind.DATE), text))
 
 
 def _end(text: str) -> str:
