@@ -19,9 +19,9 @@ from phronesis.contracts.constitution.paths import (
     StrategiesForGoal,
 )
 from phronesis.contracts.constitution.values import ConstitutionNode
+from phronesis.graph.constitution.budgets import shortened
 from phronesis.graph.constitution.figured import Due, Measured
 from phronesis.graph.constitution.figures import Figures, summary, thinned
-from phronesis.graph.constitution.fitting import shortened
 from phronesis.graph.constitution.walkable import Met
 from phronesis.graph.constitution.windows import Window, instant, since, window
 from phronesis.tokens import count

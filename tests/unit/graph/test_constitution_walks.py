@@ -7,7 +7,7 @@ import pytest
 from phronesis.contracts import BadRequest, NotFound
 from phronesis.contracts.constitution.paths import BridgeConcepts, ClimbLadder, ExpandPath, Near, Step, Subgraph
 from phronesis.contracts.constitution.values import MAX_TOKENS, ConstitutionNode
-from phronesis.graph.constitution.fitting import measured
+from phronesis.graph.constitution.budgets import measured
 from phronesis.graph.constitution.walks import Walks
 from phronesis.tokens import count
 from tests.support.constitutions import thing, things

@@ -22,8 +22,8 @@ from phronesis.contracts.constitution.algorithms import (
     RankNodes,
 )
 
+from .budgets import fitting
 from .engines import Algorithm, Computed, Engine
-from .fitting import fitting
 from .meeting import met_of
 from .naming import relationship_names, type_names
 from .projection import Projection

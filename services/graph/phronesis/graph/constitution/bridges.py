@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from phronesis.contracts.constitution.paths import BridgeConcepts, BridgeFound
 
-from .fitting import measured
+from .budgets import measured
 from .meeting import must_meet
 from .routes import distances, routes
 from .walkable import Edge, Follow, Met, Reader

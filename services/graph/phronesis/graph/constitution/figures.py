@@ -26,8 +26,8 @@ from phronesis.contracts.constitution.paths import (
 from phronesis.contracts.constitution.registry import TYPES
 from phronesis.contracts.constitution.values import Mention
 
+from .budgets import fitting, measured, shortened
 from .figured import FigureStore, Measured
-from .fitting import fitting, measured, shortened
 from .meeting import must_meet
 from .naming import relationship_names, type_names
 from .walkable import Follow, Met, Reader, WalkStore

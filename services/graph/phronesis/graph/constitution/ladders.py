@@ -9,7 +9,7 @@ from itertools import islice
 from phronesis.contracts import BadRequest
 from phronesis.contracts.constitution.paths import DEPTH, ClimbLadder, Ladder, LadderClimbed
 
-from .fitting import fitting, measured
+from .budgets import fitting, measured
 from .meeting import must_meet
 from .walkable import Edge, Follow, Met, Reader
 from .walking import walk

@@ -13,7 +13,7 @@ from phronesis.contracts import NotFound
 from phronesis.contracts.constitution.insight import AskWhy, Loss, LossesFound, Reason, WhyAnswered, WithoutNode
 from phronesis.contracts.constitution.relationships import CONSTITUTIONAL
 
-from .fitting import fitting
+from .budgets import fitting
 from .meeting import met_of, must_meet
 from .projection import Projection
 from .projections import Projections

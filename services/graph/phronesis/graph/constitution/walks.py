@@ -24,7 +24,7 @@ from phronesis.contracts.constitution.paths import (
 from phronesis.contracts.constitution.values import ListStats
 
 from . import bridges, ladders
-from .fitting import ROOM, fitting
+from .budgets import ROOM, fitting
 from .meeting import must_meet
 from .naming import relationship_names, type_names
 from .walkable import Follow, Reader, WalkStore

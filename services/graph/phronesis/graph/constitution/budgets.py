@@ -1,4 +1,4 @@
-"""Answers that fit: how many tokens what is told has, and how much of it fits into an answer."""
+"""The budget of an answer: how many tokens what is told has, and how much of it fits."""
 
 from __future__ import annotations
 
