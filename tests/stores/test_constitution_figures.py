@@ -66,7 +66,7 @@ async def test_what_is_due_is_open_and_dated_within_both_ends(stores: Stores, fi
     await plant(stores, call.who, tasks)
     found = await figures.due(call, DueWork(**WEEK))
     assert [task.id for task in found.items] == ["first", "high", "low", "none", "last"]
-    assert found.model_dump(exclude={"items"}) == {
+    assert found.model_dump(exclude={"items"}, by_alias=False) == {
         "total": 5,
         "by_status": {"in_progress": 1, "todo": 4},
         "total_effort_hours": 5.0,

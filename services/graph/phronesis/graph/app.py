@@ -12,6 +12,7 @@ from . import guard
 from .adapters.bolt import Bolt
 from .adapters.changes import BoltChanges
 from .adapters.constitution_igraph import IgraphEngine
+from .adapters.constitution_lists import BoltLists
 from .adapters.knowledge import BoltKnowledge
 from .adapters.names import StoreNames
 from .adapters.nodes import BoltNodes
@@ -24,7 +25,7 @@ from .adapters.warming import warm
 from .chains import walks
 from .constitution.availability import Availability
 from .constitution.serving import serve_constitution
-from .constitution.walk_serving import serve_walks
+from .constitution.whole import Whole
 from .curating import Curating
 from .curation import names
 from .curators import Stores
@@ -55,7 +56,7 @@ async def build(bus: Bus, bolt: Bolt, dialect: Dialect) -> None:
     chains = walks(ontology)
     reasoner = BoltReasoning(bolt, ontology, chains)
     reasoning = Reasoning(ontology, chains, reasoner)
-    schema.start(bus, partial(warm, bolt, reasoner))
+    schema.start(bus, partial(warm, bolt, reasoner, Whole(BoltLists(bolt, schema))))
     relay.start()
     engine = IgraphEngine()
     available = Availability(engine)
@@ -77,5 +78,4 @@ async def build(bus: Bus, bolt: Bolt, dialect: Dialect) -> None:
     await serve(bus, twin.FIND_ENTITIES_TOOL, reasoning.find_entities)
     await follow(bus, memory.KNOWLEDGE_STORED, handlers.on_item_stored)
     await follow(bus, memory.ITEMS_FORGOTTEN, handlers.on_item_forgotten)
-    await serve_constitution(bus, bolt, schema, own_names, relay.wake)
-    await serve_walks(bus, bolt, engine)
+    await serve_constitution(bus, bolt, schema, own_names, engine, relay.wake)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..constitution.whole import Whole
 from . import constitution_walks
 from .bolt import Bolt, Transaction
 from .knowledge import LOOK_UP, STEP
@@ -11,8 +12,8 @@ _NOBODY = {"keys": ["-"], "tenant": "-", "owners": ["-"]}
 _NOWHERE = {"lifecycles": ["-"], "names": ["-"], "limit": 1}
 
 
-async def warm(bolt: Bolt, reasoner: BoltReasoning) -> None:
-    """Let the store plan what a walk asks.
+async def warm(bolt: Bolt, reasoner: BoltReasoning, whole: Whole) -> None:
+    """Let the store plan what a walk and the start of a session ask.
 
     A Neo4j that has just started takes a second and more to plan its first statements, which is longer than a turn waits
     for the graph.
@@ -30,4 +31,5 @@ async def warm(bolt: Bolt, reasoner: BoltReasoning) -> None:
             await transaction.rows(statement, **_NOBODY, **_NOWHERE)
 
     await bolt.read(work)
+    await whole.warm()
     await reasoner.warm()

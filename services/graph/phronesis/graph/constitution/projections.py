@@ -79,8 +79,11 @@ class Projections:
         return kept
 
     async def on_changed(self, news: News, event: ConstitutionChanged) -> None:
-        """Drop what a change has made wrong: of a node that came, went or got another status, or of a relationship."""
-        tenant = news.tenant
+        """Drop what a change has made wrong."""
+        self.changed(news.tenant, event)
+
+    def changed(self, tenant: str, event: ConstitutionChanged) -> None:
+        """The same: a node that came, went or got another status makes projections wrong, and a relationship those with it."""
         nodes = any(one.operation is not Operation.UPDATE or "status" in one.changed for one in event.nodes)
         names = {one.type for one in event.relationships}
         if not nodes and not names:

@@ -33,8 +33,11 @@ MEMORY = Metric("phronesis_graph_algorithm_bytes", Kind.GAUGE, "Memory that the 
 _now = partial(datetime.now, UTC)
 
 
-async def serve_walks(bus: Bus, bolt: Bolt, engine: Engine) -> None:
-    """Answer every contract of `paths` and `algorithms`, and why and what if."""
+async def serve_walks(bus: Bus, bolt: Bolt, engine: Engine) -> Projections:
+    """Answer every contract of `paths` and `algorithms`, and why and what if.
+
+    Gives the projections, so that a write of this process drops them before it is answered; those of others are heard of.
+    """
     store = BoltWalks(bolt)
     walks, figures = Walks(store), Figures(BoltFigures(bolt), store)
     projections = Projections(BoltProjection(bolt), _now)
@@ -59,6 +62,7 @@ async def serve_walks(bus: Bus, bolt: Bolt, engine: Engine) -> None:
     await serve(bus, contract.SHORTEST_PATH_TOOL, alignment.shortest_path)
     await serve(bus, insight.WHY_TOOL, reasons.why)
     await serve(bus, insight.WITHOUT_TOOL, reasons.without)
+    return projections
 
 
 def _watch(bus: Bus, algorithm: Algorithm, engine: str, seconds: float, nodes: int, computed: Computed) -> None:
