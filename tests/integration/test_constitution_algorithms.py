@@ -69,7 +69,7 @@ async def test_a_write_drops_what_it_makes_wrong_before_it_is_answered(buses: li
     await relate(gateway, who, "g ALIGNS_WITH v")
     first = await ranks(gateway, who)
     assert [(row.id, first.stats.cached) for row in first.rows[:1]] == [("v", False)]
-    assert (await ranks(gateway, who)).stats.cached
+    await eventually(lambda: _cached(gateway, who))
     await ask(gateway, who, writes.UPDATE_NODE, writes.UpdateAnyNode(id="v", title="Renamed"))
     renamed = await ranks(gateway, who)
     assert (renamed.rows[0].title, renamed.stats.cached) == ("Renamed", True)
@@ -81,9 +81,15 @@ async def test_a_write_drops_what_it_makes_wrong_before_it_is_answered(buses: li
     registry = own.tracing.metrics.registry
     runs = registry.get_sample_value(f"{SECONDS.name}_count", {"algorithm": "pagerank", "engine": "igraph"})
     nodes, memory = (registry.get_sample_value(one.name, {"algorithm": "pagerank"}) for one in (NODES, MEMORY))
-    assert (runs, nodes) == (3.0, 2.0)
+    assert runs is not None
+    assert (runs >= 3, nodes) == (True, 2.0)
     assert memory is not None
     assert memory > 10_000_000
+
+
+async def _cached(gateway: Bus, who: Principal) -> bool:
+    """Whether an answer is kept: the news of a write comes a moment after its answer, and drops what it knows once more."""
+    return (await ranks(gateway, who)).stats.cached
 
 
 @pytest.mark.req("O-218")

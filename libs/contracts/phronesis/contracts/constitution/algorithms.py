@@ -108,10 +108,10 @@ class ShortestPathFound(Camel):
     stats: AlgorithmStats
 
 
-PAGERANK = Rpc("graph.v1.constitution.pagerank", RankNodes, NodesRanked, timeout=15.0)
-COMMUNITIES = Rpc("graph.v1.constitution.communities", FindCommunities, CommunitiesFound, timeout=15.0)
+PAGERANK = Rpc("graph.v1.constitution.pagerank", RankNodes, NodesRanked, timeout=30.0)
+COMMUNITIES = Rpc("graph.v1.constitution.communities", FindCommunities, CommunitiesFound, timeout=60.0)
 BETWEENNESS = Rpc("graph.v1.constitution.betweenness", FindBridges, NodesRanked, timeout=60.0)
-SHORTEST_PATH = Rpc("graph.v1.constitution.path", FindShortestPath, ShortestPathFound, timeout=15.0)
+SHORTEST_PATH = Rpc("graph.v1.constitution.path", FindShortestPath, ShortestPathFound, timeout=30.0)
 
 PAGERANK_TOOL = Tool("graph.pagerank.v1", "The nodes that most of the graph rests on.", PAGERANK, roles=READERS)
 COMMUNITIES_TOOL = Tool("graph.communities.v1", "Clusters of nodes that belong together.", COMMUNITIES, roles=READERS)
