@@ -28,14 +28,15 @@ class AskWhy(Asked):
 
 
 class Reason(Camel):
-    """A chain of reasons, upwards, and the sentence that says it."""
+    """A chain of reasons, upwards, and the sentence that says it. Upwards is what is served, aligned with, rested on or
+    enforced, and the strategy of an initiative."""
 
     path: tuple[Step, ...]
     sentence: str
 
 
 class WhyAnswered(Camel):
-    """The shortest chains first; none where there is none."""
+    """The shortest chains first; none where there is none. To a node that is named up to `limit` chains, else one to each."""
 
     reasons: tuple[Reason, ...]
 
@@ -281,8 +282,8 @@ class DuplicatesFound(Camel):
     pairs: tuple[Duplicate, ...]
 
 
-WHY = Rpc("graph.v1.constitution.why", AskWhy, WhyAnswered, timeout=10.0)
-WITHOUT = Rpc("graph.v1.constitution.without", WithoutNode, LossesFound, timeout=15.0)
+WHY = Rpc("graph.v1.constitution.why", AskWhy, WhyAnswered, timeout=30.0)
+WITHOUT = Rpc("graph.v1.constitution.without", WithoutNode, LossesFound, timeout=30.0)
 CHECK_POLICY = Rpc("graph.v1.constitution.policy.check", CheckPolicy, PolicyChecked)
 TOPICS = Rpc("memory.v1.constitution.topics", ListTopics, TopicsListed, timeout=30.0)
 TOPIC_NODES = Rpc("memory.v1.constitution.topic", TopicNodes, TopicNodesFound, timeout=30.0)

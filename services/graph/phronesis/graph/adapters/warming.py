@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from ..constitution.whole import Whole
+from . import constitution_walks
 from .bolt import Bolt, Transaction
 from .knowledge import LOOK_UP, STEP
 from .reasoning import BoltReasoning
 
 _NOBODY = {"keys": ["-"], "tenant": "-", "owners": ["-"]}
+_NOWHERE = {"lifecycles": ["-"], "names": ["-"], "limit": 1}
 
 
 async def warm(bolt: Bolt, reasoner: BoltReasoning, whole: Whole) -> None:
@@ -25,6 +27,8 @@ async def warm(bolt: Bolt, reasoner: BoltReasoning, whole: Whole) -> None:
         await transaction.rows(LOOK_UP, **_NOBODY)
         for statement in STEP.values():
             await transaction.rows(statement, limit=1, **_NOBODY)
+        for statement in constitution_walks.STATEMENTS:
+            await transaction.rows(statement, **_NOBODY, **_NOWHERE)
 
     await bolt.read(work)
     await whole.warm()

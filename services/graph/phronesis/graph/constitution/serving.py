@@ -18,15 +18,19 @@ from ..adapters.constitution_restore import BoltRestores
 from ..adapters.constitution_rules import BoltRules
 from ..adapters.names import StoreNames
 from ..adapters.schema import Schema
+from .engines import Engine
 from .list_serving import serve_lists
 from .policing import Policing
 from .relating import Relating
 from .restoring import Restoring
 from .ruling import Ruling
+from .walk_serving import serve_walks
 from .writing import Writing
 
 
-async def serve_constitution(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames, wake: Callable[[], None]) -> None:
+async def serve_constitution(
+    bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames, engine: Engine, wake: Callable[[], None]
+) -> None:
     """Answer the messages of the constitutional graph.
 
     Args:
@@ -34,11 +38,14 @@ async def serve_constitution(bus: Bus, bolt: Bolt, schema: Schema, names: StoreN
         bolt: the store.
         schema: has to stand before anything is written.
         names: relationship types that the store knows.
+        engine: computes algorithms.
         wake: tells the relay that there is news.
     """
     turn = await _serve_writes(bus, bolt, schema, names, wake)
     kept = await serve_lists(bus, bolt, schema)
     turn.tell(kept.changed)
+    projections = await serve_walks(bus, bolt, engine)
+    turn.tell(projections.changed)
 
 
 async def _serve_writes(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames, wake: Callable[[], None]) -> Turn:
