@@ -196,8 +196,10 @@ class ChangedNodes(Message):
 
 
 class WalkLinks(Message):
-    """Every relationship in the order of ids."""
+    """Every relationship, by the id of the node that it leads from and its own."""
 
+    after_from: str = ""
+    """Both of the last one of the page before."""
     after: str = ""
     limit: int = Field(default=500, ge=1, le=1_000)
 

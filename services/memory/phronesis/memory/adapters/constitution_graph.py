@@ -52,9 +52,10 @@ class BusConstitution:
                     raise
                 limit = max(1, limit // 4)
 
-    async def walk_links(self, tenant: str, after: str, limit: int) -> tuple[ConstitutionLink, ...]:
+    async def walk_links(self, tenant: str, after: ConstitutionLink | None, limit: int) -> tuple[ConstitutionLink, ...]:
         """See `ConstitutionGraph`."""
-        return (await ask(self._bus, _itself(tenant), WALK_LINKS, WalkLinks(after=after, limit=limit))).relationships
+        asked = WalkLinks(limit=limit) if after is None else WalkLinks(after_from=after.from_id, after=after.id, limit=limit)
+        return (await ask(self._bus, _itself(tenant), WALK_LINKS, asked)).relationships
 
     async def changed_since(self, tenant: str, at: datetime) -> Mapping[str, int]:
         """See `ConstitutionGraph`."""

@@ -94,9 +94,9 @@ class Backups:
         writer = archive.Writer(self._bucket, archive.folder_of(tenant, id))
         async for node in self._nodes(tenant):
             await writer.line("node", node.model_dump(mode="json"))
-        after = ""
+        after: ConstitutionLink | None = None
         while links := await self._graph.walk_links(tenant, after, _LINKS):
-            after = links[-1].id
+            after = links[-1]
             for link in links:
                 await writer.line("link", link.model_dump(mode="json"))
         async for page in self._standing.kept(tenant):

@@ -53,8 +53,8 @@ class ConstitutionGraph(Protocol):
         """Nodes in the order of ids; none at the end."""
         ...
 
-    async def walk_links(self, tenant: str, after: str, limit: int) -> tuple[ConstitutionLink, ...]:
-        """Relationships in the order of ids; none at the end."""
+    async def walk_links(self, tenant: str, after: ConstitutionLink | None, limit: int) -> tuple[ConstitutionLink, ...]:
+        """Relationships in an order of their own, from the one behind `after` on; none at the end."""
         ...
 
     async def changed_since(self, tenant: str, at: datetime) -> Mapping[str, int]:
