@@ -12,7 +12,7 @@ from phronesis.contracts.constitution.registry import TYPES
 from phronesis.contracts.constitution.values import ConstitutionNode
 from phronesis.memory.constitution.texts import MOST, facts_of, parts_of, text_of
 
-ALL = {
+ALL: dict[str, Any] = {
     "summary": "S", "description": "D", "content": "C", "statement": "St", "priority": 4, "rationale": "Ra",
     "trigger": "Tr", "response": "Re", "severity": "Se", "narrative": "Na", "horizon": "Ho", "deadline": "2026-12-01",
     "target": "Ta", "successCriteria": ["one", "two"], "outcome": "Ou", "timebox": "Ti", "current": "Cu",
