@@ -64,6 +64,7 @@ async def test_what_is_left_out_takes_no_place_of_what_is_chosen(held: Constitut
 @pytest.mark.req("O-085", "O-086", "O-088")
 async def test_each_layer_is_a_scope_of_its_own_and_all_are_searched_together(held: Constitution, tenant: str) -> None:
     types = ("value", "goal", "strategy", "project", "decision", "signal", "insight")
+    await held.tick()
     await held.hear(tenant, *(like(held, tenant, type, type, 0.9 - n / 10) for n, type in enumerate(types)))
     held.clock.forward(days=7)
     await held.tick()
