@@ -24,7 +24,7 @@ from ..adapters.constitution_told import NodeStanding
 from . import archive
 from .following import Following
 from .keeping import Bucket, ConstitutionGraph
-from .texts import facts_of
+from .texts import Facts, facts_of
 
 KEPT = 7
 """Backups of one tenant that are kept; the oldest goes for a new one."""
@@ -144,7 +144,7 @@ class Backups:
 
     async def _put_vectors(self, tenant: str, nodes: Sequence[ConstitutionNode], vectors: dict[str, dict[str, Any]]) -> None:
         for start in range(0, len(nodes), _NODES):
-            some = await asyncio.to_thread(lambda part=nodes[start : start + _NODES]: [facts_of(node) for node in part])
+            some = await asyncio.to_thread(_facts, nodes[start : start + _NODES])
             await self._restoring.put(tenant, [(facts, vectors[facts.id]) for facts in some if facts.id in vectors])
 
     async def _put_graph(
@@ -168,6 +168,10 @@ class Backups:
             seen |= {node.id for node in page}
             await self._following.keep(tenant, page, trusted=True)
         await self._following.refresh(tenant, [id for id in await self._standing.ids(tenant) if id not in seen])
+
+
+def _facts(nodes: Sequence[ConstitutionNode]) -> list[Facts]:
+    return [facts_of(node) for node in nodes]
 
 
 def _word(backup: Backup) -> str:
