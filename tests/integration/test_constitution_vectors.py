@@ -13,8 +13,8 @@ import pytest
 
 from phronesis.bus import Blobs, Bus, ask
 from phronesis.bus.topology import BACKUPS
-from phronesis.contracts import Forbidden, Principal, Role, Unavailable
-from phronesis.contracts.constitution import keeping, writes
+from phronesis.contracts import Forbidden, Principal, Role, ServiceError, Unavailable
+from phronesis.contracts.constitution import keeping, lists, writes
 from phronesis.contracts.constitution.keeping import (
     BACKUP_RESTORE,
     EMBEDDINGS,
@@ -98,8 +98,18 @@ async def world(
         Database.open(where, "memory") as database,
     ):
         await build_graph(graph, bolt, how.dialect)
+        await eventually(lambda: _stands(gateway), 120)
         yield World(nats_server, gateway, database, ObedientEmbedder(), weaviate)
         await graph.stop()
+
+
+async def _stands(gateway: Bus) -> bool:
+    """Whether the graph's schema is declared, which takes its time on a server that is new."""
+    try:
+        await ask(gateway, somebody(role=Role.MAESTRO), lists.READ_NODES, lists.ReadNodes(ids=("none",)))
+    except ServiceError:
+        return False
+    return True
 
 
 @pytest.mark.req("O-308", "O-314", "O-316", "O-121", "O-122")

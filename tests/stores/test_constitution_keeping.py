@@ -12,6 +12,7 @@ import pytest
 from phronesis.contracts import BadRequest, NotFound, TimedOut
 from phronesis.contracts.constitution.keeping import (
     AskEmbeddings,
+    Backup,
     BackupDamaged,
     BackupDone,
     BackupOrRestore,
@@ -263,7 +264,7 @@ async def test_a_backup_that_is_damaged_is_not_restored_from(held: Constitution,
 
 async def test_so_many_backups_are_kept_and_the_oldest_goes(held: Constitution, tenant: str) -> None:
     await held.hear(tenant, held.graph.put(tenant, "goal", "a", "apple"))
-    made = []
+    made: list[Backup] = []
     for _ in range(KEPT + 2):
         held.clock.forward(minutes=1)
         made += (await order(held, tenant, "backup")).backups
