@@ -62,13 +62,12 @@ class World:
             chosen = MemorySettings()
             used = index or pgvector(self.database, self.embedder.model, self.embedder.dimension, chosen)
             await build(bus, self.database, self.embedder, chosen, used)
-            of = (self.database, self.embedder.model, self.embedder.dimension)
-            nodes = await open_nodes(bus, used, *of, chosen)
             graph, bucket = BusConstitution(bus), Blobs(bus, BACKUPS)
             # Beside those of the service, and on the same stores: what a search of it would see.
-            self.vectors = assemble_constitution(self.database, self.embedder, graph, bucket, chosen, nodes).vectors
-            yield
-            await bus.stop()
+            async with open_nodes(used, self.database, self.embedder.model, self.embedder.dimension, chosen) as (nodes, _):
+                self.vectors = assemble_constitution(self.database, self.embedder, graph, bucket, chosen, nodes).vectors
+                yield
+                await bus.stop()
 
     async def create(self, who: Principal, type: str, id: str, title: str, **more: object) -> None:
         """Write a node."""

@@ -29,7 +29,10 @@ from phronesis.memory.constitution import regenerating
 from phronesis.memory.constitution.backups import KEPT
 from phronesis.memory.constitution.ports import Chosen
 from phronesis.memory.constitution.serving import assemble_constitution
+from phronesis.memory.indexes import pg_nodes
+from phronesis.memory.rebuild import rebuild_nodes
 from phronesis.memory.settings import MemorySettings
+from phronesis.postgres import EVERY_TENANT
 from tests.support.constitution_memory import Constitution, ObedientEmbedder, admin, open_constitution, unit
 from tests.support.memory import calling
 from tests.support.servers import PostgresServer, VectorServer
@@ -187,6 +190,21 @@ async def test_another_model_is_refused_until_the_vectors_are_made_anew(held: Co
     await other.embedding.step()
     [record] = (await told(held, tenant, ids=("a",))).records
     assert (record.state, record.problem, record.dimension) == ("failed", "memory.embedding_mismatch", 384)
+
+
+@pytest.mark.req("O-303", "O-321", "O-367", "O-401")
+async def test_a_rebuild_makes_every_vector_anew_with_the_model_that_there_is_now(held: Constitution, tenant: str) -> None:
+    await held.hear(tenant, held.graph.put(tenant, "goal", "a", "apple"), held.graph.put(tenant, "task", "b", "beech"))
+    large = ObedientEmbedder(1_536, "large")
+    rows = pg_nodes(held.database, large.model, large.dimension, MemorySettings())
+    async with held.database.transaction(EVERY_TENANT) as connection:  # as the rebuild of items does before
+        await connection.execute("DELETE FROM embedding")
+    said: list[tuple[str, int, int]] = []
+    assert await rebuild_nodes(held.database, rows, large, rows, lambda *told: said.append(told)) == 2
+    assert (said[0], said[-1]) == (("nodes", 0, 2), ("nodes", 2, 2))
+    [vector] = await large.embed_queries(["goal apple"])
+    assert [hit.id for hit in await rows.nearest(tenant, vector, EVERY, 1)] == ["a"]
+    assert [one.dimensions for one in (await told(held, tenant)).counts] == [{"1536": 1}, {"1536": 1}]
 
 
 @pytest.mark.req("O-121", "O-122", "O-400")

@@ -131,6 +131,9 @@ class PgNodeVectors:
     async def reindex(self, tenant: str) -> None:
         """See `NodeIndex`. The table is the index, and Postgres keeps the HNSW graph with it."""
 
+    async def clear(self) -> None:
+        """See `NodeIndex`. The table is the index."""
+
     async def asked(self, vector: Vector) -> None:
         """Raise `EmbeddingMismatch` where one cannot ask with this vector."""
         self.agreement.fit(vector)

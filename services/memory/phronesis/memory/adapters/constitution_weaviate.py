@@ -107,11 +107,7 @@ class WeaviateNodeVectors:
         await self._settling.drain()
 
     async def clear(self) -> None:
-        """Forget every vector of every tenant, and note that those in the schema are to be told anew.
-
-        Raises:
-            Unavailable: the index does not answer; it may be done in part, and may be done again.
-        """
+        """See `NodeIndex`."""
         async with self._database.transaction(EVERY_TENANT) as connection:
             await untold.note_all(connection, None)
             async with self._weaviate.client(_WRITE) as client:

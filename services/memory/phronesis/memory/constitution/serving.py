@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -69,6 +70,8 @@ def assemble_constitution(
     index: NodeIndex | None = None,
     clock: Callable[[], datetime] = now,
     wake: Callable[[], None] = lambda: None,
+    *,
+    drift: bool = True,
 ) -> Parts:
     """The parts on their stores.
 
@@ -81,12 +84,13 @@ def assemble_constitution(
         index: the index of the nodes' vectors; the one in the schema where there is none.
         clock: the time.
         wake: called after a transaction that may have written news.
+        drift: whether nodes are embedded anew by the clock, to see whether their vectors drifted.
     """
     of = (embedder.model, embedder.dimension)
     rows: PgNodeVectors = pg_nodes(database, *of, settings)
     index = index or rows
     queue, records, standing = NodeQueue(database, index, *of, wake), NodeRecords(database, index, *of), NodeStanding(database)
-    schedule = NodeSchedule(database, queue, runs(drift=settings.drift_recompute))
+    schedule = NodeSchedule(database, queue, runs(drift=drift))
     embedding = Embedding(queue, embedder, index, rows.nearest, schedule, clock)
     following = Following(graph, records, standing, index, embedding.wake, clock)
     vectors = ConstitutionVectors(rows, index, records, queue, following)
@@ -115,6 +119,8 @@ async def serve_constitution(
     settings: MemorySettings,
     index: VectorIndex,
     wake: Callable[[], None],
+    *,
+    drift: bool,
 ) -> None:
     """Serve the questions about the constitutional graph, and follow its news.
 
@@ -125,10 +131,14 @@ async def serve_constitution(
         settings: the service's settings.
         index: the index of items; that of nodes stands beside it.
         wake: called after a transaction that may have written news.
+        drift: whether nodes are embedded anew by the clock, to see whether their vectors drifted.
     """
-    nodes = await open_nodes(bus, index, database, embedder.model, embedder.dimension, settings)
+    stack = AsyncExitStack()
+    opened = open_nodes(index, database, embedder.model, embedder.dimension, settings)
+    nodes, _ = await stack.enter_async_context(opened)
+    bus.on_stop(stack.aclose)
     bucket = Blobs(bus, BACKUPS)
-    parts = assemble_constitution(database, embedder, BusConstitution(bus), bucket, settings, nodes, wake=wake)
+    parts = assemble_constitution(database, embedder, BusConstitution(bus), bucket, settings, nodes, wake=wake, drift=drift)
     handlers, span = parts.handlers, partial(traced, bus.tracing)
     parts.embedding.start()
     bus.on_stop(parts.embedding.stop)
