@@ -1,0 +1,93 @@
+"""`Structure` by asking the graph service."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from phronesis.bus import Bus, ask
+from phronesis.contracts import NotFound, Principal
+from phronesis.contracts.constitution.lists import GET_NODE, READ_NODES, GetConstitutionNode, ReadNodes
+from phronesis.contracts.constitution.paths import EXPAND_PATH, NEAR, OUTCOMES, ExpandPath, Near, Outcomes, Reached
+from phronesis.contracts.constitution.values import ConstitutionLink, ConstitutionNode, Mention
+from phronesis.contracts.constitution.writes import CREATE, RELATE, Relate
+
+from ..constitution.structure import AT_ONCE
+
+_ENDS = 100
+"""Nodes whose relationships are asked for at once."""
+_SIDE_BY_SIDE = 8
+
+
+class BusStructure:
+    """The graph service, on the bus."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+
+    async def nodes(self, who: Principal, ids: Sequence[str]) -> dict[str, ConstitutionNode]:
+        """See `Structure`."""
+        parts = [ids[at : at + AT_ONCE] for at in range(0, len(ids), AT_ONCE)]
+        found: dict[str, ConstitutionNode] = {}
+        for part in parts:
+            read = await ask(self._bus, who, READ_NODES, ReadNodes(ids=tuple(part)))
+            found |= {node.id: node for node in read.nodes}
+        return found
+
+    async def linked_nodes(
+        self, who: Principal, ids: Sequence[str]
+    ) -> dict[str, tuple[ConstitutionNode, tuple[ConstitutionLink, ...]]]:
+        """See `Structure`."""
+        slots = asyncio.Semaphore(_SIDE_BY_SIDE)
+
+        async def one(id: str) -> tuple[ConstitutionNode, tuple[ConstitutionLink, ...]] | None:
+            async with slots:
+                try:
+                    found = await ask(self._bus, who, GET_NODE, GetConstitutionNode(id=id, include_relationships=True))
+                except NotFound:
+                    return None
+            return found.node, found.relationships
+
+        read = await asyncio.gather(*(one(id) for id in ids))
+        return {id: found for id, found in zip(ids, read, strict=True) if found is not None}
+
+    async def near(self, who: Principal, near: Near) -> tuple[Reached, ...]:
+        """See `Structure`."""
+        return (await ask(self._bus, who, NEAR, near)).reached
+
+    async def ends(
+        self, who: Principal, ids: Sequence[str], relationship: str, types: Sequence[str] = (), statuses: Sequence[str] = ()
+    ) -> dict[str, tuple[Mention, ...]]:
+        """See `Structure`."""
+        found: dict[str, tuple[Mention, ...]] = {}
+        for at in range(0, len(ids), _ENDS):
+            some = tuple(ids[at : at + _ENDS])
+            asked = Outcomes(ids=some, relationship=relationship, types=tuple(types), statuses=tuple(statuses))
+            found |= (await ask(self._bus, who, OUTCOMES, asked)).found
+        return found
+
+    async def sources(self, who: Principal, id: str, relationships: Sequence[str], types: Sequence[str]) -> tuple[Mention, ...]:
+        """See `Structure`."""
+        asked = ExpandPath(id=id, relationship_types=tuple(relationships), direction="in", types=tuple(types))
+        reached = (await ask(self._bus, who, EXPAND_PATH, asked)).reached
+        return tuple(
+            Mention(
+                id=one.node.id,
+                type=one.node.type,
+                title=one.node.title,
+                status=one.node.status,
+                relationship=one.path[-1].relationship if one.path else None,
+            )
+            for one in reached
+        )
+
+    async def create(self, who: Principal, type: str, fields: Mapping[str, Any]) -> ConstitutionNode:
+        """See `Structure`."""
+        tool = CREATE[type]
+        request = tool.rpc.input.model_validate(fields)
+        return (await ask(self._bus, who, tool.rpc, request, key=fields.get("requestId"))).node
+
+    async def relate(self, who: Principal, from_id: str, type: str, to_id: str) -> None:
+        """See `Structure`."""
+        await ask(self._bus, who, RELATE, Relate(from_id=from_id, type=type, to_id=to_id))

@@ -1,0 +1,137 @@
+"""Nodes by meaning: a question's vector, what is near to it, and the nodes themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import monotonic
+
+from phronesis.contracts import BadRequest, Principal, ServiceError, Unavailable
+from phronesis.contracts.constitution import similarity
+from phronesis.contracts.constitution import values as contract
+from phronesis.contracts.constitution.kinds import Layer, Lifecycle, lifecycle
+from phronesis.contracts.constitution.registry import node_type, of_layer
+from phronesis.contracts.constitution.search import EmbeddingUnavailable
+from phronesis.contracts.constitution.values import ConstitutionNode
+
+from ..cache import QueryVectors
+from ..domain.values import Vector
+from .ports import Chosen, LayerState, NodeHit, NodeVectors
+from .structure import Structure
+
+log = logging.getLogger(__name__)
+
+SPARE = 8
+"""Hits beyond the limit that are looked at: for those whose node has gone, and for the order of equals at the cut."""
+_STATE = 5.0
+"""Seconds that the state of the index is taken to hold."""
+_TENANTS = 1_000
+
+
+@dataclass(frozen=True)
+class Near:
+    """A node and its cosine, from 0 to 1."""
+
+    node: ConstitutionNode
+    score: float
+
+
+class Meaning:
+    """Finds nodes by meaning.
+
+    Args:
+        vectors: the index.
+        structure: the graph, which the nodes themselves come from.
+        queries: the vectors of questions.
+        seconds: time that the vector of a question may take.
+    """
+
+    def __init__(self, vectors: NodeVectors, structure: Structure, queries: QueryVectors, seconds: float = 4.0) -> None:
+        self.vectors = vectors
+        self.structure = structure
+        self._queries = queries
+        self._seconds = seconds
+        self._states: dict[str, tuple[float, tuple[LayerState, ...]]] = {}
+
+    async def question(self, tenant: str, text: str) -> Vector:
+        """The vector of a question, by one call of the model at most (O-164).
+
+        Raises:
+            EmbeddingUnavailable: the model does not answer, and the question is not kept from before (O-168).
+        """
+        try:
+            async with asyncio.timeout(self._seconds):
+                return (await self._queries.of(tenant, [text]))[text]
+        except (Unavailable, TimeoutError, KeyError) as error:
+            log.warning("a question could not be embedded: %s", getattr(error, "code", type(error).__name__))
+            raise EmbeddingUnavailable("the question cannot be embedded now", retry_after=1) from error
+
+    async def near(self, who: Principal, vector: Vector, chosen: Chosen, floor: float, limit: int) -> list[Near]:
+        """The chosen nodes of a floor or above, best first; of equals the one changed last, then by id (O-160)."""
+        hits = ranked(await self.vectors.nearest(who.tenant, vector, chosen, limit + SPARE), floor)
+        nodes = await self.live(who, [hit.id for hit in hits], chosen.lifecycle)
+        return [Near(nodes[hit.id], share(hit.cosine)) for hit in hits if hit.id in nodes][:limit]
+
+    async def live(self, who: Principal, ids: Sequence[str], wanted: Lifecycle | None) -> dict[str, ConstitutionNode]:
+        """The nodes as the graph has them; hits whose node has gone, or is in another status by now, are left out (O-166)."""
+        found = await self.structure.nodes(who, ids) if ids else {}
+        live = {id: node for id, node in found.items() if wanted is None or lifecycle(node.status or "") is wanted}
+        if stale := [id for id in ids if id not in live]:
+            log.info("stale hits of the index: %s", ", ".join(stale))
+        return live
+
+    async def warnings(self, tenant: str, chosen: Chosen) -> tuple[str, ...]:
+        """What a caller should know of the index: it is being filled (O-361), or part of the choice is never in it (O-086)."""
+        found = [_never(chosen)] if _never(chosen) else []
+        try:
+            states = await self._state(tenant)
+        except ServiceError as error:
+            log.warning("the state of the index is not known: %s", error.code)
+            return tuple(found)
+        filling = [one.layer for one in states if one.populating and (not chosen.layers or one.layer in chosen.layers)]
+        if filling:
+            found.append(f"the index is being filled ({', '.join(filling)}): results may be missing")
+        return tuple(found)
+
+    async def _state(self, tenant: str) -> tuple[LayerState, ...]:
+        kept = self._states.get(tenant)
+        if kept is None or kept[0] < monotonic():
+            if len(self._states) >= _TENANTS:
+                self._states.clear()
+            kept = self._states[tenant] = (monotonic() + _STATE, await self.vectors.state(tenant))
+        return kept[1]
+
+
+def chosen_of(asked: contract.Chosen, topic: str | None = None) -> Chosen:
+    """The filters of a request.
+
+    Raises:
+        BadRequest: there is no such type.
+    """
+    types: set[str] = set()
+    for given in asked.types:
+        kind = node_type(given)
+        if kind is None:
+            raise BadRequest(f"there is no type {given!r}; schema.inventory.v1 lists them", field="types")
+        types.add(kind.name)
+    return Chosen(frozenset(asked.layers), frozenset(types), asked.status, topic=topic)
+
+
+def ranked(hits: Sequence[NodeHit], floor: float) -> list[NodeHit]:
+    """Hits of the floor or above in their order; a floor of 0 is none, since a cosine may be below it."""
+    passed = [hit for hit in hits if floor <= 0 or hit.cosine >= floor - similarity.ROUNDING]
+    return sorted(passed, key=lambda hit: (-share(hit.cosine), -hit.updated_at.timestamp(), hit.id))
+
+
+def share(cosine: float) -> float:
+    """A cosine as it is told: 0 to 1 (O-157), and six digits, so that equals are equal on both stores."""
+    return round(min(1.0, max(0.0, cosine)), 6)
+
+
+def _never(chosen: Chosen) -> str:
+    asked = [kind for layer in chosen.layers or tuple(Layer) for kind in of_layer(layer)]
+    named = chosen.types or (frozenset(kind.name for kind in asked) if chosen.layers else frozenset())
+    never = [kind.name for kind in asked if kind.name in named and kind.tier is None]
+    return f"never embedded, and so not found by meaning: {', '.join(never)}" if never else ""
