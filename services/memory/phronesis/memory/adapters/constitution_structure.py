@@ -9,7 +9,7 @@ from typing import Any
 from phronesis.bus import Bus, ask
 from phronesis.contracts import NotFound, Principal
 from phronesis.contracts.constitution.lists import GET_NODE, READ_NODES, GetConstitutionNode, ReadNodes
-from phronesis.contracts.constitution.paths import EXPAND_PATH, NEAR, OUTCOMES, ExpandPath, Near, Outcomes, Reached
+from phronesis.contracts.constitution.paths import NEAR, OUTCOMES, Near, Outcomes, Reached
 from phronesis.contracts.constitution.values import ConstitutionLink, ConstitutionNode, Mention
 from phronesis.contracts.constitution.writes import CREATE, RELATE, Relate
 
@@ -66,21 +66,6 @@ class BusStructure:
             asked = Outcomes(ids=some, relationship=relationship, types=tuple(types), statuses=tuple(statuses))
             found |= (await ask(self._bus, who, OUTCOMES, asked)).found
         return found
-
-    async def sources(self, who: Principal, id: str, relationships: Sequence[str], types: Sequence[str]) -> tuple[Mention, ...]:
-        """See `Structure`."""
-        asked = ExpandPath(id=id, relationship_types=tuple(relationships), direction="in", types=tuple(types))
-        reached = (await ask(self._bus, who, EXPAND_PATH, asked)).reached
-        return tuple(
-            Mention(
-                id=one.node.id,
-                type=one.node.type,
-                title=one.node.title,
-                status=one.node.status,
-                relationship=one.path[-1].relationship if one.path else None,
-            )
-            for one in reached
-        )
 
     async def create(self, who: Principal, type: str, fields: Mapping[str, Any]) -> ConstitutionNode:
         """See `Structure`."""

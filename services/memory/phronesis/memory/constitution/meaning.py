@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 SPARE = 8
 """Hits beyond the limit that are looked at: for those whose node has gone, and for the order of equals at the cut."""
+FILLING = "the index is being filled"
+"""How the warning begins that results may be missing for now."""
 _STATE = 5.0
 """Seconds that the state of the index is taken to hold."""
 _TENANTS = 1_000
@@ -92,7 +94,7 @@ class Meaning:
             return tuple(found)
         filling = [one.layer for one in states if one.populating and (not chosen.layers or one.layer in chosen.layers)]
         if filling:
-            found.append(f"the index is being filled ({', '.join(filling)}): results may be missing")
+            found.append(f"{FILLING} ({', '.join(filling)}): results may be missing")
         return tuple(found)
 
     async def _state(self, tenant: str) -> tuple[LayerState, ...]:

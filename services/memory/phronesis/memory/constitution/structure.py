@@ -40,10 +40,6 @@ class Structure(Protocol):
         """By node, what a relationship of one type leads to from it."""
         ...
 
-    async def sources(self, who: Principal, id: str, relationships: Sequence[str], types: Sequence[str]) -> tuple[Mention, ...]:
-        """What relationships of some types lead from to a node."""
-        ...
-
     async def create(self, who: Principal, type: str, fields: Mapping[str, Any]) -> ConstitutionNode:
         """Make a node; the same `requestId` again is the node that was made then."""
         ...
