@@ -11,6 +11,7 @@ PLACES = {
     "libs/postgres/phronesis/postgres/tenants.py": {"reach", "beginning"},
     "libs/postgres/phronesis/postgres/schemas.py": {"_uri"},
     "services/gateway/phronesis/gateway/adapters/postgres_keys.py": {"by_hash", "by_id", "of", "revoke", "revoked_of_bus"},
+    "services/memory/phronesis/memory/adapters/constitution_retrievals.py": {"prune"},
     "services/memory/phronesis/memory/adapters/pgvector.py": {"scan", "clear"},
     "services/memory/phronesis/memory/adapters/vector_depth.py": {"look"},
     "services/memory/phronesis/memory/adapters/vector_settling.py": {"drain", "_left", "_sweep"},
