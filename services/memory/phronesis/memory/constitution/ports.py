@@ -60,7 +60,7 @@ class LayerState:
     waiting: int
     """Nodes whose vector is not there, or not the one of what they say now, those that wait for a nightly run among them."""
     populating: bool
-    """Whether nodes that are embedded at once wait, or the index has not been told everything: results may lack some (O-361)."""
+    """Whether nodes that are embedded at once wait, or the index has not been told all: results may lack some (O-361)."""
 
     @property
     def name(self) -> str:
@@ -81,7 +81,7 @@ class NodeVectors(Protocol):
         ...
 
     async def cosines(self, tenant: str, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
-        """The cosine of `vector` with each of these nodes that has a vector, of whatever lifecycle. Raises as `nearest` does."""
+        """The cosine of `vector` with those of the nodes that have one, of whatever lifecycle. Raises as `nearest` does."""
         ...
 
     def scan(self, tenant: str, chosen: Chosen) -> AsyncIterator[NodeVector]:
@@ -97,7 +97,11 @@ class NodeVectors(Protocol):
         ...
 
     async def state(self, tenant: str) -> tuple[LayerState, ...]:
-        """The seven scopes, in the order of the layers."""
+        """The seven scopes, in the order of the layers. It counts; a search asks `populating`."""
+        ...
+
+    async def populating(self, tenant: str) -> frozenset[Layer]:
+        """The layers of which a search may lack nodes at the moment (O-361); quick."""
         ...
 
     async def assign(self, tenant: str, topics: Mapping[str, str | None]) -> None:

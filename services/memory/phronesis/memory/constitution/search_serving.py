@@ -12,7 +12,6 @@ from phronesis.contracts.constitution.writes import CONSTITUTION_CHANGED
 from phronesis.postgres import Database
 
 from ..adapters.constitution_retrievals import PostgresRetrievals
-from ..adapters.constitution_structure import BusStructure
 from ..adapters.constitution_topics import PostgresTopics
 from ..cache import QueryVectors
 from ..ports import Embedder
@@ -81,19 +80,15 @@ def reasoning(sources: Sources) -> Reasoning:
     )
 
 
-async def serve_searches(
-    bus: Bus,
-    vectors: NodeVectors,
-    history: History,
-    texts: Texts,
-    queries: QueryVectors,
-    embedder: Embedder,
-    database: Database,
-    settings: RetrievalSettings,
-    wake: Callable[[], None],
-) -> None:
-    """Serve the searches, and what reasons over the graph."""
-    sources = Sources(vectors, history, texts, queries, embedder, database, BusStructure(bus))
+async def serve_searches(bus: Bus, sources: Sources, settings: RetrievalSettings, wake: Callable[[], None]) -> None:
+    """Serve the searches, and what reasons over the graph.
+
+    Args:
+        bus: the connected bus.
+        sources: what the handlers stand on.
+        settings: how long, and how much, is logged.
+        wake: called after a transaction that wrote news.
+    """
     found, log = searching(sources, settings, wake)
     thought = reasoning(sources)
     span = partial(traced, bus.tracing, "search_memory", STORE)

@@ -27,7 +27,8 @@ CREATE TABLE constitution_nodes (
     topic text,
     PRIMARY KEY (tenant, node_id)
 );
-CREATE INDEX constitution_nodes_due ON constitution_nodes (due) WHERE due IS NOT NULL;
+CREATE INDEX constitution_nodes_due ON constitution_nodes (tier, due) WHERE due IS NOT NULL;
+CREATE INDEX constitution_nodes_waiting ON constitution_nodes (tenant, layer) WHERE state IN ('pending', 'failed');
 
 -- The vectors, apart: a row of an index on them is written anew only when a vector or a filter changes. An index outside this
 -- database is made anew from here.
