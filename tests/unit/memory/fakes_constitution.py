@@ -182,7 +182,7 @@ class ScriptedVectors:
     graph: ScriptedGraph
     kept: dict[str, Vector] = field(default_factory=dict)
     topics: dict[str, str | None] = field(default_factory=dict)
-    populating: frozenset[Layer] = frozenset()
+    filling: frozenset[Layer] = frozenset()
     down: bool = False
     settlings: int = 0
     asked: list[tuple[Chosen, int]] = field(default_factory=list)
@@ -215,7 +215,11 @@ class ScriptedVectors:
 
     async def state(self, tenant: str) -> tuple[LayerState, ...]:
         """All layers."""
-        return tuple(LayerState(layer, 0, 0, layer in self.populating) for layer in Layer)
+        return tuple(LayerState(layer, 0, 0, layer in self.filling) for layer in Layer)
+
+    async def populating(self, tenant: str) -> frozenset[Layer]:
+        """Those that are being filled."""
+        return self.filling
 
     async def assign(self, tenant: str, topics: Mapping[str, str | None]) -> None:
         """Say which topic nodes are of."""

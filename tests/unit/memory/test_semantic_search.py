@@ -159,7 +159,8 @@ async def test_the_figures_are_those_of_the_results() -> None:
     ground.add("a", "value", 0.9)
     ground.add("b", "value", 0.7)
     found = await ground.searching.semantic_search(calling(), asked())
-    assert (found.stats.total_results, found.stats.avg_score) == (2, pytest.approx(0.8, abs=1e-6))
+    assert found.stats.total_results == 2
+    assert found.stats.avg_score == pytest.approx(0.8, abs=1e-6)
     real = count(found.model_dump_json())
     assert found.stats.token_estimate == pytest.approx(real, rel=0.1, abs=60)
 
@@ -239,7 +240,7 @@ async def test_types_that_are_never_embedded_are_named() -> None:
 @pytest.mark.req("O-361")
 async def test_an_index_that_is_being_filled_is_told_and_its_answer_is_not_kept() -> None:
     ground = Ground()
-    ground.vectors.populating = frozenset({Layer.MIND})
+    ground.vectors.filling = frozenset({Layer.MIND})
     one = await ground.searching.semantic_search(calling(), asked(layers=["mind"]))
     other = await ground.searching.semantic_search(calling(), asked(layers=["vision"]))
     assert one.warnings == (f"{FILLING} (mind): results may be missing",)

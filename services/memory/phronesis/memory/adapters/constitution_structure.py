@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from phronesis.bus import Bus, ask
-from phronesis.contracts import NotFound, Principal
+from phronesis.contracts import Internal, NotFound, Principal, TooLarge
 from phronesis.contracts.constitution.lists import GET_NODE, READ_NODES, GetConstitutionNode, ReadNodes
 from phronesis.contracts.constitution.paths import NEAR, OUTCOMES, Near, Outcomes, Reached
 from phronesis.contracts.constitution.values import ConstitutionLink, ConstitutionNode, Mention
 from phronesis.contracts.constitution.writes import CREATE, RELATE, Relate
 
-from ..constitution.structure import AT_ONCE
-
+_AT_ONCE = 200
+"""Nodes that are read with one question."""
 _ENDS = 100
 """Nodes whose relationships are asked for at once."""
 _SIDE_BY_SIDE = 8
@@ -28,12 +28,20 @@ class BusStructure:
 
     async def nodes(self, who: Principal, ids: Sequence[str]) -> dict[str, ConstitutionNode]:
         """See `Structure`."""
-        parts = [ids[at : at + AT_ONCE] for at in range(0, len(ids), AT_ONCE)]
         found: dict[str, ConstitutionNode] = {}
-        for part in parts:
-            read = await ask(self._bus, who, READ_NODES, ReadNodes(ids=tuple(part)))
-            found |= {node.id: node for node in read.nodes}
+        for at in range(0, len(ids), _AT_ONCE):
+            found |= {node.id: node for node in await self._read(who, ids[at : at + _AT_ONCE])}
         return found
+
+    async def _read(self, who: Principal, ids: Sequence[str]) -> tuple[ConstitutionNode, ...]:
+        try:
+            return (await ask(self._bus, who, READ_NODES, ReadNodes(ids=tuple(ids)))).nodes
+        except (Internal, TooLarge):
+            # Long nodes can be more than one message holds.
+            if len(ids) == 1:
+                raise
+            half = len(ids) // 2
+            return await self._read(who, ids[:half]) + await self._read(who, ids[half:])
 
     async def linked_nodes(
         self, who: Principal, ids: Sequence[str]

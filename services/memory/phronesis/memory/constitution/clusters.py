@@ -39,7 +39,8 @@ class Clustering:
 def unit(vectors: Matrix) -> Matrix:
     """The vectors with a length of 1; one without a direction stays as it is."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    made: Matrix = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    return made
 
 
 def clustered(vectors: Matrix) -> Clustering:
@@ -54,6 +55,7 @@ def clustered(vectors: Matrix) -> Clustering:
     points = unit(vectors)
     if len(points) < 2 * SMALLEST:
         return Clustering(np.full(len(points), OUTSIDE, np.int64), 0.0)
+    import sklearn.cluster  # noqa: F401  # a limit holds for what is loaded
     from threadpoolctl import threadpool_limits
 
     # One thread: the others of this process answer questions meanwhile.
@@ -99,27 +101,32 @@ def alike(vectors: Matrix, floor: float) -> Labels:
 
 def _best(points: Matrix) -> Labels:
     """The grouping of the number of groups that is judged best."""
-    from sklearn.decomposition import PCA
-
     fitted = _some(np.arange(len(points)), FITTED)
-    directions = min(_PLAIN, len(fitted) - 1, points.shape[1])
-    reduction: Any = PCA(n_components=directions, svd_solver="randomized", random_state=0).fit(points[fitted])
-    plain = unit(np.asarray(reduction.transform(points), np.float32))
+    plain = _plain(points, fitted)
     judged = _some(fitted, _JUDGED)
     best: tuple[float, Labels] | None = None
-    for k in numbers(len(fitted)):
+    for k in numbers(len(np.unique(plain[fitted].round(4), axis=0))):
         centres = _centres(plain[fitted], k)
         labels: Labels = np.argmax(plain @ centres.T, axis=1)
         score = silhouette(points[judged], labels[judged])
         if best is None or score > best[0]:
             best = (score, labels)
-    assert best is not None
-    return best[1]
+    return np.zeros(len(points), np.int64) if best is None else best[1]
+
+
+def _plain(points: Matrix, fitted: npt.NDArray[np.intp]) -> Matrix:
+    """The vectors in the directions in which they differ most."""
+    from sklearn.utils.extmath import randomized_svd
+
+    middle = points[fitted].mean(axis=0)
+    most = min(_PLAIN, len(fitted), points.shape[1])
+    _, _, directions = randomized_svd(points[fitted] - middle, n_components=most, random_state=0)
+    return unit(np.asarray((points - middle) @ directions.T, np.float32))
 
 
 def numbers(size: int) -> list[int]:
-    """The numbers of groups that are tried for so many vectors: all small ones, and then ever fewer."""
-    most = max(2, min(LARGEST_K, size // SMALLEST))
+    """The numbers of groups that are tried for so many different vectors: all small ones, and then ever fewer."""
+    most = min(LARGEST_K, size // SMALLEST)
     found, k = [], 2
     while k <= most:
         found.append(k)

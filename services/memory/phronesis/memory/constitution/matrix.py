@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .clusters import Matrix, unit
-from .ports import Chosen, NodeVectors
+from .ports import Chosen, NodeVector, NodeVectors
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ async def gathered(vectors: NodeVectors, tenant: str, chosen: Chosen, most: int 
     Raises:
         Unavailable: the index does not answer.
     """
-    found = []
+    found: list[NodeVector] = []
     whole = True
     async for one in vectors.scan(tenant, chosen):
         if len(found) >= min(most, _NUMBERS // max(1, len(one.vector))):

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from time import monotonic
 
 from phronesis.contracts import BadRequest, Principal, ServiceError, Unavailable
 from phronesis.contracts.constitution import similarity
@@ -18,7 +17,7 @@ from phronesis.contracts.constitution.values import ConstitutionNode
 
 from ..cache import QueryVectors
 from ..domain.values import Vector
-from .ports import Chosen, LayerState, NodeHit, NodeVectors
+from .ports import Chosen, NodeHit, NodeVectors
 from .structure import Structure
 
 log = logging.getLogger(__name__)
@@ -27,9 +26,6 @@ SPARE = 8
 """Hits beyond the limit that are looked at: for those whose node has gone, and for the order of equals at the cut."""
 FILLING = "the index is being filled"
 """How the warning begins that results may be missing for now."""
-_STATE = 5.0
-"""Seconds that the state of the index is taken to hold."""
-_TENANTS = 1_000
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,6 @@ class Meaning:
         self.structure = structure
         self._queries = queries
         self._seconds = seconds
-        self._states: dict[str, tuple[float, tuple[LayerState, ...]]] = {}
 
     async def question(self, tenant: str, text: str) -> Vector:
         """The vector of a question, by one call of the model at most (O-164).
@@ -88,22 +83,13 @@ class Meaning:
         """What a caller should know of the index: it is being filled (O-361), or part of the choice is never in it (O-086)."""
         found = [_never(chosen)] if _never(chosen) else []
         try:
-            states = await self._state(tenant)
+            filling = sorted(await self.vectors.populating(tenant))
         except ServiceError as error:
             log.warning("the state of the index is not known: %s", error.code)
             return tuple(found)
-        filling = [one.layer for one in states if one.populating and (not chosen.layers or one.layer in chosen.layers)]
-        if filling:
-            found.append(f"{FILLING} ({', '.join(filling)}): results may be missing")
+        if lacking := [layer for layer in filling if not chosen.layers or layer in chosen.layers]:
+            found.append(f"{FILLING} ({', '.join(lacking)}): results may be missing")
         return tuple(found)
-
-    async def _state(self, tenant: str) -> tuple[LayerState, ...]:
-        kept = self._states.get(tenant)
-        if kept is None or kept[0] < monotonic():
-            if len(self._states) >= _TENANTS:
-                self._states.clear()
-            kept = self._states[tenant] = (monotonic() + _STATE, await self.vectors.state(tenant))
-        return kept[1]
 
 
 def chosen_of(asked: contract.Chosen, topic: str | None = None) -> Chosen:

@@ -17,12 +17,13 @@ class Ended(StrEnum):
     OPEN = "open"
 
 
-_DENIED = r"(?:not|never|n't|without being|hardly|barely|only partly|partly)"
+_DENIED = r"(?:not|never|without being|hardly|barely|only partly|partly)"
 _REACHED = (
     r"(?:achieved?|reached|met|succeeded|success(?:ful|fully)?|exceeded|fulfilled|accomplished|completed?|delivered|done|won)"
 )
+_REACH = rf"(?:{_REACHED}|achieve|reach|meet|succeed|fulfil|deliver|win)"
 _FAILED = re.compile(
-    rf"\b{_DENIED}\s+(?:\w+\s+){{0,2}}{_REACHED}\b|n't\s+(?:\w+\s+){{0,2}}{_REACHED}\b"
+    rf"(?:\b{_DENIED}|n't)\s+(?:\w+\s+){{0,2}}{_REACH}\b"
     r"|\b(?:fail(?:ed|ure|s)?|missed|abandoned|cancell?ed|dropped|given up|gave up|gone wrong|lost|fell short)\b"
     r"|\bunsuccessful",
     re.IGNORECASE,

@@ -9,9 +9,6 @@ from phronesis.contracts import Principal
 from phronesis.contracts.constitution.paths import Near, Reached
 from phronesis.contracts.constitution.values import ConstitutionLink, ConstitutionNode, Mention
 
-AT_ONCE = 500
-"""Nodes that are read with one question."""
-
 
 class Structure(Protocol):
     """The graph, asked as the caller whose search it is. Each method raises `Unavailable` where the graph is away."""

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from phronesis.contracts import NotFound, Principal
 from phronesis.contracts.constitution.insight import Topic, TopicNodesFound, TopicsListed
@@ -187,7 +188,7 @@ def topics(those: Gathered, clusters: Clustering, texts: Mapping[str, str], befo
     )
 
 
-def _members(those: Gathered, group: Sequence[int]) -> list[Member]:
+def _members(those: Gathered, group: npt.NDArray[np.intp]) -> list[Member]:
     points: Matrix = those.points[group]
     middle = points.sum(axis=0)
     closeness = points @ (middle / np.float32(np.linalg.norm(middle) or 1.0))
