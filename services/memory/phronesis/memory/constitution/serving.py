@@ -50,7 +50,11 @@ class Parts:
     history: History
     texts: Texts
     queries: QueryVectors
+    following: Following
+    queue: NodeQueue
     embedding: Embedding
+    schedule: NodeSchedule
+    regenerating: Regenerating
     handlers: KeepingHandlers
 
 
@@ -93,7 +97,18 @@ def assemble_constitution(
     regenerating = Regenerating(graph, following, standing, index, clock)
     handlers = KeepingHandlers(following, vectors, standing, schedule, regenerating, backups, embedder.dimension)
     queries = QueryVectors(embedder, settings.query_cache_seconds, settings.query_cache_size)
-    return Parts(vectors, NodeHistory(database), standing, queries, embedding, handlers)
+    return Parts(
+        vectors=vectors,
+        history=NodeHistory(database),
+        texts=standing,
+        queries=queries,
+        following=following,
+        queue=queue,
+        embedding=embedding,
+        schedule=schedule,
+        regenerating=regenerating,
+        handlers=handlers,
+    )
 
 
 async def serve_constitution(
