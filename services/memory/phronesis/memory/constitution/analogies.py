@@ -13,8 +13,6 @@ from .outcomes import Ended, ended
 from .ports import Chosen
 from .supporting import goals_of
 
-_NEAR = 200
-"""Goals nearest to the one that is asked about, among which those that were achieved are looked for."""
 _STRATEGIES = 2_000
 GOALS = frozenset({"goal"})
 
@@ -35,8 +33,9 @@ class Analogies:
         if not asked.ids:
             raise NotFound("there is no goal with this id, or it is not embedded yet", field="id")
         chosen = Chosen(types=GOALS, lifecycle=None)
-        near = await self._meaning.near(who, asked.points[0], chosen, 0.0, _NEAR)
-        reached = [one for one in near if one.node.id != id and ended(one.node) is Ended.ACHIEVED][:limit]
+        reached = await self._meaning.near(
+            who, asked.points[0], chosen, 0.0, limit, lambda node: node.id != id and ended(node) is Ended.ACHIEVED
+        )
         done = await self._strategies(who) if reached else {}
         return [Analogy(node=shown(one.node), score=one.score, strategies=tuple(done.get(one.node.id, ()))) for one in reached]
 

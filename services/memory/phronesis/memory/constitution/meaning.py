@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from phronesis.contracts import BadRequest, Principal, ServiceError, Unavailable
@@ -24,6 +24,10 @@ log = logging.getLogger(__name__)
 
 SPARE = 8
 """Hits beyond the limit that are looked at: for those whose node has gone, and for the order of equals at the cut."""
+LOOKED_AT = 100
+"""Nearest nodes that are read where a figure of theirs decides, which is no filter of the index."""
+_READ = 40
+"""Of these, how many are read at once."""
 FILLING = "the index is being filled"
 """How the warning begins that results may be missing for now."""
 
@@ -65,11 +69,37 @@ class Meaning:
             log.warning("a question could not be embedded: %s", getattr(error, "code", type(error).__name__))
             raise EmbeddingUnavailable("the question cannot be embedded now", retry_after=1) from error
 
-    async def near(self, who: Principal, vector: Vector, chosen: Chosen, floor: float, limit: int) -> list[Near]:
-        """The chosen nodes of a floor or above, best first; of equals the one changed last, then by id (O-160)."""
-        hits = ranked(await self.vectors.nearest(who.tenant, vector, chosen, limit + SPARE), floor)
-        nodes = await self.live(who, [hit.id for hit in hits], chosen.lifecycle)
-        return [Near(nodes[hit.id], share(hit.cosine)) for hit in hits if hit.id in nodes][:limit]
+    async def near(
+        self,
+        who: Principal,
+        vector: Vector,
+        chosen: Chosen,
+        floor: float,
+        limit: int,
+        fits: Callable[[ConstitutionNode], bool] | None = None,
+    ) -> list[Near]:
+        """The chosen nodes of a floor or above, best first; of equals the one changed last, then by id (O-160).
+
+        Args:
+            who: the caller.
+            vector: what is asked.
+            chosen: filters of the index.
+            floor: the cosine that is needed; 0 is no floor.
+            limit: nodes at most.
+            fits: what a node has to be as well, where the index cannot say that: the nearest `LOOKED_AT` are asked for it.
+        """
+        most = limit + SPARE if fits is None else max(LOOKED_AT, limit)
+        hits = ranked(await self.vectors.nearest(who.tenant, vector, chosen, most), floor)
+        found: list[Near] = []
+        step = limit if fits is None else max(_READ, limit)
+        for at in range(0, len(hits), step):
+            part = hits[at : at + step]
+            nodes = await self.live(who, [hit.id for hit in part], chosen.lifecycle)
+            there = [hit for hit in part if hit.id in nodes and (fits is None or fits(nodes[hit.id]))]
+            found += [Near(nodes[hit.id], share(hit.cosine)) for hit in there]
+            if len(found) >= limit:
+                break
+        return found[:limit]
 
     async def live(self, who: Principal, ids: Sequence[str], wanted: Lifecycle | None) -> dict[str, ConstitutionNode]:
         """The nodes as the graph has them; hits whose node has gone, or is in another status by now, are left out (O-166)."""

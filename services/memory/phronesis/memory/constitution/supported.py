@@ -16,8 +16,6 @@ from .ports import Chosen
 
 INSIGHTS = frozenset({"insight", "pattern"})
 DECISIONS = frozenset({"decision"})
-LOOKED_AT = 100
-"""Nearest nodes whose figures are looked at: a figure is no filter of the index, and some of them may be below its least."""
 _NEAREST = 20
 """Decisions among which the return decides (O-281)."""
 
@@ -41,9 +39,10 @@ class Supports:
     async def insights(self, who: Principal, question: str, floor: float, sure: float, top_k: int) -> list[Supported]:
         """The nearest insights and patterns that are sure enough, the surest first, with their evidence (O-271 to O-273)."""
         vector = await self._meaning.question(who.tenant, question)
-        near = await self._meaning.near(who, vector, Chosen(types=INSIGHTS), floor, LOOKED_AT)
-        enough = [one for one in near if figure(one.node, "confidence") >= sure][:top_k]
-        best = sorted(enough, key=lambda one: (-figure(one.node, "confidence"), -one.score))
+        near = await self._meaning.near(
+            who, vector, Chosen(types=INSIGHTS), floor, top_k, lambda node: figure(node, "confidence") >= sure
+        )
+        best = sorted(near, key=lambda one: (-figure(one.node, "confidence"), -one.score))
         linked = await self._ends(who, best, "SUPPORTED_BY", ("evidence",), ())
         return [_supported(one, linked) for one in best]
 
@@ -53,9 +52,15 @@ class Supports:
         Those without a return come last, and are left out only where a least return is given (C-71).
         """
         vector = await self._meaning.question(who.tenant, question)
-        near = await self._meaning.near(who, vector, Chosen(types=DECISIONS), by.floor, LOOKED_AT)
-        fit = [one for one in near if _pays(one.node, by.min_roi) and _since(one.node, by.start)]
-        best = sorted(fit[: max(_NEAREST, by.limit)], key=_by_return)[: by.limit]
+        near = await self._meaning.near(
+            who,
+            vector,
+            Chosen(types=DECISIONS),
+            by.floor,
+            max(_NEAREST, by.limit),
+            lambda node: _pays(node, by.min_roi) and _since(node, by.start),
+        )
+        best = sorted(near, key=_by_return)[: by.limit]
         linked = await self._ends(who, best, "LEADS_TO", ("task", "metric"), ("done", "active"))
         return [_supported(one, linked) for one in best]
 
