@@ -53,11 +53,10 @@ class Searches:
         """Somebody of the tenant."""
         return Principal(tenant=self.tenant, user="ann", role=Role.ADMIN)
 
-    async def add(self, type: str, id: str, cosine: float | None = None, vector: Any = None, **fields: Any) -> None:
+    async def add(self, type: str, id: str, cosine: float = 0.0, vector: Any = None, **fields: Any) -> None:
         """A node, embedded, whose vector has this cosine with the question's."""
         title = fields.pop("title", f"word-{id}.")
-        if cosine is not None or vector is not None:
-            self.held.embedder.set[title] = unit(p0=cosine) if vector is None else vector
+        self.held.embedder.set[title] = unit(p0=cosine) if vector is None else vector
         await self.held.hear(self.tenant, self.held.graph.put(self.tenant, type, id, title, **fields))
         self.graph.nodes_by_id[id] = self.held.graph.nodes[self.tenant, id]
 
@@ -229,7 +228,8 @@ async def test_topics_are_kept_and_filter_a_search(searches: Searches) -> None:
     random = np.random.default_rng(5)
     for turn, name in enumerate(("tea", "rain", "debt")):
         for place in range(4):
-            vector = unit(**{f"p{turn + 1}": 0.9, "p0": 0.3})
+            vector = unit(p0=0.3)
+            vector[turn + 1], vector[-1] = 0.9, 0.3
             vector = vector + random.normal(size=vector.shape).astype(np.float32) * 0.01
             vector /= np.linalg.norm(vector)
             await searches.add("insight", f"{name}{place}", vector=vector, title=f"About {name} number{place}.")

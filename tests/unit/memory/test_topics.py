@@ -29,7 +29,8 @@ def planted(sizes: dict[str, int], noise: float = 0.25, dimension: int = 64) -> 
     middles = unit(random.normal(size=(len(sizes), dimension)).astype(np.float32))
     names = [name for name, size in sizes.items() for _ in range(size)]
     places = [list(sizes).index(name) for name in names]
-    return names, unit(middles[places] + random.normal(size=(len(names), dimension)).astype(np.float32) * noise / 2)
+    scattered = middles[places] + random.normal(size=(len(names), dimension)) * noise / 2
+    return names, unit(scattered.astype(np.float32))
 
 
 def purity(names: list[str], labels: list[int]) -> float:
