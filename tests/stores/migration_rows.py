@@ -108,6 +108,25 @@ ROWS: dict[str, dict[str, str]] = {
                 "INSERT INTO constitution_schedule (name, next_at) VALUES ('nightly', now());",
             )
         ),
+        "0010-retrievals": "\n".join(
+            (
+                "INSERT INTO constitution_retrievals (tenant, id, at, tool, actor, question_hash, arguments, milliseconds, "
+                "outcome, tokens, nodes, layers, cached, degraded) "
+                f"VALUES ('acme', {_id(1)}, now(), 't', 'ann', 'h', '{{}}', 1, 'ok', 1, 1, '{{}}', false, '{{}}');",
+                "INSERT INTO constitution_ratings (tenant, retrieval_id, node_id, rater, relevant) "
+                f"VALUES ('acme', {_id(1)}, '', 'ann', true);",
+                "INSERT INTO constitution_tuning (tenant, name, value) VALUES ('acme', 'semantic.minSimilarity', 0.5);",
+            )
+        ),
+        "0011-topics": "\n".join(
+            (
+                "INSERT INTO constitution_topics (tenant, id, keywords) VALUES ('acme', 'topic-1', '{tea}');",
+                "INSERT INTO constitution_topic_nodes (tenant, topic_id, node_id, layer, type, closeness) "
+                "VALUES ('acme', 'topic-1', 'n', 'mind', 'note', 1);",
+                "INSERT INTO constitution_topic_runs (tenant, computed_at, silhouette, unassigned) "
+                "VALUES ('acme', now(), 0.5, 0);",
+            )
+        ),
     },
     "orchestrator": {
         "0001-turns": "\n".join(

@@ -14,6 +14,7 @@ PLACES = {
     "services/memory/phronesis/memory/adapters/constitution_queue.py": {"take", "renew", "left"},
     "services/memory/phronesis/memory/adapters/constitution_schedule.py": {"look"},
     "services/memory/phronesis/memory/adapters/constitution_weaviate.py": {"clear"},
+    "services/memory/phronesis/memory/adapters/constitution_retrievals.py": {"prune"},
     "services/memory/phronesis/memory/adapters/pgvector.py": {"scan", "clear"},
     "services/memory/phronesis/memory/adapters/vector_depth.py": {"look"},
     "services/memory/phronesis/memory/adapters/vector_settling.py": {"drain", "_left", "_sweep"},

@@ -15,6 +15,7 @@ from phronesis.contracts.constitution.writes import ConstitutionChanged, LinkNew
 from phronesis.graph.constitution.essentials import Essentials
 from phronesis.graph.constitution.list_cache import SECONDS, Kept
 from phronesis.graph.constitution.list_measures import Listed
+from phronesis.graph.constitution.whole import Whole
 from tests.support.bus import somebody
 from tests.support.listed import call, link, node
 from tests.unit.graph.fakes_lists import Graph
@@ -68,7 +69,7 @@ F, V, S, T = Layer.FOUNDATION, Layer.VISION, Layer.STRATEGY, Layer.TACTICS
 )
 async def test_a_write_drops_exactly_the_lists_that_it_makes_others(event: ConstitutionChanged, dropped: set[str]) -> None:
     graph, who, other = Graph(NODES, LINKS), somebody(), somebody()
-    lists = Essentials(graph, Kept(), Listed(Metrics()))
+    lists = Essentials(Whole(graph), Kept(), Listed(Metrics()))
     for one in (who, other):
         assert await asked(lists, graph, one) == {"foundation", "foundation alone", "vision", "vision alone"}
     assert await asked(lists, graph, who) == set()
@@ -105,7 +106,7 @@ class Clock:
 @pytest.mark.req("O-323")
 async def test_a_list_is_kept_for_ten_minutes_at_most() -> None:
     clock, graph, who = Clock(), Graph(NODES, LINKS), somebody()
-    lists = Essentials(graph, Kept(clock=clock), Listed(Metrics()))
+    lists = Essentials(Whole(graph), Kept(clock=clock), Listed(Metrics()))
     assert len(await asked(lists, graph, who)) == 4
     clock.now = SECONDS - 1
     assert await asked(lists, graph, who) == set()
@@ -116,7 +117,7 @@ async def test_a_list_is_kept_for_ten_minutes_at_most() -> None:
 async def test_what_was_unused_for_longest_goes_when_there_are_too_many() -> None:
     graph, who = Graph(NODES, LINKS), somebody()
     kept = Kept(size=2)
-    lists = Essentials(graph, kept, Listed(Metrics()))
+    lists = Essentials(Whole(graph), kept, Listed(Metrics()))
     for status in ("active", "archived", "active", "deprecated"):
         await lists.foundation(call(who), ListFoundation(status=status))
     before = graph.asked
@@ -128,7 +129,7 @@ async def test_what_was_unused_for_longest_goes_when_there_are_too_many() -> Non
 
 async def test_after_a_gap_in_the_news_nothing_that_was_kept_is_told() -> None:
     graph, who, kept = Graph(NODES, LINKS), somebody(), Kept()
-    lists = Essentials(graph, kept, Listed(Metrics()))
+    lists = Essentials(Whole(graph), kept, Listed(Metrics()))
     await asked(lists, graph, who)
     kept.clear()
     assert len(await asked(lists, graph, who)) == 4
@@ -151,7 +152,7 @@ class Slow(Graph):
 @pytest.mark.parametrize("gap", [False, True])
 async def test_a_list_that_was_read_before_a_write_and_told_after_its_news_is_not_kept(gap: bool) -> None:
     graph, who, kept = Slow(), somebody(), Kept()
-    lists = Essentials(graph, kept, Listed(Metrics()))
+    lists = Essentials(Whole(graph), kept, Listed(Metrics()))
     task = asyncio.create_task(lists.foundation(call(who), ListFoundation()))
     await graph.reads.wait()
     if gap:

@@ -5,19 +5,20 @@ import random
 import pytest
 
 from phronesis.bus import Metrics
-from phronesis.contracts import BadRequest
-from phronesis.contracts.constitution.lists import ListFoundation, ListVision
+from phronesis.contracts import BadRequest, TooLarge
+from phronesis.contracts.constitution.lists import WHOLE, ListFoundation, ListVision
 from phronesis.graph.constitution.essentials import Essentials
 from phronesis.graph.constitution.horizons import horizon_place
 from phronesis.graph.constitution.list_cache import Kept
 from phronesis.graph.constitution.list_measures import Listed
+from phronesis.graph.constitution.whole import Whole
 from tests.support.bus import somebody
 from tests.support.listed import call, node
 from tests.unit.graph.fakes_lists import Graph
 
 
 def essentials(graph: Graph) -> Essentials:
-    return Essentials(graph, Kept(), Listed(Metrics()))
+    return Essentials(Whole(graph), Kept(), Listed(Metrics()))
 
 
 @pytest.mark.req("O-145")
@@ -77,3 +78,12 @@ async def test_a_type_that_there_is_not_is_refused_with_the_nearest() -> None:
     with pytest.raises(BadRequest, match="guardrail") as caught:
         await essentials(Graph([])).foundation(call(somebody()), ListFoundation(description_types=("value", "guardrails")))
     assert caught.value.field == "descriptionTypes.1"
+
+
+async def test_a_layer_of_too_many_nodes_is_refused_with_the_list_that_has_pages() -> None:
+    graph = Graph([node(f"n{i}") for i in range(WHOLE + 1)])
+    with pytest.raises(TooLarge, match=r"foundation\.list\.v1"):
+        await essentials(graph).foundation(call(somebody()), ListFoundation())
+    del graph.rows["n0"]
+    found = await essentials(graph).foundation(call(somebody()), ListFoundation())
+    assert found.next_cursor is not None

@@ -21,6 +21,7 @@ from phronesis.graph.constitution.essentials import Essentials
 from phronesis.graph.constitution.list_cache import Kept
 from phronesis.graph.constitution.list_measures import SECONDS, Listed
 from phronesis.graph.constitution.listing import Lists
+from phronesis.graph.constitution.whole import Whole
 from tests.support.bus import somebody
 from tests.support.listed import call, link, node, words
 from tests.unit.graph.fakes_lists import Graph
@@ -34,13 +35,13 @@ def lists(graph: Graph, metrics: Metrics | None = None) -> Lists:
 
 
 async def foundation(graph: Graph, **question: Any) -> dict[str, dict[str, Any]]:
-    listing = Essentials(graph, Kept(), Listed(Metrics()))
+    listing = Essentials(Whole(graph), Kept(), Listed(Metrics()))
     found = await listing.foundation(call(somebody()), ListFoundation(**question))
     return {item["id"]: item for item in found.model_dump(mode="json")["items"]}
 
 
 async def vision(graph: Graph, **question: Any) -> dict[str, dict[str, Any]]:
-    listing = Essentials(graph, Kept(), Listed(Metrics()))
+    listing = Essentials(Whole(graph), Kept(), Listed(Metrics()))
     found = await listing.vision(call(somebody()), ListVision(**question))
     return {item["id"]: item for item in found.model_dump(mode="json")["items"]}
 
@@ -135,7 +136,7 @@ async def test_active_parents_of_whatever_layer_stand_inline_and_an_orphan_has_n
 @pytest.mark.req("O-132", "O-133", "O-137", "O-147", "O-328")
 async def test_figures_say_what_a_list_came_to() -> None:
     graph = Graph([node("a"), node("b"), node("p", "principle"), node("g", "goal")], [link("a", "ENFORCED_BY", "p")])
-    listing, who = Essentials(graph, Kept(), Listed(Metrics())), somebody()
+    listing, who = Essentials(Whole(graph), Kept(), Listed(Metrics())), somebody()
     found = await listing.foundation(call(who), ListFoundation())
     without = await listing.foundation(call(who), ListFoundation(include_relationships=False))
     goals = await listing.vision(call(who), ListVision())
@@ -205,7 +206,7 @@ async def test_a_node_with_too_many_relationships_says_that_some_are_left_out() 
 @pytest.mark.req("O-335")
 async def test_every_list_leaves_a_line_and_figures(caplog: pytest.LogCaptureFixture) -> None:
     graph, metrics, who = Graph([node("a"), node("g", "goal")]), Metrics(), somebody()
-    listing, essentials = lists(graph, metrics), Essentials(graph, Kept(), Listed(metrics))
+    listing, essentials = lists(graph, metrics), Essentials(Whole(graph), Kept(), Listed(metrics))
     with caplog.at_level(logging.INFO, "phronesis.graph.constitution.list_measures"):
         first = await listing.layer(Layer.FOUNDATION, call(who), ListLayer())
         await listing.get_all(call(who), GetAll())

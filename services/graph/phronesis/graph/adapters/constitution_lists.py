@@ -9,13 +9,11 @@ from phronesis.contracts.constitution.registry import NODE_LABEL
 from phronesis.contracts.constitution.relationships import PARENTS
 from phronesis.contracts.constitution.values import ConstitutionLink
 
-from ..constitution.list_ports import Parent, Row, Wanted
+from ..constitution.list_ports import LINKS_EACH, Parent, Row, Wanted
 from ..constitution.records import key_of, link_of
 from .bolt import Bolt, Transaction
 from .schema import Schema
 
-_LINKS_EACH = 10
-"""Relationships of a layer that is listed whole, for each of its nodes."""
 _LINK = "r.id AS id, type(r) AS type, a.id AS fromId, b.id AS toId"
 _WHOLE = "n.tenant = $tenant AND n.layer = $layer AND n.lifecycle = $status"
 _WITHIN = f"""
@@ -102,7 +100,7 @@ class BoltLists:
         async def work(transaction: Transaction) -> tuple[list[Row], list[Row]]:
             statement = f"MATCH (n:{NODE_LABEL}) WHERE {_WHOLE} RETURN {_columns(columns)} LIMIT $limit"
             rows = await transaction.rows(statement, **given, limit=limit)
-            found = await transaction.rows(beside, **given, limit=limit * _LINKS_EACH) if beside and rows else []
+            found = await transaction.rows(beside, **given, limit=limit * LINKS_EACH) if beside and rows else []
             return rows, found
 
         return await self._bolt.read(work)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 
 from phronesis.bus import sendable
 from phronesis.contracts.constitution.registry import TYPES
@@ -25,6 +26,8 @@ from .writes import Turns, news_id, write_news
 
 _OF_ONE_EVENT = 250
 """Nodes, and relationships, that one event names: with ids and names of full length it fits into a message."""
+_announced: ContextVar[list[ConstitutionChanged] | None] = ContextVar("announced", default=None)
+"""What the write at hand announces, once for each of its tries."""
 
 
 class Turn:
@@ -37,6 +40,11 @@ class Turn:
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self._turns = Turns()
+        self._hearers: list[Callable[[str, ConstitutionChanged], None]] = []
+
+    def tell(self, hear: Callable[[str, ConstitutionChanged], None]) -> None:
+        """Let `hear` know at once, with the tenant, what a write of this process may have changed; news of it comes later."""
+        self._hearers.append(hear)
 
     @asynccontextmanager
     async def of(self, tenant: str) -> AsyncIterator[None]:
@@ -47,7 +55,15 @@ class Turn:
         """
         await self._schema.declared()
         async with self._turns.of(tenant):
-            yield
+            events: list[ConstitutionChanged] = []
+            token = _announced.set(events)
+            try:
+                yield
+            finally:  # a write that failed may have been committed
+                _announced.reset(token)
+                for event in events:
+                    for hear in self._hearers:
+                        hear(tenant, event)
 
 
 async def announced(
@@ -65,6 +81,8 @@ async def announced(
         )
         for at in range(0, most, _OF_ONE_EVENT)
     ]
+    if (told := _announced.get()) is not None:
+        told += events
     news = [sendable(SERVICE, news_id(), tenant, CONSTITUTION_CHANGED, event) for event in events]
     await write_news(transaction, [*news, sendable(SERVICE, news_id(), tenant, AUDITED[SERVICE], audit)])
 

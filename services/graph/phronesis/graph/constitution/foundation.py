@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from phronesis.contracts.constitution.kinds import Layer
 from phronesis.contracts.constitution.lists import FoundationListed
@@ -81,8 +81,3 @@ def touching(relationships: bool) -> Touches:
         )
 
     return touches
-
-
-def flat(joined: Mapping[str, Sequence[ConstitutionLink]]) -> tuple[ConstitutionLink, ...]:
-    """All of the relationships, in order."""
-    return tuple(link for of in joined.values() for link in of)

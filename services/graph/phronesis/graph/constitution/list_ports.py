@@ -11,6 +11,8 @@ from phronesis.contracts.constitution.kinds import Layer, Lifecycle
 from phronesis.contracts.constitution.lists import IndexState
 from phronesis.contracts.constitution.values import ConstitutionLink
 
+LINKS_EACH = 10
+"""Relationships of a layer that is read whole, for each of its nodes."""
 Row = dict[str, Any]
 """Columns of a node by their names in the store."""
 
@@ -68,12 +70,14 @@ class Layers(Protocol):
     async def foundation(
         self, tenant: str, status: Lifecycle, columns: Sequence[str], links: bool, limit: int
     ) -> tuple[list[Row], list[ConstitutionLink]]:
-        """Up to so many of its nodes in that status, in no order, and the relationships between two of them if wanted."""
+        """Its nodes in that status, up to `limit`, and, if wanted, relationships between two of them, up to `LINKS_EACH` times
+        as many; in no order."""
 
     async def vision(
         self, tenant: str, status: Lifecycle, columns: Sequence[str], parents: bool, limit: int
     ) -> tuple[list[Row], list[Parent]]:
-        """Up to so many of its nodes in that status, in no order, and all their parents if wanted, active or not."""
+        """Its nodes in that status, up to `limit`, and, if wanted, their parents, active or not, up to `LINKS_EACH` times as
+        many; in no order."""
 
     async def size(self, tenant: str) -> int:
         """How many nodes the graph has."""

@@ -17,6 +17,7 @@ from .inventory import Inventories
 from .list_cache import Kept
 from .list_measures import Listed
 from .listing import Lists
+from .whole import Whole
 
 
 async def serve_lists(bus: Bus, bolt: Bolt, schema: Schema) -> Kept:
@@ -25,7 +26,7 @@ async def serve_lists(bus: Bus, bolt: Bolt, schema: Schema) -> Kept:
     What another process wrote is dropped when its news is heard, and everything when the broker was away meanwhile.
     """
     store, kept, listed = BoltLists(bolt, schema), Kept(), Listed(bus.tracing.metrics)
-    pages, essentials = Lists(store, listed), Essentials(store, kept, listed)
+    pages, essentials = Lists(store, listed), Essentials(Whole(store), kept, listed)
     await follow(bus, CONSTITUTION_CHANGED, essentials.on_changed, every_copy=True)
     bus.on_reconnect(kept.clear)
     for layer, tool in lists.LISTS.items():

@@ -20,16 +20,20 @@ from ..adapters.constitution_restore import BoltRestores
 from ..adapters.constitution_rules import BoltRules
 from ..adapters.names import StoreNames
 from ..adapters.schema import Schema
+from .engines import Engine
 from .keeping import Keeping
 from .list_serving import serve_lists
 from .policing import Policing
 from .relating import Relating
 from .restoring import Restoring
 from .ruling import Ruling
+from .walk_serving import serve_walks
 from .writing import Writing
 
 
-async def serve_constitution(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames, wake: Callable[[], None]) -> None:
+async def serve_constitution(
+    bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames, engine: Engine, wake: Callable[[], None]
+) -> None:
     """Answer the messages of the constitutional graph.
 
     Args:
@@ -37,16 +41,20 @@ async def serve_constitution(bus: Bus, bolt: Bolt, schema: Schema, names: StoreN
         bolt: the store.
         schema: has to stand before anything is written.
         names: relationship types that the store knows.
+        engine: computes algorithms.
         wake: tells the relay that there is news.
     """
-    await _serve_writes(bus, bolt, schema, names, wake)
-    await serve_lists(bus, bolt, schema)
+    turn = await _serve_writes(bus, bolt, schema, names, wake)
+    kept = await serve_lists(bus, bolt, schema)
+    turn.tell(kept.changed)
+    projections = await serve_walks(bus, bolt, engine)
+    turn.tell(projections.changed)
     asked = Keeping(BoltChanges(bolt, schema), BoltLists(bolt, schema))
     await serve(bus, keeping.CHANGED_SINCE, asked.changed_since)
     await serve(bus, keeping.WALK_LINKS, asked.walk_links)
 
 
-async def _serve_writes(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames, wake: Callable[[], None]) -> None:
+async def _serve_writes(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames, wake: Callable[[], None]) -> Turn:
     turn, ruling = Turn(schema), Ruling(BoltRules(bolt, schema))
     writing = Writing(BoltConstitution(bolt, turn), ruling, partial(refused, bus), wake)
     relating = Relating(BoltLinks(bolt, turn, names), wake)
@@ -61,3 +69,4 @@ async def _serve_writes(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames,
     await serve(bus, keeping.RESTORE_GRAPH, Restoring(BoltRestores(bolt, turn, names), ruling, wake).restore)
     bus.on_reconnect(ruling.drop_all)
     await follow(bus, writes.CONSTITUTION_CHANGED, ruling.on_constitution_changed, every_copy=True)
+    return turn

@@ -20,6 +20,7 @@ from ..adapters.constitution_queue import NodeQueue
 from ..adapters.constitution_records import NodeRecords
 from ..adapters.constitution_restoring import RestoringVectors
 from ..adapters.constitution_schedule import NodeSchedule
+from ..adapters.constitution_structure import BusStructure
 from ..adapters.constitution_told import NodeStanding
 from ..cache import QueryVectors
 from ..indexes import open_nodes, pg_nodes
@@ -34,6 +35,8 @@ from .keeping import Bucket, ConstitutionGraph, NodeIndex
 from .ports import History, NodeVectors, Texts
 from .regenerating import Regenerating
 from .schedule import runs
+from .search_serving import Sources, serve_searches
+from .settings import RetrievalSettings
 from .vectors import ConstitutionVectors
 
 STORE = "constitution"
@@ -147,3 +150,5 @@ async def serve_constitution(
     await serve(bus, keeping.EMBEDDINGS_TOOL, handlers.embeddings)
     await serve(bus, keeping.REGENERATE_TOOL, handlers.regenerate, workers=2)
     await serve(bus, keeping.BACKUP_RESTORE_TOOL, handlers.backup_restore, workers=2)
+    sources = Sources(parts.vectors, parts.history, parts.texts, parts.queries, embedder, database, BusStructure(bus))
+    await serve_searches(bus, sources, RetrievalSettings(), wake)
