@@ -24,7 +24,7 @@ from .constitution_untold import NodeChanges, NodeEntry
 from .halves import rounded
 from .vector_settling import Settling
 from .weaviate_client import Weaviate
-from .weaviate_schema import NODES, ensure
+from .weaviate_schema import NODES
 from .weaviate_writes import Object, of_tenant
 
 _ASK, _APPLY, _WRITE = 10.0, 5.0, 60.0
@@ -113,7 +113,7 @@ class WeaviateNodeVectors:
             async with self._weaviate.client(_WRITE) as client:
                 await client.collections.delete(NODES)
         async with self._weaviate.client(_WRITE) as client:
-            await ensure(client)
+            await self._weaviate.ensure(client)
 
     async def _hits(self, tenant: str, objects: Sequence[Any]) -> list[NodeHit]:
         ids = [one.properties["externalId"] for one in objects]

@@ -29,9 +29,8 @@ from .texts import Facts, facts_of
 KEPT = 7
 """Backups of one tenant that are kept; the oldest goes for a new one."""
 _PAGE, _LINKS = 200, 1_000
-_PART = 600_000
-"""Characters of nodes in one part of a restore: with room to spare below the greatest message."""
 _NODES = 200
+"""Nodes whose vectors are put back together."""
 
 
 class Backups:
@@ -151,7 +150,9 @@ class Backups:
         self, who: Principal, nodes: Sequence[ConstitutionNode], links: Sequence[ConstitutionLink]
     ) -> tuple[int, int, int]:
         id, total = uuid4().hex, (0, 0, 0)
-        parts: list[tuple[Sequence[ConstitutionNode], Sequence[ConstitutionLink]]] = [(part, ()) for part in _parts(nodes)]
+        parts: list[tuple[Sequence[ConstitutionNode], Sequence[ConstitutionLink]]] = [
+            (part, ()) for part in archive.in_parts(nodes)
+        ]
         parts += [((), links[start : start + _LINKS]) for start in range(0, len(links), _LINKS)]
         for number, (some, joined) in enumerate(parts or [((), ())], 1):
             last = number >= len(parts)
@@ -187,16 +188,3 @@ def _told(row: dict[str, Any]) -> dict[str, Any]:
         "at": row["embedded_at"].isoformat(),
         "numbers": base64.b64encode(row["numbers"]).decode(),
     }
-
-
-def _parts(nodes: Sequence[ConstitutionNode]) -> list[list[ConstitutionNode]]:
-    parts: list[list[ConstitutionNode]] = []
-    size = _PART
-    for node in nodes:
-        mine = len(node.model_dump_json())
-        if size + mine > _PART or len(parts[-1]) >= _NODES:
-            parts.append([])
-            size = 0
-        parts[-1].append(node)
-        size += mine
-    return parts

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -10,6 +12,7 @@ from functools import partial
 
 from phronesis.bus import Blobs, Bus, follow, serve
 from phronesis.bus.topology import BACKUPS
+from phronesis.contracts import ServiceError
 from phronesis.contracts.constitution import keeping, writes
 from phronesis.postgres import Database
 
@@ -39,6 +42,10 @@ from .search_serving import Sources, serve_searches
 from .settings import RetrievalSettings
 from .vectors import ConstitutionVectors
 
+log = logging.getLogger(__name__)
+
+_WARMING = 10.0
+"""Seconds that the service waits for that before it answers."""
 STORE = "constitution"
 """The store, as spans name it."""
 
@@ -115,6 +122,16 @@ def assemble_constitution(
     )
 
 
+async def warm(rows: PgNodeVectors, embedder: Embedder) -> None:
+    """Ask once, so that the first question after the start is as quick as the next ones (O-092, O-338)."""
+    try:
+        async with asyncio.timeout(_WARMING):
+            await embedder.embed_queries(["what matters here"])
+            await rows.warm()
+    except (ServiceError, TimeoutError):
+        log.warning("the vectors of the constitutional graph are not warm: a store or the model does not answer yet")
+
+
 async def serve_constitution(
     bus: Bus,
     database: Database,
@@ -138,8 +155,9 @@ async def serve_constitution(
     """
     stack = AsyncExitStack()
     opened = open_nodes(index, database, embedder.model, embedder.dimension, settings)
-    nodes, _ = await stack.enter_async_context(opened)
+    nodes, rows = await stack.enter_async_context(opened)
     bus.on_stop(stack.aclose)
+    await warm(rows, embedder)
     bucket = Blobs(bus, BACKUPS)
     parts = assemble_constitution(database, embedder, BusConstitution(bus), bucket, settings, nodes, wake=wake, drift=drift)
     handlers, span = parts.handlers, partial(traced, bus.tracing)
