@@ -20,7 +20,7 @@ from . import (
     service,
     twin,
 )
-from .constitution import algorithms, insight, keeping, lists, paths, search, session, writes
+from .constitution import algorithms, insight, keeping, lists, paths, retrieval, search, session, writes
 from .messages import Event, Job, Out, Rpc
 from .tools import Tool
 
@@ -41,6 +41,7 @@ _MODULES: tuple[ModuleType, ...] = (
     paths,
     algorithms,
     search,
+    retrieval,
     insight,
     keeping,
     session,

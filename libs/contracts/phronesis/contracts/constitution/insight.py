@@ -258,6 +258,8 @@ class ContradictionsFound(Camel):
     """Stated ones (`CONTRADICTS`) first, then the surest."""
 
     pairs: tuple[Contradiction, ...]
+    compared: int = 0
+    """Nodes that were held against each other, which is a bounded number."""
 
 
 class FindDuplicates(Asked):

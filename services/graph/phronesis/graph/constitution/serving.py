@@ -11,7 +11,9 @@ from phronesis.contracts.constitution import insight, keeping, writes
 from phronesis.contracts.constitution.registry import TYPES
 
 from ..adapters.bolt import Bolt
+from ..adapters.constitution_changes import BoltChanges
 from ..adapters.constitution_links import BoltLinks
+from ..adapters.constitution_lists import BoltLists
 from ..adapters.constitution_news import Turn
 from ..adapters.constitution_nodes import BoltConstitution
 from ..adapters.constitution_restore import BoltRestores
@@ -19,6 +21,7 @@ from ..adapters.constitution_rules import BoltRules
 from ..adapters.names import StoreNames
 from ..adapters.schema import Schema
 from .engines import Engine
+from .keeping import Keeping
 from .list_serving import serve_lists
 from .policing import Policing
 from .relating import Relating
@@ -46,6 +49,9 @@ async def serve_constitution(
     turn.tell(kept.changed)
     projections = await serve_walks(bus, bolt, engine)
     turn.tell(projections.changed)
+    asked = Keeping(BoltChanges(bolt, schema), BoltLists(bolt, schema))
+    await serve(bus, keeping.CHANGED_SINCE, asked.changed_since)
+    await serve(bus, keeping.WALK_LINKS, asked.walk_links)
 
 
 async def _serve_writes(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames, wake: Callable[[], None]) -> Turn:
