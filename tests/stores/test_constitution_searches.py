@@ -32,7 +32,8 @@ from phronesis.postgres import EVERY_TENANT
 from tests.support.constitution_memory import Constitution, open_constitution, unit
 from tests.support.memory import calling
 from tests.support.servers import PostgresServer, VectorServer
-from tests.unit.memory.fakes_constitution import ScriptedGraph, ids, pair_ids
+from tests.unit.memory.fakes_constitution import ids, pair_ids
+from tests.unit.memory.fakes_nodes import ScriptedGraph
 
 QUESTION = "first axis"
 

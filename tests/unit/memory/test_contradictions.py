@@ -11,7 +11,8 @@ from phronesis.memory.constitution.contradictions import Contradictions
 from phronesis.memory.constitution.duplicates import Duplicates
 from phronesis.memory.constitution.outcomes import Ended, ended
 from phronesis.memory.constitution.ports import Pair
-from tests.unit.memory.fakes_constitution import Ground, ScriptedHistory, at_cosine, calling, ids, node, pair_ids
+from tests.unit.memory.fakes_constitution import Ground, ScriptedHistory, at_cosine, calling, ids, pair_ids
+from tests.unit.memory.fakes_nodes import node
 
 WHO = calling().who
 TYPES = frozenset({"principle", "value", "guardrail", "goal"})

@@ -15,7 +15,8 @@ from phronesis.memory.constitution.patterns import Patterns, high
 from phronesis.memory.constitution.proposing import Proposals
 from phronesis.memory.constitution.reasoning import Reasoning
 from phronesis.memory.constitution.topics import Topics
-from tests.unit.memory.fakes_constitution import Ground, ScriptedHistory, at_cosine, calling, node
+from tests.unit.memory.fakes_constitution import Ground, ScriptedHistory, at_cosine, calling
+from tests.unit.memory.fakes_nodes import node
 from tests.unit.memory.test_topics import KeptTopics
 
 WHO = calling().who

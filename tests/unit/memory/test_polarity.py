@@ -43,6 +43,45 @@ CONSISTENT = [
     ("Keep raw data private", "Keep raw data safe"),
     ("", "Never publish our data openly"),
 ]
+# Written apart from the rules, to see what they reach: opposites in other words are beyond them, and consistent pairs are safe.
+FOREIGN = [
+    ("Grow quickly, even at a loss", "Grow slowly and stay profitable"),
+    ("All meetings are recorded", "No meeting is recorded"),
+    ("Researchers choose their own topics", "Topics are chosen for researchers by the board"),
+    ("Accept anonymous donations", "Refuse anonymous donations"),
+    ("Answer within one day", "Take at least three days before answering"),
+    ("We publish every result", "We publish only positive results"),
+    ("Work from anywhere", "Everyone works in the office"),
+    ("Expand to three new countries this year", "Do not expand to new countries this year"),
+    ("Always consult the village before a survey", "Surveys never wait for the village"),
+    ("Keep the team below ten people", "Hire until we are more than fifteen people"),
+    ("Use open-source software only", "Use commercial software whenever it saves time"),
+    ("Never fly to conferences", "Fly to every major conference"),
+    ("Save half of each grant", "Spend each grant completely"),
+    ("Interns are paid", "Interns are not paid"),
+]
+FOREIGN_CONSISTENT = [
+    ("Grow slowly", "Grow with care"),
+    ("All meetings are recorded", "Minutes of meetings are published"),
+    ("Never fly to conferences", "Take the train to conferences"),
+    ("Accept donations", "Refuse donations with conditions"),
+    ("Do not publish before review", "Publish after review"),
+    ("Keep the team below ten people", "Keep the team below twelve people"),
+    ("No one works more than 40 hours", "Nobody works on Sundays"),
+    ("Interns are paid", "Interns are not employees"),
+    ("Data are never sold", "Data are shared without charge"),
+    ("Respect the village council", "Never survey land without the village council"),
+    ("Reduce emissions by at least 10 percent", "Reduce emissions by at least 30 percent"),
+    ("Tell bad news early", "Do not keep bad news secret"),
+    ("Hire slowly", "Do not rush hiring"),
+    ("Protect the quiet of the marsh", "Keep boats out of the marsh"),
+]
+
+
+@pytest.mark.req("O-398")
+def test_of_pairs_in_anybodys_words_more_than_half_are_told_and_no_consistent_one() -> None:
+    assert sum(opposed(one, other) is not None for one, other in FOREIGN) >= 8
+    assert [pair for pair in FOREIGN_CONSISTENT if opposed(*pair)] == []
 
 
 @pytest.mark.req("O-398")

@@ -21,7 +21,8 @@ from phronesis.memory.constitution import log as log_module
 from phronesis.memory.constitution.log import WAITING, Retrieval, RetrievalLog
 from phronesis.memory.constitution.tuning import told
 from tests.support.bus import eventually
-from tests.unit.memory.fakes_constitution import Ground, KeptRetrievals, calling, flushed
+from tests.unit.memory.fakes_constitution import Ground, calling, flushed
+from tests.unit.memory.fakes_retrievals import KeptRetrievals
 
 
 def row(id: str, **more: object) -> Retrieval:

@@ -12,7 +12,8 @@ from phronesis.contracts import NotFound
 from phronesis.contracts.constitution.kinds import Layer
 from phronesis.memory.constitution.clusters import OUTSIDE, SMALLEST, Matrix, alike, clustered, numbers, silhouette, unit
 from phronesis.memory.constitution.keywords import keywords
-from phronesis.memory.constitution.topics import Listed, Run, Topics
+from phronesis.memory.constitution.topic_store import Listed, Run
+from phronesis.memory.constitution.topics import Topics
 from tests.unit.memory.fakes_constitution import DIMENSION, Ground, at_cosine, calling
 
 WHO = calling().who

@@ -5,7 +5,7 @@ from __future__ import annotations
 from phronesis.contracts.constitution.kinds import Layer
 from phronesis.postgres import Database
 
-from ..constitution.topics import Listed, Run
+from ..constitution.topic_store import Listed, Run
 
 _RUN = "SELECT computed_at, silhouette, unassigned FROM constitution_topic_runs WHERE tenant = $1"
 _LISTED = """

@@ -22,7 +22,8 @@ FLOOR = similarity.SEMANTIC
 _NODES = 3_000
 _PAIRS = 5_000
 """Nodes that are compared, and pairs of them whose words are read."""
-_SAYS = ("title", "summary", "description", "statement", "trigger", "response", "narrative", "target", "content")
+_SAYS = ("title", "summary", "description", "statement", "response", "target")
+"""Fields that ask for something; a story or a trigger tells when."""
 
 
 class Contradictions:

@@ -30,8 +30,9 @@ from phronesis.contracts.constitution.search import (
 
 from ..domain.values import Vector
 from .fitting import fitted, shown
-from .hybrid import Hybrid, weighing
+from .hybrid import Hybrid
 from .meaning import Meaning, Near, chosen_of
+from .merging import weighing
 from .ports import Chosen
 from .supported import Precedents, Supports, day_or_time
 

@@ -17,6 +17,14 @@ _LIMIT = re.compile(
     r"(?P<unit>%|[^\W\d_]+)?",
     re.IGNORECASE,
 )
+_WORDS = dict(
+    zip(
+        "one two three four five six seven eight nine ten eleven twelve fifteen twenty thirty forty fifty hundred".split(),
+        (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 15, 20, 30, 40, 50, 100),
+        strict=True,
+    )
+)
+_WORD = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
 _SCALES = {"k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6}
 
 
@@ -39,7 +47,7 @@ class Limit:
 def limits(text: str) -> tuple[Limit, ...]:
     """The limits that a text states, each with its unit; a number alone is none."""
     found = []
-    for match in _LIMIT.finditer(text):
+    for match in _LIMIT.finditer(_WORD.sub(lambda word: str(_WORDS[word[0].casefold()]), text)):
         low, high = match["from"], match["to"]
         unit = _unit(match)
         if unit is None or (low is None) == (high is None):

@@ -16,7 +16,7 @@ from .limits import Limit, limits
 
 _NOT = frozenset(
     "not no never none nobody nothing nor neither without cannot avoid avoids avoiding refuse refuses refusing refrain "
-    "refrains stop stops reject rejects forbid forbids forbidden prohibit prohibits prohibited prevent prevents ban bans "
+    "refrains reject rejects forbid forbids forbidden prohibit prohibits prohibited prevent prevents ban bans "
     "banned decline declines abstain dont wont cant".split()
 )
 """Words that turn what they stand with into its opposite."""
@@ -30,12 +30,12 @@ _OPPOSITES = """
     centralize/decentralize central/local global/local broad/narrow wide/narrow breadth/depth generalist/specialist
     simple/complex keep/discard keep/delete keep/abandon retain/delete start/stop begin/end add/remove include/exclude
     join/leave together/alone jointly/alone team/alone alone/collaborate independent/dependent free/paid cheap/expensive
-    strict/lenient flexible/rigid fixed/flexible formal/informal quantity/quality remote/onsite office/remote
-    night/day weekend/weekday inside/outside internal/external indoors/outdoors manual/automatic manually/automatically
+    strict/lenient flexible/rigid fixed/flexible formal/informal quantity/quality remote/onsite office/remote office/home
+    office/anywhere night/day weekend/weekday inside/outside internal/external indoors/outdoors manual/automatic manually/automatically
     consensus/command trust/distrust risk/safety bold/cautious rely/distrust support/oppose defend/attack win/lose
 """.split()
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
-_CLAUSE = re.compile(r"[.;:!?\n]+|,?\s+(?:but|while|whereas|although)\s+")
+_CLAUSE = re.compile(r"[.;:!?\n](?!\d)|,(?!\d)|\s+(?:and|but|while|whereas|although)\s+")
 _ABOVE = re.compile(r"([^\W\d_]+),? (?:over|above|before|ahead of|rather than|instead of) ([^\W\d_]+)")
 _SHARED = 2
 """Stems that two clauses have in common where one denies the other."""

@@ -90,7 +90,6 @@ async def serve_searches(bus: Bus, sources: Sources, settings: RetrievalSettings
         wake: called after a transaction that wrote news.
     """
     found, log = searching(sources, settings, wake)
-    thought = reasoning(sources)
     span = partial(traced, bus.tracing, "search_memory", STORE)
 
     log.start()
@@ -104,6 +103,11 @@ async def serve_searches(bus: Bus, sources: Sources, settings: RetrievalSettings
     await serve(bus, retrieval.TUNE_RETRIEVAL_TOOL, found.tune_retrieval)
     await serve(bus, retrieval.REPORT_RETRIEVAL_TOOL, found.report_retrieval)
     await follow(bus, CONSTITUTION_CHANGED, found.on_constitution_changed, every_copy=True)
+    await _serve_reasoning(bus, reasoning(sources))
+
+
+async def _serve_reasoning(bus: Bus, thought: Reasoning) -> None:
+    span = partial(traced, bus.tracing, "search_memory", STORE)
     # What looks at many nodes at once: a few of them side by side, so that searches are not held up.
     await serve(bus, insight.TOPICS_TOOL, span(thought.list_topics), workers=2)
     await serve(bus, insight.TOPIC_NODES_TOOL, span(thought.topic_nodes))

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from time import perf_counter
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from phronesis.bus import Call, News
@@ -38,6 +38,7 @@ from .answers import Answers
 from .finding import Finding
 from .log import Retrieval, RetrievalLog, by_layer
 from .meaning import FILLING
+from .retrievals import Retrievals
 from .tuning import checked, tuned, value
 
 log = logging.getLogger(__name__)
@@ -46,30 +47,6 @@ Request = TypeVar("Request", SemanticSearch, HybridSearch, InsightSearch, Preced
 Found = TypeVar("Found", SemanticFound, HybridFound, SupportedFound, GoalFound)
 _TRIES, _PAUSE = 4, 0.5
 """How often, and after how many seconds, a rated retrieval is looked for that another copy of the service has yet to log."""
-
-
-class Retrievals(Protocol):
-    """What is kept of retrievals."""
-
-    async def changed(self, tenant: str) -> dict[str, float]:
-        """Defaults that the tenant changed, by name."""
-        ...
-
-    async def tune(self, call: Call, request: TuneRetrieval) -> RetrievalTuned:
-        """Change defaults, once for the call's key."""
-        ...
-
-    async def rate(self, call: Call, request: RateRetrieval) -> RetrievalRated:
-        """Keep what the caller said of a retrieval.
-
-        Raises:
-            NoSuchRetrieval: there is none.
-        """
-        ...
-
-    async def report(self, tenant: str, days: int) -> RetrievalReported:
-        """How the searches of the last days went."""
-        ...
 
 
 class Searching:
