@@ -1,7 +1,7 @@
 """An agent's allow-list: a text that names its tools, each on a line of its own that begins with a dash (O-229).
 
-It is a text like an agent's prompts, so a tenant publishes its own over the platform's, compares and takes it back with the same
-tools, and an experiment may try one.
+It is a text like an agent's prompts, so a tenant publishes its own over the platform's, compares and takes it back with the
+same tools, and an experiment may try one.
 """
 
 from __future__ import annotations
