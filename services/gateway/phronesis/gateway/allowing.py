@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from phronesis.bus import Bus, News, ask
@@ -25,6 +25,17 @@ _LIMIT = 2.0
 """Seconds that a question for a list may take."""
 
 _Key = tuple[str, str, str]
+Read = Callable[[Principal], Awaitable[AgentProfile]]
+"""Reads the profile of the agent that a caller is."""
+
+
+def told_by(bus: Bus) -> Read:
+    """Reads profiles from the instructions service."""
+
+    async def read(who: Principal) -> AgentProfile:
+        return await ask(bus, who, AGENT_GET, AgentRef(agent=who.role.value), timeout=_LIMIT)
+
+    return read
 
 
 @dataclass(frozen=True)
@@ -40,12 +51,12 @@ class AllowLists:
     since nothing but a release changes one; a list that a release has made stale never does.
 
     Args:
-        bus: the connected bus.
+        read: reads an agent's profile.
         clock: seconds that only grow.
     """
 
-    def __init__(self, bus: Bus, clock: Callable[[], float] = time.monotonic) -> None:
-        self._bus = bus
+    def __init__(self, read: Read, clock: Callable[[], float] = time.monotonic) -> None:
+        self._read = read
         self._clock = clock
         self._lists: OrderedDict[_Key, _List] = OrderedDict()
         self._drops = 0
@@ -86,7 +97,7 @@ class AllowLists:
 
     async def _profile(self, who: Principal) -> AgentProfile | None:
         try:
-            return await ask(self._bus, who, AGENT_GET, AgentRef(agent=who.role.value), timeout=_LIMIT)
+            return await self._read(who)
         except NotFound:
             log.error("there is no agent %s, so it has no tools", who.role)
             return None

@@ -17,7 +17,7 @@ from phronesis.contracts.media import MAX_UPLOAD
 from phronesis.contracts.orchestrator import PROGRESS
 
 from . import console
-from .allowing import AllowLists
+from .allowing import AllowLists, told_by
 from .bus_keys import BusKeys
 from .description import described
 from .door import Door
@@ -116,7 +116,7 @@ class Parts:
         self.door = Door(self.keyring, self.tickets, Rate(settings.requests_per_second, settings.burst), jwts)
         self.turns = Turns(bus, self.watch, settings.accept_wait)
         self.named = Named(mcp or McpSettings(urls=()), settings.cors_origins)
-        self.allowed = AllowLists(bus)
+        self.allowed = AllowLists(told_by(bus))
         self.offers = Offers(self.allowed, (retired or ToolSettings(retired=())).retired)
         self.mcp = Face(self.door, self.named, bus, self.turns, self.offers, self.metrics, settings.max_body)
 
