@@ -51,7 +51,7 @@ QUESTIONS: dict[str, tuple[str, set[str]]] = {
 }
 """For each question, how it is asked, and nodes that its answer has to cite."""
 _EXAMPLE = re.compile(r"```json\n(.*?)\n```", re.S)
-_AUDIT = "SELECT user_id, action, outcome, code FROM audit WHERE tenant = $1 AND user_id = $2"
+_AUDIT = "SELECT action, outcome, code FROM orchestrator.audit WHERE tenant = $1 AND who = $2"
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +112,25 @@ async def test_every_agents_session_starts_with_foundation_vision_and_workload(
     assert {"value-open-record", "principle-raw-first", "human-director"} <= {node["id"] for node in started["foundation"]}
     assert {"goal-trusted-record", "vision-living-shore"} <= {node["id"] for node in started["vision"]}
     assert started["workload"]["capacity"]["availableHours"] > 0
+
+
+@pytest.mark.req("O-234")
+async def test_the_session_of_discuss_reads_the_second_versions_alone(everybody: Town, keeper: Person) -> None:
+    fresh = await everybody.someone(role="admin")  # nothing of its tenant is cached yet
+    asking = await everybody.someone(fresh.tenant, "discuss")
+    answer = await asking.say("What does the goal 'Nothing yet' serve?", agent="discuss")
+    assert answer.status_code == 200, answer.text
+    turn = answer.json()["turn_id"]
+
+    async def listed() -> set[str]:
+        trace = (await asking.http.get(f"/api/v1/turns/{turn}/trace")).json()
+        return {span["name"] for span in trace["spans"] if span["name"].startswith("serve") and ".list" in span["name"]}
+
+    async def seen() -> bool:
+        return bool(await listed())
+
+    await eventually(seen, within=10)
+    assert await listed() == {f"serve graph.v2.constitution.{layer}.list" for layer in ("foundation", "vision")}
 
 
 @EACH

@@ -211,6 +211,7 @@ async def test_a_write_is_made_once_whoever_takes_the_turn_over(server: GroqServ
 async def test_rounds_and_calls_are_bounded(server: GroqServer) -> None:
     searches = [[("semantic_search_v1", {"query": f"{at} {n}"}) for n in range(4)] for at in range(MAX_ROUNDS + 2)]
     script(server, *searches)
+    server.fail("rewrite", Fault(content=""))
     of = stage("mind")
     reply = await ask(server, of, "Search on and on.")
     asked = [subject for subject, _, _ in of.neighbours.questions if subject != CHECK_POLICY.subject]

@@ -60,7 +60,8 @@ _SAID: dict[Kind, tuple[str, ...]] = {
         r"(?:decided|paid off|worked out) (?:\w+ ){0,3}before",
     ),
     Kind.STRATEGY: (
-        r"(?:strateg(?:y|ies)|initiatives?)\b.{0,60}\b(?:support|serve|for|towards?|behind|carry|reach)",
+        r"(?:which|what|our|the) (?:strategies|initiatives)",
+        r"(?:strateg(?:y|ies)|initiatives?) (?:for|towards?|behind|to reach)",
         r"how (?:do|will|can|shall) we (?:reach|achieve|get to)",
     ),
     Kind.ROOM: (

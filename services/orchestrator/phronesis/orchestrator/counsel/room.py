@@ -17,7 +17,7 @@ from phronesis.contracts.constitution.session import (
 from .desk import Desk
 from .saying import cite, hours, listed, paragraphs
 
-_HOURS = re.compile(r"\b(\d{1,3}(?:\.\d)?)\s*(?:h\b|hours?\b)", re.I)
+_HOURS = re.compile(r"\b(\d{1,3}(?:\.\d)?)\s*(?:more |further |extra )?(?:h|hours?)\b", re.I)
 _BACK = 365
 """Days before the window in which tasks are looked for that are open still."""
 _SAID = {"green": "Yes, there is room", "yellow": "There is little room", "red": "No, there is no room"}
