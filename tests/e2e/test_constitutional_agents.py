@@ -222,22 +222,15 @@ async def test_a_goal_that_is_named_in_words_comes_with_the_strategies_around_it
     assert tokens.count(json.dumps(found)) <= 12_000
 
 
+@pytest.mark.req("O-222", "O-223", "O-225", "O-226", "O-227")
 @pytest.mark.parametrize(
     ("tool", "same", "given"),
     [
-        pytest.param(tool, same, given, marks=pytest.mark.req(id))
-        for tool, same, given, id in (
-            ("discuss_semantic_search", "semantic.search.v1", {"query": "open readings", "minSimilarity": 0.1}, "O-222"),
-            (
-                "discuss_hybrid_search",
-                "hybrid.search.v1",
-                {"query": "open readings", "anchorNodeId": "goal-open-sediment"},
-                "O-223",
-            ),
-            ("discuss_workload_assess", "workload.assess.v1", {}, "O-225"),
-            ("discuss_graph_pagerank", "graph.pagerank.v1", {"types": ["value"]}, "O-226"),
-            ("discuss_graph_communities", "graph.communities.v1", {}, "O-227"),
-        )
+        ("discuss_semantic_search", "semantic.search.v1", {"query": "open readings", "minSimilarity": 0.1}),
+        ("discuss_hybrid_search", "hybrid.search.v1", {"query": "open readings", "anchorNodeId": "goal-open-sediment"}),
+        ("discuss_workload_assess", "workload.assess.v1", {}),
+        ("discuss_graph_pagerank", "graph.pagerank.v1", {"types": ["value"]}),
+        ("discuss_graph_communities", "graph.communities.v1", {}),
     ],
 )
 async def test_an_agents_own_name_of_a_tool_answers_the_same(

@@ -195,7 +195,8 @@ OWNERS: dict[str, Any] = {
 def stage(agent: str, reasoner: Any = None, **owners: Any) -> Stage:
     """A runner whose agent is one of the four; without a model unless one is given."""
     neighbours = FakeNeighbours(profiles={agent: profile(agent)}, owners={**OWNERS, **owners})
-    return Stage(reasoner or Extractive(), neighbours, FakeConversations())
+    of: Any = reasoner or Extractive()
+    return Stage(of, neighbours, FakeConversations())
 
 
 async def ask(of: Stage, text: str, role: Role = Role.ADMIN) -> Reply:

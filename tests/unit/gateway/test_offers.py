@@ -218,8 +218,8 @@ def test_only_a_tool_that_has_a_second_version_can_be_retired(names: list[str]) 
 
 @pytest.mark.req("O-094")
 def test_every_spelling_of_a_name_is_one_tool_and_no_two_tools_share_one() -> None:
-    spelt = {name: (name, legal(name), *(f"{prefix}{way(name)}" for prefix, way in zip(PREFIXES, (str, legal), strict=True)))
-             for name in TOOLS}  # fmt: skip
+    dotted, underscored = PREFIXES
+    spelt = {name: (name, legal(name), f"{dotted}{name}", f"{underscored}{legal(name)}") for name in TOOLS}
     for name, ways in spelt.items():
         assert [find(way) for way in ways] == [TOOLS[name]] * 4
         assert max(len(way) for way in ways) <= 64
