@@ -13,7 +13,7 @@ from phronesis.client.cli.mcp import Stamp
 from phronesis.contracts import Principal, Risk
 from phronesis.contracts.catalog import TOOLS
 from phronesis.contracts.faces import legal, told
-from phronesis.gateway.mcp.shown import SHOWN
+from phronesis.gateway.mcp.shown import NAMES, shown
 from phronesis.gateway.mcp.turns import ASK
 from phronesis.gateway.offers import find
 from phronesis.gateway.scopes import READ, WRITE, InsufficientScope, require
@@ -24,7 +24,7 @@ from tests.support.mcp import BEFORE, headers_of, message
 def test_every_tool_has_a_legal_name_of_its_own_and_its_dotted_one(name: str) -> None:
     assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", legal(name))
     assert find(name) is find(legal(name)) is TOOLS[name]
-    assert len(SHOWN) == len(TOOLS)
+    assert len(NAMES) == len(TOOLS)
     assert legal(name) != ASK.name
 
 
@@ -82,7 +82,7 @@ def test_a_field_of_a_fields_own_name_is_told_and_definitions_stand_where_they_a
 
 @pytest.mark.parametrize("name", TOOLS)
 def test_the_hints_follow_from_risk_and_irreversibility(name: str) -> None:
-    hints, tool = SHOWN[legal(name)].annotations, TOOLS[name]
+    hints, tool = shown(legal(name)).annotations, TOOLS[name]
     assert hints is not None
     assert (hints.read_only_hint, hints.destructive_hint, hints.open_world_hint) == (
         tool.risk is Risk.READ,

@@ -25,7 +25,7 @@ from phronesis.gateway.submission import Turns
 
 from .results import refused, result
 from .searching import SEARCH, SearchTools, search
-from .shown import SHOWN, find, listed
+from .shown import NAMES, find, listed, shown
 from .spans import Spans, caller
 from .turns import ASK, Ask, Asking
 
@@ -94,11 +94,11 @@ def server(bus: Bus, tools: Tools, metrics: Metrics) -> Server[Any]:
         "phronesis",
         version=VERSION,
         cache_hints={"tools/list": CacheHint(_FRESH, "private"), "server/discover": CacheHint(_FRESH, "private")},
-        get_tool_input_schema=lambda name: SHOWN[name].input_schema if name in SHOWN else None,
+        get_tool_input_schema=lambda name: shown(name).input_schema if name in NAMES else None,
         on_list_tools=tools.list,
         on_call_tool=tools.call,
     )
-    made.middleware = [Spans(bus, metrics, frozenset(SHOWN) | _OWN)]
+    made.middleware = [Spans(bus, metrics, NAMES | _OWN)]
     return made
 
 

@@ -18,7 +18,7 @@ from phronesis.gateway.offers import find
 from .searching import SEARCH
 from .turns import ASK
 
-__all__ = ["BUDGET", "SHOWN", "find", "legal", "listed"]
+__all__ = ["BUDGET", "NAMES", "find", "listed", "shown"]
 
 BUDGET = TOOL_SCHEMAS
 """Tokens that a list of tools may have (O-099)."""
@@ -40,7 +40,7 @@ def listed(tools: Sequence[Tool[Any, Any]]) -> list[types.Tool]:
 
 @lru_cache(maxsize=64)
 def _listed(names: tuple[str, ...]) -> tuple[types.Tool, ...]:
-    whole = (ASK, *(SHOWN[legal(name)] for name in names))
+    whole = (ASK, *(shown(legal(name)) for name in names))
     if _fits(whole):
         return whole
     short = tuple(_without_output(one) for one in whole)
@@ -57,7 +57,7 @@ def _fits(shown: Sequence[types.Tool]) -> bool:
 @cache
 def _tokens(name: str, output: bool) -> int:
     known = {ASK.name: ASK, SEARCH.name: SEARCH}
-    one = known.get(name) or SHOWN[name]
+    one = known.get(name) or shown(name)
     whole = one if output else _without_output(one)
     return tokens.count(whole.model_dump_json(by_alias=True, exclude_none=True)) + 1
 
@@ -66,7 +66,15 @@ def _without_output(tool: types.Tool) -> types.Tool:
     return tool.model_copy(update={"output_schema": None})
 
 
-def _shown(tool: Tool[Any, Any]) -> types.Tool:
+@cache
+def shown(name: str) -> types.Tool:
+    """One of the catalog's tools as agents see it. It is made when it is first asked for: the schemas of all take a second.
+
+    Args:
+        name: the name that agents use, one of `NAMES`.
+    """
+    tool = find(name)
+    assert tool is not None, "it is one of NAMES"
     reads = tool.risk is Risk.READ
     return types.Tool(
         name=legal(tool.name),
@@ -83,5 +91,5 @@ def _shown(tool: Tool[Any, Any]) -> types.Tool:
     )
 
 
-SHOWN: dict[str, types.Tool] = {legal(name): _shown(tool) for name, tool in sorted(TOOLS.items())}
-"""The catalog's tools as agents see them, by the name that agents use."""
+NAMES = frozenset(legal(name) for name in TOOLS)
+"""Names of the catalog's tools as agents use them."""

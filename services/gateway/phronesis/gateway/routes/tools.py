@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body
@@ -9,7 +10,7 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from phronesis.bus import Bus
-from phronesis.contracts import NotFound, Tool
+from phronesis.contracts import NotFound
 from phronesis.contracts.catalog import TOOLS
 from phronesis.gateway.answers import PROBLEMS, answers, as_json
 from phronesis.gateway.calling import call
@@ -38,7 +39,9 @@ class ToolList(BaseModel):
     tools: tuple[ToolShown, ...]
 
 
-def _shown(tool: Tool[Any, Any]) -> ToolShown:
+@cache
+def _shown(name: str) -> ToolShown:
+    tool = TOOLS[name]
     return ToolShown(
         name=tool.name,
         description=tool.description,
@@ -47,9 +50,6 @@ def _shown(tool: Tool[Any, Any]) -> ToolShown:
         parameters=tool.rpc.input.model_json_schema(),
         result=tool.rpc.output.model_json_schema(),
     )
-
-
-_SHOWN = {name: _shown(tool) for name, tool in sorted(TOOLS.items())}
 
 
 def router(door: Door, bus: Bus, offers: Offers) -> APIRouter:
@@ -66,7 +66,7 @@ def router(door: Door, bus: Bus, offers: Offers) -> APIRouter:
     @routes.get("/api/v1/tools", responses=answers(ToolList))
     async def list_tools(who: Caller) -> Response:
         """The tools that the caller may use: those of its role, and of an agent's role those that its list has."""
-        return as_json(ToolList(tools=tuple(_SHOWN[name] for name in sorted(tool.name for tool in await offers.of(who)))))
+        return as_json(ToolList(tools=tuple(_shown(name) for name in sorted(tool.name for tool in await offers.of(who)))))
 
     @routes.post("/api/v1/tools/{name}", responses={200: {"description": "The tool's output."}})
     async def call_tool(name: str, given: Annotated[dict[str, Any], Body()], who: Caller, key: IdempotencyKey) -> Response:
