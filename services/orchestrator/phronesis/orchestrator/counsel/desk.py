@@ -6,6 +6,7 @@ from typing import Any
 
 from phronesis.contracts import Principal, Tool
 from phronesis.contracts.catalog import TOOLS
+from phronesis.contracts.constitution.session import SET_CALENDAR_TOOL
 from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.messages import In, Out_
 from phronesis.contracts.orchestrator import TURN_GET_TOOL
@@ -13,8 +14,8 @@ from phronesis.contracts.orchestrator import TURN_GET_TOOL
 from ..running import Running
 from .record import Record
 
-_OUTSIDE = frozenset({TURN_GET_TOOL.name})
-"""Tools on a list that only callers from outside have a use for."""
+_OUTSIDE = frozenset({TURN_GET_TOOL.name, SET_CALENDAR_TOOL.name})
+"""Tools on a list that are for callers from outside: to look after a turn, and to state a password that no model should see."""
 
 
 class NotOffered(Exception):
