@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import Any
+from uuid import uuid4
 
 from phronesis.contracts.catalog import TOOLS
 from phronesis.contracts.constitution import writes
@@ -61,15 +62,16 @@ def _about(given: Given) -> Made:
 
 def _titled(type: str) -> Made:
     async def made(person: Person) -> Given:
-        return {"id": f"a-{type}", "title": f"A {type}", "summary": "One of its kind."}
+        return {"id": str(uuid4()), "title": f"A {type}", "summary": "One of its kind."}
 
     return made
 
 
 def _created(type: str) -> Made:
     async def made(person: Person) -> Given:
-        await _said(person, f"{type}.create.v1", {"id": f"a-{type}", "title": f"A first {type}"})
-        return {"id": f"a-{type}", "title": f"A second {type}"}
+        id = str(uuid4())
+        await _said(person, f"{type}.create.v1", {"id": id, "title": f"A first {type}"})
+        return {"id": id, "title": f"A second {type}"}
 
     return made
 

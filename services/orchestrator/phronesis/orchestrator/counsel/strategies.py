@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from phronesis.contracts import NotFound
+from phronesis.contracts.constitution.paths import Step
 from phronesis.contracts.constitution.search import GOAL_SEARCH_TOOL, GoalSearch, HybridHit
 
 from .desk import Desk
@@ -26,9 +27,11 @@ async def strategies(desk: Desk, described: str) -> str:
         return f"{error.detail[:1].upper()}{error.detail[1:]}. Ask with the words of its title."
     if not found.found.results:
         return f"For the goal {cite(found.goal)} the graph holds no strategy."
-    return paragraphs(f"For the goal {cite(found.goal)}:", listed(map(_told, found.found.results)))
+    begins = Step(node_id=found.goal.id, type=found.goal.type, title=found.goal.title)
+    return paragraphs(f"For the goal {cite(found.goal)}:", listed(_told(hit, begins) for hit in found.found.results))
 
 
-def _told(hit: HybridHit) -> str:
-    way = f": {chain(hit.path)}" if hit.path and len(hit.path) > 1 else ", which is like it in meaning and not joined to it"
+def _told(hit: HybridHit, begins: Step) -> str:
+    steps = [step for step in hit.path or () if step.node_id != begins.node_id]
+    way = f": {chain([begins, *steps])}" if steps else ", which is like it in meaning and not joined to it"
     return f"{cite(hit.node)}{way}"
