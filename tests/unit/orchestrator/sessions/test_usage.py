@@ -1,0 +1,70 @@
+"""How much of the model's window is used."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from phronesis import tokens
+from phronesis.contracts import Role
+from phronesis.contracts.catalog import TOOLS
+from phronesis.contracts.constitution.session import AskUsage, ContextUsage, SessionStats, StartSession, UsageRow
+from phronesis.orchestrator.sessions.usage import Usage, rows, schemas
+from tests.unit.orchestrator.sessions.fakes import Stage, caller
+
+STATS = SessionStats(
+    total_nodes=3, total_tokens=14_000, foundation_tokens=9_000, vision_tokens=3_000, workload_tokens=2_000, load_time=1.0
+)
+
+
+@pytest.mark.req("O-004", "O-120", "O-331", "O-332")
+def test_the_rows_are_the_components_and_add_up_to_the_window() -> None:
+    found = rows(STATS, 12_000)
+    assert found == (
+        UsageRow(component="system prompt", budget=30_000, used=30_000, remaining=0, over_budget=False),
+        UsageRow(component="tool schemas", budget=15_000, used=12_000, remaining=3_000, over_budget=False),
+        UsageRow(component="foundation", budget=15_000, used=9_000, remaining=6_000, over_budget=False),
+        UsageRow(component="vision", budget=8_000, used=3_000, remaining=5_000, over_budget=False),
+        UsageRow(component="workload", budget=2_000, used=2_000, remaining=0, over_budget=False),
+        UsageRow(component="conversation", budget=130_000, used=0, remaining=141_000, over_budget=False),
+        UsageRow(component="total", budget=200_000, used=56_000, remaining=144_000, over_budget=False),
+    )
+    assert sum(row.budget for row in found[:-1]) == 200_000
+    assert found[-1].used + found[-1].remaining == 200_000
+
+
+@pytest.mark.req("O-120")
+def test_a_component_over_its_budget_is_marked_and_leaves_the_conversation_less() -> None:
+    found = {row.component: row for row in rows(STATS, 40_000)}
+    assert (found["tool schemas"].over_budget, found["tool schemas"].remaining, found["conversation"].remaining) == (
+        *(True, 0, 116_000),
+    )
+
+
+@pytest.mark.req("O-120", "O-331")
+async def test_the_components_are_those_of_the_session_of_that_id() -> None:
+    stage, who = Stage(), caller()
+    usage = Usage(stage.sessions)
+    started = await stage.sessions.start(who, StartSession(session_id="mine"))
+    await stage.sessions.start(who, StartSession(session_id="later"))
+    for id in ("mine", None):
+        found = await usage.usage(who, AskUsage(session_id=id))
+        assert found == ContextUsage(rows=rows(started.stats, schemas(who.who.role)), window=200_000)
+
+
+async def test_a_session_of_another_user_is_not_told_and_one_that_is_not_known_is_measured() -> None:
+    stage, ann = Stage(), caller()
+    bob = caller(tenant=ann.who.tenant, user="bob")
+    await stage.sessions.start(ann, StartSession(session_id="mine"))
+    assert stage.sessions.of(bob.who, "mine") is None
+    found = await Usage(stage.sessions).usage(bob, AskUsage(session_id="mine"))
+    assert found.rows[2].used > 0
+    assert stage.sessions.of(bob.who, "mine") is not None
+
+
+@pytest.mark.req("O-331")
+@pytest.mark.parametrize("role", [Role.DISCUSS, Role.EXECUTE])
+def test_schemas_are_those_of_the_tools_that_the_role_may_use(role: Role) -> None:
+    told = [tool.function() for tool in TOOLS.values() if role in tool.roles]
+    assert schemas(role) == tokens.count(json.dumps(told, ensure_ascii=False, separators=(",", ":")))
