@@ -75,11 +75,14 @@ class CalendarReaders:
 
     async def _process(self) -> Process:
         """One that is ready. What is being started goes on though nobody waits: the next question finds it."""
-        while not self._idle:
+        while True:
+            while self._idle:
+                process = self._idle.pop()
+                if process.returncode is None:
+                    return process
             if self._starting is None:
                 self._starting = asyncio.create_task(self._start(), name="calendar-reader")
             await asyncio.shield(self._starting)
-        return self._idle.pop()
 
     async def _start(self) -> None:
         try:

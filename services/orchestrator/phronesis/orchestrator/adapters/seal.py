@@ -41,7 +41,7 @@ class Seal:
         try:
             if self._cipher is not None:
                 return self._cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], _owner(owner)).decode()
-        except InvalidTag as error:
+        except (InvalidTag, ValueError) as error:
             raise Unavailable("the calendar's password cannot be read any more; set it anew") from error
         raise Unavailable("the calendar's password cannot be read without the installation's key")
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from phronesis import tokens
@@ -99,7 +100,7 @@ def _candidates(
         if concerns(name)
     ]
     for cost, place, name in sorted(fields, reverse=True):
-        yield cost, lambda place=place, name=name: bodies[place].pop(name)
+        yield cost, partial(bodies[place].pop, name)
 
 
 def _body(message: ConstitutionNode | ConstitutionLink) -> Body:
