@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 Ping = Callable[[], Awaitable[None]]
 
 
-async def health(service: str, pings: dict[str, Ping], *, limit: float = 1.0) -> Health:
+async def health(service: str, pings: dict[str, Ping], *, limit: float = 1.0, offers: tuple[str, ...] = ()) -> Health:
     """Run the pings side by side; each has `limit` seconds and raises where its dependency is down."""
 
     async def up(ping: Ping) -> bool:
@@ -41,14 +41,20 @@ async def health(service: str, pings: dict[str, Ping], *, limit: float = 1.0) ->
 
     results = await asyncio.gather(*(up(ping) for ping in pings.values()))
     down = tuple(name for name, ok in zip(pings, results, strict=True) if not ok)
-    return Health(service=service, version=VERSION, ready=not down, down=down)
+    return Health(service=service, version=VERSION, ready=not down, down=down, offers=offers)
 
 
-async def serve_basics(bus: Bus, pings: dict[str, Ping]) -> None:
-    """Answer for the service's health and for the spans it remembers: each copy for itself, where all are asked."""
+async def serve_basics(bus: Bus, pings: dict[str, Ping], offers: Callable[[], tuple[str, ...]] = tuple) -> None:
+    """Answer for the service's health and for the spans it remembers: each copy for itself, where all are asked.
+
+    Args:
+        bus: the connected bus.
+        pings: by dependency what raises where it is down.
+        offers: gives what the service can do, where that depends on its surroundings.
+    """
 
     async def on_health(call: Call, request: Nothing) -> Health:
-        return await health(bus.name, pings)
+        return await health(bus.name, pings, offers=offers())
 
     async def on_spans(call: Call, request: TraceRef) -> Spans:
         return bus.tracing.recent.of(request)

@@ -20,6 +20,8 @@ class Health(Message):
     ready: bool
     down: tuple[str, ...] = ()
     """Names of the dependencies that did not answer."""
+    offers: tuple[str, ...] = ()
+    """What it found at its start that it can do, where that depends on its surroundings, such as `pagerank by igraph`."""
 
 
 class TraceRef(Message):

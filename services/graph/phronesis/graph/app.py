@@ -11,6 +11,8 @@ from phronesis.contracts import cypher, graph, knowledge_graph, memory, twin
 from . import guard
 from .adapters.bolt import Bolt
 from .adapters.changes import BoltChanges
+from .adapters.constitution_igraph import IgraphEngine
+from .adapters.constitution_lists import BoltLists
 from .adapters.knowledge import BoltKnowledge
 from .adapters.names import StoreNames
 from .adapters.nodes import BoltNodes
@@ -21,6 +23,9 @@ from .adapters.schema import Schema
 from .adapters.twin import BoltTwin
 from .adapters.warming import warm
 from .chains import walks
+from .constitution.availability import Availability
+from .constitution.serving import serve_constitution
+from .constitution.whole import Whole
 from .curating import Curating
 from .curation import names
 from .curators import Stores
@@ -51,9 +56,12 @@ async def build(bus: Bus, bolt: Bolt, dialect: Dialect) -> None:
     chains = walks(ontology)
     reasoner = BoltReasoning(bolt, ontology, chains)
     reasoning = Reasoning(ontology, chains, reasoner)
-    schema.start(bus, partial(warm, bolt, reasoner))
+    schema.start(bus, partial(warm, bolt, reasoner, Whole(BoltLists(bolt, schema))))
     relay.start()
-    await serve_basics(bus, {"graph": schema.ping})
+    engine = IgraphEngine()
+    available = Availability(engine)
+    available.start(bus)
+    await serve_basics(bus, {"graph": schema.ping}, available.found)
     await serve(bus, graph.UPSERT_TOOL, handlers.upsert)
     await serve(bus, graph.NODES, handlers.nodes)
     await serve(bus, graph.EXPAND, handlers.expand)
@@ -70,3 +78,4 @@ async def build(bus: Bus, bolt: Bolt, dialect: Dialect) -> None:
     await serve(bus, twin.FIND_ENTITIES_TOOL, reasoning.find_entities)
     await follow(bus, memory.KNOWLEDGE_STORED, handlers.on_item_stored)
     await follow(bus, memory.ITEMS_FORGOTTEN, handlers.on_item_forgotten)
+    await serve_constitution(bus, bolt, schema, own_names, engine, relay.wake)

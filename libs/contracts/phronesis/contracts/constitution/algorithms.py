@@ -11,13 +11,14 @@ from ..tools import Tool
 from .kinds import Layer
 from .paths import Step
 from .relationships import CONSTITUTIONAL
-from .values import READERS, Asked, Camel, Mention
+from .values import READERS, Asked, Camel, Mention, absent
 
 
 class Projected(Asked):
     """What every algorithm takes."""
 
     layers: tuple[Layer, ...] = Field(default=(), max_length=7)
+    """Layers whose nodes it runs over; `foundation` and `vision` are the constitution in the narrow sense (C-52)."""
     types: tuple[str, ...] = Field(default=(), max_length=35)
     """Types that are told; the algorithm runs over all (O-221)."""
     relationship_types: tuple[str, ...] = Field(default=CONSTITUTIONAL, min_length=1, max_length=20)
@@ -44,10 +45,15 @@ class AlgorithmStats(Camel):
     node_count: int
     relationship_count: int
     computed_at: AwareDatetime
+    projected_at: AwareDatetime
+    """When the graph that it was computed from was read (O-218)."""
     cached: bool
-    engine: Literal["gds", "igraph"]
+    engine: Literal["gds", "igraph", "service"]
+    """What computed it; `service` where the graph service walked it itself."""
     milliseconds: float
     """Of the computation; 0 where it was cached."""
+    pivots: int | None = absent()
+    """Nodes that betweenness was estimated from (Brandes and Pich 2007); absent where it is exact."""
 
 
 class Ranked(Camel):
@@ -71,7 +77,9 @@ class Community(Camel):
 
     id: int
     size: int
+    """Nodes of every type."""
     nodes: tuple[Mention, ...]
+    """Those of the types asked for, 25 at most."""
 
 
 class CommunitiesFound(Camel):

@@ -28,14 +28,15 @@ class AskWhy(Asked):
 
 
 class Reason(Camel):
-    """A chain of reasons, upwards, and the sentence that says it."""
+    """A chain of reasons, upwards, and the sentence that says it. Upwards is what is served, aligned with, rested on or
+    enforced, and the strategy of an initiative."""
 
     path: tuple[Step, ...]
     sentence: str
 
 
 class WhyAnswered(Camel):
-    """The shortest chains first; none where there is none."""
+    """The shortest chains first; none where there is none. To a node that is named up to `limit` chains, else one to each."""
 
     reasons: tuple[Reason, ...]
 

@@ -30,12 +30,15 @@ class Ladder(Camel):
 
 
 class LadderClimbed(Camel):
-    """The longest way up; ties by the top that changed last (O-277)."""
+    """The longest way up; ties by the top that changed last (O-277). No rung at all where the goal itself is not active."""
 
     ladder: tuple[Mention, ...]
     depth: int
     others: tuple[Ladder, ...] = ()
+    """The next longest first."""
     token_estimate: int = 0
+    truncated: bool = False
+    """Whether there are more ladders than are told."""
 
 
 class Step(Camel):
@@ -51,9 +54,10 @@ class Step(Camel):
 
 
 class ExpandPath(NodeId):
-    """Neighbours along given relationship types (O-228)."""
+    """Neighbours along given relationship types, over active nodes (O-228)."""
 
     relationship_types: tuple[str, ...] = Field(default=(), max_length=20)
+    """All where none is named."""
     direction: Literal["out", "in", "both"] = "both"
     depth: int = Field(default=1, ge=1, le=DEPTH)
     types: tuple[str, ...] = Field(default=(), max_length=35)
@@ -68,10 +72,11 @@ class Reached(Camel):
     node: ConstitutionNode
     hops: int
     path: tuple[Step, ...]
+    """One step for each hop, the last to the node itself; the node that was asked about stands in none (O-177)."""
 
 
 class PathExpanded(Camel):
-    """What was reached, nearest first."""
+    """What was reached, nearest first and then what changed last; nodes without their descriptions and free properties."""
 
     reached: tuple[Reached, ...]
     stats: ListStats
@@ -79,7 +84,7 @@ class PathExpanded(Camel):
 
 
 class Subgraph(Asked):
-    """The nodes and relationships around given nodes (O-228)."""
+    """The active nodes around given nodes, and the relationships between them (O-228)."""
 
     ids: tuple[str, ...] = Field(min_length=1, max_length=50)
     depth: int = Field(default=1, ge=0, le=DEPTH)
@@ -87,7 +92,7 @@ class Subgraph(Asked):
 
 
 class SubgraphFound(Camel):
-    """Nodes, the given ones first, and every relationship between two of them."""
+    """Nodes, the given ones first, and every relationship between two of them; without descriptions and free properties."""
 
     nodes: tuple[ConstitutionNode, ...]
     relationships: tuple[ConstitutionLink, ...]
@@ -118,6 +123,7 @@ class StrategiesForGoal(NodeId):
 
     limit: int = Field(default=10, ge=1, le=50)
     max_hops: int = Field(default=2, ge=1, le=2)
+    """2 finds those too that serve what serves the goal."""
 
 
 class StrategyFound(Camel):
@@ -133,6 +139,8 @@ class StrategiesFound(Camel):
 
     strategies: tuple[StrategyFound, ...]
     stats: ListStats
+    truncated: bool = False
+    """Whether some were left out to keep to 15,000 tokens (O-256)."""
 
 
 class DueWork(Asked):
@@ -165,8 +173,8 @@ class AggregateTrack(Asked):
     end_date: str = Field(max_length=40)
     metric_ids: tuple[str, ...] = Field(default=(), max_length=100)
     """All active metrics where none is named."""
-    points: int = Field(default=24, ge=0, le=1_000)
-    """Points of each series at most (C-64)."""
+    points: int | None = Field(default=None, ge=0, le=1_000)
+    """Points of each series at most; 24 where nothing is said, and fewer where the answer would pass 5,000 tokens (C-64)."""
 
 
 class MetricSummary(Camel):
@@ -188,21 +196,26 @@ class TrackAggregated(Camel):
     metrics: tuple[MetricSummary, ...]
     token_estimate: int = 0
     truncated: bool = False
+    """Whether metrics were left out to keep to the greatest answer; a thinned series is none."""
 
 
 class Near(Message):
-    """Nodes around an anchor, for a search that weighs distance (O-179): active ones over active ones (O-183)."""
+    """Nodes around an anchor, for a search that weighs distance (O-179), over active ones (O-183)."""
 
     id: str
     max_depth: int = Field(default=2, ge=1, le=DEPTH)
     layers: tuple[Layer, ...] = ()
     types: tuple[str, ...] = ()
     status: Lifecycle = Lifecycle.ACTIVE
+    """Of the nodes told; the way to them is active in any case."""
     limit: int = Field(default=200, ge=1, le=2_000)
 
 
 class NearFound(Message):
-    """Each with its shortest path from the anchor, nearest first and then what changed last."""
+    """Each with its shortest path from the anchor, nearest first and then what changed last.
+
+    Of a node its names, its status and when it changed; whoever shows it reads the rest (`graph.v1.constitution.read`).
+    """
 
     reached: tuple[Reached, ...]
 
@@ -217,7 +230,7 @@ class Outcomes(Message):
 
 
 class OutcomesFound(Message):
-    """By node, those at the other end of the relationship."""
+    """By node that was asked about, those that the relationship leads to; none for a node that there is not."""
 
     found: dict[str, tuple[Mention, ...]]
 
@@ -237,6 +250,39 @@ class DecisionsFound(Camel):
     decisions: tuple[ConstitutionNode, ...]
     outcomes: dict[str, tuple[Mention, ...]] = Field(default_factory=dict)
     stats: ListStats
+    truncated: bool = False
+    """Whether some were left out to keep to 15,000 tokens (O-283)."""
+
+
+class RelateFoundation(Asked):
+    """The foundation as a graph: each node with what it leads to within the layer (O-291)."""
+
+
+class LeadsTo(Camel):
+    """A relationship from the node that it is listed with."""
+
+    target_id: str
+    type: str
+
+
+class FoundationNode(Camel):
+    """An active node of the foundation."""
+
+    id: str
+    type: str
+    title: str
+    summary: str | None = absent()
+    description: str | None = absent()
+    links: tuple[LeadsTo, ...] = ()
+    """To other active nodes of the layer."""
+
+
+class FoundationRelated(Camel):
+    """The nodes by type in the registry's order, then by title."""
+
+    items: tuple[FoundationNode, ...]
+    token_estimate: int = 0
+    truncated: bool = False
 
 
 CLIMB_LADDER = Rpc("graph.v1.constitution.ladder", ClimbLadder, LadderClimbed, timeout=10.0)
@@ -248,6 +294,7 @@ DUE_WORK = Rpc("graph.v1.constitution.due", DueWork, DueFound, timeout=10.0)
 AGGREGATE_TRACK = Rpc("graph.v1.constitution.track.aggregate", AggregateTrack, TrackAggregated, timeout=10.0)
 DECISIONS_SINCE = Rpc("graph.v1.constitution.decisions", DecisionsSince, DecisionsFound, timeout=10.0)
 NEAR = Rpc("graph.v1.constitution.near", Near, NearFound, timeout=5.0)
+RELATE_FOUNDATION = Rpc("graph.v1.constitution.foundation.related", RelateFoundation, FoundationRelated, timeout=10.0)
 OUTCOMES = Rpc("graph.v1.constitution.outcomes", Outcomes, OutcomesFound, timeout=5.0)
 
 
@@ -263,3 +310,6 @@ STRATEGIES_TOOL = _tool("goal.strategies.v1", "Strategies for a goal, each with 
 DUE_WORK_TOOL = _tool("tasks.due.v1", "Open tasks that are due between two dates, and their hours.", DUE_WORK)
 AGGREGATE_TRACK_TOOL = _tool("track.aggregate.v1", "Metrics over a time: count, average, range, series.", AGGREGATE_TRACK)
 DECISIONS_SINCE_TOOL = _tool("decisions.list.v1", "Decisions by return and date, with what was done.", DECISIONS_SINCE)
+RELATE_FOUNDATION_TOOL = _tool(
+    "foundation.relationships.v1", "The foundation's nodes, each with its relationships to others of it.", RELATE_FOUNDATION
+)
