@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -54,7 +55,11 @@ def essentials(stores: Stores) -> Essentials:
 def starting() -> list[ConstitutionNode]:
     """The seed's starting point: 45 nodes of the foundation, whose whole records come to about 44,000 tokens."""
     kinds = ("value", "principle", "guardrail", "human", "ai", "policy", "context")
-    bag = {"properties": {"notes": words(240)}, "metadata": {"imported": words(150)}, "provenance": {"source": words(90)}}
+    bag: dict[str, Any] = {
+        "properties": {"notes": words(240)},
+        "metadata": {"imported": words(150)},
+        "provenance": {"source": words(90)},
+    }
     return [node(f"n{i:02}", kinds[i % 7], day=i, summary=words(20, i), description=words(400, i), **bag) for i in range(45)]
 
 
@@ -110,7 +115,7 @@ async def test_pages_of_the_graph_come_to_what_the_store_holds(stores: Stores, l
 @pytest.mark.req("O-101", "O-063")
 async def test_a_node_is_read_in_full_by_its_tenant_alone(stores: Stores, lists: Lists) -> None:
     who = somebody()
-    more = {"properties": {"a": {"b": [1]}}, "metadata": {"c": "d"}, "provenance": {"actor": "somebody"}}
+    more: dict[str, Any] = {"properties": {"a": {"b": [1]}}, "metadata": {"c": "d"}, "provenance": {"actor": "somebody"}}
     whole = node("d", "decision", roi={"total": 2.5}, decidedAt="2026-02-01", reasoning="r", summary="s", **more)
     links = [link("d", "LEADS_TO", "t"), link("d", "ON", "e")]
     await keep(stores, who, [whole, node("t", "task"), node("e", "evidence")], links)
@@ -251,7 +256,7 @@ async def test_a_vision_of_25_nodes_with_its_parents_is_told_in_8_thousand_token
     stores: Stores, essentials: Essentials
 ) -> None:
     who = somebody()
-    told = {"horizon": "2028", "deadline": "2028-06-30", "target": words(12), "narrative": words(200)}
+    told: dict[str, Any] = {"horizon": "2028", "deadline": "2028-06-30", "target": words(12), "narrative": words(200)}
     goals = [node(f"goal-{i:02}", "goal", day=i, summary=words(60, i), description=words(300, i), **told) for i in range(25)]
     links = [link(a.id, "SUPPORTED_BY", b.id) for b, a in pairwise(goals)]
     await keep(stores, who, goals, links)

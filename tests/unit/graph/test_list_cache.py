@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
 from phronesis.bus import Metrics, News
 from phronesis.contracts import Principal
-from phronesis.contracts.constitution.kinds import Layer
+from phronesis.contracts.constitution.kinds import Layer, Lifecycle
 from phronesis.contracts.constitution.lists import ListFoundation, ListVision
 from phronesis.contracts.constitution.registry import TYPES
+from phronesis.contracts.constitution.values import ConstitutionLink
 from phronesis.contracts.constitution.writes import ConstitutionChanged, LinkNews, NodeNews, Operation
 from phronesis.graph.constitution.essentials import Essentials
 from phronesis.graph.constitution.list_cache import SECONDS, Kept
 from phronesis.graph.constitution.list_measures import Listed
+from phronesis.graph.constitution.list_ports import Row
 from phronesis.graph.constitution.whole import Whole
 from tests.support.bus import somebody
 from tests.support.listed import call, link, node
@@ -142,8 +145,10 @@ class Slow(Graph):
         super().__init__(NODES, LINKS)
         self.reads, self.go = asyncio.Event(), asyncio.Event()
 
-    async def foundation(self, *arguments: object, **more: object) -> object:  # type: ignore[override]
-        found = await super().foundation(*arguments, **more)  # type: ignore[arg-type]
+    async def foundation(
+        self, tenant: str, status: Lifecycle, columns: Sequence[str], links: bool, limit: int
+    ) -> tuple[list[Row], list[ConstitutionLink]]:
+        found = await super().foundation(tenant, status, columns, links, limit)
         self.reads.set()
         await self.go.wait()
         return found

@@ -89,7 +89,14 @@ async def test_a_type_without_its_description_has_its_beginning_where_it_has_no_
 
 @pytest.mark.req("O-141")
 async def test_the_vision_has_the_fields_of_its_contract_and_no_others() -> None:
-    whole = {"summary": "s", "description": "d", "horizon": "2030", "deadline": "2030-01-01", "target": "t", "narrative": "n"}
+    whole: dict[str, Any] = {
+        "summary": "s",
+        "description": "d",
+        "horizon": "2030",
+        "deadline": "2030-01-01",
+        "target": "t",
+        "narrative": "n",
+    }
     found = await vision(Graph([node("g", "goal", **whole, **BAGS), node("v", "vision")]))
     assert found["g"] == {
         "id": "g",
