@@ -6,7 +6,7 @@ Where that fails twice, the first version serves (O-363).
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic
 
 from phronesis.contracts import Principal, ServiceError, Unavailable
@@ -48,6 +48,8 @@ class Part(Generic[Node]):
     tokens: int
     left_out: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    makeshift: bool = False
+    """Whether it came by the first version of its list, for want of the second, and so is not worth keeping."""
 
     @property
     def parents(self) -> frozenset[str]:
@@ -68,7 +70,7 @@ class Parts:
             found = await twice(self._ask, who, LIST_FOUNDATION, request, _LIMIT)
         except ServiceError as error:
             return await self._first_version(who, Layer.FOUNDATION, ConstitutionNode, FOUNDATION, error)
-        told = ("foundation: descriptions, by its list",) if found.truncated else ()
+        told = _by_list(Layer.FOUNDATION, found.truncated, found.next_cursor)
         return _part(LIST_FOUNDATION_TOOL.name, Layer.FOUNDATION, found.items, found.relationships, FOUNDATION, told)
 
     async def vision(self, who: Principal) -> Part[VisionNode]:
@@ -78,7 +80,7 @@ class Parts:
             found = await twice(self._ask, who, LIST_VISION, request, _LIMIT)
         except ServiceError as error:
             return await self._first_version(who, Layer.VISION, VisionNode, VISION, error)
-        told = ("vision: fields, by its list",) if found.truncated else ()
+        told = _by_list(Layer.VISION, found.truncated, found.next_cursor)
         return _part(LIST_VISION_TOOL.name, Layer.VISION, found.items, (), VISION, told)
 
     async def _first_version(
@@ -97,7 +99,13 @@ class Parts:
             raise Unavailable(f"the {layer} layer is more than {_PAGES} pages")
         whole = size(nodes, ())
         said = f"{layer}: version 1 of its list, without relationships, {whole} tokens before anything was left out"
-        return _part(tool.name, layer, nodes, (), budget, (), (said,))
+        return replace(_part(tool.name, layer, nodes, (), budget, (), (said,)), makeshift=True)
+
+
+def _by_list(layer: Layer, truncated: bool, cursor: str | None) -> tuple[str, ...]:
+    """What a list of the second version says that it left out."""
+    fields = (f"{layer}: fields, by its list",) if truncated else ()
+    return (*fields, f"{layer}: nodes beyond one answer of its list") if cursor else fields
 
 
 def _part(

@@ -171,7 +171,7 @@ async def _part(kept: Kept[Part[Node]], who: Principal, load: Callable[[Principa
         return _Got(found, cached=True)
     with kept.loading(key) as loading:
         part = await load(who)
-        loading.value = None if part.warnings else part
+        loading.value = None if part.makeshift else part
     return _Got(part)
 
 
