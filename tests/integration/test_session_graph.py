@@ -32,6 +32,7 @@ from phronesis.graph.adapters.bolt import Bolt
 from phronesis.graph.app import build
 from phronesis.orchestrator.adapters.calendars import PostgresCalendars
 from phronesis.orchestrator.adapters.ical_readers import CalendarReaders
+from phronesis.orchestrator.adapters.neighbours import BusNeighbours
 from phronesis.orchestrator.adapters.seal import Seal
 from phronesis.orchestrator.sessions.serving import serve_sessions
 from phronesis.postgres import Database
@@ -110,7 +111,9 @@ async def bus(
         await build(graph, bolt, how.dialect)
         reader = CalendarReaders(1)
         orchestrator.on_stop(reader.close)
-        await serve_sessions(orchestrator, PostgresCalendars(database), Seal(None), reader, lambda: None)
+        await serve_sessions(
+            orchestrator, BusNeighbours(orchestrator), PostgresCalendars(database), Seal(None), reader, lambda: None
+        )
         yield gateway
         await orchestrator.stop()
         await graph.stop()
@@ -132,7 +135,9 @@ async def small(agents: Agents) -> None:
     await agents.settled()
 
 
-@pytest.mark.req("O-003", "O-006", "O-007", "O-245", "O-246", "O-332", "O-333", "O-376", "O-418", "O-434", "O-435", "O-436")
+@pytest.mark.req(
+    "O-003", "O-006", "O-007", "O-245", "O-246", "O-332", "O-333", "O-356", "O-376", "O-418", "O-434", "O-435", "O-436"
+)
 async def test_a_whole_constitution_is_in_its_session_within_the_budget(agents: Agents) -> None:
     kinds = ("value", "principle", "guardrail", "policy", "context", "human", "ai")
     foundation = [

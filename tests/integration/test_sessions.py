@@ -37,6 +37,7 @@ from phronesis.contracts.constitution.writes import CONSTITUTION_CHANGED, Consti
 from phronesis.contracts.media import READ_WEB, ReadWeb, WebRead
 from phronesis.orchestrator.adapters.calendars import PostgresCalendars
 from phronesis.orchestrator.adapters.ical_readers import CalendarReaders
+from phronesis.orchestrator.adapters.neighbours import BusNeighbours
 from phronesis.orchestrator.adapters.seal import Seal
 from phronesis.orchestrator.sessions.serving import serve_sessions
 from phronesis.postgres import Database, PostgresOutbox
@@ -115,7 +116,7 @@ async def platform(nats: NatsServer, database: Database) -> AsyncIterator[Platfo
         orchestrator.on_stop(reader.close)
         relay = Relay(orchestrator, PostgresOutbox(database))
         seal = Seal(SecretStr("a long enough key of somebody"))
-        await serve_sessions(orchestrator, PostgresCalendars(database), seal, reader, relay.wake)
+        await serve_sessions(orchestrator, BusNeighbours(orchestrator), PostgresCalendars(database), seal, reader, relay.wake)
         relay.start()
         yield here
 
@@ -225,8 +226,8 @@ async def test_a_part_whose_owner_is_away_is_named_and_the_others_arrive(here: P
     )
 
 
-@pytest.mark.req("O-120")
-async def test_the_window_s_use_is_that_of_the_session(here: Platform) -> None:
+@pytest.mark.req("O-010", "O-120")
+async def test_the_window_s_use_is_that_of_the_session_and_nothing_is_loaded_for_it(here: Platform) -> None:
     who = somebody()
     started = await here.start(who, session_id="s1")
     found = await ask(here.gateway, who, CONTEXT_USAGE, AskUsage(session_id="s1"))
@@ -234,6 +235,8 @@ async def test_the_window_s_use_is_that_of_the_session(here: Platform) -> None:
     assert (found.window, used["foundation"], used["vision"], used["workload"]) == (
         *(200_000, started.stats.foundation_tokens, started.stats.vision_tokens, started.stats.workload_tokens),
     )
+    await ask(here.gateway, who, ASSESS_WORKLOAD, AssessWorkload(include_task_details=True))
+    assert here.asked == Counter(foundation=1, vision=1, workload=2)
 
 
 @pytest.mark.req("O-204", "O-349")

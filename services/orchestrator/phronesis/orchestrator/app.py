@@ -101,7 +101,7 @@ async def build(
     await follow(bus, RELEASED, handlers.on_released, every_copy=True)
     for service, event in AUDITED.items():
         await follow(bus, event, partial(handlers.on_audited, service=service), workers=1)
-    await serve_sessions(bus, calendars, seal, reader, relay.wake)
+    await serve_sessions(bus, neighbours, calendars, seal, reader, relay.wake)
     await serve_basics(bus, pings)
     relay.start()
     worker.start()

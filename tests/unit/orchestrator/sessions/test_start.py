@@ -117,7 +117,7 @@ async def test_the_load_s_time_is_measured_from_its_beginning() -> None:
     assert (await start(stage)).stats.load_time == 250.0
 
 
-@pytest.mark.req("O-008", "O-010", "O-251", "O-330")
+@pytest.mark.req("O-008", "O-251", "O-330")
 async def test_nothing_of_the_other_layers_is_asked_for_or_told() -> None:
     stage = Stage()
     found = await start(stage)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from phronesis import tokens
-from phronesis.contracts import Role
-from phronesis.contracts.catalog import TOOLS
+from phronesis.contracts import NotFound, Principal, Role
 from phronesis.contracts.constitution.session import AskUsage, ContextUsage, SessionStats, StartSession, UsageRow
+from phronesis.contracts.constitution.values import READERS
+from phronesis.contracts.instructions import AgentProfile
 from phronesis.orchestrator.sessions.usage import Usage, rows, schemas
+from tests.unit.orchestrator.fakes import PROFILE
 from tests.unit.orchestrator.sessions.fakes import Stage, caller
 
+LISTED = ("session.start.v1", "workload.assess.v1", "foundation.list.v2")
 STATS = SessionStats(
     total_nodes=3, total_tokens=14_000, foundation_tokens=9_000, vision_tokens=3_000, workload_tokens=2_000, load_time=1.0
 )
@@ -42,15 +42,27 @@ def test_a_component_over_its_budget_is_marked_and_leaves_the_conversation_less(
     )
 
 
+class Agents:
+    """Agents by name, each with its allow-list."""
+
+    def __init__(self, **lists: tuple[str, ...]) -> None:
+        self.lists = lists
+
+    async def __call__(self, who: Principal, name: str) -> AgentProfile:
+        if name not in self.lists:
+            raise NotFound("no such agent")
+        return PROFILE.model_copy(update={"agent": name, "tools": self.lists[name]})
+
+
 @pytest.mark.req("O-120", "O-331")
 async def test_the_components_are_those_of_the_session_of_that_id() -> None:
     stage, who = Stage(), caller()
-    usage = Usage(stage.sessions)
+    usage = Usage(stage.sessions, Agents(discuss=LISTED))
     started = await stage.sessions.start(who, StartSession(session_id="mine"))
     await stage.sessions.start(who, StartSession(session_id="later"))
     for id in ("mine", None):
         found = await usage.usage(who, AskUsage(session_id=id))
-        assert found == ContextUsage(rows=rows(started.stats, schemas(who.who.role)), window=200_000)
+        assert found == ContextUsage(rows=rows(started.stats, schemas(LISTED)), window=200_000)
 
 
 async def test_a_session_of_another_user_is_not_told_and_one_that_is_not_known_is_measured() -> None:
@@ -58,13 +70,24 @@ async def test_a_session_of_another_user_is_not_told_and_one_that_is_not_known_i
     bob = caller(tenant=ann.who.tenant, user="bob")
     await stage.sessions.start(ann, StartSession(session_id="mine"))
     assert stage.sessions.of(bob.who, "mine") is None
-    found = await Usage(stage.sessions).usage(bob, AskUsage(session_id="mine"))
+    found = await Usage(stage.sessions, Agents()).usage(bob, AskUsage(session_id="mine"))
     assert found.rows[2].used > 0
     assert stage.sessions.of(bob.who, "mine") is not None
 
 
 @pytest.mark.req("O-331")
-@pytest.mark.parametrize("role", [Role.DISCUSS, Role.EXECUTE])
-def test_schemas_are_those_of_the_tools_that_the_role_may_use(role: Role) -> None:
-    told = [tool.function() for tool in TOOLS.values() if role in tool.roles]
-    assert schemas(role) == tokens.count(json.dumps(told, ensure_ascii=False, separators=(",", ":")))
+async def test_schemas_are_those_of_the_agent_s_list_that_its_role_may_call() -> None:
+    stage, who = Stage(), caller(Role.DISCUSS)
+    of_its_list = await Usage(stage.sessions, Agents(discuss=(*LISTED, "task.create.v1", "no.such.tool"))).usage(
+        who, AskUsage()
+    )
+    assert of_its_list.rows[1].used == schemas(LISTED) == sum(schemas((name,)) for name in LISTED)
+
+
+@pytest.mark.req("O-331", "O-332")
+@pytest.mark.parametrize("role", sorted(READERS))
+async def test_without_a_list_they_are_those_of_the_role_within_the_reservation(role: Role) -> None:
+    stage, who = Stage(), caller(role)
+    found = await Usage(stage.sessions, Agents()).usage(who, AskUsage())
+    assert 5_000 < found.rows[1].used <= 15_000
+    assert found.rows[5].remaining >= 130_000

@@ -17,6 +17,7 @@ from phronesis.contracts.constitution.session import (
 from phronesis.contracts.constitution.writes import CONSTITUTION_CHANGED
 from phronesis.contracts.messages import In, Out_
 
+from ..adapters.neighbours import BusNeighbours
 from .calendars import CalendarHandlers
 from .parts import Parts
 from .ports import Calendars, Reader, Seal
@@ -26,11 +27,14 @@ from .usage import Usage
 from .workload import Workload
 
 
-async def serve_sessions(bus: Bus, calendars: Calendars, seal: Seal, reader: Reader, wake: Callable[[], None]) -> None:
-    """Wire them to the bus.
+async def serve_sessions(
+    bus: Bus, neighbours: BusNeighbours, calendars: Calendars, seal: Seal, reader: Reader, wake: Callable[[], None]
+) -> None:
+    """Wire them to the bus, and to the turns of this service.
 
     Args:
         bus: the connected bus.
+        neighbours: whom turns ask, and who knows the agents.
         calendars: where calendars are kept.
         seal: encrypts passwords.
         reader: understands calendars.
@@ -46,11 +50,16 @@ async def serve_sessions(bus: Bus, calendars: Calendars, seal: Seal, reader: Rea
     events = Events(asked, reader, seal)
     workload = Workload(asked, calendars, events, now)
     sessions = Sessions(Parts(asked), workload, calendars, bus.tracing.metrics)
+    usage = Usage(sessions, neighbours.agent)
     handlers = CalendarHandlers(calendars, events, seal, now, wake)
     await follow(bus, CONSTITUTION_CHANGED, sessions.on_constitution_changed, every_copy=True)
     bus.on_reconnect(sessions.forget)
     await serve(bus, ASSESS_WORKLOAD_TOOL, workload.assess)
     await serve(bus, START_SESSION_TOOL, sessions.start)
-    await serve(bus, CONTEXT_USAGE_TOOL, Usage(sessions).usage)
+    await serve(bus, CONTEXT_USAGE_TOOL, usage.usage)
     await serve(bus, SET_CALENDAR_TOOL, handlers.set_calendar)
     await serve(bus, GET_CALENDAR_TOOL, handlers.get_calendar)
+    neighbours.inside(ASSESS_WORKLOAD_TOOL, workload.assess)
+    neighbours.inside(START_SESSION_TOOL, sessions.start)
+    neighbours.inside(CONTEXT_USAGE_TOOL, usage.usage)
+    neighbours.inside(GET_CALENDAR_TOOL, handlers.get_calendar)
