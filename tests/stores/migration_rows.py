@@ -155,6 +155,10 @@ ROWS: dict[str, dict[str, str]] = {
         ),
         "0003-summaries": "UPDATE conversations SET summary = '{}', summary_through = 2;",
         "0004-tenants": _OUTBOX,
+        "0005-calendars": (
+            "INSERT INTO calendars (tenant, user_id, source, hours, time_zone) "
+            "VALUES ('acme', 'ann', 'none', '{8,8,8,8,8,0,0}', 'UTC');"
+        ),
     },
 }
 """By service and migration, in their order."""
