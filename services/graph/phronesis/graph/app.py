@@ -21,6 +21,7 @@ from .adapters.schema import Schema
 from .adapters.twin import BoltTwin
 from .adapters.warming import warm
 from .chains import walks
+from .constitution.serving import serve_constitution
 from .curating import Curating
 from .curation import names
 from .curators import Stores
@@ -70,3 +71,4 @@ async def build(bus: Bus, bolt: Bolt, dialect: Dialect) -> None:
     await serve(bus, twin.FIND_ENTITIES_TOOL, reasoning.find_entities)
     await follow(bus, memory.KNOWLEDGE_STORED, handlers.on_item_stored)
     await follow(bus, memory.ITEMS_FORGOTTEN, handlers.on_item_forgotten)
+    await serve_constitution(bus, bolt, schema, own_names, relay.wake)

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from phronesis.contracts import BadRequest
 from phronesis.contracts.knowledge_graph import NAME, Form, Given
 
+from .constitution.records import BARRED
 from .knowledge import LINK_TYPES
 from .ontology import Ontology
 
@@ -60,7 +61,7 @@ class Names:
             BadRequest: it is a label or a relationship type of the ontology, or a name of the platform's own.
         """
         # A store of one namespace for both takes no label with the name of a relationship type, nor the other way round.
-        if name in self.labels or name in self.types or name.lower().startswith(_HIDDEN):
+        if name in self.labels or name in self.types or name.lower().startswith(_HIDDEN) or name.lower() in BARRED:
             raise BadRequest(f"{name} is a name of the platform's own; choose another", field=field)
         return name
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-from pydantic import Field, create_model
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, create_model, model_serializer
 
 from ..errors import BadRequest, Conflict
 from ..messages import Event, Message, Rpc
@@ -40,7 +40,9 @@ class Operation(StrEnum):
 
 
 class NodeWrite(Asked):
-    """What every node may be given."""
+    """What every node may be given; a name that its type does not declare goes to `properties` (C-08)."""
+
+    model_config = ConfigDict(extra="allow")
 
     summary: str | None = Field(default=None, max_length=MAX_TEXT)
     description: str | None = Field(default=None, max_length=MAX_TEXT)
@@ -51,9 +53,16 @@ class NodeWrite(Asked):
     acknowledge: tuple[str, ...] = Field(default=(), max_length=20)
     """Ids of guardrails and principles that this goes against, knowingly."""
 
+    @model_serializer(mode="wrap")
+    def _as_given(self, told: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # What was not named stays as it is, and null removes: the two have to differ on the wire.
+        fields = type(self).model_fields
+        unset = {name: fields[name].serialization_alias for name in fields.keys() - self.model_fields_set}
+        return {name: value for name, value in told(self).items() if name not in unset and name not in unset.values()}
+
 
 class CreateConstitutionNode(NodeWrite):
-    """A new node; a property that its type does not declare goes to `properties` (C-08)."""
+    """A new node."""
 
     title: str = Field(min_length=1, max_length=500)
     id: str | None = Field(default=None, min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]*$")

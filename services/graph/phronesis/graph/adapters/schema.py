@@ -16,6 +16,7 @@ from ..ontology import Ontology
 from ..settings import Dialect
 from . import labels
 from .bolt import Bolt, Row, Transaction
+from .constitution_schema import constitution_schema
 
 log = logging.getLogger(__name__)
 
@@ -135,3 +136,4 @@ def _statements(ontology: Ontology, dialect: Dialect) -> Iterator[str]:
         names = (*ontology.relationships, *LINK_TYPES)
         paths = ", ".join(f"(a)-[:{name}]->(b)" for name in names)
         yield f"CREATE (a:{labels.LOCKS} {{key: '/from'}}), (b:{labels.LOCKS} {{key: '/to'}}), {paths} DETACH DELETE a, b"
+    yield from constitution_schema(dialect)

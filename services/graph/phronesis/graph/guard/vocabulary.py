@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from ..constitution.records import BARRED
 from ..knowledge import LABELS
 from ..ontology import RESERVED, LevelRule, Ontology
 from . import refusals
@@ -35,6 +36,8 @@ class Vocabulary:
         Raises:
             QueryRefused: the rule set does not know it, or it is hidden.
         """
+        if name.lower() in BARRED:
+            raise refused(Rule.LABEL, "no such label; the constitutional graph is reached by tools of its own")
         return self._known(name, Rule.LABEL, "label", self._ontology.nodes)
 
     def relationship(self, name: str) -> str:

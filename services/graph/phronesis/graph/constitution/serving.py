@@ -1,0 +1,55 @@
+"""The constitutional graph's part of the service's table of contents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from phronesis.bus import Bus, follow, serve
+from phronesis.bus.streams import refused
+from phronesis.contracts.constitution import insight, keeping, writes
+from phronesis.contracts.constitution.registry import TYPES
+
+from ..adapters.bolt import Bolt
+from ..adapters.constitution_links import BoltLinks
+from ..adapters.constitution_news import Turn
+from ..adapters.constitution_nodes import BoltConstitution
+from ..adapters.constitution_restore import BoltRestores
+from ..adapters.constitution_rules import BoltRules
+from ..adapters.names import StoreNames
+from ..adapters.schema import Schema
+from .policing import Policing
+from .relating import Relating
+from .restoring import Restoring
+from .ruling import Ruling
+from .writing import Writing
+
+
+async def serve_constitution(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames, wake: Callable[[], None]) -> None:
+    """Answer the messages of the constitutional graph.
+
+    Args:
+        bus: the connected bus.
+        bolt: the store.
+        schema: has to stand before anything is written.
+        names: relationship types that the store knows.
+        wake: tells the relay that there is news.
+    """
+    await _serve_writes(bus, bolt, schema, names, wake)
+
+
+async def _serve_writes(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames, wake: Callable[[], None]) -> None:
+    turn, ruling = Turn(schema), Ruling(BoltRules(bolt, schema))
+    writing = Writing(BoltConstitution(bolt, turn), ruling, partial(refused, bus), wake)
+    relating = Relating(BoltLinks(bolt, turn, names), wake)
+    for name, kind in TYPES.items():
+        await serve(bus, writes.CREATE[name], partial(writing.create, kind))
+        await serve(bus, writes.UPDATE[name], partial(writing.update, kind))
+    await serve(bus, writes.UPDATE_NODE_TOOL, writing.update_node)
+    await serve(bus, writes.DELETE_NODE_TOOL, writing.delete_node)
+    await serve(bus, writes.RELATE_TOOL, relating.relate)
+    await serve(bus, writes.UNRELATE_TOOL, relating.unrelate)
+    await serve(bus, insight.CHECK_POLICY_TOOL, Policing(ruling).check_policy)
+    await serve(bus, keeping.RESTORE_GRAPH, Restoring(BoltRestores(bolt, turn, names), ruling, wake).restore)
+    bus.on_reconnect(ruling.drop_all)
+    await follow(bus, writes.CONSTITUTION_CHANGED, ruling.on_constitution_changed, every_copy=True)
