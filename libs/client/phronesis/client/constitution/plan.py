@@ -59,7 +59,9 @@ def _of_type(type: str, count: int, used: int, first: int, random: Random) -> It
     for number, theme in enumerate(order):
         at, oblique = first + number, random.random() < _OBLIQUE.get(type, 0.0)
         like = plain.get(theme) if random.random() < _RESTATED.get(type, 0.0) else None
-        stands = status(type, random)
+        drawn = status(type, random)
+        # Each theme keeps a project that is alive, so that there is something to ask around.
+        stands = "active" if type == "project" and theme not in plain else drawn
         if not oblique and like is None:
             plain[theme] = at
         yield Spot(at, f"{type}-{number + 1:05d}", type, theme, stands, oblique and like is None, like)
