@@ -1,0 +1,34 @@
+"""Which strategies there are for a goal that is named in words."""
+
+from __future__ import annotations
+
+from phronesis.contracts import NotFound
+from phronesis.contracts.constitution.search import GOAL_SEARCH_TOOL, GoalSearch, HybridHit
+
+from .desk import Desk
+from .saying import chain, cite, listed, paragraphs
+
+
+async def strategies(desk: Desk, described: str) -> str:
+    """The answer.
+
+    Args:
+        desk: the tools of the turn.
+        described: the goal, in words.
+
+    Raises:
+        NotOffered: the tool for it is not at hand.
+        ServiceError: it failed, other than by finding no goal.
+    """
+    try:
+        found = await desk.ask(GOAL_SEARCH_TOOL, GoalSearch(query=described))
+    except NotFound as error:
+        return f"{error.detail[:1].upper()}{error.detail[1:]}. Ask with the words of its title."
+    if not found.found.results:
+        return f"For the goal {cite(found.goal)} the graph holds no strategy."
+    return paragraphs(f"For the goal {cite(found.goal)}:", listed(map(_told, found.found.results)))
+
+
+def _told(hit: HybridHit) -> str:
+    way = f": {chain(hit.path)}" if hit.path and len(hit.path) > 1 else ", which is like it in meaning and not joined to it"
+    return f"{cite(hit.node)}{way}"
