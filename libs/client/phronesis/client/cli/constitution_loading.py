@@ -20,8 +20,8 @@ from phronesis.contracts.constitution.writes import Relate
 
 T = TypeVar("T")
 
-EMBEDDED_AT_ONCE = 100
-"""Nodes of one order to embed: seconds of work, so that the bar moves."""
+EMBEDDED_AT_ONCE = 250
+"""Nodes of one order to embed: seconds of work, so that the bar moves, and not so few that the looks at its end add up."""
 _PAGE = 500
 
 

@@ -10,9 +10,10 @@ parts(nodes, relationships)           the same as the graph takes it
 from __future__ import annotations
 
 from .asking import Query
+from .families import families
 from .making import FEWEST, Made, generate
 from .packing import parts
 from .sample import Constitution, Unreadable, read, sample
 from .sizes import layers_of
 
-__all__ = ["FEWEST", "Constitution", "Made", "Query", "Unreadable", "generate", "layers_of", "parts", "read", "sample"]
+__all__ = ["FEWEST", "Constitution", "Made", "Query", "Unreadable", "families", "generate", "layers_of", "parts", "read", "sample"]

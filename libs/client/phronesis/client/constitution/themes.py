@@ -34,6 +34,8 @@ class Patterns:
     """For what belongs to a theme and does not name it."""
     closing: Sequence[str]
     review: Sequence[str]
+    frames: Sequence[str]
+    """Ways to say one and the same thing."""
 
 
 _LISTS = {"verb": "verbs", "thing": "things", "trouble": "troubles", "gain": "gains", "place": "places"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 
 from .themes import Theme, patterns
@@ -37,10 +37,17 @@ class Wording:
         """What was said when a node was looked at again."""
         return self.text(patterns().review)
 
-    def text(self, of: Sequence[str]) -> str:
-        """One of some patterns, filled, with capitals where sentences begin. A pattern without slots is a word of a list."""
+    def text(self, of: Sequence[str], said: Mapping[str, str] | None = None) -> str:
+        """One of some patterns, filled, with capitals where sentences begin. A pattern without slots is a word of a list.
+
+        Args:
+            of: the patterns.
+            said: what stands in some of the slots.
+        """
         pattern = self._random.choice(of)
-        filled = pattern.format_map(_Slots(self._theme, self._other, self._random))
+        slots = _Slots(self._theme, self._other, self._random)
+        slots.update(said or {})
+        filled = pattern.format_map(slots)
         return _capitals(filled) if filled != pattern else filled
 
 
