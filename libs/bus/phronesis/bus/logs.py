@@ -17,6 +17,8 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from .tracing import correlation, trace_id, traceparent, turn
 
+FIGURES = ("tool", "tokens", "nodes", "cached", "milliseconds")
+"""Fields of its own that a line may have, by the `extra` of the call that writes it."""
 _CAUSES = 10
 _FRAMES = 60
 _Raised = tuple[type[BaseException], BaseException, TracebackType | None]
@@ -46,6 +48,7 @@ def configure(service: str, level: int = logging.INFO, stream: TextIO | None = N
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.stdlib.PositionalArgumentsFormatter(),
+        structlog.stdlib.ExtraAdder(FIGURES),
         named,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]

@@ -18,6 +18,7 @@ from .adapters.profiles import PostgresProfiles
 from .adapters.rooms import PostgresRooms
 from .adapters.texts import PostgresTexts
 from .cache import QueryVectors
+from .constitution.serving import serve_constitution
 from .drafting import Drafting
 from .handlers import Handlers
 from .indexes import pgvector
@@ -101,4 +102,5 @@ async def build(bus: Bus, database: Database, embedder: Embedder, settings: Memo
     await serve(bus, memory.PROFILE_DELETE_TOOL, span("delete_memory", PROFILES, handlers.profile_delete))
     await follow(bus, TURN_ENDED, span("create_memory", KNOWLEDGE, handlers.on_turn_ended))
     await follow(bus, CONVERSATION_DELETED, span("delete_memory", KNOWLEDGE, handlers.on_conversation_deleted), workers=2)
+    await serve_constitution(bus, database, embedding, settings, vectors, relay.wake)
     await serve_basics(bus, {"postgres": database.ping, "vectors": vectors.check})

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
+from phronesis.bus import Bus
 from phronesis.postgres import Database
 
+from .adapters.constitution_pgvector import PgNodeVectors
 from .adapters.pgvector import PgVector
+from .constitution.keeping import NodeIndex
 from .ports import VectorIndex
 from .settings import MemorySettings, WeaviateSettings
 
@@ -44,3 +47,33 @@ async def open_index(
 
     async with WeaviateIndex.open(weaviate, database, model, dimension) as index:
         yield index
+
+
+def pg_nodes(database: Database, model: str, dimension: int, settings: MemorySettings) -> PgNodeVectors:
+    """The index of the constitutional graph's nodes in the schema."""
+    return PgNodeVectors(
+        database,
+        model,
+        dimension,
+        exact_rows=settings.exact_rows,
+        ef_search=settings.ef_search,
+        max_scan=settings.max_scan,
+    )
+
+
+async def open_nodes(
+    bus: Bus, index: VectorIndex, database: Database, model: str, dimension: int, settings: MemorySettings
+) -> NodeIndex:
+    """The index of the constitutional graph's nodes, of the same kind as that of items, until the bus stops."""
+    rows = pg_nodes(database, model, dimension, settings)
+    if isinstance(index, PgVector):
+        return rows
+    from .adapters.constitution_weaviate import WeaviateNodeVectors  # as above
+    from .adapters.weaviate_index import WeaviateIndex
+
+    assert isinstance(index, WeaviateIndex)
+    nodes = WeaviateNodeVectors(database, index.weaviate, rows, model, dimension)
+    stack = AsyncExitStack()
+    await stack.enter_async_context(nodes.sweeping())
+    bus.on_stop(stack.aclose)
+    return nodes

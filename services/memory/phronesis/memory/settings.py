@@ -43,6 +43,8 @@ class MemorySettings(BaseSettings):
     """Seeds of one retrieval (D-C09)."""
     stage_seconds: float = Field(default=1.0, gt=0)
     """Seconds that one stage of a search may take before the answer goes without it."""
+    drift_recompute: bool = True
+    """Embed the constitutional graph's nodes anew each week or month, to see whether the model's vectors drifted."""
 
 
 class WeaviateSettings(BaseSettings):

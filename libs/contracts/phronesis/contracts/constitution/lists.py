@@ -1,8 +1,12 @@
-"""Contracts that list the constitutional graph: by layer in two versions, whole, one node, and its inventory."""
+"""Contracts that list the constitutional graph: by layer in two versions, whole, one node, and its inventory.
+
+No answer has more than `values.MAX_TOKENS` tokens. What does not fit stands behind a cursor, which names a place in an order
+that does not change; a node that alone does not fit has its longest texts cut, and the answer says `truncated`.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -13,6 +17,15 @@ from .values import READERS, Asked, Camel, Chosen, ConstitutionLink, Constitutio
 
 MOST = 2_000
 """Nodes of one page, whatever their size."""
+WHOLE = 5_000
+"""Nodes of a layer that is listed whole; there may be ten times as many relationships."""
+_Name = Annotated[str, Field(max_length=64)]
+_CURSOR = 1_500
+"""Characters of a cursor."""
+FOUNDATION_BUDGET = ((0, 15_000), (500, 17_000), (1_000, 18_000), (5_000, 20_000))
+"""Tokens of the foundation's list, by the nodes that the graph has at least (section 37)."""
+VISION_BUDGET = ((0, 8_000), (500, 9_000), (1_000, 10_000))
+"""Tokens of the vision's list, likewise."""
 
 
 class ListLayer(Asked):
@@ -20,30 +33,34 @@ class ListLayer(Asked):
 
     status: Lifecycle | None = None
     """Every status where none is named."""
-    types: tuple[str, ...] = Field(default=(), max_length=7)
+    types: tuple[_Name, ...] = Field(default=(), max_length=7)
     limit: int = Field(default=MOST, ge=1, le=MOST)
-    cursor: str | None = Field(default=None, max_length=500)
+    cursor: str | None = Field(default=None, max_length=_CURSOR)
     """The `nextCursor` of the page before."""
 
 
 class LayerListed(Camel):
-    """A page."""
+    """A page, in the order of ids."""
 
     items: tuple[ConstitutionNode, ...]
     stats: ListStats
+    """Of this page."""
     next_cursor: str | None = None
     """Where to go on; the answer was cut at its greatest size, or at the limit."""
+    truncated: bool = False
+    """Whether texts were cut of a node that alone is larger than an answer."""
 
 
 class ListFoundation(Asked):
     """The foundation layer, whole, without what costs tokens (O-123 to O-137)."""
 
-    exclude_fields: tuple[str, ...] = Field(default=("properties", "metadata", "embedding", "provenance"), max_length=40)
-    """Fields to leave out; what names a node stays (O-129)."""
+    exclude_fields: tuple[_Name, ...] = Field(default=("properties", "metadata", "embedding", "provenance"), max_length=40)
+    """Fields to leave out; what names a node stays (O-129). `properties` stands for typed properties as well (C-09)."""
     include_relationships: bool = True
     status: Lifecycle = Lifecycle.ACTIVE
-    description_types: tuple[str, ...] = Field(default=("value", "principle", "guardrail"), max_length=35)
-    """Types whose description is told (O-127)."""
+    description_types: tuple[_Name, ...] = Field(default=("value", "principle", "guardrail"), max_length=35)
+    """Types whose description is told (O-127). The others have a summary: their own, or the description's beginning (C-91)."""
+    cursor: str | None = Field(default=None, max_length=_CURSOR)
 
 
 class FoundationListed(Camel):
@@ -51,20 +68,25 @@ class FoundationListed(Camel):
 
     items: tuple[ConstitutionNode, ...]
     relationships: tuple[ConstitutionLink, ...] = ()
-    """Between two nodes of the layer in the status asked for."""
+    """Between two nodes of the layer in the status asked for; each stands beside the node that it leads from."""
     stats: ListStats
     truncated: bool = False
-    """Whether descriptions were left out, the longest first, to keep to the budget (O-334)."""
+    """Whether fields were left out to keep to `FOUNDATION_BUDGET` (O-334), of each kind the longest first: provenance,
+    metadata, properties, then descriptions, then summaries. Nodes are not left out."""
+    next_cursor: str | None = None
+    """Where to go on, for a layer whose nodes alone are larger than an answer."""
 
 
 class ListVision(Asked):
     """The vision layer with its parents (O-138 to O-149)."""
 
-    exclude_fields: tuple[str, ...] = Field(
+    exclude_fields: tuple[_Name, ...] = Field(
         default=("properties", "metadata", "embedding", "description", "provenance"), max_length=40
     )
+    """Fields to leave out, as in the foundation's list."""
     include_hierarchy: bool = True
     status: Lifecycle = Lifecycle.ACTIVE
+    cursor: str | None = Field(default=None, max_length=_CURSOR)
 
 
 class VisionNode(ConstitutionNode):
@@ -80,14 +102,17 @@ class VisionListed(Camel):
     items: tuple[VisionNode, ...]
     stats: ListStats
     truncated: bool = False
+    """Whether fields were left out to keep to `VISION_BUDGET`, in the order of the foundation's list."""
+    next_cursor: str | None = None
 
 
 class GetAll(Chosen):
     """The whole graph, page by page: nodes first, then relationships."""
 
     limit: int = Field(default=500, ge=1, le=MOST)
-    cursor: str | None = Field(default=None, max_length=500)
-    exclude_fields: tuple[str, ...] = Field(
+    """Nodes and relationships of one page."""
+    cursor: str | None = Field(default=None, max_length=_CURSOR)
+    exclude_fields: tuple[_Name, ...] = Field(
         default=("properties", "metadata", "embedding", "provenance", "description"), max_length=40
     )
 
@@ -97,8 +122,12 @@ class GraphPage(Camel):
 
     nodes: tuple[ConstitutionNode, ...] = ()
     relationships: tuple[ConstitutionLink, ...] = ()
+    """Between two nodes that fit the question."""
     stats: ListStats
+    """Of this page."""
     next_cursor: str | None = None
+    truncated: bool = False
+    """Whether texts were cut of a node that alone is larger than an answer."""
 
 
 class GetConstitutionNode(NodeId):
@@ -112,6 +141,9 @@ class ConstitutionNodeFound(Camel):
 
     node: ConstitutionNode
     relationships: tuple[ConstitutionLink, ...] = ()
+    """Those that lead from it and to it."""
+    truncated: bool = False
+    """Whether relationships were left out, or texts cut, because they do not fit into one answer."""
 
 
 class TypeCount(Camel):
@@ -122,11 +154,13 @@ class TypeCount(Camel):
     layer: Layer
     tier: str | None
     """`P0` to `P4`; none for a type that is never embedded."""
+    retrieval: str
+    """How it is read (O-009)."""
     properties: dict[str, str]
     statuses: tuple[str, ...]
     count: int = 0
     undeclared: tuple[str, ...] = ()
-    """Names in `properties` that the type does not declare (C-08)."""
+    """Names in `properties` that the type does not declare (C-08), at most 20."""
 
 
 class RelationshipCount(Camel):
@@ -146,18 +180,22 @@ class IndexState(Camel):
     type: str
     state: str
     population_percent: float
+    """How much of what it is about it holds, 0 to 100."""
 
 
 class Inventory(Camel):
-    """What there is."""
+    """What there is in the graph store; the scopes of the vector index are in `embeddings.status.v1`."""
 
     layers: tuple[Layer, ...]
     retrieval: dict[str, str]
+    """How each layer is read."""
     types: tuple[TypeCount, ...]
     relationship_types: tuple[RelationshipCount, ...]
     indexes: tuple[IndexState, ...]
     total_nodes: int
     total_relationships: int
+    truncated: bool = False
+    """Whether the rarest relationship types that are not declared, or undeclared names, were left out."""
 
 
 class ReadNodes(Message):
@@ -173,9 +211,13 @@ class NodesRead(Message):
 
 
 class WalkNodes(Message):
-    """Every node in the order of ids, for what is made anew from the graph."""
+    """Every node in the order of ids, for what is made anew from the graph.
+
+    A page may hold fewer than `limit`, because of its size; the one without nodes is the end.
+    """
 
     after: str = ""
+    """Id of the last node of the page before."""
     limit: int = Field(default=200, ge=1, le=500)
 
 

@@ -11,13 +11,17 @@ from phronesis.contracts.constitution import insight, keeping, writes
 from phronesis.contracts.constitution.registry import TYPES
 
 from ..adapters.bolt import Bolt
+from ..adapters.constitution_changes import BoltChanges
 from ..adapters.constitution_links import BoltLinks
+from ..adapters.constitution_lists import BoltLists
 from ..adapters.constitution_news import Turn
 from ..adapters.constitution_nodes import BoltConstitution
 from ..adapters.constitution_restore import BoltRestores
 from ..adapters.constitution_rules import BoltRules
 from ..adapters.names import StoreNames
 from ..adapters.schema import Schema
+from .keeping import Keeping
+from .list_serving import serve_lists
 from .policing import Policing
 from .relating import Relating
 from .restoring import Restoring
@@ -36,6 +40,10 @@ async def serve_constitution(bus: Bus, bolt: Bolt, schema: Schema, names: StoreN
         wake: tells the relay that there is news.
     """
     await _serve_writes(bus, bolt, schema, names, wake)
+    await serve_lists(bus, bolt, schema)
+    asked = Keeping(BoltChanges(bolt, schema), BoltLists(bolt, schema))
+    await serve(bus, keeping.CHANGED_SINCE, asked.changed_since)
+    await serve(bus, keeping.WALK_LINKS, asked.walk_links)
 
 
 async def _serve_writes(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames, wake: Callable[[], None]) -> None:

@@ -38,7 +38,7 @@ class WeaviateIndex:
         self._database = database
         self._weaviate = weaviate
         self._agreement = Agreement(database, model, dimension)
-        self._settling = Settling(database, self._apply)
+        self._settling = Settling(database, self._apply, changes)
 
     @classmethod
     @asynccontextmanager
@@ -50,6 +50,11 @@ class WeaviateIndex:
             index = cls(database, weaviate, model, dimension)
             async with index._settling.sweeping():
                 yield index
+
+    @property
+    def weaviate(self) -> Weaviate:
+        """The connection, for the other collections of the service."""
+        return self._weaviate
 
     async def upsert(self, entries: Sequence[VectorEntry], *, within: Transaction | None = None) -> None:
         """See `VectorIndex`."""

@@ -22,7 +22,9 @@ KINDS: Mapping[str, tuple[ItemKind, ...]] = {
     "Episode": (ItemKind.EPISODE,),
     "GraphNode": (ItemKind.NODE,),
 }
-"""The collections, and the kinds of items in each."""
+"""The collections of items, and the kinds in each."""
+NODES = "ConstitutionNode"
+"""The collection of the constitutional graph's nodes."""
 _EXACT = 20_000
 """Scopes up to this many items are searched exactly; larger ones by HNSW, which then has matches enough on every side."""
 _NEIGHBOURS, _BUILD, _SEARCH = 32, 128, 256
@@ -36,7 +38,7 @@ def collection_of(kind: ItemKind) -> str:
 
 async def ensure(client: WeaviateAsyncClient) -> None:
     """Make the collections that are missing."""
-    for name in KINDS:
+    for name in (*KINDS, NODES):
         if not await client.collections.exists(name):
             try:
                 await _create(client, name)
@@ -56,17 +58,25 @@ async def _create(client: WeaviateAsyncClient, name: str) -> None:
     )
     await client.collections.create(
         name,
-        properties=[
-            _text("externalId", filtered=False),
-            _text("entityType", filtered=False),
-            _text("owner", filtered=True),
-            _text("kind", filtered=True),
-            _text("family", filtered=False),
-            Property(name="passages", data_type=DataType.BLOB),
-        ],
+        properties=_of_nodes() if name == NODES else _of_items(),
         vector_config=Configure.Vectors.self_provided(vector_index_config=hnsw),
         multi_tenancy_config=Configure.multi_tenancy(auto_tenant_creation=True, auto_tenant_activation=True),
     )
+
+
+def _of_items() -> list[Property]:
+    return [
+        _text("externalId", filtered=False),
+        _text("entityType", filtered=False),
+        _text("owner", filtered=True),
+        _text("kind", filtered=True),
+        _text("family", filtered=False),
+        Property(name="passages", data_type=DataType.BLOB),
+    ]
+
+
+def _of_nodes() -> list[Property]:
+    return [_text(name, filtered=True) for name in ("externalId", "type", "layer", "lifecycle", "topic")]
 
 
 def _text(name: str, *, filtered: bool) -> Property:

@@ -1,0 +1,73 @@
+"""A constitutional graph in a dictionary: the ports of its lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from phronesis.contracts.constitution.kinds import Layer, Lifecycle
+from phronesis.contracts.constitution.registry import TYPES
+from phronesis.contracts.constitution.relationships import PARENTS
+from phronesis.contracts.constitution.values import ConstitutionLink, ConstitutionNode
+from phronesis.graph.constitution.list_ports import Parent, Row, Wanted
+from phronesis.graph.constitution.records import row_of
+from phronesis.graph.constitution.telling import full
+
+
+class Graph:
+    """The `Nodes` and the `Layers` of one tenant's graph; it counts the questions that it is asked."""
+
+    def __init__(self, nodes: Iterable[ConstitutionNode], links: Sequence[ConstitutionLink] = ()) -> None:
+        self.rows = {node.id: dict.fromkeys(full(TYPES.values())) | row_of("t", node) for node in nodes}
+        self.joined = list(links)
+        self.asked = 0
+
+    async def nodes(self, tenant: str, wanted: Wanted, columns: Sequence[str], after: str, limit: int) -> list[Row]:
+        self.asked += 1
+        found = sorted((row for row in self.rows.values() if row["id"] > after and _fits(row, wanted)), key=lambda r: r["id"])
+        return [_cut(row, columns) for row in found[:limit]]
+
+    async def links(self, tenant: str, wanted: Wanted, after: tuple[str, str], limit: int) -> list[ConstitutionLink]:
+        self.asked += 1
+        fitting = (one for one in self.joined if _fits(self.rows[one.from_id], wanted) and _fits(self.rows[one.to_id], wanted))
+        return sorted((one for one in fitting if (one.from_id, one.id) > after), key=lambda one: (one.from_id, one.id))[:limit]
+
+    async def read(self, tenant: str, ids: Sequence[str]) -> list[Row]:
+        return [self.rows[id] for id in ids if id in self.rows]
+
+    async def around(self, tenant: str, id: str, limit: int) -> list[ConstitutionLink]:
+        return sorted((one for one in self.joined if id in (one.from_id, one.to_id)), key=lambda one: one.id)[:limit]
+
+    async def foundation(
+        self, tenant: str, status: Lifecycle, columns: Sequence[str], links: bool, limit: int
+    ) -> tuple[list[Row], list[ConstitutionLink]]:
+        wanted = Wanted((Layer.FOUNDATION,), (), status)
+        rows = await self.nodes(tenant, wanted, columns, "", limit)
+        return rows, await self.links(tenant, wanted, ("", ""), 10 * limit) if links else []
+
+    async def vision(
+        self, tenant: str, status: Lifecycle, columns: Sequence[str], parents: bool, limit: int
+    ) -> tuple[list[Row], list[Parent]]:
+        rows = await self.nodes(tenant, Wanted((Layer.VISION,), (), status), columns, "", limit)
+        there = {row["id"] for row in rows}
+        found = [one for one in self.joined if parents and one.from_id in there and one.type in PARENTS]
+        return rows, [self._parent(one) for one in found]
+
+    async def size(self, tenant: str) -> int:
+        return len(self.rows)
+
+    def _parent(self, one: ConstitutionLink) -> Parent:
+        row = self.rows[one.to_id]
+        active = row["lifecycle"] == Lifecycle.ACTIVE
+        return Parent(one.from_id, one.type, row["id"], row["type"], row["title"], active)
+
+
+def _cut(row: Row, columns: Sequence[str]) -> Row:
+    return {name: row[name] for name in columns}
+
+
+def _fits(row: Row, wanted: Wanted) -> bool:
+    return (
+        (not wanted.layers or row["layer"] in wanted.layers)
+        and (not wanted.types or row["type"] in wanted.types)
+        and (wanted.status is None or row["lifecycle"] == wanted.status)
+    )

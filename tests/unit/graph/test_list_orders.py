@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from phronesis.bus import Metrics
+from phronesis.contracts import BadRequest
+from phronesis.contracts.constitution.lists import ListFoundation, ListVision
+from phronesis.graph.constitution.essentials import Essentials
+from phronesis.graph.constitution.horizons import horizon_place
+from phronesis.graph.constitution.list_cache import Kept
+from phronesis.graph.constitution.list_measures import Listed
+from tests.support.bus import somebody
+from tests.support.listed import call, node
+from tests.unit.graph.fakes_lists import Graph
+
+
+def essentials(graph: Graph) -> Essentials:
+    return Essentials(graph, Kept(), Listed(Metrics()))
+
+
+@pytest.mark.req("O-145")
+def test_horizons_are_sorted_as_times_then_lengths_then_words_and_empties_last() -> None:
+    wanted = [
+        "2026",
+        "2026-03-01",
+        "2026-Q3",
+        "2026-08",
+        "2027-01-01T10:00:00Z",
+        "P2W",
+        "90 days",
+        "P6M",
+        "1 year",
+        "P1Y6M",
+        "10 years",
+        "A long time",
+        "some day",
+        "",
+    ]
+    shuffled = random.Random(1).sample(wanted, len(wanted))
+    assert sorted(shuffled, key=horizon_place) == wanted
+    assert horizon_place(None) == horizon_place("  ") == horizon_place("")
+
+
+@pytest.mark.parametrize("text", ["2026-13", "2026-02-30", "20260101T10", "P", "1 fortnight", "P9999999Y", "٢٠٢٦-99"])
+def test_what_is_no_time_is_sorted_as_words(text: str) -> None:
+    assert horizon_place(text) == f"2{text.casefold()}"
+
+
+@pytest.mark.req("O-130")
+async def test_the_foundation_is_sorted_by_type_and_then_by_age() -> None:
+    kinds = ["value", "human", "principle", "value", "guardrail", "ai", "policy", "context", "value"]
+    nodes = [node(f"n{i}", kind, day=-i) for i, kind in enumerate(kinds)]
+    found = await essentials(Graph(random.Random(2).sample(nodes, len(nodes)))).foundation(call(somebody()), ListFoundation())
+    assert [one.id for one in found.items] == ["n5", "n7", "n4", "n1", "n6", "n2", "n8", "n3", "n0"]
+
+
+@pytest.mark.req("O-145")
+async def test_the_vision_is_sorted_by_rank_of_type_then_horizon_then_age() -> None:
+    wanted = [
+        node("v2", "vision", day=2, horizon="2030"),
+        node("v1", "vision", day=1),
+        node("b", "business"),
+        node("g1", "goal", day=9, horizon="2026-12-31"),
+        node("g2", "goal", day=1, horizon="P1Y"),
+        node("g3", "goal", day=1, horizon="soon"),
+        node("g4", "goal", day=1),
+        node("g5", "goal", day=2),
+        node("s", "season", horizon="2026-01-01"),
+    ]
+    found = await essentials(Graph(random.Random(3).sample(wanted, len(wanted)))).vision(call(somebody()), ListVision())
+    assert [one.id for one in found.items] == [one.id for one in wanted]
+
+
+async def test_a_type_that_there_is_not_is_refused_with_the_nearest() -> None:
+    with pytest.raises(BadRequest, match="guardrail") as caught:
+        await essentials(Graph([])).foundation(call(somebody()), ListFoundation(description_types=("value", "guardrails")))
+    assert caught.value.field == "descriptionTypes.1"
