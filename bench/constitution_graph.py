@@ -55,7 +55,9 @@ class Graph:
         """Load it, and have all of it embedded."""
         began = time.perf_counter()
         for part in parts(self.made.nodes(), self.made.relationships()):
-            await self.call(LOAD_TOOL.name, part.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True))
+            await self.call(
+                LOAD_TOOL.name, part.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
+            )
         self.load_s = time.perf_counter() - began
         say(f"constitution: {self.size:,} nodes loaded")
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""How well the constitutional graph is searched: labelled questions, pairs that say the same or nothing alike, planted topics."""
+"""How well the constitutional graph is searched: labelled questions, pairs that say the same or nothing alike, topics."""
 
 from __future__ import annotations
 

@@ -104,7 +104,9 @@ def searches(found: list[Tokens]) -> list[str]:
     for each in found:
         if each.search is not None:
             most = SEARCHES[each.size][1]
-            lines.append(f"| {each.size:,} | {each.search[0]} | {most:,} | {each.search[1]:,} | {verdict(each.search[1] <= most)} |")
+            lines.append(
+                f"| {each.size:,} | {each.search[0]} | {most:,} | {each.search[1]:,} | {verdict(each.search[1] <= most)} |"
+            )
     return lines
 
 

@@ -16,4 +16,16 @@ from .packing import parts
 from .sample import Constitution, Unreadable, read, sample
 from .sizes import layers_of
 
-__all__ = ["FEWEST", "Constitution", "Made", "Query", "Unreadable", "families", "generate", "layers_of", "parts", "read", "sample"]
+__all__ = [
+    "FEWEST",
+    "Constitution",
+    "Made",
+    "Query",
+    "Unreadable",
+    "families",
+    "generate",
+    "layers_of",
+    "parts",
+    "read",
+    "sample",
+]

@@ -24,7 +24,7 @@ _TRIES = 50
 
 @dataclass(frozen=True)
 class Query:
-    """A question in words that are mostly not the nodes' own."""
+    """A question that names its subject and repeats no phrase of the nodes."""
 
     text: str
     theme: str
@@ -42,10 +42,7 @@ def asked(spots: Sequence[Spot], themes: Sequence[Theme], seed: int) -> list[Que
             relevant[spot.theme].add(spot.id)
     anchors = _anchors(spots, seed)
     plain = [Query(one.asked[0], one.key, frozenset(relevant[at])) for at, one in enumerate(themes)]
-    around = [
-        Query(one.asked[1], one.key, frozenset(relevant[at] - {anchors.get(at, "")}), anchors.get(at))
-        for at, one in enumerate(themes)
-    ]
+    around = [Query(one.asked[1], one.key, frozenset(relevant[at]), anchors.get(at)) for at, one in enumerate(themes)]
     return [*plain, *around]
 
 
