@@ -17,7 +17,7 @@ from phronesis.graph.ontology import Ontology
 
 from .errors import Failed
 from .frames import packed
-from .graph_model import labels, own_name, simplified, types, written
+from .graph_model import DOUBLE, labels, own_name, simplified, types, written
 from .tenancy import bounds
 
 _PAGE = 500
@@ -103,10 +103,10 @@ class GraphDump:
                     self._relationship(sink, label, row)
 
     def _relationship(self, sink: Sink, label: str, row: Row) -> None:
-        own = label == KNOWLEDGE and KNOWLEDGE in row["labels"] and own_name(row["type"])
+        own = label in DOUBLE and label in row["labels"] and own_name(row["type"])
         if not own and (len(row["labels"]) != 1 or row["type"] not in self._types):
             raise Failed(f"the graph holds a relationship of the type {row['type']}, which the ontology does not know")
-        end = KNOWLEDGE if own else row["labels"][0]
+        end = label if own else row["labels"][0]
         ends = {"source": row["source"], "target": row["target"], "from": label, "to": end}
         # An item that was stored after the nodes were read: the news of it, which the archive holds, links it again.
         if self._there(label, row["source"]) and self._there(end, row["target"]):
@@ -120,7 +120,7 @@ class GraphDump:
 
     async def _pages(self, label: str, wanted: str) -> AsyncIterator[list[Row]]:
         # A node of the agents may have a label that users' items have too.
-        alone = "" if label == KNOWLEDGE else f" AND NOT n:{KNOWLEDGE}"
+        alone = "" if label in DOUBLE else f" AND NOT n:{KNOWLEDGE}"
         inside = f"MATCH (n:{label}) WHERE {_INSIDE}{alone}"
         statement = f"{inside} RETURN n.key AS key, {wanted} AS found ORDER BY n.key LIMIT {_PAGE}"
         after = self._first
@@ -136,7 +136,7 @@ class GraphDump:
 
 
 def _node(label: str, row: Row) -> bytes:
-    if label != KNOWLEDGE:
+    if label not in DOUBLE:
         return packed({"label": label}, written(row["found"]))
-    own = sorted(set(row["labels"]) - {KNOWLEDGE})
+    own = sorted(set(row["labels"]) - {label})
     return packed({"label": label, "labels": own}, written(simplified(row["found"])))

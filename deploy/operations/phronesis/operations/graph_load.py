@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from phronesis.graph.adapters.bolt import Bolt, Transaction
-from phronesis.graph.curation import KNOWLEDGE
 from phronesis.graph.ontology import Ontology
 
 from .errors import Damaged, Failed
 from .frames import Frame
-from .graph_model import batches, labels, own_name, types, understood
+from .graph_model import DOUBLE, batches, labels, own_name, types, understood
 from .tenancy import Tenancy, bounds
 
 _BATCH = 500
@@ -79,7 +78,8 @@ class GraphLoad:
         for frame in frames:
             kind = (self._label(frame, "from"), self._type(frame), self._label(frame, "to"))
             ends = {"a": self._key(frame, "source"), "b": self._key(frame, "target")}
-            row = {**ends, "properties": understood(frame.body)}
+            properties = understood(frame.body)
+            row = {**ends, "properties": self._tenancy.relationship(properties) if self._tenancy else properties}
             waiting[kind].append(row)
             held += 1
             count += 1
@@ -129,7 +129,7 @@ class GraphLoad:
 
     def _type(self, frame: Frame) -> str:
         name = frame.header.get("type")
-        if frame.header.get("from") == frame.header.get("to") == KNOWLEDGE:
+        if frame.header.get("from") == frame.header.get("to") in DOUBLE:
             name = own_name(name)
         elif not isinstance(name, str) or name not in self._types:
             name = None
@@ -144,8 +144,8 @@ class GraphLoad:
         return self._all_labels(label, frame), properties, len(frame.body)
 
     def _all_labels(self, label: str, frame: Frame) -> str:
-        """The labels as a statement has them: a node of the agents has theirs beside the service's."""
-        if label != KNOWLEDGE:
+        """The labels as a statement has them: some nodes have another one beside the service's."""
+        if label not in DOUBLE:
             return label
         given = frame.header.get("labels")
         own = [own_name(name) for name in given] if isinstance(given, list) else [None]

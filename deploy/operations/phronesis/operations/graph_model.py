@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+from phronesis.contracts.constitution.registry import NODE_LABEL
 from phronesis.contracts.knowledge_graph import NAME
 from phronesis.graph.adapters.bolt import Bolt
 from phronesis.graph.adapters.labels import GONE, LINKS, LOCKS, NEWS, WRITES
@@ -18,6 +19,8 @@ from phronesis.graph.settings import GraphSettings
 
 from .errors import Damaged, Failed
 
+DOUBLE = (KNOWLEDGE, NODE_LABEL)
+"""Labels of nodes that have another one beside it: the agents' own, and those of the constitutional graph."""
 NODES, RELATIONSHIPS = "graph/nodes", "graph/relationships"
 _SECONDS = 120.0
 _INT64 = 2**63
@@ -25,17 +28,17 @@ _NAME = re.compile(NAME)
 
 
 def labels(ontology: Ontology) -> tuple[str, ...]:
-    """Every label that the service writes, in the order of reading; each node has one of these, and a unique `key`. Knowledge
-    of the agents has labels of theirs beside it.
+    """Every label that the service writes, in the order of reading; each node has one of these, and a unique `key`. Those
+    of `DOUBLE` have another label beside it.
 
     Keys of writes come first, so that a write whose key was read is read whole. News comes last, so that of every node
     that was read its news was read, or had been sent before.
     """
-    return (WRITES, LOCKS, *ontology.nodes, *LABELS, KNOWLEDGE, LINKS, GONE, NEWS)
+    return (WRITES, LOCKS, *ontology.nodes, *LABELS, *DOUBLE, LINKS, GONE, NEWS)
 
 
 def types(ontology: Ontology) -> frozenset[str]:
-    """Every type of relationship that the service writes. Between nodes of the agents there are types of theirs."""
+    """Every type of relationship that the service writes. Between nodes of `DOUBLE` there are types of their own."""
     return frozenset((*ontology.relationships, *LINK_TYPES))
 
 

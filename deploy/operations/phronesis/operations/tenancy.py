@@ -111,6 +111,17 @@ class Tenancy:
         changed |= {end: self.key(str(changed.get(end, ""))) for end in ("source", "target")}
         return changed | {"key": f"{changed['source']}\n{changed.get('type')}\n{changed['target']}"}
 
+    def relationship(self, properties: Mapping[str, Any]) -> dict[str, Any]:
+        """Properties of a relationship; one of the constitutional graph says whose it is.
+
+        Raises:
+            Damaged: it is another tenant's.
+        """
+        changed = dict(properties)
+        if "tenant" in changed:
+            changed |= {"tenant": self.of(changed["tenant"]), "key": self.key(str(changed.get("key", "")))}
+        return changed
+
 
 def named(old: str | None, new: str | None = None) -> Tenancy:
     """The tenancy of an archive that says it is `old`'s, under the name `new` or its own.

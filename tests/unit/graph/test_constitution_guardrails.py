@@ -1,0 +1,153 @@
+"""Rules of a tenant: what they watch for, and what they let through."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phronesis.contracts.constitution.registry import TYPES
+from phronesis.contracts.constitution.values import ConstitutionNode
+from phronesis.contracts.constitution.writes import GuardrailHit
+from phronesis.graph.constitution.guardrails import Rule, allow, hits, rule, subject
+from phronesis.graph.constitution.triggers import Comparisons, Subject, Words, stems, trigger
+
+
+def guardrail(text: str | None, severity: str = "high", id: str = "g-1", **more: Any) -> Rule:
+    told = {"id": id, "type": "guardrail", "layer": "foundation", "title": "Rest", "status": "active"}
+    found = rule(ConstitutionNode.model_validate({**told, "trigger": text, "severity": severity, **more}))
+    assert found is not None
+    return found
+
+
+def goes_off(text: str, *texts: str, **fields: Any) -> bool:
+    found = trigger(text)
+    assert found is not None
+    return found.because(Subject(fields, texts)) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "expected"),
+    [
+        ("effortHours > 40", {"effortHours": 40.5}, True),
+        ("effortHours > 40", {"effortHours": 40.0}, False),
+        ("effortHours >= 40", {"effortHours": 40}, True),
+        ("effortHours > 40", {}, False),
+        ("effortHours > 40", {"effortHours": "41"}, False),
+        ("effortHours > 40", {"effortHours": True}, False),
+        ("roi.total < 0", {"roi": {"total": -0.5}}, True),
+        ("roi.total < 0", {"roi": {"total": 0.0}}, False),
+        ("roi.total < -10.5", {"roi.total": -11}, True),
+        ("budget > 1000", {"properties": {"budget": 1001}}, True),
+        ("priority = 5 and effortHours < 1", {"priority": 5, "effortHours": 0.5}, True),
+        ("priority = 5 and effortHours < 1", {"priority": 5, "effortHours": 1.5}, False),
+        ("type = task && status != done", {"type": "task", "status": "todo"}, True),
+        ("dueDate < 2026-01-01", {"dueDate": "2025-12-31"}, True),
+        ("dueDate < 2026-01-01", {"dueDate": "2026-01-01"}, False),
+        ("status == 'In Progress'", {"status": "in progress"}, True),
+    ],
+)
+def test_a_trigger_compares_fields(text: str, fields: dict[str, Any], expected: bool) -> None:
+    assert isinstance(trigger(text), Comparisons)
+    assert goes_off(text, **fields) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "written", "expected"),
+    [
+        ("Hiring without budget", "We hired two, and the budgets are gone", True),
+        ("Hiring without budget", "We hired two", False),
+        ("work on weekends", "Worked through the weekend", True),
+        ("Überstunden", "keine ÜBERSTUNDEN mehr", True),
+        ("naïve claims", "A naive claim", True),
+        ("share personal data", "data that is personal, to be shared", True),
+        ("cities", "one city", True),
+        ("spending > a lot", "Spend a lot on a lot", True),
+    ],
+)
+def test_a_trigger_in_words_wants_all_that_are_significant_in_whatever_form(text: str, written: str, expected: bool) -> None:
+    assert isinstance(trigger(text), Words)
+    assert goes_off(text, written) is expected
+
+
+@pytest.mark.parametrize("text", ["", "   ", "of the and", "?!"])
+def test_a_trigger_that_says_nothing_never_goes_off(text: str) -> None:
+    assert trigger(text) is None
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_any_text_is_a_trigger_or_none_and_is_never_run(text: str, written: str) -> None:
+    found = trigger(text)
+    if found is not None:
+        assert found.because(Subject({}, (written,))) is None or isinstance(found, Words)
+        assert found.reads(frozenset()) is False
+
+
+@given(st.lists(st.sampled_from("hire hiring budget budgets cut cutting weekend night".split()), min_size=1, max_size=5))
+def test_words_go_off_on_a_text_that_holds_them_all(words: list[str]) -> None:
+    assert goes_off(" ".join(words), " ".join(reversed(words)).upper())
+    assert stems(" ".join(words)) == stems(", ".join(words).title())
+
+
+@pytest.mark.parametrize(
+    ("severity", "expected"),
+    [("block", True), ("Critical", True), ("high", True), ("medium", False), ("low", False), ("", False)],
+)
+def test_a_severe_rule_blocks_and_another_wants_to_be_named(severity: str, expected: bool) -> None:
+    assert guardrail("night", severity).blocks is expected
+
+
+def test_a_principle_is_a_rule_where_its_bag_says_when_it_is_broken() -> None:
+    told = {"id": "p-1", "type": "principle", "layer": "foundation", "title": "Openness", "statement": "Say what you know"}
+    assert rule(ConstitutionNode.model_validate(told)) is None
+    found = rule(ConstitutionNode.model_validate({**told, "properties": {"trigger": "secret", "severity": "block"}}))
+    assert found is not None
+    assert (found.blocks, found.response) == (True, "Say what you know")
+
+
+def test_what_blocks_is_refused_with_its_id_its_title_and_its_response() -> None:
+    found = hits([guardrail("effortHours > 40", response="Split it")], subject("task", {"title": "x", "effortHours": 45.0}))
+    with pytest.raises(GuardrailHit) as caught:
+        allow(found, ["g-1"])
+    assert caught.value.detail == (
+        "this is not allowed: guardrail g-1 ('Rest'), because effortHours is 45 (effortHours > 40); it says: Split it"
+    )
+
+
+def test_what_does_not_block_passes_once_it_is_named() -> None:
+    found = hits([guardrail("night", "low")], subject("task", {"title": "A night shift"}))
+    with pytest.raises(GuardrailHit) as caught:
+        allow(found, ["g-2"])
+    assert caught.value.field == "acknowledge"
+    assert "g-1" in caught.value.detail
+    assert allow(found, ["g-2", "g-1"]) == ("g-1",)
+
+
+def test_those_that_block_come_first() -> None:
+    rules = [guardrail("night", "low", "a"), guardrail("night", "high", "b")]
+    found = hits(rules, subject(None, {}, "a night"))
+    assert [(hit.rule.id, hit.severity) for hit in found] == [("b", "block"), ("a", "acknowledge")]
+
+
+def test_a_change_is_asked_about_where_it_touches_what_a_rule_reads() -> None:
+    rules = [guardrail("night", id="words"), guardrail("effortHours > 40", id="hours")]
+    of = subject("task", {"title": "night", "effortHours": 45.0})
+    for changed, expected in ({"status"}, []), ({"title"}, ["words"]), ({"effortHours"}, ["hours"]), ({"dueDate"}, []):
+        assert [hit.rule.id for hit in hits(rules, of, frozenset(changed))] == expected
+
+
+@pytest.mark.parametrize("field", ["title", "summary", "description", "narrative", "properties"])
+def test_words_are_looked_for_in_every_text_of_a_node(field: str) -> None:
+    content: dict[str, Any] = {"title": "x", field: {"note": "at night"} if field == "properties" else "at night"}
+    assert len(hits([guardrail("night")], subject("goal", content))) == 1
+
+
+def test_lists_of_texts_are_texts() -> None:
+    assert len(hits([guardrail("night")], subject("goal", {"title": "x", "successCriteria": ["by day", "by night"]}))) == 1
+
+
+def test_a_rule_may_compare_type_and_layer() -> None:
+    rules = [guardrail("layer = execution and type = decision")]
+    assert [bool(hits(rules, subject(name, {}))) for name in TYPES] == [name == "decision" for name in TYPES]

@@ -1,0 +1,151 @@
+"""Relationships of the constitutional graph, held against its registry."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phronesis.contracts import BadRequest, Forbidden, Role
+from phronesis.contracts.constitution.kinds import Layer, NodeType
+from phronesis.contracts.constitution.registry import LABELS, NODE_LABEL, TYPES
+from phronesis.contracts.constitution.relationships import RELATIONSHIPS, choices
+from phronesis.contracts.constitution.values import WRITERS
+from phronesis.contracts.constitution.writes import RegistryRefused, Relate
+from phronesis.contracts.cypher import QueryRefused
+from phronesis.graph.adapters.constitution_schema import INDEXES, KEY, constitution_schema
+from phronesis.graph.constitution.joining import check_cycle, check_ends, check_name, check_writer
+from phronesis.graph.curation import names
+from phronesis.graph.guard import KNOWLEDGE, KNOWLEDGE_WRITING, Guard, Rules
+from phronesis.graph.ontology import load
+from phronesis.graph.settings import Dialect
+
+kinds = st.sampled_from(list(TYPES.values()))
+
+
+@pytest.mark.req("O-069", "O-070", "O-071", "O-072", "O-073", "O-074")
+@pytest.mark.parametrize(
+    ("source", "name", "target"),
+    [
+        ("goal", "SUPPORTED_BY", "goal"),
+        ("goal", "SUPPORTED_BY", "vision"),
+        ("strategy", "SUPPORTED_BY", "initiative"),
+        ("insight", "SUPPORTED_BY", "evidence"),
+        ("strategy", "SERVES", "goal"),
+        ("season", "SERVES", "business"),
+        ("strategy", "ALIGNS_WITH", "goal"),
+        ("vision", "ALIGNS_WITH", "value"),
+        ("observation", "MEASURES", "metric"),
+        ("decision", "LEADS_TO", "task"),
+        ("decision", "LEADS_TO", "metric"),
+        ("value", "ENFORCED_BY", "principle"),
+        ("principle", "ENFORCED_BY", "guardrail"),
+        ("note", "SPEAKS_OF", "human"),
+    ],
+)
+def test_the_relationships_of_the_seed_are_taken(source: str, name: str, target: str) -> None:
+    check_name(name)
+    check_ends(name, TYPES[source], TYPES[target])
+
+
+@given(st.sampled_from(list(RELATIONSHIPS)), kinds, kinds)
+def test_declared_types_join_the_declared_ends_and_no_others(name: str, source: NodeType, target: NodeType) -> None:
+    if RELATIONSHIPS[name].joins(source, target):
+        check_ends(name, source, target)
+    else:
+        with pytest.raises(RegistryRefused) as caught:
+            check_ends(name, source, target)
+        assert caught.value.field == "type"
+        assert f"{name} does not lead from a {source.name} to a {target.name}; " in caught.value.detail
+        assert all(choice in caught.value.detail for choice in choices(source, target))
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "target", "hint"),
+    [
+        ("goal", "MEASURES", "metric", "MEASURES leads the other way"),
+        ("observation", "MEASURES", "goal", "from a observation it leads to metric"),
+        ("note", "MEASURES", "value", "it never leads from a note"),
+        ("observation", "SERVES", "metric", "MEASURES does"),
+    ],
+)
+def test_a_refusal_names_the_nearest_legal_choice(source: str, name: str, target: str, hint: str) -> None:
+    with pytest.raises(RegistryRefused) as caught:
+        check_ends(name, TYPES[source], TYPES[target])
+    assert hint in caught.value.detail
+
+
+@pytest.mark.parametrize(("given_", "meant"), [("SUPORTED_BY", "SUPPORTED_BY"), ("SERVE", "SERVES"), ("LEAD_TO", "LEADS_TO")])
+def test_a_misspelt_type_is_told_the_declared_one(given_: str, meant: str) -> None:
+    with pytest.raises(RegistryRefused) as caught:
+        check_name(given_)
+    assert caught.value.detail.endswith(f"did you mean {meant}?")
+
+
+@pytest.mark.req("O-351")
+@pytest.mark.parametrize("name", ["X]->() DETACH", "serves", "A-B", "A__B", "_A", "", "A" * 65, "A`B", "SERVES\n"])
+def test_a_type_that_is_no_name_in_capitals_never_reaches_a_statement(name: str) -> None:
+    with pytest.raises(ValueError, match="type"):
+        Relate(from_id="a", to_id="b", type=name)
+
+
+def test_a_closed_chain_is_named() -> None:
+    check_cycle("SERVES", [])
+    with pytest.raises(RegistryRefused) as caught:
+        check_cycle("SERVES", ["a", "b", "a"])
+    assert caught.value.detail.endswith("a -SERVES-> b -SERVES-> a")
+
+
+@pytest.mark.req("O-013")
+@pytest.mark.parametrize("layer", Layer)
+@pytest.mark.parametrize("role", Role)
+def test_a_layer_is_written_by_its_writers_alone(layer: Layer, role: Role) -> None:
+    if role in WRITERS[layer]:
+        check_writer(role, layer)
+    else:
+        with pytest.raises(Forbidden):
+            check_writer(role, layer)
+
+
+@pytest.mark.parametrize("label", [NODE_LABEL, *LABELS, "goal", "ODEINODE"])
+def test_no_query_tool_reaches_the_constitutional_graph(guard: Guard, label: str) -> None:
+    rules = (Rules.READING, KNOWLEDGE, KNOWLEDGE_WRITING)
+    for rule in rules:
+        for statement in (f"MATCH (n:{label}) RETURN n.name AS name", f"MATCH (n:Product:`{label}`) RETURN n.name AS name"):
+            with pytest.raises(QueryRefused):
+                guard.check(statement, {}, "acme", rule)
+    for statement in (f"CREATE (n:{label} {{name: 'x'}})", f"MATCH (n:Product {{name: 'x'}}) SET n:{label}"):
+        with pytest.raises(QueryRefused):
+            guard.check(statement, {}, "acme", KNOWLEDGE_WRITING)
+
+
+@pytest.mark.parametrize("label", [NODE_LABEL, *LABELS])
+def test_an_agent_gives_none_of_its_nodes_a_label_of_the_constitutional_graph(label: str) -> None:
+    taken = names(load())
+    for check in (taken.label, taken.type, taken.searched):
+        with pytest.raises(BadRequest, match="name of the platform"):
+            check(label)
+    assert taken.label(f"{label}s") == f"{label}s"
+
+
+@pytest.mark.req("O-064", "O-077", "O-078", "O-079", "O-080", "O-081", "O-082", "O-083")
+@pytest.mark.parametrize("dialect", Dialect)
+def test_the_schema_is_made_from_the_registry_and_may_be_declared_again(dialect: Dialect) -> None:
+    statements = list(constitution_schema(dialect))
+    assert {index.name for index in (*INDEXES, KEY)} == {
+        *("odei_node_status", "odei_node_layer", "odei_node_type", "odei_node_updated", "odei_node_key"),
+        *("task_due_date", "decision_roi"),
+    }
+    declaring = [one for one in statements if "IF NOT EXISTS" in one]
+    assert len(declaring) == len(INDEXES) + (2 if dialect is Dialect.ARCADEDB else 1)
+    rest = "\n".join(one for one in statements if one not in declaring)
+    assert all("DETACH DELETE" in one for one in statements if one not in declaring)
+    for name in (*LABELS, *RELATIONSHIPS):
+        assert (name in rest) is (dialect is Dialect.ARCADEDB)
+
+
+def test_no_label_of_the_registry_is_a_name_of_the_twin() -> None:
+    ontology = load()
+    taken = {name.lower() for name in (*ontology.nodes, *ontology.relationships)}
+    assert taken.isdisjoint(label.lower() for label in (NODE_LABEL, *LABELS))
+    assert {*LABELS, NODE_LABEL}.isdisjoint(RELATIONSHIPS)
