@@ -46,7 +46,7 @@ def test_the_sample_is_loaded_and_embedded_and_loading_it_again_changes_nothing(
 ) -> None:
     assert run(["constitution", "load", "--sample"]) == 0
     printed = capsys.readouterr()
-    assert "created: 45, updated: 0, unchanged: 0, relationships: 48" in printed.err
+    assert "created: 45, updated: 0, unchanged: 0, relationships: 50" in printed.err
     assert "embedded: 45" in printed.err
     assert printed.out == ""
     assert set(graph.nodes) == set(graph.embedded) == {node.id for node in sample().nodes}
@@ -123,6 +123,11 @@ def test_a_search_sends_its_filters_and_prints_the_cosines(
     assert printed.err.strip() == "2 results, 99 tokens"
 
 
+def test_a_search_that_finds_nothing_says_what_to_do(graph: FakeConstitution, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["constitution", "search", "openness"]) == 0
+    assert "nothing reaches the least cosine; ask for less with --min" in capsys.readouterr().err
+
+
 def test_a_search_around_an_anchor_prints_the_way(loaded: FakeConstitution, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["constitution", "search", "tools", "--anchor", "strategy-borrow-first"]) == 0
     assert loaded.asked[0]["anchorNodeId"] == "strategy-borrow-first"
@@ -159,7 +164,7 @@ def test_the_inventory_counts(loaded: FakeConstitution, capsys: pytest.CaptureFi
     printed = capsys.readouterr()
     assert "vision  goal  45     P1" in printed.out
     assert "odei_node_status  RANGE  ONLINE  100 %" in printed.out
-    assert printed.err.strip() == "45 nodes, 48 relationships"
+    assert printed.err.strip() == "45 nodes, 50 relationships"
 
 
 def test_a_backup_is_made_verified_and_restored_by_the_word_that_verifying_gave(

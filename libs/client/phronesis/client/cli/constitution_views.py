@@ -32,6 +32,8 @@ def hits(found: SemanticFound) -> None:
     rows = ((f"{hit.score:.3f}", *_named(hit.node)) for hit in found.results)
     output.table(("COSINE", "TYPE", "ID", "TITLE"), rows)
     _told(found.stats.total_results, found.stats.token_estimate, found.warnings)
+    if not found.results:
+        output.note("nothing reaches the least cosine; ask for less with --min")
 
 
 def hybrid_hits(found: HybridFound) -> None:
