@@ -38,6 +38,7 @@ class Graph:
     def __init__(self, url: str, person: Person, made: Made) -> None:
         self.made = made
         self.size = len(made.spots)
+        self.tenant = person.tenant
         self.load_s = self.embed_s = 0.0
         self.embedded = 0
         self._url = url

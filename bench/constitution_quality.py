@@ -100,12 +100,12 @@ async def _cosines(graph: Graph, pairs: list[tuple[str, str]]) -> tuple[float, .
     spots = {spot.id: spot for spot in graph.made.spots}
     found = []
     for one, other in pairs:
-        a, b = [await _vector(graph, _text(graph, spots[id])) for id in (one, other)]
+        a, b = [await _vector(graph, text(graph, spots[id])) for id in (one, other)]
         found.append(float(a @ b))
     return tuple(found)
 
 
-def _text(graph: Graph, spot: Spot) -> str:
+def text(graph: Graph, spot: Spot) -> str:
     """A node's text as memory embeds it."""
     kind = TYPES[spot.type]
     told = graph.made.node(spot).model_dump(by_alias=True, exclude_none=True)
@@ -115,14 +115,14 @@ def _text(graph: Graph, spot: Spot) -> str:
 async def _silhouette(graph: Graph) -> float:
     """Of planted topics, by cosine distance: texts of one family say the same thing in other words."""
     planted = families(SEED)
-    vectors = [await _vector(graph, text) for texts in planted for text in texts]
+    vectors = [await _vector(graph, said) for texts in planted for said in texts]
     labels = [number for number, texts in enumerate(planted) for _ in texts]
     return float(silhouette_score(np.array(vectors), labels, metric="cosine"))
 
 
-async def _vector(graph: Graph, text: str) -> Vector:
+async def _vector(graph: Graph, said: str) -> Vector:
     """The vector of a text, by the embedder that the stack uses."""
-    body = {"query": text[:4_000], "topK": 1, "includeQueryEmbedding": True}
+    body = {"query": said[:4_000], "topK": 1, "includeQueryEmbedding": True}
     vector = np.array((await graph.call("semantic.search.v1", body))["queryEmbedding"])
     unit: Vector = vector / np.linalg.norm(vector)
     return unit

@@ -72,6 +72,10 @@ ALGORITHMS_S = 5.0
 """Seconds of one algorithm at 1,000 nodes."""
 
 
+NO = "**no**"
+"""Stands in a row that does not keep to its number."""
+
+
 def verdict(kept: bool) -> str:
     """One word for a cell."""
-    return "yes" if kept else "**no**"
+    return "yes" if kept else NO
