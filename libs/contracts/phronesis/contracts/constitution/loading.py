@@ -5,8 +5,9 @@ from __future__ import annotations
 from pydantic import ConfigDict, Field
 
 from ..messages import Rpc
+from ..principal import Role
 from ..tools import Risk, Tool
-from .values import OWNERS, Asked, Camel
+from .values import Asked, Camel
 from .writes import CreateConstitutionNode, Relate
 
 NODES = 250
@@ -28,7 +29,7 @@ class LoadConstitution(Asked):
     """A part of a graph, written in one transaction: what has to go, then nodes, then relationships.
 
     All is held to the registry, and nothing is written where one thing breaks it. A node that is there already gets the
-    fields that are given; what is as it was stays as it is, with its version. Guardrails do not stop it: they may come with it.
+    fields that are given; what is as it was stays as it is, with its version. Guardrails, which may come with it, do not stop it.
     """
 
     remove: tuple[str, ...] = Field(default=(), max_length=NODES)
@@ -55,6 +56,6 @@ LOAD_TOOL = Tool(
     "Write a part of a constitutional graph: up to 250 nodes and 500 relationships in one transaction.",
     LOAD,
     risk=Risk.HIGH,
-    roles=OWNERS,
+    roles=frozenset({Role.ADMIN}),
     irreversible=True,
 )
