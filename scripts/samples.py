@@ -45,8 +45,10 @@ def example(schema: Schema, defs: Schema, field: str = "value") -> Any:
         case "object":
             if "properties" in schema:
                 return {key: example(value, defs, key) for key, value in schema["properties"].items()}
-            inner = schema.get("additionalProperties")
-            return {"name": example(inner, defs, field) if isinstance(inner, dict) else "anything"}
+            inner, names = schema.get("additionalProperties"), schema.get("propertyNames", {"const": "name"})
+            return {example(names, defs, "name"): example(inner, defs, field) if isinstance(inner, dict) else "anything"}
+        case "array" if "prefixItems" in schema:
+            return [example(item, defs, field) for item in schema["prefixItems"]]
         case "array":
             return [example(schema.get("items", {}), defs, field)] * max(1, int(schema.get("minItems", 1)))
         case "integer":
