@@ -43,7 +43,7 @@ class Turn:
         self._hearers: list[Callable[[str, ConstitutionChanged], None]] = []
 
     def tell(self, hear: Callable[[str, ConstitutionChanged], None]) -> None:
-        """Let `hear` know, with the tenant, what a write may have changed: at once if of this process, else by its news."""
+        """Let `hear` know, with the tenant, what a write may have changed: of this process at once, of others by its news."""
         self._hearers.append(hear)
 
     def heard(self, tenant: str, event: ConstitutionChanged) -> None:
