@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from itertools import combinations
 from typing import Any
 
@@ -11,12 +12,13 @@ from phronesis.contracts import NotFound
 from phronesis.contracts.constitution.algorithms import FindBridges, FindCommunities, FindShortestPath, RankNodes
 from phronesis.contracts.constitution.insight import AskWhy, WithoutNode
 from phronesis.contracts.constitution.kinds import Layer
+from phronesis.contracts.constitution.relationships import CONSTITUTIONAL
 from phronesis.contracts.constitution.writes import ConstitutionChanged, LinkNews, NodeNews, Operation
 from phronesis.graph.constitution.algorithms import Algorithms
 from phronesis.graph.constitution.alignment import Alignment
 from phronesis.graph.constitution.availability import Availability
-from phronesis.graph.constitution.engines import Algorithm
-from phronesis.graph.constitution.projection import projection
+from phronesis.graph.constitution.engines import Algorithm, Computed
+from phronesis.graph.constitution.projection import Projection, projection
 from phronesis.graph.constitution.projections import Projections
 from phronesis.graph.constitution.reasons import Reasons
 from tests.support.constitutions import DAWN, thing, things
@@ -241,6 +243,31 @@ async def test_what_changes_while_it_is_read_is_not_kept() -> None:
     assert not (await service.algorithms.pagerank(ANN, RankNodes())).stats.cached
     assert not (await service.algorithms.pagerank(ANN, RankNodes())).stats.cached
     assert (await service.algorithms.pagerank(ANN, RankNodes())).stats.cached
+
+
+async def test_a_long_computation_holds_up_no_reason_and_is_not_made_twice() -> None:
+    class Slow(Engine):
+        async def compute(self, algorithm: Algorithm, over: Projection) -> Computed:
+            await done.wait()
+            return await super().compute(algorithm, over)
+
+    done, service = asyncio.Event(), Service(Graph(HUB, *STAR))
+    service.engine = Slow()
+    service.algorithms = Algorithms(service.projections, service.engine, service.graph, service.clock, lambda *seen: None)
+    asked = [asyncio.create_task(service.algorithms.betweenness(ANN, FindBridges())) for _ in range(3)]
+    assert len((await service.reasons.why(ANN, AskWhy(from_id="a"))).reasons) == 1
+    done.set()
+    assert sorted(found.stats.cached for found in await asyncio.gather(*asked)) == [False, True, True]
+    assert service.engine.runs == [Algorithm.BETWEENNESS]
+
+
+async def test_few_results_are_kept_of_one_projection() -> None:
+    service = Service(Graph(HUB, *STAR))
+    for layers in combinations(Layer, 2):
+        await service.algorithms.pagerank(ANN, RankNodes(layers=layers))
+    kept = service.projections.kept(ANN.who.tenant, tuple(sorted(CONSTITUTIONAL)))
+    assert kept is not None
+    assert len(kept.results) == 12
 
 
 @pytest.mark.req("O-217", "O-218")

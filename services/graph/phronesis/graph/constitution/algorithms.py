@@ -27,11 +27,13 @@ from .engines import Algorithm, Computed, Engine
 from .meeting import met_of
 from .naming import relationship_names, type_names
 from .projection import Projection
-from .projections import AGE, Kept, Projections
+from .projections import AGE, Kept, Projections, Turns
 from .walkable import WalkStore
 
 _SHOWN = 25
 """Nodes of a community that are told."""
+_SHOWN_IN_ALL = 1_000
+"""Nodes of all communities that are told; an answer holds no more of them."""
 Watch = Callable[[Algorithm, str, float, int, Computed], None]
 """Told of each computation: which, by what engine, its seconds, its nodes, and what came of it (O-220)."""
 
@@ -67,6 +69,7 @@ class Algorithms:
         self._walks = walks
         self._now = now
         self._watch = watch
+        self._turns = Turns()
 
     async def pagerank(self, call: Call, request: RankNodes) -> NodesRanked:
         """The nodes that most of the graph rests on.
@@ -86,12 +89,12 @@ class Algorithms:
         """Clusters of nodes that belong together; raises what `pagerank` does."""
         types = type_names(request.types)
         result, stats = await self._result(call.who.tenant, Algorithm.COMMUNITIES, request)
-        over, groups = result.over, []
+        over, left, groups = result.over, _SHOWN_IN_ALL, []
         for number, group in enumerate(result.order, start=1):
-            shown = [node for node in group if not types or over.types[node] in types]
-            if shown:
-                groups.append((number, len(group), shown[:_SHOWN]))
-        groups = groups[: request.limit]
+            shown = [node for node in group if not types or over.types[node] in types][: min(_SHOWN, left)]
+            if shown and len(groups) < request.limit:
+                groups.append((number, len(group), shown))
+                left -= len(shown)
         met = await met_of(self._walks, call.who.tenant, over, [node for _, _, shown in groups for node in shown])
         rows = [
             Community(id=number, size=size, nodes=tuple(met[node].mention() for node in shown if node in met))
@@ -113,13 +116,14 @@ class Algorithms:
     async def _result(self, tenant: str, algorithm: Algorithm, request: Projected) -> tuple[Result, AlgorithmStats]:
         """What was computed less than an hour ago, and computed now otherwise."""
         names, layers = relationship_names(request.relationship_types), tuple(sorted(set(request.layers)))
-        async with self._projections.turn(tenant):
+        async with self._turns.of(tenant, algorithm, *names):
             kept = self._projections.kept(tenant, names)
             found: Result | None = kept.results.get((algorithm, layers)) if kept is not None else None
             cached = found is not None and not request.refresh and self._now() - found.at < AGE
             if found is None or not cached:
                 kept = await self._projections.fresh(tenant, names, refresh=request.refresh)
-                found = kept.results[algorithm, layers] = await self._computed(algorithm, kept, request)
+                found = await self._computed(algorithm, kept, request)
+                kept.keep((algorithm, layers), found)
         stats = AlgorithmStats(
             node_count=len(found.over.ids),
             relationship_count=len(found.over.links),

@@ -44,8 +44,7 @@ class Alignment:
         """
         tenant, names = call.who.tenant, relationship_names(request.relationship_types)
         held = self._projections.kept(tenant, names)
-        async with self._projections.turn(tenant):
-            kept = await self._projections.fresh(tenant, names, refresh=request.refresh)
+        kept = await self._projections.fresh(tenant, names, refresh=request.refresh)
         over, began = kept.projection, time.perf_counter()
         path = await asyncio.to_thread(_path, over, request)
         milliseconds = (time.perf_counter() - began) * 1_000

@@ -20,10 +20,22 @@ AGE = timedelta(hours=1)
 _MOST_NODES = 300_000
 """Nodes of all projections together; beyond, those go that were not used for the longest time (O-217)."""
 _MOST_KEPT = 64
-_LOCKS = 16
+_LOCKS = 64
+_MOST_RESULTS = 12
 
 Key = tuple[str, tuple[str, ...]]
 """Tenant, and the relationship types in order."""
+
+
+class Turns:
+    """One after the other, those who would do the same: the second finds what the first has done."""
+
+    def __init__(self) -> None:
+        self._locks = tuple(asyncio.Lock() for _ in range(_LOCKS))
+
+    def of(self, *what: str) -> asyncio.Lock:
+        """What is held by whoever does it. Strangers share a lock now and then."""
+        return self._locks[crc32("/".join(what).encode()) % _LOCKS]
 
 
 @dataclass
@@ -31,8 +43,15 @@ class Kept:
     """A projection with what was computed from it."""
 
     projection: Projection
-    results: dict[Any, Any] = field(default_factory=dict)
+    results: OrderedDict[Any, Any] = field(default_factory=OrderedDict)
     """By what was computed; they go with the projection."""
+
+    def keep(self, what: Any, result: Any) -> None:
+        """Keep a result, and no more of them than a few."""
+        self.results[what] = result
+        self.results.move_to_end(what)
+        if len(self.results) > _MOST_RESULTS:
+            self.results.popitem(last=False)
 
 
 class Projections:
@@ -47,13 +66,9 @@ class Projections:
         self._store = store
         self._now = now
         self._kept: OrderedDict[Key, Kept] = OrderedDict()
-        self._locks = tuple(asyncio.Lock() for _ in range(_LOCKS))
+        self._turns = Turns()
         self._reading: Counter[str] = Counter()
         self._changed: set[str] = set()
-
-    def turn(self, tenant: str) -> asyncio.Lock:
-        """What callers hold while they compute for a tenant, so that nothing is computed twice side by side."""
-        return self._locks[crc32(tenant.encode()) % _LOCKS]
 
     def kept(self, tenant: str, names: tuple[str, ...]) -> Kept | None:
         """The projection that is kept, whatever its age."""
@@ -67,16 +82,17 @@ class Projections:
             Unavailable: the store is down.
             TimedOut: it did not answer in time.
         """
-        held = self._kept.get((tenant, names))
-        if held is not None and not refresh and self._now() - held.projection.at < AGE:
-            self._kept.move_to_end((tenant, names))
-            return held
-        # What was computed less than an hour ago holds its hour; whoever wants it anew has asked for all of it.
-        results = {} if held is None or refresh else held.results
-        kept = Kept(await self._read(tenant, names), results)
-        if tenant not in self._changed:
-            self._keep((tenant, names), kept)
-        return kept
+        async with self._turns.of(tenant):
+            held = self._kept.get((tenant, names))
+            if held is not None and not refresh and self._now() - held.projection.at < AGE:
+                self._kept.move_to_end((tenant, names))
+                return held
+            # What was computed less than an hour ago holds its hour; whoever wants it anew has asked for all of it.
+            results = OrderedDict() if held is None or refresh else held.results
+            kept = Kept(await self._read(tenant, names), results)
+            if tenant not in self._changed:
+                self._keep((tenant, names), kept)
+            return kept
 
     async def on_changed(self, news: News, event: ConstitutionChanged) -> None:
         """Drop what a change has made wrong."""

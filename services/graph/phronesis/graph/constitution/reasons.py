@@ -94,8 +94,7 @@ class Reasons:
         )
 
     async def _over(self, tenant: str) -> Projection:
-        async with self._projections.turn(tenant):
-            return (await self._projections.fresh(tenant, _NAMES)).projection
+        return (await self._projections.fresh(tenant, _NAMES)).projection
 
 
 def losses(over: Projection, gone: int) -> Lost:
