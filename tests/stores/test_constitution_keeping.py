@@ -25,14 +25,16 @@ from phronesis.contracts.constitution.kinds import Layer
 from phronesis.contracts.constitution.registry import TYPES
 from phronesis.contracts.constitution.values import ConstitutionLink
 from phronesis.contracts.memory import EmbeddingMismatch
+from phronesis.memory.adapters.local_embedder import LocalEmbedder
 from phronesis.memory.constitution import regenerating
 from phronesis.memory.constitution.backups import KEPT
 from phronesis.memory.constitution.ports import Chosen
-from phronesis.memory.constitution.serving import assemble_constitution
+from phronesis.memory.constitution.serving import assemble_constitution, warm
 from phronesis.memory.indexes import pg_nodes
 from phronesis.memory.rebuild import rebuild_nodes
 from phronesis.memory.settings import MemorySettings
 from phronesis.postgres import EVERY_TENANT
+from phronesis.tokens import count
 from tests.support.constitution_memory import Constitution, ObedientEmbedder, admin, open_constitution, unit
 from tests.support.memory import calling
 from tests.support.servers import PostgresServer, VectorServer
@@ -289,6 +291,41 @@ async def test_so_many_backups_are_kept_and_the_oldest_goes(held: Constitution, 
     assert list((await order(held, tenant, "list")).backups) == made[:1:-1]
     assert len(held.bucket.held) == 2 * KEPT
     assert (await order(held, f"{tenant}x", "list")).backups == ()
+
+
+@pytest.mark.req("O-307")
+async def test_the_tokens_that_are_told_are_those_of_the_texts(held: Constitution, tenant: str) -> None:
+    grown(held, tenant)
+    await regenerated(held, tenant)
+    status = await told(held, tenant)
+    assert status.tokens == sum(count(text) for text in held.embedder.texts)
+    # What a model of 0.13 dollars for a million tokens would have cost.
+    assert status.tokens * 0.13 / 1_000_000 < 0.001
+
+
+@pytest.mark.req("O-305", "O-371")
+async def test_with_the_local_model_a_node_is_found_by_what_it_means(held: Constitution, tenant: str) -> None:
+    async with LocalEmbedder.open(1) as model:
+        parts = assemble_constitution(held.database, model, held.graph, held.bucket, MemorySettings(), None, held.clock)
+        for news in (
+            held.graph.put(tenant, "principle", "honesty", "Tell people the truth, also where it hurts"),
+            held.graph.put(tenant, "goal", "garden", "Grow vegetables for the neighbourhood"),
+            held.graph.put(tenant, "decision", "loan", "We borrow no money for machines"),
+        ):
+            await parts.following.follow(tenant, news)
+        assert await parts.embedding.step() == 3
+        for question, expected in (("never lie to anybody", "honesty"), ("a debt to buy equipment", "loan")):
+            [vector] = await model.embed_queries([question])
+            [best] = await parts.vectors.nearest(tenant, vector, Chosen(), 1)
+            assert (best.id, best.cosine > 0.3) == (expected, True)
+
+
+async def test_vectors_are_read_into_memory_before_the_first_question(held: Constitution, tenant: str) -> None:
+    rows = pg_nodes(held.database, "words", 384, MemorySettings())
+    await warm(rows, held.embedder)
+    await held.hear(tenant, held.graph.put(tenant, "goal", "a", "apple"))
+    await warm(rows, held.embedder)
+    assert (await found(held, tenant, "goal apple"))[0][0] == "a"
 
 
 @pytest.mark.req("O-339")
