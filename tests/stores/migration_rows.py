@@ -94,6 +94,20 @@ ROWS: dict[str, dict[str, str]] = {
             "INSERT INTO items (id, tenant, owner, kind, external_id, body, metadata, content_hash, version) "
             f"VALUES ({_id(3)}, 'acme', 'scope:secrets', 'fact', 'k', 'kept', '{{\"confidence\": 1}}', 'h', 3);"
         ),
+        "0009-constitution": "\n".join(
+            (
+                "INSERT INTO constitution_nodes (tenant, node_id, type, layer, tier, lifecycle, title, version, born, "
+                "changed_at, body, text_hash, tokens, state) SELECT 'acme', id, 'goal', 'vision', 1, 'active', 'T', 1, "
+                "now(), now(), 'goal', 'h', 1, 'current' FROM unnest(ARRAY['a', 'b']) AS id;",
+                "INSERT INTO constitution_vectors (tenant, node_id, type, layer, lifecycle, model, dimension, embedding) "
+                "VALUES ('acme', 'a', 'goal', 'vision', 'active', 'words', 3, '[1,0,0]');",
+                "INSERT INTO constitution_pairs (tenant, one_id, other_id, cosine) VALUES ('acme', 'a', 'b', 0.95);",
+                "INSERT INTO constitution_versions (tenant, node_id, born, version, type, layer, operation, at, actor, "
+                "changed, fields) VALUES ('acme', 'a', now(), 1, 'goal', 'vision', 'create', now(), 'ann', '{title}', '{}');",
+                "INSERT INTO constitution_untold (tenant, node_id) VALUES ('acme', 'a');",
+                "INSERT INTO constitution_schedule (name, next_at) VALUES ('nightly', now());",
+            )
+        ),
         "0010-retrievals": "\n".join(
             (
                 "INSERT INTO constitution_retrievals (tenant, id, at, tool, actor, question_hash, arguments, milliseconds, "

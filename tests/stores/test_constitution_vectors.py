@@ -4,6 +4,7 @@ after it was made anew."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -18,7 +19,7 @@ from tests.support.constitution_memory import Constitution, ObedientEmbedder, op
 from tests.support.production import STORES
 from tests.support.servers import PostgresServer, VectorServer
 
-PGVECTOR: dict[str, dict[str, int]] = {
+PGVECTOR: dict[str, dict[str, Any]] = {
     "pgvector, exact": {},
     "pgvector, hnsw": {"exact_rows": 0},
     "pgvector, hnsw that gives up": {"exact_rows": 0, "max_scan": 1},
@@ -64,6 +65,7 @@ async def test_what_is_left_out_takes_no_place_of_what_is_chosen(held: Constitut
 @pytest.mark.req("O-085", "O-086", "O-088")
 async def test_each_layer_is_a_scope_of_its_own_and_all_are_searched_together(held: Constitution, tenant: str) -> None:
     types = ("value", "goal", "strategy", "project", "decision", "signal", "insight")
+    await held.tick()
     await held.hear(tenant, *(like(held, tenant, type, type, 0.9 - n / 10) for n, type in enumerate(types)))
     held.clock.forward(days=7)
     await held.tick()
@@ -114,7 +116,8 @@ async def test_a_hit_tells_its_cosine_and_when_the_node_changed(held: Constituti
     changed = held.graph.nodes[tenant, "a"].updated_at
     assert changed is not None
     [hit] = await held.parts.vectors.nearest(tenant, unit(p0=1.0), Chosen(), 5)
-    assert hit == NodeHit("a", "goal", Layer.VISION, pytest.approx(0.9, abs=1e-3), changed)
+    assert hit == NodeHit("a", "goal", Layer.VISION, hit.cosine, changed)
+    assert hit.cosine == pytest.approx(0.9, abs=1e-3)
 
 
 async def test_a_scan_gives_every_chosen_vector_in_the_order_of_ids(held: Constitution, tenant: str) -> None:

@@ -21,7 +21,7 @@ from phronesis.memory.constitution.keeping import NodeIndex
 from phronesis.memory.constitution.serving import Parts, assemble_constitution
 from phronesis.memory.domain.values import Vector
 from phronesis.memory.indexes import pg_nodes
-from phronesis.memory.settings import MemorySettings
+from phronesis.memory.settings import MemorySettings, WeaviateSettings
 from phronesis.postgres import Database
 
 from .memory import WordEmbedder
@@ -248,7 +248,7 @@ async def open_constitution(
     weaviate: VectorServer | None,
     embedder: ObedientEmbedder | None = None,
     *,
-    sweeps: bool = True,
+    connection: WeaviateSettings | None = None,
     **settings: Any,
 ) -> AsyncIterator[Constitution]:
     """The parts on a database of their own, and on Weaviate where the tests run on it."""
@@ -260,10 +260,9 @@ async def open_constitution(
         rows = pg_nodes(database, used.model, used.dimension, chosen)
         index: NodeIndex = rows
         if weaviate is not None:
-            connection = await stack.enter_async_context(Weaviate.open(weaviate.settings))
-            outside = WeaviateNodeVectors(database, connection, rows, used.model, used.dimension)
-            if sweeps:
-                await stack.enter_async_context(outside.sweeping())
+            opened = await stack.enter_async_context(Weaviate.open(connection or weaviate.settings))
+            outside = WeaviateNodeVectors(database, opened, rows, used.model, used.dimension)
+            await stack.enter_async_context(outside.sweeping())
             index = outside
         parts = assemble_constitution(database, used, graph, bucket, chosen, index, clock)
         yield Constitution(parts, database, used, graph, bucket, clock, index)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 
-from phronesis.bus import Bus
 from phronesis.postgres import Database
 
 from .adapters.constitution_pgvector import PgNodeVectors
@@ -61,19 +60,19 @@ def pg_nodes(database: Database, model: str, dimension: int, settings: MemorySet
     )
 
 
+@asynccontextmanager
 async def open_nodes(
-    bus: Bus, index: VectorIndex, database: Database, model: str, dimension: int, settings: MemorySettings
-) -> NodeIndex:
-    """The index of the constitutional graph's nodes, of the same kind as that of items, until the bus stops."""
+    index: VectorIndex, database: Database, model: str, dimension: int, settings: MemorySettings
+) -> AsyncIterator[tuple[NodeIndex, PgNodeVectors]]:
+    """The index of the constitutional graph's nodes, of the same kind as that of items, for the length of a block."""
     rows = pg_nodes(database, model, dimension, settings)
     if isinstance(index, PgVector):
-        return rows
+        yield rows, rows
+        return
     from .adapters.constitution_weaviate import WeaviateNodeVectors  # as above
     from .adapters.weaviate_index import WeaviateIndex
 
     assert isinstance(index, WeaviateIndex)
     nodes = WeaviateNodeVectors(database, index.weaviate, rows, model, dimension)
-    stack = AsyncExitStack()
-    await stack.enter_async_context(nodes.sweeping())
-    bus.on_stop(stack.aclose)
-    return nodes
+    async with nodes.sweeping():
+        yield nodes, rows

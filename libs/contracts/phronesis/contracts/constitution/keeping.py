@@ -109,7 +109,7 @@ class SpotCheck(Camel):
     dimension: int
     norm: float
     rank: int
-    """Where the node itself stands when its vector is asked for: 1, or it has a twin. 0 where it is not found."""
+    """Where the node itself stands when its vector is asked for: 1, beside twins too. 0 where it is not found."""
 
 
 class EmbeddingsTold(Camel):

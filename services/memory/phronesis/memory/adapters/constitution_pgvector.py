@@ -6,9 +6,11 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 
+import numpy as np
+
 from phronesis.contracts.constitution.keeping import EmbeddingState
 from phronesis.contracts.constitution.kinds import Layer, Lifecycle, Tier
-from phronesis.postgres import Connection, Database
+from phronesis.postgres import EVERY_TENANT, Connection, Database
 
 from ..constitution.ports import Chosen, LayerState, NodeHit, NodeVector
 from ..domain.values import Vector
@@ -130,6 +132,22 @@ class PgNodeVectors:
 
     async def reindex(self, tenant: str) -> None:
         """See `NodeIndex`. The table is the index, and Postgres keeps the HNSW graph with it."""
+
+    async def clear(self) -> None:
+        """See `NodeIndex`. The table is the index."""
+
+    async def warm(self) -> None:
+        """Have the vectors, and the top of their index, in the database's memory (O-092). Raises `Unavailable`."""
+        numbers = f"halfvec({self._of[1]})"
+        statement = f"""
+            SELECT node_id FROM constitution_vectors WHERE dimension = {self._of[1]}
+            ORDER BY embedding::{numbers} <=> $1::text::{numbers} LIMIT 10"""  # noqa: S608
+        asked = np.zeros(self._of[1], np.float32)
+        asked[0] = 1
+        async with self._database.connection(EVERY_TENANT) as connection:
+            await connection.fetchval("SELECT count(embedding) FROM constitution_vectors")
+            await connection.fetchrow(PREFER_HNSW, *self._settings)
+            await connection.fetch(statement, written(asked))
 
     async def asked(self, vector: Vector) -> None:
         """Raise `EmbeddingMismatch` where one cannot ask with this vector."""

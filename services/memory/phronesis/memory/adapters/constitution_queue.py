@@ -77,6 +77,8 @@ _CALLED = """
 _RENEW = """
     UPDATE constitution_nodes SET state = 'pending', due = $1, attempts = 0, problem = NULL WHERE body <> ''"""
 _LEFT = "SELECT count(*) FROM constitution_nodes WHERE due IS NOT NULL AND state = 'pending'"
+_OF_ANOTHER = "SELECT EXISTS (SELECT FROM constitution_vectors WHERE (model, dimension) <> ($1, $2))"
+_FORGET_OTHERS = "DELETE FROM constitution_vectors WHERE (model, dimension) <> ($1, $2)"
 
 
 @dataclass(frozen=True)
@@ -171,10 +173,13 @@ class NodeQueue:
         """In the transaction of a scheduled run: put nodes of these tiers on the queue, those that wait or all."""
         await connection.execute(_CALLED, [int(tier) for tier in tiers], now, again)
 
-    async def renew(self, now: datetime) -> None:
-        """Put every node of every tenant on the queue."""
+    async def renew(self, now: datetime) -> bool:
+        """Put every node of every tenant on the queue, and forget another model's vectors; whether there were any."""
         async with self._database.transaction(EVERY_TENANT) as connection:
+            others = bool(await connection.fetchval(_OF_ANOTHER, *self._of))
+            await connection.execute(_FORGET_OTHERS, *self._of)
             await connection.execute(_RENEW, now)
+        return others
 
     async def left(self) -> int:
         """How many nodes of all tenants are on the queue."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+
+import asyncpg
 
 from phronesis.contracts.constitution.keeping import EmbeddingState
 from phronesis.contracts.constitution.writes import NodeNews
@@ -133,13 +134,13 @@ class NodeRecords:
             await connection.execute(_FORGET_EMPTIED, tenant, empty)
         return await self._noted(connection, tenant, rows)
 
-    async def _noted(self, connection: Connection, tenant: str, rows: Sequence[Mapping[str, str]]) -> list[str]:
+    async def _noted(self, connection: Connection, tenant: str, rows: Sequence[asyncpg.Record]) -> list[str]:
         ids = [row["node_id"] for row in rows]
         await self._index.note(connection, tenant, ids)
         return ids
 
 
-def _known(row: Mapping[str, Any]) -> Known:
+def _known(row: asyncpg.Record) -> Known:
     return Known(
         row["born"],
         row["version"],

@@ -39,8 +39,9 @@ _KEPT = """
     FROM constitution_vectors v JOIN constitution_nodes n USING (tenant, node_id)
     WHERE tenant = $1 AND node_id > $2 AND embedded_hash IS NOT NULL ORDER BY node_id LIMIT $3"""
 _SPOT = """
-    SELECT node_id, dimension, vector_norm(embedding::vector) AS norm, halfvec_send(embedding) AS numbers
-    FROM constitution_vectors WHERE tenant = $1 ORDER BY random() LIMIT $2"""
+    SELECT node_id, dimension, l2_norm(embedding) AS norm, halfvec_send(embedding) AS numbers
+    FROM (SELECT node_id FROM constitution_vectors WHERE tenant = $1 ORDER BY random() LIMIT $2) drawn
+    JOIN constitution_vectors USING (node_id) WHERE tenant = $1"""
 
 
 class NodeStanding:

@@ -11,7 +11,7 @@ from weaviate.classes.data import DataObject
 from weaviate.classes.query import Filter, MetadataQuery
 from weaviate.collections.classes.filters import FilterReturn
 
-from phronesis.contracts.constitution.kinds import Layer
+from phronesis.contracts.constitution.kinds import Layer, Lifecycle
 from phronesis.postgres import EVERY_TENANT, Connection, Database
 
 from ..constitution.ports import Chosen, NodeHit
@@ -107,17 +107,13 @@ class WeaviateNodeVectors:
         await self._settling.drain()
 
     async def clear(self) -> None:
-        """Forget every vector of every tenant, and note that those in the schema are to be told anew.
-
-        Raises:
-            Unavailable: the index does not answer; it may be done in part, and may be done again.
-        """
+        """See `NodeIndex`."""
         async with self._database.transaction(EVERY_TENANT) as connection:
             await untold.note_all(connection, None)
             async with self._weaviate.client(_WRITE) as client:
                 await client.collections.delete(NODES)
         async with self._weaviate.client(_WRITE) as client:
-            await writes.ensure(client)
+            await self._weaviate.ensure(client)
 
     async def _hits(self, tenant: str, objects: Sequence[Any]) -> list[NodeHit]:
         ids = [one.properties["externalId"] for one in objects]
@@ -167,14 +163,11 @@ def _object(tenant: str, entry: NodeEntry) -> Object:
     return DataObject(properties=told, uuid=_uuid(tenant, entry.id), vector=rounded(entry.vector).tolist())
 
 
-def _filter(chosen: Chosen) -> FilterReturn | None:
-    parts = [
-        Filter.by_property(name).contains_any(sorted(map(str, some)))
-        for name, some in (("layer", chosen.layers), ("type", chosen.types), ("externalId", chosen.ids or ()))
-        if some
-    ]
-    if chosen.lifecycle is not None:
-        parts.append(Filter.by_property("lifecycle").equal(str(chosen.lifecycle)))
+def _filter(chosen: Chosen) -> FilterReturn:
+    # There is always one: a search without any goes by HNSW however few nodes there are, and may miss some.
+    lifecycles = list(Lifecycle) if chosen.lifecycle is None else [chosen.lifecycle]
+    named = (("lifecycle", lifecycles), ("layer", chosen.layers), ("type", chosen.types), ("externalId", chosen.ids or ()))
+    parts = [Filter.by_property(name).contains_any(sorted(map(str, some))) for name, some in named if some]
     if chosen.topic is not None:
         parts.append(Filter.by_property("topic").equal(chosen.topic))
-    return Filter.all_of(parts) if parts else None
+    return Filter.all_of(parts)

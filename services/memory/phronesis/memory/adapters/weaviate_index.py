@@ -124,6 +124,7 @@ class WeaviateIndex:
             await changes.drop_all(connection)
             async with self._weaviate.client(_WRITE) as client:
                 await writes.remove_all(client)
+                await self._weaviate.ensure(client)
             await self._agreement.forget(connection)
             await changes.release_news(connection)
 

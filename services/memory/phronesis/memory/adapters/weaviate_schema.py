@@ -27,8 +27,8 @@ NODES = "ConstitutionNode"
 """The collection of the constitutional graph's nodes."""
 _EXACT = 20_000
 """Scopes up to this many items are searched exactly; larger ones by HNSW, which then has matches enough on every side."""
-_NEIGHBOURS, _BUILD, _SEARCH = 32, 128, 256
-"""HNSW: links of a vector, and candidates when it is built and searched (recall@10 of 25,000 clustered vectors: 0.9995)."""
+_SEARCH = 256
+"""HNSW: candidates of a search (recall@10 of 25,000 clustered vectors, with the settings' defaults: 0.9995)."""
 
 
 def collection_of(kind: ItemKind) -> str:
@@ -36,22 +36,28 @@ def collection_of(kind: ItemKind) -> str:
     return next(name for name, kinds in KINDS.items() if kind in kinds)
 
 
-async def ensure(client: WeaviateAsyncClient) -> None:
-    """Make the collections that are missing."""
+async def ensure(client: WeaviateAsyncClient, neighbours: int, build: int) -> None:
+    """Make the collections that are missing.
+
+    Args:
+        client: the client.
+        neighbours: HNSW: links of a vector.
+        build: HNSW: candidates when a vector is put in.
+    """
     for name in (*KINDS, NODES):
         if not await client.collections.exists(name):
             try:
-                await _create(client, name)
+                await _create(client, name, neighbours, build)
             except UnexpectedStatusCodeError:  # another service was quicker
                 if not await client.collections.exists(name):
                     raise
 
 
-async def _create(client: WeaviateAsyncClient, name: str) -> None:
+async def _create(client: WeaviateAsyncClient, name: str, neighbours: int, build: int) -> None:
     hnsw = Configure.VectorIndex.hnsw(
         distance_metric=VectorDistances.COSINE,
-        max_connections=_NEIGHBOURS,
-        ef_construction=_BUILD,
+        max_connections=neighbours,
+        ef_construction=build,
         ef=_SEARCH,
         flat_search_cutoff=_EXACT,
         filter_strategy=VectorFilterStrategy.ACORN,

@@ -15,7 +15,7 @@ from weaviate.exceptions import WeaviateDeleteManyError, WeaviateInsertManyAllFa
 from phronesis.contracts import Unavailable
 
 from ..domain.values import VectorEntry
-from .weaviate_schema import KINDS, collection_of, data_of, ensure
+from .weaviate_schema import KINDS, collection_of, data_of
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -86,7 +86,6 @@ async def remove_all(client: WeaviateAsyncClient) -> None:
     """Delete every object of every tenant."""
     for name in KINDS:
         await client.collections.delete(name)
-    await ensure(client)
 
 
 async def _insert(client: WeaviateAsyncClient, name: str, tenant: str, given: Sequence[Object]) -> list[Object]:

@@ -6,18 +6,21 @@ import asyncio
 import gzip
 import hashlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any
 
 from phronesis.contracts import Message, NotFound
 from phronesis.contracts.constitution.keeping import Backup, BackupDamaged
+from phronesis.contracts.constitution.values import ConstitutionNode
 
 from .keeping import Bucket
 
 _PART = 4_000_000
 """Characters of one part before it is compressed."""
 _MANIFEST = "manifest"
+_SENT, _NODES = 600_000, 200
+"""Characters and nodes of one part of a restore: with room to spare below the greatest message."""
 
 
 class Manifest(Message):
@@ -138,3 +141,17 @@ def folder_of(tenant: str, id: str) -> str:
 
 def _is_of(name: str, tenant: str) -> bool:
     return name.partition("/")[0] == tenant
+
+
+def in_parts(nodes: Sequence[ConstitutionNode]) -> list[list[ConstitutionNode]]:
+    """Nodes in parts that a message holds."""
+    parts: list[list[ConstitutionNode]] = []
+    size = _SENT
+    for node in nodes:
+        mine = len(node.model_dump_json())
+        if size + mine > _SENT or len(parts[-1]) >= _NODES:
+            parts.append([])
+            size = 0
+        parts[-1].append(node)
+        size += mine
+    return parts

@@ -24,14 +24,13 @@ from ..adapters.constitution_told import NodeStanding
 from . import archive
 from .following import Following
 from .keeping import Bucket, ConstitutionGraph
-from .texts import facts_of
+from .texts import Facts, facts_of
 
 KEPT = 7
 """Backups of one tenant that are kept; the oldest goes for a new one."""
 _PAGE, _LINKS = 200, 1_000
-_PART = 600_000
-"""Characters of nodes in one part of a restore: with room to spare below the greatest message."""
 _NODES = 200
+"""Nodes whose vectors are put back together."""
 
 
 class Backups:
@@ -144,14 +143,16 @@ class Backups:
 
     async def _put_vectors(self, tenant: str, nodes: Sequence[ConstitutionNode], vectors: dict[str, dict[str, Any]]) -> None:
         for start in range(0, len(nodes), _NODES):
-            some = await asyncio.to_thread(lambda part=nodes[start : start + _NODES]: [facts_of(node) for node in part])
+            some = await asyncio.to_thread(_facts, nodes[start : start + _NODES])
             await self._restoring.put(tenant, [(facts, vectors[facts.id]) for facts in some if facts.id in vectors])
 
     async def _put_graph(
         self, who: Principal, nodes: Sequence[ConstitutionNode], links: Sequence[ConstitutionLink]
     ) -> tuple[int, int, int]:
         id, total = uuid4().hex, (0, 0, 0)
-        parts: list[tuple[Sequence[ConstitutionNode], Sequence[ConstitutionLink]]] = [(part, ()) for part in _parts(nodes)]
+        parts: list[tuple[Sequence[ConstitutionNode], Sequence[ConstitutionLink]]] = [
+            (part, ()) for part in archive.in_parts(nodes)
+        ]
         parts += [((), links[start : start + _LINKS]) for start in range(0, len(links), _LINKS)]
         for number, (some, joined) in enumerate(parts or [((), ())], 1):
             last = number >= len(parts)
@@ -170,6 +171,10 @@ class Backups:
         await self._following.refresh(tenant, [id for id in await self._standing.ids(tenant) if id not in seen])
 
 
+def _facts(nodes: Sequence[ConstitutionNode]) -> list[Facts]:
+    return [facts_of(node) for node in nodes]
+
+
 def _word(backup: Backup) -> str:
     return f"restore-{backup.digest[:16]}"
 
@@ -183,16 +188,3 @@ def _told(row: dict[str, Any]) -> dict[str, Any]:
         "at": row["embedded_at"].isoformat(),
         "numbers": base64.b64encode(row["numbers"]).decode(),
     }
-
-
-def _parts(nodes: Sequence[ConstitutionNode]) -> list[list[ConstitutionNode]]:
-    parts: list[list[ConstitutionNode]] = []
-    size = _PART
-    for node in nodes:
-        mine = len(node.model_dump_json())
-        if size + mine > _PART or len(parts[-1]) >= _NODES:
-            parts.append([])
-            size = 0
-        parts[-1].append(node)
-        size += mine
-    return parts

@@ -50,6 +50,13 @@ class Called(Protocol):
         ...
 
 
+class Never:
+    """No schedule, for whoever embeds what is due and ends."""
+
+    async def look(self, now: datetime) -> None:
+        """Begin nothing."""
+
+
 class Embedding:
     """Embeds what is due, in a task of its own. `step` does one batch, for whoever has no task.
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from phronesis.bus import Call, News
+from phronesis.contracts.constitution import similarity
 from phronesis.contracts.constitution.keeping import (
     AskEmbeddings,
     BackupDone,
@@ -95,7 +96,8 @@ class KeepingHandlers:
         id, norm, rank = row["node_id"], float(row["norm"]), 0
         if row["dimension"] == self._dimension and norm > 0:
             near = await self._vectors.nearest(tenant, received(row["numbers"]), Chosen(lifecycle=None), 10)
-            rank = next((place for place, hit in enumerate(near, 1) if hit.id == id), 0)
+            own = next((hit.cosine for hit in near if hit.id == id), None)
+            rank = 0 if own is None else 1 + sum(hit.cosine > own + similarity.ROUNDING for hit in near)
         return SpotCheck(node_id=id, dimension=row["dimension"], norm=norm, rank=rank)
 
 

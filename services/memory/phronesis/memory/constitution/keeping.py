@@ -41,6 +41,14 @@ class NodeIndex(Protocol):
         """Drop the tenant's part of the index and make it anew from the vectors that are kept (O-091). Raises as above."""
         ...
 
+    async def clear(self) -> None:
+        """Forget every vector of every tenant, and note that those in the schema are to be told anew.
+
+        Raises:
+            Unavailable: the index does not answer; it may be done in part, and may be done again.
+        """
+        ...
+
 
 class ConstitutionGraph(Protocol):
     """What is asked of the graph service. An event acts for nobody, so memory asks for itself."""

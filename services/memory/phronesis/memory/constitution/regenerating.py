@@ -53,25 +53,31 @@ class Regenerating:
             Unavailable: the graph, the store or the index does not answer.
             TimedOut: it takes longer than an order may; it goes on all the same.
         """
-        began = self._clock()
-        layers, ids = order.layers or tuple(Layer), order.ids or None
-        removed = 0
         if order.index_only:
-            await self._index.reindex(tenant)
-        else:
-            removed = await (self._some if ids else self._all)(tenant, order)
+            return await self._index_alone(tenant, order)
+        began = self._clock()
+        removed = await (self._some if order.ids else self._all)(tenant, order)
         try:
             async with asyncio.timeout(_LONGEST):
-                while True:
-                    outcome = await self._standing.outcome(tenant, layers, ids, began)
-                    if order.index_only or not outcome["waiting"]:
-                        break
+                while (outcome := await self._outcome(tenant, order, began))["waiting"]:  # noqa: ASYNC110  # others embed too
                     await asyncio.sleep(_LOOK)
         except TimeoutError as error:
             raise TimedOut("the nodes are being embedded still") from error
         _, orphans = await self._index.reconcile(tenant)
         done = {name: outcome[name] for name in ("embedded", "unchanged", "skipped", "failed")}
         return Regenerated(**done, removed=removed + orphans)
+
+    async def _index_alone(self, tenant: str, order: Regenerate) -> Regenerated:
+        await self._index.reindex(tenant)
+        _, orphans = await self._index.reconcile(tenant)
+        outcome = await self._outcome(tenant, order, self._clock())
+        unchanged = outcome["embedded"] + outcome["unchanged"]
+        return Regenerated(
+            embedded=0, unchanged=unchanged, skipped=outcome["skipped"], failed=outcome["failed"], removed=orphans
+        )
+
+    async def _outcome(self, tenant: str, order: Regenerate, began: datetime) -> dict[str, int]:
+        return await self._standing.outcome(tenant, order.layers or tuple(Layer), order.ids or None, began)
 
     async def _some(self, tenant: str, order: Regenerate) -> int:
         return await self._following.refresh(tenant, order.ids, at_once=True, force=order.force)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
 from phronesis.bus import Blobs, Bus, follow, serve
 from phronesis.bus.topology import BACKUPS
+from phronesis.contracts import ServiceError
 from phronesis.contracts.constitution import keeping, writes
 from phronesis.postgres import Database
 
@@ -38,6 +42,10 @@ from .search_serving import Sources, serve_searches
 from .settings import RetrievalSettings
 from .vectors import ConstitutionVectors
 
+log = logging.getLogger(__name__)
+
+_WARMING = 10.0
+"""Seconds that the service waits for that before it answers."""
 STORE = "constitution"
 """The store, as spans name it."""
 
@@ -72,6 +80,8 @@ def assemble_constitution(
     index: NodeIndex | None = None,
     clock: Callable[[], datetime] = now,
     wake: Callable[[], None] = lambda: None,
+    *,
+    drift: bool = True,
 ) -> Parts:
     """The parts on their stores.
 
@@ -84,12 +94,13 @@ def assemble_constitution(
         index: the index of the nodes' vectors; the one in the schema where there is none.
         clock: the time.
         wake: called after a transaction that may have written news.
+        drift: whether nodes are embedded anew by the clock, to see whether their vectors drifted.
     """
     of = (embedder.model, embedder.dimension)
     rows: PgNodeVectors = pg_nodes(database, *of, settings)
     index = index or rows
     queue, records, standing = NodeQueue(database, index, *of, wake), NodeRecords(database, index, *of), NodeStanding(database)
-    schedule = NodeSchedule(database, queue, runs(drift=settings.drift_recompute))
+    schedule = NodeSchedule(database, queue, runs(drift=drift))
     embedding = Embedding(queue, embedder, index, rows.nearest, schedule, clock)
     following = Following(graph, records, standing, index, embedding.wake, clock)
     vectors = ConstitutionVectors(rows, index, records, queue, following)
@@ -111,6 +122,16 @@ def assemble_constitution(
     )
 
 
+async def warm(rows: PgNodeVectors, embedder: Embedder) -> None:
+    """Ask once, so that the first question after the start is as quick as the next ones (O-092, O-338)."""
+    try:
+        async with asyncio.timeout(_WARMING):
+            await embedder.embed_queries(["what matters here"])
+            await rows.warm()
+    except (ServiceError, TimeoutError):
+        log.warning("the vectors of the constitutional graph are not warm: a store or the model does not answer yet")
+
+
 async def serve_constitution(
     bus: Bus,
     database: Database,
@@ -118,6 +139,8 @@ async def serve_constitution(
     settings: MemorySettings,
     index: VectorIndex,
     wake: Callable[[], None],
+    *,
+    drift: bool,
 ) -> None:
     """Serve the questions about the constitutional graph, and follow its news.
 
@@ -128,10 +151,15 @@ async def serve_constitution(
         settings: the service's settings.
         index: the index of items; that of nodes stands beside it.
         wake: called after a transaction that may have written news.
+        drift: whether nodes are embedded anew by the clock, to see whether their vectors drifted.
     """
-    nodes = await open_nodes(bus, index, database, embedder.model, embedder.dimension, settings)
+    stack = AsyncExitStack()
+    opened = open_nodes(index, database, embedder.model, embedder.dimension, settings)
+    nodes, rows = await stack.enter_async_context(opened)
+    bus.on_stop(stack.aclose)
+    await warm(rows, embedder)
     bucket = Blobs(bus, BACKUPS)
-    parts = assemble_constitution(database, embedder, BusConstitution(bus), bucket, settings, nodes, wake=wake)
+    parts = assemble_constitution(database, embedder, BusConstitution(bus), bucket, settings, nodes, wake=wake, drift=drift)
     handlers, span = parts.handlers, partial(traced, bus.tracing)
     parts.embedding.start()
     bus.on_stop(parts.embedding.stop)
