@@ -76,7 +76,9 @@ class ScriptedGraph:
                         following.append(there)
             edge = following
         found = [
-            Reached(node=self.nodes_by_id[id], hops=len(path) - 1, path=path) for id, path in paths.items() if len(path) > 1
+            Reached(node=_lean(self.nodes_by_id[id]), hops=len(path) - 1, path=path)
+            for id, path in paths.items()
+            if len(path) > 1
         ]
         wanted = [
             one
@@ -134,3 +136,8 @@ class ScriptedGraph:
     def _step(self, id: str, name: str | None = None, way: Any = None) -> Step:
         found = self.nodes_by_id[id]
         return Step(node_id=id, type=found.type, title=found.title, relationship=name, direction=way)
+
+
+def _lean(whole: ConstitutionNode) -> ConstitutionNode:
+    """A node as walks tell it."""
+    return whole.model_copy(update={"summary": None, "description": None, "metadata": None, "provenance": None})

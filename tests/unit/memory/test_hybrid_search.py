@@ -238,6 +238,27 @@ async def test_a_topic_restricts_both_halves(ground: Ground) -> None:
     assert ids(found.results) == ["two", "apart"]
 
 
+@pytest.mark.req("O-176")
+async def test_results_are_whole_nodes_without_their_provenance() -> None:
+    ground = Ground()
+    ground.add("goal", "goal")
+    ground.add("linked", "strategy", 0.5, description="All of it.", provenance={"actor": "ann"})
+    ground.add("gone", "strategy", 0.9)
+    ground.link(("linked", "SERVES", "goal"))
+    ground.remove("gone")
+    [hit] = (await ground.searching.hybrid_search(calling(), asked(topK=1))).results
+    assert (hit.node.id, hit.node.description, hit.node.provenance) == ("linked", "All of it.", None)
+
+
+async def test_what_has_gone_gives_its_place_to_the_next() -> None:
+    ground = Ground()
+    for name, cosine in (("gone", 0.9), ("there", 0.8), ("worse", 0.7)):
+        ground.add(name, "strategy", cosine)
+    ground.remove("gone")
+    found = await ground.searching.hybrid_search(calling(), asked(anchorNodeId=None, topK=1))
+    assert ids(found.results) == ["there"]
+
+
 async def test_a_negative_cosine_counts_as_none() -> None:
     ground = Ground()
     ground.add("goal", "goal")

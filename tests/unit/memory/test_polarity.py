@@ -23,6 +23,7 @@ CONTRARY = [
     ("Centralise purchasing decisions in one office", "Decentralise purchasing decisions to each team"),
     ("Share early drafts with partners", "Withhold early drafts from partners"),
     ("Keep a reserve of at least €50k", "Keep a reserve under €20k"),
+    ("Double the days spent sampling on the mud", "Halve the days spent sampling on the mud"),
     ("Every study is preregistered before data collection", "Studies are not preregistered before data collection"),
 ]
 CONSISTENT = [

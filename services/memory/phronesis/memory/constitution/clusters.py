@@ -92,10 +92,11 @@ def alike(vectors: Matrix, floor: float) -> Labels:
     points = unit(vectors)
     if len(points) < SMALLEST:
         return np.full(len(points), OUTSIDE, np.int64)
-    from sklearn.cluster import AgglomerativeClustering
+    # From SciPy, which is loaded much sooner than scikit-learn.
+    from scipy.cluster.hierarchy import fcluster, linkage
 
-    grouping = AgglomerativeClustering(n_clusters=None, metric="cosine", linkage="average", distance_threshold=1 - floor)
-    labels: Labels = np.asarray(grouping.fit_predict(points), np.int64)
+    tree = linkage(points.astype(np.float64), method="average", metric="cosine")
+    labels: Labels = np.asarray(fcluster(np.maximum(tree, 0), t=1 - floor, criterion="distance"), np.int64)
     return _large(labels)
 
 

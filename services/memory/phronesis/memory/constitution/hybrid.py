@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from phronesis.contracts import NotFound, Principal, ServiceError
 from phronesis.contracts.constitution.paths import Near, Reached, Step
-from phronesis.contracts.constitution.search import HITS, HybridHit
+from phronesis.contracts.constitution.search import HybridHit
 from phronesis.contracts.constitution.values import ConstitutionNode
 
 from ..domain.values import Vector
@@ -93,10 +93,13 @@ class Hybrid:
     async def _hydrated(
         self, who: Principal, question: str, candidates: Sequence[Candidate], chosen: Chosen, by: Weighing
     ) -> list[HybridHit]:
-        pool = candidates[: min(3 * HITS, by.top_k * (_RERANKED if by.rerank else 1)) + SPARE]
-        nodes = {one.id: one.reached.node for one in pool if one.reached is not None}
-        nodes |= await self._meaning.live(who, [one.id for one in pool if one.id not in nodes], chosen.lifecycle)
-        live = [one for one in pool if one.id in nodes]
+        best = by.top_k * (_RERANKED if by.rerank else 1)
+        # A walk tells nodes by their names alone. Those beyond the best are read only in place of what has gone.
+        nodes = await self._meaning.live(who, [one.id for one in candidates[:best]], chosen.lifecycle)
+        if len(nodes) < min(best, len(candidates)):
+            spare = [one.id for one in candidates[best : best + SPARE]]
+            nodes |= await self._meaning.live(who, spare, chosen.lifecycle)
+        live = [one for one in candidates if one.id in nodes]
         if by.rerank:
             order = reranked(question, [nodes[one.id] for one in live], [one.final for one in live])
             live = [live[place] for place in order]

@@ -32,8 +32,8 @@ _OPPOSITES = """
     join/leave together/alone jointly/alone team/alone alone/collaborate independent/dependent free/paid cheap/expensive
     strict/lenient flexible/rigid fixed/flexible formal/informal quantity/quality remote/onsite office/remote office/home
     office/anywhere night/day weekend/weekday inside/outside internal/external indoors/outdoors manual/automatic
-    manually/automatically
-    consensus/command trust/distrust risk/safety bold/cautious rely/distrust support/oppose defend/attack win/lose
+    manually/automatically consensus/command trust/distrust risk/safety bold/cautious rely/distrust support/oppose
+    defend/attack win/lose double/halve
 """.split()
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _CLAUSE = re.compile(r"[.;:!?\n](?!\d)|,(?!\d)|\s+(?:and|but|while|whereas|although)\s+")
