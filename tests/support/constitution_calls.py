@@ -106,7 +106,7 @@ def _plain(tool: str) -> Made:
 
 
 _OF_GRAPH: dict[str, Given] = {
-    "node.update.v1": {"id": "open", "fields": {"target": "every data set"}},
+    "node.update.v1": {"id": "catalogue", "fields": {"effortHours": 9}},
     "node.delete.v1": {"id": "catalogue"},
     "relationship.create.v1": {"fromId": "catalogue", "type": "SERVES", "toId": "open"},
     **{f"{layer}.list.v1": {} for layer in Layer},
