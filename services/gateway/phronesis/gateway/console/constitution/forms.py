@@ -14,8 +14,8 @@ from phronesis.contracts.constitution.values import ConstitutionNode
 from phronesis.contracts.orchestrator import Problem
 from phronesis.gateway.console.errors import fault
 
-from .pages import frame, spaced_type
-from .words import address, spaced
+from .pages import frame
+from .words import address, spaced, spaced_type
 
 _COMMON = ("title", "summary", "description")
 _LONG = frozenset(
