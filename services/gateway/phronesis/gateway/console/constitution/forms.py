@@ -114,7 +114,7 @@ def _written(value: Any) -> str:
             return str(value)
 
 
-def _form(where: str, kind: NodeType, filled: Mapping[str, str], inside: list[h.Element], problem: Problem | None) -> h.Element:
+def _form(where: str, kind: NodeType, filled: Mapping[str, str], inside: h.Node, problem: Problem | None) -> h.Element:
     return h.form(".node", method="post", action=where)[
         inside,
         (_field(Property(name), filled.get(name, ""), name == "title") for name in _COMMON),
