@@ -16,4 +16,5 @@ FOLDER = ROOT / "docs" / "console"
 if __name__ == "__main__":
     FOLDER.mkdir(parents=True, exist_ok=True)
     os.environ[PICTURES] = str(FOLDER)
-    sys.exit(pytest.main([str(ROOT / "tests" / "e2e" / "test_console.py")]))
+    made_by = ("test_console.py", "test_constitution_console.py")
+    sys.exit(pytest.main([str(ROOT / "tests" / "e2e" / each) for each in made_by]))

@@ -82,7 +82,6 @@ async def test_the_layers_are_browsed_and_a_node_opens_with_its_neighbours(page:
     ]
     counts = await _texts(page, "#layers ul:first-child .note")
     assert counts == ["11 nodes", "6 nodes", "6 nodes", "4 nodes", "9 nodes", "4 nodes", "5 nodes"]
-    await page.picture("constitution-layers.png")
     await _follow(page, "strategy")
     await _follow(page, "Borrow equipment before buying any")
     assert "A shelf of idle instruments is a grant that did no field work." in await page.text("dl.figures")
@@ -143,7 +142,6 @@ async def test_a_node_is_made_by_a_form_changed_and_joined(page: Page) -> None:
     await page.fill("Reasoning", "The first one has been away for repair since spring.")
     await page.fill("Roi", "0.4")
     await page.fill("Decided at", "2026-02-03")
-    await page.picture("constitution-form.png")
     await _send(page, "Save")
     assert await page.text("h1") == "Buy a <b>second</b> echo sounder"
     assert "total: 0.4" in await page.text("dl.figures")

@@ -13,7 +13,7 @@ from phronesis.contracts.constitution.loading import LoadNode
 from phronesis.contracts.constitution.registry import TYPES
 from phronesis.contracts.constitution.values import ConstitutionNode
 from phronesis.graph.constitution.checking import found_type, merged, told
-from phronesis.graph.constitution.guardrails import hits, rule, subject
+from phronesis.graph.constitution.guardrails import Rule, hits, rule, subject
 from phronesis.graph.constitution.joining import check_ends, check_name
 
 TODAY = date(2026, 11, 23)
@@ -30,6 +30,13 @@ def of_type(type: str) -> list[LoadNode]:
 def said(node: LoadNode, name: str) -> object:
     """What a node says in a typed property."""
     return (node.model_extra or {}).get(name)
+
+
+def guardrails() -> list[Rule]:
+    """The sample's rules, as the graph service reads them."""
+    nodes = [node.model_dump(by_alias=True, exclude_none=True) for node in of_type("guardrail")]
+    found = [rule(ConstitutionNode.model_validate({**node, "layer": Layer.FOUNDATION})) for node in nodes]
+    return [one for one in found if one is not None]
 
 
 def above(id: str, without: str | None = None) -> set[str]:
@@ -113,25 +120,17 @@ def test_two_goals_contradict_each_other() -> None:
     ],
 )
 def test_guardrails_say_when_they_are_broken(type: str, fields: dict[str, object], broken: list[str]) -> None:
-    nodes = [
-        ConstitutionNode.model_validate({**node.model_dump(by_alias=True, exclude_none=True), "layer": Layer.FOUNDATION})
-        for node in of_type("guardrail")
-    ]
-    rules = [found for node in nodes if (found := rule(node)) is not None]
+    rules = guardrails()
     assert [hit.rule.id for hit in hits(rules, subject(type, fields))] == broken
 
 
 def test_nothing_of_the_sample_breaks_its_own_guardrails() -> None:
-    nodes = [
-        ConstitutionNode.model_validate({**node.model_dump(by_alias=True, exclude_none=True), "layer": Layer.FOUNDATION})
-        for node in of_type("guardrail")
-    ]
-    rules = [found for node in nodes if (found := rule(node)) is not None]
+    rules = guardrails()
     broken = {
-        node.id: [hit.rule.id for hit in found]
+        node.id: [hit.rule.id for hit in broken_ones]
         for node in SAMPLE.nodes
         if node.type != "guardrail"
-        and (found := hits(rules, subject(node.type, node.model_dump(by_alias=True, exclude_none=True))))
+        and (broken_ones := hits(rules, subject(node.type, node.model_dump(by_alias=True, exclude_none=True))))
     }
     assert (len(rules), broken) == (2, {})
 

@@ -29,7 +29,7 @@ class LoadConstitution(Asked):
     """A part of a graph, written in one transaction: what has to go, then nodes, then relationships.
 
     All is held to the registry, and nothing is written where one thing breaks it. A node that is there already gets the
-    fields that are given; what is as it was stays as it is, with its version. Guardrails may come with it, and do not stop it.
+    fields that are given; what is as it was stays as it is, with its version. Guardrails may come with it and do not stop it.
     """
 
     remove: tuple[str, ...] = Field(default=(), max_length=NODES)

@@ -60,8 +60,7 @@ class Asking:
         wanted = {"status": "active", "limit": AROUND // 2}
         pages = await asyncio.gather(*(self.tool(who, LISTS[one], wanted) for one in (Layer.VISION, Layer.FOUNDATION)))
         ids = [node.id for page in pages for node in page.items][:50]
-        return await self.around(who, ids, 0) if ids else await self.nothing()
+        return await self.around(who, ids, 0) if ids else _NOTHING
 
-    async def nothing(self) -> SubgraphFound:
-        """An empty graph."""
-        return SubgraphFound.model_validate({"nodes": (), "relationships": (), "stats": {}})
+
+_NOTHING = SubgraphFound.model_validate({"nodes": (), "relationships": (), "stats": {}})

@@ -14,8 +14,8 @@ from phronesis.contracts.constitution.values import ConstitutionNode
 from phronesis.contracts.orchestrator import Problem
 from phronesis.gateway.console.errors import fault
 
-from .pages import frame, spaced_type
-from .words import address, spaced
+from .pages import frame
+from .words import address, spaced, spaced_type
 
 _COMMON = ("title", "summary", "description")
 _LONG = frozenset(
@@ -117,7 +117,7 @@ def _written(value: Any) -> str:
             return str(value)
 
 
-def _form(where: str, kind: NodeType, filled: Mapping[str, str], inside: list[h.Element], problem: Problem | None) -> h.Element:
+def _form(where: str, kind: NodeType, filled: Mapping[str, str], inside: h.Node, problem: Problem | None) -> h.Element:
     return h.form(".node", method="post", action=where)[
         inside,
         (_field(Property(name), filled.get(name, ""), name == "title") for name in _COMMON),

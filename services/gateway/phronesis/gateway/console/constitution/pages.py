@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
 import htpy as h
 
 from phronesis.contracts import Principal
@@ -13,10 +11,11 @@ from phronesis.contracts.constitution.paths import LadderClimbed, SubgraphFound
 from phronesis.contracts.constitution.registry import of_layer
 from phronesis.contracts.constitution.search import SemanticFound
 from phronesis.contracts.constitution.session import WorkloadAssessed
-from phronesis.contracts.constitution.values import ConstitutionLink, ConstitutionNode, Mention
+from phronesis.contracts.constitution.values import ConstitutionNode
 from phronesis.gateway.console.page import plain
 
 from .drawn import drawn
+from .parts import ladder_of, neighbours, rows_of, tasks, times
 from .words import address, may_write, shown, spaced
 
 _HEAD = ("id", "type", "layer", "title", "status", "version", "createdAt", "updatedAt")
@@ -52,7 +51,7 @@ def layer_page(who: Principal, layer: Layer, found: LayerListed, counted: Invent
         h.p(".new")["New: ", (h.a(href=address("new", type=kind.name))[spaced(kind.name)] for kind in kinds)]
         if may_write(who, layer)
         else None,
-        _rows(found.items) if found.items else h.p["There is nothing in this layer yet."],
+        rows_of(found.items) if found.items else h.p["There is nothing in this layer yet."],
         h.p[h.a(href=more)["More"]] if found.next_cursor else None,
         found=counted,
     )
@@ -64,27 +63,27 @@ def search_page(who: Principal, text: str, found: SemanticFound) -> h.Element:
     return frame(
         who,
         f"Found: {text}",
-        _rows([node for node, _ in rows], [score for _, score in rows]) if rows else h.p["Nothing is near enough to it."],
+        rows_of([node for node, _ in rows], [score for _, score in rows]) if rows else h.p["Nothing is near enough to it."],
         (h.p(".note")[each] for each in found.warnings),
     )
 
 
 def node_page(who: Principal, node: ConstitutionNode, around: SubgraphFound, ladder: LadderClimbed | None) -> h.Element:
     """A node in full, its neighbours by relationship, and the ladder of a goal."""
-    fields = node.model_dump(mode="json", by_alias=True, exclude=set(ConstitutionNode.model_fields) & {"layer"})
+    fields = node.model_dump(mode="json", by_alias=True)
     said = {name: value for name, value in fields.items() if name not in _HEAD and value not in (None, "", [], {})}
     return frame(
         who,
         node.title,
         h.p(".marks")[(h.span(".mark")[each] for each in (spaced(node.type), node.layer.value, node.status or "", node.id))],
         h.dl(".figures")[((h.dt[spaced(name)], h.dd[shown(value)]) for name, value in said.items())],
-        _times(node),
+        times(node),
         h.p[
             h.a(href=address("graph", id=node.id))["Draw what is around it"],
             [" · ", h.a(href=address("edit", node.id))["Change it"]] if may_write(who, node.layer) else None,
         ],
-        _ladder(ladder),
-        _neighbours(node, around),
+        ladder_of(ladder),
+        neighbours(node, around),
     )
 
 
@@ -103,7 +102,7 @@ def workload_page(who: Principal, found: WorkloadAssessed) -> h.Element:
         ],
         h.ul(".findings")[(h.li[each] for each in found.recommendations)],
         h.h2["Tasks that are due"],
-        _tasks(found),
+        tasks(found),
         h.p(".note")[f"Made without: {', '.join(found.degraded)}"] if found.degraded else None,
     )
 
@@ -124,87 +123,6 @@ def graph_page(who: Principal, found: SubgraphFound, middle: ConstitutionNode | 
         drawn(found, middle.id if middle else None),
         h.p(".note")["There is more around it than is drawn."] if found.truncated else None,
     )
-
-
-def _tasks(found: WorkloadAssessed) -> h.Element:
-    if not found.tasks.items:
-        return h.p[f"{found.tasks.total} tasks, {found.tasks.total_effort_hours:g} hours."]
-    cells = ((each.due_date or "—", each, each.status, each.effort_hours) for each in found.tasks.items)
-    return h.table(".rows")[
-        h.thead[h.tr[(h.th(scope="col")[each] for each in ("Due", "Task", "Status", "Hours"))]],
-        h.tbody[
-            (
-                h.tr[
-                    h.td[due],
-                    h.td[h.a(href=address("nodes", task.id))[task.title]],
-                    h.td[status],
-                    h.td(".number")["—" if hours is None else f"{hours:g}"],
-                ]
-                for due, task, status, hours in cells
-            )
-        ],
-    ]
-
-
-def _rows(nodes: Iterable[ConstitutionNode], scores: list[str] | None = None) -> h.Element:
-    heads = ("Title", "Type", "Status", *(("Cosine",) if scores else ()))
-    return h.table(".rows")[
-        h.thead[h.tr[(h.th(scope="col")[each] for each in heads)]],
-        h.tbody[
-            (
-                h.tr[
-                    h.td[h.a(href=address("nodes", node.id))[node.title], h.span(".note")[node.summary or ""]],
-                    h.td[spaced(node.type)],
-                    h.td[node.status or ""],
-                    h.td(".number")[scores[at]] if scores else None,
-                ]
-                for at, node in enumerate(nodes)
-            )
-        ],
-    ]
-
-
-def _ladder(found: LadderClimbed | None) -> h.Element | None:
-    if found is None:
-        return None
-    return h.section(".ladder", aria_label="Ladder")[
-        h.h2["What it serves"], h.ol[(h.li[_mention(rung)] for rung in found.ladder)]
-    ]
-
-
-def _mention(each: Mention) -> h.Fragment:
-    return h.fragment[h.a(href=address("nodes", each.id))[each.title], h.span(".note")[f" {spaced(each.type)}"]]
-
-
-def _times(node: ConstitutionNode) -> h.Element | None:
-    if node.created_at is None or node.updated_at is None:
-        return None
-    return h.p(".note")[f"made {node.created_at:%d %b %Y}, changed {node.updated_at:%d %b %Y %H:%M}, version {node.version}"]
-
-
-def _neighbours(node: ConstitutionNode, around: SubgraphFound) -> h.Element:
-    by_id = {each.id: each for each in around.nodes}
-    out = [(link, by_id.get(link.to_id)) for link in around.relationships if link.from_id == node.id]
-    into = [(link, by_id.get(link.from_id)) for link in around.relationships if link.to_id == node.id]
-    return h.section(".neighbours", aria_label="Neighbours")[
-        h.h2["What it is joined to"],
-        h.ul[_joined(out, "{}"), _joined(into, "← {}")] if out or into else h.p["Nothing joins it to another node yet."],
-    ]
-
-
-def _joined(found: list[tuple[ConstitutionLink, ConstitutionNode | None]], form: str) -> Iterator[h.Element]:
-    for link, other in found:
-        if other is not None:
-            yield h.li[
-                h.span(".mark")[form.format(spaced_type(link.type))],
-                h.a(href=address("nodes", other.id))[other.title],
-                h.span(".note")[f" {spaced(other.type)}"],
-            ]
-
-
-def spaced_type(name: str) -> str:
-    """`SUPPORTED_BY` as people write it."""
-    return name.replace("_", " ").lower()
 
 
 def _search(text: str) -> h.Element:

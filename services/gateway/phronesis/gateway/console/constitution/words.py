@@ -24,6 +24,11 @@ def spaced(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
 
 
+def spaced_type(name: str) -> str:
+    """`SUPPORTED_BY` as people write it."""
+    return name.replace("_", " ").lower()
+
+
 def may_write(who: Principal, layer: Layer) -> bool:
     """Whether somebody's role may change nodes of a layer."""
     return who.role in WRITERS[layer]
