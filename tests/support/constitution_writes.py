@@ -6,7 +6,7 @@ from typing import Any
 
 from phronesis.bus import Call
 from phronesis.contracts import Principal, Role, ServiceError
-from phronesis.contracts.constitution import keeping, writes
+from phronesis.contracts.constitution import keeping, loading, writes
 from phronesis.contracts.constitution.insight import CheckPolicy, PolicyChecked
 from phronesis.contracts.constitution.kinds import Kind, NodeType
 from phronesis.contracts.constitution.registry import NODE_LABEL, TYPES
@@ -14,11 +14,13 @@ from phronesis.contracts.constitution.values import ConstitutionLink, Constituti
 from phronesis.contracts.constitution.writes import ConstitutionChanged, NodeWritten
 from phronesis.contracts.orchestrator import Audited
 from phronesis.graph.adapters.constitution_links import BoltLinks
+from phronesis.graph.adapters.constitution_load import BoltLoads
 from phronesis.graph.adapters.constitution_news import Turn
 from phronesis.graph.adapters.constitution_nodes import BoltConstitution
 from phronesis.graph.adapters.constitution_restore import BoltRestores
 from phronesis.graph.adapters.constitution_rules import BoltRules
 from phronesis.graph.adapters.names import StoreNames
+from phronesis.graph.constitution.loading import Loading
 from phronesis.graph.constitution.policing import Policing
 from phronesis.graph.constitution.records import key_of, link_of, node_of
 from phronesis.graph.constitution.relating import Relating
@@ -63,6 +65,7 @@ class Constitution:
         self.ruling = ruling or Ruling(BoltRules(stores.bolt, stores.schema))
         self.writing = Writing(BoltConstitution(stores.bolt, turn), self.ruling, self._refuse, self._wake)
         self.relating = Relating(BoltLinks(stores.bolt, turn, names), self._wake)
+        self.loading = Loading(BoltLoads(stores.bolt, turn, names), self.ruling, self._wake)
         self.restoring = Restoring(BoltRestores(stores.bolt, turn, names), self.ruling, self._wake)
 
     def by(self, role: Role) -> Constitution:
@@ -102,6 +105,10 @@ class Constitution:
     async def check(self, text: str, **given: Any) -> PolicyChecked:
         """What the rules say to a text."""
         return await Policing(self.ruling).check_policy(self._call(), CheckPolicy(text=text, **given))
+
+    async def load(self, key: str | None = None, /, **part: Any) -> loading.ConstitutionLoaded:
+        """What one part of a graph changed."""
+        return await self.loading.load(self._call(key), loading.LoadConstitution.model_validate(part))
 
     async def restore(self, restore_id: str, /, key: str | None = None, **part: Any) -> keeping.GraphRestored:
         """What one part of a restore changed."""

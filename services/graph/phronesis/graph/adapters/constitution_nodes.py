@@ -52,7 +52,7 @@ class BoltConstitution:
                 raise Conflict("there is a node with this id", field="id")
             statement = f"CREATE (n:{NODE_LABEL}:`{TYPES[node.type].label}`) SET n = $row"
             await transaction.rows(statement, row=row_of(tenant, node))
-            await announced(transaction, tenant, audit, [_news(result, Operation.CREATE)])
+            await announced(transaction, tenant, audit, [written(result, Operation.CREATE)])
             for call in keys:
                 await keep_result(transaction, call, order.arguments, result)
             return result
@@ -77,7 +77,7 @@ class BoltConstitution:
             result = decide(node_of(await existing(transaction, tenant, id)))
             if result.changed:
                 await transaction.rows(_SET, key=key_of(tenant, id), row=row_of(tenant, result.node))
-                await announced(transaction, tenant, audit(result), [_news(result, Operation.UPDATE)])
+                await announced(transaction, tenant, audit(result), [written(result, Operation.UPDATE)])
             await keep_result(transaction, order.call, order.arguments, result)
             return result
 
@@ -136,7 +136,8 @@ def _keys(order: Order) -> list[Call]:
     return [order.call, replace(order.call, service=_REQUESTS, key=f"{order.call.who.user}/{order.request_id}")]
 
 
-def _news(result: NodeWritten, operation: Operation) -> NodeNews:
+def written(result: NodeWritten, operation: Operation) -> NodeNews:
+    """The news of a node as it was written."""
     node = result.node
     return NodeNews(
         id=node.id,

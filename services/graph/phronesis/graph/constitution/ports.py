@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from phronesis.bus import Call
 from phronesis.contracts.constitution.keeping import GraphRestored, RestoreGraph
 from phronesis.contracts.constitution.kinds import Layer, NodeType
+from phronesis.contracts.constitution.loading import ConstitutionLoaded
 from phronesis.contracts.constitution.values import ConstitutionLink, ConstitutionNode
 from phronesis.contracts.constitution.writes import NodeDeletedForGood, NodeWritten, Related, Unrelated
 from phronesis.contracts.orchestrator import Audited
@@ -123,6 +124,36 @@ class ConstitutionRules(Protocol):
         """Active guardrails and principles, oldest first.
 
         Raises:
+            Unavailable: the store is down.
+        """
+
+
+class ConstitutionLoads(Protocol):
+    """Parts of a graph, many nodes at a time."""
+
+    async def load(
+        self,
+        order: Order,
+        remove: Sequence[str],
+        ids: Sequence[str],
+        decide: Callable[[Mapping[str, ConstitutionNode]], list[NodeWritten]],
+        links: Sequence[ConstitutionLink],
+        audit: Callable[[ConstitutionLoaded], Audited],
+    ) -> ConstitutionLoaded:
+        """Remove nodes, write nodes, join nodes: all of it or nothing.
+
+        Args:
+            order: the call.
+            remove: ids of nodes to remove; unknown ones are passed over.
+            ids: of the nodes to write.
+            decide: what they are to be, from those of them that there are.
+            links: relationships to make where there are none.
+            audit: the entry, from what was done.
+
+        Raises:
+            RegistryRefused: a relationship does not lead between such ends, or closes a chain; or what `decide` raises.
+            NotFound: an end of a relationship is no node of the tenant.
+            KeyReused: the call's key came before with other arguments.
             Unavailable: the store is down.
         """
 

@@ -7,13 +7,14 @@ from functools import partial
 
 from phronesis.bus import Bus, News, follow, serve
 from phronesis.bus.streams import refused
-from phronesis.contracts.constitution import insight, keeping, writes
+from phronesis.contracts.constitution import insight, keeping, loading, writes
 from phronesis.contracts.constitution.registry import TYPES
 
 from ..adapters.bolt import Bolt
 from ..adapters.constitution_changes import BoltChanges
 from ..adapters.constitution_links import BoltLinks
 from ..adapters.constitution_lists import BoltLists
+from ..adapters.constitution_load import BoltLoads
 from ..adapters.constitution_news import Turn
 from ..adapters.constitution_nodes import BoltConstitution
 from ..adapters.constitution_restore import BoltRestores
@@ -23,6 +24,7 @@ from ..adapters.schema import Schema
 from .engines import Engine
 from .keeping import Keeping
 from .list_serving import serve_lists
+from .loading import Loading
 from .policing import Policing
 from .relating import Relating
 from .restoring import Restoring
@@ -67,6 +69,7 @@ async def _serve_writes(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames,
     await serve(bus, writes.UNRELATE_TOOL, relating.unrelate)
     await serve(bus, insight.CHECK_POLICY_TOOL, Policing(ruling).check_policy)
     await serve(bus, keeping.RESTORE_GRAPH, Restoring(BoltRestores(bolt, turn, names), ruling, wake).restore)
+    await serve(bus, loading.LOAD_TOOL, Loading(BoltLoads(bolt, turn, names), ruling, wake).load)
     bus.on_reconnect(ruling.drop_all)
 
     async def on_changed(news: News, event: writes.ConstitutionChanged) -> None:

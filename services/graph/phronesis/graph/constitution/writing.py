@@ -56,8 +56,8 @@ class Writing:
         name, given, now = writes.CREATE[kind.name].name, request.model_dump(by_alias=True), datetime.now(UTC)
         content = merged(kind, {}, told(given))
         named = tuple(content)
-        content["provenance"] = _signed(call, now, content.get("provenance", {}))
-        node = _node(kind, request.id or str(uuid4()), content, now, now, 1)
+        content["provenance"] = signed(call, now, content.get("provenance", {}))
+        node = made(kind, request.id or str(uuid4()), content, now, now, 1)
         rules = await self._rules(call, kind)
         async with self._entered(call, name, given):
             acknowledged = allow(hits(rules, subject(kind.name, content)), request.acknowledge)
@@ -169,16 +169,18 @@ def _changed(
     held_to = () if kind.layer is Layer.FOUNDATION else rules
     acknowledged = allow(hits(held_to, subject(kind.name, after), frozenset(changed)), acknowledge)
     now = datetime.now(UTC)
-    new = _node(kind, node.id, after, node.created_at or now, now, (node.version or 0) + 1)
+    new = made(kind, node.id, after, node.created_at or now, now, (node.version or 0) + 1)
     return NodeWritten(node=new, changed=changed, embedding_state=embedding, acknowledged=acknowledged)
 
 
-def _node(kind: NodeType, id: str, content: Mapping[str, Any], made: datetime, now: datetime, version: int) -> ConstitutionNode:
-    known = {"id": id, "type": kind.name, "layer": kind.layer, "createdAt": made, "updatedAt": now, "version": version}
+def made(kind: NodeType, id: str, content: Mapping[str, Any], begun: datetime, now: datetime, version: int) -> ConstitutionNode:
+    """A node of a type with its content, and what the service keeps of it."""
+    known = {"id": id, "type": kind.name, "layer": kind.layer, "createdAt": begun, "updatedAt": now, "version": version}
     return ConstitutionNode.model_validate({**content, **known})
 
 
-def _signed(call: Call, now: datetime, given: Mapping[str, Any]) -> dict[str, Any]:
+def signed(call: Call, now: datetime, given: Mapping[str, Any]) -> dict[str, Any]:
+    """A provenance with what the service says in front (O-348)."""
     own = dict(zip(OWN_WORDS, (call.who.user, call.who.role.value, call.service, moment(now)), strict=True))
     return {**own, **given}
 
