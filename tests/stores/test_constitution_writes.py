@@ -409,7 +409,7 @@ async def test_the_schema_is_declared_again_without_a_change(stores: Stores, gra
 async def test_every_index_of_the_seed_is_there(stores: Stores) -> None:
     await stores.schema.declared()
     rows = await stores.run("SHOW INDEXES YIELD name, state, labelsOrTypes, properties RETURN *")
-    there = {(*row["labelsOrTypes"], *row["properties"]): row for row in rows}
+    there = {(*(row["labelsOrTypes"] or ()), *(row["properties"] or ())): row for row in rows}
     for index in (*INDEXES, KEY):
         row = there[index.label, index.property]
         assert row["state"] == "ONLINE"
