@@ -256,6 +256,7 @@ async def test_nobody_but_an_admin_restores(graph: Constitution) -> None:
         await graph.by(Role.MAESTRO).restore("r1", last=True)
 
 
+@pytest.mark.req("O-351")
 async def test_what_no_registry_knows_is_not_restored(graph: Constitution) -> None:
     node = ConstitutionNode.model_validate({"id": "x", "type": "gaol", "layer": "vision", "title": "x"})
     with pytest.raises(RegistryRefused):
@@ -263,4 +264,7 @@ async def test_what_no_registry_knows_is_not_restored(graph: Constitution) -> No
     bad = ConstitutionNode.model_validate({"id": "x", "type": "task", "layer": "execution", "title": "x", "effortHours": -1})
     with pytest.raises(RegistryRefused):
         await graph.restore("r1", nodes=(bad,))
+    link = ConstitutionLink(id="l", type="X`]->() MATCH (n) DETACH DELETE n //", from_id="a", to_id="b")
+    with pytest.raises(RegistryRefused):
+        await graph.restore("r1", relationships=(link,))
     assert await graph.nodes() == []

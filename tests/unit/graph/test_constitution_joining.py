@@ -87,6 +87,8 @@ def test_a_misspelt_type_is_told_the_declared_one(given_: str, meant: str) -> No
 def test_a_type_that_is_no_name_in_capitals_never_reaches_a_statement(name: str) -> None:
     with pytest.raises(ValueError, match="type"):
         Relate(from_id="a", to_id="b", type=name)
+    with pytest.raises(RegistryRefused):
+        check_name(name)
 
 
 def test_a_closed_chain_is_named() -> None:

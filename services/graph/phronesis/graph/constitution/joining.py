@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 
 from phronesis.contracts import Forbidden, Role
 from phronesis.contracts.constitution.kinds import Layer, NodeType
-from phronesis.contracts.constitution.relationships import RELATIONSHIPS, choices
+from phronesis.contracts.constitution.relationships import NAME, RELATIONSHIPS, choices
 from phronesis.contracts.constitution.values import WRITERS
 from phronesis.contracts.constitution.writes import RegistryRefused
 
+_PLAIN = re.compile(NAME)
+_LONGEST = 64
 _MISSPELT = 0.8
 """How alike an undeclared name and a declared one are when the one is taken for a misspelling of the other."""
 
 
 def check_name(name: str) -> None:
-    """Hold the name of a relationship type against the declared ones.
+    """Hold the name of a relationship type against the declared ones; nothing but a plain name may reach a statement (O-351).
 
     Raises:
-        RegistryRefused: it is not declared, and nearly one that is.
+        RegistryRefused: it is no name in capitals, or not declared and nearly one that is.
     """
+    if not _PLAIN.fullmatch(name) or len(name) > _LONGEST:
+        raise RegistryRefused("a relationship type is a name in capitals, such as SUPPORTED_BY", field="type")
     if name not in RELATIONSHIPS and (close := get_close_matches(name, RELATIONSHIPS, n=1, cutoff=_MISSPELT)):
         raise RegistryRefused(f"there is no relationship type {name}; did you mean {close[0]}?", field="type")
 
