@@ -133,7 +133,7 @@ async def every(state: object, wanted: list[str]) -> None:
     await eventually(told)
 
 
-@pytest.mark.req("O-014", "O-015", "O-119")
+@pytest.mark.req("O-014", "O-102", "O-119")
 async def test_every_list_answers_by_the_bus_to_roles_that_may_read(copies: Copies) -> None:
     who = somebody(role=Role.MAESTRO)
     for name in TYPES:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncIterator
 from itertools import pairwise
+from statistics import median
 from typing import Any
 
 import pytest
@@ -243,7 +245,7 @@ async def test_heavy_fields_are_left_out_by_default_and_any_other_field_on_reque
     assert keys(goal) == {"id", "type", "layer", "title", "status"}
 
 
-@pytest.mark.req("O-135")
+@pytest.mark.req("O-097", "O-135")
 async def test_both_versions_tell_the_same_nodes(stores: Stores, lists: Lists, essentials: Essentials) -> None:
     who = somebody()
     await keep(stores, who, [*starting(), node("old", status="archived")])
@@ -269,6 +271,23 @@ async def test_a_vision_of_25_nodes_with_its_parents_is_told_in_8_thousand_token
     found = await essentials.vision(call(who), ListVision())
     assert (len(found.items), found.truncated) == (25, False)
     assert 2_000 < count(found.model_dump_json()) <= 8_000
+
+
+@pytest.mark.req("O-136", "O-149")
+async def test_both_lists_answer_well_within_a_second_or_two(stores: Stores) -> None:
+    who, whole = somebody(), Whole(BoltLists(stores.bolt, stores.schema))
+    values = [node(f"v{i:02}", summary=words(30, i), description=words(60, i)) for i in range(80)]
+    goals = [node(f"g{i:02}", "goal", summary=words(30, i)) for i in range(25)]
+    await keep(stores, who, [*values, *goals], [link(one.id, "SUPPORTED_BY", "v00") for one in goals])
+    foundation, vision = list[float](), list[float]()
+    await whole.warm()
+    for _ in range(20):
+        began = time.perf_counter()
+        await whole.foundation(who.tenant, ListFoundation())
+        foundation.append(time.perf_counter() - began)
+        await whole.vision(who.tenant, ListVision())
+        vision.append(time.perf_counter() - began - foundation[-1])
+    assert (median(foundation) < 2, max(foundation) < 3, median(vision) < 1, max(vision) < 2) == (True, True, True, True)
 
 
 @pytest.mark.req("O-350")

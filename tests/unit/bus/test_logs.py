@@ -60,6 +60,15 @@ def test_a_line_has_the_ids_of_the_work_at_hand(stream: io.StringIO) -> None:
     }
 
 
+@pytest.mark.req("O-335")
+def test_a_line_has_the_figures_that_it_is_given_and_no_other_field(stream: io.StringIO) -> None:
+    logging.getLogger("phronesis.graph").warning("a list", extra={"tool": "t", "tokens": 5, "cached": True, "title": SAID})
+    found = line(stream)
+    del found["timestamp"]
+    about = {"event": "a list", "level": "warning", "logger": "phronesis.graph", "service": "memory"}
+    assert found == {**about, "tool": "t", "tokens": 5, "cached": True}
+
+
 def test_an_exception_is_logged_by_class_and_place_and_without_its_text(stream: io.StringIO) -> None:
     try:
         try:

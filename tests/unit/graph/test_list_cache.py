@@ -98,6 +98,17 @@ async def asked(lists: Essentials, graph: Graph, who: Principal) -> set[str]:
     return found
 
 
+@pytest.mark.req("O-025")
+async def test_a_thousand_measurements_evict_no_list() -> None:
+    graph, who, kept = Graph(NODES, LINKS), somebody(), Kept()
+    lists = Essentials(Whole(graph), kept, Listed(Metrics()))
+    await asked(lists, graph, who)
+    for i in range(1_000):
+        kept.changed(who.tenant, changed(f"o{i}", "observation", Operation.CREATE))
+        kept.changed(who.tenant, joined("MEASURES", Layer.TRACK))
+    assert await asked(lists, graph, who) == set()
+
+
 class Clock:
     """Seconds as a test says."""
 

@@ -211,7 +211,7 @@ async def test_a_node_with_too_many_relationships_says_that_some_are_left_out() 
     assert (found.truncated, 100 < len(found.relationships) < 899) == (True, True)
 
 
-@pytest.mark.req("O-335")
+@pytest.mark.req("O-335", "O-364")
 async def test_every_list_leaves_a_line_and_figures(caplog: pytest.LogCaptureFixture) -> None:
     graph, metrics, who = Graph([node("a"), node("g", "goal")]), Metrics(), somebody()
     listing, essentials = lists(graph, metrics), Essentials(Whole(graph), Kept(), Listed(metrics))
@@ -221,14 +221,18 @@ async def test_every_list_leaves_a_line_and_figures(caplog: pytest.LogCaptureFix
         for _ in range(2):
             await essentials.foundation(call(who), ListFoundation())
         await essentials.vision(call(who), ListVision())
+        with pytest.raises(BadRequest):
+            await listing.layer(Layer.MIND, call(who), ListLayer(types=("goal",)))
     lines: list[Any] = list(caplog.records)
-    assert [(line.tool, line.nodes, line.cached) for line in lines] == [
-        ("foundation.list.v1", 1, False),
-        ("graph.getAll.v1", 2, False),
-        ("foundation.list.v2", 1, False),
-        ("foundation.list.v2", 1, True),
-        ("vision.list.v2", 1, False),
+    assert [(line.tool, line.outcome, line.nodes, line.cached) for line in lines] == [
+        ("foundation.list.v1", "ok", 1, False),
+        ("graph.getAll.v1", "ok", 2, False),
+        ("foundation.list.v2", "ok", 1, False),
+        ("foundation.list.v2", "ok", 1, True),
+        ("vision.list.v2", "ok", 1, False),
+        ("mind.list.v1", "bad_request", 0, False),
     ]
+    assert lines[2].arguments == lines[3].arguments != lines[4].arguments
     assert (lines[0].tokens, lines[0].milliseconds > 0) == (first.stats.token_estimate, True)
     read = metrics.registry.get_sample_value
     assert [read(f"{SECONDS.name}_count", {"tool": "foundation.list.v2", "cached": how}) for how in ("no", "yes")] == [1, 1]

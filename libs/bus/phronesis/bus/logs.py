@@ -17,7 +17,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from .tracing import correlation, trace_id, traceparent, turn
 
-FIGURES = ("tool", "tokens", "nodes", "cached", "milliseconds")
+FIGURES = ("tool", "arguments", "outcome", "tokens", "nodes", "cached", "milliseconds")
 """Fields of its own that a line may have, by the `extra` of the call that writes it."""
 _CAUSES = 10
 _FRAMES = 60

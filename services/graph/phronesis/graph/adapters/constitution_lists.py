@@ -17,14 +17,15 @@ from .schema import Schema
 
 _LINK = "r.id AS id, type(r) AS type, a.id AS fromId, b.id AS toId"
 _WHOLE = "n.tenant = $tenant AND n.layer = $layer AND n.lifecycle = $status"
+# `WITH` keeps Neo4j from beginning at the relationships, which are those of every tenant.
 _WITHIN = f"""
-MATCH (a:{NODE_LABEL})-[r]->(b:{NODE_LABEL})
-WHERE a.tenant = $tenant AND a.layer = $layer AND a.lifecycle = $status
-AND b.tenant = $tenant AND b.layer = $layer AND b.lifecycle = $status
+MATCH (n:{NODE_LABEL}) WHERE {_WHOLE} WITH n AS a
+MATCH (a)-[r]->(b:{NODE_LABEL}) WHERE b.tenant = $tenant AND b.layer = $layer AND b.lifecycle = $status
 RETURN {_LINK} LIMIT $limit
 """
 _PARENTS = f"""
-MATCH (n:{NODE_LABEL})-[r:{"|".join(PARENTS)}]->(p:{NODE_LABEL}) WHERE {_WHOLE} AND p.tenant = $tenant
+MATCH (n:{NODE_LABEL}) WHERE {_WHOLE} WITH n
+MATCH (n)-[r:{"|".join(PARENTS)}]->(p:{NODE_LABEL}) WHERE p.tenant = $tenant
 RETURN n.id AS child, type(r) AS relationship, p.id AS id, p.type AS type, p.title AS title, p.lifecycle AS lifecycle
 LIMIT $limit
 """

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from phronesis.bus import Call
 from phronesis.contracts.constitution.lists import (
     LIST_FOUNDATION_TOOL,
@@ -34,14 +32,16 @@ class Essentials:
             BadRequest: there is no such type, or the cursor is none of this list.
             TooLarge: the layer has too many nodes to be listed whole.
         """
-        began, tenant = time.perf_counter(), call.who.tenant
-        result, cached = await self._kept.of(tenant, request, lambda: self._whole.foundation(tenant, request))
-        self._listed.enter(LIST_FOUNDATION_TOOL.name, result.stats, began, cached)
+        tenant = call.who.tenant
+        with self._listed.call(LIST_FOUNDATION_TOOL.name, request) as came:
+            result, came.cached = await self._kept.of(tenant, request, lambda: self._whole.foundation(tenant, request))
+            came.stats = result.stats
         return result
 
     async def vision(self, call: Call, request: ListVision) -> VisionListed:
         """The vision with its parents, by type, horizon and age, within `VISION_BUDGET`; raises as `foundation` does."""
-        began, tenant = time.perf_counter(), call.who.tenant
-        result, cached = await self._kept.of(tenant, request, lambda: self._whole.vision(tenant, request))
-        self._listed.enter(LIST_VISION_TOOL.name, result.stats, began, cached)
+        tenant = call.who.tenant
+        with self._listed.call(LIST_VISION_TOOL.name, request) as came:
+            result, came.cached = await self._kept.of(tenant, request, lambda: self._whole.vision(tenant, request))
+            came.stats = result.stats
         return result

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from phronesis.bus import Call
@@ -52,19 +51,9 @@ class Lists:
         Raises:
             BadRequest: a type is not of the layer, or the cursor is none of this list.
         """
-        began = time.perf_counter()
-        after = place(request.cursor, {layer: 1})[1] if request.cursor else ""
-        kinds = kinds_of(request.types, "types", layer)
-        wanted = Wanted((layer,), _names(kinds) if request.types else (), request.status)
-        page = Page(request.limit)
-        nodes, last = await self._nodes(call.who.tenant, wanted, full(kinds), page, after)
-        result = LayerListed(
-            items=tuple(nodes),
-            stats=figures(nodes, page.tokens),
-            next_cursor=cursor(layer, last) if last else None,
-            truncated=page.truncated,
-        )
-        self._listed.enter(LISTS[layer].name, result.stats, began)
+        with self._listed.call(LISTS[layer].name, request) as came:
+            result = await self._layer(layer, call.who.tenant, request)
+            came.stats = result.stats
         return result
 
     async def get_all(self, call: Call, request: GetAll) -> GraphPage:
@@ -73,26 +62,9 @@ class Lists:
         Raises:
             BadRequest: there is no such type, or the cursor is none of this list.
         """
-        began, tenant = time.perf_counter(), call.who.tenant
-        kind, *after = place(request.cursor, _PLACES) if request.cursor else (_NODES, "")
-        kinds = kinds_of(request.types, "types")
-        wanted = Wanted(request.layers, _names(kinds) if request.types else (), request.status)
-        page, nodes, links = Page(request.limit), list[ConstitutionNode](), list[ConstitutionLink]()
-        next_cursor = None
-        if kind == _NODES:
-            nodes, last = await self._nodes(tenant, wanted, told(kinds, request.exclude_fields), page, after[0])
-            next_cursor, after = (cursor(_NODES, last) if last else None), ["", ""]
-        if next_cursor is None:
-            links, more = await self._links(tenant, wanted, page, (after[0], after[1]))
-            next_cursor = cursor(_LINKS, *more) if more else None
-        result = GraphPage(
-            nodes=tuple(nodes),
-            relationships=tuple(links),
-            stats=figures(nodes, page.tokens),
-            next_cursor=next_cursor,
-            truncated=page.truncated,
-        )
-        self._listed.enter(GET_ALL_TOOL.name, result.stats, began)
+        with self._listed.call(GET_ALL_TOOL.name, request) as came:
+            result = await self._get_all(call.who.tenant, request)
+            came.stats = result.stats
         return result
 
     async def node(self, call: Call, request: GetConstitutionNode) -> ConstitutionNodeFound:
@@ -133,6 +105,39 @@ class Lists:
                 break
             nodes.append(node)
         return NodesRead(nodes=tuple(nodes))
+
+    async def _layer(self, layer: Layer, tenant: str, request: ListLayer) -> LayerListed:
+        after = place(request.cursor, {layer: 1})[1] if request.cursor else ""
+        kinds = kinds_of(request.types, "types", layer)
+        wanted = Wanted((layer,), _names(kinds) if request.types else (), request.status)
+        page = Page(request.limit)
+        nodes, last = await self._nodes(tenant, wanted, full(kinds), page, after)
+        return LayerListed(
+            items=tuple(nodes),
+            stats=figures(nodes, page.tokens),
+            next_cursor=cursor(layer, last) if last else None,
+            truncated=page.truncated,
+        )
+
+    async def _get_all(self, tenant: str, request: GetAll) -> GraphPage:
+        kind, *after = place(request.cursor, _PLACES) if request.cursor else (_NODES, "")
+        kinds = kinds_of(request.types, "types")
+        wanted = Wanted(request.layers, _names(kinds) if request.types else (), request.status)
+        page, nodes, links = Page(request.limit), list[ConstitutionNode](), list[ConstitutionLink]()
+        next_cursor = None
+        if kind == _NODES:
+            nodes, last = await self._nodes(tenant, wanted, told(kinds, request.exclude_fields), page, after[0])
+            next_cursor, after = (cursor(_NODES, last) if last else None), ["", ""]
+        if next_cursor is None:
+            links, more = await self._links(tenant, wanted, page, (after[0], after[1]))
+            next_cursor = cursor(_LINKS, *more) if more else None
+        return GraphPage(
+            nodes=tuple(nodes),
+            relationships=tuple(links),
+            stats=figures(nodes, page.tokens),
+            next_cursor=next_cursor,
+            truncated=page.truncated,
+        )
 
     async def _nodes(
         self, tenant: str, wanted: Wanted, columns: Sequence[str], page: Page, after: str
