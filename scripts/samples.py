@@ -17,6 +17,9 @@ _PATTERNS = {
     r"^[A-Za-z_][A-Za-z0-9_]{0,63}$": "Product",
     r"^[A-Za-z0-9][A-Za-z0-9_]{0,63}(/[A-Za-z0-9_]{1,64}){0,3}$": "EntityProject",
     r"^\d{1,9}\.\d{1,9}\.\d{1,9}$": "1.0.1",
+    r"^[A-Za-z0-9][A-Za-z0-9_.:-]*$": "goal-1",
+    r"^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*$": "SERVES",
+    r"\S": "some text",
 }
 _FORMATS = {"date-time": "2026-11-21T10:00:00Z", "date": "2026-11-21", "uuid": "6d0a1c9e-53b7-5f0e-9b51-6b1f8e8d4a77"}
 
@@ -42,8 +45,10 @@ def example(schema: Schema, defs: Schema, field: str = "value") -> Any:
         case "object":
             if "properties" in schema:
                 return {key: example(value, defs, key) for key, value in schema["properties"].items()}
-            inner = schema.get("additionalProperties")
-            return {"name": example(inner, defs, field) if isinstance(inner, dict) else "anything"}
+            inner, names = schema.get("additionalProperties"), schema.get("propertyNames", {"const": "name"})
+            return {example(names, defs, "name"): example(inner, defs, field) if isinstance(inner, dict) else "anything"}
+        case "array" if "prefixItems" in schema:
+            return [example(item, defs, field) for item in schema["prefixItems"]]
         case "array":
             return [example(schema.get("items", {}), defs, field)] * max(1, int(schema.get("minItems", 1)))
         case "integer":

@@ -1,4 +1,4 @@
-"""Make the pictures of docs/console.md anew, with the browser's tests: python -m tests.console"""
+"""Make the pictures of docs/console.md anew, with the browser's tests of a whole stack: python -m tests.console"""
 
 from __future__ import annotations
 
@@ -16,7 +16,5 @@ FOLDER = ROOT / "docs" / "console"
 if __name__ == "__main__":
     FOLDER.mkdir(parents=True, exist_ok=True)
     os.environ[PICTURES] = str(FOLDER)
-    made_by = ("console", "e2e/test_console.py")
-    # The trace of the whole stack comes last, and takes the place of the scripted one.
-    named = "fits_a_window or trace"
-    sys.exit(pytest.main([*(str(ROOT / "tests" / each) for each in made_by), "-k", named]))
+    made_by = ("test_console.py", "test_constitution_console.py")
+    sys.exit(pytest.main([str(ROOT / "tests" / "e2e" / each) for each in made_by]))

@@ -87,7 +87,6 @@ async def test_an_answer_with_a_chart_fits_a_window(page: Page, ann: Holder) -> 
     await page.until(lambda driver: driver.find_elements("css selector", ".chart .bars .point"))
     await page.run("document.querySelector('.said').scrollIntoView()")
     assert await page.run("return document.documentElement.scrollWidth <= window.innerWidth")
-    await page.picture("chart.png")
 
 
 async def test_an_answer_with_gaps_fits_a_window(page: Page, ann: Holder) -> None:
@@ -96,7 +95,6 @@ async def test_an_answer_with_gaps_fits_a_window(page: Page, ann: Holder) -> Non
     await ask(page, "What is missing?")
     await page.run("document.querySelector('.said').scrollIntoView()")
     assert await page.run("return document.documentElement.scrollWidth <= window.innerWidth")
-    await page.picture("gaps.png")
 
 
 async def test_a_turn_is_followed_while_it_runs(page: Page, ann: Holder, orchestrator: ScriptedOrchestrator) -> None:

@@ -56,7 +56,24 @@ def test_a_tool_is_known_by_one_name_and_owned_by_the_service_of_its_subject() -
     assert all(key == tool.name for key, tool in TOOLS.items())
     assert all(tool.rpc in RPCS for tool in TOOLS.values())
     assert all(tool.roles for tool in TOOLS.values()), "a tool that nobody may call is no tool"
-    assert len({tool.rpc for tool in TOOLS.values()}) == len(TOOLS)
+
+
+@pytest.mark.req("O-013", "O-222", "O-223", "O-225", "O-226", "O-227")
+def test_another_name_of_a_tool_is_one_for_agents_and_lets_nobody_do_more() -> None:
+    others = {}
+    for tool in TOOLS.values():
+        of_it = [one for one in TOOLS.values() if one.rpc is tool.rpc and one is not tool]
+        assert {(one.risk, one.roles, one.irreversible) for one in of_it} <= {(tool.risk, tool.roles, tool.irreversible)}
+        if of_it and tool.name.startswith("discuss_"):
+            others[tool.name] = of_it[0].name
+    assert others == {
+        "discuss_semantic_search": "semantic.search.v1",
+        "discuss_hybrid_search": "hybrid.search.v1",
+        "discuss_workload_assess": "workload.assess.v1",
+        "discuss_graph_pagerank": "graph.pagerank.v1",
+        "discuss_graph_communities": "graph.communities.v1",
+    }
+    assert len({tool.rpc for tool in TOOLS.values()}) == len(TOOLS) - len(others)
 
 
 def test_every_follower_has_a_durable_consumer_of_its_own() -> None:

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 
+from phronesis.client.portfolio import batches
 from phronesis.local.parts import SERVICES
 from tests.support.people import Person, Town, town
 from tests.support.production import SERVERS
@@ -36,6 +37,17 @@ async def everybody(stack: RunningStack) -> AsyncIterator[Town]:
 async def somebody(everybody: Town) -> Person:
     """A user in a tenant of its own."""
     return await everybody.someone()
+
+
+@pytest.fixture(scope="package")
+async def analyst(everybody: Town) -> Person:
+    """Somebody in a tenant that has the whole sample portfolio."""
+    keeper = await everybody.someone(role="maestro")
+    for batch in batches():
+        body, key = batch.model_dump(mode="json"), uuid4().hex
+        answer = await keeper.http.post("/api/v1/tools/graph_upsert", json=body, headers={"Idempotency-Key": key})
+        assert answer.status_code == 200, answer.text
+    return await everybody.someone(tenant=keeper.tenant)
 
 
 @pytest.fixture(scope="package")

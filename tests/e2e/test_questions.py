@@ -8,28 +8,16 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.client import portfolio
 from phronesis.contracts.analysis import Analysis
 from tests.questions.checks import CONFIDENT
 from tests.questions.questions import DECLINED, QUESTIONS, Question
-from tests.support.people import Person, Town
+from tests.support.people import Person
 
 pytestmark = pytest.mark.timeout(290)
 
 CHAT = "/api/v1/chat/message"
 AT_ONCE = 4
 """Questions under way together."""
-
-
-@pytest.fixture(scope="module")
-async def analyst(everybody: Town) -> Person:
-    """Somebody in a tenant that has the whole portfolio."""
-    keeper = await everybody.someone(role="maestro")
-    for batch in portfolio.batches():
-        body, key = batch.model_dump(mode="json"), uuid4().hex
-        answer = await keeper.http.post("/api/v1/tools/graph_upsert", json=body, headers={"Idempotency-Key": key})
-        assert answer.status_code == 200, answer.text
-    return await everybody.someone(tenant=keeper.tenant)
 
 
 async def _ask(person: Person, text: str, conversation: str | None = None) -> dict[str, Any]:

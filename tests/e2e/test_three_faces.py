@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from phronesis.contracts import Role
 from phronesis.contracts.catalog import TOOLS
+from tests.support import constitution_calls, counsel
 from tests.support.faces import REFUSED, Caller, callers
 from tests.support.people import Person, Town
 from tests.support.sample_portfolio import PROGRAMME, few_projects
@@ -131,7 +132,7 @@ _EXPERIMENT = {
         {"name": "short", "weight": 1, "texts": {"step5_return": "Answer in one sentence."}},
     ],
 }
-GOOD: dict[str, Callable[[Person], Awaitable[dict[str, Any]]]] = {
+_OWN: dict[str, Callable[[Person], Awaitable[dict[str, Any]]]] = {
     "turn.get": _ended_turn,
     "remember": _plain(
         {"items": [{"external_id": "a", "title": "Harbour", "text": "The harbour freezes in March."}, {"text": "b"}]}
@@ -176,6 +177,7 @@ GOOD: dict[str, Callable[[Person], Awaitable[dict[str, Any]]]] = {
     "vision.caption": _medium("portfolio_picture.png", "image/png"),
     "audio.transcribe": _medium("portfolio_voice.ogg", "audio/ogg"),
 }
+GOOD = {name: _OWN.get(name) or constitution_calls.call(name) for name in TOOLS}
 """For each tool, what makes ready for a caller what its call is about, and gives its input."""
 VOLATILE = {
     "created_at": "a time",
@@ -188,6 +190,20 @@ VOLATILE = {
     "trace_id": "a trace",
     "version": "a version",
     "ms": "milliseconds",
+    "createdAt": "a time",
+    "updatedAt": "a time",
+    "computedAt": "a time",
+    "nextAt": "a time",
+    "lastAt": "a time",
+    "at": "a time",
+    "actor": "a user",
+    "provenance": "who, from what and when",
+    "milliseconds": "milliseconds",
+    "loadTime": "milliseconds",
+    "retrievalId": "a search",
+    "sessionId": "a session",
+    "startDate": "a day",
+    "endDate": "a day",
 }
 """Members of a result that differ from call to call, and what stands for them."""
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -196,14 +212,14 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 def normal(value: Any, ids: dict[str, str], name: str = "") -> Any:
     """`value` with what differs from call to call named alike: ids by the order in which they come, times by their kind."""
     match value:
+        case int() | float() | str() | dict() if name in VOLATILE and value != "":
+            return VOLATILE[name]
         case dict():
             return {key: normal(member, ids, key) for key, member in value.items()}
         case list():
             return [normal(member, ids, name) for member in value]
         case None:
             return None
-        case _ if name in VOLATILE:
-            return VOLATILE[name]
         case str():
             return _UUID.sub(lambda found: ids.setdefault(found[0], f"id {len(ids) + 1}"), value)
         case float():
@@ -227,8 +243,15 @@ def everyone(stack: RunningStack, everybody: Town) -> Everyone:
 
 
 def test_each_tool_of_the_catalog_is_called_here() -> None:
-    assert set(GOOD) == set(TOOLS), "say in GOOD what the new tool's input is"
+    assert set(_OWN) | set(constitution_calls.CALLS) <= set(TOOLS)
     assert all(ROLE in tool.roles for tool in TOOLS.values())
+
+
+def members(tool: str) -> tuple[set[str], set[str]]:
+    """The members that an answer of a tool has always, and all that it may have."""
+    fields = TOOLS[tool].rpc.output.model_fields.items()
+    named = {field.serialization_alias or field.alias or name: field for name, field in fields}
+    return {name for name, field in named.items() if field.exclude_if is None}, set(named)
 
 
 @pytest.mark.parametrize("tool", sorted(GOOD))
@@ -241,7 +264,8 @@ async def test_a_tool_answers_the_same_by_all_faces(everyone: Everyone, tool: st
     assert REFUSED not in said["rest"], said["rest"]
     assert said["mcp"] == said["rest"]
     assert said["bus"] == said["rest"]
-    assert set(said["rest"]) == set(TOOLS[tool].rpc.output.model_fields)
+    always, known = members(tool)
+    assert always <= set(said["rest"]) <= known
 
 
 def wrong(tool: str) -> list[dict[str, Any]]:
@@ -260,7 +284,11 @@ def _breaks(model: type[BaseModel], given: dict[str, Any]) -> bool:
     return False
 
 
-@pytest.mark.parametrize("tool", sorted(name for name in TOOLS if wrong(name)))
+_EACH_KIND = frozenset(TOOLS) - constitution_calls.OF_TYPES | {"task.create.v1", "task.update.v1"}
+"""Every tool, but of those that there are for each node type only a task's: the others differ from them in names of fields."""
+
+
+@pytest.mark.parametrize("tool", sorted(name for name in _EACH_KIND if wrong(name)))
 async def test_bad_input_is_the_same_problem_by_all_faces(everyone: Everyone, tool: str) -> None:
     async with everyone() as found:
         for given in wrong(tool):
@@ -312,13 +340,17 @@ async def test_a_key_of_one_face_does_not_meet_the_same_key_of_another(everyone:
 
 @pytest.mark.parametrize("role", sorted(set(Role) - {ROLE}))
 async def test_a_role_is_refused_the_same_tools_by_all_faces(everyone: Everyone, role: Role) -> None:
-    expected = {name: "bad_request" if role in tool.roles else "forbidden" for name, tool in TOOLS.items() if wrong(name)}
+    """On the bus a system may call what its role may; by the other faces an agent may call what its list has besides."""
+    listed = counsel.profile(role.value).tools if role.value in counsel.AGENTS else tuple(TOOLS)
+    called = {name: tool for name, tool in TOOLS.items() if wrong(name)}
+    expected = {name: "bad_request" if role in tool.roles and name in listed else "forbidden" for name, tool in called.items()}
+    on_bus = {name: "bad_request" if role in tool.roles else "forbidden" for name, tool in called.items()}
     async with everyone(role) as found:
         said = {
             face: {name: (await caller.face.call(name, wrong(name)[0]))[REFUSED]["code"] for name in expected}
             for face, caller in found.items()
         }
-    assert said == dict.fromkeys(found, expected)
+    assert said == {"rest": expected, "mcp": expected, "bus": on_bus}
 
 
 async def test_what_no_store_keeps_is_refused_on_the_bus_too(everyone: Everyone) -> None:

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from phronesis.bus import Bus, ask
-from phronesis.contracts import BadRequest, Forbidden, Nothing, Principal, Role
+from phronesis.contracts import Forbidden, Nothing, Principal, Role
 from phronesis.contracts.constitution import lists, writes
 from phronesis.contracts.constitution.kinds import Layer
 from phronesis.contracts.constitution.registry import TYPES
 from phronesis.contracts.constitution.writes import Relate, Unrelate, UpdateAnyNode
+from phronesis.contracts.service import HEALTH
 from phronesis.graph.adapters.bolt import Bolt
 from phronesis.graph.app import build
 from phronesis.graph.constitution.list_measures import SECONDS
@@ -41,8 +42,14 @@ class Copies:
 async def copies(nats_server: NatsServer, graph_server: GraphServer, tmp_path: Path) -> AsyncIterator[Copies]:
     how = settings(graph_server, tmp_path)
     async with connected(nats_server, "graph", "graph", "gateway") as (one, two, gateway):
-        async with service(one, how), service(two, how):
-            yield Copies(gateway, [one, two])
+        async with service(one, how):
+            await eventually(lambda: _ready(gateway))
+            async with service(two, how):
+                yield Copies(gateway, [one, two])
+
+
+async def _ready(gateway: Bus) -> bool:
+    return (await ask(gateway, somebody(), HEALTH["graph"], Nothing(), timeout=20)).ready
 
 
 @asynccontextmanager
@@ -143,11 +150,3 @@ async def test_every_list_answers_by_the_bus_to_roles_that_may_read(copies: Copi
     assert one.node.layer is Layer.VISION
     with pytest.raises(Forbidden):
         await ask(copies.gateway, who.model_copy(update={"role": Role.NOOR}), lists.GET_ALL, lists.GetAll())
-
-
-@pytest.mark.req("O-125", "O-140")
-async def test_a_status_that_there_is_not_is_refused(copies: Copies) -> None:
-    who = somebody(role=Role.DISCUSS)
-    for rpc, question in ((lists.LIST_FOUNDATION, lists.ListFoundation), (lists.LIST_VISION, lists.ListVision)):
-        with pytest.raises(BadRequest):
-            await ask(copies.gateway, who, rpc, question.model_construct(status="asleep"))

@@ -22,7 +22,7 @@ from phronesis.graph.adapters.bolt import Bolt
 from phronesis.graph.app import build
 from phronesis.graph.settings import GraphSettings
 from tests.support.bus import connected, eventually, somebody
-from tests.support.graph import settings
+from tests.support.graph import opened, settings
 from tests.support.servers import GraphServer, NatsServer
 
 pytestmark = pytest.mark.timeout(120)
@@ -46,6 +46,8 @@ async def service(bus: Bus, how: GraphSettings) -> AsyncIterator[None]:
 async def buses(nats_server: NatsServer, graph_server: GraphServer, tmp_path: Path) -> AsyncIterator[list[Bus]]:
     """Two copies of the graph service run; buses of the gateway, of memory and of the orchestrator."""
     how = settings(graph_server, tmp_path)
+    async with opened(graph_server, tmp_path) as stores:
+        await stores.schema.declared()
     async with connected(nats_server, "graph", "graph", "gateway", "memory", "orchestrator") as (one, two, *others):
         async with service(one, how), service(two, how):
             yield others

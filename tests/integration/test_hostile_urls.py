@@ -13,11 +13,11 @@ import pytest
 
 from phronesis.bus import Bus, ask
 from phronesis.contracts import Nothing, ServiceError, Unavailable
-from phronesis.contracts.media import FETCH, FetchUrl
+from phronesis.contracts.media import FETCH, READ_WEB, FetchUrl, ReadWeb
 from phronesis.contracts.service import HEALTH
 from phronesis.media.adapters.web import PublicWeb
 from phronesis.media.app import build
-from phronesis.media.domain import Fetched
+from phronesis.media.domain import Fetched, Order, Page
 from tests.support.bus import connected, somebody
 from tests.support.canary import Canary, canary, knock
 from tests.support.certificates import certificate
@@ -53,6 +53,9 @@ class _Webs:
     async def fetch(self, url: str) -> Fetched:
         return await (self._hasty if url in SLOW else self._patient).fetch(url)
 
+    async def read(self, order: Order) -> Page:
+        return await (self._hasty if order.url in SLOW else self._patient).read(order)
+
 
 @pytest.fixture(scope="module")
 async def stage(nats_server: NatsServer) -> AsyncIterator[Stage]:
@@ -82,6 +85,16 @@ async def fetched(stage: Stage, url: str) -> str:
     return "ok"
 
 
+async def read(stage: Stage, url: str) -> str:
+    """The code that a report ends with; an answer with which a fetch would have failed has no content."""
+    request = ReadWeb.model_construct(url=url.replace("{port}", str(stage.bird.port)), method="REPORT", body="<query/>")
+    try:
+        page = await ask(stage.gateway, WHO, READ_WEB, request, timeout=2 * PATIENT)
+    except ServiceError as error:
+        return error.code
+    return "ok" if page.content else "no content"
+
+
 def test_there_are_enough_of_them_and_no_id_stands_for_two() -> None:
     counted = Counter(url.id for url in URLS)
     assert ([id for id, times in counted.items() if times > 1], len(counted) >= 120) == ([], True)
@@ -102,6 +115,12 @@ async def test_a_good_address_is_fetched_from_the_web_of_these_tests(stage: Stag
 @pytest.mark.req("D-152")
 async def test_a_hostile_address_is_a_typed_error_and_nothing_inside_is_connected_to(stage: Stage, url: HostileUrl) -> None:
     assert await fetched(stage, url.url) == url.code
+    assert stage.bird.heard == []
+
+
+@pytest.mark.parametrize("url", URLS, ids=lambda url: url.id)
+async def test_no_service_reads_a_page_inside_by_a_hostile_address(stage: Stage, url: HostileUrl) -> None:
+    assert await read(stage, url.url) in (url.code, "no content")
     assert stage.bird.heard == []
 
 

@@ -13,7 +13,7 @@ from phronesis.contracts import BadRequest, ServiceError, TimedOut, TooLarge, Un
 from phronesis.contracts.media import MAX_UPLOAD
 from phronesis.media.adapters.web import PublicWeb, SystemResolver
 from phronesis.media.addresses import is_public
-from phronesis.media.domain import Fetched
+from phronesis.media.domain import Fetched, Order, Page
 from tests.support.certificates import certificate
 
 HERE = "127.0.0.1"
@@ -45,6 +45,11 @@ PAGES = {
     "/short": answer("200 OK", "Content-Length: 10", body=b"four"),
     "/packed": answer("200 OK", "Content-Encoding: gzip", "Content-Length: 4", body=b"\x1f\x8b\x00\x00"),
     "/says-large": answer("200 OK", f"Content-Length: {MAX_UPLOAD + 1}", body=b"x"),
+    "/report": answer("207 Multi-Status", "Content-Type: application/xml", "Content-Length: 6", body=b"<many>"),
+    "/login": answer("401 Unauthorized", "Content-Length: 9", body=b"who's you"),
+    "/login-elsewhere": moved("https://b.web.example/report"),
+    "/login-in-the-clear": moved("http://a.web.example/report"),
+    "/login-here": moved("https://a.web.example/report"),
     "/nonsense": b"hello, I am no web server\r\n\r\n",
 }
 
@@ -60,6 +65,8 @@ class Internet:
         default_factory=lambda: {
             "public.example": [(HERE,)],
             "other.example": [(HERE,)],
+            "a.web.example": [(HERE,)],
+            "b.web.example": [(HERE,)],
             "inside.example": [("10.0.0.1",)],
             "both.example": [("10.0.0.1", HERE)],
             "six.example": [("fd00::1",)],
@@ -226,3 +233,46 @@ async def test_the_environment_s_proxy_is_not_used(internet: Internet, monkeypat
 async def test_this_machine_s_own_name_is_refused_by_the_real_resolver() -> None:
     assert all(not is_public(address) for address in await SystemResolver().addresses("localhost"))
     assert await SystemResolver().addresses("no-such-name.invalid.") == ()
+
+
+async def test_a_report_is_sent_with_its_body_and_its_answer_is_read(internet: Internet) -> None:
+    order = Order("http://public.example/report", "REPORT", headers=(("Depth", "1"),), body=b"<query/>")
+    page = await internet.web().read(order)
+    assert page == Page(207, b"<many>", "http://public.example/report", "application/xml")
+    head = internet.requests[0].lower().split(b"\r\n")
+    assert (head[0], b"depth: 1" in head, b"content-length: 8" in head) == (b"report /report http/1.1", True, True)
+
+
+async def test_a_page_that_wants_a_login_is_told_by_its_status_and_not_read(internet: Internet) -> None:
+    page = await internet.web().read(Order("http://public.example/login"))
+    assert page == Page(401, b"", "http://public.example/login", None)
+
+
+async def test_an_order_has_its_own_limits_of_size_and_time(internet: Internet) -> None:
+    with pytest.raises(TooLarge):
+        await internet.web().read(Order("http://public.example/report.pdf", most=4))
+    with pytest.raises(TimedOut):
+        await internet.web().read(Order("http://public.example/slow", seconds=0.2))
+
+
+async def test_a_login_is_not_sent_in_the_clear(internet: Internet) -> None:
+    with pytest.raises(BadRequest):
+        await internet.web().read(Order("http://public.example/report", login="Basic c2VjcmV0"))
+    assert internet.requests == []
+
+
+@pytest.mark.parametrize(
+    ("page", "logins"), [("report", 1), ("login-here", 2), ("login-elsewhere", 1), ("login-in-the-clear", 1)]
+)
+async def test_a_login_goes_to_the_host_it_is_for_and_no_further(
+    internet: Internet, tmp_path: Path, page: str, logins: int
+) -> None:
+    for_server, for_client = certificate("*.web.example", tmp_path)
+    server = await asyncio.start_server(internet.serve, HERE, 0, ssl=for_server)
+    ports = {"https": server.sockets[0].getsockname()[1], "http": internet.port}
+    web = PublicWeb(internet, seconds=10, allowed=internet.allowed, ports=ports, tls=for_client)
+    found = await web.read(Order(f"https://a.web.example/{page}", "REPORT", login="Basic c2VjcmV0"))
+    assert found.status == 207
+    assert sum(b"authorization: basic" in head.lower() for head in internet.requests) == logins
+    assert {head.split()[0] for head in internet.requests} == {b"REPORT"}
+    server.close()

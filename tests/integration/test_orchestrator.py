@@ -34,6 +34,9 @@ from phronesis.contracts.orchestrator import (
     TurnStatus,
     turn_id,
 )
+from phronesis.orchestrator.adapters.calendars import PostgresCalendars
+from phronesis.orchestrator.adapters.ical_readers import CalendarReaders
+from phronesis.orchestrator.adapters.seal import Seal
 from phronesis.orchestrator.adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
 from phronesis.orchestrator.app import build
 from phronesis.orchestrator.reasoner import Answer, Composed, Fault, Routed, TurnContext
@@ -143,6 +146,9 @@ async def orchestrator(nats: NatsServer, database: Database, reasoner: HeldReaso
             Relay(bus, PostgresOutbox(database)),
             reasoner,
             {"postgres": database.ping},
+            PostgresCalendars(database),
+            Seal(None),
+            CalendarReaders(1),
         )
         yield bus
 

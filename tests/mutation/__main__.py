@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from .mutants import Mutant, mutants
-from .survivors import JUDGED
+from .survivors import judged
 from .trial import FOLDER, MODULES, Trial
 
 
@@ -24,9 +24,9 @@ def main(chosen: list[str]) -> int:
         tried += len(found)
         print(f"{module}: {len(found)} mutants, {len(survivors)} survive", flush=True)
         for mutant in survivors:
-            judged = JUDGED.get((mutant.module, mutant.change, _line(mutant)))
-            print(f"    {mutant.line}: {mutant.change}: {_line(mutant)}" + (f" -- {judged}" if judged else ""), flush=True)
-            if judged is None:
+            why = judged(mutant, _line(mutant))
+            print(f"    {mutant.line}: {mutant.change}: {_line(mutant)}" + (f" -- {why}" if why else ""), flush=True)
+            if why is None:
                 left.append(mutant)
     print(f"{tried} mutants; {len(left)} survive without a reason")
     return len(left)

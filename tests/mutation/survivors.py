@@ -2,7 +2,43 @@
 
 from __future__ import annotations
 
+from .mutants import Mutant
+
+LISTS: dict[tuple[str, str], str] = {
+    ("allowed", "drops the word"): "its lists say what is taken, or which words a refusal has: a shorter one refuses as much",
+    ("allowed", "drops the key"): "words of a refusal alone",
+    ("functions", "drops the word"): "its lists say what is taken: a shorter one refuses more",
+    ("functions", "drops the entry"): "its lists say what is taken: a shorter one refuses more",
+}
+"""By module and how a change begins: modules that are lists and nothing else."""
+_CACHE = "what is kept of statements that were seen: the verdict is the same, sooner or later"
+_TOLD = "which of several rules a refusal names; it is refused in any case"
 JUDGED: dict[tuple[str, str, str], str] = {
+    ("allowed", "takes a condition as False", "if rules is Rules.KNOWLEDGE_WRITING:"): "words of a refusal alone",
+    ("allowed", "takes a condition as True", "if rules is Rules.KNOWLEDGE_WRITING:"): "words of a refusal alone",
+    ("allowed", "compares by IsNot", "if rules is Rules.KNOWLEDGE_WRITING:"): "words of a refusal alone",
+    ("guard", "takes 1000 for 1000001", "MAX_VERDICTS = 1_000"): _CACHE,
+    ("guard", "takes a condition as True", "if known is None:"): _CACHE,
+    ("guard", "takes a condition as False", "if known is not None:"): _CACHE,
+    ("guard", "leaves out self._verdicts.move_to_end(key)", "self._verdicts.move_to_end(key)"): _CACHE,
+    ("guard", "compares by GtE", "while len(self._verdicts) > MAX_VERDICTS:"): _CACHE,
+    ("guard", "leaves out self._parser.load()", "self._parser.load()"): "the parser loads itself, or nothing is parsed",
+    ("guard", "takes a condition as True", "if rules is Rules.READING:"): _TOLD,
+    (
+        "guard",
+        "takes a condition as False",
+        'if any(part in name(key).lower() for key in tree.find("propertyKeyName") for part in VECTORS):',
+    ): _TOLD,
+    (
+        "guard",
+        "leaves out found.append((Rule.EMBEDDING, refusals.EMBEDDINGS))",
+        "found.append((Rule.EMBEDDING, refusals.EMBEDDINGS))",
+    ): _TOLD,
+    (
+        "guard",
+        "compares by GtE",
+        'if len(frozenset[str]().union(*(levels_in(part.text()[1:-1]) for part in tree.find("stringLiteral")))) > 1:',
+    ): _TOLD,
     (
         "vocabulary",
         "drops the entry 'tenant'",
@@ -40,5 +76,32 @@ JUDGED: dict[tuple[str, str, str], str] = {
         "leaves out _room(len(value))",
         "_room(len(value))",
     ): "what is counted afterwards refuses the same; this spares the counting",
+    (
+        "levels",
+        "drops the entry -1",
+        "self.namings.append(Naming(level.nodes or frozenset({-1}), other.levels, other.parameters))",
+    ): "every node and relationship says where it came from; this holds should one not",
+    ("expressions", "takes a condition as False", "if reader is None:"): "nothing can be called then, and nothing gets through",
+    (
+        "expressions",
+        "takes a condition as True",
+        "return replace(merged(values, Shape.LIST), item=one_of(values)) if values else EMPTY",
+    ): "the item of a list of nothing says as little",
+    (
+        "expressions",
+        "takes a condition as False",
+        "if when.kinds():",
+    ): "what it compares with has no reader, which refuses it in other words",
 }
 """By module, change and the line's text."""
+
+
+def judged(mutant: Mutant, line: str) -> str | None:
+    """Why a mutant may survive, if somebody said so.
+
+    Args:
+        mutant: the mutant.
+        line: the text of its line.
+    """
+    lists = (why for (module, begins), why in LISTS.items() if module == mutant.module and mutant.change.startswith(begins))
+    return JUDGED.get((mutant.module, mutant.change, line)) or next(lists, None)

@@ -94,6 +94,39 @@ ROWS: dict[str, dict[str, str]] = {
             "INSERT INTO items (id, tenant, owner, kind, external_id, body, metadata, content_hash, version) "
             f"VALUES ({_id(3)}, 'acme', 'scope:secrets', 'fact', 'k', 'kept', '{{\"confidence\": 1}}', 'h', 3);"
         ),
+        "0009-constitution": "\n".join(
+            (
+                "INSERT INTO constitution_nodes (tenant, node_id, type, layer, tier, lifecycle, title, version, born, "
+                "changed_at, body, text_hash, tokens, state) SELECT 'acme', id, 'goal', 'vision', 1, 'active', 'T', 1, "
+                "now(), now(), 'goal', 'h', 1, 'current' FROM unnest(ARRAY['a', 'b']) AS id;",
+                "INSERT INTO constitution_vectors (tenant, node_id, type, layer, lifecycle, model, dimension, embedding) "
+                "VALUES ('acme', 'a', 'goal', 'vision', 'active', 'words', 3, '[1,0,0]');",
+                "INSERT INTO constitution_pairs (tenant, one_id, other_id, cosine) VALUES ('acme', 'a', 'b', 0.95);",
+                "INSERT INTO constitution_versions (tenant, node_id, born, version, type, layer, operation, at, actor, "
+                "changed, fields) VALUES ('acme', 'a', now(), 1, 'goal', 'vision', 'create', now(), 'ann', '{title}', '{}');",
+                "INSERT INTO constitution_untold (tenant, node_id) VALUES ('acme', 'a');",
+                "INSERT INTO constitution_schedule (name, next_at) VALUES ('nightly', now());",
+            )
+        ),
+        "0010-retrievals": "\n".join(
+            (
+                "INSERT INTO constitution_retrievals (tenant, id, at, tool, actor, question_hash, arguments, milliseconds, "
+                "outcome, tokens, nodes, layers, cached, degraded) "
+                f"VALUES ('acme', {_id(1)}, now(), 't', 'ann', 'h', '{{}}', 1, 'ok', 1, 1, '{{}}', false, '{{}}');",
+                "INSERT INTO constitution_ratings (tenant, retrieval_id, node_id, rater, relevant) "
+                f"VALUES ('acme', {_id(1)}, '', 'ann', true);",
+                "INSERT INTO constitution_tuning (tenant, name, value) VALUES ('acme', 'semantic.minSimilarity', 0.5);",
+            )
+        ),
+        "0011-topics": "\n".join(
+            (
+                "INSERT INTO constitution_topics (tenant, id, keywords) VALUES ('acme', 'topic-1', '{tea}');",
+                "INSERT INTO constitution_topic_nodes (tenant, topic_id, node_id, layer, type, closeness) "
+                "VALUES ('acme', 'topic-1', 'n', 'mind', 'note', 1);",
+                "INSERT INTO constitution_topic_runs (tenant, computed_at, silhouette, unassigned) "
+                "VALUES ('acme', now(), 0.5, 0);",
+            )
+        ),
     },
     "orchestrator": {
         "0001-turns": "\n".join(
@@ -122,6 +155,10 @@ ROWS: dict[str, dict[str, str]] = {
         ),
         "0003-summaries": "UPDATE conversations SET summary = '{}', summary_through = 2;",
         "0004-tenants": _OUTBOX,
+        "0005-calendars": (
+            "INSERT INTO calendars (tenant, user_id, source, hours, time_zone) "
+            "VALUES ('acme', 'ann', 'none', '{8,8,8,8,8,0,0}', 'UTC');"
+        ),
     },
 }
 """By service and migration, in their order."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
-from phronesis.bus import Metrics
+from phronesis.bus import Metrics, audited
 from phronesis.contracts import NotFound
 from phronesis.contracts.constitution.kinds import Layer
 from phronesis.contracts.constitution.lists import (
@@ -22,11 +23,17 @@ from phronesis.contracts.constitution.lists import (
 )
 from phronesis.contracts.constitution.registry import TYPES, of_layer
 from phronesis.contracts.constitution.values import ConstitutionNode
+from phronesis.contracts.constitution.writes import NodeWritten
+from phronesis.graph.adapters.constitution_links import BoltLinks
 from phronesis.graph.adapters.constitution_lists import BoltLists
+from phronesis.graph.adapters.constitution_news import Turn
+from phronesis.graph.adapters.constitution_nodes import BoltConstitution
+from phronesis.graph.adapters.names import StoreNames
 from phronesis.graph.constitution.essentials import Essentials
 from phronesis.graph.constitution.list_cache import Kept
 from phronesis.graph.constitution.list_measures import Listed
 from phronesis.graph.constitution.listing import Lists
+from phronesis.graph.constitution.ports import Order
 from phronesis.graph.constitution.whole import Whole
 from phronesis.tokens import count
 from tests.support.bus import somebody
@@ -54,7 +61,11 @@ def essentials(stores: Stores) -> Essentials:
 def starting() -> list[ConstitutionNode]:
     """The seed's starting point: 45 nodes of the foundation, whose whole records come to about 44,000 tokens."""
     kinds = ("value", "principle", "guardrail", "human", "ai", "policy", "context")
-    bag = {"properties": {"notes": words(240)}, "metadata": {"imported": words(150)}, "provenance": {"source": words(90)}}
+    bag: dict[str, Any] = {
+        "properties": {"notes": words(240)},
+        "metadata": {"imported": words(150)},
+        "provenance": {"source": words(90)},
+    }
     return [node(f"n{i:02}", kinds[i % 7], day=i, summary=words(20, i), description=words(400, i), **bag) for i in range(45)]
 
 
@@ -110,7 +121,7 @@ async def test_pages_of_the_graph_come_to_what_the_store_holds(stores: Stores, l
 @pytest.mark.req("O-101", "O-063")
 async def test_a_node_is_read_in_full_by_its_tenant_alone(stores: Stores, lists: Lists) -> None:
     who = somebody()
-    more = {"properties": {"a": {"b": [1]}}, "metadata": {"c": "d"}, "provenance": {"actor": "somebody"}}
+    more: dict[str, Any] = {"properties": {"a": {"b": [1]}}, "metadata": {"c": "d"}, "provenance": {"actor": "somebody"}}
     whole = node("d", "decision", roi={"total": 2.5}, decidedAt="2026-02-01", reasoning="r", summary="s", **more)
     links = [link("d", "LEADS_TO", "t"), link("d", "ON", "e")]
     await keep(stores, who, [whole, node("t", "task"), node("e", "evidence")], links)
@@ -251,7 +262,7 @@ async def test_a_vision_of_25_nodes_with_its_parents_is_told_in_8_thousand_token
     stores: Stores, essentials: Essentials
 ) -> None:
     who = somebody()
-    told = {"horizon": "2028", "deadline": "2028-06-30", "target": words(12), "narrative": words(200)}
+    told: dict[str, Any] = {"horizon": "2028", "deadline": "2028-06-30", "target": words(12), "narrative": words(200)}
     goals = [node(f"goal-{i:02}", "goal", day=i, summary=words(60, i), description=words(300, i), **told) for i in range(25)]
     links = [link(a.id, "SUPPORTED_BY", b.id) for b, a in pairwise(goals)]
     await keep(stores, who, goals, links)
@@ -277,6 +288,23 @@ async def test_a_tenant_whose_name_begins_with_anothers_sees_nothing_of_it(store
     await keep(stores, longer, [node("b")], [])
     assert [one.id for one in (await lists.get_all(call(who), GetAll())).nodes] == ["a"]
     assert [one.id for one in (await lists.get_all(call(longer), GetAll())).nodes] == ["b"]
+
+
+@pytest.mark.req("O-323")
+async def test_a_write_of_the_same_process_is_in_the_next_answer_before_its_news_is_heard(stores: Stores) -> None:
+    who, kept, turn = somebody(), Kept(), Turn(stores.schema)
+    essentials = Essentials(Whole(BoltLists(stores.bolt, stores.schema)), kept, Listed(Metrics()))
+    writing, linking = BoltConstitution(stores.bolt, turn), BoltLinks(stores.bolt, turn, StoreNames(stores.bolt))
+    turn.tell(kept.changed)
+    entry = audited(who, "test", {})
+    assert (await essentials.foundation(call(who), ListFoundation())).items == ()
+    for id in ("a", "b"):
+        await writing.create(Order(call(who), id), NodeWritten(node=node(id)), entry)
+        found = await essentials.foundation(call(who), ListFoundation())
+        assert found.items[-1].id == id
+    await linking.relate(Order(call(who), "r"), link("a", "ENFORCED_BY", "b"), lambda ends: None, None, entry)
+    found = await essentials.foundation(call(who), ListFoundation())
+    assert found.relationships == (link("a", "ENFORCED_BY", "b"),)
 
 
 def keys(one: ConstitutionNode) -> set[str]:

@@ -21,8 +21,6 @@ from tests.support.graph import Stores, opened
 from tests.support.servers import GraphServer
 
 pytestmark = pytest.mark.timeout(120)
-NUMBERS = {name: f"O-{number:03}" for number, name in enumerate(TYPES, start=26)}
-"""The requirement of each type: the registry has them in the order of the list."""
 LITERAL = (
     "'}) DETACH DELETE n //",
     "`]->() MATCH (n) DETACH DELETE n",
@@ -43,7 +41,10 @@ def graph(stores: Stores) -> Constitution:
     return Constitution(stores)
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.req(NUMBERS[name])) for name in TYPES])
+@pytest.mark.req("O-026", "O-027", "O-028", "O-029", "O-030", "O-031", "O-032", "O-033", "O-034", "O-035", "O-036", "O-037")
+@pytest.mark.req("O-038", "O-039", "O-040", "O-041", "O-042", "O-043", "O-044", "O-045", "O-046", "O-047", "O-048", "O-049")
+@pytest.mark.req("O-050", "O-051", "O-052", "O-053", "O-054", "O-055", "O-056", "O-057", "O-058", "O-059", "O-060")
+@pytest.mark.parametrize("name", list(TYPES))
 async def test_each_type_is_read_as_it_was_written(graph: Constitution, name: str) -> None:
     kind = TYPES[name]
     given: dict[str, Any] = {"summary": "s", "description": "d", **declared(kind), "properties": {"a": [1, {"b": None}]}}
@@ -407,13 +408,13 @@ async def test_the_schema_is_declared_again_without_a_change(stores: Stores, gra
 @pytest.mark.req("O-077", "O-078", "O-079", "O-080", "O-081", "O-082")
 async def test_every_index_of_the_seed_is_there(stores: Stores) -> None:
     await stores.schema.declared()
-    if stores.dialect is Dialect.ARCADEDB:
-        pytest.skip("ArcadeDB names its indexes after what they are on; schema.inventory.v1 tells them by the seed's names")
     rows = await stores.run("SHOW INDEXES YIELD name, state, labelsOrTypes, properties RETURN *")
-    there = {row["name"]: (row["labelsOrTypes"], row["properties"], row["state"]) for row in rows}
-    assert {index.name: there.get(index.name) for index in (*INDEXES, KEY)} == {
-        index.name: ([index.label], [index.property], "ONLINE") for index in (*INDEXES, KEY)
-    }
+    there = {(*row["labelsOrTypes"], *row["properties"]): row for row in rows}
+    for index in (*INDEXES, KEY):
+        row = there[index.label, index.property]
+        assert row["state"] == "ONLINE"
+        if stores.dialect is Dialect.NEO4J:  # the other store names an index after what it is on
+            assert row["name"] == index.name
 
 
 @pytest.mark.req("O-067", "O-081", "O-082")

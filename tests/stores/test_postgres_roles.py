@@ -23,6 +23,7 @@ OF_NO_TENANT = {
     "instructions.instruction_bundles": "the platform's own content, the same for all",
     "instructions.instruction_elements": "the platform's own content, the same for all",
     "instructions.instruction_history": "the platform's own content, the same for all",
+    "memory.constitution_schedule": "when the platform's own batches are due",
     "memory.embedding": "one row: which model's vectors these are",
     "memory.words": "counts by hash; a hash is made of tenant, owner, kind and word, and is found by who knows all four",
     "orchestrator.revoked_keys": "ids of keys, random, which a claim over all tenants looks up",

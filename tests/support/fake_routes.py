@@ -90,6 +90,8 @@ class FakeGateway:
     """The problem that turns end with instead of a reply."""
     silent: bool = False
     """Whether turns stay running, and their streams open."""
+    tools: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = field(default_factory=dict)
+    """Further tools, by name."""
     closing: threading.Event = field(default_factory=threading.Event)
 
     def on(self, path: str) -> list[Seen]:
@@ -297,6 +299,8 @@ class FakeGateway:
                 result = self._scoped(name, body)
             case "graph_upsert":
                 result = self._upsert(body)
+            case name if name in self.tools:
+                result = self.tools[name](body)
             case _:
                 return _not_found("no such tool")
         if key is not None:

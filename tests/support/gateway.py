@@ -17,7 +17,7 @@ from phronesis.gateway.adapters.postgres_keys import PostgresKeys
 from phronesis.gateway.app import Tokens, build
 from phronesis.gateway.domain import SHOWN, Key, digest, new_secret
 from phronesis.gateway.server import HttpServer, bind
-from phronesis.gateway.settings import GatewaySettings, McpSettings
+from phronesis.gateway.settings import GatewaySettings, McpSettings, ToolSettings
 from phronesis.postgres import Database, PostgresOutbox, PostgresSettings
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
 from tests.support.servers import NatsServer
@@ -66,7 +66,12 @@ class RunningGateway:
 
 @asynccontextmanager
 async def gateway(
-    nats: NatsServer, postgres: PostgresSettings, tokens: Tokens | None = None, mcp: McpSettings | None = None, **settings: Any
+    nats: NatsServer,
+    postgres: PostgresSettings,
+    tokens: Tokens | None = None,
+    mcp: McpSettings | None = None,
+    retired: ToolSettings | None = None,
+    **settings: Any,
 ) -> AsyncIterator[RunningGateway]:
     """A gateway with `settings`, for the length of a block."""
     made = GatewaySettings(port=0, **settings)
@@ -74,7 +79,7 @@ async def gateway(
         relay = Relay(bus, PostgresOutbox(database))
         store = PostgresKeys(database, relay.wake)
         relay.start()
-        wired = await build(bus, store, made, {"postgres": database.ping}, tokens, mcp)
+        wired = await build(bus, store, made, {"postgres": database.ping}, tokens, mcp, retired)
         server = HttpServer(wired.app, bind(made.host, 0), made.max_connections, wired.closing)
         await server.start()
         bus.on_stop(server.stop)

@@ -55,11 +55,11 @@ async def keep(
     for label, rows in by_label.items():
         await stores.run(f"UNWIND $rows AS row CREATE (n:{NODE_LABEL}:`{label}`) SET n = row", rows=rows)
     by_type: dict[str, list[dict[str, Any]]] = {}
-    for one in links:
-        key = link_key(who.tenant, one.from_id, one.type, one.to_id)
-        row = {"id": one.id, "key": key, "tenant": who.tenant, "createdAt": moment(BEGAN)}
-        ends = {"a": key_of(who.tenant, one.from_id), "b": key_of(who.tenant, one.to_id)}
-        by_type.setdefault(one.type, []).append({**ends, "row": row})
+    for each in links:
+        key = link_key(who.tenant, each.from_id, each.type, each.to_id)
+        row = {"id": each.id, "key": key, "tenant": who.tenant, "createdAt": moment(BEGAN)}
+        ends = {"a": key_of(who.tenant, each.from_id), "b": key_of(who.tenant, each.to_id)}
+        by_type.setdefault(each.type, []).append({**ends, "row": row})
     for type, rows in by_type.items():
         await stores.run(
             f"UNWIND $rows AS one MATCH (a:{NODE_LABEL} {{key: one.a}}) MATCH (b:{NODE_LABEL} {{key: one.b}}) "

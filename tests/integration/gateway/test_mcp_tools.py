@@ -13,6 +13,7 @@ from mcp import MCPError
 from phronesis.bus import Call, connect, serve, trace_id, traceparent
 from phronesis.contracts import Role, Unavailable
 from phronesis.contracts.catalog import TOOLS
+from phronesis.contracts.faces import answered, legal, told
 from phronesis.contracts.memory import (
     RECALL_TOOL,
     REMEMBER_TOOL,
@@ -25,7 +26,6 @@ from phronesis.contracts.memory import (
     RememberedItem,
 )
 from phronesis.contracts.service import TraceRef
-from phronesis.gateway.mcp import shown
 from phronesis.gateway.mcp.results import MOST
 from phronesis.gateway.mcp.server import KEY
 from tests.support import mcp
@@ -87,11 +87,14 @@ async def test_the_tools_of_the_callers_role_are_listed_with_what_they_do(
     editor = await api.holder(role=Role.EDITOR)
     async with mcp.agent(api, editor, mode) as client:
         listed = {tool.name: tool for tool in (await client.list_tools()).tools}
-    mine = {shown.legal(name) for name, tool in TOOLS.items() if Role.EDITOR in tool.roles}
+    mine = {legal(name) for name, tool in TOOLS.items() if Role.EDITOR in tool.roles}
     assert set(listed) == mine | {"ask"}
     recall = listed["recall"]
     assert recall.description == RECALL_TOOL.description
-    assert (recall.input_schema, recall.output_schema) == (Recall.model_json_schema(), Recalled.model_json_schema())
+    assert (recall.input_schema, recall.output_schema) == (
+        told(Recall.model_json_schema()),
+        answered(Recalled.model_json_schema()),
+    )
     hints = recall.annotations
     assert hints is not None
     assert (hints.read_only_hint, hints.destructive_hint, hints.open_world_hint) == (True, False, False)

@@ -12,8 +12,10 @@ from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 from phronesis.client.cli.mcp import Stamp
 from phronesis.contracts import Principal, Risk
 from phronesis.contracts.catalog import TOOLS
-from phronesis.gateway.mcp.shown import SHOWN, find, legal
+from phronesis.contracts.faces import legal, told
+from phronesis.gateway.mcp.shown import NAMES, shown
 from phronesis.gateway.mcp.turns import ASK
+from phronesis.gateway.offers import find
 from phronesis.gateway.scopes import READ, WRITE, InsufficientScope, require
 from tests.support.mcp import BEFORE, headers_of, message
 
@@ -22,13 +24,65 @@ from tests.support.mcp import BEFORE, headers_of, message
 def test_every_tool_has_a_legal_name_of_its_own_and_its_dotted_one(name: str) -> None:
     assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", legal(name))
     assert find(name) is find(legal(name)) is TOOLS[name]
-    assert len(SHOWN) == len(TOOLS)
+    assert len(NAMES) == len(TOOLS)
     assert legal(name) != ASK.name
+
+
+def _names(schema: Any) -> set[str]:
+    """Every word of a schema, names of fields aside."""
+    if isinstance(schema, list):
+        return set().union(*map(_names, schema)) if schema else set()
+    if not isinstance(schema, dict):
+        return set()
+    inside = [value for word, value in schema.items() if word not in ("properties", "$defs", "default")]
+    named = [value for word in ("properties", "$defs") for value in schema.get(word, {}).values()]
+    return set(schema) | _names(inside) | _names(named)
+
+
+@pytest.mark.parametrize("name", TOOLS)
+@pytest.mark.req("O-099")
+def test_a_schema_is_told_in_few_words_and_names_every_field_and_what_is_required(name: str) -> None:
+    whole = TOOLS[name].rpc.input.model_json_schema()
+    short = told(whole)
+    assert not _names(short) & {"title", "maxLength", "maxItems", "minLength", "additionalProperties"}
+    assert "'null'" not in str(short)
+    assert set(short.get("properties", {})) == set(whole.get("properties", {}))
+    assert short.get("required") == whole.get("required")
+    assert len(str(short)) <= len(str(whole))
+
+
+def test_a_field_of_a_fields_own_name_is_told_and_definitions_stand_where_they_are_used_once() -> None:
+    schema = {
+        "title": "X",
+        "description": "long",
+        "type": "object",
+        "$defs": {
+            "One": {"title": "One", "type": "string", "enum": ["a"], "description": "why"},
+            "Two": {"title": "Two", "type": "integer", "maximum": 3},
+        },
+        "properties": {
+            "title": {"title": "Title", "type": "string", "maxLength": 5, "description": "a short text"},
+            "default": {"anyOf": [{"$ref": "#/$defs/One"}, {"type": "null"}], "default": None},
+            "more": {"type": "array", "items": {"$ref": "#/$defs/Two"}, "default": []},
+            "less": {"anyOf": [{"$ref": "#/$defs/Two"}, {"type": "string"}], "default": 1},
+        },
+        "additionalProperties": False,
+    }
+    assert told(schema) == {
+        "type": "object",
+        "properties": {
+            "title": {"type": "string", "description": "a short text"},
+            "default": {"type": "string", "enum": ["a"]},
+            "more": {"type": "array", "items": {"$ref": "#/$defs/Two"}},
+            "less": {"anyOf": [{"$ref": "#/$defs/Two"}, {"type": "string"}], "default": 1},
+        },
+        "$defs": {"Two": {"type": "integer", "maximum": 3}},
+    }
 
 
 @pytest.mark.parametrize("name", TOOLS)
 def test_the_hints_follow_from_risk_and_irreversibility(name: str) -> None:
-    hints, tool = SHOWN[legal(name)].annotations, TOOLS[name]
+    hints, tool = shown(legal(name)).annotations, TOOLS[name]
     assert hints is not None
     assert (hints.read_only_hint, hints.destructive_hint, hints.open_world_hint) == (
         tool.risk is Risk.READ,

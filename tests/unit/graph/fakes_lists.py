@@ -17,7 +17,8 @@ class Graph:
     """The `Nodes` and the `Layers` of one tenant's graph; it counts the questions that it is asked."""
 
     def __init__(self, nodes: Iterable[ConstitutionNode], links: Sequence[ConstitutionLink] = ()) -> None:
-        self.rows = {node.id: dict.fromkeys(full(TYPES.values())) | row_of("t", node) for node in nodes}
+        nothing: Row = dict.fromkeys(full(TYPES.values()))
+        self.rows = {node.id: nothing | row_of("t", node) for node in nodes}
         self.joined = list(links)
         self.asked = 0
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
-from phronesis.bus import Metrics, News
+from phronesis.bus import Metrics
 from phronesis.contracts import Principal
-from phronesis.contracts.constitution.kinds import Layer
+from phronesis.contracts.constitution.kinds import Layer, Lifecycle
 from phronesis.contracts.constitution.lists import ListFoundation, ListVision
 from phronesis.contracts.constitution.registry import TYPES
+from phronesis.contracts.constitution.values import ConstitutionLink
 from phronesis.contracts.constitution.writes import ConstitutionChanged, LinkNews, NodeNews, Operation
 from phronesis.graph.constitution.essentials import Essentials
 from phronesis.graph.constitution.list_cache import SECONDS, Kept
 from phronesis.graph.constitution.list_measures import Listed
+from phronesis.graph.constitution.list_ports import Row
 from phronesis.graph.constitution.whole import Whole
 from tests.support.bus import somebody
 from tests.support.listed import call, link, node
@@ -69,11 +72,12 @@ F, V, S, T = Layer.FOUNDATION, Layer.VISION, Layer.STRATEGY, Layer.TACTICS
 )
 async def test_a_write_drops_exactly_the_lists_that_it_makes_others(event: ConstitutionChanged, dropped: set[str]) -> None:
     graph, who, other = Graph(NODES, LINKS), somebody(), somebody()
-    lists = Essentials(Whole(graph), Kept(), Listed(Metrics()))
+    kept = Kept()
+    lists = Essentials(Whole(graph), kept, Listed(Metrics()))
     for one in (who, other):
         assert await asked(lists, graph, one) == {"foundation", "foundation alone", "vision", "vision alone"}
     assert await asked(lists, graph, who) == set()
-    await lists.on_changed(News(who.tenant, "1", 1), event)
+    kept.changed(who.tenant, event)
     assert await asked(lists, graph, who) == dropped
     assert await asked(lists, graph, other) == set()
 
@@ -142,8 +146,10 @@ class Slow(Graph):
         super().__init__(NODES, LINKS)
         self.reads, self.go = asyncio.Event(), asyncio.Event()
 
-    async def foundation(self, *arguments: object, **more: object) -> object:  # type: ignore[override]
-        found = await super().foundation(*arguments, **more)  # type: ignore[arg-type]
+    async def foundation(
+        self, tenant: str, status: Lifecycle, columns: Sequence[str], links: bool, limit: int
+    ) -> tuple[list[Row], list[ConstitutionLink]]:
+        found = await super().foundation(tenant, status, columns, links, limit)
         self.reads.set()
         await self.go.wait()
         return found
@@ -158,7 +164,7 @@ async def test_a_list_that_was_read_before_a_write_and_told_after_its_news_is_no
     if gap:
         kept.clear()
     else:
-        await lists.on_changed(News(who.tenant, "1", 1), changed("honesty", "value"))
+        kept.changed(who.tenant, changed("honesty", "value"))
     graph.go.set()
     await task
     before = graph.asked

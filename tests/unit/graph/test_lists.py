@@ -6,9 +6,10 @@ import logging
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from phronesis.bus import Metrics
-from phronesis.contracts import BadRequest, NotFound
+from phronesis.contracts import BadRequest, Message, NotFound
 from phronesis.contracts.constitution.kinds import Layer
 from phronesis.contracts.constitution.lists import (
     GetAll,
@@ -89,7 +90,14 @@ async def test_a_type_without_its_description_has_its_beginning_where_it_has_no_
 
 @pytest.mark.req("O-141")
 async def test_the_vision_has_the_fields_of_its_contract_and_no_others() -> None:
-    whole = {"summary": "s", "description": "d", "horizon": "2030", "deadline": "2030-01-01", "target": "t", "narrative": "n"}
+    whole: dict[str, Any] = {
+        "summary": "s",
+        "description": "d",
+        "horizon": "2030",
+        "deadline": "2030-01-01",
+        "target": "t",
+        "narrative": "n",
+    }
     found = await vision(Graph([node("g", "goal", **whole, **BAGS), node("v", "vision")]))
     assert found["g"] == {
         "id": "g",
@@ -224,3 +232,10 @@ async def test_every_list_leaves_a_line_and_figures(caplog: pytest.LogCaptureFix
     assert (lines[0].tokens, lines[0].milliseconds > 0) == (first.stats.token_estimate, True)
     read = metrics.registry.get_sample_value
     assert [read(f"{SECONDS.name}_count", {"tool": "foundation.list.v2", "cached": how}) for how in ("no", "yes")] == [1, 1]
+
+
+@pytest.mark.req("O-125", "O-140")
+@pytest.mark.parametrize("question", [ListFoundation, ListVision, GetAll, ListLayer])
+def test_a_status_that_there_is_not_is_refused(question: type[Message]) -> None:
+    with pytest.raises(ValidationError):
+        question.model_validate({"status": "asleep"})

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from phronesis.contracts import Internal
 from phronesis.graph.adapters.schema import Schema
 from phronesis.graph.ontology import load
 from phronesis.graph.settings import Dialect
@@ -46,3 +47,25 @@ async def test_an_index_that_an_interrupted_declaration_left_is_dropped_before_t
     await Schema(store, load(), Dialect.NEO4J).declared()  # type: ignore[arg-type]  # all that it uses
     assert store.ran[1] == "DROP INDEX entityproject_key IF EXISTS"
     assert all(statement.startswith("CREATE ") for statement in store.ran[2:])
+
+
+class Meeting(Store):
+    """A store where another process made the same thing first, `times` times."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__([])
+        self.times = times
+        self.may.set()
+
+    async def rows(self, statement: str, **parameters: object) -> list[dict[str, str]]:
+        if self.times and statement.startswith("CREATE (n0"):
+            self.times -= 1
+            raise Internal("the graph store did not take a statement")
+        return await super().rows(statement, **parameters)
+
+
+async def test_a_declaration_that_met_another_process_is_made_again() -> None:
+    store = Meeting(2)
+    await Schema(store, load(), Dialect.ARCADEDB).declared()  # type: ignore[arg-type]  # all that it uses
+    assert len(store.ran) == len(set(store.ran))
+    assert any(statement.startswith("CREATE (n0") for statement in store.ran)

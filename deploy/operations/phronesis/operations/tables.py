@@ -7,8 +7,15 @@ from dataclasses import dataclass
 import asyncpg
 
 SCHEMAS = ("gateway", "orchestrator", "memory", "instructions")
-PROJECTIONS = {"memory.vectors", "memory.embedding", "memory.vector_changes"}
-"""Behind the port of the vector index, which may be another store: they are in the archive as vectors."""
+PROJECTIONS = {
+    "memory.vectors",
+    "memory.embedding",
+    "memory.vector_changes",
+    "memory.constitution_untold",
+    "memory.constitution_schedule",
+}
+"""Behind the port of the vector index, which may be another store: they are in the archive as vectors. The last two are of one
+installation: what its index has still to be told, and when its batches are due."""
 
 _TABLES = """
     SELECT n.nspname AS schema, c.relname AS name, a.attname AS column, a.attidentity <> '' AS identity,

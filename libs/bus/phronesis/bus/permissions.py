@@ -15,7 +15,7 @@ from .declare import USER as DECLARE
 from .recording import STREAM as RECORDED
 from .recording import USER as OPERATOR
 from .revocation import SUBJECT as REVOKED_SUBJECT
-from .topology import MEDIA, REVOKED, consumers
+from .topology import BACKUPS, MEDIA, REVOKED, consumers
 
 _JOB_TELLERS = ("gateway",)
 _WATCHERS = ("gateway",)
@@ -63,6 +63,8 @@ def publishes(service: str) -> list[str]:
         subjects += [table[name].on_each("*") for table in (HEALTH, SPANS) for name in SERVICES]
     if service == "media":
         subjects += _bucket(UPLOADS) + _bucket(MEDIA)
+    if service == "memory":
+        subjects += _bucket(BACKUPS)
     return subjects
 
 

@@ -9,6 +9,8 @@ from phronesis.contracts.media import MAX_UPLOAD, UPLOADS
 
 MEDIA = "media"
 """Bucket of accepted uploads and their text."""
+BACKUPS = "constitution"
+"""Bucket of backups of the constitutional graph."""
 JOB_STREAMS = ("OUTSIDE", "JOB")
 """Where the jobs of outside systems wait, and the platform's own."""
 REVOKED = "REVOKED"
@@ -104,6 +106,7 @@ def _streams() -> list[dict[str, Any]]:
         },
         _bucket(UPLOADS, max_age=3600, max_bytes=20 * MAX_UPLOAD),
         _bucket(MEDIA, max_bytes=4096 * _MIB),
+        _bucket(BACKUPS, max_bytes=1024 * _MIB),
     ]
 
 

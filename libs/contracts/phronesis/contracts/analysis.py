@@ -12,6 +12,8 @@ from .messages import Message
 Mode = Literal["A", "B", "C", "D", "E", "F", "G", "H", "I", "J"]
 """What a message asks for. A to D read data, E to J are answered at once (N-025, N-026)."""
 DATA_MODES: frozenset[str] = frozenset("ABCD")
+GAPS_TITLE = "What is missing"
+"""Title of every table of gaps, by which a reader of an answer knows it."""
 
 
 class VisualizationType(StrEnum):

@@ -20,7 +20,7 @@ from . import (
     service,
     twin,
 )
-from .constitution import algorithms, insight, keeping, lists, paths, search, session, writes
+from .constitution import algorithms, insight, keeping, lists, loading, paths, retrieval, search, session, writes
 from .messages import Event, Job, Out, Rpc
 from .tools import Tool
 
@@ -37,10 +37,12 @@ _MODULES: tuple[ModuleType, ...] = (
     knowledge_graph,
     twin,
     writes,
+    loading,
     lists,
     paths,
     algorithms,
     search,
+    retrieval,
     insight,
     keeping,
     session,

@@ -7,6 +7,7 @@
     ├─ Unauthorized           unauthorized         401   no principal, or one that does not verify
     ├─ Forbidden              forbidden            403   a principal that may not do this
     ├─ NotFound               not_found            404   unknown, or not the caller's: the same answer
+    │  └─ Retired             retired              410   a tool that a later version of it has taken the place of
     ├─ Conflict               conflict             409
     │  └─ KeyReused           idempotency_key_reused     an idempotency key with another body
     │  └─ TurnEnded           turn_ended                 the turn has its end already
@@ -119,6 +120,13 @@ class NotFound(ServiceError):
 
     code = "not_found"
     status = 404
+
+
+class Retired(NotFound):
+    """There was such a tool, and there is a later version of it; the text names that one."""
+
+    code = "retired"
+    status = 410
 
 
 class Conflict(ServiceError):

@@ -40,6 +40,9 @@ class AgentProfile(Message):
     """The release of the instructions that this was read from, as `4.0.0`, or `4.0.0+3` with the tenant's own third on top."""
     arms: dict[str, str] = Field(default_factory=dict)
     """For each running experiment that touches this profile, the arm that this user is in."""
+    tools: tuple[str, ...] = ()
+    """Names of the tools that the agent may use, in the order in which they are told (O-229); none for an agent whose tools
+    follow from its loop."""
 
 
 class RetrieveInstructions(Message):
@@ -84,4 +87,4 @@ RETRIEVE_INSTRUCTIONS_TOOL = Tool(
     RETRIEVE_INSTRUCTIONS,
     roles=frozenset({Role.NOOR, Role.MAESTRO, Role.EDITOR, Role.ADMIN}),
 )
-RELEASED = Event("instructions.v1.released", Released, hearers=("orchestrator", "instructions"))
+RELEASED = Event("instructions.v1.released", Released, hearers=("orchestrator", "instructions", "gateway"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
 
 from pydantic import Field
 
@@ -14,6 +15,8 @@ UPLOADS = "uploads"
 """The bucket of the Object Store through which the gateway hands bytes over."""
 MAX_UPLOAD = 25 * 1024 * 1024
 """Bytes of one upload."""
+MAX_PAGE = 4 * 1024 * 1024
+"""Bytes of one page of the web that is read."""
 
 
 class MediaKind(StrEnum):
@@ -36,6 +39,33 @@ class FetchUrl(Message):
     """A public address to fetch."""
 
     url: str = Field(min_length=1, max_length=2_048)
+
+
+class ReadWeb(Message):
+    """A page of the public web to read for a service. Nothing of it is kept."""
+
+    url: str = Field(min_length=1, max_length=2_048)
+    method: Literal["GET", "REPORT"] = "GET"
+    authorization: str | None = Field(default=None, max_length=1_000, repr=False)
+    """Sent over https alone, and to no other host that the address leads to."""
+    depth: Literal["0", "1"] | None = None
+    """How far below the address a REPORT looks (WebDAV)."""
+    body: str | None = Field(default=None, max_length=20_000)
+    """The XML of a REPORT."""
+    most: int = Field(default=MAX_PAGE, ge=1, le=MAX_PAGE)
+    """Bytes that the page may have."""
+    seconds: float = Field(default=10.0, gt=0, le=20)
+
+
+class WebRead(Message):
+    """What the address gave. Whoever asked judges the status."""
+
+    status: int
+    url: str
+    """Where it came from in the end."""
+    type: str | None = None
+    content: str = Field(default="", repr=False)
+    """With status 200 or 207 the bytes, deflated by zlib and in base64."""
 
 
 class Media(Message):
@@ -75,6 +105,7 @@ class ExtractedText(Message):
 
 ACCEPT_UPLOAD = Rpc("media.v1.upload.accept", AcceptUpload, Media, timeout=30.0)
 FETCH = Rpc("media.v1.fetch", FetchUrl, Media, timeout=30.0)
+READ_WEB = Rpc("media.v1.web.read", ReadWeb, WebRead, timeout=10.0)
 MEDIA_GET = Rpc("media.v1.media.get", MediaRef, Media)
 EXTRACT_TEXT = Rpc("media.v1.document.extract_text", MediaRef, ExtractedText, timeout=30.0, max_bytes=1_000_000)
 MEDIA_PURGED = Event("media.v1.conversation.purged", Purged, followers=("orchestrator",))

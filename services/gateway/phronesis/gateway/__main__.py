@@ -15,7 +15,7 @@ from .adapters.postgres_keys import PostgresKeys
 from .app import Tokens, build
 from .bootstrap import enter, first_key
 from .server import NOTICE, HttpServer, bind
-from .settings import GatewaySettings, JwtSettings, McpSettings
+from .settings import GatewaySettings, JwtSettings, McpSettings, ToolSettings
 
 
 @asynccontextmanager
@@ -29,7 +29,7 @@ async def start(bus: Bus) -> AsyncIterator[None]:
         relay = Relay(bus, PostgresOutbox(database))
         store = PostgresKeys(database, relay.wake)
         relay.start()
-        gateway = await build(bus, store, settings, {"postgres": database.ping}, tokens, McpSettings())
+        gateway = await build(bus, store, settings, {"postgres": database.ping}, tokens, McpSettings(), ToolSettings())
         server = HttpServer(gateway.app, bound, settings.max_connections, gateway.closing, NOTICE)
         await server.start()
         # Registered last, so it stops first: requests end while the bus still carries their answers.

@@ -12,10 +12,12 @@ from starlette.types import ASGIApp
 
 from phronesis.bus import VERSION, Bus, Watch, follow, serve_basics
 from phronesis.contracts.gateway import KEY_REVOKED
+from phronesis.contracts.instructions import RELEASED
 from phronesis.contracts.media import MAX_UPLOAD
 from phronesis.contracts.orchestrator import PROGRESS
 
 from . import console
+from .allowing import AllowLists, told_by
 from .bus_keys import BusKeys
 from .description import described
 from .door import Door
@@ -25,11 +27,12 @@ from .keyring import Keyring
 from .limits import Rate, Streams
 from .mcp import HEADERS, PATH, Face, Named, protected_resource
 from .metrics import Metrics
+from .offers import Offers
 from .ports import JwtKeys, KeyStore
 from .problems import install
 from .readiness import Readiness
 from .routes import bus_keys, chat, conversations, events, keys, memory, operations, profile, tools, turns
-from .settings import GatewaySettings, JwtSettings, McpSettings
+from .settings import GatewaySettings, JwtSettings, McpSettings, ToolSettings
 from .submission import Turns
 from .tickets import Tickets
 from .traces import Traces
@@ -61,6 +64,7 @@ async def build(
     pings: dict[str, Ping],
     tokens: Tokens | None = None,
     mcp: McpSettings | None = None,
+    retired: ToolSettings | None = None,
 ) -> Gateway:
     """Wire the gateway.
 
@@ -71,11 +75,13 @@ async def build(
         pings: the gateway's own dependencies by name.
         tokens: whose tokens are taken beside keys; nobody's by default.
         mcp: what the operator set for agents; loopback alone by default.
+        retired: the tools that are not to be used any more; none by default.
     """
-    parts = Parts(bus, store, settings, {"bus": bus.ping, **pings}, tokens, mcp)
+    parts = Parts(bus, store, settings, {"bus": bus.ping, **pings}, tokens, mcp, retired)
     await parts.watch.start()
     await serve_basics(bus, parts.pings)
     await follow(bus, KEY_REVOKED, parts.bus_keys.on_key_revoked, workers=1)
+    await follow(bus, RELEASED, parts.allowed.on_released, every_copy=True)
     parts.bus_keys.start()
     edge = Edge(api(parts), bus, parts.metrics, settings.max_body, {memory.MEDIA: MAX_UPLOAD + ENVELOPE})
     return Gateway(edge, parts.close)
@@ -92,6 +98,7 @@ class Parts:
         pings: dict[str, Ping],
         tokens: Tokens | None = None,
         mcp: McpSettings | None = None,
+        retired: ToolSettings | None = None,
     ) -> None:
         self.bus = bus
         self.store = store
@@ -109,7 +116,9 @@ class Parts:
         self.door = Door(self.keyring, self.tickets, Rate(settings.requests_per_second, settings.burst), jwts)
         self.turns = Turns(bus, self.watch, settings.accept_wait)
         self.named = Named(mcp or McpSettings(urls=()), settings.cors_origins)
-        self.mcp = Face(self.door, self.named, bus, self.turns, self.metrics, settings.max_body)
+        self.allowed = AllowLists(told_by(bus))
+        self.offers = Offers(self.allowed, (retired or ToolSettings(retired=())).retired)
+        self.mcp = Face(self.door, self.named, bus, self.turns, self.offers, self.metrics, settings.max_body)
 
     def close(self) -> None:
         """Take no more work, and let those who wait know."""
@@ -144,10 +153,11 @@ def api(parts: Parts) -> FastAPI:
     app.include_router(chat.router(door, parts.turns, settings.wait))
     app.include_router(events.router(door, parts.turns, parts.watch, parts.streams, parts.tickets, settings.stream_seconds))
     app.include_router(conversations.router(door, bus))
-    app.include_router(console.router(door, bus, parts.turns, parts.watch, parts.streams, settings.stream_seconds))
+    pages = console.router(door, bus, parts.turns, parts.watch, parts.streams, settings.stream_seconds, parts.offers)
+    app.include_router(pages)
     app.include_router(profile.router(door, bus))
     app.include_router(memory.router(door, bus, Uploads(bus, settings.max_uploads)))
-    app.include_router(tools.router(door, bus))
+    app.include_router(tools.router(door, bus, parts.offers))
     app.include_router(keys.router(door, bus, parts.store, parts.keyring))
     app.include_router(bus_keys.router(door, bus, parts.bus_keys))
     app.include_router(protected_resource(parts.named, parts.tokens.settings.issuer if parts.tokens else None))

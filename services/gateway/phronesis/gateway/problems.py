@@ -31,6 +31,8 @@ _CODES = {
 }
 _PASSING = (429, 503)
 _RETRY_AFTER = 1.0
+_FAULTS = 20
+"""Faults of one input that are told."""
 
 
 def problem(body: dict[str, Any], headers: dict[str, str] | None = None, **more: Any) -> Response:
@@ -76,10 +78,13 @@ def turn_problem(found: Problem, **more: Any) -> Response:
 
 
 def invalid(errors: Sequence[Any]) -> BadRequest:
-    """The first fault of a validation, without the value at fault."""
-    first = errors[0]
-    place = ".".join(str(part) for part in first["loc"])
-    return BadRequest(str(first["msg"]).removeprefix("Value error, "), field=place or None)
+    """The faults of a validation, without the values at fault. `field` is the first one's; where there are several, the text
+    names each field (O-095)."""
+    told = [(".".join(str(part) for part in fault["loc"]), str(fault["msg"]).removeprefix("Value error, ")) for fault in errors]
+    place, said = told[0]
+    if len(told) > 1:
+        said = "; ".join(f"{where}: {what}" if where else what for where, what in told[:_FAULTS])
+    return BadRequest(said, field=place or None)
 
 
 def install(app: FastAPI) -> None:

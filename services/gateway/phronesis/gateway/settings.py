@@ -9,6 +9,9 @@ from urllib.parse import urlsplit
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from phronesis.contracts.catalog import TOOLS
+from phronesis.contracts.faces import successor
+
 
 class GatewaySettings(BaseSettings):
     """Settings with the prefix `GATEWAY_`."""
@@ -106,3 +109,19 @@ class McpSettings(BaseSettings):
     """Addresses at which clients reach the gateway besides loopback, for example `["https://phronesis.example"]`. Requests to
     `/mcp` under another name are refused, so that no page can reach it through a name of its own (DNS rebinding). The first
     names the resource that tokens are for."""
+
+
+class ToolSettings(BaseSettings):
+    """Settings with the prefix `GATEWAY_TOOLS_`."""
+
+    model_config = SettingsConfigDict(env_prefix="GATEWAY_TOOLS_", frozen=True)
+
+    retired: tuple[Annotated[str, Field(pattern=r"\.v1$")], ...] = ()
+    """Tools of a first version that are neither shown nor called any more, for example `["foundation.list.v1"]`. Only one that
+    has a second version can be retired, and taken out of here it is back."""
+
+    @model_validator(mode="after")
+    def _replaced(self) -> Self:
+        if lost := [name for name in self.retired if name not in TOOLS or successor(name) not in TOOLS]:
+            raise ValueError(f"there is no second version of {', '.join(lost)}")
+        return self

@@ -7,7 +7,7 @@ from html import unescape
 
 from pydantic import BaseModel, Field
 
-from phronesis.contracts.analysis import Analysis
+from phronesis.contracts.analysis import GAPS_TITLE, Analysis
 from phronesis.contracts.orchestrator import Reply
 
 LONGEST = 400
@@ -52,7 +52,7 @@ def executive_summary(analysis: Analysis) -> ExecutiveSummary:
         if kept and len(kept) + len(sentence) >= LONGEST:
             break
         kept = f"{kept} {sentence}".strip()
-    missing = (chart.data for chart in analysis.visualizations if chart.title == "What is missing")
+    missing = (chart.data for chart in analysis.visualizations if chart.title == GAPS_TITLE)
     gaps = sum(len(rows) for rows in missing if isinstance(rows, list))
     return ExecutiveSummary(
         summary=kept[:LONGEST], points=analysis.analysis[:POINTS], gaps=gaps, confidence=analysis.confidence

@@ -12,6 +12,7 @@ from phronesis.contracts.orchestrator import CONVERSATION_DELETED
 from phronesis.contracts.service import AUDITED
 
 from .handlers import Handlers
+from .pages import Pages
 from .ports import Reader, Web
 from .removal import Removal
 from .shelf import Shelf
@@ -31,6 +32,7 @@ async def build(bus: Bus, reader: Reader, web: Web) -> None:
     # Each of these may hold a whole file in memory, so few run at once.
     await serve(bus, contract.ACCEPT_UPLOAD, handlers.accept, workers=4)
     await serve(bus, contract.FETCH, handlers.fetch, workers=4)
+    await serve(bus, contract.READ_WEB, Pages(web).read, workers=16)
     await serve(bus, contract.EXTRACT_TEXT_TOOL, handlers.extract_text, workers=8)
     await serve(bus, contract.CAPTION_TOOL, handlers.caption, workers=8)
     await serve(bus, contract.TRANSCRIBE_TOOL, handlers.transcribe, workers=8)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from phronesis.contracts import Message
-from phronesis.contracts.media import Media, MediaKind
+from phronesis.contracts.media import MAX_UPLOAD, Media, MediaKind
 
 LONGEST_REPLY = 400_000
 """Characters of a text that one reply carries."""
@@ -60,6 +60,36 @@ class Fetched:
 
     data: bytes
     name: str
+    claimed_type: str | None
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to ask an address for."""
+
+    url: str
+    method: str = "GET"
+    headers: tuple[tuple[str, str], ...] = ()
+    login: str | None = field(default=None, repr=False)
+    """The header `Authorization`, for the host that the address names."""
+    body: bytes = b""
+    most: int = MAX_UPLOAD
+    """Bytes that the content may have."""
+    seconds: float | None = None
+    """How long it may take, where that is less than the usual time."""
+
+    def elsewhere(self) -> Order:
+        """The same for another host."""
+        return replace(self, login=None)
+
+
+@dataclass(frozen=True)
+class Page:
+    """What an address answered; it has content with the statuses 200 and 207 alone."""
+
+    status: int
+    data: bytes
+    url: str
     claimed_type: str | None
 
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from phronesis.contracts import Principal
 
-from .domain import Fetched, Reading
+from .domain import Fetched, Order, Page, Reading
 
 Audit = Callable[[Principal, str, dict[str, Any]], Awaitable[None]]
 """Announce that the principal did a thing with these arguments."""
@@ -56,6 +56,10 @@ class Web(Protocol):
             Unavailable: it could not be fetched.
             TimedOut: it took too long.
         """
+        ...
+
+    async def read(self, order: Order) -> Page:
+        """What an address answers to `order`, whatever its status; raises what `fetch` does but for a status."""
         ...
 
 

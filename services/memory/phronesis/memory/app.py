@@ -18,6 +18,7 @@ from .adapters.profiles import PostgresProfiles
 from .adapters.rooms import PostgresRooms
 from .adapters.texts import PostgresTexts
 from .cache import QueryVectors
+from .constitution.serving import serve_constitution
 from .drafting import Drafting
 from .handlers import Handlers
 from .indexes import pgvector
@@ -26,7 +27,7 @@ from .ports import Embedder, Graph, VectorIndex
 from .retrieval import Retrieval
 from .scoping import Scoping
 from .search import HybridSearch
-from .settings import MemorySettings
+from .settings import ConstitutionSettings, MemorySettings
 from .spans import KNOWLEDGE, LOCAL, PROFILES, SCOPES, TracedEmbedder, traced
 
 
@@ -78,8 +79,16 @@ def scoped(
     return Scoping(rooms, queries, Drafting(embedder), seconds=settings.stage_seconds)
 
 
-async def build(bus: Bus, database: Database, embedder: Embedder, settings: MemorySettings, index: VectorIndex) -> None:
+async def build(
+    bus: Bus,
+    database: Database,
+    embedder: Embedder,
+    settings: MemorySettings,
+    index: VectorIndex,
+    constitution: ConstitutionSettings | None = None,
+) -> None:
     """Wire the service and let it answer."""
+    drift = (constitution or ConstitutionSettings()).drift_recompute
     relay = Relay(bus, PostgresOutbox(database))
     embedding = TracedEmbedder(embedder, bus.tracing, "openai" if settings.embedding_url else LOCAL)
     handlers, vectors = assemble(database, embedding, BusGraph(bus), settings, relay.wake, index)
@@ -101,4 +110,5 @@ async def build(bus: Bus, database: Database, embedder: Embedder, settings: Memo
     await serve(bus, memory.PROFILE_DELETE_TOOL, span("delete_memory", PROFILES, handlers.profile_delete))
     await follow(bus, TURN_ENDED, span("create_memory", KNOWLEDGE, handlers.on_turn_ended))
     await follow(bus, CONVERSATION_DELETED, span("delete_memory", KNOWLEDGE, handlers.on_conversation_deleted), workers=2)
+    await serve_constitution(bus, database, embedding, settings, vectors, relay.wake, drift=drift)
     await serve_basics(bus, {"postgres": database.ping, "vectors": vectors.check})

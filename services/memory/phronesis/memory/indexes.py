@@ -7,7 +7,9 @@ from contextlib import asynccontextmanager
 
 from phronesis.postgres import Database
 
+from .adapters.constitution_pgvector import PgNodeVectors
 from .adapters.pgvector import PgVector
+from .constitution.keeping import NodeIndex
 from .ports import VectorIndex
 from .settings import MemorySettings, WeaviateSettings
 
@@ -44,3 +46,33 @@ async def open_index(
 
     async with WeaviateIndex.open(weaviate, database, model, dimension) as index:
         yield index
+
+
+def pg_nodes(database: Database, model: str, dimension: int, settings: MemorySettings) -> PgNodeVectors:
+    """The index of the constitutional graph's nodes in the schema."""
+    return PgNodeVectors(
+        database,
+        model,
+        dimension,
+        exact_rows=settings.exact_rows,
+        ef_search=settings.ef_search,
+        max_scan=settings.max_scan,
+    )
+
+
+@asynccontextmanager
+async def open_nodes(
+    index: VectorIndex, database: Database, model: str, dimension: int, settings: MemorySettings
+) -> AsyncIterator[tuple[NodeIndex, PgNodeVectors]]:
+    """The index of the constitutional graph's nodes, of the same kind as that of items, for the length of a block."""
+    rows = pg_nodes(database, model, dimension, settings)
+    if isinstance(index, PgVector):
+        yield rows, rows
+        return
+    from .adapters.constitution_weaviate import WeaviateNodeVectors  # as above
+    from .adapters.weaviate_index import WeaviateIndex
+
+    assert isinstance(index, WeaviateIndex)
+    nodes = WeaviateNodeVectors(database, index.weaviate, rows, model, dimension)
+    async with nodes.sweeping():
+        yield nodes, rows

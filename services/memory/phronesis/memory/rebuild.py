@@ -4,6 +4,8 @@
     python -m phronesis.memory.rebuild vectors    the vectors alone, as after a change of the model
     python -m phronesis.memory.rebuild links      news for the graph alone
 
+The vectors are those of the constitutional graph's nodes, too; they are made from the texts that memory keeps of them.
+
 It runs beside the service, with the service's settings, as often as one likes; searches go on, with what is there already.
 An index that holds another model's vectors is emptied first. The graph follows the news as it follows all news.
 """
@@ -20,14 +22,22 @@ from itertools import groupby
 from phronesis.contracts.memory import EmbeddingMismatch, ItemKind
 from phronesis.postgres import EVERY_TENANT, Database
 
+from .adapters.constitution_pgvector import PgNodeVectors
+from .adapters.constitution_queue import NodeQueue
 from .adapters.walking import LINKED, Stored, announce, count, existing, held, walk
+from .constitution.embedding import Embedding, Never
+from .constitution.keeping import NodeIndex
+from .constitution.serving import now
 from .domain.values import Vector, VectorEntry
 from .drafting import Drafting
-from .ports import VectorIndex
+from .indexes import open_nodes
+from .ports import Embedder, VectorIndex
 from .settings import MemorySettings
 
 _BATCH = 256
 """Items that are embedded together while those before them are written."""
+_LOOK = 0.2
+"""Seconds between two looks at what somebody else embeds."""
 Told = Callable[[str, int, int], None]
 """Hears what is made, how much of it is done, and how much there is."""
 _Made = tuple[list[Stored], list[tuple[Vector, tuple[Vector, ...]]]]
@@ -121,6 +131,30 @@ async def _drop_orphans(database: Database, index: VectorIndex) -> None:
             await index.delete(tenant, [id for _, id in of_tenant])
 
 
+async def rebuild_nodes(database: Database, nodes: NodeIndex, embedder: Embedder, rows: PgNodeVectors, told: Told) -> int:
+    """Embed every node of the constitutional graph, and tell the index, which is emptied first.
+
+    Returns:
+        How many nodes there were.
+
+    Raises:
+        Unavailable: the embedder fails for all that is left, or a store does not answer; what is done stays done.
+    """
+    queue = NodeQueue(database, nodes, embedder.model, embedder.dimension)
+    embedding = Embedding(queue, embedder, nodes, rows.nearest, Never(), now)
+    await queue.renew(now())
+    await nodes.clear()
+    left = total = await queue.left()
+    told("nodes", 0, total)
+    while left:
+        # Beside it the service takes from the same queue; what failed waits for its next time, and is left to the service.
+        if not await embedding.step():
+            await asyncio.sleep(_LOOK)
+        left = await queue.left()
+        told("nodes", total - left, total)
+    return total
+
+
 class _Progress:
     """One line for each percent, or each second where that is rarer."""
 
@@ -142,9 +176,12 @@ async def _main(parts: Sequence[str]) -> None:
     from .__main__ import opened  # what the service itself stands on
 
     told = _Progress()
-    async with opened(MemorySettings()) as (database, embedder, index):
+    settings = MemorySettings()
+    async with opened(settings) as (database, embedder, index):
         if "vectors" in parts:
             await rebuild_vectors(database, index, Drafting(embedder), told)
+            async with open_nodes(index, database, embedder.model, embedder.dimension, settings) as (nodes, rows):
+                await rebuild_nodes(database, nodes, embedder, rows, told)
         if "links" in parts:
             await rebuild_links(database, told)
 

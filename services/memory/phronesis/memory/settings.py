@@ -45,6 +45,15 @@ class MemorySettings(BaseSettings):
     """Seconds that one stage of a search may take before the answer goes without it."""
 
 
+class ConstitutionSettings(BaseSettings):
+    """Settings with the prefix `CONSTITUTION_`."""
+
+    model_config = SettingsConfigDict(env_prefix="CONSTITUTION_", frozen=True)
+
+    drift_recompute: bool = True
+    """Embed the constitutional graph's nodes anew each week or month, to see whether the model's vectors drifted."""
+
+
 class WeaviateSettings(BaseSettings):
     """Settings with the prefix `WEAVIATE_`."""
 
@@ -56,3 +65,7 @@ class WeaviateSettings(BaseSettings):
     """Address of its gRPC endpoint; `https` for one with TLS."""
     key_file: Path | None = None
     """File with the key that Weaviate asks for, if it asks for one."""
+    max_connections: int = Field(default=32, ge=4, le=128)
+    """HNSW: links of a vector. A change holds for collections made from then on, as a rebuild makes them."""
+    ef_construction: int = Field(default=128, ge=8, le=1_000)
+    """HNSW: candidates when a vector is put in; changed as the links are."""

@@ -8,17 +8,22 @@ from contextlib import asynccontextmanager
 from phronesis.bus import Bus, Relay, run, secrets_dir
 from phronesis.postgres import Database, PostgresOutbox, PostgresSettings
 
+from .adapters.calendars import PostgresCalendars
 from .adapters.depth import Depth
+from .adapters.ical_readers import CalendarReaders
 from .adapters.reasoners import reasoner
+from .adapters.seal import Seal
 from .adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
 from .app import build
-from .settings import OrchestratorSettings
+from .settings import CalendarSettings, OrchestratorSettings
 
 
 @asynccontextmanager
 async def start(bus: Bus) -> AsyncIterator[None]:
     """Open the store and the reasoner, and wire the handlers."""
-    settings = OrchestratorSettings(_secrets_dir=secrets_dir())
+    settings, of_calendars = OrchestratorSettings(_secrets_dir=secrets_dir()), CalendarSettings(_secrets_dir=secrets_dir())
+    reader = CalendarReaders(of_calendars.calendar_readers)
+    bus.on_stop(reader.close)
     async with (
         Database.open(PostgresSettings(), "orchestrator", bus.tracing) as database,
         reasoner(settings, bus.tracing) as thinks,
@@ -34,6 +39,9 @@ async def start(bus: Bus) -> AsyncIterator[None]:
             Relay(bus, PostgresOutbox(database)),
             thinks,
             {"postgres": database.ping},
+            PostgresCalendars(database),
+            Seal(of_calendars.calendar_key),
+            reader,
         )
         yield
 

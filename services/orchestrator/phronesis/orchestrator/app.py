@@ -34,6 +34,8 @@ from .measures import CANCELLED, RUNNING, SLOTS
 from .ports import Journal, KeptConversations, Records, TurnStore
 from .reasoner import Reasoner
 from .run import Runner
+from .sessions.ports import Calendars, Reader, Seal
+from .sessions.serving import serve_sessions
 from .settings import OrchestratorSettings
 from .worker import Worker
 
@@ -50,6 +52,9 @@ async def build(
     relay: Relay,
     reasoner: Reasoner,
     pings: dict[str, Ping],
+    calendars: Calendars,
+    seal: Seal,
+    reader: Reader,
 ) -> None:
     """Wire the orchestrator."""
     neighbours = BusNeighbours(bus)
@@ -96,6 +101,7 @@ async def build(
     await follow(bus, RELEASED, handlers.on_released, every_copy=True)
     for service, event in AUDITED.items():
         await follow(bus, event, partial(handlers.on_audited, service=service), workers=1)
+    await serve_sessions(bus, neighbours, calendars, seal, reader, relay.wake)
     await serve_basics(bus, pings)
     relay.start()
     worker.start()

@@ -174,7 +174,7 @@ class Runner:
             next_agent_directive=answered.directive,
             reasoner=reasoner.name,
             degraded=tuple(running.degraded),
-            sources=sources(focus(turn), documents, answered.memory),
+            sources=(*sources(focus(turn), documents, answered.memory), *answered.sources),
             usage=_usage(running, claim, turn),
             analysis=answered.analysis,
         )

@@ -41,3 +41,14 @@ class OrchestratorSettings(BaseSettings):
     """Model of the final call."""
     light_model: str = "openai/gpt-oss-20b"
     """Model of the router call."""
+
+
+class CalendarSettings(BaseSettings):
+    """Settings of users' calendars, with the same prefix."""
+
+    model_config = SettingsConfigDict(env_prefix="ORCHESTRATOR_", env_ignore_empty=True, frozen=True, populate_by_name=True)
+
+    calendar_key: SecretStr | None = Field(default=None, min_length=16)
+    """Key that the passwords of users' calendars are encrypted with; without it none is kept, and who gives one is refused."""
+    calendar_readers: int = Field(default=2, ge=1)
+    """Processes that take users' calendars apart, side by side."""

@@ -27,6 +27,8 @@ OF_LOOP: Mapping[str, Mapping[str, frozenset[str]]] = {
     "tools": {"classify": _CLASSIFY, "tools": _CLASSIFY, "repair": VALUES, "unread": VALUES, "closing": VALUES},
 }
 """The prompts that an agent cannot do without, by its loop."""
+OF_LIST: Mapping[str, frozenset[str]] = {"tools": _CLASSIFY, "repair": VALUES, "closing": VALUES}
+"""The same for an agent that has an allow-list."""
 OPTIONAL: Mapping[str, frozenset[str]] = {"summarise": VALUES | {"history"}}
 """Prompts that an agent may have: without `summarise` rules alone put older turns in short."""
 SCHEMAS: Mapping[str, dict[str, Any]] = {
@@ -66,7 +68,7 @@ def check(agent: AgentProfile) -> None:
     Raises:
         BadTemplate: a prompt is missing, or names an unknown placeholder.
     """
-    required = OF_LOOP.get(agent.loop, PURPOSES)
+    required = OF_LIST if agent.tools else OF_LOOP.get(agent.loop, PURPOSES)
     for purpose, known in {**required, **{name: names for name, names in OPTIONAL.items() if name in agent.prompts}}.items():
         if unknown := placeholders(template_of(agent, purpose)) - known:
             raise BadTemplate(f"{agent.agent}, prompt {purpose!r}: unknown placeholders: {', '.join(sorted(unknown))}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,14 +30,19 @@ class Toolbox:
     """The tools of one turn."""
 
     tools: Mapping[str, Tool[Any, Any]]
+    """By the name that the model sees."""
     scopes: tuple[str, ...]
+    shortened: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    """How the schema of an input is told; as it is where nothing is stated."""
 
     def definitions(self) -> tuple[dict[str, Any], ...]:
         """The tools as the chat API takes them (NC-072)."""
-        return tuple({"type": "function", "function": self._function(tool)} for tool in self.tools.values())
+        return tuple({"type": "function", "function": self._function(*named)} for named in self.tools.items())
 
-    def _function(self, tool: Tool[Any, Any]) -> dict[str, Any]:
-        function = tool.function()
+    def _function(self, name: str, tool: Tool[Any, Any]) -> dict[str, Any]:
+        function = tool.function() | {"name": name}
+        if self.shortened is not None:
+            function["parameters"] = self.shortened(function["parameters"])
         if tool is RECALL_MEMORY_TOOL:
             parameters = function["parameters"]
             scope = {**parameters["properties"]["scope"], "enum": list(self.scopes)}

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from . import conversations, instructions, keys, local, output, profile, turns, twin
+from . import constitution, conversations, instructions, keys, local, output, profile, turns, twin
 from .options import AsJson, Data, Key, Url, Yes
 
 app = typer.Typer(
@@ -25,6 +25,7 @@ app.add_typer(conversations.app, name="conversations")
 app.add_typer(profile.app, name="profile")
 app.add_typer(keys.app, name="keys")
 app.add_typer(twin.app, name="twin")
+app.add_typer(constitution.app, name="constitution")
 app.add_typer(instructions.app, name="instructions")
 local.register(app)
 

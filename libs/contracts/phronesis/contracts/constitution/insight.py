@@ -258,6 +258,8 @@ class ContradictionsFound(Camel):
     """Stated ones (`CONTRADICTS`) first, then the surest."""
 
     pairs: tuple[Contradiction, ...]
+    compared: int = 0
+    """Nodes that were held against each other, which is a bounded number."""
 
 
 class FindDuplicates(Asked):
@@ -285,11 +287,11 @@ class DuplicatesFound(Camel):
 WHY = Rpc("graph.v1.constitution.why", AskWhy, WhyAnswered, timeout=30.0)
 WITHOUT = Rpc("graph.v1.constitution.without", WithoutNode, LossesFound, timeout=30.0)
 CHECK_POLICY = Rpc("graph.v1.constitution.policy.check", CheckPolicy, PolicyChecked)
-TOPICS = Rpc("memory.v1.constitution.topics", ListTopics, TopicsListed, timeout=30.0)
+TOPICS = Rpc("memory.v1.constitution.topics", ListTopics, TopicsListed, timeout=60.0)
 TOPIC_NODES = Rpc("memory.v1.constitution.topic", TopicNodes, TopicNodesFound, timeout=30.0)
 EVOLUTION = Rpc("memory.v1.constitution.evolution", AskEvolution, EvolutionTold, timeout=10.0)
 DRIFT = Rpc("memory.v1.constitution.drift", ReportDrift, DriftReported, timeout=15.0)
-PATTERNS = Rpc("memory.v1.constitution.patterns", DetectPatterns, PatternsDetected, timeout=30.0)
+PATTERNS = Rpc("memory.v1.constitution.patterns", DetectPatterns, PatternsDetected, timeout=60.0)
 ANALOGIES = Rpc("memory.v1.constitution.analogies", FindAnalogies, AnalogiesFound, timeout=10.0)
 CONTRADICTIONS = Rpc("memory.v1.constitution.contradictions", FindContradictions, ContradictionsFound, timeout=30.0)
 DUPLICATES = Rpc("memory.v1.constitution.duplicates", FindDuplicates, DuplicatesFound, timeout=30.0)

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
+from ..errors import BadRequest, Conflict, Unavailable
 from ..messages import Message, Rpc
 from ..principal import Role
 from ..tools import Risk, Tool
@@ -15,6 +16,24 @@ from .values import READERS, Asked, Camel, ConstitutionLink, ConstitutionNode, a
 
 KEEPERS = frozenset({Role.ADMIN})
 """Roles that may make backups, restore them, and have vectors made anew."""
+
+
+class EmbeddingRefused(Unavailable):
+    """The embedding service refuses: its key or the text. The same again would be refused again."""
+
+    code = "memory.embedding_refused"
+
+
+class WrongConfirmation(BadRequest):
+    """A restore without the word that `verify` gives for that very backup."""
+
+    code = "memory.wrong_confirmation"
+
+
+class BackupDamaged(Conflict):
+    """The bytes of a backup are not those that were written."""
+
+    code = "memory.backup_damaged"
 
 
 class EmbeddingState(StrEnum):
@@ -31,6 +50,8 @@ class AskEmbeddings(Asked):
     """Records of vectors: of some nodes, or counted by type."""
 
     ids: tuple[str, ...] = Field(default=(), max_length=500)
+    spot_check: int = Field(default=0, ge=0, le=50)
+    """Vectors, drawn at random, that are looked at closely (O-454)."""
 
 
 class EmbeddingRecord(Camel):
@@ -81,6 +102,16 @@ class ScheduledRun(Camel):
     last_at: AwareDatetime | None = absent()
 
 
+class SpotCheck(Camel):
+    """One vector, looked at closely."""
+
+    node_id: str
+    dimension: int
+    norm: float
+    rank: int
+    """Where the node itself stands when its vector is asked for: 1, beside twins too. 0 where it is not found."""
+
+
 class EmbeddingsTold(Camel):
     """The records asked for, the counts, the scopes and the batches."""
 
@@ -91,6 +122,9 @@ class EmbeddingsTold(Camel):
     backlog: int = 0
     tokens: int = 0
     """Tokens of all texts that are embedded, for the cost (O-307)."""
+    spot_checks: tuple[SpotCheck, ...] = ()
+    findings: tuple[str, ...] = ()
+    """What is to be repaired before one relies on the vectors (O-368); none where all is well."""
 
 
 class Regenerate(Asked):
@@ -148,6 +182,34 @@ class BackupDone(Camel):
     removed_nodes: int = 0
 
 
+class ChangedSince(Message):
+    """Nodes of some types that changed since a time, for a follower that does not wait for the news of them."""
+
+    at: AwareDatetime
+    types: tuple[str, ...] = Field(min_length=1, max_length=35)
+
+
+class ChangedNodes(Message):
+    """Their versions by id; at most 5,000, those that changed last."""
+
+    versions: dict[str, int]
+
+
+class WalkLinks(Message):
+    """Every relationship, by the id of the node that it leads from and its own."""
+
+    after_from: str = ""
+    """Both of the last one of the page before."""
+    after: str = ""
+    limit: int = Field(default=500, ge=1, le=1_000)
+
+
+class LinksRead(Message):
+    """A page; none at the end."""
+
+    relationships: tuple[ConstitutionLink, ...]
+
+
 class RestoreGraph(Message):
     """One part of a graph as it is to be again; what stands in no part goes with the last."""
 
@@ -169,6 +231,9 @@ EMBEDDINGS = Rpc("memory.v1.constitution.embeddings", AskEmbeddings, EmbeddingsT
 REGENERATE = Rpc("memory.v1.constitution.regenerate", Regenerate, Regenerated, timeout=300.0)
 BACKUP_RESTORE = Rpc("memory.v1.constitution.backup", BackupOrRestore, BackupDone, timeout=120.0)
 RESTORE_GRAPH = Rpc("graph.v1.constitution.restore", RestoreGraph, GraphRestored, timeout=60.0, max_bytes=1_000_000)
+
+CHANGED_SINCE = Rpc("graph.v1.constitution.since", ChangedSince, ChangedNodes)
+WALK_LINKS = Rpc("graph.v1.constitution.walk.links", WalkLinks, LinksRead, timeout=10.0)
 
 EMBEDDINGS_TOOL = Tool(
     "embeddings.status.v1", "Vectors by type and state, their schedule and backlog.", EMBEDDINGS, roles=READERS

@@ -6,22 +6,35 @@ from typing import Literal
 
 from pydantic import Field
 
-from ..errors import Unavailable
+from ..errors import NotFound, Unavailable
 from ..messages import Rpc
 from ..tools import Risk, Tool
-from . import similarity
 from .paths import Step
 from .values import READERS, Asked, Camel, Chosen, ConstitutionLink, ConstitutionNode, Mention, absent
 
 MAX_QUERY = 4_000
 HITS = 50
 """Results of one search at most (O-153)."""
+SEARCH_TOKENS = 15_000
+"""Tokens of one search's answer at most (O-256, O-288): less than any answer may have, since a talk holds several."""
 
 
 class EmbeddingUnavailable(Unavailable):
     """The embedder does not answer; cached questions and everything without a question still work (O-168)."""
 
     code = "memory.embedding_unavailable"
+
+
+class NoSuchGoal(NotFound):
+    """No goal is near enough to the words that were said of one (O-287)."""
+
+    code = "memory.no_such_goal"
+
+
+class NoSuchRetrieval(NotFound):
+    """There is no such retrieval, or its row has gone with its time."""
+
+    code = "memory.no_such_retrieval"
 
 
 class Sought(Chosen):
@@ -38,8 +51,11 @@ class Sought(Chosen):
 class SemanticSearch(Sought):
     """A question by meaning (O-150 to O-168)."""
 
-    min_similarity: float = Field(default=similarity.SEMANTIC, ge=0.0, le=1.0)
-    """Cosine; the default is the seed's 0.7 of (1 + cosine) / 2."""
+    min_similarity: float | None = Field(default=None, ge=0.0, le=1.0)
+    """Cosine; the tenant's `semantic.minSimilarity` where none is given: 0.4, the seed's 0.7 of (1 + cosine) / 2.
+
+    0 is no floor at all.
+    """
     include_relationships: bool = False
     include_query_embedding: bool = False
 
@@ -81,12 +97,13 @@ class HybridSearch(Sought):
     """A question by meaning around a node (O-169 to O-188)."""
 
     anchor_node_id: str | None = Field(default=None, max_length=200)
-    structural_weight: float = Field(default=0.6, ge=0.0, le=1.0)
-    semantic_weight: float = Field(default=0.4, ge=0.0, le=1.0)
-    """Both weights are divided by their sum where that is not 1 (C-45)."""
+    structural_weight: float | None = Field(default=None, ge=0.0, le=1.0)
+    """The tenant's `hybrid.structuralWeight` where none is given: 0.6."""
+    semantic_weight: float | None = Field(default=None, ge=0.0, le=1.0)
+    """The tenant's `hybrid.semanticWeight`: 0.4. Both weights are divided by their sum where that is not 1 (C-45)."""
     max_depth: int = Field(default=2, ge=1, le=5)
-    min_similarity: float = Field(default=similarity.HYBRID, ge=0.0, le=1.0)
-    """Cosine that a node needs which no path joins to the anchor."""
+    min_similarity: float | None = Field(default=None, ge=0.0, le=1.0)
+    """Cosine that a node needs which no path joins to the anchor; the tenant's `hybrid.minSimilarity`: 0.3."""
     rerank: bool = False
     """Order the best anew by the words that they share with the question (off unless asked for)."""
 
@@ -122,14 +139,17 @@ class HybridFound(Camel):
     truncated: bool = False
     degraded: tuple[str, ...] = ()
     """`semantic` where the answer is by structure alone, `structural` where it is by meaning alone."""
+    warnings: tuple[str, ...] = ()
 
 
 class InsightSearch(Asked):
     """Insights and patterns, the surest first (O-271, O-272)."""
 
     query: str = Field(min_length=1, max_length=MAX_QUERY, pattern=r"\S")
-    min_confidence: float = Field(default=0.6, ge=0.0, le=1.0)
-    min_similarity: float = Field(default=similarity.INSIGHT, ge=0.0, le=1.0)
+    min_confidence: float | None = Field(default=None, ge=0.0, le=1.0)
+    """The tenant's `insight.minConfidence` where none is given: 0.6."""
+    min_similarity: float | None = Field(default=None, ge=0.0, le=1.0)
+    """Cosine; the tenant's `insight.minSimilarity`: 0.4."""
     top_k: int = Field(default=10, ge=1, le=HITS)
 
 
@@ -140,7 +160,8 @@ class PrecedentSearch(Asked):
     min_roi: float | None = None
     """Decisions without a return are left out only where this is given (C-71)."""
     start_date: str | None = Field(default=None, max_length=40)
-    min_similarity: float = Field(default=similarity.PRECEDENT, ge=0.0, le=1.0)
+    min_similarity: float | None = Field(default=None, ge=0.0, le=1.0)
+    """Cosine; the tenant's `precedent.minSimilarity`: 0.2."""
     limit: int = Field(default=10, ge=1, le=HITS)
 
 
@@ -158,6 +179,7 @@ class SupportedFound(Camel):
     results: tuple[Supported, ...]
     stats: SearchStats
     retrieval_id: str = ""
+    cached: bool = False
     truncated: bool = False
     warnings: tuple[str, ...] = ()
 

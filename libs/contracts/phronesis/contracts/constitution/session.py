@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Literal
 
-from pydantic import AwareDatetime, Field, SecretStr
+from pydantic import AwareDatetime, Field
 
 from ..messages import Nothing, Rpc
 from ..tools import Risk, Tool
@@ -25,11 +25,13 @@ class AssessWorkload(Asked):
     """Whether there is room for more (O-189 to O-206)."""
 
     start_date: str | None = Field(default=None, max_length=40)
-    """ISO 8601; today where absent."""
+    """ISO 8601, a day or a time, which stands for its day; today where absent. Days are those of the caller's time zone."""
     end_date: str | None = Field(default=None, max_length=40)
-    """7 days after the start where absent."""
+    """Where the window stops: that day's hours and events are outside, work that is due on it is inside. 7 days after the start
+    where absent; the same as the start for that one day."""
     include_calendar: bool = True
     include_task_details: bool = False
+    """Whether single tasks and events are told, 50 of each at most, and not their figures alone."""
 
 
 class Capacity(Camel):
@@ -70,10 +72,12 @@ class CalendarEvent(Camel):
 
 
 class CalendarFigures(Camel):
-    """Events in the window."""
+    """Events in the window that take time: none that are cancelled, or marked as free."""
 
     total: int = 0
     total_hours: float = 0.0
+    """Each hour once, however many events take it. A day with an event of a whole day, or of 24 hours or more, counts with its
+    working hours."""
     events: tuple[CalendarEvent, ...] | None = absent()
 
 
@@ -87,8 +91,9 @@ class WorkloadAssessed(Camel):
     calendar: CalendarFigures
     recommendations: tuple[str, ...] = ()
     degraded: tuple[str, ...] = ()
-    """`calendar` where it could not be read."""
+    """`calendar` where it could not be read; the hours are then those of tasks alone."""
     token_estimate: int = 0
+    """Tokens of this answer."""
 
 
 class StartSession(Asked):
@@ -151,7 +156,7 @@ class ContextUsage(Camel):
 
 
 class SetCalendar(Asked):
-    """Where the caller's events are, and when the caller works."""
+    """Where the caller's events are, and when the caller works. It replaces what was set before."""
 
     source: Literal["none", "ics", "caldav"] = "ics"
     url: str | None = Field(default=None, max_length=2_000)
@@ -159,7 +164,8 @@ class SetCalendar(Asked):
     ics: str | None = Field(default=None, max_length=400_000)
     """The file itself, instead of an address."""
     username: str | None = Field(default=None, max_length=200)
-    password: SecretStr | None = None
+    password: str | None = Field(default=None, max_length=200, repr=False)
+    """Goes over https alone; kept encrypted, and only where the installation has a key for that."""
     hours: tuple[float, ...] = Field(default=(8, 8, 8, 8, 8, 0, 0), min_length=7, max_length=7)
     """Working hours of Monday to Sunday (C-47)."""
     time_zone: str = Field(default="UTC", max_length=64)
@@ -172,8 +178,8 @@ class CalendarSet(Camel):
     url: str | None = None
     hours: tuple[float, ...]
     time_zone: str
-    events: int = 0
-    """Events of the next 7 days that were found on a look."""
+    events: int | None = None
+    """Events of the next 7 days that were found when it was set."""
 
 
 ASSESS_WORKLOAD = Rpc("orchestrator.v1.workload.assess", AssessWorkload, WorkloadAssessed, timeout=10.0)

@@ -221,7 +221,7 @@ CONSTITUTION_CHANGED = Event(
 UPDATE_NODE_TOOL = Tool(
     "node.update.v1", "Change fields of a node of any type, by id.", UPDATE_NODE, risk=Risk.LOW, roles=LINKERS
 )
-DELETE_NODE_TOOL = Tool(
+DELETE_CONSTITUTION_NODE_TOOL = Tool(
     "node.delete.v1",
     "Remove a node for good, with its relationships and its vector. Archive it instead to keep it (status archived).",
     DELETE_NODE,

@@ -18,6 +18,9 @@ _WHAT_TO_DO = {
     "too_large": "Send a shorter message.",
     "bad_request": "Change the message or the name of the agent, then send it again.",
     "turn_expired": "The turn took too long. Send the question again, or ask for less at once.",
+    "constitution.guardrail": "Change it so that it keeps the rule; or, if it is meant, name the rule by its id and save it.",
+    "constitution.refused": "Change what the message names, then save again.",
+    "conflict": "Somebody else changed it in the meantime. Open it again, then change it.",
     "internal": "Do it again. If it fails again, show an administrator the turn's trace.",
 }
 _ELSE = "Do it again. If it fails again, show an administrator this message."

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import htpy as h
 
 from phronesis.contracts import Principal
+from phronesis.contracts.constitution.values import READERS
 from phronesis.contracts.orchestrator import Conversation, ConversationPage, Problem, Turn
 
 from .answer import answer
@@ -42,11 +43,7 @@ def console(who: Principal, listed: ConversationPage, shown: Conversation | None
     """The page of a conversation, or of one that is about to begin."""
     return _page(
         "Console",
-        h.header[
-            h.a(href="/console")["Phronesis"],
-            h.span(".who")[f"{who.user} · {who.tenant} · {who.role}"],
-            h.form(method="post", action="/console/sign-out")[h.button(type="submit")["Sign out"]],
-        ],
+        _header(who),
         h.div(".columns")[
             h.nav("#conversations", aria_label="Conversations")[conversations(listed)],
             h.main[h.div("#messages", aria_label="Messages", role="log")[turns], _composer(shown)],
@@ -106,6 +103,20 @@ def turn_view(turn: Turn) -> h.Element:
         h.p(".agent")[turn.agent],
         inside,
         h.button(".open-trace", type="button", data_trace=f"/console/turns/{id}/trace")["Trace"],
+    ]
+
+
+def plain(who: Principal, title: str, *inside: h.Node) -> h.Element:
+    """A page for somebody who is signed in, under the same header and without a script."""
+    return _page(title, _header(who), *inside, signed_in=False)
+
+
+def _header(who: Principal) -> h.Element:
+    return h.header[
+        h.a(href="/console")["Phronesis"],
+        h.a(href="/console/constitution")["Constitution"] if who.role in READERS else None,
+        h.span(".who")[f"{who.user} · {who.tenant} · {who.role}"],
+        h.form(method="post", action="/console/sign-out")[h.button(type="submit")["Sign out"]],
     ]
 
 

@@ -21,10 +21,11 @@ from phronesis.gateway.event_stream import EventStream
 from phronesis.gateway.events import Events, last_seen
 from phronesis.gateway.limits import Streams
 from phronesis.gateway.messages import MessageGiven
+from phronesis.gateway.offers import Offers
 from phronesis.gateway.submission import Turns
 from phronesis.gateway.traces import Traces
 
-from . import conversations, page
+from . import constitution, conversations, page
 from .assets import asset
 from .conversations import PATH
 from .entrance import Person, as_html, entered, problem_of
@@ -40,6 +41,7 @@ def router(
     watch: Watch[TurnProgress],
     streams: Streams,
     seconds: float,
+    offers: Offers,
 ) -> APIRouter:
     """The routes.
 
@@ -50,11 +52,13 @@ def router(
         watch: hears and reads the progress of turns.
         streams: counts open streams.
         seconds: how long a stream may be open.
+        offers: what each caller may call.
     """
     sessions = Sessions(door, bus.settings.signing_key_file, PATH)
     routes = APIRouter(include_in_schema=False)
     routes.include_router(_open(sessions))
     routes.include_router(conversations.router(sessions, bus, turns))
+    routes.include_router(constitution.router(sessions, bus, offers))
     routes.include_router(_parts(sessions, bus, turns))
     routes.include_router(_streamed(sessions, turns, watch, streams, seconds))
     return routes

@@ -23,13 +23,13 @@ from phronesis.contracts.orchestrator import turn_id
 from phronesis.gateway.audit import refused
 from phronesis.gateway.door import Door, StrictRequest
 from phronesis.gateway.metrics import Metrics
+from phronesis.gateway.offers import Offers, find
 from phronesis.gateway.scopes import WRITE, InsufficientScope, require
 from phronesis.gateway.submission import Turns
 
 from .envelope import Envelope, Malformed, opened, params_of
 from .resource import PATH, Named
 from .server import Tools, server, turn_key
-from .shown import find
 from .turns import ASK, CANCEL_SECONDS
 
 # It warns of every client that is not there any more, and tells of each request's manager that it began and ended.
@@ -44,15 +44,18 @@ class Face:
         named: the names under which it may be reached.
         bus: the connected bus.
         turns: hands turns in and waits for them.
+        offers: what each caller may call.
         metrics: where requests are counted.
         max_body: bytes of a body.
     """
 
-    def __init__(self, door: Door, named: Named, bus: Bus, turns: Turns, metrics: Metrics, max_body: int) -> None:
+    def __init__(
+        self, door: Door, named: Named, bus: Bus, turns: Turns, offers: Offers, metrics: Metrics, max_body: int
+    ) -> None:
         self._door = door
         self._bus = bus
         self._named = named
-        self._tools = Tools(bus, turns)
+        self._tools = Tools(bus, turns, offers)
         self._server = server(bus, self._tools, metrics)
         self._max_body = max_body
 

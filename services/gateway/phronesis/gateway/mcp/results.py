@@ -10,8 +10,9 @@ from pydantic import BaseModel
 
 from phronesis.contracts import ServiceError, TooLarge
 
-MOST = 100_000
-"""Bytes of a result, about 25,000 tokens: more would fill the window of the model that reads it."""
+MOST = 125_000
+"""Bytes of a result, what 25,000 tokens of prose may have: more would fill the window of the model that reads it. Tools that
+cut their answers themselves cut them by tokens."""
 
 
 def result(found: BaseModel, *, reads: bool) -> types.CallToolResult:

@@ -19,11 +19,13 @@ from phronesis.bus import VERSION, Bus
 from phronesis.contracts import BadRequest, Message, Risk, ServiceError
 from phronesis.gateway.calling import call
 from phronesis.gateway.metrics import Metrics
+from phronesis.gateway.offers import Offers
 from phronesis.gateway.problems import invalid
 from phronesis.gateway.submission import Turns
 
 from .results import refused, result
-from .shown import SHOWN, find, listed
+from .searching import SEARCH, SearchTools, search
+from .shown import NAMES, find, listed, shown
 from .spans import Spans, caller
 from .turns import ASK, Ask, Asking
 
@@ -33,6 +35,8 @@ M = TypeVar("M", bound=Message)
 _KEY = re.compile(r"[ -~]{1,255}")
 _FRESH = 60_000
 """Milliseconds that a client may believe a list of tools."""
+_OWN = frozenset({ASK.name, SEARCH.name})
+"""Tools of the gateway's own."""
 
 
 class Tools:
@@ -41,23 +45,29 @@ class Tools:
     Args:
         bus: the connected bus.
         turns: hands turns in and waits for them.
+        offers: what each caller may call.
     """
 
-    def __init__(self, bus: Bus, turns: Turns) -> None:
+    def __init__(self, bus: Bus, turns: Turns, offers: Offers) -> None:
         self._bus = bus
+        self._offers = offers
         self.asking = Asking(bus, turns)
 
     async def list(
         self, context: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        """The tools that the caller's role may use, on one page."""
+        """The tools that the caller may use, on one page; as many as there is room for, and the one that finds the others."""
         if params is not None and params.cursor is not None:
             raise MCPError(types.INVALID_PARAMS, "there is no such page")
-        return types.ListToolsResult(tools=[ASK, *listed(caller(context))])
+        try:
+            tools = await self._offers.of(caller(context))
+        except ServiceError as error:
+            raise MCPError(types.INTERNAL_ERROR, error.detail, error.body()) from error
+        return types.ListToolsResult(tools=listed(tools))
 
     async def call(self, context: ServerRequestContext[Any, Any], params: types.CallToolRequestParams) -> types.CallToolResult:
         """Call a tool. A problem is a result that says so; only a tool that there is not is an error of the protocol."""
-        if params.name != ASK.name and find(params.name) is None:
+        if params.name not in _OWN and find(params.name) is None:
             raise MCPError(types.INVALID_PARAMS, "there is no such tool")
         try:
             return await self._call(context, params.name, params.arguments or {})
@@ -70,9 +80,11 @@ class Tools:
             return await self.asking.ask(
                 who, _checked(Ask, given), key or _named(context) or uuid4().hex, context.session.report_progress
             )
+        if name == SEARCH.name:
+            return result(search(await self._offers.of(who), _checked(SearchTools, given)), reads=True)
         tool = find(name)
         assert tool is not None
-        found = await call(self._bus, who, tool, given, None if key is None else f"mcp/{who.user}/{key}")
+        found = await call(self._bus, self._offers, who, tool, given, None if key is None else f"mcp/{who.user}/{key}")
         return result(found, reads=tool.risk is Risk.READ)
 
 
@@ -82,11 +94,11 @@ def server(bus: Bus, tools: Tools, metrics: Metrics) -> Server[Any]:
         "phronesis",
         version=VERSION,
         cache_hints={"tools/list": CacheHint(_FRESH, "private"), "server/discover": CacheHint(_FRESH, "private")},
-        get_tool_input_schema=lambda name: SHOWN[name].input_schema if name in SHOWN else None,
+        get_tool_input_schema=lambda name: shown(name).input_schema if name in NAMES else None,
         on_list_tools=tools.list,
         on_call_tool=tools.call,
     )
-    made.middleware = [Spans(bus, metrics, frozenset(SHOWN) | {ASK.name})]
+    made.middleware = [Spans(bus, metrics, NAMES | _OWN)]
     return made
 
 

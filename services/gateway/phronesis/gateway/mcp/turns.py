@@ -13,6 +13,7 @@ from pydantic import Field
 from phronesis.bus import Bus
 from phronesis.bus import ask as ask_owner
 from phronesis.contracts import BadRequest, Message, NotFound, Principal, ServiceError, TurnEnded
+from phronesis.contracts.faces import answered, told
 from phronesis.contracts.orchestrator import MAX_TEXT, TURN_CANCEL, Problem, Turn, TurnProgress, TurnRef, TurnStatus, turn_id
 from phronesis.gateway.messages import MessageGiven
 from phronesis.gateway.scopes import WRITE, require
@@ -43,13 +44,12 @@ class Ask(Message):
     wait: float = Field(default=60.0, ge=0, le=LONGEST, description="seconds to wait for the reply")
 
 
-_OUTPUT = Turn.model_json_schema()
 ASK = types.Tool(
     name="ask",
     description="Ask an agent of the platform, which knows the caller's memory, and wait for its reply. Cancelling the "
     "call cancels the turn.",
-    input_schema=Ask.model_json_schema(),
-    output_schema=_OUTPUT,
+    input_schema=told(Ask.model_json_schema()),
+    output_schema=answered(Turn.model_json_schema()),
     annotations=types.ToolAnnotations(
         read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body
@@ -9,11 +10,12 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from phronesis.bus import Bus
-from phronesis.contracts import NotFound, Tool
+from phronesis.contracts import NotFound
 from phronesis.contracts.catalog import TOOLS
 from phronesis.gateway.answers import PROBLEMS, answers, as_json
 from phronesis.gateway.calling import call
 from phronesis.gateway.door import Caller, Door, IdempotencyKey, keyed, scoped
+from phronesis.gateway.offers import Offers, find
 from phronesis.gateway.scopes import READ
 
 
@@ -37,7 +39,9 @@ class ToolList(BaseModel):
     tools: tuple[ToolShown, ...]
 
 
-def _shown(tool: Tool[Any, Any]) -> ToolShown:
+@cache
+def _shown(name: str) -> ToolShown:
+    tool = TOOLS[name]
     return ToolShown(
         name=tool.name,
         description=tool.description,
@@ -48,30 +52,28 @@ def _shown(tool: Tool[Any, Any]) -> ToolShown:
     )
 
 
-_SHOWN = {name: _shown(tool) for name, tool in sorted(TOOLS.items())}
-
-
-def router(door: Door, bus: Bus) -> APIRouter:
+def router(door: Door, bus: Bus, offers: Offers) -> APIRouter:
     """The routes.
 
     Args:
         door: lets callers in.
         bus: the connected bus.
+        offers: what each caller may call.
     """
     # What a tool needs, its risk says.
     routes = APIRouter(route_class=keyed(door, READ), responses=PROBLEMS, tags=["tools"])
 
     @routes.get("/api/v1/tools", responses=answers(ToolList))
     async def list_tools(who: Caller) -> Response:
-        """The tools that the caller's role may use."""
-        return as_json(ToolList(tools=tuple(shown for name, shown in _SHOWN.items() if who.role in TOOLS[name].roles)))
+        """The tools that the caller may use: those of its role, and of an agent's role those that its list has."""
+        return as_json(ToolList(tools=tuple(_shown(name) for name in sorted(tool.name for tool in await offers.of(who)))))
 
     @routes.post("/api/v1/tools/{name}", responses={200: {"description": "The tool's output."}})
     async def call_tool(name: str, given: Annotated[dict[str, Any], Body()], who: Caller, key: IdempotencyKey) -> Response:
         """Call a tool. The body is its input."""
-        tool = TOOLS.get(name)
+        tool = find(name)
         if tool is None:
             raise NotFound("there is no such tool")
-        return as_json(await call(bus, who, tool, given, scoped(who, key)))
+        return as_json(await call(bus, offers, who, tool, given, scoped(who, key)))
 
     return routes

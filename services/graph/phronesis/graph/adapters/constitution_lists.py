@@ -12,6 +12,7 @@ from phronesis.contracts.constitution.values import ConstitutionLink
 from ..constitution.list_ports import LINKS_EACH, Parent, Row, Wanted
 from ..constitution.records import key_of, link_of
 from .bolt import Bolt, Transaction
+from .constitution_links import inside
 from .schema import Schema
 
 _LINK = "r.id AS id, type(r) AS type, a.id AS fromId, b.id AS toId"
@@ -27,7 +28,7 @@ MATCH (n:{NODE_LABEL})-[r:{"|".join(PARENTS)}]->(p:{NODE_LABEL}) WHERE {_WHOLE} 
 RETURN n.id AS child, type(r) AS relationship, p.id AS id, p.type AS type, p.title AS title, p.lifecycle AS lifecycle
 LIMIT $limit
 """
-_SIZE = f"MATCH (n:{NODE_LABEL}) WHERE n.tenant = $tenant RETURN count(n) AS size"
+_SIZE = f"MATCH (n:{NODE_LABEL}) WHERE n.key > $after AND n.key < $before AND n.tenant = $tenant RETURN count(n) AS size"
 _READ = f"UNWIND $keys AS key MATCH (n:{NODE_LABEL} {{key: key}}) WHERE n.tenant = $tenant RETURN properties(n) AS row"
 _AROUND = f"""
 MATCH (n:{NODE_LABEL} {{key: $key}})-[r]-(other:{NODE_LABEL}) WHERE n.tenant = $tenant AND other.tenant = $tenant
@@ -49,7 +50,7 @@ class BoltLists:
             f"MATCH (n:{NODE_LABEL}) WHERE n.key > $after AND n.key < $before AND n.tenant = $tenant{_fits('n', wanted)} "
             f"RETURN {_columns(columns)} ORDER BY n.key LIMIT $limit"
         )
-        return await self._rows(statement, **_range(tenant, after), **_given(wanted), limit=limit)
+        return await self._rows(statement, tenant=tenant, **_behind(tenant, after), **_given(wanted), limit=limit)
 
     async def links(self, tenant: str, wanted: Wanted, after: tuple[str, str], limit: int) -> list[ConstitutionLink]:
         """A page of relationships; see the port."""
@@ -59,7 +60,7 @@ class BoltLists:
             f"AND (a.key > $after OR r.id > $id) AND b.tenant = $tenant{_fits('a', wanted)}{_fits('b', wanted)} "
             f"RETURN {_LINK} ORDER BY a.key, r.id LIMIT $limit"
         )
-        rows = await self._rows(statement, **_range(tenant, source), **_given(wanted), id=id, limit=limit)
+        rows = await self._rows(statement, tenant=tenant, **_behind(tenant, source), **_given(wanted), id=id, limit=limit)
         return [link_of(row) for row in rows]
 
     async def read(self, tenant: str, ids: Sequence[str]) -> list[Row]:
@@ -88,7 +89,7 @@ class BoltLists:
 
     async def size(self, tenant: str) -> int:
         """How many nodes there are; see the port."""
-        [row] = await self._rows(_SIZE, tenant=tenant)
+        [row] = await self._rows(_SIZE, tenant=tenant, **inside(tenant))
         return int(row["size"])
 
     async def _layer(
@@ -128,9 +129,8 @@ def _given(wanted: Wanted) -> dict[str, object]:
     return {name: value for name, value in {**given, "status": wanted.status and wanted.status.value}.items() if value}
 
 
-def _range(tenant: str, after: str) -> dict[str, object]:
-    # `0` is the character after `/`: between these two are the tenant's keys
-    return {"tenant": tenant, "after": key_of(tenant, after), "before": key_of(tenant, "")[:-1] + "0"}
+def _behind(tenant: str, id: str) -> dict[str, str]:
+    return inside(tenant) | {"after": key_of(tenant, id)}
 
 
 def _parent(row: Row) -> Parent:

@@ -43,8 +43,13 @@ class Turn:
         self._hearers: list[Callable[[str, ConstitutionChanged], None]] = []
 
     def tell(self, hear: Callable[[str, ConstitutionChanged], None]) -> None:
-        """Let `hear` know at once, with the tenant, what a write of this process may have changed; news of it comes later."""
+        """Let `hear` know, with the tenant, what a write may have changed: of this process at once, of others by its news."""
         self._hearers.append(hear)
+
+    def heard(self, tenant: str, event: ConstitutionChanged) -> None:
+        """Tell all that hear of changes."""
+        for hear in self._hearers:
+            hear(tenant, event)
 
     @asynccontextmanager
     async def of(self, tenant: str) -> AsyncIterator[None]:
@@ -62,8 +67,7 @@ class Turn:
             finally:  # a write that failed may have been committed
                 _announced.reset(token)
                 for event in events:
-                    for hear in self._hearers:
-                        hear(tenant, event)
+                    self.heard(tenant, event)
 
 
 async def announced(

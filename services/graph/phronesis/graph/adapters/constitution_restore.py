@@ -33,7 +33,8 @@ _JOINED = (
 )
 _JOIN = (
     f"UNWIND $rows AS row MATCH (a:{NODE_LABEL} {{key: row.a}}) MATCH (b:{NODE_LABEL} {{key: row.b}}) "
-    "MERGE (a)-[r:`%s`]->(b) SET r = row.link"
+    "MERGE (a)-[r:`%s`]->(b) SET r.id = row.id, r.key = row.key, r.tenant = row.tenant, r.restored = row.restored,"
+    " r.createdAt = coalesce(r.createdAt, row.createdAt)"
 )
 _STALE_LINK = (
     f"MATCH (a:{NODE_LABEL})-[r]->(b:{NODE_LABEL}) WHERE a.key > $after AND a.key < $before"
@@ -148,7 +149,7 @@ class _Part:
 
     def _link(self, link: ConstitutionLink) -> Row:
         ends = {"a": key_of(self._tenant, link.from_id), "b": key_of(self._tenant, link.to_id)}
-        return {**ends, "link": {**link_row(self._tenant, link), "restored": self._restore}}
+        return {**ends, **link_row(self._tenant, link), "restored": self._restore}
 
 
 def _news(node: ConstitutionNode, operation: Operation, changed: tuple[str, ...]) -> NodeNews:

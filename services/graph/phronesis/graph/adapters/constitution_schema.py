@@ -26,13 +26,12 @@ INDEXES = (
     Index("odei_node_layer", NODE_LABEL, "layer"),
     Index("odei_node_type", NODE_LABEL, "type"),
     Index("odei_node_updated", NODE_LABEL, "updatedAt"),
-    Index("odei_node_id", NODE_LABEL, "id"),
     Index("task_due_date", "Task", "dueDate"),
     Index("decision_roi", "Decision", ROI),
 )
 """Every index beside the one of the unique key, under the seed's names (O-077 to O-082)."""
 KEY = Index("odei_node_key", NODE_LABEL, "key")
-"""The index of the unique key (O-064): an id is unique in its tenant."""
+"""The index of the unique key (O-064), which finds a node by its tenant and id."""
 
 
 def constitution_schema(dialect: Dialect) -> Iterator[str]:
@@ -44,5 +43,9 @@ def constitution_schema(dialect: Dialect) -> Iterator[str]:
         yield f"CREATE {pairs} DETACH DELETE {', '.join(f'n{i}' for i, _ in enumerate(LABELS))}"
         paths = ", ".join(f"(a)-[:{name}]->(b)" for name in RELATIONSHIPS)
         yield f"CREATE (a:{NODE_LABEL} {{key: '/from'}}), (b:{NODE_LABEL} {{key: '/to'}}), {paths} DETACH DELETE a, b"
+        # An index there makes its property one of texts, unless it was declared as something else.
+        yield f"CREATE CONSTRAINT decision_roi_number IF NOT EXISTS FOR (n:`Decision`) REQUIRE n.{ROI} IS :: FLOAT"
     for index in INDEXES:
         yield f"CREATE INDEX {index.name} IF NOT EXISTS FOR (n:`{index.label}`) ON (n.{index.property})"
+    # One of layers alone holds those of every tenant.
+    yield f"CREATE INDEX odei_node_tenant_layer IF NOT EXISTS FOR (n:{NODE_LABEL}) ON (n.tenant, n.layer)"

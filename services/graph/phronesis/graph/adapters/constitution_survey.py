@@ -9,16 +9,18 @@ from phronesis.contracts.constitution.registry import NODE_LABEL
 
 from ..constitution.list_ports import Counted
 from .bolt import Bolt, Row, Transaction
+from .constitution_links import inside
 from .constitution_schema import INDEXES, KEY
 from .schema import Schema
 
-_TYPES = f"MATCH (n:{NODE_LABEL}) WHERE n.tenant = $tenant RETURN n.type AS name, count(n) AS count"
+_OWN = "n.key > $after AND n.key < $before AND n.tenant = $tenant"
+_TYPES = f"MATCH (n:{NODE_LABEL}) WHERE {_OWN} RETURN n.type AS name, count(n) AS count"
 _RELATIONSHIPS = f"""
-MATCH (a:{NODE_LABEL})-[r]->(b:{NODE_LABEL}) WHERE a.tenant = $tenant AND b.tenant = $tenant
+MATCH (n:{NODE_LABEL})-[r]->(b:{NODE_LABEL}) WHERE {_OWN} AND b.tenant = $tenant
 RETURN type(r) AS name, count(r) AS count
 """
 _BAGS = f"""
-MATCH (n:{NODE_LABEL}) WHERE n.tenant = $tenant AND n.properties IS NOT NULL
+MATCH (n:{NODE_LABEL}) WHERE {_OWN} AND n.properties IS NOT NULL
 RETURN n.type AS type, n.properties AS bag LIMIT $limit
 """
 _INDEXES = "SHOW INDEXES YIELD name, type, state, populationPercent, labelsOrTypes, properties"
@@ -34,11 +36,12 @@ class BoltSurvey:
     async def counted(self, tenant: str, bags: int) -> Counted:
         """What there is; see the port."""
         await self._schema.declared()
+        own = {"tenant": tenant, **inside(tenant)}
 
         async def work(transaction: Transaction) -> Counted:
-            types = await transaction.rows(_TYPES, tenant=tenant)
-            relationships = await transaction.rows(_RELATIONSHIPS, tenant=tenant)
-            found = await transaction.rows(_BAGS, tenant=tenant, limit=bags)
+            types = await transaction.rows(_TYPES, **own)
+            relationships = await transaction.rows(_RELATIONSHIPS, **own)
+            found = await transaction.rows(_BAGS, **own, limit=bags)
             return Counted(_by_name(types), _by_name(relationships), [(row["type"], row["bag"]) for row in found])
 
         return await self._bolt.read(work)

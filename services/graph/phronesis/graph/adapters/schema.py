@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 
 from phronesis.bus import Bus
-from phronesis.contracts import ServiceError
+from phronesis.contracts import Internal, ServiceError
 
 from ..curation import KNOWLEDGE
 from ..knowledge import LABELS, LINK_TYPES
@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 5.0
+_MEETINGS = 20
+"""Tries of one declaration that meets another process's."""
 _SWEEP_EVERY = 3600.0
 _SWEEPS = 100
 _KEEP_WRITES = 30 * 24 * 3600
@@ -76,9 +78,20 @@ class Schema:
             for row in await self._bolt.write(_running(_ORPHANS)):
                 await self._bolt.write(_running(f"DROP INDEX {row['name']} IF EXISTS"))
         for statement in self._statements:
-            await self._bolt.write(_running(statement))
+            await self._declare_one(statement)
         self._declared = True
         log.info("the schema is declared")
+
+    async def _declare_one(self, statement: str) -> None:
+        for attempt in range(_MEETINGS):
+            try:
+                await self._bolt.write(_running(statement))
+                return
+            except Internal:
+                # On ArcadeDB one of two processes that make the same type at once is refused; then it is there.
+                if attempt == _MEETINGS - 1:
+                    raise
+                await asyncio.sleep(_FIRST_PAUSE)
 
     async def _run(self, warm: Callable[[], Awaitable[None]]) -> None:
         pause = _FIRST_PAUSE

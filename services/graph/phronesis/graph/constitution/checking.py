@@ -61,13 +61,14 @@ def merged(kind: NodeType, before: Mapping[str, Any], given: Mapping[str, Any]) 
     Raises:
         RegistryRefused: the registry does not allow it; `field` names what.
     """
-    after = {"status": kind.statuses[0], **before}
+    after = dict(before)
     bags: dict[str, dict[str, Any]] = {name: dict(before.get(name) or {}) for name in BAGS}
     for name, value in _placed(kind, given, bags):
         after[name] = value
     for name, bag in bags.items():
         after[name] = _bag(name, bag)
     after = {name: value for name, value in after.items() if value is not None and (value or name not in BAGS)}
+    after.setdefault("status", kind.statuses[0])
     if not str(after.get("title", "")).strip():
         raise RegistryRefused("a node has a title", field="title")
     if len(json.dumps(after, ensure_ascii=False)) > _SIZE:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from phronesis.bus import Call, News
+from phronesis.bus import Call
 from phronesis.contracts.constitution.lists import (
     LIST_FOUNDATION_TOOL,
     LIST_VISION_TOOL,
@@ -13,7 +13,6 @@ from phronesis.contracts.constitution.lists import (
     ListVision,
     VisionListed,
 )
-from phronesis.contracts.constitution.writes import ConstitutionChanged
 
 from .list_cache import Kept
 from .list_measures import Listed
@@ -46,7 +45,3 @@ class Essentials:
         result, cached = await self._kept.of(tenant, request, lambda: self._whole.vision(tenant, request))
         self._listed.enter(LIST_VISION_TOOL.name, result.stats, began, cached)
         return result
-
-    async def on_changed(self, news: News, event: ConstitutionChanged) -> None:
-        """Drop what a write touches, whichever process made it."""
-        self._kept.changed(news.tenant, event)

@@ -53,7 +53,8 @@ def _page(nodes: Sequence[Node], links: Mapping[str, Sequence[ConstitutionLink]]
     page, taken, joined = Page(len(nodes) + sum(map(len, links.values()))), list[Node](), list[ConstitutionLink]()
     for node in nodes:
         own = links.get(node.id, ())
-        if taken and page.tokens + sum(weight(entry) + BETWEEN for entry in (node, *own)) > ROOM:
+        joining = sum(weight(link) + BETWEEN for link in own)
+        if taken and page.tokens + weight(node) + BETWEEN + joining > ROOM:
             break
         told = page.put(node)
         if told is None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from phronesis.bus import Bus, follow, serve
+from phronesis.bus import Bus, serve
 from phronesis.contracts.constitution import lists
-from phronesis.contracts.constitution.writes import CONSTITUTION_CHANGED
 
 from ..adapters.bolt import Bolt
 from ..adapters.constitution_lists import BoltLists
@@ -21,13 +20,12 @@ from .whole import Whole
 
 
 async def serve_lists(bus: Bus, bolt: Bolt, schema: Schema) -> Kept:
-    """Answer lists, single nodes and the inventory; gives the kept answers, so that a write of this process drops them at once.
+    """Answer lists, single nodes and the inventory; gives the kept answers, which want to hear of every change.
 
-    What another process wrote is dropped when its news is heard, and everything when the broker was away meanwhile.
+    When the broker was away, changes may have been missed, and all of them are dropped.
     """
     store, kept, listed = BoltLists(bolt, schema), Kept(), Listed(bus.tracing.metrics)
     pages, essentials = Lists(store, listed), Essentials(Whole(store), kept, listed)
-    await follow(bus, CONSTITUTION_CHANGED, essentials.on_changed, every_copy=True)
     bus.on_reconnect(kept.clear)
     for layer, tool in lists.LISTS.items():
         await serve(bus, tool, partial(pages.layer, layer))

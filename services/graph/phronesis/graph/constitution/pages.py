@@ -83,7 +83,7 @@ def shrunk(node: Node, room: int) -> Node:
     while (over := _tokens(told) - room) > 0:
         name = max((name for name in told if name not in IDENTITY), key=lambda name: _tokens(told[name]))
         value = told[name]
-        kept = cut(value, max(0, count(value) - over - over // 4 - 50)) if isinstance(value, str) else ""
+        kept = cut(value, max(0, count(value) - over - over // 20 - 50)) if isinstance(value, str) else ""
         if kept:
             told[name] = kept
         else:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from phronesis.bus import Bus, follow, serve
+from phronesis.bus import Bus, News, follow, serve
 from phronesis.bus.streams import refused
 from phronesis.contracts.constitution import insight, keeping, writes
 from phronesis.contracts.constitution.registry import TYPES
 
 from ..adapters.bolt import Bolt
+from ..adapters.constitution_changes import BoltChanges
 from ..adapters.constitution_links import BoltLinks
+from ..adapters.constitution_lists import BoltLists
 from ..adapters.constitution_news import Turn
 from ..adapters.constitution_nodes import BoltConstitution
 from ..adapters.constitution_restore import BoltRestores
@@ -19,6 +21,7 @@ from ..adapters.constitution_rules import BoltRules
 from ..adapters.names import StoreNames
 from ..adapters.schema import Schema
 from .engines import Engine
+from .keeping import Keeping
 from .list_serving import serve_lists
 from .policing import Policing
 from .relating import Relating
@@ -46,6 +49,9 @@ async def serve_constitution(
     turn.tell(kept.changed)
     projections = await serve_walks(bus, bolt, engine)
     turn.tell(projections.changed)
+    asked = Keeping(BoltChanges(bolt, schema), BoltLists(bolt, schema))
+    await serve(bus, keeping.CHANGED_SINCE, asked.changed_since)
+    await serve(bus, keeping.WALK_LINKS, asked.walk_links)
 
 
 async def _serve_writes(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames, wake: Callable[[], None]) -> Turn:
@@ -56,11 +62,16 @@ async def _serve_writes(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames,
         await serve(bus, writes.CREATE[name], partial(writing.create, kind))
         await serve(bus, writes.UPDATE[name], partial(writing.update, kind))
     await serve(bus, writes.UPDATE_NODE_TOOL, writing.update_node)
-    await serve(bus, writes.DELETE_NODE_TOOL, writing.delete_node)
+    await serve(bus, writes.DELETE_CONSTITUTION_NODE_TOOL, writing.delete_node)
     await serve(bus, writes.RELATE_TOOL, relating.relate)
     await serve(bus, writes.UNRELATE_TOOL, relating.unrelate)
     await serve(bus, insight.CHECK_POLICY_TOOL, Policing(ruling).check_policy)
     await serve(bus, keeping.RESTORE_GRAPH, Restoring(BoltRestores(bolt, turn, names), ruling, wake).restore)
     bus.on_reconnect(ruling.drop_all)
-    await follow(bus, writes.CONSTITUTION_CHANGED, ruling.on_constitution_changed, every_copy=True)
+
+    async def on_changed(news: News, event: writes.ConstitutionChanged) -> None:
+        turn.heard(news.tenant, event)
+        await ruling.on_constitution_changed(news, event)
+
+    await follow(bus, writes.CONSTITUTION_CHANGED, on_changed, every_copy=True)
     return turn

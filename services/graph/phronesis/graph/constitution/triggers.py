@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 from phronesis.contracts.constitution.kinds import Kind
@@ -52,7 +52,7 @@ class Subject:
     """As messages have them; `roi.total` is found inside `roi`, and what the type does not declare inside `properties`."""
     texts: tuple[str, ...]
 
-    @property
+    @cached_property
     def stems(self) -> frozenset[str]:
         """The stems of all its words."""
         return stems("\n".join(self.texts))

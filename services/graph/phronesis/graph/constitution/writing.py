@@ -89,7 +89,7 @@ class Writing:
         Raises:
             NotFound: there is none.
         """
-        name = writes.DELETE_NODE_TOOL.name
+        name = writes.DELETE_CONSTITUTION_NODE_TOOL.name
 
         def entry(gone: NodeDeletedForGood) -> Audited:
             return audited(call.who, name, gone.model_dump())

@@ -11,12 +11,16 @@ from pydantic import ConfigDict, Field, model_validator
 from phronesis.contracts import Message, Token
 from phronesis.contracts.orchestrator import Directive
 
+from .allowing import PURPOSE, unknown
+
 _PROMPTS = {
     "router": frozenset({"router", "final", "repair"}),
     "quick": frozenset({"classify", "repair"}),
     "tools": frozenset({"classify", "tools", "repair", "unread", "closing"}),
 }
 """The prompts that a loop cannot do without."""
+_ALLOWED = frozenset({PURPOSE, "tools", "repair", "closing"})
+"""The same for an agent that has an allow-list: it is given its tools at once, and classifies nothing."""
 
 
 class AgentContent(Message):
@@ -36,10 +40,13 @@ class AgentContent(Message):
 
     @model_validator(mode="after")
     def _complete(self) -> AgentContent:
-        if missing := _PROMPTS.get(self.loop, frozenset()) - set(self.prompts):
+        required = _ALLOWED if PURPOSE in self.prompts else _PROMPTS.get(self.loop, frozenset())
+        if missing := required - set(self.prompts):
             raise ValueError(f"{self.agent} lacks prompts: {', '.join(sorted(missing))}")
         if self.loop == "router" and set(self.directives) != {directive.value for directive in Directive}:
             raise ValueError(f"{self.agent} needs a text for each of the four directives, and for no other (D-120)")
+        if lost := unknown(self.prompts.get(PURPOSE, "")):
+            raise ValueError(f"{self.agent} is allowed tools that there are not: {', '.join(lost)}")
         for group in (self.prompts, self.directives, self.phrases):
             if blank := [name for name, text in group.items() if not text.strip()]:
                 raise ValueError(f"{self.agent} has blank texts: {', '.join(blank)}")

@@ -10,6 +10,7 @@ from dataclasses import replace
 from phronesis import tokens
 from phronesis.contracts.releases import MAX_CHANGED, NewText, TextChange, Unpublishable
 
+from .allowing import lists, unknown
 from .library import Library, Overlay, preface_of
 from .ordering import next_version, order
 from .texts import MODES, TIER_1, Text, mode_tag
@@ -102,6 +103,8 @@ def _refusal(library: Library, new: NewText, old: Text | None) -> str | None:
         return "only elements can be added, and their tags have no slash"
     if old is not None and new.version is not None and order(new.version) <= order(old.version):
         return f"its version has to be above {old.version}"
+    if new.content is not None and lists(new.tag) and (lost := unknown(new.content)):
+        return f"there are no such tools: {', '.join(lost)}"
     return _fault_of(new.content, old) if new.content is not None else None
 
 

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 import httpx
 
 from phronesis.contracts import BadRequest, TimedOut, TooLarge, Unavailable
-from phronesis.contracts.media import MAX_UPLOAD
 
 from ..addresses import PORTS, checked, is_public, literal, refusal
-from ..domain import Fetched
+from ..domain import Fetched, Order, Page
 from ..ports import Resolver
 
 if TYPE_CHECKING:
@@ -25,6 +24,8 @@ _REDIRECTS = 5
 _ADDRESSES = 3
 """Addresses of one host that are tried."""
 _MOVED = frozenset({301, 302, 303, 307, 308})
+_READ = frozenset({200, 207})
+"""Statuses whose content is read; what an error page says is nobody's concern."""
 _HEADERS = {"User-Agent": "phronesis-media", "Accept": "*/*", "Accept-Encoding": "identity", "Connection": "close"}
 
 
@@ -72,29 +73,46 @@ class PublicWeb:
 
     async def fetch(self, url: str) -> Fetched:
         """What `url` gives, after at most five redirects, each checked like the first address."""
+        page = await self.read(Order(url))
+        if page.status != 200:
+            # 4xx is the address's fault, and a repeat changes nothing
+            if 400 <= page.status < 500 and page.status not in (408, 429):
+                raise BadRequest(f"the address answered {page.status}", field="url")
+            raise Unavailable(f"the address answered {page.status}")
+        where = httpx.URL(page.url)
+        return Fetched(page.data, where.path.rstrip("/").rpartition("/")[2] or where.host, page.claimed_type)
+
+    async def read(self, order: Order) -> Page:
+        """What an address answers to `order`, after as many redirects. A login goes over https alone, and to its host alone."""
+        seconds = min(self._seconds, order.seconds or self._seconds)
         try:
-            async with asyncio.timeout(self._seconds):
-                return await self._follow(checked(url))
+            async with asyncio.timeout(seconds):
+                return await self._follow(checked(order.url), order)
         except TimeoutError as error:
             raise TimedOut("the address did not give all its content in time") from error
 
-    async def _follow(self, url: httpx.URL) -> Fetched:
+    async def _follow(self, url: httpx.URL, order: Order) -> Page:
+        if order.login is not None and url.scheme != "https":
+            raise refusal("a login is sent over https alone")
         for _ in range(_REDIRECTS + 1):
-            found = await self._get(url)
-            if isinstance(found, Fetched):
+            found = await self._ask(url, order)
+            if isinstance(found, Page):
                 return found
-            url = checked(_joined(url, found))
+            moved = checked(_joined(url, found))
+            if (moved.scheme, moved.raw_host.lower()) != (url.scheme, url.raw_host.lower()):
+                order = order.elsewhere()
+            url = moved
         raise refusal("the address redirects too often")
 
-    async def _get(self, url: httpx.URL) -> Fetched | str:
-        """The content, or where it has moved to."""
+    async def _ask(self, url: httpx.URL, order: Order) -> Page | str:
+        """The answer, or where the content has moved to."""
         failed: httpx.HTTPError | None = None
         # A client would read the redirect too, and call one that leads nowhere a fault of the line.
         async with httpx.AsyncHTTPTransport(verify=self._tls, trust_env=False) as transport:
             for address in await self._addresses(url):
                 try:
-                    async with _response(transport, self._request(url, address)) as response:
-                        return await _content(response, url)
+                    async with _response(transport, self._request(url, address, order)) as response:
+                        return await _content(response, url, order.most)
                 except httpx.ConnectError as error:
                     failed = error
                 except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -109,15 +127,17 @@ class PublicWeb:
             raise refusal("the address is not a public one")
         return tuple(sorted(found, key=lambda address: ":" in address))[:_ADDRESSES]
 
-    def _request(self, url: httpx.URL, address: str) -> httpx.Request:
+    def _request(self, url: httpx.URL, address: str, order: Order) -> httpx.Request:
         pinned = url.copy_with(host=address, port=self._ports[url.scheme], fragment=None)
         host = url.raw_host.decode("ascii")
         shown = f"[{host}]" if ":" in host else host
         timeout = httpx.Timeout(self._seconds).as_dict()
+        login = {} if order.login is None else {"Authorization": order.login}
         return httpx.Request(
-            "GET",
+            order.method,
             pinned,
-            headers={**_HEADERS, "Host": shown},
+            headers={**_HEADERS, **dict(order.headers), **login, "Host": shown},
+            content=order.body or None,
             extensions={"sni_hostname": host.removesuffix("."), "timeout": timeout},
         )
 
@@ -139,27 +159,24 @@ async def _response(transport: httpx.AsyncHTTPTransport, request: httpx.Request)
         await response.aclose()
 
 
-async def _content(response: httpx.Response, url: httpx.URL) -> Fetched | str:
+async def _content(response: httpx.Response, url: httpx.URL, most: int) -> Page | str:
     if response.status_code in _MOVED and "location" in response.headers:
         return str(response.headers["location"])
-    if response.status_code != 200:
-        # 4xx is the address's fault, and a repeat changes nothing
-        if 400 <= response.status_code < 500 and response.status_code not in (408, 429):
-            raise BadRequest(f"the address answered {response.status_code}", field="url")
-        raise Unavailable(f"the address answered {response.status_code}")
+    kind = response.headers.get("content-type")
+    if response.status_code not in _READ:
+        return Page(response.status_code, b"", str(url), kind)
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         raise Unavailable("the address sends packed content though it was asked not to")
     length = response.headers.get("content-length", "")
-    if length.isascii() and length.isdigit() and len(length) < 20 and int(length) > MAX_UPLOAD:
-        raise _too_large()
+    if length.isascii() and length.isdigit() and len(length) < 20 and int(length) > most:
+        raise _too_large(most)
     data = bytearray()
     async for chunk in response.aiter_raw():
         data += chunk
-        if len(data) > MAX_UPLOAD:
-            raise _too_large()
-    name = url.path.rstrip("/").rpartition("/")[2] or url.host
-    return Fetched(bytes(data), name, response.headers.get("content-type"))
+        if len(data) > most:
+            raise _too_large(most)
+    return Page(response.status_code, bytes(data), str(url), kind)
 
 
-def _too_large() -> TooLarge:
-    return TooLarge(f"the address gives over {MAX_UPLOAD} bytes", field="url")
+def _too_large(most: int) -> TooLarge:
+    return TooLarge(f"the address gives over {most} bytes", field="url")

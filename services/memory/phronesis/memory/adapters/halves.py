@@ -22,3 +22,8 @@ def packed(vectors: Sequence[Vector]) -> bytes:
 def unpacked(data: bytes, dimension: int) -> tuple[Vector, ...]:
     """The vectors that `packed` made these bytes of."""
     return tuple(np.frombuffer(data, "<f2").astype(np.float32).reshape(-1, dimension))
+
+
+def received(sent: bytes) -> Vector:
+    """A vector as `halfvec_send` gives it: two numbers of two bytes stand before its own."""
+    return np.frombuffer(sent, ">f2", offset=4).astype(np.float32)

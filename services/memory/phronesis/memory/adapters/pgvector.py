@@ -17,7 +17,7 @@ from ..domain.values import Audience, Vector, VectorEntry, VectorHit
 from ..ports import Transaction
 from .embedding import Agreement
 from .vector_rows import entry, hits, written
-from .vector_statements import PAGE, SIMILARITY, SIZE, UPSERT, exact, nearest
+from .vector_statements import PAGE, PREFER_HNSW, SIMILARITY, SIZE, UPSERT, exact, nearest
 
 _INDEXED = frozenset({384, 768, 1024, 1536})
 """Dimensions that the schema has an HNSW index for; any other is searched exactly."""
@@ -147,7 +147,7 @@ class PgVector:
 
     async def _of_large(self, audience: Audience, owner: str, asked: list[str], limit: int) -> list[list[VectorHit]]:
         async with self._database.connection(audience.tenant) as connection:
-            await self._prefer_hnsw(connection)
+            await connection.fetchrow(PREFER_HNSW, *self._settings)
             rows = await connection.fetch(self._nearest, asked, audience.tenant, owner, list(audience.kinds), limit)
         near = hits(rows, len(asked))
         short = [n for n, found in enumerate(near) if len(found) < limit]
@@ -178,14 +178,6 @@ class PgVector:
         if len(self._sizes) > _SIZES:
             self._sizes.popitem(last=False)
         return large
-
-    async def _prefer_hnsw(self, connection: Connection) -> None:
-        # Without sorting, only the index that yields rows in order of distance is left. All of it ends with the transaction.
-        await connection.fetchrow(
-            "SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', $1, true),"
-            " set_config('hnsw.max_scan_tuples', $2, true), set_config('enable_sort', 'off', true)",
-            *self._settings,
-        )
 
     async def _asked(self, vectors: Sequence[Vector]) -> list[str]:
         for vector in vectors:

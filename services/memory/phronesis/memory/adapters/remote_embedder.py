@@ -15,6 +15,7 @@ from pydantic import SecretStr
 
 from phronesis.bus.envelope import remaining
 from phronesis.contracts import Unavailable
+from phronesis.contracts.constitution.keeping import EmbeddingRefused
 
 from ..domain.values import Vector
 
@@ -95,7 +96,7 @@ class RemoteEmbedder:
                         return json.loads(data)
                     failed = "the embedding service refused"
                     if status not in _AGAIN:
-                        break
+                        raise EmbeddingRefused(failed, retry_after=2)
         except TimeoutError as error:
             raise Unavailable("the embedding service does not answer in time", retry_after=2) from error
         except ValueError as error:

@@ -57,6 +57,9 @@ class Changes:
     entries: tuple[VectorEntry, ...]
     gone: tuple[str, ...]
 
+    def __len__(self) -> int:
+        return len(self.entries) + len(self.gone)
+
 
 async def note(connection: Connection, entries: Sequence[VectorEntry]) -> None:
     """Write down that these vectors are to be stored; a later change of an item takes the place of an earlier one."""

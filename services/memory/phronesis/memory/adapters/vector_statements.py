@@ -29,6 +29,10 @@ UPSERT = """
     ON CONFLICT (item_id) DO UPDATE SET kind = excluded.kind, family = excluded.family, model = excluded.model,
         dimension = excluded.dimension, embedding = excluded.embedding, passages = excluded.passages
     WHERE vectors.tenant = excluded.tenant AND vectors.owner = excluded.owner"""
+# Without sorting, only the index that yields rows in order of distance is left. All of it ends with the transaction.
+PREFER_HNSW = """
+    SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', $1, true),
+        set_config('hnsw.max_scan_tuples', $2, true), set_config('enable_sort', 'off', true)"""
 
 
 @cache

@@ -105,11 +105,15 @@ class Weaviate:
                 self._opened = _Opened(await self._connected())
             return self._opened
 
+    async def ensure(self, client: WeaviateAsyncClient) -> None:
+        """Make the collections that are missing, as the settings say."""
+        await ensure(client, self._settings.max_connections, self._settings.ef_construction)
+
     async def _connected(self) -> WeaviateAsyncClient:
         client = self._made()
         try:
             await client.connect()
-            await ensure(client)
+            await self.ensure(client)
         except BaseException:
             await client.close()
             raise

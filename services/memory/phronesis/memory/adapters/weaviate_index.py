@@ -38,7 +38,7 @@ class WeaviateIndex:
         self._database = database
         self._weaviate = weaviate
         self._agreement = Agreement(database, model, dimension)
-        self._settling = Settling(database, self._apply)
+        self._settling = Settling(database, self._apply, changes)
 
     @classmethod
     @asynccontextmanager
@@ -50,6 +50,11 @@ class WeaviateIndex:
             index = cls(database, weaviate, model, dimension)
             async with index._settling.sweeping():
                 yield index
+
+    @property
+    def weaviate(self) -> Weaviate:
+        """The connection, for the other collections of the service."""
+        return self._weaviate
 
     async def upsert(self, entries: Sequence[VectorEntry], *, within: Transaction | None = None) -> None:
         """See `VectorIndex`."""
@@ -119,6 +124,7 @@ class WeaviateIndex:
             await changes.drop_all(connection)
             async with self._weaviate.client(_WRITE) as client:
                 await writes.remove_all(client)
+                await self._weaviate.ensure(client)
             await self._agreement.forget(connection)
             await changes.release_news(connection)
 

@@ -22,11 +22,13 @@ KINDS: Mapping[str, tuple[ItemKind, ...]] = {
     "Episode": (ItemKind.EPISODE,),
     "GraphNode": (ItemKind.NODE,),
 }
-"""The collections, and the kinds of items in each."""
+"""The collections of items, and the kinds in each."""
+NODES = "ConstitutionNode"
+"""The collection of the constitutional graph's nodes."""
 _EXACT = 20_000
 """Scopes up to this many items are searched exactly; larger ones by HNSW, which then has matches enough on every side."""
-_NEIGHBOURS, _BUILD, _SEARCH = 32, 128, 256
-"""HNSW: links of a vector, and candidates when it is built and searched (recall@10 of 25,000 clustered vectors: 0.9995)."""
+_SEARCH = 256
+"""HNSW: candidates of a search (recall@10 of 25,000 clustered vectors, with the settings' defaults: 0.9995)."""
 
 
 def collection_of(kind: ItemKind) -> str:
@@ -34,39 +36,53 @@ def collection_of(kind: ItemKind) -> str:
     return next(name for name, kinds in KINDS.items() if kind in kinds)
 
 
-async def ensure(client: WeaviateAsyncClient) -> None:
-    """Make the collections that are missing."""
-    for name in KINDS:
+async def ensure(client: WeaviateAsyncClient, neighbours: int, build: int) -> None:
+    """Make the collections that are missing.
+
+    Args:
+        client: the client.
+        neighbours: HNSW: links of a vector.
+        build: HNSW: candidates when a vector is put in.
+    """
+    for name in (*KINDS, NODES):
         if not await client.collections.exists(name):
             try:
-                await _create(client, name)
+                await _create(client, name, neighbours, build)
             except UnexpectedStatusCodeError:  # another service was quicker
                 if not await client.collections.exists(name):
                     raise
 
 
-async def _create(client: WeaviateAsyncClient, name: str) -> None:
+async def _create(client: WeaviateAsyncClient, name: str, neighbours: int, build: int) -> None:
     hnsw = Configure.VectorIndex.hnsw(
         distance_metric=VectorDistances.COSINE,
-        max_connections=_NEIGHBOURS,
-        ef_construction=_BUILD,
+        max_connections=neighbours,
+        ef_construction=build,
         ef=_SEARCH,
         flat_search_cutoff=_EXACT,
         filter_strategy=VectorFilterStrategy.ACORN,
     )
     await client.collections.create(
         name,
-        properties=[
-            _text("externalId", filtered=False),
-            _text("entityType", filtered=False),
-            _text("owner", filtered=True),
-            _text("kind", filtered=True),
-            _text("family", filtered=False),
-            Property(name="passages", data_type=DataType.BLOB),
-        ],
+        properties=_of_nodes() if name == NODES else _of_items(),
         vector_config=Configure.Vectors.self_provided(vector_index_config=hnsw),
         multi_tenancy_config=Configure.multi_tenancy(auto_tenant_creation=True, auto_tenant_activation=True),
     )
+
+
+def _of_items() -> list[Property]:
+    return [
+        _text("externalId", filtered=False),
+        _text("entityType", filtered=False),
+        _text("owner", filtered=True),
+        _text("kind", filtered=True),
+        _text("family", filtered=False),
+        Property(name="passages", data_type=DataType.BLOB),
+    ]
+
+
+def _of_nodes() -> list[Property]:
+    return [_text(name, filtered=True) for name in ("externalId", "type", "layer", "lifecycle", "topic")]
 
 
 def _text(name: str, *, filtered: bool) -> Property:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 from uuid import UUID
 
 from weaviate import WeaviateAsyncClient
+from weaviate.classes.data import DataObject
 from weaviate.classes.query import Filter
 from weaviate.exceptions import WeaviateDeleteManyError, WeaviateInsertManyAllFailedError, WeaviateQueryError
 
 from phronesis.contracts import Unavailable
 
 from ..domain.values import VectorEntry
-from .weaviate_schema import KINDS, collection_of, data_of, ensure
+from .weaviate_schema import KINDS, collection_of, data_of
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+Object: TypeAlias = DataObject[dict[str, Any], None]
 
 _NUMBERS = 500_000
 """Numbers in one call at most: some megabytes, well below the server's greatest message."""
@@ -50,43 +52,56 @@ async def put(client: WeaviateAsyncClient, tenant: str, entries: Sequence[Vector
     refused: list[str] = []
     for name in KINDS:
         mine = [entry for entry in last.values() if collection_of(entry.kind) == name]
-        for batch in _batches(mine):
-            failed = await _insert(client, name, tenant, batch)
-            for entry in failed:
-                refused += [one.id for one in await _insert(client, name, tenant, [entry])]
-        if mine:
-            await _flush(client, name, tenant)
+        sizes = [entry.vector.size * (1 + len(entry.passages)) for entry in mine]
+        refused += await insert(client, name, tenant, [data_of(entry) for entry in mine], sizes)
+    return refused
+
+
+async def insert(
+    client: WeaviateAsyncClient, name: str, tenant: str, objects: Sequence[Object], sizes: Sequence[int]
+) -> list[str]:
+    """Store objects of one tenant that its collection does not have; `sizes` are the numbers in the vectors of each.
+
+    Returns:
+        The ids of what the server refuses, also by itself.
+    """
+    refused: list[str] = []
+    for batch in _batches(objects, sizes):
+        for one in await _insert(client, name, tenant, batch):
+            refused += [str(alone.uuid) for alone in await _insert(client, name, tenant, [one])]
+    if objects:
+        await _flush(client, name, tenant)
     if refused:
-        log.error("the vector store refuses %d of %d objects", len(refused), len(last))
+        log.error("the vector store refuses %d of %d objects", len(refused), len(objects))
     return refused
 
 
 async def remove(client: WeaviateAsyncClient, tenant: str, ids: Sequence[str]) -> None:
     """Delete objects of one tenant from every collection."""
     for name in KINDS:
-        await _remove(client, name, tenant, ids)
+        await remove_from(client, name, tenant, ids)
 
 
 async def remove_all(client: WeaviateAsyncClient) -> None:
     """Delete every object of every tenant."""
     for name in KINDS:
         await client.collections.delete(name)
-    await ensure(client)
 
 
-async def _insert(client: WeaviateAsyncClient, name: str, tenant: str, entries: Sequence[VectorEntry]) -> list[VectorEntry]:
-    """Store entries by one call; those that failed."""
+async def _insert(client: WeaviateAsyncClient, name: str, tenant: str, given: Sequence[Object]) -> list[Object]:
+    """Store objects by one call; those that failed."""
     objects = client.collections.use(name).with_tenant(tenant).data
     try:
-        done = await objects.insert_many([data_of(entry) for entry in entries])
+        done = await objects.insert_many(list(given))
     except WeaviateInsertManyAllFailedError as error:
         if "not present in schema" in str(error):  # no object's fault; it is there when the client is made anew
             raise
-        return list(entries)
-    return [entries[number] for number in done.errors]
+        return list(given)
+    return [given[number] for number in done.errors]
 
 
-async def _remove(client: WeaviateAsyncClient, name: str, tenant: str, ids: Sequence[str]) -> None:
+async def remove_from(client: WeaviateAsyncClient, name: str, tenant: str, ids: Sequence[str]) -> None:
+    """Delete objects of one tenant from one collection."""
     objects = client.collections.use(name).with_tenant(tenant).data
     for start in range(0, len(ids), _IDS):
         some = Filter.by_id().contains_any(list(ids[start : start + _IDS]))
@@ -101,15 +116,15 @@ async def _flush(client: WeaviateAsyncClient, name: str, tenant: str) -> None:
     Weaviate 1.35 writes a batch's objects out, and of its vector index what fits no buffer: a server that is killed next
     has objects that no search finds. A deletion, also one of nothing, writes out the rest.
     """
-    await _remove(client, name, tenant, [_NOTHING])
+    await remove_from(client, name, tenant, [_NOTHING])
 
 
-def _batches(entries: Sequence[VectorEntry]) -> Iterator[list[VectorEntry]]:
-    batch: list[VectorEntry] = []
+def _batches(objects: Sequence[Object], sizes: Sequence[int]) -> Iterator[list[Object]]:
+    batch: list[Object] = []
     numbers = 0
-    for entry in entries:
-        batch.append(entry)
-        numbers += entry.vector.size * (1 + len(entry.passages))
+    for one, size in zip(objects, sizes, strict=True):
+        batch.append(one)
+        numbers += size
         if numbers >= _NUMBERS:
             yield batch
             batch, numbers = [], 0

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Awaitable, Callable
+from typing import Any
 
-from phronesis.bus import Bus, ask
-from phronesis.contracts import Nothing, Principal, Rpc, TimedOut, Unavailable
+from phronesis.bus import Bus, Call, ask
+from phronesis.contracts import Nothing, Principal, Rpc, TimedOut, Tool, Unavailable
 from phronesis.contracts.instructions import AGENT_GET, AgentProfile, AgentRef
 from phronesis.contracts.media import CAPTION, EXTRACT_TEXT, MEDIA_GET, TRANSCRIBE, ExtractedText, Media, MediaKind, MediaRef
 from phronesis.contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryContext, Retrieve
@@ -28,6 +30,11 @@ class BusNeighbours:
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
         self._agents: dict[tuple[str, str, str], tuple[AgentProfile, float]] = {}
+        self._inside: dict[str, Callable[[Call, Any], Awaitable[Any]]] = {}
+
+    def inside(self, tool: Tool[In, Out_], handler: Callable[[Call, In], Awaitable[Out_]]) -> None:
+        """Let turns ask a tool of this service itself: on the bus no service may ask its own."""
+        self._inside[tool.rpc.subject] = handler
 
     async def agent(self, who: Principal, name: str) -> AgentProfile:
         """An agent's profile. A stale one is better than none while the instructions service is away."""
@@ -70,5 +77,10 @@ class BusNeighbours:
         return await ask(self._bus, who, _TOOLS[medium.kind], MediaRef(media_id=medium.id), timeout=limit)
 
     async def ask(self, who: Principal, rpc: Rpc[In, Out_], request: In, *, key: str | None = None) -> Out_:
-        """Ask a tool's owner."""
+        """Ask a tool's owner, which may be this service itself."""
+        if handler := self._inside.get(rpc.subject):
+            own: Out_ = await handler(Call(who, self._bus.name, key), request)
+            return own
+        if rpc.subject.startswith(f"{self._bus.name}."):
+            raise Unavailable(f"turns cannot ask {rpc.subject}")
         return await ask(self._bus, who, rpc, request, key=key)

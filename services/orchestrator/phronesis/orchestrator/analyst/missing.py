@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from phronesis.contracts.analysis import GAPS_TITLE
 from phronesis.contracts.twin import Gap, GapQuestion, GapType, Where
 
 from .calendar import Years, listed
@@ -13,7 +14,7 @@ from .fitting import Named
 from .measures import PUBLISHED
 from .ontology import CHAINS, called, in_plain_words
 from .problems import Declined
-from .saying import GAPS, column, counted, in_years, joined, lines, percent, reports_of, table
+from .saying import column, counted, in_years, joined, lines, percent, reports_of, table
 from .story import rows_of
 from .twin import Twin, ref
 from .wanted import Wanted
@@ -50,7 +51,7 @@ async def missing_of(twin: Twin, named: Named, known: tuple[int, ...], years: Ye
         tuple(_insights(named, found, there, absent)),
         tuple(found),
         {"missing": n, "years without it": list(absent)},
-        (table(GAPS, found),),
+        (table(GAPS_TITLE, found),),
         known=max(1, len(there) * max(1, len(show)) - n),
         unknown=n,
         gaps=len({row["kind of gap"] for row in found}),

@@ -15,8 +15,6 @@ SCALES = (
     " may bear another colour without having changed."
 )
 NOT_PUBLISHED = "not published"
-GAPS = "What is missing"
-"""Title of every table of gaps."""
 MAX_LISTED = 60
 """Lines of a list that the answer itself shows; the table holds them all."""
 

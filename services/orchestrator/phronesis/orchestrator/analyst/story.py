@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from phronesis.contracts.analysis import GAPS_TITLE
 from phronesis.contracts.twin import GroupBy, Survey, Where
 
 from .calendar import Years, listed
@@ -13,7 +14,7 @@ from .frame import DEPARTMENT
 from .lists import heading
 from .measures import DATES, MEASURES, TEXTS
 from .problems import Declined
-from .saying import GAPS, NOT_PUBLISHED, SCALES, amount, crosses_scales, joined, line, lines, reports_of, table
+from .saying import NOT_PUBLISHED, SCALES, amount, crosses_scales, joined, line, lines, reports_of, table
 from .twin import Twin
 
 PROJECT = ("category", "rating", "status", "start_date", "end_date", "year_baseline", "year_forecast", "whole_life_cost")
@@ -82,7 +83,7 @@ async def history(twin: Twin, named: Named, known: tuple[int, ...], years: Years
 
 
 def _gap_table(absent: tuple[int, ...]) -> Any:
-    return table(GAPS, [{"year": year, "gap": "not in the report of this year"} for year in absent])
+    return table(GAPS_TITLE, [{"year": year, "gap": "not in the report of this year"} for year in absent])
 
 
 def _year(row: dict[str, Any], delivered: dict[int, list[str]]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from phronesis.contracts import ServiceError
 from phronesis.contracts.analysis import Analysis
 from phronesis.contracts.memory import AugmentedMemoryContext
-from phronesis.contracts.orchestrator import Directive
+from phronesis.contracts.orchestrator import Directive, Source
 
 from ..answers import salvage
 from ..phrases import key_phrases
@@ -30,6 +30,8 @@ class Answered:
     memory: AugmentedMemoryContext | None
     analysis: Analysis | None = None
     """The whole answer of an analyst."""
+    sources: tuple[Source, ...] = ()
+    """What the answer cites, where its loop knows that."""
 
 
 async def run_router(running: Running, reasoner: Reasoner, turn: TurnContext) -> Answered:

@@ -15,6 +15,7 @@ from phronesis.contracts import ServiceError
 from phronesis.contracts.analysis import Analysis
 
 from ..analyst import analyse
+from ..counsel import counsel
 from ..drafts import parse_draft
 from ..exchanges import fresh_mark
 from ..findings import Findings
@@ -39,6 +40,9 @@ _APOLOGY = "I am sorry, I could not put an answer together. Please ask again."
 
 async def run_tools(running: Running, reasoner: Reasoner, turn: TurnContext) -> Answered:
     """One entry for one message (N-003): a message that needs no data leaves after one call, without a tool (N-026)."""
+    if turn.agent is not None and turn.agent.tools:
+        text, seen = await counsel(running, reasoner, turn)
+        return Answered(text, turn.directive, "", None, sources=seen.sources(text))
     if not isinstance(reasoner, Inquirer):
         return answered(turn, await analyse(running, turn))
     classified = await classify(running, reasoner, turn)

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from phronesis.contracts import ServiceError
-from phronesis.contracts.analysis import Visualization, VisualizationType
+from phronesis.contracts.analysis import GAPS_TITLE, Visualization, VisualizationType
 from phronesis.contracts.graph import Level, NodeRef
 from phronesis.contracts.twin import DIAGNOSE_GAPS, DiagnoseGaps, Gap, GapQuestion
 
+from ..analyst.ontology import CHAINS
 from ..findings import Findings
 from ..running import Running
 
@@ -23,16 +24,6 @@ MAX_QUESTIONS = 60
 _MISSING = re.compile(
     r"\b(?:missing|gaps?|lacks?|lacking|absent|not linked|unlinked|no link|broken|incomplete|without)\b", re.I
 )
-_BEGINS = {
-    "SectorOps": "SectorObjective",
-    "Strategy_to_Tactics_Priority": "SectorObjective",
-    "Strategy_to_Tactics_Targets": "SectorObjective",
-    "Tactical_to_Strategy": "EntityChangeAdoption",
-    "Risk_Build_Mode": "EntityCapability",
-    "Risk_Operate_Mode": "EntityCapability",
-    "Internal_Efficiency": "EntityCultureHealth",
-}
-"""The type that each chain begins with; a chain is asked about at nodes of that type alone."""
 _COLUMNS = ("Gap", "Item", "Year", "Missing step", "Reason")
 
 
@@ -63,7 +54,7 @@ class Diagnosis:
             if gap.question in names
         ]
         config = {"columns": list(_COLUMNS)}
-        return Visualization(type=VisualizationType.TABLE, title="What is missing", config=config, data=rows)
+        return Visualization(type=VisualizationType.TABLE, title=GAPS_TITLE, config=config, data=rows)
 
 
 async def diagnosed(running: Running, question: str, mode: str, findings: Findings) -> Diagnosis:
@@ -104,7 +95,8 @@ def _questions(findings: Findings) -> tuple[GapQuestion, ...]:
 
 
 def _chains(findings: Findings, node: NodeRef) -> tuple[str | None, ...]:
-    return tuple(chain for chain in findings.chains if _BEGINS.get(chain) == node.type) or (None,)
+    """The loaded chains that begin with the node's type: each is asked about there alone."""
+    return tuple(chain for chain in findings.chains if chain in CHAINS and CHAINS[chain][0][0] == node.type) or (None,)
 
 
 def _nodes(row: dict[str, Any]) -> Iterator[tuple[NodeRef, Level]]:

@@ -1,0 +1,66 @@
+"""The graph's tools as a page calls them: by the one path of every face, for the person who is signed in."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, TypeVar
+
+from phronesis.bus import Bus
+from phronesis.contracts import Principal, Tool
+from phronesis.contracts.constitution.kinds import Layer
+from phronesis.contracts.constitution.lists import GET_NODE_TOOL, INVENTORY_TOOL, LISTS, ConstitutionNodeFound, Inventory
+from phronesis.contracts.constitution.paths import CLIMB_LADDER_TOOL, SUBGRAPH_TOOL, LadderClimbed, SubgraphFound
+from phronesis.contracts.messages import Message
+from phronesis.gateway.calling import call
+from phronesis.gateway.door import scoped
+from phronesis.gateway.offers import Offers
+
+Out = TypeVar("Out", bound=Message)
+
+AROUND = 60
+"""Nodes of a drawing or of a neighbourhood at most."""
+
+
+class Asking:
+    """Calls tools.
+
+    Args:
+        bus: the connected bus.
+        offers: what each caller may call.
+    """
+
+    def __init__(self, bus: Bus, offers: Offers) -> None:
+        self._bus = bus
+        self._offers = offers
+
+    async def tool(self, who: Principal, tool: Tool[Any, Out], given: dict[str, Any], key: str | None = None) -> Out:
+        """What a tool answers; `key` is the idempotency key of a write. Raises as `calling.call` does."""
+        answer: Any = await call(self._bus, self._offers, who, tool, given, scoped(who, key))
+        found: Out = answer
+        return found
+
+    async def inventory(self, who: Principal) -> Inventory:
+        """What there is."""
+        return await self.tool(who, INVENTORY_TOOL, {})
+
+    async def node(self, who: Principal, id: str) -> ConstitutionNodeFound:
+        """One node in full."""
+        return await self.tool(who, GET_NODE_TOOL, {"id": id})
+
+    async def around(self, who: Principal, ids: list[str], depth: int) -> SubgraphFound:
+        """The nodes around some."""
+        return await self.tool(who, SUBGRAPH_TOOL, {"ids": ids, "depth": depth, "limit": AROUND})
+
+    async def ladder(self, who: Principal, id: str) -> LadderClimbed:
+        """What a goal serves."""
+        return await self.tool(who, CLIMB_LADDER_TOOL, {"id": id})
+
+    async def summit(self, who: Principal) -> SubgraphFound:
+        """The top of the graph: active nodes of foundation and vision, and what joins them."""
+        wanted = {"status": "active", "limit": AROUND // 2}
+        pages = await asyncio.gather(*(self.tool(who, LISTS[one], wanted) for one in (Layer.VISION, Layer.FOUNDATION)))
+        ids = [node.id for page in pages for node in page.items][:50]
+        return await self.around(who, ids, 0) if ids else _NOTHING
+
+
+_NOTHING = SubgraphFound.model_validate({"nodes": (), "relationships": (), "stats": {}})

@@ -1,0 +1,123 @@
+"""The tools of the constitutional graph on a small and on a large graph: the same contract, and no answer over its size."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from phronesis.client.constitution import Made, generate, parts
+from phronesis.contracts.catalog import TOOLS
+from phronesis.contracts.constitution.kinds import Layer
+from phronesis.contracts.constitution.loading import LOAD_TOOL
+from phronesis.contracts.constitution.values import MAX_TOKENS
+from phronesis.tokens import count
+from tests.support.bus import eventually
+from tests.support.people import Person, Town
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A graph in a tenant of its own."""
+
+    person: Person
+    made: Made
+
+    async def ask(self, tool: str, body: dict[str, Any]) -> dict[str, Any]:
+        """What a tool answers, once its contract has taken it."""
+        answer = await self.person.tool(tool, body)
+        assert answer.status_code == 200, f"{tool}: {answer.text[:500]}"
+        TOOLS[tool].rpc.output.model_validate(answer.json())
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def of(self, *types: str) -> str:
+        """The id of an active node of one of some types, the first type that there is."""
+        return next(spot.id for type in types for spot in self.made.spots if spot.active and spot.type == type)
+
+
+@pytest.fixture(scope="module", params=[45, 5_000])
+async def graph(request: pytest.FixtureRequest, everybody: Town) -> Loaded:
+    """A small graph, and a large one."""
+    person = await everybody.someone(role="admin")
+    made = generate(request.param, 1, datetime.now(UTC).date())
+    for part in parts(made.nodes(), made.relationships()):
+        answer = await person.tool(LOAD_TOOL.name, part.model_dump(mode="json", by_alias=True, exclude_defaults=True))
+        assert answer.status_code == 200, answer.text
+    loaded = Loaded(person, made)
+    principle = loaded.made.node(next(spot for spot in made.spots if spot.type == "principle" and spot.active)).title
+
+    async def found() -> bool:
+        return bool((await loaded.ask("semantic.search.v1", {"query": principle, "layers": ["foundation"]}))["results"])
+
+    await eventually(found, within=120)
+    return loaded
+
+
+def largest(graph: Loaded) -> list[tuple[str, dict[str, Any]]]:
+    """Every tool that lists or searches, with the largest arguments that it takes."""
+    top, day = graph.of("goal", "value"), datetime.now(UTC)
+    days = {"startDate": (day - timedelta(days=400)).isoformat(), "endDate": (day + timedelta(days=400)).isoformat()}
+    search = {"query": graph.made.themes[0].asked[0], "topK": 50, "minSimilarity": 0.0}
+    return [
+        *((f"{layer}.list.v1", {"limit": 2_000}) for layer in Layer),
+        ("foundation.list.v2", {"excludeFields": [], "descriptionTypes": ["policy", "value", "principle", "guardrail"]}),
+        ("vision.list.v2", {"excludeFields": []}),
+        ("graph.getAll.v1", {"limit": 2_000, "excludeFields": []}),
+        ("semantic.search.v1", search | {"includeRelationships": True}),
+        ("hybrid.search.v1", search | {"anchorNodeId": top, "maxDepth": 5}),
+        ("insight.search.v1", search | {"minConfidence": 0.0}),
+        ("decision.precedents.v1", {"query": search["query"], "limit": 50, "minSimilarity": 0.0}),
+        ("discuss_expand_path", {"id": top, "depth": 5, "limit": 500}),
+        ("discuss_subgraph_nodes", {"ids": [top], "depth": 5, "limit": 500}),
+        ("tasks.due.v1", days | {"limit": 50}),
+        ("track.aggregate.v1", days | {"points": 1_000}),
+        ("decisions.list.v1", {"limit": 50}),
+        ("graph.pagerank.v1", {"limit": 500}),
+        ("graph.communities.v1", {"limit": 500}),
+        ("graph.betweenness.v1", {"limit": 500}),
+        ("graph.without.v1", {"id": graph.of("principle"), "limit": 500}),
+        ("graph.why.v1", {"fromId": graph.of("task", "guardrail"), "limit": 20}),
+        ("workload.assess.v1", {"includeTaskDetails": True}),
+        ("session.start.v1", {}),
+        ("schema.inventory.v1", {}),
+    ]
+
+
+@pytest.mark.req("O-001", "O-012")
+async def test_every_tool_that_lists_or_searches_keeps_its_contract_and_its_greatest_answer(graph: Loaded) -> None:
+    over = {}
+    for tool, body in largest(graph):
+        tokens = count(json.dumps(await graph.ask(tool, body), separators=(",", ":"), ensure_ascii=False))
+        if tokens > MAX_TOKENS:
+            over[tool] = tokens
+    assert over == {}
+
+
+@pytest.mark.req("O-012")
+@pytest.mark.parametrize("layer", Layer)
+async def test_a_list_that_is_cut_goes_on_at_its_cursor_until_every_node_was_told_once(graph: Loaded, layer: Layer) -> None:
+    told, cursor = [], None
+    while True:
+        page = await graph.ask(f"{layer}.list.v1", {"limit": 2_000, "cursor": cursor})
+        told += [item["id"] for item in page["items"]]
+        cursor = page["nextCursor"]
+        if cursor is None:
+            break
+    inventory = await graph.ask("schema.inventory.v1", {})
+    there = sum(one["count"] for one in inventory["types"] if one["layer"] == layer)
+    assert len(told) == len(set(told)) == there
+
+
+@pytest.mark.req("O-342")
+async def test_algorithms_are_there_at_every_size(graph: Loaded) -> None:
+    ranked = await graph.ask("graph.pagerank.v1", {"limit": 10, "refresh": True})
+    grouped = await graph.ask("graph.communities.v1", {"limit": 10, "refresh": True})
+    assert len(ranked["rows"]) == 10
+    assert ranked["stats"]["nodeCount"] == sum(spot.active for spot in graph.made.spots)
+    assert grouped["rows"][0]["size"] >= grouped["rows"][-1]["size"] > 0

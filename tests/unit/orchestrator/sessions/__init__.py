@@ -1,0 +1,1 @@
+"""Sessions, workloads and calendars, without a store and without a bus."""
