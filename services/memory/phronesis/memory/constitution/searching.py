@@ -39,6 +39,7 @@ from .finding import Finding
 from .log import Retrieval, RetrievalLog, by_layer
 from .meaning import FILLING
 from .retrievals import Retrievals
+from .storable import storable
 from .tuning import checked, tuned, value
 
 log = logging.getLogger(__name__)
@@ -97,6 +98,7 @@ class Searching:
 
     async def rate_retrieval(self, call: Call, request: RateRetrieval) -> RetrievalRated:
         """Keep what the caller says of an answer, which may have been logged nowhere yet."""
+        storable(request)
         for _ in range(_TRIES - 1):
             await self._log.flush()
             try:
@@ -131,6 +133,7 @@ class Searching:
     async def _answered(
         self, who: Principal, tool: str, asked: Request, find: Callable[[Principal, Request], Awaitable[Found]]
     ) -> Found:
+        storable(asked)
         began, id, outcome = perf_counter(), str(uuid4()), "failed"
         answer: Found | None = None
         try:
