@@ -144,7 +144,8 @@ class Searching:
             outcome = error.code
             raise
         finally:
-            row = Retrieval(id, who.tenant, tool, who.user, asked.query, _arguments(asked), _since(began), outcome)
+            arguments, milliseconds = asked.model_dump(mode="json", exclude={"query"}), 1_000 * (perf_counter() - began)
+            row = Retrieval(id, who.tenant, tool, who.user, asked.query, arguments, milliseconds, outcome)
             self._log.add(row if answer is None else replace(row, **_figures(answer)))
 
     async def _kept_or_found(
@@ -180,14 +181,6 @@ def _lacking(found: Found) -> bool:
     around = _around(found)
     degraded = isinstance(around, HybridFound) and bool(around.degraded)
     return degraded or any(said.startswith(FILLING) for said in around.warnings)
-
-
-def _arguments(asked: Request) -> dict[str, Any]:
-    return asked.model_dump(mode="json", exclude={"query"})
-
-
-def _since(began: float) -> float:
-    return 1_000 * (perf_counter() - began)
 
 
 def _figures(found: Found) -> dict[str, Any]:
