@@ -152,11 +152,12 @@ class Searching:
         self, who: Principal, tool: str, asked: Request, find: Callable[[Principal, Request], Awaitable[Found]]
     ) -> Found:
         place = self._answers.place(who, tool, asked.model_dump_json())
-        kept: Found | None = self._answers.find(place) if getattr(asked, "consistency", "") != "strong" else None
+        strong = getattr(asked, "consistency", "") == "strong"
+        kept: Found | None = None if strong else self._answers.find(place)
         if kept is not None:
             return kept
         found = await find(who, asked)
-        if not _lacking(found):
+        if not strong and not _lacking(found):
             self._answers.keep(place, _with(found, cached=True))
         return found
 
