@@ -44,7 +44,8 @@ class World:
     async def link(self, who: Principal, *links: tuple[str, str, str]) -> None:
         """Join nodes: from, type, to."""
         for from_id, type, to_id in links:
-            await ask(self.gateway, who, writes.RELATE, writes.Relate(from_id=from_id, type=type, to_id=to_id))
+            asked = writes.Relate(from_id=from_id, type=type, to_id=to_id)
+            await ask(self.gateway, who, writes.RELATE, asked, timeout=20)
 
     async def semantic(self, who: Principal, query: str, **more: Any) -> search.SemanticFound:
         """Ask by meaning, after all that was written."""

@@ -77,6 +77,30 @@ async def test_what_the_store_does_not_take_waits_and_is_bounded() -> None:
     assert (len(kept.rows), "4" in kept.rows, "5" in kept.rows) == (WAITING, False, True)
 
 
+async def test_a_row_that_the_store_can_never_take_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = KeptRetrievals()
+    log = RetrievalLog(kept, 30)
+
+    async def broken(_: object) -> None:
+        raise ValueError("not this one")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(kept, "append", broken)
+        log.add(row("bad"))
+        await log.flush()
+    log.add(row("good"))
+    await log.flush()
+    assert list(kept.rows) == ["good"]
+
+
+@pytest.mark.parametrize("wrong", [{"query": "a\0b"}, {"anchorNodeId": "\0"}, {"topic": "t\0"}])
+async def test_what_no_store_takes_is_refused(wrong: dict[str, str]) -> None:
+    ground = Ground()
+    with pytest.raises(BadRequest, match="NUL"):
+        await ground.searching.hybrid_search(calling(), HybridSearch.model_validate({"query": "x"} | wrong))
+    assert await flushed(ground) == []
+
+
 @pytest.mark.req("O-352")
 async def test_rows_go_when_their_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_module, "_EVERY", 0.001)

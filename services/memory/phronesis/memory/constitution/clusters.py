@@ -1,4 +1,9 @@
-"""Clusters of vectors: groups of nodes that speak of the same. scikit-learn does it, and is loaded when it is first needed."""
+"""Clusters of vectors: groups of nodes that speak of the same. scikit-learn does it, and is loaded when it is first needed.
+
+K-means, and not HDBSCAN: on 50 sentences of five subjects with the local model (`test_meaning_quality.py`) what is here puts 43
+into five groups, all pure; HDBSCAN puts 26 to 37 into groups of purity 0.58 to 0.76, and 40 to 46 of 0.80 to 0.98 after a
+reduction to eight directions, depending on its least size, which nobody knows beforehand.
+"""
 
 from __future__ import annotations
 

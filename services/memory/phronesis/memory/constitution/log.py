@@ -103,12 +103,16 @@ class RetrievalLog:
                 batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
                 try:
                     await self._rows.append(batch)
-                except BaseException as error:
+                except ServiceError as error:
                     self._waiting.extendleft(reversed(batch))
-                    if not isinstance(error, ServiceError):
-                        raise
                     log.warning("%d retrievals wait to be logged: %s", len(self._waiting), error.code)
                     return
+                except asyncio.CancelledError:
+                    self._waiting.extendleft(reversed(batch))
+                    raise
+                except Exception:
+                    # A row that the store can never take would hold up all others.
+                    log.exception("%d retrievals could not be logged", len(batch))
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()

@@ -36,6 +36,7 @@ from .evolution import Evolution
 from .mentions import mention
 from .patterns import KINDS, Kind, Pattern, Patterns
 from .proposing import Proposals
+from .storable import storable
 from .supported import day_or_time
 from .topics import Topics
 
@@ -69,11 +70,11 @@ class Reasoning:
 
     async def topic_nodes(self, call: Call, request: TopicNodes) -> TopicNodesFound:
         """The nodes of a topic."""
-        return await self._topics.nodes(call.who, request.topic_id, request.limit)
+        return await self._topics.nodes(call.who, storable(request).topic_id, request.limit)
 
     async def ask_evolution(self, call: Call, request: AskEvolution) -> EvolutionTold:
         """How a node changed."""
-        return await self._evolution.of(call.who.tenant, request.id, request.limit)
+        return await self._evolution.of(call.who.tenant, storable(request).id, request.limit)
 
     async def report_drift(self, call: Call, request: ReportDrift) -> DriftReported:
         """Nodes whose meaning moved."""
@@ -98,7 +99,8 @@ class Reasoning:
 
     async def find_analogies(self, call: Call, request: FindAnalogies) -> AnalogiesFound:
         """Past successes like a goal."""
-        return AnalogiesFound(analogies=tuple(await self._analogies.find(call.who, request.id, request.limit)))
+        found = await self._analogies.find(call.who, storable(request).id, request.limit)
+        return AnalogiesFound(analogies=tuple(found))
 
     async def find_contradictions(self, call: Call, request: FindContradictions) -> ContradictionsFound:
         """Nodes that cannot both be followed."""

@@ -39,6 +39,7 @@ from .finding import Finding
 from .log import Retrieval, RetrievalLog, by_layer
 from .meaning import FILLING
 from .retrievals import Retrievals
+from .storable import storable
 from .tuning import checked, tuned, value
 
 log = logging.getLogger(__name__)
@@ -97,6 +98,7 @@ class Searching:
 
     async def rate_retrieval(self, call: Call, request: RateRetrieval) -> RetrievalRated:
         """Keep what the caller says of an answer, which may have been logged nowhere yet."""
+        storable(request)
         for _ in range(_TRIES - 1):
             await self._log.flush()
             try:
@@ -131,6 +133,7 @@ class Searching:
     async def _answered(
         self, who: Principal, tool: str, asked: Request, find: Callable[[Principal, Request], Awaitable[Found]]
     ) -> Found:
+        storable(asked)
         began, id, outcome = perf_counter(), str(uuid4()), "failed"
         answer: Found | None = None
         try:
@@ -141,18 +144,20 @@ class Searching:
             outcome = error.code
             raise
         finally:
-            row = Retrieval(id, who.tenant, tool, who.user, asked.query, _arguments(asked), _since(began), outcome)
+            arguments, milliseconds = asked.model_dump(mode="json", exclude={"query"}), 1_000 * (perf_counter() - began)
+            row = Retrieval(id, who.tenant, tool, who.user, asked.query, arguments, milliseconds, outcome)
             self._log.add(row if answer is None else replace(row, **_figures(answer)))
 
     async def _kept_or_found(
         self, who: Principal, tool: str, asked: Request, find: Callable[[Principal, Request], Awaitable[Found]]
     ) -> Found:
         place = self._answers.place(who, tool, asked.model_dump_json())
-        kept: Found | None = self._answers.find(place) if getattr(asked, "consistency", "") != "strong" else None
+        strong = getattr(asked, "consistency", "") == "strong"
+        kept: Found | None = None if strong else self._answers.find(place)
         if kept is not None:
             return kept
         found = await find(who, asked)
-        if not _lacking(found):
+        if not strong and not _lacking(found):
             self._answers.keep(place, _with(found, cached=True))
         return found
 
@@ -177,14 +182,6 @@ def _lacking(found: Found) -> bool:
     around = _around(found)
     degraded = isinstance(around, HybridFound) and bool(around.degraded)
     return degraded or any(said.startswith(FILLING) for said in around.warnings)
-
-
-def _arguments(asked: Request) -> dict[str, Any]:
-    return asked.model_dump(mode="json", exclude={"query"})
-
-
-def _since(began: float) -> float:
-    return 1_000 * (perf_counter() - began)
 
 
 def _figures(found: Found) -> dict[str, Any]:
