@@ -60,7 +60,7 @@ class Platform:
 
     gateway: Bus
     graph: Bus
-    database: Database
+    orchestrator: Bus
     asked: Counter[str] = field(default_factory=Counter)
     answers: dict[str, Any] = field(default_factory=dict)
     pages: list[ReadWeb] = field(default_factory=list)
@@ -92,7 +92,7 @@ async def platform(nats: NatsServer, database: Database) -> AsyncIterator[Platfo
         connect("media", nats.settings("media")) as media,
         connect("orchestrator", nats.settings("orchestrator")) as orchestrator,
     ):
-        here = Platform(gateway, graph, database)
+        here = Platform(gateway, graph, orchestrator)
 
         async def foundation(call: Call, request: Any) -> Any:
             return await here.owner("foundation", FOUNDATION)
@@ -215,6 +215,14 @@ async def test_a_write_that_touches_nothing_drops_nothing(here: Platform) -> Non
 
 async def _has(here: Platform, who: Principal, part: str) -> bool:
     return part in await here.fresh(who)
+
+
+@pytest.mark.req("O-323")
+async def test_after_the_broker_was_away_every_part_is_loaded_anew(here: Platform) -> None:
+    who = somebody()
+    await here.start(who)
+    here.orchestrator.reconnected()
+    assert (await here.fresh(who), await here.fresh(who)) == (set(ALL), set())
 
 
 @pytest.mark.req("O-250")

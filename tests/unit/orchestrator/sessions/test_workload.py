@@ -163,6 +163,13 @@ async def test_a_calendar_that_fails_leaves_the_tasks_and_says_so(failure: Any) 
 
 
 @pytest.mark.req("O-206")
+async def test_a_calendar_that_takes_half_a_second_is_waited_for() -> None:
+    began = time.monotonic()
+    found = await assess(Stage(diary=Diary((at(1, 9, 4),), delay=0.5)))
+    assert (found.calendar.total_hours, found.degraded, time.monotonic() - began < 2) == (4.0, (), True)
+
+
+@pytest.mark.req("O-206")
 async def test_a_calendar_that_hangs_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     assert workload_module._CALENDAR == 2.0
     monkeypatch.setattr(workload_module, "_CALENDAR", 0.05)
