@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import mean
 from typing import Any
@@ -30,6 +31,8 @@ from .constitution_seed import (
 _PAIRS = 60
 _RESULTS = 10
 Vector = npt.NDArray[np.float64]
+Row = tuple[str, str, str, bool]
+"""A figure's name, its threshold, what was measured, and whether it kept to it."""
 
 
 @dataclass(frozen=True)
@@ -136,32 +139,30 @@ async def _model(graph: Graph) -> str:
 
 def table(found: Quality) -> list[str]:
     """The thresholds beside what was measured."""
-    rows: list[tuple[str, str, str, bool]] = [
-        ("precision@10, semantic", f"above {PRECISION_SEMANTIC}", f"{found.semantic:.3f}", found.semantic > PRECISION_SEMANTIC),
-        ("precision@10, hybrid", f"above {PRECISION_HYBRID}", f"{found.hybrid:.3f}", found.hybrid > PRECISION_HYBRID),
-        ("hybrid over semantic", "above 0", f"{found.hybrid - found.semantic:+.3f}", found.hybrid > found.semantic),
-        (
-            f"the same, on the {found.anchored} questions around a node",
-            "",
-            f"{found.semantic_anchored:.3f} and {found.hybrid_anchored:.3f}",
-            found.hybrid_anchored > found.semantic_anchored,
-        ),
-        (
-            "false positives, of all irrelevant nodes",
-            f"below {FALSE_POSITIVES}",
-            f"{found.false_positives:.5f}",
-            found.false_positives < FALSE_POSITIVES,
-        ),
-        ("silhouette of planted topics", f"above {SILHOUETTE}", f"{found.silhouette:.3f}", found.silhouette > SILHOUETTE),
-    ]
+    head = f"{found.questions} labelled questions on {found.size:,} nodes; embedder {found.model}."
+    lines = [head, "", "| quality | threshold | measured | kept |", "|---|---|---|---|"]
+    rows = [*_of_questions(found), *_of_vectors(found)]
+    return [*lines, *(f"| {name} | {wanted} | {got} | {verdict(kept)} |" for name, wanted, got, kept in rows)]
+
+
+def _of_questions(found: Quality) -> Iterator[Row]:
+    anchored = f"{found.semantic_anchored:.3f} and {found.hybrid_anchored:.3f}"
+    wrong = found.false_positives
+    yield "precision@10, semantic", f"above {PRECISION_SEMANTIC}", f"{found.semantic:.3f}", found.semantic > PRECISION_SEMANTIC
+    yield "precision@10, hybrid", f"above {PRECISION_HYBRID}", f"{found.hybrid:.3f}", found.hybrid > PRECISION_HYBRID
+    yield "hybrid over semantic", "above 0", f"{found.hybrid - found.semantic:+.3f}", found.hybrid > found.semantic
+    near = f"both, on the {found.anchored} questions around a node"
+    yield near, "hybrid above", anchored, found.hybrid_anchored > found.semantic_anchored
+    yield "false positives, of all irrelevant nodes", f"below {FALSE_POSITIVES}", f"{wrong:.5f}", wrong < FALSE_POSITIVES
+
+
+def _of_vectors(found: Quality) -> Iterator[Row]:
     if found.same:  # a small graph says nothing twice
         shown = f"{mean(found.same):.3f}, {at(found.same, 5):.3f}"
         name = f"cosine of {len(found.same)} pairs that say the same: mean, 5th percentile"
-        rows.append((name, f"above {DUPLICATES}", shown, mean(found.same) > DUPLICATES))
+        yield name, f"above {DUPLICATES}", shown, mean(found.same) > DUPLICATES
     if found.apart:
         shown = f"{mean(found.apart):.3f}, {at(found.apart, 95):.3f}"
         name = f"cosine of {len(found.apart)} unrelated pairs: mean, 95th percentile"
-        rows.append((name, f"below {UNRELATED}", shown, mean(found.apart) < UNRELATED))
-    head = f"{found.questions} labelled questions on {found.size:,} nodes; embedder {found.model}."
-    lines = [head, "", "| quality | threshold | measured | kept |", "|---|---|---|---|"]
-    return [*lines, *(f"| {name} | {wanted} | {got} | {verdict(kept)} |" for name, wanted, got, kept in rows)]
+        yield name, f"below {UNRELATED}", shown, mean(found.apart) < UNRELATED
+    yield "silhouette of planted topics", f"above {SILHOUETTE}", f"{found.silhouette:.3f}", found.silhouette > SILHOUETTE

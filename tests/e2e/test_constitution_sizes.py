@@ -13,12 +13,17 @@ from phronesis.client.constitution import Made, generate, parts
 from phronesis.contracts.catalog import TOOLS
 from phronesis.contracts.constitution.kinds import Layer
 from phronesis.contracts.constitution.loading import LOAD_TOOL
+from phronesis.contracts.constitution.registry import TYPES
 from phronesis.contracts.constitution.values import MAX_TOKENS
 from phronesis.tokens import count
 from tests.support.bus import eventually
 from tests.support.people import Person, Town
 
 pytestmark = pytest.mark.timeout(600)
+
+
+_EMBEDDED = 150
+"""Nodes of low priority that are embedded at once."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,10 @@ async def graph(request: pytest.FixtureRequest, everybody: Town) -> Loaded:
         return bool((await loaded.ask("semantic.search.v1", {"query": principle, "layers": ["foundation"]}))["results"])
 
     await eventually(found, within=120)
+    # Projects and tasks wait for the night otherwise.
+    of_low_priority = [spot.id for spot in made.spots if spot.type in ("project", "process", "task")][:_EMBEDDED]
+    if of_low_priority:
+        await loaded.ask("embeddings.regenerate.v1", {"ids": of_low_priority})
     return loaded
 
 
@@ -121,3 +130,42 @@ async def test_algorithms_are_there_at_every_size(graph: Loaded) -> None:
     assert len(ranked["rows"]) == 10
     assert ranked["stats"]["nodeCount"] == sum(spot.active for spot in graph.made.spots)
     assert grouped["rows"][0]["size"] >= grouped["rows"][-1]["size"] > 0
+
+
+@pytest.mark.req("O-018", "O-019", "O-022")
+@pytest.mark.parametrize("layer", [Layer.STRATEGY, Layer.TACTICS, Layer.MIND])
+async def test_a_search_of_one_layer_finds_that_layer_alone_best_first(graph: Loaded, layer: Layer) -> None:
+    question = {"query": graph.made.themes[0].asked[0], "layers": [layer.value], "topK": 20, "minSimilarity": 0.0}
+    found = (await graph.ask("semantic.search.v1", question))["results"]
+    there = any(TYPES[spot.type].layer is layer for spot in graph.made.spots)
+    assert len(found) == (20 if there else 0)
+    assert {hit["node"]["layer"] for hit in found} <= {layer.value}
+    assert [hit["score"] for hit in found] == sorted((hit["score"] for hit in found), reverse=True)
+
+
+@pytest.mark.req("O-020")
+async def test_the_execution_layer_is_found_by_its_days_and_by_meaning(graph: Loaded) -> None:
+    begin, end = datetime.now(UTC).date(), datetime.now(UTC).date() + timedelta(days=7)
+    due = await graph.ask("tasks.due.v1", {"startDate": begin.isoformat(), "endDate": end.isoformat(), "limit": 50})
+    wanted = sorted(
+        (str(said["dueDate"]), spot.id)
+        for spot in graph.made.spots
+        if spot.type == "task" and spot.status in ("todo", "in_progress")
+        for said in [graph.made.node(spot).model_extra or {}]
+        if begin.isoformat() <= str(said["dueDate"]) <= end.isoformat()
+    )
+    assert due["total"] == len(wanted)
+    assert {node["id"] for node in due["items"]} == {id for _, id in wanted[:50]}
+    question = {"query": graph.made.themes[0].asked[0], "layers": ["execution"], "minSimilarity": 0.0}
+    found = (await graph.ask("semantic.search.v1", question))["results"]
+    assert {hit["node"]["layer"] for hit in found} == ({"execution"} if wanted else set())
+
+
+@pytest.mark.req("O-021")
+async def test_the_track_layer_is_told_as_figures_of_its_metrics_alone(graph: Loaded) -> None:
+    day = datetime.now(UTC)
+    days = {"startDate": (day - timedelta(days=400)).isoformat(), "endDate": day.isoformat()}
+    told = await graph.ask("track.aggregate.v1", days | {"points": 0})
+    metrics = {spot.id for spot in graph.made.spots if spot.type == "metric" and spot.active}
+    assert {one["id"] for one in told["metrics"]} == metrics
+    assert all(one["series"] == [] for one in told["metrics"])

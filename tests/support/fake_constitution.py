@@ -107,7 +107,15 @@ class FakeConstitution:
         }
 
     def _inventory(self, body: dict[str, Any]) -> dict[str, Any]:
-        row = {"type": "goal", "label": "Goal", "layer": "vision", "tier": "P1", "properties": {}, "statuses": ["active"]}
+        row = {
+            "type": "goal",
+            "label": "Goal",
+            "layer": "vision",
+            "tier": "P1",
+            "retrieval": "always",
+            "properties": {},
+            "statuses": ["active"],
+        }
         return {
             "layers": ["foundation", "vision"],
             "retrieval": {"vision": "always"},
