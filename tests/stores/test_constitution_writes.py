@@ -413,7 +413,7 @@ async def test_every_index_of_the_seed_is_there(stores: Stores) -> None:
     for index in (*INDEXES, KEY):
         row = there[index.label, index.property]
         assert row["state"] == "ONLINE"
-        if stores.dialect is Dialect.NEO4J:  # the other store names an index after what it is on
+        if index is not KEY or stores.dialect is Dialect.NEO4J:  # the other store names a key's index after what it is on
             assert row["name"] == index.name
 
 

@@ -61,18 +61,16 @@ class BoltLinks:
             await take_turn(transaction, tenant)
             if (first := await first_result(transaction, order.call, order.arguments, Related)) is not None:
                 return first
-            source = await existing(transaction, tenant, wanted.from_id, "fromId")
-            target = await existing(transaction, tenant, wanted.to_id, "toId")
+            source, target = await _ends(transaction, tenant, wanted)
             check(Ends(TYPES[source["type"]], TYPES[target["type"]]))
-            there = await transaction.rows(_THERE % name, **ends)
-            if there:
+            if there := await transaction.rows(_THERE % name, **ends):
                 return Related(relationship=link_of(there[0]), created=False)
             if cycle is not None:
                 cycle(await _chain(transaction, name, target, source))
             await transaction.rows(_CREATE % name, row=link_row(tenant, wanted), **ends)
             result = Related(relationship=wanted, created=True)
-            news = link_news(wanted, Operation.CREATE, source["type"], target["type"])
-            await announced(transaction, tenant, audit, links=[news])
+            news = [link_news(wanted, Operation.CREATE, source["type"], target["type"])]
+            await announced(transaction, tenant, audit, links=news)
             await keep_result(transaction, order.call, order.arguments, result)
             return result
 
@@ -116,6 +114,11 @@ def link_row(tenant: str, link: ConstitutionLink) -> Row:
 def inside(tenant: str) -> dict[str, str]:
     """The bounds between which the keys of a tenant's nodes lie."""
     return {"after": key_of(tenant, ""), "before": f"{tenant}/constitution0"}
+
+
+async def _ends(transaction: Transaction, tenant: str, wanted: ConstitutionLink) -> tuple[Row, Row]:
+    source = await existing(transaction, tenant, wanted.from_id, "fromId")
+    return source, await existing(transaction, tenant, wanted.to_id, "toId")
 
 
 async def _chain(transaction: Transaction, name: str, start: Row, end: Row) -> list[str]:
