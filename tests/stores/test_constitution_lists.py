@@ -74,7 +74,7 @@ def starting() -> list[ConstitutionNode]:
 @pytest.mark.req("O-102", "O-103", "O-104")
 async def test_pages_of_a_layer_give_each_of_its_nodes_once_and_none_of_another(stores: Stores, lists: Lists) -> None:
     who, other = somebody(), somebody()
-    whole = [node(f"o{i:03}", "observation", value=float(i), description=words(120, i)) for i in range(400)]
+    whole = [node(f"o{i:03}", "observation", value=float(i), description=words(300, i)) for i in range(180)]
     await keep(stores, who, [*whole, node("m", "metric"), node("task", "task")])
     await keep(stores, other, [node("o000", "observation"), node("zz", "observation")])
     found, after, pages = list[ConstitutionNode](), None, 0
