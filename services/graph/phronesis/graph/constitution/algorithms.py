@@ -89,7 +89,8 @@ class Algorithms:
         """Clusters of nodes that belong together; raises what `pagerank` does."""
         types = type_names(request.types)
         result, stats = await self._result(call.who.tenant, Algorithm.COMMUNITIES, request)
-        over, left, groups = result.over, _SHOWN_IN_ALL, []
+        over, left = result.over, _SHOWN_IN_ALL
+        groups: list[tuple[int, int, list[int]]] = []
         for number, group in enumerate(result.order, start=1):
             shown = [node for node in group if not types or over.types[node] in types][: min(_SHOWN, left)]
             if shown and len(groups) < request.limit:
