@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal, TypeVar
 
-from phronesis.bus import Call, News
+from phronesis.bus import Call
 from phronesis.contracts import Principal
 from phronesis.contracts.constitution.kinds import Lifecycle, lifecycle
 from phronesis.contracts.constitution.values import ConstitutionLink, ConstitutionNode
@@ -19,7 +19,6 @@ from tests.support.constitutions import DAWN, triples
 
 T = TypeVar("T")
 ANN = Call(Principal(tenant="acme", user="ann"), "gateway")
-NEWS = News("acme", "1", 1)
 
 
 class Graph:

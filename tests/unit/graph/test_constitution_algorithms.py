@@ -22,7 +22,7 @@ from phronesis.graph.constitution.projection import Projection, projection
 from phronesis.graph.constitution.projections import Projections
 from phronesis.graph.constitution.reasons import Reasons
 from tests.support.constitutions import DAWN, thing, things
-from tests.unit.graph.fakes_constitution import ANN, NEWS, Clock, Engine, Graph, over
+from tests.unit.graph.fakes_constitution import ANN, Clock, Engine, Graph, over
 
 HUB = (thing("hub", "value"), *things("goal", "a", "b", "c", "d"))
 STAR = ("a SERVES hub", "b SERVES hub", "c ALIGNS_WITH hub", "d SUPPORTED_BY hub")
@@ -219,7 +219,7 @@ def node(operation: Operation, *changed: str) -> ConstitutionChanged:
 async def test_news_drops_what_it_has_made_wrong(news: ConstitutionChanged, dropped: bool) -> None:
     service = Service(Graph(HUB, *STAR))
     await service.algorithms.pagerank(ANN, RankNodes())
-    await service.projections.on_changed(NEWS, news)
+    service.projections.changed("acme", news)
     found = await service.algorithms.pagerank(ANN, RankNodes())
     assert (found.stats.cached, service.graph.reads) == (not dropped, 1 + dropped)
 
@@ -227,7 +227,7 @@ async def test_news_drops_what_it_has_made_wrong(news: ConstitutionChanged, drop
 async def test_another_tenants_news_drops_nothing() -> None:
     service = Service(Graph(HUB, *STAR))
     await service.algorithms.pagerank(ANN, RankNodes())
-    await service.projections.on_changed(NEWS.__class__("other", "1", 1), link("SERVES"))
+    service.projections.changed("other", link("SERVES"))
     assert (await service.algorithms.pagerank(ANN, RankNodes())).stats.cached
 
 
@@ -236,7 +236,7 @@ async def test_what_changes_while_it_is_read_is_not_kept() -> None:
         async def project(self, tenant: str, names: tuple[str, ...]) -> Any:
             found = await super().project(tenant, names)
             if self.reads == 1:
-                await service.projections.on_changed(NEWS, link("SERVES"))
+                service.projections.changed("acme", link("SERVES"))
             return found
 
     service = Service(Busy(HUB, *STAR))

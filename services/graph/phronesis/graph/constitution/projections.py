@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from typing import Any
 from zlib import crc32
 
-from phronesis.bus import News
 from phronesis.contracts.constitution.writes import ConstitutionChanged, Operation
 
 from .projection import Projection, ProjectionStore, projection
@@ -94,12 +93,8 @@ class Projections:
                 self._keep((tenant, names), kept)
             return kept
 
-    async def on_changed(self, news: News, event: ConstitutionChanged) -> None:
-        """Drop what a change has made wrong."""
-        self.changed(news.tenant, event)
-
     def changed(self, tenant: str, event: ConstitutionChanged) -> None:
-        """The same: a node that came, went or got another status makes projections wrong, and a relationship those with it."""
+        """Drop what a change has made wrong: of a node that came, went or got another status, or of a relationship."""
         nodes = any(one.operation is not Operation.UPDATE or "status" in one.changed for one in event.nodes)
         names = {one.type for one in event.relationships}
         if not nodes and not names:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from functools import partial
 
-from phronesis.bus import Bus, Kind, Metric, follow, serve
+from phronesis.bus import Bus, Kind, Metric, serve
 from phronesis.contracts.constitution import algorithms as contract
 from phronesis.contracts.constitution import insight, paths
-from phronesis.contracts.constitution.writes import CONSTITUTION_CHANGED
 
 from ..adapters.bolt import Bolt
 from ..adapters.constitution_figures import BoltFigures
@@ -36,7 +35,7 @@ _now = partial(datetime.now, UTC)
 async def serve_walks(bus: Bus, bolt: Bolt, engine: Engine) -> Projections:
     """Answer every contract of `paths` and `algorithms`, and why and what if.
 
-    Gives the projections, so that a write of this process drops them before it is answered; those of others are heard of.
+    Gives the projections: whoever hears of changes tells them.
     """
     store = BoltWalks(bolt)
     walks, figures = Walks(store), Figures(BoltFigures(bolt), store)
@@ -44,7 +43,6 @@ async def serve_walks(bus: Bus, bolt: Bolt, engine: Engine) -> Projections:
     computing = Algorithms(projections, engine, store, _now, partial(_watch, bus))
     alignment, reasons = Alignment(projections, store, _now), Reasons(projections, store)
     bus.on_reconnect(projections.drop_all)
-    await follow(bus, CONSTITUTION_CHANGED, projections.on_changed, every_copy=True)
     await serve(bus, paths.CLIMB_LADDER_TOOL, walks.ladder)
     await serve(bus, paths.EXPAND_PATH_TOOL, walks.expand)
     await serve(bus, paths.SUBGRAPH_TOOL, walks.subgraph)
