@@ -25,6 +25,8 @@ from phronesis.contracts.constitution.kinds import Layer
 from phronesis.contracts.constitution.registry import TYPES
 from phronesis.contracts.constitution.values import ConstitutionLink
 from phronesis.contracts.memory import EmbeddingMismatch
+from phronesis.contracts.orchestrator import Audited
+from phronesis.contracts.service import AUDITED
 from phronesis.memory.adapters.local_embedder import LocalEmbedder
 from phronesis.memory.constitution import regenerating
 from phronesis.memory.constitution.backups import KEPT
@@ -280,6 +282,23 @@ async def test_a_backup_that_is_damaged_is_not_restored_from(held: Constitution,
         with pytest.raises(BackupDamaged):
             await order(held, tenant, operation, backupId=made.id, confirmation=word)
     assert (tenant, "a") in held.graph.nodes
+
+
+@pytest.mark.req("O-347")
+async def test_backups_restores_and_new_vectors_are_entered_in_the_audit_trail(held: Constitution, tenant: str) -> None:
+    await held.hear(tenant, held.graph.put(tenant, "goal", "a", "apple"))
+    [made] = (await order(held, tenant, "backup")).backups
+    word = (await order(held, tenant, "verify", backupId=made.id)).confirmation or ""
+    await order(held, tenant, "restore", backupId=made.id, confirmation=word)
+    await regenerated(held, tenant, force=True)
+    async with held.database.connection(tenant) as connection:
+        rows = await connection.fetch("SELECT body FROM outbox WHERE subject = $1 ORDER BY id", AUDITED["memory"].on(tenant))
+    entries = [Audited.model_validate_json(row["body"]) for row in rows]
+    assert [(one.action, one.arguments.get("operation"), one.arguments.get("force")) for one in entries] == [
+        ("backup.restore.v1", "backup", None),
+        ("backup.restore.v1", "restore", None),
+        ("embeddings.regenerate.v1", None, True),
+    ]
 
 
 async def test_so_many_backups_are_kept_and_the_oldest_goes(held: Constitution, tenant: str) -> None:

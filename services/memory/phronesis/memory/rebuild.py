@@ -134,11 +134,13 @@ async def _drop_orphans(database: Database, index: VectorIndex) -> None:
 async def rebuild_nodes(database: Database, nodes: NodeIndex, embedder: Embedder, rows: PgNodeVectors, told: Told) -> int:
     """Embed every node of the constitutional graph, and tell the index, which is emptied first.
 
+    A node that the embedder fails for, four times, is left to the service, which tries again every minute.
+
     Returns:
         How many nodes there were.
 
     Raises:
-        Unavailable: the embedder fails for all that is left, or a store does not answer; what is done stays done.
+        Unavailable: a store does not answer; what is done stays done.
     """
     queue = NodeQueue(database, nodes, embedder.model, embedder.dimension)
     embedding = Embedding(queue, embedder, nodes, rows.nearest, Never(), now)

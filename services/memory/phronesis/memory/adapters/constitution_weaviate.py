@@ -145,7 +145,8 @@ class WeaviateNodeVectors:
             for tenant, changes in due.items():
                 entries = [entry for entry in changes.entries if entry.vector.size == self._of[1]]
                 ids = {_uuid(tenant, id): id for id in (*(entry.id for entry in changes.entries), *changes.gone)}
-                await writes.remove_from(client, NODES, tenant, list(ids))
+                # By name, for whatever was put there by hand.
+                await writes.remove_from(client, NODES, tenant, list(ids.values()), "externalId")
                 objects = [_object(tenant, entry) for entry in entries]
                 failed = await writes.insert(client, NODES, tenant, objects, [entry.vector.size for entry in entries])
                 refused[tenant] = [ids[one] for one in failed]

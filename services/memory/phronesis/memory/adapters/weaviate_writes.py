@@ -100,11 +100,14 @@ async def _insert(client: WeaviateAsyncClient, name: str, tenant: str, given: Se
     return [given[number] for number in done.errors]
 
 
-async def remove_from(client: WeaviateAsyncClient, name: str, tenant: str, ids: Sequence[str]) -> None:
-    """Delete objects of one tenant from one collection."""
+async def remove_from(
+    client: WeaviateAsyncClient, name: str, tenant: str, ids: Sequence[str], named: str | None = None
+) -> None:
+    """Delete objects of one tenant from one collection, by their ids or by the property that is `named`."""
     objects = client.collections.use(name).with_tenant(tenant).data
+    which = Filter.by_id() if named is None else Filter.by_property(named)
     for start in range(0, len(ids), _IDS):
-        some = Filter.by_id().contains_any(list(ids[start : start + _IDS]))
+        some = which.contains_any(list(ids[start : start + _IDS]))
         done = await of_tenant(objects.delete_many(some), None)
         if done is not None and done.failed:
             raise Unavailable("the vector store did not delete everything", retry_after=1)

@@ -8,6 +8,8 @@ from typing import Any
 from phronesis.bus import Call, News
 from phronesis.contracts.constitution import similarity
 from phronesis.contracts.constitution.keeping import (
+    BACKUP_RESTORE_TOOL,
+    REGENERATE_TOOL,
     AskEmbeddings,
     BackupDone,
     BackupOrRestore,
@@ -20,6 +22,7 @@ from phronesis.contracts.constitution.keeping import (
 )
 from phronesis.contracts.constitution.writes import ConstitutionChanged
 
+from ..adapters.constitution_audit import KeepingAudit
 from ..adapters.constitution_schedule import NodeSchedule
 from ..adapters.constitution_told import NodeStanding
 from ..adapters.halves import received
@@ -39,6 +42,7 @@ class KeepingHandlers:
         schedule: the runs by the clock.
         regenerating: makes vectors anew.
         backups: makes backups and restores them.
+        audit: where it is entered who did so.
         dimension: numbers in the vectors of the service's model.
     """
 
@@ -50,6 +54,7 @@ class KeepingHandlers:
         schedule: NodeSchedule,
         regenerating: Regenerating,
         backups: Backups,
+        audit: KeepingAudit,
         dimension: int,
     ) -> None:
         self._following = following
@@ -58,6 +63,7 @@ class KeepingHandlers:
         self._schedule = schedule
         self._regenerating = regenerating
         self._backups = backups
+        self._audit = audit
         self._dimension = dimension
 
     async def on_constitution_changed(self, news: News, event: ConstitutionChanged) -> None:
@@ -82,10 +88,14 @@ class KeepingHandlers:
 
     async def regenerate(self, call: Call, request: Regenerate) -> Regenerated:
         """Make vectors anew, and make the index agree with the graph."""
+        await self._audit.enter(call.who, REGENERATE_TOOL.name, request.model_dump(mode="json"))
         return await self._regenerating.regenerate(call.who.tenant, request)
 
     async def backup_restore(self, call: Call, request: BackupOrRestore) -> BackupDone:
         """Back up the graph with its vectors, or restore it."""
+        if request.operation in ("backup", "restore"):
+            which = {"operation": request.operation, "backup_id": request.backup_id}
+            await self._audit.enter(call.who, BACKUP_RESTORE_TOOL.name, which)
         return await self._backups.do(call.who, request)
 
     async def _spot(self, tenant: str, most: int) -> tuple[SpotCheck, ...]:

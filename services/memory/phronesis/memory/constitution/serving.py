@@ -16,6 +16,7 @@ from phronesis.contracts import ServiceError
 from phronesis.contracts.constitution import keeping, writes
 from phronesis.postgres import Database
 
+from ..adapters.constitution_audit import KeepingAudit
 from ..adapters.constitution_graph import BusConstitution
 from ..adapters.constitution_history import NodeHistory
 from ..adapters.constitution_pgvector import PgNodeVectors
@@ -106,7 +107,8 @@ def assemble_constitution(
     vectors = ConstitutionVectors(rows, index, records, queue, following)
     backups = Backups(graph, standing, RestoringVectors(database, index, *of), following, bucket, clock)
     regenerating = Regenerating(graph, following, standing, index, clock)
-    handlers = KeepingHandlers(following, vectors, standing, schedule, regenerating, backups, embedder.dimension)
+    audit = KeepingAudit(database, wake)
+    handlers = KeepingHandlers(following, vectors, standing, schedule, regenerating, backups, audit, embedder.dimension)
     queries = QueryVectors(embedder, settings.query_cache_seconds, settings.query_cache_size)
     return Parts(
         vectors=vectors,
