@@ -77,6 +77,10 @@ def _created(type: str) -> Made:
     return made
 
 
+async def _nothing(person: Person) -> Given:
+    return {}
+
+
 async def _joined(person: Person) -> Given:
     await graph(person)
     link = {"fromId": "catalogue", "type": "SERVES", "toId": "open"}
@@ -150,9 +154,8 @@ _OF_GRAPH: dict[str, Given] = {
     "calendar.set.v1": {"source": "none", "hours": [6, 6, 6, 6, 6, 0, 0], "timeZone": "Europe/London"},
     "calendar.get.v1": {},
     "foundation.relationships.v1": {},
-    "constitution.load.v1": {"nodes": [{"type": "value", "id": "kept", "fields": {"title": "What is kept"}}]},
+    "constitution.load.v1": {"nodes": [{"type": "value", "id": "kept", "title": "What is kept"}]},
     "retrieval.tuning.v1": {},
-    "retrieval.report.v1": {},
 }
 OF_TYPES = frozenset(tool.name for table in (writes.CREATE, writes.UPDATE) for tool in table.values())
 """The tools of one node type each."""
@@ -163,6 +166,7 @@ CALLS: dict[str, Made] = {
     "relationship.delete.v1": _joined,
     "retrieval.feedback.v1": _found,
     "topics.nodes.v1": _topic,
+    "retrieval.report.v1": _nothing,
 }
 """For each tool, what makes ready for a caller what its call is about, and gives its input."""
 
