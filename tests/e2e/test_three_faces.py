@@ -193,6 +193,7 @@ VOLATILE = {
     "createdAt": "a time",
     "updatedAt": "a time",
     "computedAt": "a time",
+    "projectedAt": "a time",
     "nextAt": "a time",
     "lastAt": "a time",
     "at": "a time",
@@ -200,6 +201,13 @@ VOLATILE = {
     "provenance": "who, from what and when",
     "milliseconds": "milliseconds",
     "loadTime": "milliseconds",
+    "tokenEstimate": "tokens, of ids and times too",
+    "totalTokens": "tokens, of ids and times too",
+    "foundationTokens": "tokens, of ids and times too",
+    "visionTokens": "tokens, of ids and times too",
+    "workloadTokens": "tokens, of ids and times too",
+    "used": "tokens, of ids and times too",
+    "remaining": "tokens, of ids and times too",
     "retrievalId": "a search",
     "sessionId": "a session",
     "startDate": "a day",
@@ -216,6 +224,8 @@ def normal(value: Any, ids: dict[str, str], name: str = "") -> Any:
             return VOLATILE[name]
         case dict():
             return {key: normal(member, ids, key) for key, member in value.items()}
+        case list() if name == "relationships":  # by their ids, which are made up
+            return [normal(member, ids) for member in sorted(value, key=lambda one: (one["fromId"], one["type"], one["toId"]))]
         case list():
             return [normal(member, ids, name) for member in value]
         case None:

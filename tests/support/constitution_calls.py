@@ -45,11 +45,12 @@ async def _said(person: Person, tool: str, given: Given) -> Any:
 
 
 async def graph(person: Person) -> None:
-    """Make the nodes; a caller that has them gets them again."""
+    """Make the nodes, and have them found by meaning; a caller that has them gets them again."""
     for type, fields in _NODES:
         await _said(person, f"{type}.create.v1", {**fields, "requestId": fields["id"]})
     for source, type, target in _LINKS:
         await _said(person, "relationship.create.v1", {"fromId": source, "type": type, "toId": target})
+    await _said(person, "semantic.search.v1", _ASKED)
 
 
 def _about(given: Given) -> Made:
@@ -74,6 +75,10 @@ def _created(type: str) -> Made:
         return {"id": id, "title": f"A second {type}"}
 
     return made
+
+
+async def _nothing(person: Person) -> Given:
+    return {}
 
 
 async def _joined(person: Person) -> Given:
@@ -148,16 +153,20 @@ _OF_GRAPH: dict[str, Given] = {
     "context.usage.v1": {},
     "calendar.set.v1": {"source": "none", "hours": [6, 6, 6, 6, 6, 0, 0], "timeZone": "Europe/London"},
     "calendar.get.v1": {},
+    "foundation.relationships.v1": {},
+    "constitution.load.v1": {"nodes": [{"type": "value", "id": "kept", "title": "What is kept"}]},
+    "retrieval.tuning.v1": {},
 }
 OF_TYPES = frozenset(tool.name for table in (writes.CREATE, writes.UPDATE) for tool in table.values())
 """The tools of one node type each."""
 CALLS: dict[str, Made] = {
     **{tool.name: _titled(type) for type, tool in writes.CREATE.items()},
     **{tool.name: _created(type) for type, tool in writes.UPDATE.items()},
-    **{name: _about(given) for name, given in _OF_GRAPH.items()},
+    **{name: _about(given) for name, given in _OF_GRAPH.items() if name in TOOLS},
     "relationship.delete.v1": _joined,
     "retrieval.feedback.v1": _found,
     "topics.nodes.v1": _topic,
+    "retrieval.report.v1": _nothing,
 }
 """For each tool, what makes ready for a caller what its call is about, and gives its input."""
 
