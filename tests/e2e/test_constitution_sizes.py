@@ -22,8 +22,12 @@ from tests.support.people import Person, Town
 pytestmark = pytest.mark.timeout(600)
 
 
-_EMBEDDED = 150
-"""Nodes of low priority that are embedded at once."""
+_REGENERATE = "/api/v1/tools/embeddings.regenerate.v1"
+_PATIENCE = 300.0
+"""Seconds that embedding may take on a busy machine."""
+_EMBEDDED = 30
+"""Nodes of each type that have to be embedded before anything is asked."""
+_SEARCHED = ("value", "principle", "strategy", "objective", "project", "process", "decision", "task", "insight")
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,18 @@ class Loaded:
         found: dict[str, Any] = answer.json()
         return found
 
+    async def embedded(self, ids: list[str]) -> None:
+        """Have nodes embedded, and return when they are; they stand behind what was written before them."""
+        if not ids:
+            return
+        await self.person.http.post(_REGENERATE, json={"ids": ids}, timeout=_PATIENCE)
+
+        async def done() -> bool:
+            records = (await self.ask("embeddings.status.v1", {"ids": ids}))["records"]
+            return len(records) == len(ids) and all(one["state"] != "pending" for one in records)
+
+        await eventually(done, within=_PATIENCE)
+
     def of(self, *types: str) -> str:
         """The id of an active node of one of some types, the first type that there is."""
         return next(spot.id for type in types for spot in self.made.spots if spot.active and spot.type == type)
@@ -55,16 +71,9 @@ async def graph(request: pytest.FixtureRequest, everybody: Town) -> Loaded:
         answer = await person.tool(LOAD_TOOL.name, part.model_dump(mode="json", by_alias=True, exclude_defaults=True))
         assert answer.status_code == 200, answer.text
     loaded = Loaded(person, made)
-    principle = loaded.made.node(next(spot for spot in made.spots if spot.type == "principle" and spot.active)).title
-
-    async def found() -> bool:
-        return bool((await loaded.ask("semantic.search.v1", {"query": principle, "layers": ["foundation"]}))["results"])
-
-    await eventually(found, within=120)
-    # Projects and tasks wait for the night otherwise.
-    of_low_priority = [spot.id for spot in made.spots if spot.type in ("project", "process", "task")][:_EMBEDDED]
-    if of_low_priority:
-        await loaded.ask("embeddings.regenerate.v1", {"ids": of_low_priority})
+    # Projects and tasks wait for the night otherwise, and the others stand in a queue.
+    of_type = {type: [spot.id for spot in made.spots if spot.type == type][:_EMBEDDED] for type in _SEARCHED}
+    await loaded.embedded([id for ids in of_type.values() for id in ids])
     return loaded
 
 
