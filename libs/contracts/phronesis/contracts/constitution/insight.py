@@ -295,7 +295,7 @@ PATTERNS = Rpc("memory.v1.constitution.patterns", DetectPatterns, PatternsDetect
 ANALOGIES = Rpc("memory.v1.constitution.analogies", FindAnalogies, AnalogiesFound, timeout=10.0)
 CONTRADICTIONS = Rpc("memory.v1.constitution.contradictions", FindContradictions, ContradictionsFound, timeout=30.0)
 DUPLICATES = Rpc("memory.v1.constitution.duplicates", FindDuplicates, DuplicatesFound, timeout=30.0)
-DRIFT_FOUND = Event("memory.v1.constitution.drifted", DriftFound, hearers=("orchestrator",))
+DRIFT_FOUND = Event("memory.v1.constitution.drifted", DriftFound)
 
 WHY_TOOL = Tool("graph.why.v1", "Why a goal or task serves a value: the chain of reasons.", WHY, roles=READERS)
 WITHOUT_TOOL = Tool("graph.without.v1", "What would lose its support without a node.", WITHOUT, roles=READERS)

@@ -35,7 +35,7 @@ _INPUTS: dict[Kind, dict[str, str]] = {
 
 def create_page(who: Principal, kind: NodeType, key: str, filled: Mapping[str, str], problem: Problem | None) -> h.Element:
     """The form for a new node."""
-    inside: list[h.Element] = [
+    inside = [
         h.input(type="hidden", name="key", value=key),
         h.input(type="hidden", name="type", value=kind.name),
     ]
@@ -46,7 +46,7 @@ def edit_page(
     who: Principal, kind: NodeType, node: ConstitutionNode, filled: Mapping[str, str], problem: Problem | None
 ) -> h.Element:
     """The form for a node that is there, and the one that joins it to another."""
-    inside: list[h.Element] = [h.input(type="hidden", name="version", value=str(node.version))]
+    inside = [h.input(type="hidden", name="version", value=str(node.version))]
     return frame(
         who,
         f"Change: {node.title}",
