@@ -125,6 +125,32 @@ JUDGED: dict[tuple[str, str, str], str] = {
         'singles = union.children("singleQuery") if union else []',
     ): "nothing can be read then, and nothing gets through",
     ("rewriting", "takes 0 for 1", "end = 0"): "a blank in front of the statement",
+    ("writing", "drops the entry 'tenant'", 'KEPT = frozenset({"tenant", "key", "owner", "hash"})'): (
+        "the tenant is refused as the key of any map"
+    ),
+    (
+        "writing",
+        "takes a condition as False",
+        "if self._notes.rules is not Rules.KNOWLEDGE_WRITING:",
+    ): "notes of what is picked are read by changes alone",
+    (
+        "writing",
+        "takes a condition as False",
+        'if item.child("variable") is None and target is None:',
+    ): "nothing can be read then, and nothing gets through",
+    ("writing", "takes a condition as True", "if not picked:"): "a confirmation is asked for more often",
+    (
+        "writing",
+        "joins by And",
+        "if value.shape is not Shape.MAP or value.fields is None:",
+    ): "nothing can be read then, and nothing gets through",
+    ("writing", "takes a condition as True", "if owner.nodes and not owner.given:"): "what has no node picks none",
+    ("writing", "joins by Or", "if owner.nodes and not owner.given:"): "what has no node picks none",
+    (
+        "writing",
+        "leaves out a filter",
+        "return [found for part in tree.parts if part.rule for found in _wanted(part)]",
+    ): "a sign is no comparison",
 }
 """By module, change and the line's text."""
 
