@@ -92,6 +92,65 @@ JUDGED: dict[tuple[str, str, str], str] = {
         "takes a condition as False",
         "if when.kinds():",
     ): "what it compares with has no reader, which refuses it in other words",
+    ("calls", "takes a condition as True", 'if function == "nullif":'): "holds more against the rule of comparisons",
+    ("calls", "takes a condition as False", 'if function in ("id", "elementid"):'): "words of a refusal alone",
+    ("calls", "takes a condition as False", 'if function == "coalesce":'): "a plain value made of them all is held to more",
+    (
+        "calls",
+        "takes a condition as False",
+        'shape = Shape.LIST if function == "split" else Shape.PLAIN',
+    ): "nothing is asked of a list of words that is not asked of a word",
+    (
+        "calls",
+        "joins by Or",
+        "return replace(result, level=level, given=result.given and kept, collected=result.collected and kept)",
+    ): "more is taken for a collected list, which is held to more",
+    ("calls", "compares by LtE", "backwards = bool(step) and step[0] < 0"): "a step of 0 is refused in any case",
+    (
+        "calls",
+        "takes a condition as False",
+        "numbers = len(range(start, end - 1 if backwards else end + 1, *step))",
+    ): "two numbers more than the bound, backwards",
+    ("clauses", "takes a condition as True", 'if not given.has("TIMES"):'): "fewer names are seen, and others refused",
+    ("clauses", "leaves out a not", 'if not given.has("TIMES"):'): "CALL (*) sees less; for CALL () see the hostile statement",
+    (
+        "clauses",
+        "takes a condition as True",
+        'if clauses[-1].rule == "returnClause":',
+    ): "the store refuses a subquery that returns nothing, and names that it did not return",
+    ("clauses", "takes a condition as False", "elif returning:"): "the store refuses a subquery that returns nothing",
+    (
+        "clauses",
+        "takes a condition as True",
+        'singles = union.children("singleQuery") if union else []',
+    ): "nothing can be read then, and nothing gets through",
+    ("rewriting", "takes 0 for 1", "end = 0"): "a blank in front of the statement",
+    ("writing", "drops the entry 'tenant'", 'KEPT = frozenset({"tenant", "key", "owner", "hash"})'): (
+        "the tenant is refused as the key of any map"
+    ),
+    (
+        "writing",
+        "takes a condition as False",
+        "if self._notes.rules is not Rules.KNOWLEDGE_WRITING:",
+    ): "notes of what is picked are read by changes alone",
+    (
+        "writing",
+        "takes a condition as False",
+        'if item.child("variable") is None and target is None:',
+    ): "nothing can be read then, and nothing gets through",
+    ("writing", "takes a condition as True", "if not picked:"): "a confirmation is asked for more often",
+    (
+        "writing",
+        "joins by And",
+        "if value.shape is not Shape.MAP or value.fields is None:",
+    ): "nothing can be read then, and nothing gets through",
+    ("writing", "takes a condition as True", "if owner.nodes and not owner.given:"): "what has no node picks none",
+    ("writing", "joins by Or", "if owner.nodes and not owner.given:"): "what has no node picks none",
+    (
+        "writing",
+        "leaves out a filter",
+        "return [found for part in tree.parts if part.rule for found in _wanted(part)]",
+    ): "a sign is no comparison",
 }
 """By module, change and the line's text."""
 
