@@ -10,9 +10,11 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
+from nats.aio.transport import TcpTransport
 
 from phronesis.bus import Bus, Call, News, Relay, Sendable, ask, follow, sendable, serve, serve_basics, show, take, tell
 from phronesis.bus.declare import keep
@@ -288,3 +290,25 @@ async def test_stopping_in_order_is_no_loss(server: NatsServer) -> None:
     async with connected(server, "memory") as (memory,):
         await memory.stop()
         assert not memory.lost.is_set()
+
+
+async def test_a_stopped_connection_knocks_no_more_though_its_cancellation_was_lost(
+    server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    knocks: list[asyncio.Task[Any] | None] = []
+
+    async def deaf(*_: object, **__: object) -> None:
+        knocks.append(asyncio.current_task())
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise ConnectionRefusedError from None
+
+    async with connected(server, "memory") as (memory,):
+        monkeypatch.setattr(TcpTransport, "connect", deaf)
+        await server.kill()
+        await eventually(lambda: knocks != [])
+        await memory.stop()
+        knocking = knocks[-1]
+        assert knocking is not None
+        await eventually(knocking.done, within=3)

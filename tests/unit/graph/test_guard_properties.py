@@ -39,7 +39,8 @@ def spaced(text: str, data: st.DataObject) -> str:
     parts, end = [], 0
     for token in tokens:
         if token.start > end:
-            parts.append(data.draw(st.sampled_from(SPACES)))
+            # A comment straight behind a division is no longer one.
+            parts.append(" " if parts[-1:] == ["/"] else data.draw(st.sampled_from(SPACES)))
         word = token.text
         keyword = token.kind not in ("IDENTIFIER", "ESCAPED_SYMBOLIC_NAME", "STRING_LITERAL1", "STRING_LITERAL2")
         if keyword and word.isupper() and len(word) > 1 and "_" not in word:

@@ -22,11 +22,12 @@ from nats.errors import Error as NatsError
 
 from phronesis.contracts import Principal, ServiceError, Unauthorized
 
+from .client import BrokerClient
 from .connection import INBOX, Bus
 from .nkeys import Issuer, claims
 from .outsiders import publishes, subscribes
 from .settings import BusSettings
-from .tls import BrokerClient, options
+from .tls import options
 
 log = logging.getLogger(__name__)
 

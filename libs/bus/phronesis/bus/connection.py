@@ -19,11 +19,12 @@ from nats.errors import Error as NatsError
 
 from phronesis.contracts import Principal, Unavailable
 
+from .client import BrokerClient
 from .principals import Signer, Verifier
 from .revocation import Revocations
 from .revoked import Revoked
 from .settings import BusSettings
-from .tls import BrokerClient, UntrustedBroker, untrusted
+from .tls import UntrustedBroker, untrusted
 from .tls import options as tls_options
 from .tracing import Tracing
 

@@ -5,41 +5,12 @@ from __future__ import annotations
 import ssl
 from typing import Any
 
-from nats.aio.client import Client
-from nats.errors import Error as NatsError
-
+from .client import NoTls
 from .settings import BusSettings
 
 
 class UntrustedBroker(Exception):
     """The broker did not prove who it is, did not believe this process's certificate, or offers no TLS where it has to."""
-
-
-class NoTls(NatsError):
-    """The broker at a `tls://` address would go on without TLS."""
-
-
-class BrokerClient(Client):
-    """The library's client, with two things mended that matter at a `tls://` address."""
-
-    async def _process_connect_init(self) -> None:
-        # The library would wait for the end of a socket whose TLS never began, and that end is told to nobody.
-        try:
-            await super()._process_connect_init()
-        except BaseException:
-            transport, self._transport = self._transport, None
-            if transport is not None:
-                transport.close()
-            raise
-
-    def _connect_command(self) -> bytes:
-        # The library follows what the server states in the clear, whatever the address says. This is the last moment before
-        # the password leaves.
-        server = self._current_server
-        if server is not None and server.uri.scheme == "tls" and not self._server_info.get("tls_required"):
-            raise NoTls("the broker offers no TLS")
-        command: bytes = super()._connect_command()
-        return command
 
 
 def options(settings: BusSettings) -> dict[str, Any]:
