@@ -184,7 +184,7 @@ async def test_what_is_left_out_is_as_documented(api: RunningGateway, instructio
     holder = await api.holder(role=Role.DISCUSS)
     await mcp.call(api, holder, "semantic_search_v1", {"query": "q"})
     asked = memory.asked[-1]
-    assert (asked.top_k, asked.min_similarity, asked.status, asked.include_relationships) == (10, 0.4, "active", False)
+    assert (asked.top_k, asked.min_similarity, asked.status, asked.include_relationships) == (10, None, "active", False)
 
 
 async def test_what_is_not_in_a_long_list_is_found_and_can_be_called(api: RunningGateway) -> None:
