@@ -114,7 +114,7 @@ async def test_every_agents_session_starts_with_foundation_vision_and_workload(
     assert started["workload"]["capacity"]["availableHours"] > 0
 
 
-@pytest.mark.req("O-234")
+@pytest.mark.req("O-234", "O-374")
 async def test_the_session_of_discuss_reads_the_second_versions_alone(everybody: Town, keeper: Person) -> None:
     fresh = await everybody.someone(role="admin")  # nothing of its tenant is cached yet
     asking = await everybody.someone(fresh.tenant, "discuss")
@@ -242,7 +242,7 @@ async def test_an_agents_own_name_of_a_tool_answers_the_same(
     assert one == other
 
 
-@pytest.mark.req("O-235")
+@pytest.mark.req("O-235", "O-405")
 async def test_a_tool_that_a_tenant_takes_from_an_agent_is_gone_at_once_and_back_after_a_rollback(
     stack: RunningStack, everybody: Town
 ) -> None:

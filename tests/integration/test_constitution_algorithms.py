@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from phronesis.bus import Bus, ask, ask_each
-from phronesis.contracts import BadRequest, Forbidden, NotFound, Nothing, Principal, Role
-from phronesis.contracts.constitution import algorithms, insight, paths, writes
+from phronesis.contracts import BadRequest, Forbidden, NotFound, Nothing, Principal, Role, Unavailable
+from phronesis.contracts.constitution import algorithms, insight, lists, paths, writes
 from phronesis.contracts.service import HEALTH
 from phronesis.graph.adapters.bolt import Bolt
+from phronesis.graph.adapters.constitution_igraph import IgraphEngine
 from phronesis.graph.app import build
+from phronesis.graph.constitution.engines import Algorithm, Computed
+from phronesis.graph.constitution.projection import Projection
 from phronesis.graph.constitution.walk_serving import MEMORY, NODES, SECONDS
 from phronesis.graph.settings import GraphSettings
 from tests.support.bus import connected, eventually, somebody
@@ -125,6 +128,34 @@ async def test_the_health_of_the_service_lists_the_algorithms_that_were_tried(bu
         }
 
     await eventually(offered)
+
+
+class Off(IgraphEngine):
+    """An engine that computes nothing any more."""
+
+    async def compute(self, algorithm: Algorithm, over: Projection) -> Computed:
+        raise Unavailable("algorithms are switched off")
+
+
+@pytest.mark.req("O-407")
+async def test_without_algorithms_and_their_projections_everything_else_answers(
+    nats_server: NatsServer, graph_server: GraphServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("phronesis.graph.app.IgraphEngine", Off)
+    who, how = owner(), settings(graph_server, tmp_path)
+    async with connected(nats_server, "graph", "gateway") as (own, gateway), service(own, how):
+        await eventually(lambda: _ready(gateway))
+        await create(gateway, who, "value", "v")
+        await create(gateway, who, "goal", "g", "h")
+        await relate(gateway, who, "g ALIGNS_WITH v")
+        await relate(gateway, who, "g SUPPORTED_BY h")
+        with pytest.raises(Unavailable):
+            await ranks(gateway, who)
+        foundation = await ask(gateway, who, lists.LIST_FOUNDATION, lists.ListFoundation())
+        vision = await ask(gateway, who, lists.LIST_VISION, lists.ListVision())
+        ladder = await ask(gateway, who, paths.CLIMB_LADDER, paths.ClimbLadder(id="g"))
+        assert [[one.id for one in found] for found in (foundation.items, ladder.ladder)] == [["v"], ["g", "h"]]
+        assert {one.id: {up.id for up in one.parents or ()} for one in vision.items} == {"g": {"v", "h"}, "h": set()}
 
 
 @pytest.mark.req("O-224", "O-228", "O-275", "O-395", "O-396")

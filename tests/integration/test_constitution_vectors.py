@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from phronesis.bus import Blobs, Bus, ask
 from phronesis.bus.topology import BACKUPS
-from phronesis.contracts import Forbidden, Principal, Role, ServiceError, Unavailable
+from phronesis.contracts import Forbidden, Nothing, Principal, Role, ServiceError, Unavailable
 from phronesis.contracts.constitution import keeping, lists, writes
 from phronesis.contracts.constitution.keeping import (
     BACKUP_RESTORE,
@@ -25,20 +29,26 @@ from phronesis.contracts.constitution.keeping import (
 )
 from phronesis.contracts.constitution.kinds import Lifecycle
 from phronesis.contracts.constitution.writes import DeleteConstitutionNode, Relate, UpdateAnyNode
+from phronesis.contracts.service import HEALTH
 from phronesis.graph.adapters.bolt import Bolt
 from phronesis.graph.app import build as build_graph
 from phronesis.memory.adapters.constitution_graph import BusConstitution
+from phronesis.memory.adapters.constitution_pgvector import PgNodeVectors
+from phronesis.memory.adapters.remote_embedder import RemoteEmbedder
 from phronesis.memory.app import build
 from phronesis.memory.constitution.ports import Chosen
 from phronesis.memory.constitution.serving import assemble_constitution
+from phronesis.memory.domain.values import Vector
 from phronesis.memory.indexes import open_nodes, pgvector
 from phronesis.memory.settings import MemorySettings
-from phronesis.postgres import Database
+from phronesis.postgres import EVERY_TENANT, Database
+from tests.faults.embedding_server import DIMENSION, FLOOR, embedding_server
 from tests.support.bus import connected, eventually, somebody
 from tests.support.constitution_memory import ObedientEmbedder
 from tests.support.graph import settings
 from tests.support.memory import open_index
 from tests.support.servers import GraphServer, NatsServer, PostgresServer, VectorServer
+from tests.support.tcp_proxy import tcp_proxy
 
 
 @dataclass
@@ -48,15 +58,15 @@ class World:
     nats: NatsServer
     gateway: Bus
     database: Database
-    embedder: ObedientEmbedder
+    embedder: Any
     weaviate: VectorServer | None
     vectors: Any = None
 
     @asynccontextmanager
-    async def memory(self) -> AsyncIterator[None]:
+    async def memory(self, **changes: Any) -> AsyncIterator[None]:
         """The memory service, for the length of a block."""
         async with (
-            connected(self.nats, "memory") as (bus,),
+            connected(self.nats, "memory", **changes) as (bus,),
             open_index(self.weaviate, self.database, self.embedder) as index,
         ):
             chosen = MemorySettings()
@@ -189,7 +199,7 @@ async def test_what_is_written_while_memory_is_away_is_embedded_when_it_is_back(
         await eventually(all_current)
 
 
-@pytest.mark.req("O-321", "O-355")
+@pytest.mark.req("O-321", "O-355", "O-114")
 async def test_with_the_embedder_away_writes_succeed_and_what_failed_is_made_good_by_an_order(world: World) -> None:
     who = somebody(role=Role.ADMIN)
     world.embedder.down = True
@@ -211,3 +221,80 @@ async def test_only_an_admin_makes_backups_and_vectors(world: World) -> None:
             await ask(world.gateway, who, keeping.BACKUP_RESTORE, BackupOrRestore(operation="list"))
         with pytest.raises(Forbidden):
             await ask(world.gateway, who, REGENERATE, Regenerate())
+
+
+class Watched(ObedientEmbedder):
+    """An embedder that answers when it is let, and notes its questions with other steps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: list[str] = []
+        self.let = asyncio.Event()
+
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        self.steps.append("model")
+        await self.let.wait()
+        return await super().embed_queries(texts)
+
+
+@pytest.mark.req("O-092", "O-338")
+async def test_memory_is_ready_when_model_and_index_have_answered_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.embedder = watched = Watched()
+    warm = PgNodeVectors.warm
+
+    async def noted(rows: PgNodeVectors) -> None:
+        await warm(rows)
+        watched.steps.append("index")
+
+    monkeypatch.setattr(PgNodeVectors, "warm", noted)
+    asked, over = partial(ask, world.gateway, somebody(), HEALTH["memory"], Nothing()), asyncio.Event()
+
+    async def run() -> None:
+        async with world.memory():
+            watched.steps.append("ready")
+            await over.wait()
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(run())
+        await eventually(lambda: watched.steps == ["model"])
+        with pytest.raises(Unavailable):
+            await asked()
+        watched.let.set()
+        await eventually(lambda: "ready" in watched.steps)
+        assert (watched.steps, (await asked()).ready) == (["model", "index", "ready"], True)
+        over.set()
+
+
+@pytest.mark.req("O-343")
+async def test_the_key_of_a_provider_is_told_to_the_provider_alone(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    key, who = SecretStr("SENTINEL-of-the-provider"), somebody(role=Role.ADMIN)
+    caplog.set_level(logging.DEBUG)
+    async with embedding_server() as port, tcp_proxy(("127.0.0.1", port)) as provider, tcp_proxy(_broker(world)) as broker:
+        provider.heard, broker.heard = bytearray(), bytearray()
+        url = f"http://127.0.0.1:{provider.port}/v1"
+        async with (
+            RemoteEmbedder.open(url, key, "words", DIMENSION, FLOOR) as world.embedder,
+            world.memory(url=f"nats://127.0.0.1:{broker.port}"),
+        ):
+            await world.create(who, "goal", "a", "kind harvest")
+            await eventually(lambda: _is(world.found(who, "goal kind harvest"), ["a"]))
+            async with provider.broken("refuse"):
+                await world.create(who, "goal", "b", "quince hedge")
+                await eventually(lambda: "could not be embedded" in caplog.text)
+            async with world.database.connection(EVERY_TENANT) as connection:
+                tables = await connection.fetch(_READABLE)
+                rows = [row for (name,) in tables for row in await connection.fetch(f'SELECT t::text FROM "{name}" t')]
+    # What the drivers log holds the statements too, with their parameters.
+    told = {"bus": broker.heard.decode(errors="replace"), "logs": caplog.text, "rows": str(rows)}
+    assert key.get_secret_value().encode() in provider.heard
+    assert [place for place, text in told.items() if "kind harvest" not in text] == []
+    assert [place for place, text in told.items() if key.get_secret_value() in text] == []
+
+
+_READABLE = """
+    SELECT relname FROM pg_class
+    WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND has_table_privilege(oid, 'SELECT')"""
+
+
+def _broker(world: World) -> tuple[str, int]:
+    return "127.0.0.1", world.nats.port

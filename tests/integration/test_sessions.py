@@ -234,6 +234,17 @@ async def test_a_part_whose_owner_is_away_is_named_and_the_others_arrive(here: P
     )
 
 
+@pytest.mark.req("O-357")
+async def test_with_the_graph_away_a_session_begins_with_what_is_kept_and_each_such_part_is_marked(here: Platform) -> None:
+    who = somebody()
+    before = await here.start(who)
+    here.answers |= dict.fromkeys(ALL, Unavailable("the graph is away"))
+    during = await here.start(who)
+    assert (during.foundation, during.vision, during.workload) == (before.foundation, before.vision, before.workload)
+    assert (before.stats.cached, during.stats.cached, during.warnings) == ((), ALL, ())
+    assert here.asked == Counter(ALL)
+
+
 @pytest.mark.req("O-010", "O-120")
 async def test_the_window_s_use_is_that_of_the_session_and_nothing_is_loaded_for_it(here: Platform) -> None:
     who = somebody()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
@@ -12,11 +13,13 @@ from uuid import uuid4
 import pytest
 from pydantic import SecretStr
 
-from phronesis.bus import Blobs, connect, envelope
-from phronesis.contracts import NotFound, ServiceError, Unavailable
+from phronesis.bus import Blobs, News, ask, connect, envelope, follow
+from phronesis.contracts import NotFound, Role, ServiceError, TimedOut, Unavailable
+from phronesis.contracts.constitution.writes import CONSTITUTION_CHANGED, CREATE, ConstitutionChanged
 from phronesis.contracts.media import UPLOADS
 from phronesis.contracts.memory import AugmentedMemoryContext, Remember, RememberItem, Retrieve
 from phronesis.graph.adapters.bolt import Bolt
+from phronesis.graph.app import build as build_graph
 from phronesis.graph.settings import GraphSettings
 from phronesis.local import postgres as embedded
 from phronesis.memory.adapters.remote_embedder import RemoteEmbedder
@@ -24,6 +27,7 @@ from phronesis.memory.app import assemble
 from phronesis.memory.handlers import Handlers
 from phronesis.memory.settings import MemorySettings
 from phronesis.postgres import Database, PostgresSettings
+from tests.support.bus import connected, eventually, somebody
 from tests.support.memory import ScriptedGraph, WordEmbedder, calling, someone
 from tests.support.servers import GraphServer, NatsServer, PostgresServer
 from tests.support.tcp_proxy import Mode, TcpProxy, tcp_proxy
@@ -220,6 +224,43 @@ async def test_a_broken_graph_store_costs_no_more_than_the_callers_limit_and_is_
     assert set(ends) <= {"unavailable", "timed_out"}
     await until_up(ping)
     await asyncio.gather(*(ping() for _ in range(6)))
+
+
+@pytest.mark.req("O-357")
+async def test_with_the_graph_store_away_a_write_fails_at_once_may_be_repeated_and_is_not_announced(
+    store: tuple[Bolt, TcpProxy], graph_server: GraphServer, nats_server: NatsServer
+) -> None:
+    bolt, proxy = store
+    who, heard = somebody(role=Role.ADMIN), list[str]()
+
+    async def on_changed(news: News, event: ConstitutionChanged) -> None:
+        if news.tenant == who.tenant:
+            heard.extend(node.id for node in event.nodes)
+
+    async with connected(nats_server, "graph", "gateway", "memory") as (graph, gateway, memory):
+        await build_graph(graph, bolt, graph_server.dialect)
+        await follow(memory, CONSTITUTION_CHANGED, on_changed)
+
+        async def create(id: str) -> None:
+            rpc = CREATE["goal"].rpc
+            await ask(gateway, who, rpc, rpc.input.model_validate({"id": id, "title": f"The {id}", "requestId": id}))
+
+        async def created(id: str) -> bool:
+            with contextlib.suppress(Unavailable, TimedOut):
+                await create(id)
+                return True
+            return False
+
+        await eventually(lambda: created("before"), 120)  # the store's schema is declared first
+        await eventually(lambda: heard == ["before"])
+        async with proxy.broken("refuse"):
+            began = time.monotonic()
+            with pytest.raises(Unavailable) as away:
+                await create("during")
+            assert (away.value.status, time.monotonic() - began < 2 * SLACK) == (503, True)
+        await eventually(lambda: created("after"))
+        await eventually(lambda: heard[1:] == ["after"])
+        await graph.stop()
 
 
 @pytest.fixture

@@ -119,7 +119,7 @@ async def test_an_archived_node_is_not_found_any_more_and_costs_no_call(held: Co
     assert (held.embedder.calls, await ids(held, tenant, "goal kind harvest")) == (1, ["a"])
 
 
-@pytest.mark.req("O-312", "O-315", "O-306")
+@pytest.mark.req("O-312", "O-315", "O-306", "O-421")
 async def test_only_what_is_in_the_text_costs_a_call(held: Constitution, tenant: str) -> None:
     await held.hear(tenant, held.graph.put(tenant, "goal", "a", "kind harvest", summary="much  of it"))
     first = await record(held, tenant, "a")
@@ -188,7 +188,7 @@ async def test_a_node_that_is_made_again_with_its_id_is_found_whatever_comes_fir
     assert await state(held, tenant, "a") == EmbeddingState.CURRENT
 
 
-@pytest.mark.req("O-309", "O-310")
+@pytest.mark.req("O-309", "O-310", "O-114")
 async def test_an_embedder_that_fails_twice_is_asked_a_third_time(
     held: Constitution, tenant: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -84,7 +84,7 @@ async def found(held: Constitution, tenant: str, words: str) -> list[tuple[str, 
     return [(hit.id, round(hit.cosine, 4)) for hit in await held.parts.vectors.nearest(tenant, vector, EVERY, 10)]
 
 
-@pytest.mark.req("O-321", "O-367", "O-369", "O-370", "O-448")
+@pytest.mark.req("O-321", "O-367", "O-369", "O-370", "O-448", "O-419")
 async def test_every_node_of_a_graph_without_vectors_gets_one_and_a_second_time_changes_nothing(
     held: Constitution, tenant: str
 ) -> None:

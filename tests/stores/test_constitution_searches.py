@@ -225,6 +225,35 @@ async def test_the_report_tells_how_the_searches_went(searches: Searches) -> Non
     assert (told.satisfaction, told.ratings) == (None, 0)
 
 
+@pytest.mark.req("O-024")
+async def test_the_report_holds_the_share_of_sessions_of_each_layer_against_what_is_planned_for(searches: Searches) -> None:
+    day = datetime.now(UTC) - timedelta(days=2)
+    # Ann comes on two days and Bob on one; a second search of the same day is the same session.
+    for actor, at, layers in (
+        ("ann", day, {"foundation": 2}),
+        ("ann", day, {"foundation": 1, "mind": 3}),
+        ("ann", day + timedelta(days=1), {"foundation": 1, "strategy": 1}),
+        ("bob", day, {}),
+    ):
+        searches.log.add(
+            Retrieval(str(uuid4()), searches.tenant, "t", actor, "q", {}, 1.0, "ok", nodes=len(layers), layers=layers, at=at)
+        )
+    await searches.log.flush()
+    told = await searches.found.report_retrieval(calling(searches.who), ReportRetrieval())
+    assert (told.sessions, [(one.layer, one.expected_least, one.expected_most, one.measured) for one in told.access]) == (
+        3,
+        [
+            (Layer.FOUNDATION, 0.8, 1.0, 0.6667),
+            (Layer.STRATEGY, 0.3, 0.4, 0.3333),
+            (Layer.TACTICS, 0.2, 0.3, 0.0),
+            (Layer.MIND, 0.15, 0.2, 0.3333),
+        ],
+    )
+    nobody = calling(Principal(tenant=f"t{uuid4().hex}", user="ann", role=Role.ADMIN))
+    none = await searches.found.report_retrieval(nobody, ReportRetrieval())
+    assert (none.sessions, {one.measured for one in none.access}) == (0, {None})
+
+
 @pytest.mark.req("O-384", "O-386")
 async def test_topics_are_kept_and_filter_a_search(searches: Searches) -> None:
     random = np.random.default_rng(5)

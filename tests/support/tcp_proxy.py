@@ -46,6 +46,8 @@ class TcpProxy:
         self.after = 100
         self.accepted = 0
         """Connections taken so far."""
+        self.heard: bytearray | None = None
+        """What came through, either way, for who puts something here to be filled."""
 
     async def start(self) -> None:
         """Begin to listen."""
@@ -147,6 +149,8 @@ class TcpProxy:
         sent = 0
         with contextlib.suppress(ConnectionError):
             while data := await reader.read(_CHUNK):
+                if self.heard is not None:
+                    self.heard += data
                 if self.mode == "slow":
                     await asyncio.sleep(self.delay)
                 await self._flowing.wait()

@@ -52,6 +52,31 @@ def test_the_lock_names_no_index_and_no_file_of_a_machine() -> None:
     assert re.findall(r"https?:|file:|--index|--find-links|/home/|/opt/", LOCK) == []
 
 
+@pytest.mark.req("O-408")
+def test_no_file_names_the_home_of_anybody() -> None:
+    home = r"(/home/|/Users/|[A-Za-z]:\\+Users\\+)[A-Za-z0-9_]"
+    made_up = ":!tests/unit/media/test_names_and_texts.py"  # names of files that people upload
+    found = subprocess.run(["git", "grep", "-InE", home, "--", ".", made_up], cwd=ROOT, capture_output=True, text=True)
+    assert (found.stdout, found.stderr, found.returncode) == ("", "", 1)
+
+
+@pytest.mark.req("O-409")
+@pytest.mark.parametrize(
+    "what",
+    [
+        "images, audio and video",
+        "fine-tuned",
+        "Node2Vec, GraphSAGE",
+        "federated search across agents",
+        "streaming",
+        "HNSW tuned",
+    ],
+)
+def test_what_the_searches_do_not_do_is_named_as_out_of_scope(what: str) -> None:
+    _, _, scope = (ROOT / "docs" / "constitution-searches.md").read_text().partition("## Out of scope")
+    assert what in scope
+
+
 def test_every_package_in_the_lock_has_a_version_and_a_hash() -> None:
     entries = re.split(r"\n(?=\S)", LOCK.strip())
     assert [entry.splitlines()[0] for entry in entries if "==" not in entry or "--hash=sha256:" not in entry] == []

@@ -107,7 +107,7 @@ async def test_a_role_without_a_list_has_the_tools_of_its_role_and_asks_nobody(r
     assert (found, instructions.asked) == ({name for name, tool in TOOLS.items() if role in tool.roles}, 0)
 
 
-@pytest.mark.req("O-235")
+@pytest.mark.req("O-235", "O-405")
 async def test_a_release_takes_a_tool_from_the_next_list_and_from_the_next_call() -> None:
     instructions = Instructions()
     lists = AllowLists(instructions.read)

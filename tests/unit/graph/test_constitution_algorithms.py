@@ -168,7 +168,7 @@ async def test_where_there_is_no_chain_the_path_is_empty() -> None:
         await service.alignment.shortest_path(ANN, FindShortestPath(from_id="x", to_id="nobody"))
 
 
-@pytest.mark.req("O-214")
+@pytest.mark.req("O-214", "O-327")
 async def test_an_answer_is_cached_for_an_hour() -> None:
     service = Service(Graph(HUB, *STAR))
     first = await service.algorithms.pagerank(ANN, RankNodes())

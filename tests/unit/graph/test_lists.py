@@ -47,7 +47,7 @@ async def vision(graph: Graph, **question: Any) -> dict[str, dict[str, Any]]:
     return {item["id"]: item for item in found.model_dump(mode="json")["items"]}
 
 
-@pytest.mark.req("O-123", "O-126", "O-128", "O-330")
+@pytest.mark.req("O-123", "O-126", "O-128", "O-330", "O-372", "O-423")
 async def test_the_foundation_has_the_fields_of_its_contract_and_no_others() -> None:
     graph = Graph([node("v", summary="s", description="d", statement="t", priority=5, **BAGS), node("w")])
     found = await foundation(graph)
@@ -120,7 +120,7 @@ async def test_an_own_list_of_exclusions_overrides_the_visions() -> None:
     assert "metadata" not in found["g"]
 
 
-@pytest.mark.req("O-139", "O-142", "O-143", "O-144", "O-146")
+@pytest.mark.req("O-139", "O-142", "O-143", "O-144", "O-146", "O-373", "O-424")
 async def test_active_parents_of_whatever_layer_stand_inline_and_an_orphan_has_none() -> None:
     nodes = [node("goal", "goal"), node("orphan", "vision"), node("vision", "vision"), node("season", "season"), node("value")]
     links = [
@@ -141,7 +141,7 @@ async def test_active_parents_of_whatever_layer_stand_inline_and_an_orphan_has_n
     assert [id for id, one in (await vision(graph, include_hierarchy=False)).items() if "parents" in one] == []
 
 
-@pytest.mark.req("O-132", "O-133", "O-137", "O-147", "O-328")
+@pytest.mark.req("O-132", "O-133", "O-137", "O-147", "O-328", "O-372")
 async def test_figures_say_what_a_list_came_to() -> None:
     graph = Graph([node("a"), node("b"), node("p", "principle"), node("g", "goal")], [link("a", "ENFORCED_BY", "p")])
     listing, who = Essentials(Whole(graph), Kept(), Listed(Metrics())), somebody()
@@ -211,7 +211,7 @@ async def test_a_node_with_too_many_relationships_says_that_some_are_left_out() 
     assert (found.truncated, 100 < len(found.relationships) < 899) == (True, True)
 
 
-@pytest.mark.req("O-335", "O-364")
+@pytest.mark.req("O-335", "O-364", "O-404")
 async def test_every_list_leaves_a_line_and_figures(caplog: pytest.LogCaptureFixture) -> None:
     graph, metrics, who = Graph([node("a"), node("g", "goal")]), Metrics(), somebody()
     listing, essentials = lists(graph, metrics), Essentials(Whole(graph), Kept(), Listed(metrics))

@@ -84,7 +84,7 @@ def test_each_example_of_a_guide_names_a_tool_of_the_list_and_arguments_that_it_
 
 
 @EACH
-@pytest.mark.req("O-236", "O-289", "O-290")
+@pytest.mark.req("O-236", "O-289", "O-290", "O-380")
 def test_each_guide_shows_how_strategies_and_precedents_are_found_in_one_call_and_in_two(agent: str) -> None:
     shown = {example["tool"] for example in examples(agent)}
     assert {"goal.search.v1", "goal.strategies.v1", "discuss_goal_ladder", "decision.precedents.v1"} <= shown

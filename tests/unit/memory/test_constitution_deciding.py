@@ -50,7 +50,7 @@ def test_the_others_wait_for_their_run_unless_they_are_called(type: str) -> None
     assert decided(facts(type), None, NOW, at_once=True) == Standing(PENDING, NOW)
 
 
-@pytest.mark.req("O-312", "O-315")
+@pytest.mark.req("O-312", "O-315", "O-421")
 def test_what_says_the_same_is_not_embedded_again() -> None:
     one = facts("goal")
     assert decided(one, known(one), NOW) == Standing(CURRENT)
@@ -87,7 +87,7 @@ def test_an_older_state_of_a_node_is_told_from_a_node_that_is_born_again() -> No
     assert not is_older(replace(one, version=1, born=NOW + timedelta(days=1)), known(one))
 
 
-@pytest.mark.req("O-309")
+@pytest.mark.req("O-309", "O-422")
 def test_three_retries_wait_about_one_two_and_four_seconds() -> None:
     for attempts, seconds in ((1, 1), (2, 2), (3, 4)):
         standing = after_failure(attempts, "down", NOW, for_good=False)

@@ -61,6 +61,18 @@ async def test_a_node_that_both_halves_find_is_one_result(ground: Ground) -> Non
     assert sorted(ids(found.results)) == ["apart", "one", "three", "two"]
 
 
+@pytest.mark.req("O-259")
+async def test_the_project_that_is_joined_to_an_initiative_comes_before_those_that_only_sound_like_it() -> None:
+    ground = Ground()
+    ground.add("initiative", "initiative", 0.9)
+    ground.add("joined", "project", 0.5)
+    ground.add("alike", "project", 0.9)
+    ground.add("strategy", "strategy", 0.9)
+    ground.link(("joined", "SUPPORTED_BY", "initiative"), ("initiative", "SERVES", "strategy"))
+    of = asked(query="which projects support it", anchorNodeId="initiative", types=["project"])
+    assert ids((await ground.searching.hybrid_search(calling(), of)).results) == ["joined", "alike"]
+
+
 @pytest.mark.req("O-173", "O-179")
 async def test_depth_says_how_far_structure_counts(ground: Ground) -> None:
     near = await ground.searching.hybrid_search(calling(), asked())

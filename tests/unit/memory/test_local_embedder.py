@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator
 from functools import partial
@@ -130,3 +133,33 @@ async def test_a_model_that_fails_is_unavailable(embedder: LocalEmbedder, monkey
     monkeypatch.setattr(embedder, "_minilm", None)
     with pytest.raises(Unavailable, match="the embedding model failed"):
         await embedder.embed_queries(["x"])
+
+
+_OFFLINE = """
+import asyncio, sys
+from phronesis.memory.__main__ import _embedder
+from phronesis.memory.settings import MemorySettings
+from phronesis.tokens import load
+
+def deny(event, arguments):
+    if event in ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto", "socket.sendmsg"):
+        raise SystemExit(f"the network was asked: {event} {arguments}")
+
+async def main():
+    load()
+    async with _embedder(MemorySettings()) as embedder:
+        [kept] = await embedder.embed_texts(["I want to be home at six."])
+        [asked] = await embedder.embed_queries(["when do I go home"])
+        print(embedder.model, len(kept), bool(kept @ asked > embedder.floor))
+
+sys.addaudithook(deny)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.req("O-345")
+def test_without_a_provider_texts_are_embedded_with_the_network_denied() -> None:
+    """In a process of its own: what listens to a process's sockets cannot be taken off again."""
+    none = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_")}
+    ran = subprocess.run([sys.executable, "-c", _OFFLINE], env=none, capture_output=True, text=True, timeout=60)
+    assert (ran.stdout, ran.stderr, ran.returncode) == (f"{minilm.MODEL} {minilm.DIMENSION} True\n", "", 0)

@@ -30,7 +30,7 @@ def row(id: str, **more: object) -> Retrieval:
     return Retrieval(**({"id": id, "outcome": "ok"} | fields | more))  # type: ignore[arg-type]
 
 
-@pytest.mark.req("O-364", "O-335")
+@pytest.mark.req("O-364", "O-335", "O-404")
 async def test_each_call_is_a_row_with_its_figures() -> None:
     ground = Ground()
     ground.add("a", "value", 0.9)

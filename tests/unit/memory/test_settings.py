@@ -13,7 +13,7 @@ README = Path(phronesis.memory.__path__[0]).parents[1] / "README.md"
 def test_every_setting_stands_in_the_readme_with_its_default() -> None:
     text = README.read_text()
     for name, field in MemorySettings.model_fields.items():
-        assert f"`MEMORY_{name.upper()}` | {'' if field.default is None else field.default} |" in text, name
+        assert f"`MEMORY_{name.upper()}` | `{field.default!r}` |" in text, name
 
 
 def test_there_are_at_most_fifteen() -> None:

@@ -34,7 +34,7 @@ async def assess(stage: Stage, due: DueFound | None = None, **request: Any) -> W
     return await stage.workload.assess(who, AssessWorkload(**request))
 
 
-@pytest.mark.req("O-193", "O-195", "O-196", "O-197", "O-199", "O-204", "O-430")
+@pytest.mark.req("O-193", "O-195", "O-196", "O-197", "O-199", "O-204", "O-430", "O-375")
 async def test_tasks_and_events_are_held_against_the_week_s_hours() -> None:
     stage = Stage(diary=Diary((at(1, 9, 4), at(2, 9, 6))))
     found = await assess(stage)

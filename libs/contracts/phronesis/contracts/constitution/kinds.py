@@ -39,6 +39,14 @@ RETRIEVAL: dict[Layer, Retrieval] = {
 }
 """How each layer is read."""
 
+ACCESS: dict[Layer, tuple[float, float]] = {
+    Layer.FOUNDATION: (0.8, 1.0),
+    Layer.STRATEGY: (0.3, 0.4),
+    Layer.TACTICS: (0.2, 0.3),
+    Layer.MIND: (0.15, 0.2),
+}
+"""Least and most share of sessions that are expected to read a layer, as the seed states them for planning capacity (O-024)."""
+
 
 class Tier(IntEnum):
     """When a node is embedded (O-293 to O-297): the first three at once, then nightly, then weekly."""

@@ -57,11 +57,26 @@ class ToolUse(Camel):
     average_tokens: float
 
 
+class LayerAccess(Camel):
+    """How many sessions found nodes of a layer, beside how many capacity is planned for (O-024). All are shares, 0 to 1."""
+
+    layer: Layer
+    expected_least: float
+    expected_most: float
+    measured: float | None = absent()
+    """Absent where nobody searched."""
+
+
 class RetrievalReported(Camel):
     """The tools by name, the share of each layer among the nodes that were found, and what people said."""
 
     tools: tuple[ToolUse, ...]
     layers: dict[Layer, float]
+    sessions: int = 0
+    """Calls tell no session: it is what one user searched for on one day (UTC). The foundation that a session begins with is no
+    search, and not counted."""
+    access: tuple[LayerAccess, ...] = ()
+    """The layers with an expected share."""
     satisfaction: float | None = absent()
     """Share of ratings that say yes; absent without ratings (O-417)."""
     ratings: int = 0

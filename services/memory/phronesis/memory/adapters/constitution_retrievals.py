@@ -8,8 +8,8 @@ from itertools import groupby
 from uuid import UUID
 
 from phronesis.bus import Call, audited
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.contracts.constitution.retrieval import RetrievalReported, RetrievalTuned, ToolUse, TuneRetrieval
+from phronesis.contracts.constitution.kinds import ACCESS, Layer
+from phronesis.contracts.constitution.retrieval import LayerAccess, RetrievalReported, RetrievalTuned, ToolUse, TuneRetrieval
 from phronesis.contracts.constitution.search import NoSuchRetrieval, RateRetrieval, RetrievalRated
 from phronesis.contracts.service import AUDITED
 from phronesis.postgres import EVERY_TENANT, Connection, Database, write_news, write_once
@@ -52,6 +52,10 @@ _TOOLS = """
 _LAYERS = """
     SELECT key AS layer, sum(value::integer) AS nodes FROM constitution_retrievals, jsonb_each_text(layers)
     WHERE tenant = $1 AND at >= $2 GROUP BY key ORDER BY key"""
+_SESSIONS = """
+    SELECT layer, count(DISTINCT (actor, (at AT TIME ZONE 'UTC')::date)) AS sessions
+    FROM constitution_retrievals, LATERAL (SELECT '' AS layer UNION ALL SELECT jsonb_object_keys(layers)) read
+    WHERE tenant = $1 AND at >= $2 GROUP BY layer"""
 
 
 class PostgresRetrievals:
@@ -148,14 +152,23 @@ class PostgresRetrievals:
         async with self._database.connection(tenant) as connection:
             tools = await connection.fetch(_TOOLS, tenant, since)
             layers = {row["layer"]: row["nodes"] for row in await connection.fetch(_LAYERS, tenant, since)}
+            sessions = {row["layer"]: row["sessions"] for row in await connection.fetch(_SESSIONS, tenant, since)}
             good, ratings = await _satisfaction(connection, tenant)
         nodes = sum(layers.values())
         return RetrievalReported(
             tools=tuple(_use(dict(row)) for row in tools),
             layers={Layer(layer): round(count / nodes, 4) for layer, count in layers.items()},
+            sessions=sessions.get("", 0),
+            access=tuple(_access(layer, sessions) for layer in ACCESS),
             satisfaction=good / ratings if ratings else None,
             ratings=ratings,
         )
+
+
+def _access(layer: Layer, sessions: dict[str, int]) -> LayerAccess:
+    least, most = ACCESS[layer]
+    measured = round(sessions.get(layer, 0) / sessions[""], 4) if sessions else None
+    return LayerAccess(layer=layer, expected_least=least, expected_most=most, measured=measured)
 
 
 def _use(row: dict[str, float | str]) -> ToolUse:
