@@ -92,8 +92,8 @@ def test_each_program_is_given_the_keys_it_needs_and_no_others() -> None:
         "gateway": sorted(["gateway.key", "nats-gateway.password", "postgres-gateway.password", "signing-gateway.key", *trust]),
         "orchestrator": sorted(
             [
-                *("groq.key", "model.key", "nats-orchestrator.password", "postgres-orchestrator.password"),
-                *("signing-orchestrator.key", *trust),
+                *("calendar.key", "groq.key", "model.key", "nats-orchestrator.password"),
+                *("postgres-orchestrator.password", "signing-orchestrator.key", *trust),
             ]
         ),
         "memory": sorted(
@@ -109,6 +109,21 @@ def test_each_program_is_given_the_keys_it_needs_and_no_others() -> None:
         "neo4j": ["neo4j.password"],
         "weaviate": ["weaviate.key"],
     }
+
+
+def test_a_key_that_is_a_setting_has_the_setting_s_name() -> None:
+    every = ("models.groq=true", "models.model=true", "models.embedding=true")
+    given: dict[str, set[str]] = {}
+    for found in workloads("small", *every):
+        volumes = {volume["name"]: volume for volume in found.pod.get("volumes", ())}
+        files = {path.rpartition("/")[2] for container in found.containers for path in _mounted(container, volumes)}
+        given |= {found.component: named} if (named := {name for name in files if name.isupper()}) else {}
+    assert given == {
+        "orchestrator": {"GROQ_API_KEY", "ORCHESTRATOR_CALENDAR_KEY", "ORCHESTRATOR_MODEL_KEY"},
+        "memory": {"MEMORY_EMBEDDING_KEY"},
+        "media": {"GROQ_API_KEY"},
+    }
+    assert {name for service, names in given.items() for name in names if name not in known(service)} == set()
 
 
 def test_every_key_of_the_secret_is_in_the_readme() -> None:

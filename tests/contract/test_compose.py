@@ -104,14 +104,18 @@ def test_a_file_that_a_variable_names_is_a_secret_of_the_part(part: str) -> None
 def test_a_secret_under_a_variable_s_name_fills_that_setting(part: str, tmp_path: Path) -> None:
     named = {Path(target).name for target in mounted(part) if Path(target).name.isupper()}
     for name in named:
-        (tmp_path / name).write_text("a secret\n")
+        (tmp_path / name).write_text("a secret of some length\n")
     filled_in = {
         variable
         for settings in classes(part)
         for variable, field in variables(settings).items()
-        if variable in named and getattr(settings(_secrets_dir=tmp_path), field).get_secret_value() == "a secret"
+        if variable in named and getattr(settings(_secrets_dir=tmp_path), field).get_secret_value() == "a secret of some length"
     }
     assert filled_in == named
+
+
+def test_the_orchestrator_is_given_the_key_that_calendars_passwords_are_encrypted_with() -> None:
+    assert mounted("orchestrator")["/run/secrets/ORCHESTRATOR_CALENDAR_KEY"] == "calendar.key"
 
 
 def test_every_secret_that_is_given_is_declared_and_every_declared_one_is_given() -> None:

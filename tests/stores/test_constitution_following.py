@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from phronesis.contracts import Unavailable
-from phronesis.contracts.constitution.insight import DRIFT_FOUND, DriftFound
 from phronesis.contracts.constitution.keeping import AskEmbeddings, EmbeddingRecord, EmbeddingState
 from phronesis.contracts.constitution.kinds import Layer
 from phronesis.contracts.constitution.registry import TYPES
+from phronesis.contracts.orchestrator import Audited
+from phronesis.contracts.service import AUDITED
 from phronesis.memory.constitution.ports import Chosen, Pair
 from phronesis.postgres import EVERY_TENANT
 from tests.support.bus import eventually
@@ -50,10 +51,10 @@ async def ids(held: Constitution, tenant: str, words: str, chosen: Chosen | None
     return [hit.id for hit in await held.parts.vectors.nearest(tenant, vector, chosen or Chosen(), 10) if hit.cosine > 0.5]
 
 
-async def alarms(held: Constitution, tenant: str) -> list[DriftFound]:
+async def alarms(held: Constitution, tenant: str) -> list[Audited]:
     async with held.database.connection(EVERY_TENANT) as connection:
-        rows = await connection.fetch("SELECT body FROM outbox WHERE subject = $1 ORDER BY id", DRIFT_FOUND.on(tenant))
-    return [DriftFound.model_validate_json(row["body"]) for row in rows]
+        rows = await connection.fetch("SELECT body FROM outbox WHERE subject = $1 ORDER BY id", AUDITED["memory"].on(tenant))
+    return [found for row in rows if (found := Audited.model_validate_json(row["body"])).action == "drift.found"]
 
 
 @pytest.mark.req("O-293", "O-294", "O-295", "O-306")
@@ -312,7 +313,13 @@ async def test_a_node_that_moved_by_more_than_a_tenth_is_told_once(held: Constit
     third = held.graph.put(tenant, "value", "a", "third")
     await held.hear(tenant, third, third)
     [alarm] = await alarms(held, tenant)
-    assert (alarm.id, alarm.type, alarm.title, alarm.version, round(alarm.drift, 2)) == ("a", "value", "third", 3, 1.0)
+    assert alarm == Audited(
+        who="memory",
+        role="service",
+        action="drift.found",
+        outcome="done",
+        arguments={"id": "a", "type": "value", "version": 3, "drift": pytest.approx(1.0, abs=0.01)},
+    )
     assert [
         None if one.drift is None else round(one.drift, 2) for one in await held.parts.history.versions(tenant, "a", 9)
     ] == [

@@ -24,10 +24,13 @@ class FakeConstitution:
         self.embedded: list[str] = []
         self.asked: list[dict[str, Any]] = []
         """Bodies of searches and backups."""
+        self.findings: list[str] = []
+        """What is wrong with the vectors."""
         gateway.tools |= {
             "constitution.load.v1": self._load,
             "graph.getAll.v1": self._all,
             "embeddings.regenerate.v1": self._regenerate,
+            "embeddings.status.v1": self._vectors,
             "node.get.v1": self._get,
             "semantic.search.v1": self._semantic,
             "hybrid.search.v1": self._hybrid,
@@ -61,8 +64,13 @@ class FakeConstitution:
         return {"nodes": page, "relationships": [], "stats": {}, "nextCursor": next}
 
     def _regenerate(self, body: dict[str, Any]) -> dict[str, Any]:
-        self.embedded += body["ids"]
-        return {"embedded": len(body["ids"]), "unchanged": 0, "skipped": 0, "failed": 0, "removed": 0}
+        ids = body.get("ids") or list(self.nodes)
+        self.embedded += ids
+        return {"embedded": len(ids), "unchanged": 0, "skipped": 0, "failed": 0, "removed": 0}
+
+    def _vectors(self, body: dict[str, Any]) -> dict[str, Any]:
+        checks = [{"nodeId": id, "norm": 1.0, "rank": 1} for id in list(self.nodes)[: body.get("spotCheck", 0)]]
+        return {"findings": self.findings, "scopes": [], "counts": [], "spotChecks": checks}
 
     def _get(self, body: dict[str, Any]) -> dict[str, Any]:
         links = [link for link in self.links.values() if body["id"] in (link["fromId"], link["toId"])]

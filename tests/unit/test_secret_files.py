@@ -13,12 +13,13 @@ from phronesis.media.settings import MediaSettings
 from phronesis.memory.settings import MemorySettings
 from phronesis.orchestrator.adapters.reasoners import reasoner
 from phronesis.orchestrator.extractive import Extractive
-from phronesis.orchestrator.settings import OrchestratorSettings
+from phronesis.orchestrator.settings import CalendarSettings, OrchestratorSettings
 
 KEYS = [
     (MediaSettings, "GROQ_API_KEY", "groq_api_key"),
     (OrchestratorSettings, "GROQ_API_KEY", "groq_api_key"),
     (OrchestratorSettings, "ORCHESTRATOR_MODEL_KEY", "model_key"),
+    (CalendarSettings, "ORCHESTRATOR_CALENDAR_KEY", "calendar_key"),
     (MemorySettings, "MEMORY_EMBEDDING_KEY", "embedding_key"),
 ]
 
@@ -33,17 +34,17 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_key_is_read_from_the_file_with_its_variable_s_name(
     tmp_path: Path, settings: type[BaseSettings], variable: str, field: str
 ) -> None:
-    (tmp_path / variable).write_text("of the file\n")
-    assert getattr(settings(_secrets_dir=tmp_path), field) == SecretStr("of the file")
+    (tmp_path / variable).write_text("a key of the file\n")
+    assert getattr(settings(_secrets_dir=tmp_path), field) == SecretStr("a key of the file")
 
 
 @pytest.mark.parametrize(("settings", "variable", "field"), KEYS)
 def test_a_variable_goes_before_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: type[BaseSettings], variable: str, field: str
 ) -> None:
-    (tmp_path / variable).write_text("of the file\n")
-    monkeypatch.setenv(variable, "of the variable")
-    assert getattr(settings(_secrets_dir=tmp_path), field) == SecretStr("of the variable")
+    (tmp_path / variable).write_text("a key of the file\n")
+    monkeypatch.setenv(variable, "a key of the variable")
+    assert getattr(settings(_secrets_dir=tmp_path), field) == SecretStr("a key of the variable")
 
 
 async def test_an_empty_key_file_is_no_key(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ NAMES = {
     *(f"signing-{service}.key" for service in SIGNERS),
     *(f"trust/{service}.pem" for service in SIGNERS),
     *("nats-users.conf", "admission.pem", "postgres.password", "neo4j.password", "weaviate.key", "gateway.key"),
-    *("grafana.password", "groq.key", "model.key"),
+    *("calendar.key", "grafana.password", "groq.key", "model.key"),
 }
 
 

@@ -14,7 +14,7 @@ from tests.support.fake_constitution import FakeConstitution
 from tests.support.fake_gateway import KEY, FakeGateway, problem
 
 COMMANDS = [
-    *([], ["load"], ["show"], ["search"], ["ladder"], ["session"], ["inventory"], ["backup"]),
+    *([], ["load"], ["show"], ["search"], ["ladder"], ["session"], ["inventory"], ["repair"], ["backup"]),
     *(["backup", name] for name in ("create", "list", "verify", "restore")),
 ]
 
@@ -180,3 +180,17 @@ def test_a_backup_is_made_verified_and_restored_by_the_word_that_verifying_gave(
         {"operation": "verify", "backupId": "b1"},
         {"operation": "restore", "backupId": "b1", "confirmation": "heron"},
     ]
+
+
+@pytest.mark.req("O-401")
+def test_a_repair_prints_each_step_as_it_ends(loaded: FakeConstitution, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["constitution", "repair", "openness"]) == 0
+    steps = [line.split(":")[0] for line in capsys.readouterr().out.splitlines()]
+    assert steps == ["back up", "regenerate", "verify", "check vectors", "search"]
+
+
+@pytest.mark.req("O-401")
+def test_a_repair_that_stops_at_a_step_leaves_with_1(loaded: FakeConstitution, capsys: pytest.CaptureFixture[str]) -> None:
+    loaded.findings.append("2 nodes have no vector")
+    assert run(["constitution", "repair", "openness"]) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "verify: 2 nodes have no vector"

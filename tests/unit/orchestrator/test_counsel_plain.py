@@ -137,7 +137,7 @@ async def test_a_calendar_that_could_not_be_read_is_said_and_late_tasks_are_told
     ("text", "days"),
     [
         (ROOM, (date(2026, 3, 4), date(2026, 3, 11))),
-        ("Is there room for it next week?", (date(2026, 3, 9), date(2026, 3, 15))),
+        ("Is there room for it next week?", (date(2026, 3, 9), date(2026, 3, 16))),
         ("Is there room for it this month?", (date(2026, 3, 4), date(2026, 4, 3))),
     ],
 )

@@ -1,10 +1,11 @@
 {{/*
-The architecture, once: which stores a service reaches, whether it signs principals, which optional keys it reads under
-which name. Environment, mounted keys, network policies and migrations are made from it. Every service reaches NATS; no service reaches another.
+The architecture, once: which stores a service reaches, whether it signs principals, which keys of its own and which
+optional ones it reads under which name. Environment, mounted keys, network policies and migrations are made from it. Every service reaches NATS; no service reaches another.
 */}}
 {{- define "phronesis.architecture" -}}
-gateway: {stores: [postgres], signs: true, keys: [gateway.key]}
-orchestrator: {stores: [postgres], signs: true, models: {groq: GROQ_API_KEY, model: ORCHESTRATOR_MODEL_KEY}}
+gateway: {stores: [postgres], signs: true, keys: {gateway.key: gateway.key}}
+orchestrator:
+  {stores: [postgres], signs: true, keys: {calendar.key: ORCHESTRATOR_CALENDAR_KEY}, models: {groq: GROQ_API_KEY, model: ORCHESTRATOR_MODEL_KEY}}
 memory: {stores: [postgres, weaviate], signs: true, models: {embedding: MEMORY_EMBEDDING_KEY}}
 instructions: {stores: [postgres]}
 graph: {stores: [neo4j]}

@@ -79,8 +79,8 @@ by which the program finds it in /run/secrets. Arguments: the root, the program,
 {{- if has "weaviate" $facts.stores }}
 - {key: weaviate.key, path: weaviate.key}
 {{- end }}
-{{- range $facts.keys }}
-- {key: {{ . }}, path: {{ . }}}
+{{- range $key, $file := $facts.keys }}
+- {key: {{ $key }}, path: {{ $file }}}
 {{- end }}
 {{- range $model, $variable := $facts.models }}
 {{- if index $root.Values.models $model }}

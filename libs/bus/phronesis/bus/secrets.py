@@ -42,7 +42,7 @@ def make(folder: Path) -> None:
     for place in (folder, trust):
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
     texts = [f"nats-{user}.password" for user in _USERS] + [f"postgres-{service}.password" for service in _POSTGRES]
-    for name in (*texts, "postgres.password", "neo4j.password", "weaviate.key", "grafana.password"):
+    for name in (*texts, "postgres.password", "neo4j.password", "weaviate.key", "calendar.key", "grafana.password"):
         _text(folder / name, secrets.token_urlsafe(24))
     _text(folder / "gateway.key", f"phr_{secrets.token_urlsafe(32)}")
     for service in SIGNERS:

@@ -248,7 +248,7 @@ class TurnEndedNews(Message):
 
 
 class Audited(Message):
-    """One write or one refusal, as its owner saw it."""
+    """One write, one refusal, or one finding of a service that acted for nobody, as its owner saw it."""
 
     who: str
     role: str

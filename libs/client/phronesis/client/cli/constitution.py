@@ -1,4 +1,4 @@
-"""`phronesis constitution`: load, show, search, ladder, session, inventory, backup."""
+"""`phronesis constitution`: load, show, search, ladder, session, inventory, repair, backup."""
 
 from __future__ import annotations
 
@@ -158,6 +158,25 @@ def inventory(as_json: AsJson = False, url: Url = None, key: Key = None, data: D
 
     found = ask(INVENTORY_TOOL.name, INVENTORY_TOOL.rpc.output, {}, url, key, data)
     output.as_json(found) if as_json else counts(found)
+
+
+@app.command()
+def repair(
+    text: Annotated[str, typer.Argument(help="Words that the graph should have an answer to.")],
+    url: Url = None,
+    key: Key = None,
+    data: Data = None,
+) -> None:
+    """Back up, make the vectors whole, and see that they are; it stops at the first step that fails."""
+    from phronesis.client import repair as repairing
+    from phronesis.client.sync import Client
+
+    with Client(url, key, data) as client:
+        for step in repairing.repair(client.tools, text):
+            output.out(f"{step.name}: {step.said}")
+    if not step.good:
+        output.note("error: stopped at this step; nothing after it was done")
+        raise typer.Exit(output.FAILURE)
 
 
 def ask(name: str, answer: type[Out], given: dict[str, Any], url: str | None, key: str | None, data: Path | None) -> Out:

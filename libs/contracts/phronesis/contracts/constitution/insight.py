@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import AwareDatetime, Field
 
-from ..messages import Event, Message, Rpc
+from ..messages import Rpc
 from ..principal import Role
 from ..tools import Risk, Tool
 from . import similarity
@@ -179,16 +179,6 @@ class DriftReported(Camel):
     findings: tuple[Drifted, ...]
 
 
-class DriftFound(Message):
-    """News of a node that drifted, once for each version (O-390)."""
-
-    id: str
-    type: str
-    title: str
-    version: int
-    drift: float
-
-
 class DetectPatterns(Asked):
     """Look for what repeats (O-391 to O-394)."""
 
@@ -295,7 +285,6 @@ PATTERNS = Rpc("memory.v1.constitution.patterns", DetectPatterns, PatternsDetect
 ANALOGIES = Rpc("memory.v1.constitution.analogies", FindAnalogies, AnalogiesFound, timeout=10.0)
 CONTRADICTIONS = Rpc("memory.v1.constitution.contradictions", FindContradictions, ContradictionsFound, timeout=30.0)
 DUPLICATES = Rpc("memory.v1.constitution.duplicates", FindDuplicates, DuplicatesFound, timeout=30.0)
-DRIFT_FOUND = Event("memory.v1.constitution.drifted", DriftFound)
 
 WHY_TOOL = Tool("graph.why.v1", "Why a goal or task serves a value: the chain of reasons.", WHY, roles=READERS)
 WITHOUT_TOOL = Tool("graph.without.v1", "What would lose its support without a node.", WITHOUT, roles=READERS)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from phronesis.contracts.constitution import similarity
-from phronesis.contracts.constitution.insight import DRIFT_FOUND, DriftFound
 from phronesis.contracts.constitution.kinds import Tier
+from phronesis.contracts.orchestrator import Audited
+from phronesis.contracts.service import AUDITED
 from phronesis.postgres import EVERY_TENANT, Connection, Database, write_news
 
 from ..constitution.deciding import Standing
@@ -47,14 +48,14 @@ _STORED = """
     WHERE tenant = $1 AND node_id = ANY($2::text[])"""
 _DRIFTED = """
     WITH given AS (
-        SELECT w.tenant, w.node_id, w.born, w.version, w.drift AS former, n.title, moved.drift
+        SELECT w.tenant, w.node_id, w.born, w.version, w.drift AS former, moved.drift
         FROM unnest($2::text[], $3::real[]) AS moved (id, drift)
         JOIN constitution_nodes n ON n.tenant = $1 AND n.node_id = moved.id
         JOIN constitution_versions w ON (w.tenant, w.node_id, w.born, w.version) = ($1, n.node_id, n.born, n.version)
     )
     UPDATE constitution_versions v SET drift = given.drift FROM given
     WHERE (v.tenant, v.node_id, v.born, v.version) = (given.tenant, given.node_id, given.born, given.version)
-    RETURNING v.node_id, v.type, given.title, v.version, given.drift, given.former"""
+    RETURNING v.node_id, v.type, v.version, given.drift, given.former"""
 _DONE = """
     UPDATE constitution_nodes SET due = NULL
     WHERE tenant = $1 AND node_id = ANY($2::text[]) AND due = $3 AND state = 'current'"""
@@ -191,7 +192,7 @@ class NodeQueue:
             return
         for row in await connection.fetch(_DRIFTED, tenant, list(moved), list(moved.values())):
             if row["drift"] > similarity.DRIFT and not (row["former"] or 0.0) > similarity.DRIFT:
-                news = DriftFound(
-                    id=row["node_id"], type=row["type"], title=row["title"], version=row["version"], drift=row["drift"]
-                )
-                await write_news(connection, SERVICE, tenant, DRIFT_FOUND, news)
+                found = {"id": row["node_id"], "type": row["type"], "version": row["version"], "drift": row["drift"]}
+                # a run at night acts for nobody, so the service stands for whoever did it
+                entry = Audited(who=SERVICE, role="service", action="drift.found", outcome="done", arguments=found)
+                await write_news(connection, SERVICE, tenant, AUDITED[SERVICE], entry)

@@ -50,10 +50,10 @@ async def room(desk: Desk, text: str, today: date) -> str:
 
 
 def window(text: str, today: date) -> tuple[date, date]:
-    """The days that a question is about, both included; the seven from today on where it names none."""
+    """The days that a question is about, the second of them outside; the seven from today on where it names none."""
     if re.search(r"\bnext week\b", text, re.I):
         monday = today + timedelta(days=7 - today.weekday())
-        return monday, monday + timedelta(days=6)
+        return monday, monday + timedelta(days=7)
     days = 30 if re.search(r"\b(?:this|the|next) month\b", text, re.I) else 7
     return today, today + timedelta(days=days)
 

@@ -7,8 +7,19 @@ from typing import Any, TypeVar
 
 from phronesis.bus import Bus
 from phronesis.contracts import Principal, Tool
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.contracts.constitution.lists import GET_NODE_TOOL, INVENTORY_TOOL, LISTS, ConstitutionNodeFound, Inventory
+from phronesis.contracts.constitution.kinds import Layer, Lifecycle
+from phronesis.contracts.constitution.lists import (
+    GET_NODE_TOOL,
+    INVENTORY_TOOL,
+    LIST_FOUNDATION_TOOL,
+    LIST_VISION_TOOL,
+    LISTS,
+    ConstitutionNodeFound,
+    FoundationListed,
+    Inventory,
+    LayerListed,
+    VisionListed,
+)
 from phronesis.contracts.constitution.paths import CLIMB_LADDER_TOOL, SUBGRAPH_TOOL, LadderClimbed, SubgraphFound
 from phronesis.contracts.messages import Message
 from phronesis.gateway.calling import call
@@ -16,9 +27,12 @@ from phronesis.gateway.door import scoped
 from phronesis.gateway.offers import Offers
 
 Out = TypeVar("Out", bound=Message)
+Listed = FoundationListed | VisionListed | LayerListed
 
 AROUND = 60
 """Nodes of a drawing or of a neighbourhood at most."""
+_PAGE = 100
+"""Nodes of one page of a layer; of foundation and vision, what an answer holds."""
 
 
 class Asking:
@@ -43,6 +57,17 @@ class Asking:
         """What there is."""
         return await self.tool(who, INVENTORY_TOOL, {})
 
+    async def layer(self, who: Principal, layer: Layer, status: Lifecycle, cursor: str | None) -> Listed:
+        """Nodes of a layer in a status, a page of them, by the newest version of its list: an older one may be retired."""
+        given: dict[str, Any] = {"status": status.value, "cursor": cursor}
+        match layer:
+            case Layer.FOUNDATION:
+                return await self.tool(who, LIST_FOUNDATION_TOOL, given | {"includeRelationships": False})
+            case Layer.VISION:
+                return await self.tool(who, LIST_VISION_TOOL, given | {"includeHierarchy": False})
+            case _:
+                return await self.tool(who, LISTS[layer], given | {"limit": _PAGE})
+
     async def node(self, who: Principal, id: str) -> ConstitutionNodeFound:
         """One node in full."""
         return await self.tool(who, GET_NODE_TOOL, {"id": id})
@@ -57,9 +82,9 @@ class Asking:
 
     async def summit(self, who: Principal) -> SubgraphFound:
         """The top of the graph: active nodes of foundation and vision, and what joins them."""
-        wanted = {"status": "active", "limit": AROUND // 2}
-        pages = await asyncio.gather(*(self.tool(who, LISTS[one], wanted) for one in (Layer.VISION, Layer.FOUNDATION)))
-        ids = [node.id for page in pages for node in page.items][:50]
+        layers = (Layer.VISION, Layer.FOUNDATION)
+        pages = await asyncio.gather(*(self.layer(who, one, Lifecycle.ACTIVE, None) for one in layers))
+        ids = [node.id for page in pages for node in page.items[: AROUND // 2]][:50]
         return await self.around(who, ids, 0) if ids else _NOTHING
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import htpy as h
 
 from phronesis.contracts import Principal
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.contracts.constitution.lists import Inventory, LayerListed
+from phronesis.contracts.constitution.kinds import Layer, Lifecycle
+from phronesis.contracts.constitution.lists import Inventory
 from phronesis.contracts.constitution.paths import LadderClimbed, SubgraphFound
 from phronesis.contracts.constitution.registry import of_layer
 from phronesis.contracts.constitution.search import SemanticFound
@@ -14,6 +14,7 @@ from phronesis.contracts.constitution.session import WorkloadAssessed
 from phronesis.contracts.constitution.values import ConstitutionNode
 from phronesis.gateway.console.page import plain
 
+from .asking import Listed
 from .drawn import drawn
 from .parts import ladder_of, neighbours, rows_of, tasks, times
 from .words import address, may_write, shown, spaced
@@ -40,10 +41,11 @@ def _count(count: int | None) -> h.Element | None:
     return None if count is None else h.span(".note")[f"{count:,} nodes"]
 
 
-def layer_page(who: Principal, layer: Layer, found: LayerListed, counted: Inventory) -> h.Element:
-    """The nodes of a layer, a page of them."""
+def layer_page(who: Principal, layer: Layer, status: Lifecycle, found: Listed, counted: Inventory) -> h.Element:
+    """The nodes of a layer in a status, a page of them."""
     kinds = of_layer(layer)
-    more = address(layer=layer.value, cursor=found.next_cursor)
+    more = address(layer=layer.value, status=status.value, cursor=found.next_cursor)
+    others = (one for one in Lifecycle if one is not status)
     return frame(
         who,
         f"The {layer} layer",
@@ -51,8 +53,11 @@ def layer_page(who: Principal, layer: Layer, found: LayerListed, counted: Invent
         h.p(".new")["New: ", (h.a(href=address("new", type=kind.name))[spaced(kind.name)] for kind in kinds)]
         if may_write(who, layer)
         else None,
-        rows_of(found.items) if found.items else h.p["There is nothing in this layer yet."],
+        rows_of(found.items) if found.items else h.p[f"There is nothing {status} in this layer."],
         h.p[h.a(href=more)["More"]] if found.next_cursor else None,
+        h.p(".note")[
+            "Shown: ", status.value, (h.a(href=address(layer=layer.value, status=one.value))[f" · {one}"] for one in others)
+        ],
         found=counted,
     )
 

@@ -12,8 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from phronesis.bus import Bus
 from phronesis.contracts import BadRequest, NotFound, ServiceError
-from phronesis.contracts.constitution.kinds import Layer, NodeType
-from phronesis.contracts.constitution.lists import LISTS
+from phronesis.contracts.constitution.kinds import Layer, Lifecycle, NodeType
 from phronesis.contracts.constitution.registry import TYPES
 from phronesis.contracts.constitution.search import SEMANTIC_SEARCH_TOOL
 from phronesis.contracts.constitution.session import ASSESS_WORKLOAD_TOOL
@@ -27,8 +26,6 @@ from . import forms, pages
 from .asking import Asking
 from .words import PATH, address
 
-_PAGE = 100
-"""Nodes of one page of a layer."""
 _FIELDS = 60
 NodeId = Annotated[str, Path(max_length=200)]
 
@@ -53,11 +50,13 @@ def router(sessions: Sessions, bus: Bus, offers: Offers) -> APIRouter:
 def _reading(routes: APIRouter, asking: Asking) -> None:
     @routes.get(PATH)
     async def browse_layer(
-        who: Person, layer: Layer = Layer.VISION, cursor: Annotated[str | None, Query(max_length=500)] = None
+        who: Person,
+        layer: Layer = Layer.VISION,
+        status: Lifecycle = Lifecycle.ACTIVE,
+        cursor: Annotated[str | None, Query(max_length=1_500)] = None,
     ) -> Response:
-        listed = asking.tool(who, LISTS[layer], {"limit": _PAGE, "cursor": cursor})
-        found, counted = await asyncio.gather(listed, asking.inventory(who))
-        return as_html(pages.layer_page(who, layer, found, counted))
+        found, counted = await asyncio.gather(asking.layer(who, layer, status, cursor), asking.inventory(who))
+        return as_html(pages.layer_page(who, layer, status, found, counted))
 
     @routes.get(PATH + "/search")
     async def search(who: Person, q: Annotated[str, Query(min_length=1, max_length=500)]) -> Response:
