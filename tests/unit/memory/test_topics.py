@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -210,3 +212,21 @@ async def test_an_empty_graph_has_no_topics() -> None:
     ground, store = Ground(), KeptTopics()
     listed = await Topics(ground.vectors, ground.vectors, ground.graph, store).list(WHO, frozenset(), refresh=False)
     assert (listed.topics, listed.silhouette, listed.unassigned) == ((), 0.0, 0)
+
+
+_FIRST_GROUPS = """
+import asyncio, sys
+import numpy as np
+from phronesis.memory.constitution.clusters import alike, clustered, load
+
+asyncio.run(load())
+before = set(sys.modules)
+points = np.random.default_rng(7).normal(size=(40, 16)).astype(np.float32)
+clustered(points), alike(points, 0.8)
+print(sorted({name.split(".")[0] for name in set(sys.modules) - before} & {"sklearn", "scipy", "threadpoolctl"}))
+"""
+
+
+def test_the_first_groups_load_no_library_that_the_start_has_not_loaded() -> None:
+    said = subprocess.run([sys.executable, "-c", _FIRST_GROUPS], capture_output=True, text=True, check=True, timeout=120)
+    assert said.stdout == "[]\n"
