@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from tests.support import production
 from tests.support.bus import eventually
 from tests.support.operations import WITHOUT_A_MODEL, counts, phronesis
 from tests.support.people import Person, town
-from tests.support.sample_portfolio import few_projects, programme
+from tests.support.sample_portfolio import few_projects
 from tests.support.stack import running
 
 pytestmark = [
@@ -55,18 +54,27 @@ class Home:
                     await people.owner.remember("Ferry to Utvorda", "The ferry to Utvorda leaves at six.")
                     body = {"scope": "secrets", "key": "harbour", "content": "The harbour master leaves in May."}
                     assert (await people.owner.tool("keep_memory", body)).status_code == 200
-                    await eventually(partial(_embedded, people.owner), within=120)
-                found = {query: await people.owner.recall(query) for query in QUERIES}
+                settled = Settled(people.owner)
+                await eventually(settled, within=120)
                 asked = {"scope": "secrets", "query_summary": "harbour"}
                 kept = (await people.owner.tool("recall_memory", asked)).json()["snippets"]
                 assert [one["key"] for one in kept] == ["harbour"]
             code, _, errors = await phronesis("backup", str(archive), data=self.data, environment=self.environment)
             assert code == 0, errors
-        return used, found
+        return used, settled.found
 
 
-async def _embedded(person: Person) -> bool:
-    return programme().key in [item["external_id"] for item in await person.recall(programme().name)]
+class Settled:
+    """Whether all is embedded: the last that was written is found, and what is found changes no more."""
+
+    def __init__(self, person: Person) -> None:
+        self._person = person
+        self.found: dict[str, Any] = {}
+
+    async def __call__(self) -> bool:
+        before, self.found = self.found, {query: await self._person.recall(query) for query in QUERIES}
+        written = [item["title"] for item in self.found["a ferry"]]
+        return "Ferry to Utvorda" in written and self.found == before
 
 
 def near(found: dict[str, Any], other: dict[str, Any]) -> float:
