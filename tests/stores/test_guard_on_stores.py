@@ -22,6 +22,7 @@ from tests.support.servers import GraphServer
 pytestmark = pytest.mark.timeout(900)  # a busy Neo4j takes half a second to plan a statement that is new to it
 
 _CHANGES = re.compile(r"create|merge|set\b|delete|remove|insert|foreach", re.IGNORECASE)
+_CUT = re.compile(r"limit \d+$", re.IGNORECASE)
 _OF_SERVERS = re.compile(r"\b(user|role|database|index|constraint)\b", re.IGNORECASE)
 
 
@@ -80,10 +81,10 @@ async def rows(stores: Stores, statement: str, parameters: dict[str, Any]) -> li
 
 
 async def answers(stores: Stores, who: Principal, guard: Guard) -> dict[str, list[str]]:
-    """What every honest statement gives, without the order that none of them promises."""
+    """What every honest statement gives, without the order that none of them promises, and without a cut that picks by it."""
     found = {}
     for statement in honest():
-        allowed = guard.check(statement.text, VALUES, who.tenant)
+        allowed = guard.check(_CUT.sub("LIMIT 9000", statement.text), VALUES, who.tenant)
         got = await rows(stores, allowed.statement, dict(allowed.parameters))
         found[statement.text] = sorted(json.dumps(_plain(row), sort_keys=True, default=str) for row in got)
     return found
