@@ -19,8 +19,8 @@ ARROWS = {
     "graph": set(),
     "media": set(),
 }
-STREAMS = ("JOB", "OUTSIDE", "EVT", "OUT", "PARKED", "REVOKED", "OBJ_uploads", "OBJ_media")
-_BUCKETS = {"gateway": ("uploads",), "media": ("uploads", "media")}
+STREAMS = ("JOB", "OUTSIDE", "EVT", "OUT", "PARKED", "REVOKED", "OBJ_uploads", "OBJ_media", "OBJ_constitution")
+_BUCKETS = {"gateway": ("uploads",), "media": ("uploads", "media"), "memory": ("constitution",)}
 _OF_EACH = ("health", "spans")
 """What every process of a service answers for itself."""
 _RPCS = {*RPCS, *(tool.rpc for tool in TOOLS.values())}
@@ -128,7 +128,7 @@ def messages(committed: str, users: Iterable[str]) -> list[str]:
             found += [f"$JS.API.CONSUMER.{call}.{stream}.{durable}" for call in _CONSUMER_CALLS for durable in durables]
             found += [f"$JS.ACK.{stream}.{durable}.1.1.1.1.0" for durable in durables]
             found += [f"parked.{durable}" for durable in durables]
-    found += [f"$O.{bucket}.{part}.x" for bucket in ("uploads", "media", "other") for part in "CM"]
+    found += [f"$O.{bucket}.{part}.x" for bucket in ("uploads", "media", "constitution", "other") for part in "CM"]
     return list(dict.fromkeys([*found, *_BROKERS_OWN, *map(_one, patterns(committed))]))
 
 
