@@ -8,6 +8,7 @@ from neo4j.exceptions import Neo4jError
 from phronesis.contracts import Conflict, Internal, TimedOut
 from phronesis.contracts.cypher import QueryRefused
 from phronesis.graph.adapters.complaints import complaint
+from tests.support.logs import logged
 
 
 def failure(code: str, text: str = "the name Ann is in this text") -> Neo4jError:
@@ -55,7 +56,7 @@ def test_a_variable_that_is_not_defined_is_named() -> None:
 @pytest.mark.req("K-071", "N-147")
 def test_the_log_has_the_code_and_the_way_there_and_no_text_of_the_store(caplog: pytest.LogCaptureFixture) -> None:
     complaint(failure("Neo.ClientError.Statement.SyntaxError"))
-    [record] = caplog.records
+    [record] = logged(caplog, "graph")
     assert (record.levelno, record.message) == (
         logging.ERROR,
         "a statement of a caller failed in the store: Neo.ClientError.Statement.SyntaxError",

@@ -19,6 +19,7 @@ from phronesis.graph.guard import Allowed
 from phronesis.graph.ontology import load
 from phronesis.graph.querying import Found
 from tests.support.curators import TOOLS
+from tests.support.logs import logged
 
 ANN = Call(Principal(tenant="acme", user="ann", role=Role.CURATOR), "gateway")
 EMPTY: dict[str, dict[str, Any]] = {
@@ -164,7 +165,7 @@ async def test_a_good_call_ends_in_the_envelope_and_in_no_refusal(tool: str) -> 
 async def test_an_answer_that_is_none_ends_in_the_envelope_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     said = await Case().call("search_nodes", label="Malformed")
     assert (said["success"], said["nodes"]) == (False, [])
-    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert [record.levelname for record in logged(caplog, "graph")] == ["ERROR"]
 
 
 @pytest.mark.req("K-031", "K-067")

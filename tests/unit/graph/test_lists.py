@@ -25,6 +25,7 @@ from phronesis.graph.constitution.listing import Lists
 from phronesis.graph.constitution.whole import Whole
 from tests.support.bus import somebody
 from tests.support.listed import call, link, node, words
+from tests.support.logs import logged
 from tests.unit.graph.fakes_lists import Graph
 
 BAGS: dict[str, Any] = {"properties": {"a": 1}, "metadata": {"b": 2}, "provenance": {"actor": "c"}}
@@ -223,7 +224,7 @@ async def test_every_list_leaves_a_line_and_figures(caplog: pytest.LogCaptureFix
         await essentials.vision(call(who), ListVision())
         with pytest.raises(BadRequest):
             await listing.layer(Layer.MIND, call(who), ListLayer(types=("goal",)))
-    lines: list[Any] = list(caplog.records)
+    lines: list[Any] = list(logged(caplog, "graph"))
     assert [(line.tool, line.outcome, line.nodes, line.cached) for line in lines] == [
         ("foundation.list.v1", "ok", 1, False),
         ("graph.getAll.v1", "ok", 2, False),

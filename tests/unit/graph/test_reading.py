@@ -12,6 +12,7 @@ from phronesis.contracts.cypher import READ_CYPHER_TOOL, CypherRows, QueryRefuse
 from phronesis.graph.guard import Allowed
 from phronesis.graph.querying import Found
 from phronesis.graph.reading import Reading
+from tests.support.logs import logged
 
 ANN = Call(Principal(tenant="acme", user="ann"), "orchestrator")
 TEXT = "MATCH (p:EntityProject {name: 'Alpha'}) RETURN p.id"
@@ -67,7 +68,7 @@ async def test_a_statement_is_run_as_the_guard_rewrote_it_and_its_warning_comes_
     given = {"year": 2023, "user_id": "ann", "tenant": "acme"}
     assert case.store.asked == [("acme", f"{TEXT} LIMIT 501", given)]
     blank = "MATCH (p:EntityProject {name: '…'}) RETURN p.id"
-    assert [(record.levelname, record.message) for record in caplog.records] == [
+    assert [(record.levelname, record.message) for record in logged(caplog, "graph")] == [
         ("WARNING", f"a reading query could be better: return id and name; {blank}"),
         ("INFO", "a reading query gave 2 rows"),
     ]
@@ -87,7 +88,7 @@ async def test_a_refusal_is_logged_as_an_error_and_audited_and_nothing_is_run(ca
         await case.read("MATCH (p:EntityProject) RETURN 'words' SKIP 5", year=1)
     given = {"cypher_query": "MATCH (p:EntityProject) RETURN '…' SKIP 5", "parameters": {"year": 1}}
     assert case.refusals == [("ann", READ_CYPHER_TOOL.name, given, "graph.query_refused")]
-    assert [(record.levelname, record.message) for record in caplog.records] == [
+    assert [(record.levelname, record.message) for record in logged(caplog, "graph")] == [
         ("ERROR", "a reading query was refused: paging: page by key; MATCH (p:EntityProject) RETURN '…' SKIP 5")
     ]
     assert case.store.asked == []

@@ -17,6 +17,7 @@ from phronesis.instructions.domain.texts import Text
 from phronesis.instructions.handlers import Handlers
 from phronesis.instructions.libraries import Libraries
 from tests.support.instructions import CALL, HashedArms, MemoryStore
+from tests.support.logs import logged
 
 MATRIX = matrix()
 
@@ -83,7 +84,7 @@ async def test_what_is_not_active_is_not_given(status: str) -> None:
 async def test_nothing_found_is_told_with_both_ways_to_ask(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(NotFound, match=r"Nope.* mode \(A to D\).* elements"):
         await retrieved(elements=["Nope"])
-    assert [record.message for record in caplog.records if record.levelno == logging.WARNING] == [
+    assert [record.message for record in logged(caplog, "instructions") if record.levelno == logging.WARNING] == [
         "no active instructions: Nope"
     ]
 
@@ -133,7 +134,7 @@ async def test_the_tokens_told_are_summed_and_logged_and_a_text_without_a_count_
     with caplog.at_level(logging.INFO):
         found = await retrieved(element("A", tokens=7), element("B", tokens=0), elements=["A", "B"])
     assert found.tokens == 7
-    assert "instructions told: 7 tokens of 2 texts (A, B)" in [record.message for record in caplog.records]
+    assert "instructions told: 7 tokens of 2 texts (A, B)" in [record.message for record in logged(caplog, "instructions")]
 
 
 async def test_more_than_one_answer_holds_is_refused_with_what_to_do() -> None:

@@ -32,6 +32,7 @@ from phronesis.memory.cache import QueryVectors
 from phronesis.memory.domain.values import Draft, Vector
 from phronesis.memory.drafting import Drafting
 from phronesis.memory.scoping import Scoping
+from tests.support.logs import logged
 from tests.support.memory import WordEmbedder, calling
 
 KEEPERS = (Role.MAESTRO, Role.ADMIN)
@@ -195,7 +196,7 @@ async def test_a_store_that_fails_or_takes_too_long_leaves_an_empty_answer_that_
     rooms = Rooms(down=how == "down", slow=how == "slow")
     found = await scoping(rooms).recall_memory(calling(Principal(tenant="acme", user="ann")), asked("personal"))
     assert found == RecalledMemories(snippets=(), scope=Scope.PERSONAL, degraded=("memory",))
-    assert [record.levelno for record in caplog.records] == [logging.ERROR]
+    assert [record.levelno for record in logged(caplog, "memory")] == [logging.ERROR]
 
 
 @pytest.mark.req("N-089")

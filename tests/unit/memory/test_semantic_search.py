@@ -14,6 +14,7 @@ from phronesis.contracts.constitution.search import SEARCH_TOKENS, EmbeddingUnav
 from phronesis.contracts.constitution.values import ConstitutionLink
 from phronesis.memory.constitution.meaning import FILLING
 from phronesis.tokens import count
+from tests.support.logs import logged
 from tests.unit.memory.fakes_constitution import DIMENSION, Ground, calling, ids
 
 
@@ -204,7 +205,7 @@ async def test_a_hit_whose_node_has_gone_is_left_out_and_logged(caplog: pytest.L
     with caplog.at_level(logging.INFO, "phronesis.memory.constitution.meaning"):
         found = await ground.searching.semantic_search(calling(), asked(topK=1))
     assert ids(found.results) == ["there"]
-    assert [record.getMessage() for record in caplog.records] == ["stale hits of the index: gone"]
+    assert [record.getMessage() for record in logged(caplog, "memory")] == ["stale hits of the index: gone"]
 
 
 @pytest.mark.req("O-168", "O-355")

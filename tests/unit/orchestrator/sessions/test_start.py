@@ -31,6 +31,7 @@ from phronesis.contracts.constitution.values import READERS, ConstitutionNode
 from phronesis.contracts.constitution.writes import ConstitutionChanged, NodeNews, Operation
 from phronesis.orchestrator.sessions import start as start_module
 from phronesis.orchestrator.sessions.measures import STARTS
+from tests.support.logs import logged
 from tests.unit.orchestrator.sessions.fakes import DUE, FOUNDATION, VISION, Clock, Diary, Owners, Stage, at, caller
 
 THREE = (LIST_FOUNDATION, LIST_VISION, DUE_WORK)
@@ -370,7 +371,7 @@ async def test_after_the_broker_was_away_everything_is_loaded_anew() -> None:
 async def test_each_list_is_logged_with_its_nodes_and_tokens(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", logger="phronesis.orchestrator.sessions.parts"):
         found = await start(Stage())
-    assert sorted(record.getMessage() for record in caplog.records) == [
+    assert sorted(record.getMessage() for record in logged(caplog, "orchestrator")) == [
         f"foundation.list.v2: 2 nodes, {found.stats.foundation_tokens} tokens",
         f"vision.list.v2: 1 nodes, {found.stats.vision_tokens} tokens",
     ]
