@@ -312,3 +312,19 @@ async def test_a_stopped_connection_knocks_no_more_though_its_cancellation_was_l
         knocking = knocks[-1]
         assert knocking is not None
         await eventually(knocking.done, within=3)
+
+
+async def test_a_stop_that_is_cancelled_closes_the_connection_all_the_same(server: NatsServer) -> None:
+    async with connected(server, "memory") as (memory,):
+        begun = asyncio.Event()
+
+        async def never() -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        memory.on_stop(never)
+        stopping = asyncio.create_task(memory.stop())
+        await begun.wait()
+        stopping.cancel()
+        await asyncio.gather(stopping, return_exceptions=True)
+        assert memory.nats.is_closed

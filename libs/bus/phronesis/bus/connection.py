@@ -143,6 +143,17 @@ class Bus:
         if self.stopping.is_set():
             return
         self.stopping.set()
+        try:
+            await self._drained()
+        finally:  # whoever is cancelled meanwhile leaves no connection that knocks for ever
+            try:
+                async with asyncio.timeout(3):
+                    await self.nats.close()
+            except (NatsError, TimeoutError, OSError):
+                log.warning("the connection did not close in order")
+
+    async def _drained(self) -> None:
+        """Hand back, let run out, and send what is buffered."""
         for close in reversed(self._closers):
             try:
                 async with asyncio.timeout(_DRAIN):
@@ -154,11 +165,6 @@ class Bus:
                 await self.nats.flush(timeout=2)
         except (NatsError, TimeoutError, OSError):
             log.warning("the broker did not take the last messages")
-        try:
-            async with asyncio.timeout(3):
-                await self.nats.close()
-        except (NatsError, TimeoutError, OSError):
-            log.warning("the connection did not close in order")
 
 
 @asynccontextmanager
