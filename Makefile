@@ -37,7 +37,7 @@ test: setup  ## Every test, on the real embedded servers
 
 test-stores: setup  ## The store, integration and end-to-end suites on real Neo4j and Weaviate servers
 	$(BIN)/python -m tests.support.production
-	PHRONESIS_STORES=production $(BIN)/python -m pytest -o timeout=180 tests/stores tests/integration tests/e2e \
+	PHRONESIS_STORES=production $(BIN)/python -m pytest tests/stores tests/integration tests/e2e \
 		$(WITHOUT_STORE:%=--ignore=tests/integration/%)
 
 unit: setup  ## The tests that need nothing but Python, in seconds

@@ -14,7 +14,7 @@ from tests.support.freezing import frozen
 from tests.support.people import ENDS, TURNS, Person, Town
 from tests.support.stack import RunningStack
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 SLOW = "What do you know of the weather station at Finsevatn, number {n}?"
 

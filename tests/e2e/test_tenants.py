@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.people import Person, Town
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 SECRET = "The Halvorsen vault opens with the code copper-lantern-{n}."
 

@@ -11,7 +11,7 @@ from tests.support.documents import pdf
 from tests.support.people import Person, Town
 from tests.support.stack import RunningStack
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 TEXT = "My sister's name is Ingeborg Tveitaskog, and she keeps bees near Lom."
 PAGE = "Minutes of the Tveitaskog honey cooperative, not for publication."

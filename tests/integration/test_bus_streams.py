@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 from nats.aio.subscription import Subscription
 
-from phronesis.bus import Bus, Call, News, announce, follow, take, tell
+from phronesis.bus import Bus, Call, News, announce, follow, pulling, take, tell
 from phronesis.bus.envelope import PARKED_FROM, PARKED_REASON
 from phronesis.contracts import Busy, NotFound, ServiceError, TimedOut, Unauthorized, Unavailable
 from phronesis.contracts.orchestrator import TURN, TURN_ENDED, SubmitTurn, TurnEndedNews, TurnStatus
@@ -335,6 +335,33 @@ async def test_stopping_hands_back_what_it_has_not_begun(server: NatsServer, gat
         await take(second, TURN, note)
         await eventually(lambda: seen == ["waiting"])
         stopping.cancel()
+
+
+async def test_a_handler_that_outlasts_the_time_to_stop_is_ended_and_its_message_comes_again(
+    server: NatsServer, gateway: Bus, admin: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pulling, "_GRACE", 0.1)
+    await waiting(admin, 1)
+    async with connected(server, "orchestrator", "orchestrator") as (first, second):
+        begun, ended, seen = asyncio.Event(), asyncio.Event(), []
+
+        async def wait(call: Call, turn: SubmitTurn) -> None:
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+        async def note(call: Call, turn: SubmitTurn) -> None:
+            seen.append(turn.text)
+
+        await take(first, TURN, wait, workers=1)
+        await tell(gateway, somebody(), TURN, a_turn("begun"))
+        await begun.wait()
+        await first.stop()
+        assert ended.is_set()
+        await take(second, TURN, note)
+        await eventually(lambda: seen == ["begun"])
 
 
 async def test_a_message_on_its_way_when_the_service_stops_is_handed_back(

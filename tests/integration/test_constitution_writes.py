@@ -25,7 +25,7 @@ from tests.support.bus import connected, eventually, somebody
 from tests.support.graph import opened, settings
 from tests.support.servers import GraphServer, NatsServer
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 class Anything(Message):

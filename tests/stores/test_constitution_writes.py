@@ -20,7 +20,7 @@ from tests.support.curators import Curators
 from tests.support.graph import Stores, opened
 from tests.support.servers import GraphServer
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 LITERAL = (
     "'}) DETACH DELETE n //",
     "`]->() MATCH (n) DETACH DELETE n",

@@ -14,7 +14,7 @@ from tests.support.curators import Curators
 from tests.support.graph import Stores, node, opened, stored
 from tests.support.servers import GraphServer
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module")

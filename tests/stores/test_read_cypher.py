@@ -15,7 +15,7 @@ from tests.support.curators import Curators
 from tests.support.graph import Stores, joined, node, opened, ref, stored
 from tests.support.servers import GraphServer
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 TWIN = Upsert(
     nodes=(

@@ -34,7 +34,7 @@ from tests.support.weaviate_memory import Service, driver, service
 
 pytestmark = [
     pytest.mark.skipif(STORES is Stores.EMBEDDED, reason="the tests run on the embedded stores"),
-    pytest.mark.timeout(150),
+    pytest.mark.timeout(300),
 ]
 HOSPITAL = RememberItem(text="the hospital")
 ALL = tuple(ItemKind)

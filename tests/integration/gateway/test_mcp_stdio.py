@@ -21,7 +21,7 @@ from tests.support.gateway import Holder, RunningGateway
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
 
 REVISIONS = pytest.mark.parametrize(("mode", "revision"), [("auto", mcp.NOW), ("legacy", mcp.BEFORE)])
-pytestmark = [pytest.mark.usefixtures("orchestrator"), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.usefixtures("orchestrator"), pytest.mark.timeout(300)]
 
 
 def command(url: str, key: str) -> StdioServerParameters:

@@ -38,14 +38,14 @@ def test_every_hostile_statement_is_refused_by_the_rule_that_it_breaks(guard: Gu
     assert wrong == {}
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.req("NC-064", "K-044", "K-030")
 def test_every_honest_statement_passes(guard: Guard) -> None:
     assert len({statement.text for statement in HONEST}) >= 300
     assert {statement.text: found for statement in HONEST if (found := verdict(guard, statement)) != "passed"} == {}
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_a_new_statement_is_decided_in_ten_milliseconds_and_a_known_one_in_a_tenth(guard: Guard) -> None:
     """At the median, of time that this thread computed: other work of the machine does not count."""
     texts = [f"{statement.text}\n// {place}" for place, statement in enumerate(HONEST)]

@@ -82,7 +82,7 @@ def test_the_curator_may_skip_and_read_whole_nodes(guard: Guard) -> None:
     )
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_every_rewritten_statement_parses_and_has_the_tenant_on_every_node(guard: Guard) -> None:
     parser = Parser()
     without = []

@@ -50,6 +50,14 @@ def test_the_others_wait_for_their_run_unless_they_are_called(type: str) -> None
     assert decided(facts(type), None, NOW, at_once=True) == Standing(PENDING, NOW)
 
 
+@pytest.mark.req("O-311", "O-321")
+def test_a_node_that_failed_waits_for_its_next_try_unless_it_is_called() -> None:
+    one, later = facts("goal"), NOW + timedelta(seconds=60)
+    failed = replace(known(one), state=FAILED, due=later, attempts=4, embedded_hash=None)
+    assert decided(one, failed, NOW) == Standing(FAILED, later, 4)
+    assert decided(one, failed, NOW, at_once=True) == Standing(PENDING, NOW)
+
+
 @pytest.mark.req("O-312", "O-315", "O-421")
 def test_what_says_the_same_is_not_embedded_again() -> None:
     one = facts("goal")

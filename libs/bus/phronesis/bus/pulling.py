@@ -83,7 +83,10 @@ class _Puller:
                     await msg.nak()
         running = [task for task in self._tasks if not task.done()]
         if running:
-            await asyncio.wait(running, timeout=_GRACE)
+            _, late = await asyncio.wait(running, timeout=_GRACE)
+            for task in late:  # its message was not acknowledged: it comes again
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
 
     async def _run(self, slot: int) -> None:
         queue = self._slots[slot]

@@ -107,5 +107,5 @@ async def _in_progress(msg: Msg, every: float) -> None:
         await asyncio.sleep(every)
         try:
             await msg.in_progress()
-        except NatsError:
-            log.warning("could not say that work goes on")
+        except NatsError as error:
+            log.warning("could not say that work goes on: %s", type(error).__name__)

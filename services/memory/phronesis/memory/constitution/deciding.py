@@ -66,7 +66,7 @@ def decided(facts: Facts, known: Known | None, now: datetime, *, at_once: bool =
         facts: the node.
         known: its record, if there is one.
         now: the time.
-        at_once: also nodes that would wait for the night.
+        at_once: also nodes that would wait for the night, or that failed and would wait for their next try.
         force: also where the vector fits already.
     """
     assert facts.tier is not None
@@ -75,8 +75,9 @@ def decided(facts: Facts, known: Known | None, now: datetime, *, at_once: bool =
     if known is not None and known.embedded_hash == facts.text_hash and not force:
         return Standing(EmbeddingState.CURRENT)
     soon = at_once or force or facts.tier.at_once
+    again = force or (at_once and known is not None and known.state is EmbeddingState.FAILED)
     waits = known is not None and known.text_hash == facts.text_hash and known.state in _WAITING
-    if known is not None and waits and (known.due is not None or not soon) and not force:
+    if known is not None and waits and (known.due is not None or not soon) and not again:
         return Standing(known.state, known.due, known.attempts, known.problem)
     return Standing(EmbeddingState.PENDING, now if soon else None)
 
