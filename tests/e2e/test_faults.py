@@ -140,7 +140,7 @@ async def test_a_service_that_is_gone_or_hangs_costs_its_caller_little_time(
     await asyncio.to_thread(process.wait, 5)
     began = monotonic()
     while (answer := await knowing.http.get(TURNS)).status_code == 200:
-        assert monotonic() - began < 15
+        assert monotonic() - began < 5
     assert _said(answer) == (503, "unavailable")
     assert int(answer.headers["retry-after"]) >= 1
     await everybody.ready()

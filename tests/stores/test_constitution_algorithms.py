@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from functools import partial
@@ -23,6 +24,9 @@ from tests.support.bus import somebody
 from tests.support.constitutions import join, plant, thing, things, triples
 from tests.support.graph import Stores, opened
 from tests.support.servers import GraphServer
+
+WITHIN = 5.0
+"""Seconds that an algorithm may take at 1,000 nodes (O-215)."""
 
 
 @pytest.fixture(scope="module")
@@ -114,15 +118,19 @@ async def test_algorithms_are_computed_without_a_plugin_of_the_store() -> None:
 
 
 @pytest.mark.req("O-215", "O-382")
-async def test_every_algorithm_is_computed_over_a_thousand_nodes(stores: Stores, service: Service) -> None:
+async def test_a_thousand_nodes_take_less_than_five_seconds(stores: Stores, service: Service) -> None:
     call, chance = Call(somebody(), "gateway"), Random(1)
     nodes = [thing(f"n{place:04}", "goal") for place in range(1_000)]
     pairs = {(chance.randrange(1_000), chance.randrange(1_000)) for _ in range(2_500)}
     await plant(stores, call.who, nodes, *(f"n{a:04} SERVES n{b:04}" for a, b in sorted(pairs) if a != b))
+    took = []
     for ask in (
         service.algorithms.pagerank(call, RankNodes(refresh=True)),
         service.algorithms.communities(call, FindCommunities(refresh=True)),
         service.algorithms.betweenness(call, FindBridges(refresh=True)),
         service.alignment.shortest_path(call, FindShortestPath(from_id="n0001", to_id="n0002", refresh=True)),
     ):
+        began = time.perf_counter()
         assert (await ask).stats.node_count == 1_000
+        took.append(time.perf_counter() - began)
+    assert max(took) < WITHIN, took

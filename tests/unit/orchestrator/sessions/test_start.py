@@ -81,7 +81,7 @@ async def test_the_three_parts_are_loaded_side_by_side() -> None:
     stage.give_calendar(who)
     began = time.monotonic()
     found = await start(stage, who)
-    assert (found.warnings, 1.0 <= time.monotonic() - began < 2.9) == ((), True)
+    assert (found.warnings, 1.0 <= time.monotonic() - began < 2.0) == ((), True)
 
 
 @pytest.mark.req("O-006", "O-007", "O-242", "O-243", "O-244", "O-245", "O-434")
