@@ -8,10 +8,14 @@ UV := VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv
 MEMBERS := $(sort $(wildcard libs/*/pyproject.toml services/*/pyproject.toml) deploy/local/pyproject.toml deploy/operations/pyproject.toml)
 CHECKED := libs services deploy/local deploy/operations scripts
 READY := .venv/.ready
-# Integration tests that start neither a graph store nor a vector store: `make test` runs them, once is enough.
-WITHOUT_STORE := gateway $(addsuffix .py,$(addprefix test_,analyst_modes analyst_traps bus_outage bus_outsiders bus_permissions \
-	bus_streams chat_breaker chat_failures chat_model chat_summaries chat_traces hostile_files hostile_orders hostile_urls media \
-	media_fetch media_pictures media_provider media_reader media_speech media_workers memory_embedder))
+# Tests that ask neither a graph store nor a vector store: `make test` runs them, once is enough.
+WITHOUT_STORE := tests/integration/gateway $(patsubst %,tests/integration/test_%.py,analyst_modes analyst_traps bus_copies \
+	bus_health bus_outage bus_outsiders bus_permissions bus_rpc bus_streams calendar_readers chat_breaker chat_cells chat_failures \
+	chat_model chat_summaries chat_traces counsel forged_tokens hostile_files hostile_orders hostile_urls instructions media \
+	media_fetch media_pictures media_provider media_reader media_speech media_workers memory_embedder nats_cluster nats_declaring \
+	nats_deployment nats_tls orchestrator outside_postgres profiles_by_user rolling sessions) \
+	$(patsubst %,tests/stores/test_%.py,calendars deletions instruction_releases instructions pasts schema_wait turns) \
+	tests/e2e/test_three_faces.py::test_bad_input_is_the_same_problem_by_all_faces
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,7 +42,7 @@ test: setup  ## Every test, on the real embedded servers
 test-stores: setup  ## The store, integration and end-to-end suites on real Neo4j and Weaviate servers
 	$(BIN)/python -m tests.support.production
 	PHRONESIS_STORES=production $(BIN)/python -m pytest tests/stores tests/integration tests/e2e \
-		$(WITHOUT_STORE:%=--ignore=tests/integration/%)
+		$(WITHOUT_STORE:%=--deselect=%)
 
 unit: setup  ## The tests that need nothing but Python, in seconds
 	$(BIN)/python -m pytest tests/unit tests/contract

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support import packages, production
+from tests.support import packages, production, trust
 from tests.support.offline import only_loopback
 from tests.support.servers import GraphServer, NatsServer, PostgresServer, VectorServer
 
@@ -22,6 +23,13 @@ def pytest_configure() -> None:
         production.prepare()
     except packages.CannotInstall as error:
         pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
+    trust.read_once()
+
+
+def pytest_collection_finish() -> None:
+    """What collecting made lives to the end: the collector of garbage need not walk it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -41,11 +41,14 @@ def graph_login(data: DataDir, user: str = arcadedb.ROOT) -> tuple[str, str]:
 
 
 def prepare() -> None:
-    """Have what the stores are run from, and tell this process and its children where it is; nothing for embedded ones.
+    """Have what the stores are run from, and tell this process and its children where it is; embedded ones bring all of it.
+
+    A server of a test lives for minutes: the quick compiler of its JVM alone costs it less than the thorough one would save.
 
     Raises:
         CannotInstall: it could not be had; the text says why.
     """
+    os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
     if STORES is Stores.PRODUCTION:
         os.environ["PHRONESIS_NEO4J_HOME"] = str(packages.neo4j_home())
         os.environ["PHRONESIS_WEAVIATE"] = str(packages.weaviate())

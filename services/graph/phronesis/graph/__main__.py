@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from phronesis.bus import Bus, run
 
-from .adapters.bolt import Bolt
-from .app import build
-from .settings import GraphSettings
+# The driver loads pandas where it is installed, for results as data frames, which nobody here asks for: a second of each start.
+sys.modules.setdefault("pandas", None)  # type: ignore[arg-type]
+
+from .adapters.bolt import Bolt  # noqa: E402
+from .app import build  # noqa: E402
+from .settings import GraphSettings  # noqa: E402
 
 
 @asynccontextmanager

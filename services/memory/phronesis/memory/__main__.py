@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from phronesis.bus import Bus, Tracing, run
 from phronesis.postgres import Database, PostgresSettings
@@ -14,7 +14,6 @@ from .adapters.local_embedder import LocalEmbedder
 from .adapters.remote_embedder import RemoteEmbedder
 from .adapters.vector_depth import VectorDepth
 from .app import build
-from .constitution import clusters
 from .indexes import open_index
 from .ports import Embedder, VectorIndex
 from .settings import MemorySettings, WeaviateSettings
@@ -54,12 +53,7 @@ async def start(bus: Bus) -> AsyncIterator[None]:
         if WeaviateSettings().url is not None:
             bus.tracing.metrics.probe(VectorDepth(database, bus.tracing.metrics).look)
         await build(bus, database, embedder, settings, index)
-        # Here too, and not inside the first list of topics; no other question has to wait for it.
-        loading = asyncio.create_task(clusters.load(), name="memory-clusters")
         yield
-        loading.cancel()
-        with suppress(asyncio.CancelledError):
-            await loading
 
 
 if __name__ == "__main__":

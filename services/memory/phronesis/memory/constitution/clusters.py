@@ -1,4 +1,4 @@
-"""Clusters of vectors: groups of nodes that speak of the same. scikit-learn does it, and is loaded at the service's start.
+"""Clusters of vectors: groups of nodes that speak of the same. scikit-learn does it, and is loaded when it is first needed.
 
 K-means, and not HDBSCAN: on 50 sentences of five subjects with the local model (`test_meaning_quality.py`) what is here puts 43
 into five groups, all pure; HDBSCAN puts 26 to 37 into groups of purity 0.58 to 0.76, and 40 to 46 of 0.80 to 0.98 after a
@@ -53,9 +53,9 @@ class Clustering:
 
 
 async def load() -> None:
-    """Load what groups, in a thread and step by step: so a service that stops waits for one step at most.
+    """Load what groups, once, in a thread and step by step: so a service that stops waits for one step at most.
 
-    The event loop goes on meanwhile, and a question that comes before the end waits for the rest of it.
+    Whoever is about to group awaits it; the event loop goes on meanwhile. A service that groups nothing never pays for it.
     """
     for library in LIBRARIES:
         await asyncio.to_thread(import_module, library)

@@ -13,7 +13,7 @@ import numpy as np
 from phronesis.contracts import Principal
 from phronesis.contracts.constitution.values import ConstitutionNode
 
-from .clusters import OUTSIDE, Labels, alike
+from .clusters import OUTSIDE, Labels, alike, load
 from .keywords import keywords
 from .matrix import Gathered, gathered
 from .outcomes import Ended, ended
@@ -81,6 +81,7 @@ class Patterns:
             those = await gathered(self._vectors, who.tenant, chosen, _NODES)
             nodes = await self._structure.nodes(who, those.ids) if those.ids else {}
             shows = await self._shows(who, kind, nodes, min_roi)
+            await load()
             found += await asyncio.to_thread(patterns, kind, those, nodes, shows)
         return sorted(found, key=lambda one: (-one.confidence, -len(one.nodes), one.kind, one.ids))
 

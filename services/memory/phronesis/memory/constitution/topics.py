@@ -15,7 +15,7 @@ from phronesis.contracts.constitution.insight import Topic, TopicNodesFound, Top
 from phronesis.contracts.constitution.kinds import Layer
 from phronesis.contracts.constitution.values import Mention
 
-from .clusters import OUTSIDE, Clustering, Matrix, clustered
+from .clusters import OUTSIDE, Clustering, Matrix, clustered, load
 from .keywords import keywords
 from .matrix import Gathered, gathered
 from .mentions import mention
@@ -85,6 +85,7 @@ class Topics:
     async def _found(self, tenant: str) -> Run:
         async with self._finding:  # one at a time: each takes a whole core
             those = await gathered(self._vectors, tenant, Chosen())
+            await load()
             clusters = await asyncio.to_thread(clustered, those.points)
             texts: dict[str, str] = {}
             for at in range(0, len(those.ids), _TEXTS):
