@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from phronesis.contracts import BadRequest, NotFound, Principal, TurnEnded
 from phronesis.contracts.deletions import DeleteConversation, Deletion, DeletionRef, DeletionState
 from phronesis.contracts.orchestrator import (
     CONVERSATION_DELETE,
+    CONVERSATION_FIND,
     CONVERSATION_GET,
     CONVERSATION_LIST,
     DELETION_GET,
@@ -28,6 +30,8 @@ from phronesis.contracts.orchestrator import (
     ConversationRef,
     ConversationSummary,
     Directive,
+    FindConversation,
+    FoundConversation,
     ListConversations,
     ListTurns,
     Problem,
@@ -79,6 +83,7 @@ class ScriptedOrchestrator:
         await serve(self.bus, TURN_RETRY, self.retry)
         await serve(self.bus, CONVERSATION_GET, self.conversation)
         await serve(self.bus, CONVERSATION_LIST, self.conversations)
+        await serve(self.bus, CONVERSATION_FIND, self.find)
         await serve(self.bus, CONVERSATION_DELETE, self.delete)
         await serve(self.bus, DELETION_GET, self.deletion)
         await serve_basics(self.bus, {})
@@ -199,6 +204,12 @@ class ScriptedOrchestrator:
             next=shown[-1] if len(ids) > after + wanted.limit else None,
         )
 
+    async def find(self, call: Call, wanted: FindConversation) -> FoundConversation:
+        """The caller's newest conversation with an agent in which it said something."""
+        mine = [turn for who, said, turn in self._turns.values() if _same(who, call.who) and said.agent == wanted.agent]
+        said = [turn for turn in mine if turn.reply and _digest(turn.reply.user_response) == wanted.reply]
+        return FoundConversation(conversation_id=said[-1].conversation_id if said else None)
+
     async def delete(self, call: Call, wanted: DeleteConversation) -> Deletion:
         """Delete a conversation with its turns; it is complete at once."""
         for who, known in self._deletions.values():
@@ -281,3 +292,7 @@ def _queued(id: str, turn: SubmitTurn) -> Turn:
         created_at=datetime.now(UTC),
         trace_id=trace_id(traceparent()),
     )
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.strip().encode()).hexdigest()

@@ -45,6 +45,16 @@ class AgentProfile(Message):
     follow from its loop."""
 
 
+class ListAgents(Message):
+    """The agents that there are."""
+
+
+class AgentNames(Message):
+    """Names of agents, in order."""
+
+    agents: tuple[str, ...]
+
+
 class RetrieveInstructions(Message):
     """What a case needs: the bundle of a mode, or elements by tag; exactly one of the two, or it is refused (N-109)."""
 
@@ -79,6 +89,7 @@ class Released(Message):
 
 
 AGENT_GET = Rpc("instructions.v1.agent.get", AgentRef, AgentProfile)
+AGENT_LIST = Rpc("instructions.v1.agent.list", ListAgents, AgentNames)
 RETRIEVE_INSTRUCTIONS = Rpc("instructions.v1.retrieve", RetrieveInstructions, InstructionText)
 RETRIEVE_INSTRUCTIONS_TOOL = Tool(
     "retrieve_instructions",

@@ -235,6 +235,20 @@ class ConversationPage(Message):
     """The cursor of the page behind; absent on the last one."""
 
 
+class FindConversation(Message):
+    """The caller's conversation with an agent in which it said something, for clients that keep no ids."""
+
+    agent: str = Field(min_length=1, max_length=64)
+    reply: str = Field(pattern="^[0-9a-f]{64}$")
+    """SHA-256 of what the agent said, without the space around it."""
+
+
+class FoundConversation(Message):
+    """The newest such conversation, where there is one."""
+
+    conversation_id: str | None = None
+
+
 class TurnEndedNews(Message):
     """A turn has ended. It carries the texts, since followers may not ask the orchestrator (DESIGN 3)."""
 
@@ -273,6 +287,7 @@ TURN_RETRY = Rpc("orchestrator.v1.turn.retry", TurnRef, Turn)
 TURN_LIST = Rpc("orchestrator.v1.turn.list", ListTurns, Turns)
 CONVERSATION_GET = Rpc("orchestrator.v1.conversation.get", ConversationRef, Conversation)
 CONVERSATION_LIST = Rpc("orchestrator.v1.conversation.list", ListConversations, ConversationPage)
+CONVERSATION_FIND = Rpc("orchestrator.v1.conversation.find", FindConversation, FoundConversation)
 CONVERSATION_DELETE = Rpc("orchestrator.v1.conversation.delete", DeleteConversation, Deletion, timeout=10.0)
 DELETION_GET = Rpc("orchestrator.v1.deletion.get", DeletionRef, Deletion)
 CONVERSATION_DELETED = Event("orchestrator.v1.conversation.deleted", ConversationDeleted, followers=("memory", "media"))

@@ -16,7 +16,7 @@ from phronesis.contracts.instructions import RELEASED
 from phronesis.contracts.media import MAX_UPLOAD
 from phronesis.contracts.orchestrator import PROGRESS
 
-from . import console
+from . import console, openai
 from .allowing import AllowLists, told_by
 from .bus_keys import BusKeys
 from .description import described
@@ -156,7 +156,9 @@ def api(parts: Parts) -> FastAPI:
     pages = console.router(door, bus, parts.turns, parts.watch, parts.streams, settings.stream_seconds, parts.offers)
     app.include_router(pages)
     app.include_router(profile.router(door, bus))
-    app.include_router(memory.router(door, bus, Uploads(bus, settings.max_uploads)))
+    uploads = Uploads(bus, settings.max_uploads)
+    app.include_router(memory.router(door, bus, uploads))
+    app.include_router(openai.router(door, bus, parts.turns, uploads, parts.streams, settings.wait, settings.stream_seconds))
     app.include_router(tools.router(door, bus, parts.offers))
     app.include_router(keys.router(door, bus, parts.store, parts.keyring))
     app.include_router(bus_keys.router(door, bus, parts.bus_keys))

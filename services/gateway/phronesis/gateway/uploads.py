@@ -60,15 +60,22 @@ class Uploads:
             Busy: too many uploads are under way.
         """
         async with self._place():
-            arrived = await _arrived(request)
-            name = uuid4().hex
-            await self._bucket.put(name, arrived.data)
-            try:
-                upload = AcceptUpload(upload=name, name=arrived.name, claimed_type=arrived.type)
-                return await ask(self._bus, who, ACCEPT_UPLOAD, upload, key=key)
-            except BaseException:
-                await self._drop(name)
-                raise
+            return await self._accepted(who, await _arrived(request), key)
+
+    async def accept(self, who: Principal, arrived: Arrived, key: str) -> Media:
+        """Have a file accepted that came inside a message; raises as `take` does."""
+        async with self._place():
+            return await self._accepted(who, arrived, key)
+
+    async def _accepted(self, who: Principal, arrived: Arrived, key: str | None) -> Media:
+        name = uuid4().hex
+        await self._bucket.put(name, arrived.data)
+        try:
+            upload = AcceptUpload(upload=name, name=arrived.name, claimed_type=arrived.type)
+            return await ask(self._bus, who, ACCEPT_UPLOAD, upload, key=key)
+        except BaseException:
+            await self._drop(name)
+            raise
 
     @asynccontextmanager
     async def _place(self) -> AsyncIterator[None]:

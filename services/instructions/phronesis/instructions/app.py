@@ -39,6 +39,7 @@ async def build(bus: Bus, database: Database, contents: tuple[Content, ...], set
     bus.on_stop(stop_loading)
     await follow(bus, instructions.RELEASED, libraries.on_released, every_copy=True)
     await serve(bus, instructions.AGENT_GET, handlers.agent_get)
+    await serve(bus, instructions.AGENT_LIST, handlers.agent_list)
     await serve(bus, instructions.RETRIEVE_INSTRUCTIONS_TOOL, handlers.retrieve_instructions)
     await serve(bus, releases.LIST_INSTRUCTIONS_TOOL, publishing.list_instructions)
     await serve(bus, releases.SHOW_INSTRUCTION_TOOL, publishing.show_instruction)

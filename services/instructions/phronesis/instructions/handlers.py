@@ -8,7 +8,15 @@ from collections.abc import Callable
 
 from phronesis.bus import Call
 from phronesis.contracts import SYSTEM_TENANT, BadRequest, NotFound, ServiceError, TooLarge, Unavailable
-from phronesis.contracts.instructions import MAX_TEXT_BYTES, AgentProfile, AgentRef, InstructionText, RetrieveInstructions
+from phronesis.contracts.instructions import (
+    MAX_TEXT_BYTES,
+    AgentNames,
+    AgentProfile,
+    AgentRef,
+    InstructionText,
+    ListAgents,
+    RetrieveInstructions,
+)
 
 from .domain.allowing import PURPOSE, allowed
 from .domain.library import Found, Library, Profile
@@ -49,6 +57,12 @@ class Handlers:
             log.error("texts of %s are not active: %s", profile.agent, ", ".join(missing))
             raise Unavailable("the agent's instructions are not all active")
         return _profile(profile, texts, library.release, arms)
+
+    async def agent_list(self, call: Call, request: ListAgents) -> AgentNames:
+        """The agents that there are; before the content is loaded, some may only be late."""
+        await self.ready()
+        library = await self._libraries.of(call.who.tenant)
+        return AgentNames(agents=tuple(sorted(library.platform.profiles)))
 
     async def retrieve_instructions(self, call: Call, request: RetrieveInstructions) -> InstructionText:
         """The bundle of a data mode, or elements by tag with what they depend on.

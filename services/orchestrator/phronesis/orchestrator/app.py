@@ -14,6 +14,7 @@ from phronesis.contracts.media import MEDIA_PURGED
 from phronesis.contracts.memory import MEMORY_PURGED
 from phronesis.contracts.orchestrator import (
     CONVERSATION_DELETE,
+    CONVERSATION_FIND,
     CONVERSATION_GET,
     CONVERSATION_LIST,
     DELETION_GET,
@@ -92,6 +93,7 @@ async def build(
     await serve(bus, TURN_RETRY, handlers.retry)
     await serve(bus, CONVERSATION_GET, handlers.conversation)
     await serve(bus, CONVERSATION_LIST, handlers.conversations)
+    await serve(bus, CONVERSATION_FIND, handlers.find_conversation)
     await serve(bus, CONVERSATION_DELETE, handlers.delete_conversation)
     await serve(bus, DELETION_GET, handlers.deletion)
     await follow(bus, MEMORY_PURGED, partial(handlers.on_purged, service="memory"), workers=1)

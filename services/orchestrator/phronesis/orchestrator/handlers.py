@@ -19,6 +19,8 @@ from phronesis.contracts.orchestrator import (
     Conversation,
     ConversationPage,
     ConversationRef,
+    FindConversation,
+    FoundConversation,
     ListConversations,
     ListTurns,
     SubmitTurn,
@@ -146,6 +148,10 @@ class Handlers:
     async def conversations(self, call: Call, request: ListConversations) -> ConversationPage:
         """The caller's conversations, page by page."""
         return await self._conversations.page(call.who, request)
+
+    async def find_conversation(self, call: Call, request: FindConversation) -> FoundConversation:
+        """The caller's conversation in which an agent said something."""
+        return FoundConversation(conversation_id=await self._conversations.said(call.who, request))
 
     async def delete_conversation(self, call: Call, request: DeleteConversation) -> Deletion:
         """Delete a conversation; what it has running commits nothing from here on."""

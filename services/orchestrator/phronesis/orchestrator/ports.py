@@ -15,6 +15,7 @@ from phronesis.contracts.orchestrator import (
     Conversation,
     ConversationPage,
     ConversationRef,
+    FindConversation,
     ListConversations,
     ListTurns,
     SubmitTurn,
@@ -99,6 +100,10 @@ class KeptConversations(Conversations, Protocol):
 
     async def page(self, who: Principal, query: ListConversations) -> ConversationPage:
         """A page of the caller's conversations, newest activity first. Raises `BadRequest` (cursor)."""
+        ...
+
+    async def said(self, who: Principal, query: FindConversation) -> str | None:
+        """The newest conversation of the caller in which the agent said this; `None` where there is none."""
         ...
 
     async def delete(self, who: Principal, conversation_id: str) -> tuple[Deletion, tuple[str, ...]]:

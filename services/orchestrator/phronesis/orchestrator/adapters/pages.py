@@ -5,7 +5,13 @@ from __future__ import annotations
 import asyncpg
 
 from phronesis.contracts import Principal
-from phronesis.contracts.orchestrator import ConversationPage, ConversationSummary, Directive, ListConversations
+from phronesis.contracts.orchestrator import (
+    ConversationPage,
+    ConversationSummary,
+    Directive,
+    FindConversation,
+    ListConversations,
+)
 from phronesis.postgres import Database
 
 from ..paging import Place, cursor_of, place_of, title_of
@@ -23,6 +29,15 @@ WHERE c.tenant = $1 AND c.user_id = $2 AND c.deleted_at IS NULL"""  # noqa: S608
 _ORDER = "ORDER BY c.updated_at DESC, c.id DESC"
 _FIRST = f"{_COLUMNS} {_ORDER} LIMIT $3"
 _BEHIND = f"{_COLUMNS} AND (c.updated_at, c.id) < ($4, $5) {_ORDER} LIMIT $3"
+_SAID = """
+SELECT c.id FROM (
+    SELECT id, next_message, updated_at FROM conversations
+    WHERE tenant = $1 AND user_id = $2 AND agent = $3 AND deleted_at IS NULL
+    ORDER BY updated_at DESC LIMIT 100
+) c JOIN messages m ON m.conversation_id = c.id AND m.seq >= c.next_message - 100
+WHERE m.role = 'assistant' AND encode(sha256(convert_to(btrim(m.text, E' \\n\\t\\r\\f\\v'), 'UTF8')), 'hex') = $4
+ORDER BY c.updated_at DESC LIMIT 1"""
+"""Of the caller's hundred newest conversations with an agent, by the newest messages of each: no index holds a reply."""
 
 
 class ConversationPages:
@@ -54,6 +69,12 @@ class ConversationPages:
             conversations=tuple(_summary(row) for row in shown),
             next=cursor_of(who, Place(shown[-1]["updated_at"], shown[-1]["id"])) if more else None,
         )
+
+    async def said(self, who: Principal, query: FindConversation) -> str | None:
+        """The newest conversation of the caller in which the agent said this; `None` where there is none."""
+        async with self._database.connection(who.tenant) as connection:
+            found = await connection.fetchval(_SAID, who.tenant, who.user, query.agent, query.reply)
+        return None if found is None else str(found)
 
 
 def _summary(row: asyncpg.Record) -> ConversationSummary:

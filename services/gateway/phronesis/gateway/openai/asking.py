@@ -1,0 +1,126 @@
+"""Handing in what a client of this face asks: the message it is about, in the conversation it goes on with."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+from uuid import uuid4
+
+from pydantic import BaseModel
+
+from phronesis.bus import Bus, ask
+from phronesis.contracts import BadRequest, NotFound, Principal, TooLarge
+from phronesis.contracts.orchestrator import CONVERSATION_FIND, MAX_ATTACHMENTS, MAX_TEXT, FindConversation
+from phronesis.gateway.messages import MediaGiven, MessageGiven
+from phronesis.gateway.submission import Refused, Submitted, Turns
+from phronesis.gateway.uploads import Arrived, Uploads
+
+from .content import Content, Said, said, text_of
+
+Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
+_RULES = frozenset({"system", "developer"})
+
+
+class ModelNotFound(NotFound):
+    """There is no agent of this name."""
+
+    code = "model_not_found"
+
+
+class ChatMessage(BaseModel):
+    """One message of a chat, as its client keeps it."""
+
+    role: Role
+    content: Content | None = None
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked: the last message of the person, and what stands before it."""
+
+    said: Said
+    before: str | None
+    """What the agent said last before it, by the client's record."""
+    ignored: tuple[str, ...]
+    """Messages that change nothing: rules of the client's own, since an agent is governed by its instructions alone."""
+
+
+def question(messages: Sequence[ChatMessage], field: str) -> Question:
+    """The question of a chat: its last message by a person.
+
+    Raises:
+        BadRequest: there is none, or it is empty, or too long, or one of its media cannot be read.
+    """
+    place = next((at for at in range(len(messages) - 1, -1, -1) if messages[at].role == "user"), None)
+    if place is None:
+        raise BadRequest("there is no message by a user", field=field)
+    found = said(messages[place].content, f"{field}.{place}.content")
+    where = f"{field}.{place}"
+    if not found.text.strip() and not found.media:
+        raise BadRequest("a message needs text or media", field=where)
+    if len(found.text) > MAX_TEXT:
+        raise TooLarge(f"a message has {MAX_TEXT} characters at most", field=where)
+    if len(found.media) > MAX_ATTACHMENTS:
+        raise BadRequest(f"a message has {MAX_ATTACHMENTS} media at most", field=where)
+    replies = [text_of(one.content) for one in messages[:place] if one.role == "assistant"]
+    ignored = tuple(f"{field}.{at}" for at, one in enumerate(messages) if one.role in _RULES)
+    return Question(found, next((text for text in reversed(replies) if text.strip()), None), ignored)
+
+
+def digest(text: str) -> str:
+    """What a reply is found again by: the SHA-256 of it, without the space around it."""
+    return hashlib.sha256(text.strip().encode()).hexdigest()
+
+
+class Asking:
+    """Hands questions in.
+
+    Args:
+        bus: the connected bus.
+        turns: hands turns in.
+        uploads: takes in what a message itself holds.
+    """
+
+    def __init__(self, bus: Bus, turns: Turns, uploads: Uploads) -> None:
+        self._bus = bus
+        self._turns = turns
+        self._uploads = uploads
+
+    async def conversation(self, who: Principal, agent: str, before: str | None) -> str | None:
+        """The caller's conversation with an agent in which it said this, the newest; `None` where it never did."""
+        if before is None:
+            return None
+        wanted = FindConversation(agent=agent, reply=digest(before))
+        return (await ask(self._bus, who, CONVERSATION_FIND, wanted)).conversation_id
+
+    @asynccontextmanager
+    async def asked(
+        self, who: Principal, agent: str, message: Said, conversation: str | None, key: str | None
+    ) -> AsyncIterator[Submitted]:
+        """The accepted turn of a question, for the length of a block.
+
+        Raises:
+            ModelNotFound: there is no such agent.
+            ServiceError: it was not accepted; as `Turns.submitted`.
+        """
+        key = key or uuid4().hex
+        media = [await self._medium(who, one, f"{key}/{place}") for place, one in enumerate(message.media)]
+        given: dict[str, Any] = {"agent": agent, "current_message_text": message.text, "current_message_media": tuple(media)}
+        if conversation is not None:
+            given["conversation_id"] = conversation
+        try:
+            async with self._turns.submitted(who, MessageGiven(**given), key) as turn:
+                yield turn
+        except Refused as refused:
+            if refused.problem.field == "agent":
+                raise ModelNotFound(refused.problem.detail, field="agent") from refused
+            raise
+
+    async def _medium(self, who: Principal, one: MediaGiven | Arrived, key: str) -> MediaGiven:
+        if isinstance(one, MediaGiven):
+            return one
+        # The same file under the same key is the same medium: a repeat of a question is the same question.
+        return MediaGiven(media_id=(await self._uploads.accept(who, one, f"openai/{who.user}/{key}")).id)

@@ -1,0 +1,288 @@
+"""The face for programs made for OpenAI's API, by its official SDK."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import openai
+import pytest
+from openai import AsyncOpenAI, OpenAI
+
+from phronesis.bus import Call, connect, serve
+from phronesis.contracts.instructions import AGENT_LIST, AgentNames, ListAgents
+from phronesis.contracts.media import ACCEPT_UPLOAD, AcceptUpload, Media, MediaKind
+from phronesis.contracts.orchestrator import Problem, Reply, SubmitTurn, Usage
+from tests.support.gateway import Holder, RunningGateway
+from tests.support.scripted_orchestrator import ScriptedOrchestrator
+from tests.support.servers import NatsServer
+
+PIXEL = base64.b64encode(b"\x89PNG a pixel").decode()
+
+
+class Neighbours:
+    """Instructions and media that answer as told."""
+
+    def __init__(self) -> None:
+        self.uploads: list[tuple[str, str | None, str | None]] = []
+
+    async def agents(self, call: Call, request: ListAgents) -> AgentNames:
+        return AgentNames(agents=("dialogue", "maestro", "noor"))
+
+    async def accept(self, call: Call, request: AcceptUpload) -> Media:
+        self.uploads.append((request.name, request.claimed_type, call.key))
+        id = f"m{len(self.uploads)}"
+        return Media(id=id, name=request.name, type="image/png", kind=MediaKind.IMAGE, size=13, sha256="0" * 64)
+
+
+@pytest.fixture(scope="module")
+async def neighbours(nats_server: NatsServer) -> AsyncIterator[Neighbours]:
+    """Instructions that know three agents, and media that take every file."""
+    made = Neighbours()
+    async with (
+        connect("instructions", nats_server.settings("instructions")) as instructions,
+        connect("media", nats_server.settings("media")) as media,
+    ):
+        await serve(instructions, AGENT_LIST, made.agents)
+        await serve(media, ACCEPT_UPLOAD, made.accept)
+        yield made
+
+
+@pytest.fixture
+async def sdk(api: RunningGateway, ann: Holder, neighbours: Neighbours) -> AsyncIterator[AsyncOpenAI]:
+    """The SDK with Ann's key."""
+    async with AsyncOpenAI(base_url=f"{api.http.base_url}/v1", api_key=ann.secret, max_retries=0) as client:
+        yield client
+
+
+def user(text: str) -> Any:
+    return {"role": "user", "content": text}
+
+
+async def test_the_agents_are_the_models(sdk: AsyncOpenAI) -> None:
+    assert [(one.id, one.object, one.owned_by) for one in (await sdk.models.list()).data] == [
+        ("dialogue", "model", "phronesis"),
+        ("maestro", "model", "phronesis"),
+        ("noor", "model", "phronesis"),
+    ]
+    assert (await sdk.models.retrieve("noor")).id == "noor"
+
+
+async def test_a_model_that_there_is_not_is_not_found(sdk: AsyncOpenAI, orchestrator: ScriptedOrchestrator) -> None:
+    with pytest.raises(openai.NotFoundError) as listed:
+        await sdk.models.retrieve("gpt-nothing")
+    text, problem = f"to nobody {uuid4()}", Problem(code="bad_request", status=400, detail="there is no agent", field="agent")
+    orchestrator.refuse = lambda turn: problem if turn.text == text else None
+    with pytest.raises(openai.NotFoundError) as asked:
+        await sdk.chat.completions.create(model="gpt-nothing", messages=[user(text)])
+    orchestrator.refuse = lambda turn: None
+    assert [(one.value.code, one.value.param, one.value.type) for one in (listed, asked)] == [
+        ("model_not_found", "model", "invalid_request_error")
+    ] * 2
+
+
+async def test_a_chat_is_answered_whole(sdk: AsyncOpenAI, orchestrator: ScriptedOrchestrator) -> None:
+    text = f"hello {uuid4()}"
+
+    def finish(turn: SubmitTurn, reply: Reply) -> Reply:
+        usage = Usage(input_tokens=7, output_tokens=5)
+        return reply.model_copy(update={"usage": usage, "reasoner": "extractive", "degraded": ("memory",)})
+
+    before, orchestrator.finish = orchestrator.finish, finish
+    answer = await sdk.chat.completions.create(model="dialogue", messages=[user(text)])
+    orchestrator.finish = before
+    (choice,) = answer.choices
+    assert (answer.object, answer.model, choice.finish_reason) == ("chat.completion", "dialogue", "stop")
+    assert (choice.message.role, choice.message.content) == ("assistant", f"You said: {text}")
+    assert answer.usage is not None
+    assert (answer.usage.prompt_tokens, answer.usage.completion_tokens, answer.usage.total_tokens) == (7, 5, 12)
+    extra = answer.model_extra["phronesis"]  # type: ignore[index]
+    assert answer.id == f"chatcmpl-{extra['turn_id']}"
+    assert (extra["reasoner"], extra["degraded"], extra["ignored"]) == ("extractive", ["memory"], [])
+
+
+async def test_a_stream_says_what_the_whole_answer_says(sdk: AsyncOpenAI) -> None:
+    text = "long " * 300 + str(uuid4())
+    stream = await sdk.chat.completions.create(
+        model="dialogue", messages=[user(text)], stream=True, stream_options={"include_usage": True}
+    )
+    chunks = [chunk async for chunk in stream]
+    said = "".join(choice.delta.content or "" for chunk in chunks for choice in chunk.choices)
+    assert said == f"You said: {text}"
+    assert chunks[0].choices[0].delta.role == "assistant"
+    assert [chunk.choices[0].finish_reason for chunk in chunks[:-1]] == [None] * (len(chunks) - 2) + ["stop"]
+    assert chunks[-1].usage is not None
+    assert chunks[-1].choices == []
+    assert len({chunk.id for chunk in chunks}) == 1
+
+
+async def test_a_chat_goes_on_in_the_conversation_in_which_the_agent_said_that(
+    sdk: AsyncOpenAI, orchestrator: ScriptedOrchestrator
+) -> None:
+    first = await sdk.chat.completions.create(model="dialogue", messages=[user(f"one {uuid4()}")])
+    said = {"role": "assistant", "content": first.choices[0].message.content}
+    later = await sdk.chat.completions.create(model="dialogue", messages=[user("one"), said, user(f"two {uuid4()}")])  # type: ignore[list-item]
+    other = await sdk.chat.completions.create(model="noor", messages=[user("one"), said, user(f"three {uuid4()}")])  # type: ignore[list-item]
+    told: list[Any] = [one.model_extra["phronesis"] for one in (first, later, other)]  # type: ignore[index]
+    assert told[1]["conversation_id"] == told[0]["conversation_id"]
+    assert told[2]["conversation_id"] != told[0]["conversation_id"]
+    assert (told[1]["ignored"], told[2]["ignored"]) == ([], ["history"])
+
+
+async def test_a_conversation_can_be_named(sdk: AsyncOpenAI, orchestrator: ScriptedOrchestrator) -> None:
+    text, named = f"named {uuid4()}", uuid4().hex
+    await sdk.chat.completions.create(model="dialogue", messages=[user(text)], metadata={"conversation_id": named})
+    id = await orchestrator.arrived(text=text)
+    assert orchestrator.submitted[id][0].conversation_id == named
+
+
+async def test_rules_of_a_client_change_nothing_and_that_is_said(sdk: AsyncOpenAI, orchestrator: ScriptedOrchestrator) -> None:
+    text = f"ruled {uuid4()}"
+    rules: Any = {"role": "system", "content": "Obey me alone."}
+    answer = await sdk.chat.completions.create(model="dialogue", messages=[rules, user(text)])
+    assert answer.model_extra["phronesis"]["ignored"] == ["messages.0"]  # type: ignore[index]
+    id = await orchestrator.arrived(text=text)
+    assert orchestrator.submitted[id][0].text == text
+
+
+async def test_a_picture_inside_a_message_becomes_an_upload_once(
+    sdk: AsyncOpenAI, orchestrator: ScriptedOrchestrator, neighbours: Neighbours, ann: Holder
+) -> None:
+    text, key = f"seen {uuid4()}", uuid4().hex
+    parts: Any = [{"type": "text", "text": text}, {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}]
+    neighbours.uploads.clear()
+    await sdk.chat.completions.create(
+        model="dialogue", messages=[{"role": "user", "content": parts}], extra_headers={"Idempotency-Key": key}
+    )
+    id = await orchestrator.arrived(text=text)
+    assert orchestrator.submitted[id][0].media == ("m1",)
+    assert neighbours.uploads == [("image", "image/png", f"openai/{ann.who.user}/{key}/0")]
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"messages": []}, "messages"),
+        ({"messages": [{"role": "assistant", "content": "x"}]}, "messages"),
+        ({"messages": [{"role": "user", "content": " "}]}, "messages.0"),
+        ({"messages": [{"role": "king", "content": "x"}]}, "messages.0.role"),
+        ({"messages": [{"role": "user", "content": "x"}], "n": 2}, "n"),
+        ({"messages": [{"role": "user", "content": "x"}], "tools": [{"type": "function"}]}, "tools"),
+        ({"messages": [{"role": "user", "content": "x"}], "response_format": {"type": "json_object"}}, "response_format.type"),
+        (
+            {
+                "messages": [
+                    {"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "?", "format": "wav"}}]}
+                ]
+            },
+            "messages.0.content.0.input_audio.data",
+        ),
+    ],
+)
+async def test_what_an_agent_cannot_do_is_refused_by_name(sdk: AsyncOpenAI, body: dict[str, Any], param: str) -> None:
+    with pytest.raises(openai.BadRequestError) as refused:
+        await sdk.post("/chat/completions", body={"model": "dialogue"} | body, cast_to=httpx.Response)
+    assert (refused.value.param, refused.value.code, refused.value.type) == (param, "bad_request", "invalid_request_error")
+
+
+async def test_a_wrong_key_is_an_authentication_error(api: RunningGateway) -> None:
+    async with AsyncOpenAI(base_url=f"{api.http.base_url}/v1", api_key="phr_wrong", max_retries=0) as client:
+        with pytest.raises(openai.AuthenticationError) as refused:
+            await client.chat.completions.create(model="dialogue", messages=[user("x")])
+    assert (refused.value.code, refused.value.type) == ("unauthorized", "authentication_error")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_turn_that_fails_is_an_error_of_the_server(
+    sdk: AsyncOpenAI, orchestrator: ScriptedOrchestrator, stream: bool
+) -> None:
+    text = f"broken {uuid4()}"
+    orchestrator.ends[text] = Problem(code="model_unavailable", status=503, detail="the model is away")
+
+    async def asked() -> None:
+        answer: Any = await sdk.chat.completions.create(model="dialogue", messages=[user(text)], stream=stream)
+        [chunk async for chunk in answer]
+
+    with pytest.raises(openai.APIError) as refused:
+        await asked()
+    assert (refused.value.code, refused.value.type) == ("model_unavailable", "server_error")
+
+
+async def test_a_slow_answer_is_waited_for_and_then_the_turn_goes_on(
+    sdk: AsyncOpenAI, orchestrator: ScriptedOrchestrator
+) -> None:
+    text = f"slow {uuid4()}"
+    orchestrator.slow.add(text)
+    with pytest.raises(openai.APIStatusError) as late:
+        await sdk.chat.completions.create(model="dialogue", messages=[user(text)])
+    id = await orchestrator.arrived(text=text)
+    assert (late.value.status_code, late.value.code) == (504, "timed_out")
+    assert id in late.value.message
+
+
+async def test_a_response_is_answered_whole_and_can_be_had_again(sdk: AsyncOpenAI) -> None:
+    text = f"respond {uuid4()}"
+    made = await sdk.responses.create(model="dialogue", input=text, metadata={"a": "b"}, instructions="Obey.")
+    assert (made.status, made.output_text, made.metadata, made.error) == ("completed", f"You said: {text}", {"a": "b"}, None)
+    assert made.model_extra["phronesis"]["ignored"] == ["instructions"]  # type: ignore[index]
+    again = await sdk.responses.retrieve(made.id)
+    assert (again.id, again.output_text, again.status) == (made.id, made.output_text, "completed")
+
+
+async def test_a_response_goes_on_in_the_conversation_of_the_one_before(sdk: AsyncOpenAI) -> None:
+    first = await sdk.responses.create(model="dialogue", input=f"one {uuid4()}")
+    later = await sdk.responses.create(model="dialogue", input=f"two {uuid4()}", previous_response_id=first.id)
+    assert (first.conversation, later.previous_response_id) == (later.conversation, first.id)
+
+
+async def test_a_responses_events_build_it_up(sdk: AsyncOpenAI) -> None:
+    text = "long " * 100 + str(uuid4())
+    async with sdk.responses.stream(
+        model="dialogue", input=[{"role": "user", "content": [{"type": "input_text", "text": text}]}]
+    ) as stream:
+        kinds = [event.type async for event in stream]
+        whole = await stream.get_final_response()
+    assert whole.output_text == f"You said: {text}"
+    assert list(dict.fromkeys(kinds)) == [
+        "response.created",
+        "response.in_progress",
+        "response.output_item.added",
+        "response.content_part.added",
+        "response.output_text.delta",
+        "response.output_text.done",
+        "response.content_part.done",
+        "response.output_item.done",
+        "response.completed",
+    ]
+
+
+async def test_a_response_for_the_background_is_there_at_once_and_can_be_cancelled(
+    sdk: AsyncOpenAI, orchestrator: ScriptedOrchestrator
+) -> None:
+    text = f"later {uuid4()}"
+    orchestrator.slow.add(text)
+    made = await sdk.responses.create(model="dialogue", input=text, background=True)
+    assert made.status == "queued"
+    assert (await sdk.responses.cancel(made.id)).status == "cancelled"
+
+
+async def test_a_response_of_somebody_else_is_not_found(sdk: AsyncOpenAI, api: RunningGateway) -> None:
+    stranger = await api.holder()
+    mine = await sdk.responses.create(model="dialogue", input=f"mine {uuid4()}")
+    async with AsyncOpenAI(base_url=f"{api.http.base_url}/v1", api_key=stranger.secret, max_retries=0) as client:
+        for call in (client.responses.retrieve(mine.id), client.responses.retrieve("resp_nonsense")):
+            with pytest.raises(openai.NotFoundError) as refused:
+                await call
+            assert refused.value.code == "not_found"
+
+
+async def test_the_synchronous_sdk_works_too(api: RunningGateway, ann: Holder, neighbours: Neighbours) -> None:
+    def asked() -> str | None:
+        with OpenAI(base_url=f"{api.http.base_url}/v1", api_key=ann.secret, max_retries=0) as client:
+            return client.chat.completions.create(model="dialogue", messages=[user("plain")]).choices[0].message.content
+
+    assert await asyncio.to_thread(asked) == "You said: plain"
