@@ -11,6 +11,7 @@ from .tree import CONTRACTS
 
 FOLDER = CONTRACTS / "samples"
 _PATTERNS = {
+    "^[0-9a-f]{64}$": "0" * 64,
     r"^Q[1-4]$": "Q3",
     r"^[0-9a-f]{32}$": "0123456789abcdef0123456789abcdef",
     r"^[a-z0-9][a-z0-9_-]{0,63}$": "acme",

@@ -21,6 +21,12 @@ from phronesis.gateway.uploads import Arrived, Uploads
 from .content import Content, Said, said, text_of
 
 Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
+PERSON = {
+    "type": "object",
+    "required": ["role", "content"],
+    "properties": {"role": {"const": "user"}, "content": {"type": "string", "format": "not-blank"}},
+}
+"""One such message has to be there, for the description."""
 _RULES = frozenset({"system", "developer"})
 
 

@@ -5,29 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field, StrictBool, StrictInt
 from pydantic_core import to_json
 
 from phronesis.contracts import ServiceError
 from phronesis.contracts.orchestrator import Turn
 from phronesis.gateway.events import CHUNK
 
-from .asking import ChatMessage
+from .asking import PERSON, ChatMessage
 from .errors import Envelope, fault
 from .objects import Extra, extra, used
 
 DONE = b"data: [DONE]\n\n"
-_PERSON = {
-    "type": "object",
-    "required": ["role", "content"],
-    "properties": {"role": {"const": "user"}, "content": {"type": "string", "format": "not-blank"}},
-}
+
+
+def _no(value: bool) -> bool:
+    if value:
+        raise ValueError("an agent has none to give")
+    return value
 
 
 class StreamOptions(BaseModel):
     """How to stream."""
 
-    include_usage: bool | None = None
+    include_usage: StrictBool | None = None
 
 
 class TextFormat(BaseModel):
@@ -41,11 +42,11 @@ class ChatAsked(BaseModel):
 
     model: str = Field(min_length=1, max_length=64, json_schema_extra={"format": "agent"})
     """An agent."""
-    messages: Annotated[tuple[ChatMessage, ...], Field(min_length=1, max_length=2_000, json_schema_extra={"contains": _PERSON})]
-    stream: bool | None = None
+    messages: Annotated[tuple[ChatMessage, ...], Field(min_length=1, max_length=2_000, json_schema_extra={"contains": PERSON})]
+    stream: StrictBool | None = None
     stream_options: StreamOptions | None = None
-    n: Literal[1] | None = None
-    logprobs: Literal[False] | None = None
+    n: Annotated[StrictInt, Field(ge=1, le=1)] | None = None
+    logprobs: Annotated[StrictBool, AfterValidator(_no), Field(json_schema_extra={"const": False})] | None = None
     tools: Annotated[tuple[Any, ...], Field(max_length=0)] | None = None
     functions: Annotated[tuple[Any, ...], Field(max_length=0)] | None = None
     response_format: TextFormat | None = None

@@ -30,7 +30,7 @@ class TextPart(Part):
     """Text."""
 
     type: Literal["text", "input_text", "output_text"]
-    text: str
+    text: str = Field(json_schema_extra={"format": "not-blank"})
 
 
 class ImageUrl(Part):
@@ -46,8 +46,17 @@ class ImagePart(Part):
     image_url: ImageUrl
 
 
+def _only(*names: str) -> dict[str, Any]:
+    """Exactly one of these members, for the description."""
+    nothing = {"type": "null"}
+    given = {"type": "string"}
+    return {"oneOf": [{"required": [one], "properties": {n: given if n == one else nothing for n in names}} for one in names]}
+
+
 class InputImage(Part):
     """A picture of a response's input: by an address, or by the id of an upload."""
+
+    model_config = ConfigDict(json_schema_extra=_only("image_url", "file_id"))
 
     type: Literal["input_image"]
     image_url: Annotated[str, _ADDRESS] | None = None
@@ -72,6 +81,8 @@ class AudioPart(Part):
 class File(Part):
     """A file: by the id of an upload, or inside."""
 
+    model_config = ConfigDict(json_schema_extra=_only("file_id", "file_data"))
+
     file_id: Annotated[str, _ID] | None = None
     file_data: str | None = Field(default=None, min_length=1, json_schema_extra={"format": "inline-file"})
     """Base64, alone or as a `data:` address."""
@@ -87,6 +98,8 @@ class FilePart(Part):
 
 class InputFile(File):
     """A file of a response's input."""
+
+    model_config = ConfigDict(json_schema_extra=_only("file_id", "file_data", "file_url"))
 
     type: Literal["input_file"]
     file_url: Annotated[str, _ADDRESS] | None = None
@@ -106,7 +119,7 @@ AnyPart = Annotated[
     | Annotated[InputFile, Tag("input_file")],
     Discriminator(_kind),
 ]
-Content = str | tuple[AnyPart, ...]
+Content = Annotated[str, Field(json_schema_extra={"format": "not-blank"})] | Annotated[tuple[AnyPart, ...], Field(min_length=1)]
 
 
 @dataclass(frozen=True)

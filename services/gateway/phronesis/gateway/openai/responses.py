@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, StrictBool
 
 from phronesis.contracts import BadRequest, NotFound
 from phronesis.contracts.orchestrator import Turn, TurnStatus
 from phronesis.gateway.events import CHUNK
 
-from .asking import ChatMessage
+from .asking import PERSON, ChatMessage
 from .errors import fault, why
 from .objects import Extra, extra, used
 
@@ -50,10 +50,10 @@ class ResponseAsked(BaseModel):
     """An agent."""
     input: (
         Annotated[str, Field(min_length=1, json_schema_extra={"format": "not-blank"})]
-        | Annotated[tuple[InputItem, ...], Field(min_length=1, max_length=2_000)]
+        | Annotated[tuple[InputItem, ...], Field(min_length=1, max_length=2_000, json_schema_extra={"contains": PERSON})]
     )
-    stream: bool | None = None
-    background: bool | None = None
+    stream: StrictBool | None = None
+    background: StrictBool | None = None
     """Answer at once, and let the response be looked up by its id."""
     previous_response_id: Annotated[str, _ID] | None = None
     """Go on in the conversation of this response."""

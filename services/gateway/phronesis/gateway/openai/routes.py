@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator
+from typing import Any
 
 from fastapi import APIRouter
+from pydantic import BaseModel
 from starlette.responses import Response as Answer
 
 from phronesis.bus import Bus, ask
@@ -28,6 +30,7 @@ from .objects import Model, Models
 from .responses import Lines, Response, ResponseAsked, one_way, response, turn_of
 
 _STILL = b": still here\n\n"
+_STREAM: dict[str, Any] = {"content": {"text/event-stream": {}}}
 
 
 class Face:
@@ -139,6 +142,10 @@ def _away() -> Unavailable:
     return Unavailable("the gateway is stopping; the turn goes on", retry_after=1)
 
 
+def _or_stream(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
+    return {200: answers(model)[200] | _STREAM}
+
+
 def router(door: Door, bus: Bus, turns: Turns, uploads: Uploads, streams: Streams, wait: float, seconds: float) -> APIRouter:
     """The routes.
 
@@ -172,7 +179,7 @@ def router(door: Door, bus: Bus, turns: Turns, uploads: Uploads, streams: Stream
             raise ModelNotFound("there is no such agent", field="model")
         return as_json(found)
 
-    @routes.post("/chat/completions", responses=answers(ChatCompletion))
+    @routes.post("/chat/completions", responses=_or_stream(ChatCompletion))
     async def complete_chat(asked: ChatAsked, who: Caller, key: IdempotencyKey) -> Answer:
         """Answer the last message of a chat, whole or, with `stream`, in pieces.
 
@@ -182,7 +189,7 @@ def router(door: Door, bus: Bus, turns: Turns, uploads: Uploads, streams: Stream
             return await streamed(who, face.chunks(who, asked, key))
         return as_json(await face.completed(who, asked, key))
 
-    @routes.post("/responses", responses=answers(Response))
+    @routes.post("/responses", responses=_or_stream(Response))
     async def create_response(asked: ResponseAsked, who: Caller, key: IdempotencyKey) -> Answer:
         """Answer an input, whole, at once for the background, or, with `stream`, by events."""
         if asked.stream:
