@@ -59,7 +59,7 @@ def test_parts_are_read_in_their_order() -> None:
     ("content", "error", "field"),
     [
         ("x" * (MAX_TEXT + 1), TooLarge, "messages.0"),
-        ([], BadRequest, "messages.0"),
+        (" ", BadRequest, "messages.0"),
         ([{"type": "file", "file": {"file_id": "m"}}] * 17, BadRequest, "messages.0"),
         ([{"type": "file", "file": {}}], BadRequest, "messages.0.content.0.file"),
         ([{"type": "file", "file": {"file_id": "m", "file_data": "YQ=="}}], BadRequest, "messages.0.content.0.file"),

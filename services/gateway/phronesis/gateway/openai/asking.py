@@ -60,7 +60,8 @@ def question(messages: Sequence[ChatMessage], field: str) -> Question:
     Raises:
         BadRequest: there is none, or it is empty, or too long, or one of its media cannot be read.
     """
-    place = next((at for at in range(len(messages) - 1, -1, -1) if messages[at].role == "user"), None)
+    persons = [at for at, one in enumerate(messages) if one.role == "user" and one.content is not None]
+    place = persons[-1] if persons else None
     if place is None:
         raise BadRequest("there is no message by a user", field=field)
     found = said(messages[place].content, f"{field}.{place}.content")
