@@ -103,7 +103,7 @@ def trace(
 def remember(
     text: Annotated[str, typer.Argument(help="What to remember.")],
     title: Annotated[str | None, typer.Option(help="A title for it.")] = None,
-    kind: Annotated[str, typer.Option(help="fact, note, episode or concept.")] = "fact",
+    kind: Annotated[str, typer.Option(help="fact, note, episode, concept or style.")] = "fact",
     external_id: Annotated[str | None, typer.Option(help="Your own id; the same id again replaces it.", metavar="ID")] = None,
     scope: Scope = None,
     url: Url = None,
