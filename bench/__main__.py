@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from time import perf_counter
 
-from . import constitution, faces, gaps, media, pairs, quality_figures, rebuild, replies, report, streams, tracing
+from . import constitution, experience, faces, gaps, media, pairs, quality_figures, rebuild, replies, report, streams, tracing
 from .progress import say
 
 REPORT = Path(__file__).parents[1] / "docs" / "bench-report.md"
@@ -25,6 +25,7 @@ SECTIONS: dict[str, tuple[str, Section]] = {
     "replies": ("Replies, start and memory", replies.section),
     "pairs": ("Recall and graph expansion on both pairs of stores", pairs.section),
     "rebuild": ("Rebuilding the vectors", rebuild.section),
+    "experience": ("Episodes, strategies and questions to the memory", experience.section),
     "constitution": ("The constitutional graph", constitution.section),
     "gaps": ("Gaps in a made-up twin", gaps.section),
     "media": ("Media by kind", media.section),

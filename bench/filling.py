@@ -1,4 +1,4 @@
-"""Filling the memory service's tables with synthetic facts, much faster than by remembering them."""
+"""Filling the memory service's tables with synthetic items, much faster than by remembering them."""
 
 from __future__ import annotations
 
@@ -17,19 +17,22 @@ from .synthetic import DIMENSION, MODEL, Synthetic
 _BATCH = 2_000
 
 
-async def fill(connection: asyncpg.Connection, tenant: str, owner: str, count: int, source: Synthetic) -> None:
-    """Put `count` facts of `owner` into the store, with their words and vectors. Much faster than remembering them."""
+async def fill(
+    connection: asyncpg.Connection, tenant: str, owner: str, count: int, source: Synthetic, kind: str = "fact"
+) -> None:
+    """Put `count` items of `owner` into the store, with their words and vectors. Much faster than remembering them."""
     seen: Counter[int] = Counter()
     total = 0
     async with connection.transaction():
         for start in range(0, count, _BATCH):
             size = min(_BATCH, count - start)
             texts = source.texts(size)
-            total += await _copy(connection, tenant, owner, texts, source.vectors(size), seen)
+            total += await _copy(connection, tenant, owner, kind, texts, source.vectors(size), seen)
         await connection.execute(
-            "INSERT INTO scopes (tenant, owner, kind, items, words) VALUES ($1, $2, 'fact', $3, $4)",
+            "INSERT INTO scopes (tenant, owner, kind, items, words) VALUES ($1, $2, $3, $4, $5)",
             tenant,
             owner,
+            kind,
             count,
             total,
         )
@@ -40,6 +43,7 @@ async def _copy(
     connection: asyncpg.Connection,
     tenant: str,
     owner: str,
+    kind: str,
     texts: list[str],
     vectors: npt.NDArray[np.float32],
     seen: Counter[int],
@@ -48,26 +52,27 @@ async def _copy(
     rows, total = [], 0
     for id, text in zip(ids, texts, strict=True):
         found = words(text)
-        terms = {term(tenant, owner, "fact", stem): count for stem, count in found.counts.items()}
+        terms = {term(tenant, owner, kind, stem): count for stem, count in found.counts.items()}
         seen.update(terms.keys())
         total += found.length
-        rows.append((id, tenant, owner, "fact", "", found.length, list(terms), bytes(terms.values())))
+        rows.append((id, tenant, owner, kind, "", found.length, list(terms), bytes(terms.values())))
     await connection.copy_records_to_table(
         "items",
-        records=[(id, tenant, owner, "fact", text, b"", 1) for id, text in zip(ids, texts, strict=True)],
+        records=[(id, tenant, owner, kind, text, b"", 1) for id, text in zip(ids, texts, strict=True)],
         columns=("id", "tenant", "owner", "kind", "body", "content_hash", "version"),
     )
     columns = ("item_id", "tenant", "owner", "kind", "family", "length", "terms", "counts")
     await connection.copy_records_to_table("texts", records=rows, columns=columns)
     await connection.execute(
         "INSERT INTO vectors (item_id, tenant, owner, kind, family, model, dimension, embedding)"
-        " SELECT id, $2, $3, 'fact', '', $4, $5, embedding::halfvec FROM unnest($1::uuid[], $6::text[]) AS e (id, embedding)",
+        " SELECT id, $2, $3, $7, '', $4, $5, embedding::halfvec FROM unnest($1::uuid[], $6::text[]) AS e (id, embedding)",
         ids,
         tenant,
         owner,
         MODEL,
         DIMENSION,
         ["[" + ",".join([f"{x:.5f}" for x in row]) + "]" for row in vectors.tolist()],
+        kind,
     )
     return total
 

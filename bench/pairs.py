@@ -40,8 +40,8 @@ async def _recall(sizes: tuple[int, ...], questions: int) -> list[str]:
     for size in sizes:
         say(f"recall: {size:,} items")
         async with AsyncExitStack() as used:
-            postgres = await used.enter_async_context(_started(PostgresServer))
-            weaviate = await used.enter_async_context(_started(WeaviateServer))
+            postgres = await used.enter_async_context(started(PostgresServer))
+            weaviate = await used.enter_async_context(started(WeaviateServer))
             settings = await used.enter_async_context(postgres.fresh_schema("memory"))
             session = await used.enter_async_context(postgres.session(settings, "memory"))
             patient = settings.model_copy(update={"command_timeout": 600.0})
@@ -70,7 +70,7 @@ async def _expansion(sizes: tuple[int, ...], questions: int) -> list[str]:
         for name, kind in _GRAPHS.items():
             say(f"expansion: {size:,} items on {name}")
             with tempfile.TemporaryDirectory(prefix="phronesis-bench-") as folder:
-                async with _started(kind) as graph, opened(graph, Path(folder)) as stores:
+                async with started(kind) as graph, opened(graph, Path(folder)) as stores:
                     row = await expansion.measure(stores.knowledge, size, questions=questions)
                     lines.append(
                         f"| {size:,} | {name} | {row.p50_ms:.1f} | {row.p95_ms:.1f} | {row.found:.1f} | {row.fill_s:.0f} "
@@ -80,7 +80,7 @@ async def _expansion(sizes: tuple[int, ...], questions: int) -> list[str]:
 
 
 @asynccontextmanager
-async def _started(kind: Callable[[Path], Server]) -> AsyncIterator[Server]:
+async def started(kind: Callable[[Path], Server]) -> AsyncIterator[Server]:
     """A server of its own that answers, for the length of a block."""
     with tempfile.TemporaryDirectory(prefix="phronesis-bench-") as folder:
         server = kind(Path(folder) / "data")

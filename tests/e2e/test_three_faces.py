@@ -143,6 +143,7 @@ _OWN: dict[str, Callable[[Person], Awaitable[dict[str, Any]]]] = {
     "keep_memory": _plain({"scope": "secrets", "key": "mill", "content": "The mill was sold."}),
     "recall_memory": _to_recall,
     "forget_memory": _kept_in_scope,
+    "memory_query": _plain({"operation": "context", "query": "the harbour"}),
     "profile.get": _known,
     "profile.update": _corrected,
     "profile.delete": _known,

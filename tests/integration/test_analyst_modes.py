@@ -101,14 +101,14 @@ async def test_every_prompt_begins_with_the_bootstrap(server: GroqServer) -> Non
     assert all(prompt.startswith(f"{TIER1}\n\n") for prompt in prompts)
 
 
-@pytest.mark.req("N-004", "N-006", "N-053", "N-078", "N-106", "N-151", "N-152", "N-153")
-async def test_the_loop_offers_noor_three_described_tools_and_streams_nothing(server: GroqServer) -> None:
+@pytest.mark.req("N-004", "N-006", "N-053", "N-078", "N-106", "N-151", "N-152", "N-153", "V-058")
+async def test_the_loop_offers_noor_its_three_described_tools_and_the_memorys_and_streams_nothing(server: GroqServer) -> None:
     asked = await ask(server, "How many projects?")
     request = asked.request(1)
     functions = {tool["function"]["name"]: tool["function"] for tool in request["tools"]}
-    assert list(functions) == ["recall_memory", "retrieve_instructions", "read_neo4j_cypher"]
-    assert [tool["type"] for tool in request["tools"]] == ["function"] * 3
-    steps = [function["description"].split(",")[0] for function in functions.values()]
+    assert list(functions) == ["recall_memory", "retrieve_instructions", "read_neo4j_cypher", "memory_query"]
+    assert [tool["type"] for tool in request["tools"]] == ["function"] * 4
+    steps = [function["description"].split(",")[0] for function in functions.values()][:3]
     assert steps == ["Step 0", "Step 2", "Step 3"]
     assert all(scope in functions["recall_memory"]["description"] for scope in ("personal", "departmental", "ministry"))
     assert "barred" in functions["recall_memory"]["description"]
@@ -187,7 +187,7 @@ async def test_a_maestro_may_keep_memories_and_ask_every_scope_and_noor_may_not(
             turn = asked.reply.turn_id
             assert (KEEP_MEMORY.subject, KeepMemory(**kept), f"{turn}/call.1.2") in asked.stage.neighbours.questions
         else:
-            assert (len(offered), scopes) == (3, ["personal", "departmental", "ministry"])
+            assert (len(offered), scopes) == (4, ["personal", "departmental", "ministry"])
             assert KEEP_MEMORY.subject not in asked.subjects
             assert [json.loads(told.split("\n")[1])["error"] for told in asked.told()[:2]] == ["bad_arguments", "unknown_tool"]
 

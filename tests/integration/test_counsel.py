@@ -72,11 +72,12 @@ def told(server: GroqServer, at: int = -1) -> list[str]:
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-@pytest.mark.req("O-229")
+@pytest.mark.req("O-229", "V-058")
 async def test_a_model_is_offered_the_tools_of_the_agents_list_by_names_that_it_takes(server: GroqServer, agent: str) -> None:
     script(server, said("Nothing is asked."))
     await ask(server, stage(agent), "Think with me.")
-    assert offered(server) == [legal(name) for name in profile(agent).tools if name not in ("turn.get", "calendar.set.v1")]
+    listed = [legal(name) for name in profile(agent).tools if name not in ("turn.get", "calendar.set.v1")]
+    assert offered(server) == [*listed, "memory_query"]
 
 
 async def test_a_caller_gets_no_tool_that_the_role_may_not_call(server: GroqServer) -> None:

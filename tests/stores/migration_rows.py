@@ -127,6 +127,14 @@ ROWS: dict[str, dict[str, str]] = {
                 "VALUES ('acme', now(), 0.5, 0);",
             )
         ),
+        "0012-experience": "\n".join(
+            (
+                "INSERT INTO tool_outcomes (episode_id, place, tenant, owner, tool, ok, ms, at) "
+                "SELECT id, 1, tenant, owner, 'tea', true, 1, now() FROM items;",
+                "INSERT INTO strategies (item_id, tenant, owner, task_id, approach, score) "
+                "SELECT id, tenant, owner, id, 'slowly', 0.8 FROM items;",
+            )
+        ),
     },
     "orchestrator": {
         "0001-turns": "\n".join(

@@ -26,6 +26,8 @@ COMMANDS = [
         ["conversations"],
         ["profile"],
         ["forget"],
+        ["memory"],
+        ["memory", "query"],
     ),
     *(["conversations", name] for name in ("list", "show", "delete")),
     *(["profile", name] for name in ("show", "set", "delete")),
@@ -204,6 +206,20 @@ def test_what_is_remembered_is_recalled(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out == "1. Mug (note, score 0.50)\n   The mug is blue.\n"
     assert run(["recall", "mug", "--json"]) == 0
     assert [item["external_id"] for item in json.loads(capsys.readouterr().out)["items"]] == ["mug"]
+
+
+def test_a_memory_is_looked_through_as_an_agent_does_it(gateway: FakeGateway, capsys: pytest.CaptureFixture[str]) -> None:
+    hit = {"id": "e1", "text": "timed  out", "when": "2026-05-04T12:00:00Z", "score": 1.0, "source": "web_search"}
+    found = {"operation": "failures", "query": "search", "results": [hit], "count": 1}
+    gateway.tools["memory_query"] = lambda body: found if body["limit"] == 5 else found | {"results": [], "count": 0}
+    assert run(["memory", "query", "failures", "search"]) == 0
+    assert capsys.readouterr() == ("1. web_search, 2026-05-04 12:00 (score 1.00)\n   timed out\n", "")
+    assert run(["memory", "query", "failures", "search", "--limit", "3"]) == 0
+    assert capsys.readouterr() == ("", "nothing found\n")
+    gateway.tools["memory_query"] = lambda body: found | {"results": [], "error": "memory unavailable: timed_out"}
+    assert run(["memory", "query", "failures", "search"]) == 0
+    assert capsys.readouterr() == ("", "[memory unavailable: timed_out]\n")
+    assert run(["memory", "query", "feelings", "search"]) == 3
 
 
 def test_what_is_kept_in_a_scope_is_recalled_from_it_and_forgotten(capsys: pytest.CaptureFixture[str]) -> None:

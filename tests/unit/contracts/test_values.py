@@ -61,6 +61,8 @@ def test_every_kind_of_item_is_hydrated_as_one_of_the_two_entities() -> None:
         ItemKind.EPISODE: EntityType.MEMORY_UNIT,
         ItemKind.CONCEPT: EntityType.CONCEPT,
         ItemKind.NODE: EntityType.CONCEPT,
+        ItemKind.STYLE: EntityType.MEMORY_UNIT,
+        ItemKind.STRATEGY: EntityType.MEMORY_UNIT,
     }
 
 

@@ -128,6 +128,7 @@ class Memory(_Resource):
     recall = _calls(calls.recall)
     forget = _calls(calls.forget)
     recall_memory = _calls(calls.recall_memory)
+    query = _calls(calls.memory_query)
     keep_memory = _calls(calls.keep_memory)
     forget_memory = _calls(calls.forget_memory)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from . import (
     cypher,
+    episodes,
     experiments,
     gateway,
     graph,
@@ -18,6 +19,7 @@ from . import (
     releases,
     scoped_memory,
     service,
+    strategies,
     twin,
 )
 from .constitution import algorithms, insight, keeping, lists, loading, paths, retrieval, search, session, writes
@@ -29,6 +31,8 @@ _MODULES: tuple[ModuleType, ...] = (
     orchestrator,
     memory,
     scoped_memory,
+    episodes,
+    strategies,
     instructions,
     releases,
     experiments,

@@ -40,7 +40,7 @@ class EntityType(StrEnum):
 
 
 class ItemKind(StrEnum):
-    """What a knowledge item is. `fact`, `note` and `episode` are MemoryUnits; `concept` and `node` are Concepts."""
+    """What a knowledge item is. `concept` and `node` are Concepts; the others are MemoryUnits."""
 
     FACT = "fact"
     NOTE = "note"
@@ -48,6 +48,10 @@ class ItemKind(StrEnum):
     CONCEPT = "concept"
     NODE = "node"
     """A text of a graph node: a projection that the whole tenant may read, made by following the graph."""
+    STYLE = "style"
+    """A sample of how its owner writes; found by `memory_query` and by name alone (V-052)."""
+    STRATEGY = "strategy"
+    """The goal of a task that went well, with what led there beside it; made by `strategies.record` alone."""
 
     @property
     def entity_type(self) -> EntityType:
@@ -96,7 +100,7 @@ class Recall(Message):
     query: str = Field(min_length=1, max_length=4_000)
     limit: int = Field(default=10, ge=1, le=100)
     kinds: tuple[ItemKind, ...] = ()
-    """Only these kinds; all but episodes when empty."""
+    """Only these kinds; facts, notes, concepts and nodes when empty."""
 
 
 class RecalledItem(Message):

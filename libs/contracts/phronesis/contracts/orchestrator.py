@@ -18,6 +18,10 @@ _TURNS = UUID("6d0a1c9e-53b7-5f0e-9b51-6b1f8e8d4a77")
 MAX_TEXT = 100_000
 """Characters of a user's message."""
 MAX_ATTACHMENTS = 16
+MAX_OUTCOMES = 100
+"""Tool calls in the news of a turn's end."""
+MAX_DETAIL = 500
+"""Characters of what an error said."""
 
 
 class Directive(StrEnum):
@@ -249,6 +253,19 @@ class FoundConversation(Message):
     conversation_id: str | None = None
 
 
+class ToolOutcome(Message):
+    """What came of one tool call of a turn (V-136, V-138)."""
+
+    name: str = Field(max_length=200)
+    ok: bool
+    code: str | None = Field(default=None, max_length=100)
+    """Of the error, where it failed."""
+    detail: str = Field(default="", max_length=MAX_DETAIL)
+    """What the error said, cut."""
+    ms: int = Field(default=0, ge=0)
+    """Milliseconds that the call took."""
+
+
 class TurnEndedNews(Message):
     """A turn has ended. It carries the texts, since followers may not ask the orchestrator (DESIGN 3)."""
 
@@ -259,6 +276,16 @@ class TurnEndedNews(Message):
     status: TurnStatus
     user_text: str = ""
     reply_text: str = ""
+    tier: str | None = None
+    """The tier that the turn ran in, where it was given one."""
+    task: str | None = Field(default=None, max_length=100)
+    """The background task that the turn was."""
+    code: str | None = None
+    """Why it has no reply."""
+    tools: tuple[ToolOutcome, ...] = Field(default=(), max_length=MAX_OUTCOMES)
+    """What came of its tool calls, in their order."""
+    at: datetime | None = None
+    """When it ended."""
 
 
 class Audited(Message):

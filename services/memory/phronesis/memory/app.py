@@ -20,6 +20,7 @@ from .adapters.texts import PostgresTexts
 from .cache import QueryVectors
 from .constitution.serving import serve_constitution
 from .drafting import Drafting
+from .experience.serving import serve_experience
 from .handlers import Handlers
 from .indexes import pgvector
 from .nodes import NodeTexts
@@ -111,4 +112,5 @@ async def build(
     await follow(bus, TURN_ENDED, span("create_memory", KNOWLEDGE, handlers.on_turn_ended))
     await follow(bus, CONVERSATION_DELETED, span("delete_memory", KNOWLEDGE, handlers.on_conversation_deleted), workers=2)
     await serve_constitution(bus, database, embedding, settings, vectors, relay.wake, drift=drift)
+    await serve_experience(bus, database, embedding, settings, vectors, relay.wake)
     await serve_basics(bus, {"postgres": database.ping, "vectors": vectors.check})

@@ -15,6 +15,7 @@ from phronesis.contracts.graph import Node
 from phronesis.contracts.memory import ItemKind, RememberItem
 from phronesis.contracts.orchestrator import TurnEndedNews
 from phronesis.contracts.scoped_memory import KeepMemory
+from phronesis.contracts.strategies import RecordStrategy
 
 from .domain.analysis import words
 from .domain.chunks import chunks, passages, pieces, pooled
@@ -128,9 +129,17 @@ def of_node(node: Node) -> list[Draft]:
 def of_turn(turn: TurnEndedNews) -> Draft:
     """A turn as an episode, one for each turn."""
     text = f"User: {turn.user_text[:_USER_PART]}\nAssistant: {turn.reply_text}".replace("\x00", " ")[:MAX_TEXT]
-    metadata = {"conversation_id": turn.conversation_id, "agent": turn.agent}
+    said = {"code": turn.code, "tier": turn.tier, "task": turn.task, "at": turn.at.isoformat() if turn.at else None}
+    metadata = {"conversation_id": turn.conversation_id, "agent": turn.agent, "outcome": str(turn.status)}
+    metadata |= {name: value for name, value in said.items() if value is not None}
     sources = (turn.conversation_id,)
     return Draft(ItemKind.EPISODE, text, _digest([text]), f"turn:{turn.turn_id}", metadata=metadata, sources=sources)
+
+
+def of_strategy(strategy: RecordStrategy) -> Draft:
+    """A strategy as a draft: its goal, since that is what it is found by (V-124)."""
+    sources = (strategy.conversation_id,) if strategy.conversation_id else ()
+    return Draft(ItemKind.STRATEGY, strategy.goal, _digest([strategy.goal]), f"strategy:{strategy.task_id}", sources=sources)
 
 
 def _digest(said: Sequence[Any]) -> bytes:

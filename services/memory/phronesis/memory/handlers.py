@@ -35,6 +35,11 @@ from .ports import Forgets, Knowledge, Profiles
 from .retrieval import Retrieval
 from .search import HybridSearch
 
+_KEPT = frozenset({TurnStatus.COMPLETED, TurnStatus.FAILED, TurnStatus.PARKED})
+"""Ends of turns that leave an episode (V-135)."""
+_MADE = {ItemKind.NODE: "the graph", ItemKind.STRATEGY: "a task"}
+"""Kinds that nobody stores by hand, and what makes them."""
+
 
 class Handlers:
     """The handlers of the memory service.
@@ -138,21 +143,21 @@ class Handlers:
         await self._nodes.follow(news.tenant, event.nodes)
 
     async def on_turn_ended(self, news: News, event: TurnEndedNews) -> None:
-        """Keep a completed turn as an episode of its user, once."""
-        if event.status is not TurnStatus.COMPLETED or not (event.user_text.strip() or event.reply_text.strip()):
+        """Keep a turn as an episode of its user, with what came of its tools, once; one that was cancelled leaves none."""
+        if event.status not in _KEPT or not (event.user_text.strip() or event.reply_text.strip()):
             return
         draft = of_turn(event)
         known = await self._knowledge.digests(news.tenant, event.user, [draft.external_id or ""])
         if not known:
             ready = await self._drafting.complete([draft], {})
-            await self._knowledge.record(news.tenant, event.user, ready[0])
+            await self._knowledge.record(news.tenant, event.user, ready[0], event.tools)
 
 
 def _check(request: Remember) -> None:
     seen: set[str] = set()
     for number, item in enumerate(request.items):
-        if item.kind is ItemKind.NODE:
-            raise BadRequest("nodes are made by the graph alone", field=f"items.{number}.kind")
+        if item.kind in _MADE:
+            raise BadRequest(f"a {item.kind} is made by {_MADE[item.kind]} alone", field=f"items.{number}.kind")
         if item.external_id in seen:
             raise BadRequest("an external id stands twice in one request", field=f"items.{number}.external_id")
         if item.external_id is not None:

@@ -10,6 +10,7 @@ from phronesis.contracts import Message, Principal
 from phronesis.contracts.deletions import ConversationDeleted
 from phronesis.contracts.graph import Neighbour, Node
 from phronesis.contracts.memory import DeleteProfile, Forget, Forgotten, Profile, Remember, Remembered
+from phronesis.contracts.orchestrator import ToolOutcome
 from phronesis.contracts.scoped_memory import ForgetMemory, ForgottenMemory, KeepMemory, KeptMemory, Snippet
 
 from .domain.ranking import Weights
@@ -149,8 +150,8 @@ class Knowledge(Protocol):
         """
         ...
 
-    async def record(self, tenant: str, owner: str, draft: Draft) -> None:
-        """Store one item unless its external id is there."""
+    async def record(self, tenant: str, owner: str, draft: Draft, outcomes: Sequence[ToolOutcome] = ()) -> None:
+        """Store one item, with what came of tools, unless its external id is there (V-141)."""
         ...
 
     async def project(self, tenant: str, node: NodeState, drafts: Sequence[Draft]) -> None:

@@ -10,8 +10,10 @@ from opentelemetry.trace import SpanKind
 from phronesis.bus import Call, Kind, Metric, News, Tracing
 from phronesis.bus.metrics import MODEL_SECONDS
 from phronesis.contracts import Message
+from phronesis.contracts.episodes import MemoryFound, MemoryQuery, RecalledEpisodes, RecallEpisodes
 from phronesis.contracts.memory import AugmentedMemoryContext, Forgotten, Recall, Recalled, Remembered, Retrieve
 from phronesis.contracts.scoped_memory import RecalledMemories
+from phronesis.contracts.strategies import RecalledStrategies
 
 from .domain.values import Vector
 from .ports import Embedder
@@ -53,7 +55,7 @@ def traced(
             gen_ai__provider__name=LOCAL,
             gen_ai__memory__store__id=store,
         ) as span:
-            if isinstance(request, Recall):
+            if isinstance(request, Recall | RecallEpisodes | MemoryQuery):
                 tracing.note(span, "gen_ai.memory.query.text", request.query)
             elif isinstance(request, Retrieve):
                 tracing.note(span, "gen_ai.memory.query.text", "\n".join(request.key_phrases))
@@ -76,7 +78,11 @@ def _records(result: object) -> int | None:
             return len(result.items)
         case AugmentedMemoryContext():
             return len(result.memory_units) + len(result.concepts)
-        case Forgotten():
+        case RecalledEpisodes():
+            return len(result.episodes)
+        case RecalledStrategies():
+            return len(result.strategies)
+        case Forgotten() | MemoryFound():
             return result.count
     return None
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from uuid import UUID, uuid5
 
 from phronesis.contracts import Principal, ServiceError
-from phronesis.contracts.orchestrator import Directive, Problem, Reply, SubmitTurn, TurnStatus
+from phronesis.contracts.orchestrator import Directive, Problem, Reply, SubmitTurn, ToolOutcome, TurnStatus
 
 _CONVERSATIONS = UUID("0f4f7f0a-1f1c-5a43-8b55-0c5d3f3c2a10")
 
@@ -72,6 +72,9 @@ class Completed:
     """The user's message as the history shows it."""
     directive: Directive
     reasoning: str
+    tools: tuple[ToolOutcome, ...] = ()
+    """What came of its tool calls, in their order."""
+    tier: str | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,8 @@ class Failed:
 
     status: TurnStatus
     problem: Problem
+    tools: tuple[ToolOutcome, ...] = ()
+    tier: str | None = None
 
 
 def problem_of(error: ServiceError) -> Problem:

@@ -9,6 +9,7 @@ from typing import Any
 
 from phronesis.contracts import BadRequest, Forbidden, Message, NotFound, ServiceError
 from phronesis.contracts.cypher import READ_CYPHER_TOOL, CypherRows, ReadCypher
+from phronesis.contracts.episodes import MEMORY_QUERY_TOOL, MemoryFound
 from phronesis.contracts.instructions import RETRIEVE_INSTRUCTIONS_TOOL, InstructionText
 from phronesis.contracts.scoped_memory import KEEP_MEMORY_TOOL, RECALL_MEMORY_TOOL, RecalledMemories
 from phronesis.contracts.tools import Risk
@@ -16,6 +17,7 @@ from phronesis.contracts.tools import Risk
 from .findings import Findings
 from .gate import Admitted, Gate, NotAdmitted
 from .inquiry import Move, Result, ToolCall
+from .outcomes import watched
 from .running import Running
 from .tellings import told
 from .toolbox import Toolbox
@@ -26,6 +28,7 @@ _PHASES = {
     RECALL_MEMORY_TOOL.name: "0 remember",
     RETRIEVE_INSTRUCTIONS_TOOL.name: "2 recollect",
     READ_CYPHER_TOOL.name: "3 recall",
+    MEMORY_QUERY_TOOL.name: "0 remember",
     KEEP_MEMORY_TOOL.name: "5 keep",
 }
 """The step of the control loop that each tool belongs to (NC-003)."""
@@ -33,9 +36,12 @@ _PARTS = {
     RECALL_MEMORY_TOOL.name: "memory",
     RETRIEVE_INSTRUCTIONS_TOOL.name: "instructions",
     READ_CYPHER_TOOL.name: "graph",
+    MEMORY_QUERY_TOOL.name: "memory",
     KEEP_MEMORY_TOOL.name: "memory",
 }
 """What a reply lacks where a tool's owner is away."""
+_UNKEPT = frozenset({RECALL_MEMORY_TOOL.name, MEMORY_QUERY_TOOL.name})
+"""Tools whose answers are texts of memories."""
 
 
 class Hands:
@@ -76,10 +82,11 @@ class Hands:
     async def _made(self, step: str, admitted: Admitted) -> dict[str, Any]:
         name = admitted.call.name
         with self._running.phase(_PHASES[name]):
-            if name == RECALL_MEMORY_TOOL.name:
+            if name in _UNKEPT:
                 # Journals hold no text of memories (DESIGN 4.3): it is a read, and whoever takes the turn over asks again.
-                return await self._ask(step, admitted)
-            return await self._running.steps.called(step, name, lambda: self._ask(step, admitted))
+                return await watched(self._running, name, self._ask(step, admitted))
+            call = self._running.steps.called(step, name, lambda: self._ask(step, admitted))
+            return await watched(self._running, name, call)
 
     async def _ask(self, step: str, admitted: Admitted) -> dict[str, Any]:
         tool, claim = self._box.tools[admitted.call.name], self._running.claim
@@ -117,5 +124,7 @@ class Hands:
                 self._findings.recalled(answer)
                 for part in answer.degraded:
                     self._running.degrade(part)
+            case MemoryFound() if answer.error:
+                self._running.degrade("memory")
             case InstructionText():
                 self._findings.loaded(answer)

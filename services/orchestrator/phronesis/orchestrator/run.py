@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,7 +18,7 @@ from phronesis.bus.envelope import deadline as answer_due
 from phronesis.bus.tracing import Tracing
 from phronesis.bus.tracing import turn as turn_at_hand
 from phronesis.contracts import Internal, ServiceError, TimedOut, Unauthorized, UnsupportedMedia
-from phronesis.contracts.orchestrator import Reply, TurnProgress, TurnStatus, Usage
+from phronesis.contracts.orchestrator import Reply, ToolOutcome, TurnProgress, TurnStatus, Usage
 
 from .domain import Claim, Completed, Failed, problem_of
 from .extractive import Extractive
@@ -110,13 +111,15 @@ class Runner:
         return None
 
     async def _attempt(self, claim: Claim) -> Completed | Failed:
+        tools: list[ToolOutcome] = []
         try:
             async with asyncio.timeout(self._settings.turn_limit):
-                return await self._stages(claim)
+                end = await self._stages(claim, tools)
         except TimeoutError:
-            return Failed(TurnStatus.FAILED, problem_of(TimedOut("the turn took too long")))
+            end = Failed(TurnStatus.FAILED, problem_of(TimedOut("the turn took too long")))
+        return replace(end, tools=tuple(tools))
 
-    async def _stages(self, claim: Claim) -> Completed | Failed:
+    async def _stages(self, claim: Claim, tools: list[ToolOutcome]) -> Completed | Failed:
         settings, request = self._settings, claim.request
         running = Running(
             claim,
@@ -126,6 +129,7 @@ class Runner:
             settings,
             self._show,
             [],
+            tools=tools,
         )
         with running.phase("I media"):
             known = await background(

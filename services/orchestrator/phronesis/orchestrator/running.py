@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from opentelemetry.trace import SpanKind
 
 from phronesis.bus.tracing import Tracing
 from phronesis.contracts.memory import AugmentedMemoryContext
-from phronesis.contracts.orchestrator import TurnProgress
+from phronesis.contracts.orchestrator import ToolOutcome, TurnProgress
 
 from .domain import Claim
 from .measures import INSTRUCTION_TOKENS, STAGE
@@ -36,6 +36,8 @@ class Running:
     degraded: list[str]
     instruction_tokens: int = 0
     """Tokens of the instructions that tools loaded (N-227)."""
+    tools: list[ToolOutcome] = field(default_factory=list)
+    """What came of the tool calls so far (V-136)."""
 
     def phase(self, name: str) -> AbstractContextManager[Outcome]:
         """A span for one phase (D-009), and its time (D-148)."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from phronesis.contracts import Message
 from phronesis.contracts.cypher import CypherRows
+from phronesis.contracts.episodes import MemoryFound
 from phronesis.contracts.instructions import InstructionText
 from phronesis.contracts.scoped_memory import RecalledMemories
 from phronesis.tokens import clean, count, cut
@@ -28,6 +29,10 @@ def told(answer: Message) -> tuple[str, str]:
         case RecalledMemories():
             found = [snippet.model_dump(include={"content", "key", "confidence", "score"}) for snippet in answer.snippets]
             return "memories", _array(found, _ROOM["memories"])
+        case MemoryFound():
+            hits = [hit.model_dump(mode="json", exclude_none=True) for hit in answer.results]
+            failed = [{"error": answer.error}] if answer.error else []
+            return "memories", _array([*failed, *hits], _ROOM["memories"])
         case CypherRows():
             notes = [{"warning": warning} for warning in answer.warnings]
             more = [{"note": "there are more rows than these"}] if answer.truncated else []

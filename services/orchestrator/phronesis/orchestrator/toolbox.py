@@ -11,6 +11,7 @@ from pydantic_core import from_json
 
 from phronesis.contracts import Message, Principal, Role, Tool
 from phronesis.contracts.cypher import READ_CYPHER_TOOL, ReadCypher
+from phronesis.contracts.episodes import MEMORY_QUERY_TOOL
 from phronesis.contracts.instructions import RETRIEVE_INSTRUCTIONS_TOOL, AgentProfile
 from phronesis.contracts.scoped_memory import KEEP_MEMORY_TOOL, RECALL_MEMORY_TOOL, RecallMemory, Scope
 
@@ -18,6 +19,8 @@ KEEPS = "keep"
 """The stage of agents that may also write memories (NC-093)."""
 _OPEN = (Scope.PERSONAL, Scope.DEPARTMENTAL, Scope.MINISTRY)
 """Scopes that a model may name (N-079); `global` is reached by the memory service's own fallback (NC-034)."""
+_READS = (RECALL_MEMORY_TOOL, RETRIEVE_INSTRUCTIONS_TOOL, READ_CYPHER_TOOL, MEMORY_QUERY_TOOL)
+"""What every agent of this kind reads with; `memory_query` is on no agent's list, and none goes without it (V-058)."""
 _ALL_SCOPES = frozenset({Role.MAESTRO, Role.ADMIN})
 
 
@@ -85,7 +88,7 @@ def toolbox(agent: AgentProfile, who: Principal) -> Toolbox:
     The role is the caller's, from the token (N-221); no text and no argument can change it (N-226).
     """
     keeps = KEEPS in agent.stages
-    wanted = (RECALL_MEMORY_TOOL, RETRIEVE_INSTRUCTIONS_TOOL, READ_CYPHER_TOOL, *((KEEP_MEMORY_TOOL,) if keeps else ()))
+    wanted = (*_READS, *((KEEP_MEMORY_TOOL,) if keeps else ()))
     scopes = tuple(Scope) if keeps and who.role in _ALL_SCOPES else _OPEN
     tools = {tool.name: tool for tool in wanted if who.role in tool.roles}
     return Toolbox(tools, tuple(scope.value for scope in scopes))

@@ -4,7 +4,7 @@ from .account import create_bus_key, create_key, list_keys, ready, revoke_key
 from .conversations import delete_conversation, get_conversation, get_deletion, list_conversations
 from .parts import checked
 from .profile import delete_profile, get_profile, put_profile, update_profile
-from .tools import call_tool, forget, forget_memory, keep_memory, list_tools, recall, recall_memory, remember
+from .tools import call_tool, forget, forget_memory, keep_memory, list_tools, memory_query, recall, recall_memory, remember
 from .turns import cancel_turn, get_turn, list_turns, retry_turn, send, submit, trace, upload
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "list_keys",
     "list_tools",
     "list_turns",
+    "memory_query",
     "put_profile",
     "ready",
     "recall",

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from phronesis.client.models import ToolInfo
 from phronesis.client.request import Request
+from phronesis.contracts.episodes import MemoryFound, MemoryQuery
 from phronesis.contracts.memory import Forget, Forgotten, ItemKind, Recall, Recalled, Remember, Remembered, RememberItem
 from phronesis.contracts.scoped_memory import (
     ForgetMemory,
@@ -42,7 +43,7 @@ def remember(items: Iterable[RememberItem | str], idempotency_key: str | None = 
 
 
 def recall(query: str, limit: int = 10, kinds: Iterable[ItemKind] = ()) -> Request[Recalled]:
-    """Find what the caller's memory holds on `query`, best first; all kinds but episodes unless `kinds` names some."""
+    """Find what the caller's memory holds on `query`, best first; not what was lived through unless `kinds` names it."""
     message = checked(Recall, {"query": query, "limit": limit, "kinds": tuple(kinds)})
     return _tool("recall", message.model_dump(mode="json"), Recalled.model_validate, reads=True)
 
@@ -57,6 +58,12 @@ def recall_memory(scope: str, query: str, limit: int = 5) -> Request[RecalledMem
     """Find what one scope holds on `query`, best first; at most 50."""
     message = checked(RecallMemory, {"scope": scope, "query_summary": query, "limit": limit})
     return _tool("recall_memory", message.model_dump(mode="json"), RecalledMemories.model_validate, reads=True)
+
+
+def memory_query(operation: str, query: str, limit: int = 5) -> Request[MemoryFound]:
+    """Look through the caller's episodes, context, style or failures; at most 20 results."""
+    message = checked(MemoryQuery, {"operation": operation, "query": query, "limit": limit})
+    return _tool("memory_query", message.model_dump(mode="json"), MemoryFound.model_validate, reads=True)
 
 
 def keep_memory(

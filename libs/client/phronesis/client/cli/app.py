@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from . import constitution, conversations, instructions, keys, local, output, profile, turns, twin
+from . import constitution, conversations, instructions, keys, local, memory_query, output, profile, turns, twin
 from .options import AsJson, Data, Key, Url, Yes
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.add_typer(load, name="load")
 app.add_typer(turns.app, name="turns")
 app.add_typer(conversations.app, name="conversations")
 app.add_typer(profile.app, name="profile")
+app.add_typer(memory_query.app, name="memory")
 app.add_typer(keys.app, name="keys")
 app.add_typer(twin.app, name="twin")
 app.add_typer(constitution.app, name="constitution")
@@ -103,7 +104,7 @@ def trace(
 def remember(
     text: Annotated[str, typer.Argument(help="What to remember.")],
     title: Annotated[str | None, typer.Option(help="A title for it.")] = None,
-    kind: Annotated[str, typer.Option(help="fact, note, episode or concept.")] = "fact",
+    kind: Annotated[str, typer.Option(help="fact, note, episode, concept or style.")] = "fact",
     external_id: Annotated[str | None, typer.Option(help="Your own id; the same id again replaces it.", metavar="ID")] = None,
     scope: Scope = None,
     url: Url = None,

@@ -11,7 +11,7 @@ from . import output
 
 SHOWN = 300
 """Characters of a text that a list shows."""
-KINDS = tuple(kind for kind in ItemKind if kind is not ItemKind.NODE)
+KINDS = tuple(kind for kind in ItemKind if kind not in (ItemKind.NODE, ItemKind.STRATEGY))
 
 
 def remember(client: Client, text: str, title: str | None, kind: str, external_id: str | None) -> None:

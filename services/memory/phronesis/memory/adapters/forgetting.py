@@ -13,6 +13,7 @@ from phronesis.contracts.memory import ITEMS_FORGOTTEN, MEMORY_PURGED, Forget, F
 from phronesis.contracts.service import AUDITED
 from phronesis.postgres import Connection, Database, write_news, write_once
 
+from ..domain.values import EXPERIENCE
 from ..ports import VectorIndex
 from .vector_changes import hold_news
 from .writing import lock, remove
@@ -96,13 +97,13 @@ class Forgetting:
     async def _remove(
         self, connection: Connection, tenant: str, owner: str, rows: Sequence[asyncpg.Record]
     ) -> tuple[list[str], bool]:
-        """Remove items; the ids of those that the graph knows, which are all but episodes, and whether nothing is left."""
+        """Remove items; the ids of those that the graph knows, and whether nothing is left."""
         found = [(str(row["id"]), row["kind"], row["external_id"]) for row in rows]
         complete = await remove(connection, self._vectors, tenant, [id for id, _, _ in found])
         # An episode is made of news, and news may come again.
         episodes = [external for _, kind, external in found if kind == ItemKind.EPISODE and external is not None]
         await connection.execute(_BURY, tenant, owner, episodes)
-        return [id for id, kind, _ in found if kind != ItemKind.EPISODE], complete
+        return [id for id, kind, _ in found if kind not in EXPERIENCE], complete
 
 
 async def buried(

@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from phronesis.bus import Call, audited
 from phronesis.contracts import NotFound
 from phronesis.contracts.memory import KNOWLEDGE_STORED, SHARED, ItemKind, Remember, Remembered, RememberedItem
+from phronesis.contracts.orchestrator import ToolOutcome
 from phronesis.contracts.service import AUDITED
 from phronesis.postgres import Connection, Database, write_news, write_once
 
 from ..domain.linking import Linked, links_of, news_of
 from ..domain.values import Audience, Draft, Item, NodeState
 from ..ports import VectorIndex
+from .experience_outcomes import keep_outcomes
 from .forgetting import buried
 from .links import keep_links
 from .writing import Written, lock, remove, write
@@ -75,7 +77,7 @@ class PostgresKnowledge:
         who = call.who
         await lock(connection, who.tenant, who.user)
         await _check_sources(connection, call, request)
-        version = await _next_version(connection)
+        version = await next_version(connection)
         written = await write(connection, self._vectors, who.tenant, who.user, version, drafts)
         linked = await self._linked(connection, call, request, written)
         if linked:
@@ -92,6 +94,7 @@ class PostgresKnowledge:
 
     async def _linked(self, connection: Connection, call: Call, request: Remember, written: Sequence[Written]) -> list[Linked]:
         fresh = [(item, done.id) for item, done in zip(request.items, written, strict=True) if done.status != "unchanged"]
+        fresh = [(item, id) for item, id in fresh if item.kind is not ItemKind.STYLE]
         if not fresh:
             return []
         named = list({link for item, _ in fresh for link in item.links})
@@ -105,7 +108,7 @@ class PostgresKnowledge:
         titles = await connection.fetch(_TITLES, call.who.tenant, call.who.user, _CONCEPTS)
         return links_of(request, fresh, targets, {str(row["id"]): row["title"] for row in titles})
 
-    async def record(self, tenant: str, owner: str, draft: Draft) -> None:
+    async def record(self, tenant: str, owner: str, draft: Draft, outcomes: Sequence[ToolOutcome] = ()) -> None:
         """See `Knowledge`."""
         async with self._database.transaction(tenant) as connection:
             await lock(connection, tenant, owner)
@@ -115,7 +118,8 @@ class PostgresKnowledge:
             gone = await buried(connection, tenant, owner, draft.sources, [draft.external_id or ""])
             if known or gone:
                 return
-            [done] = await write(connection, self._vectors, tenant, owner, await _next_version(connection), [draft])
+            [done] = await write(connection, self._vectors, tenant, owner, await next_version(connection), [draft])
+            await keep_outcomes(connection, tenant, owner, done.id, outcomes)
         await self._vectors.settle(tenant, [done.id])
 
     async def project(self, tenant: str, node: NodeState, drafts: Sequence[Draft]) -> None:
@@ -125,7 +129,7 @@ class PostgresKnowledge:
             row = await connection.fetchrow("SELECT version, gone FROM nodes WHERE tenant = $1 AND key = $2", tenant, node.key)
             if row is not None and not row["gone"] and row["version"] > node.version:
                 return
-            written = await write(connection, self._vectors, tenant, SHARED, await _next_version(connection), drafts)
+            written = await write(connection, self._vectors, tenant, SHARED, await next_version(connection), drafts)
             vanished = await connection.fetch(
                 "SELECT id FROM items WHERE tenant = $1 AND owner = $2 AND external_id = $3 AND part <> ALL($4::text[])",
                 tenant,
@@ -182,5 +186,6 @@ async def _check_sources(connection: Connection, call: Call, request: Remember) 
             raise NotFound("a source is a conversation that was deleted", field=f"items.{number}.sources")
 
 
-async def _next_version(connection: Connection) -> int:
+async def next_version(connection: Connection) -> int:
+    """The version of what is written next."""
     return int(await connection.fetchval("SELECT nextval('versions')"))

@@ -21,6 +21,8 @@ KINDS: Mapping[str, tuple[ItemKind, ...]] = {
     "UserKnowledgeItem": (ItemKind.FACT, ItemKind.NOTE, ItemKind.CONCEPT),
     "Episode": (ItemKind.EPISODE,),
     "GraphNode": (ItemKind.NODE,),
+    "Style": (ItemKind.STYLE,),
+    "Strategy": (ItemKind.STRATEGY,),
 }
 """The collections of items, and the kinds in each."""
 NODES = "ConstitutionNode"

@@ -17,7 +17,9 @@ from .analysis import Words
 
 Vector: TypeAlias = npt.NDArray[np.float32]
 
-ORDINARY = tuple(kind for kind in ItemKind if kind is not ItemKind.EPISODE)
+EXPERIENCE = frozenset({ItemKind.EPISODE, ItemKind.STYLE, ItemKind.STRATEGY})
+"""The kinds that are searched where they are named alone, and that the graph does not know."""
+ORDINARY = tuple(kind for kind in ItemKind if kind not in EXPERIENCE)
 """The kinds that are searched unless the caller names some."""
 MEMORY = ItemKind.FACT
 """The kind of what is kept in a scope; what tells it from a fact of a user is its owner, a room."""
@@ -33,7 +35,7 @@ class Audience:
 
     @classmethod
     def of(cls, who: Principal, kinds: Sequence[ItemKind] = ()) -> Audience:
-        """The caller's own items and the tenant's shared ones; all kinds but episodes unless some are named."""
+        """The caller's own items and the tenant's shared ones; the ordinary kinds unless some are named."""
         return cls(who.tenant, (who.user, SHARED), tuple(dict.fromkeys(kinds)) or ORDINARY)
 
 

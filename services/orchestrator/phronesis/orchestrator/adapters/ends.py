@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from uuid import UUID
 
 from phronesis.bus import envelope_headers
 from phronesis.contracts import NotFound, Principal, TurnEnded
-from phronesis.contracts.orchestrator import TURN_ENDED, Turn, TurnEndedNews, TurnStatus
+from phronesis.contracts.orchestrator import MAX_OUTCOMES, TURN_ENDED, Turn, TurnEndedNews, TurnStatus
 from phronesis.postgres import Connection, Database, write_news
 
 from ..domain import Claim, Completed, Failed, LostClaim
@@ -57,7 +58,7 @@ class Ends:
             await self._fail(claim, end)
 
     async def _complete(self, claim: Claim, end: Completed) -> None:
-        news = _news(claim, TurnStatus.COMPLETED, end.user_text, end.reply.user_response)
+        news = _news(claim, end, TurnStatus.COMPLETED, end.user_text, end.reply.user_response)
         row = sendable_end(claim.who.tenant, news)
         async with self._database.transaction(claim.who.tenant) as connection:
             ended = await connection.fetchval(
@@ -80,7 +81,7 @@ class Ends:
             problem = end.problem.model_dump(mode="json", exclude_none=True)
             if not await connection.fetchval(_FAIL, UUID(claim.turn_id), claim.fence, end.status, problem):
                 raise LostClaim(claim.turn_id)
-            await _announce(connection, claim.who, _news(claim, end.status, claim.request.text, ""))
+            await _announce(connection, claim.who, _news(claim, end, end.status, claim.request.text, ""))
 
     async def cancel(self, who: Principal, turn_id: str) -> Turn:
         """Cancel a turn that has not ended; raising the fence takes it from whoever runs it."""
@@ -118,7 +119,7 @@ async def _announce(connection: Connection, who: Principal, news: TurnEndedNews)
     await write_news(connection, "orchestrator", who.tenant, TURN_ENDED, news)
 
 
-def _news(claim: Claim, status: TurnStatus, user_text: str, reply_text: str) -> TurnEndedNews:
+def _news(claim: Claim, end: Completed | Failed, status: TurnStatus, user_text: str, reply_text: str) -> TurnEndedNews:
     return TurnEndedNews(
         turn_id=claim.turn_id,
         conversation_id=claim.conversation_id,
@@ -127,4 +128,8 @@ def _news(claim: Claim, status: TurnStatus, user_text: str, reply_text: str) -> 
         status=status,
         user_text=user_text[:100_000],
         reply_text=reply_text[:100_000],
+        tier=end.tier,
+        code=end.problem.code if isinstance(end, Failed) else None,
+        tools=end.tools[-MAX_OUTCOMES:],
+        at=datetime.now(UTC),
     )

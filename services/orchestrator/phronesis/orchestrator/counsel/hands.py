@@ -10,10 +10,12 @@ from typing import Any
 from phronesis.contracts import Message, ServiceError
 from phronesis.contracts.constitution.insight import CheckPolicy, PolicyChecked, RuleHit
 from phronesis.contracts.constitution.writes import GuardrailHit, NodeWrite
+from phronesis.contracts.episodes import MEMORY_QUERY_TOOL, MemoryFound
 from phronesis.contracts.tools import Risk
 
 from ..gate import Admitted, Gate, NotAdmitted
 from ..inquiry import Move, Result, ToolCall
+from ..outcomes import watched
 from ..running import Running
 from .box import shown, toolbox
 from .desk import Desk
@@ -23,6 +25,8 @@ log = logging.getLogger(__name__)
 
 _DETAIL = 800
 """Characters of a problem that a model is told."""
+_MEMORIES = frozenset({"session_start_v1", MEMORY_QUERY_TOOL.name})
+"""Tools, as the model names them, whose answers are memories."""
 
 
 class Hands:
@@ -38,7 +42,7 @@ class Hands:
         self._running = running
         self._desk = desk
         self._said = said.casefold()
-        self.box = toolbox(desk.tools)
+        self.box = toolbox({**desk.tools, MEMORY_QUERY_TOOL.name: MEMORY_QUERY_TOOL})
         self.gate = Gate(self.box, running.claim.who)
         self.hits: list[RuleHit] = []
         """Rules that the message or a write goes against."""
@@ -81,9 +85,10 @@ class Hands:
         with self._running.phase("3 counsel"):
             if tool.risk is Risk.READ:
                 # A read is asked again by whoever takes the turn over: journals hold no text that may be deleted meanwhile.
-                given = await self._ask(step, admitted)
+                given = await watched(self._running, tool.name, self._ask(step, admitted))
             else:
-                given = await self._running.steps.called(step, tool.name, lambda: self._ask(step, admitted))
+                call = self._running.steps.called(step, tool.name, lambda: self._ask(step, admitted))
+                given = await watched(self._running, tool.name, call)
         return await self._noted(admitted, given)
 
     async def _ask(self, step: str, admitted: Admitted) -> dict[str, Any]:
@@ -112,7 +117,9 @@ class Hands:
         self._desk.record.note(answer)
         if isinstance(answer, PolicyChecked) and isinstance(admitted.request, CheckPolicy):
             self.hits.extend(answer.hits)
-        return Result(call, shown(answer), "memories" if call.name == "session_start_v1" else "rows")
+        if isinstance(answer, MemoryFound) and answer.error:
+            self._running.degrade("memory")
+        return Result(call, shown(answer), "memories" if call.name in _MEMORIES else "rows")
 
     async def _refused(self, name: str, request: Message, detail: str) -> None:
         """A write that a rule refused: which rule it is, for the reply to cite it."""

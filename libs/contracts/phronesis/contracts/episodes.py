@@ -1,0 +1,163 @@
+"""Contracts of what an agent lived through: episodes, what came of tools, and the tool that asks a memory about them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from pydantic import ConfigDict, Field, model_validator
+
+from .messages import Message, Rpc
+from .orchestrator import TURN_ENDED, ToolOutcome, TurnEndedNews, TurnStatus
+from .tools import Tool
+
+__all__ = [
+    "MEMORY_QUERY",
+    "MEMORY_QUERY_TOOL",
+    "RECALL_EPISODES",
+    "TOOL_STATISTICS",
+    "TURN_ENDED",
+    "AskToolStatistics",
+    "Episode",
+    "MemoryFound",
+    "MemoryHit",
+    "MemoryOperation",
+    "MemoryQuery",
+    "RecallEpisodes",
+    "RecalledEpisodes",
+    "ToolOutcome",
+    "ToolStatistics",
+    "ToolUse",
+    "TurnEndedNews",
+]
+
+
+class RecallEpisodes(Message):
+    """A question to the caller's past turns."""
+
+    query: str = Field(min_length=1, max_length=4_000)
+    limit: int = Field(default=5, ge=1, le=20)
+
+
+class Episode(Message):
+    """One turn as it was kept (V-135)."""
+
+    id: str
+    turn_id: str
+    conversation_id: str
+    agent: str
+    outcome: TurnStatus
+    """`completed`, `failed` or `parked`."""
+    code: str | None = None
+    """Why it has no reply."""
+    tier: str | None = None
+    task: str | None = None
+    text: str
+    """What was said on both sides, cut."""
+    tools: tuple[ToolOutcome, ...] = ()
+    """What came of its tool calls, in their order."""
+    at: datetime
+    score: float
+    """0 to 1: how near it is to the question, by meaning and by words."""
+
+
+class RecalledEpisodes(Message):
+    """Episodes, best first."""
+
+    episodes: tuple[Episode, ...] = ()
+    degraded: tuple[str, ...] = ()
+    """The parts of the search that failed: `vector`, `text`."""
+
+
+class AskToolStatistics(Message):
+    """How often the caller's tools worked."""
+
+    tools: tuple[str, ...] = Field(default=(), max_length=50)
+    """Only these; the most used ones when empty."""
+    limit: int = Field(default=50, ge=1, le=200)
+
+
+class ToolUse(Message):
+    """How often one tool was called, and how often that worked."""
+
+    name: str
+    uses: int
+    successes: int
+    rate: float
+    """`successes` over `uses`, 0 to 1; a tool without uses is not listed (V-090)."""
+    last_at: datetime
+
+
+class ToolStatistics(Message):
+    """Tools, the most used first."""
+
+    tools: tuple[ToolUse, ...] = ()
+
+
+class MemoryOperation(StrEnum):
+    """What `memory_query` can look through (V-049)."""
+
+    EPISODES = "episodes"
+    CONTEXT = "context"
+    STYLE = "style"
+    FAILURES = "failures"
+
+
+class MemoryQuery(Message):
+    """One question to the caller's memory."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    operation: MemoryOperation
+    """episodes: past turns and their outcomes; context: preferences, contacts and history; style: how the caller writes;
+    failures: errors of tools."""
+    query: str = Field(min_length=1, max_length=500, pattern=r"\S")
+    """What is looked for, in plain words."""
+    limit: int = Field(default=5, ge=1, le=20)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, given: Any) -> Any:
+        """Say what there is to ask, where the question or its operation is none (V-061)."""
+        if isinstance(given, dict):
+            named = [str(operation) for operation in MemoryOperation]
+            query = given.get("query")
+            if given.get("operation") not in named or not isinstance(query, str) or not query.strip():
+                raise ValueError(f"operation is one of {', '.join(named)}, and query says what is looked for")
+        return given
+
+
+class MemoryHit(Message):
+    """One thing found."""
+
+    id: str
+    text: str
+    when: datetime | None = None
+    score: float
+    """0 to 1; of failures, 1 where the question names the tool."""
+    source: str
+    """What it is: `episode`, `fact`, `note`, `concept`, `profile`, `style`, or the name of the tool that failed."""
+
+
+class MemoryFound(Message):
+    """What a question found; nothing found is no error (V-062)."""
+
+    operation: MemoryOperation
+    query: str
+    results: tuple[MemoryHit, ...] = ()
+    count: int = 0
+    error: str | None = None
+    """What part of the memory did not answer (V-065)."""
+
+
+RECALL_EPISODES = Rpc("memory.v1.episodes.recall", RecallEpisodes, RecalledEpisodes)
+TOOL_STATISTICS = Rpc("memory.v1.tools.statistics", AskToolStatistics, ToolStatistics)
+MEMORY_QUERY = Rpc("memory.v1.query", MemoryQuery, MemoryFound)
+
+MEMORY_QUERY_TOOL = Tool(
+    "memory_query",
+    "Look something up in the caller's memory while working: episodes (past turns and what came of them), context (preferences,"
+    " contacts, history), style (how the caller writes) or failures (errors of tools). Reads only.",
+    MEMORY_QUERY,
+)
