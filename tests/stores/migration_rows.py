@@ -127,6 +127,15 @@ ROWS: dict[str, dict[str, str]] = {
                 "VALUES ('acme', now(), 0.5, 0);",
             )
         ),
+        "0013-facts": "\n".join(
+            (
+                "INSERT INTO facts (id, tenant, owner, slot, value, kind, subject, predicate, object, body, negated, valid_from) "
+                f"VALUES ({_id(9)}, 'acme', 'ann', 's', 'v', 'fact', 'user', 'p', 'o', 'said', false, now());",
+                "INSERT INTO fact_sources (fact_id, source, said_at, origin, confidence) "
+                f"VALUES ({_id(9)}, 'turn:t/0', now(), 'user', 0.9);",
+                f"INSERT INTO forgettings (id, tenant, owner, ids, turns) VALUES ({_id(8)}, 'acme', 'ann', '{{i}}', '{{t}}');",
+            )
+        ),
     },
     "orchestrator": {
         "0001-turns": "\n".join(

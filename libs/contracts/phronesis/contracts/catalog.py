@@ -8,6 +8,8 @@ from typing import Any
 from . import (
     cypher,
     experiments,
+    facts,
+    forgetting,
     gateway,
     graph,
     instructions,
@@ -29,6 +31,8 @@ _MODULES: tuple[ModuleType, ...] = (
     orchestrator,
     memory,
     scoped_memory,
+    facts,
+    forgetting,
     instructions,
     releases,
     experiments,
