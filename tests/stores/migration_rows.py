@@ -129,7 +129,8 @@ ROWS: dict[str, dict[str, str]] = {
         ),
         "0013-facts": "\n".join(
             (
-                "INSERT INTO facts (id, tenant, owner, slot, value, kind, subject, predicate, object, body, negated, valid_from) "
+                "INSERT INTO facts (id, tenant, owner, slot, value, kind, subject, predicate, object, body, negated,"
+                " valid_from) "
                 f"VALUES ({_id(9)}, 'acme', 'ann', 's', 'v', 'fact', 'user', 'p', 'o', 'said', false, now());",
                 "INSERT INTO fact_sources (fact_id, source, said_at, origin, confidence) "
                 f"VALUES ({_id(9)}, 'turn:t/0', now(), 'user', 0.9);",
@@ -168,6 +169,7 @@ ROWS: dict[str, dict[str, str]] = {
             "INSERT INTO calendars (tenant, user_id, source, hours, time_zone) "
             "VALUES ('acme', 'ann', 'none', '{8,8,8,8,8,0,0}', 'UTC');"
         ),
+        "0010-learning": "UPDATE turns SET learnt = false, learn_attempts = 1, recalled = '{i}';",
     },
 }
 """By service and migration, in their order."""

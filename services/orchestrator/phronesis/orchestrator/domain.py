@@ -72,6 +72,8 @@ class Completed:
     """The user's message as the history shows it."""
     directive: Directive
     reasoning: str
+    recalled: tuple[str, ...] = ()
+    """Ids of what memory put before the turn."""
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ _REPORTED = """
     UPDATE forgettings SET removed = removed || jsonb_build_object($3::text, $4::jsonb),
         completed_at = CASE WHEN (removed || jsonb_build_object($3::text, $4::jsonb)) ?& $5::text[]
             THEN coalesce(completed_at, now()) END
-    WHERE id = $1 AND tenant = $2"""
+    WHERE id = $1 AND tenant = $2 AND NOT removed ? $3"""
 _NEWEST = f"SELECT {COLUMNS} FROM facts WHERE id = ANY($1::uuid[]) ORDER BY recorded_at DESC, id LIMIT $2"  # noqa: S608
 
 
