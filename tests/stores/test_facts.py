@@ -25,7 +25,7 @@ from phronesis.contracts.facts import (
     RecallFacts,
     Statement,
 )
-from phronesis.contracts.forgetting import MEMORY_FORGOTTEN, ForgetFor, ForgettingRef, MemoryForgotten
+from phronesis.contracts.forgetting import MEMORY_FORGOTTEN, CopiesPurged, ForgetFor, ForgettingRef, MemoryForgotten
 from phronesis.contracts.memory import Remember, RememberItem, Retrieve
 from phronesis.contracts.orchestrator import TurnEndedNews, TurnStatus
 from phronesis.memory.adapters.fact_forgetting import PostgresForgettings
@@ -225,11 +225,28 @@ async def test_a_forgetting_is_complete_once_graph_and_orchestrator_have_reporte
     who = someone()
     await learnt(known, who, "I like tea")
     begun = await known.facts.forget_for_good(calling(who), ForgetFor(subject="User"))
-    report = Purged(deletion_id=begun.forgetting_id, removed={"links": 1})
-    for service, state in (("graph", DeletionState.PENDING), ("orchestrator", DeletionState.COMPLETE)):
-        await known.facts.on_purged(News(who.tenant, "1", 1), report, service)
-        found = await known.facts.get_forgetting(calling(who), ForgettingRef(forgetting_id=begun.forgetting_id))
-        assert (found.state, found.removed[service]) == (state, {"links": 1})
+    word, turn, news = f"canary{uuid4().hex}", str(uuid4()), News(who.tenant, "1", 1)
+    ended = TurnEndedNews(
+        turn_id=turn,
+        conversation_id="c1",
+        user=who.user,
+        agent="dialogue",
+        status=TurnStatus.COMPLETED,
+        user_text=word,
+    )
+    await known.memory.handlers.on_turn_ended(news, ended)
+    await known.facts.on_purged(news, Purged(deletion_id=begun.forgetting_id, removed={"links": 1}))
+    asked = ForgettingRef(forgetting_id=begun.forgetting_id)
+    assert (await known.facts.get_forgetting(calling(who), asked)).state is DeletionState.PENDING
+    report = CopiesPurged(deletion_id=begun.forgetting_id, removed={"turns": 1}, turns=(turn,))
+    await known.facts.on_copies_purged(news, report)
+    found = await known.facts.get_forgetting(calling(who), asked)
+    assert (found.state, found.removed["graph"], found.removed["orchestrator"]) == (
+        DeletionState.COMPLETE,
+        {"links": 1},
+        {"turns": 1},
+    )
+    assert await holding(known.memory.database, word) == {}
 
 
 async def test_what_a_forgotten_fact_had_superseded_does_not_come_back(known: Known) -> None:

@@ -10,7 +10,6 @@ from uuid import uuid4
 import pytest
 
 from phronesis.contracts import NotFound, Principal
-from phronesis.contracts.deletions import Purged
 from phronesis.contracts.forgetting import COPIES_PURGED, MemoryForgotten
 from phronesis.contracts.orchestrator import Directive, Reply, Source, SubmitTurn, turn_id
 from phronesis.orchestrator.adapters.copies import PostgresCopies
@@ -111,7 +110,8 @@ async def test_the_turns_that_said_cited_or_recalled_it_keep_no_text_and_others_
     event = MemoryForgotten(forgetting_id=str(uuid4()), owner=who.user, ids=("f1",), turns=(said.turn_id, "no-uuid"))
     report = await PostgresCopies(database).forget(who.tenant, event)
     counts = {"messages": 6, "directives": 3, "steps": 3, "summaries": 1, "turns": 3, "news": 3}
-    assert report == Purged(deletion_id=event.forgetting_id, removed=counts)
+    assert (report.deletion_id, report.removed) == (event.forgetting_id, counts)
+    assert set(report.turns) == {said.turn_id, cited.turn_id, recalled.turn_id}
     assert await holding(database, word) == {}
     for gone in (said, cited, recalled):
         with pytest.raises(NotFound):

@@ -76,11 +76,18 @@ class MemoryForgotten(Message):
     """Turns in which it was said."""
 
 
+class CopiesPurged(Purged):
+    """What the orchestrator removed for a forgetting."""
+
+    turns: tuple[str, ...] = Field(default=(), max_length=10_000)
+    """Turns that hold no text any more: what memory keeps of them goes too."""
+
+
 FORGET_FOR_GOOD = Rpc("memory.v1.forgetting.begin", ForgetFor, Forgetting, timeout=20.0)
 PREVIEW_FORGETTING = Rpc("memory.v1.forgetting.preview", ForgetFor, ForgettingPreview)
 GET_FORGETTING = Rpc("memory.v1.forgetting.get", ForgettingRef, Forgetting)
 MEMORY_FORGOTTEN = Event("memory.v1.forgetting.begun", MemoryForgotten, followers=("orchestrator",))
-COPIES_PURGED = Event("orchestrator.v1.forgetting.purged", Purged, followers=("memory",))
+COPIES_PURGED = Event("orchestrator.v1.forgetting.purged", CopiesPurged, followers=("memory",))
 
 FORGET_FOR_GOOD_TOOL = Tool(
     "memory.forget",

@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 from uuid import UUID, uuid4
 
 import asyncpg
 
 from phronesis.bus import Call, audited
 from phronesis.contracts import NotFound, Principal
-from phronesis.contracts.deletions import ConversationDeleted, DeletionState, Purged
-from phronesis.contracts.forgetting import MEMORY_FORGOTTEN, ForgetFor, Forgetting, ForgettingPreview, MemoryForgotten
+from phronesis.contracts.deletions import ConversationDeleted, Purged
+from phronesis.contracts.forgetting import (
+    MEMORY_FORGOTTEN,
+    CopiesPurged,
+    ForgetFor,
+    Forgetting,
+    ForgettingPreview,
+    MemoryForgotten,
+)
 from phronesis.contracts.memory import ITEMS_FORGOTTEN, ItemsForgotten
 from phronesis.contracts.service import AUDITED
 from phronesis.postgres import EVERY_TENANT, Connection, Database, write_news, write_once
 
 from ..domain.rooms import owner_of_facts
 from ..ports import VectorIndex
+from .fact_reports import enter, read
 from .fact_rows import COLUMNS, kept, shown
-from .fact_targets import Targets, again, targets
+from .fact_targets import Targets, again, episodes_of, targets, turn_names
 from .facts import forgotten_name
 from .forgetting import bury
 from .vector_changes import hold_news
 from .writing import lock, remove
 
 SERVICE = "memory"
-_REPORTERS = {"graph", "orchestrator"}
-"""Services that report what they removed, beside this one."""
 _SHOWN = 50
 
 # What took the place of another is gone: the other stays as it was, ended.
@@ -39,11 +44,7 @@ _DETACH = """
     WHERE facts.id = fact_id AND tenant = $1 AND owner = $2 AND conversation_id = $3"""
 _BEGUN = """
     INSERT INTO forgettings (id, tenant, owner, ids, turns, conversation_id, removed) VALUES ($1, $2, $3, $4, $5, $6, $7)"""
-_REPORTED = """
-    UPDATE forgettings SET removed = removed || jsonb_build_object($3::text, $4::jsonb),
-        completed_at = CASE WHEN (removed || jsonb_build_object($3::text, $4::jsonb)) ?& $5::text[]
-            THEN coalesce(completed_at, now()) END
-    WHERE id = $1 AND tenant = $2 AND NOT removed ? $3"""
+_OWNER = "SELECT owner FROM forgettings WHERE id = $1 AND tenant = $2"
 _NEWEST = f"SELECT {COLUMNS} FROM facts WHERE id = ANY($1::uuid[]) ORDER BY recorded_at DESC, id LIMIT $2"  # noqa: S608
 
 
@@ -87,7 +88,7 @@ class PostgresForgettings:
             touched.extend(await self._remove(connection, who.tenant, who.user, str(id), found))
             entry = {"forgetting_id": str(id), "facts": len(found.facts), "items": len(found.items)}
             await write_news(connection, SERVICE, who.tenant, AUDITED[SERVICE], audited(who, "memory.forget", entry))
-            return await _read(connection, who, id)
+            return await read(connection, who, id)
 
         result = await write_once(self._database, call, request, Forgetting, work)
         self._wake()
@@ -123,13 +124,26 @@ class PostgresForgettings:
         except ValueError:
             raise NotFound("no such forgetting") from None
         async with self._database.connection(who.tenant) as connection:
-            return await _read(connection, who, id)
+            return await read(connection, who, id)
 
-    async def purged(self, tenant: str, service: str, report: Purged) -> None:
+    async def purged(self, tenant: str, service: str, removed: Purged) -> None:
         """See `Forgettings`."""
-        id, removed = UUID(report.deletion_id), dict(report.removed)
         async with self._database.transaction(tenant) as connection:
-            await connection.execute(_REPORTED, id, tenant, service, removed, sorted(_REPORTERS))
+            await enter(connection, tenant, service, removed)
+
+    async def copies_purged(self, tenant: str, report: CopiesPurged) -> None:
+        """See `Forgettings`."""
+        gone: list[str] = []
+        async with self._database.transaction(tenant) as connection:
+            owner = await connection.fetchval(_OWNER, UUID(report.deletion_id), tenant)
+            if owner is None:
+                return
+            await _locked(connection, tenant, owner)
+            gone = await episodes_of(connection, tenant, owner, report.turns)
+            await remove(connection, self._vectors, tenant, gone)
+            await bury(connection, tenant, owner, turn_names(report.turns))
+            await enter(connection, tenant, "orchestrator", report)
+        await self._vectors.settle(tenant, gone)
 
     async def forget_conversation(self, tenant: str, event: ConversationDeleted) -> None:
         """See `Forgettings`."""
@@ -166,18 +180,3 @@ class PostgresForgettings:
 async def _locked(connection: Connection, tenant: str, owner: str) -> None:
     await lock(connection, tenant, owner)
     await lock(connection, tenant, owner_of_facts(owner))
-
-
-async def _read(connection: Connection, who: Principal, id: UUID) -> Forgetting:
-    row: Any = await connection.fetchrow(
-        "SELECT * FROM forgettings WHERE id = $1 AND tenant = $2 AND owner = $3", id, who.tenant, who.user
-    )
-    if row is None:
-        raise NotFound("no such forgetting")
-    return Forgetting(
-        forgetting_id=str(row["id"]),
-        state=DeletionState.COMPLETE if row["completed_at"] else DeletionState.PENDING,
-        requested_at=row["requested_at"],
-        completed_at=row["completed_at"],
-        removed=row["removed"],
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -81,8 +81,7 @@ class Targets:
     @property
     def buried(self) -> list[str]:
         """Names of what late news may not bring back."""
-        names = [forgotten_name("turn", turn) for turn in self.turns]
-        return sorted({*names, *(f"turn:{turn}" for turn in self.turns), *self.episodes})
+        return sorted({*turn_names(self.turns), *self.episodes})
 
 
 async def targets(connection: Connection, tenant: str, owner: str, request: ForgetFor) -> Targets:
@@ -132,6 +131,17 @@ async def _with_turns(
         conversation=conversation,
         sources=int(await connection.fetchval(_SOURCES, facts)),
     )
+
+
+def turn_names(turns: Iterable[str]) -> list[str]:
+    """The names under which nothing of these turns comes back: no episode, and no fact."""
+    return [name for turn in turns for name in (f"turn:{turn}", forgotten_name("turn", turn))]
+
+
+async def episodes_of(connection: Connection, tenant: str, owner: str, turns: Sequence[str]) -> list[str]:
+    """Ids of the items that these turns left as episodes."""
+    rows = await connection.fetch(_EPISODES, tenant, owner, [f"turn:{turn}" for turn in turns], None)
+    return [str(row["id"]) for row in rows]
 
 
 def _uuid(text: str) -> UUID | None:

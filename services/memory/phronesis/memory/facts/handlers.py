@@ -23,7 +23,7 @@ from phronesis.contracts.facts import (
     RecallFacts,
     Statement,
 )
-from phronesis.contracts.forgetting import ForgetFor, Forgetting, ForgettingPreview, ForgettingRef
+from phronesis.contracts.forgetting import CopiesPurged, ForgetFor, Forgetting, ForgettingPreview, ForgettingRef
 
 from ..domain.limits import is_storable
 from ..domain.rooms import owner_of_facts
@@ -156,9 +156,13 @@ class FactHandlers:
         if event.part == 1:
             await self._forgettings.forget_conversation(news.tenant, event)
 
-    async def on_purged(self, news: News, event: Purged, service: str) -> None:
-        """A service has removed its copies of what was forgotten."""
-        await self._forgettings.purged(news.tenant, service, event)
+    async def on_purged(self, news: News, event: Purged) -> None:
+        """The graph has removed its part of what was forgotten."""
+        await self._forgettings.purged(news.tenant, "graph", event)
+
+    async def on_copies_purged(self, news: News, event: CopiesPurged) -> None:
+        """The orchestrator has removed its copies of what was forgotten."""
+        await self._forgettings.copies_purged(news.tenant, event)
 
 
 def _may_be_kept(statement: Statement) -> bool:

@@ -9,7 +9,7 @@ from phronesis.bus import Call
 from phronesis.contracts import Principal
 from phronesis.contracts.deletions import ConversationDeleted, Purged
 from phronesis.contracts.facts import Fact, FactList, ImportedMemory, ImportMemory, Learn, Learnt, ListFacts
-from phronesis.contracts.forgetting import ForgetFor, Forgetting, ForgettingPreview
+from phronesis.contracts.forgetting import CopiesPurged, ForgetFor, Forgetting, ForgettingPreview
 
 from ..domain.values import Draft
 from .values import Kept, Saying
@@ -77,8 +77,12 @@ class Forgettings(Protocol):
         """A forgetting of the caller. Raises `NotFound`."""
         ...
 
-    async def purged(self, tenant: str, service: str, report: Purged) -> None:
+    async def purged(self, tenant: str, service: str, removed: Purged) -> None:
         """Enter what a service removed; what is not of a forgetting is none of ours."""
+        ...
+
+    async def copies_purged(self, tenant: str, report: CopiesPurged) -> None:
+        """Remove the episodes of turns that hold no text any more, and enter what the orchestrator removed."""
         ...
 
     async def forget_conversation(self, tenant: str, event: ConversationDeleted) -> None:

@@ -65,8 +65,8 @@ async def serve_facts(
     await serve(bus, forgetting.PREVIEW_FORGETTING_TOOL, span("search_memory", STORE, handlers.preview_forgetting))
     await serve(bus, forgetting.FORGET_FOR_GOOD_TOOL, span("delete_memory", STORE, handlers.forget_for_good))
     await serve(bus, forgetting.GET_FORGETTING_TOOL, span("search_memory", STORE, handlers.get_forgetting))
-    await follow(bus, GRAPH_PURGED, partial(handlers.on_purged, service="graph"), workers=1)
-    await follow(bus, forgetting.COPIES_PURGED, partial(handlers.on_purged, service="orchestrator"), workers=1)
+    await follow(bus, GRAPH_PURGED, handlers.on_purged, workers=1)
+    await follow(bus, forgetting.COPIES_PURGED, handlers.on_copies_purged, workers=1)
     repeating = asyncio.create_task(_repeat(forgettings), name="memory-forget-again")
     bus.on_stop(lambda: _ended(repeating))
     return handlers.on_conversation_deleted

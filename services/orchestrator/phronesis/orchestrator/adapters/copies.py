@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from phronesis.contracts.deletions import Purged
-from phronesis.contracts.forgetting import COPIES_PURGED, MemoryForgotten
+from phronesis.contracts.forgetting import COPIES_PURGED, CopiesPurged, MemoryForgotten
 from phronesis.contracts.orchestrator import TURN_ENDED
 from phronesis.postgres import Connection, Database, write_news
 
@@ -15,7 +14,7 @@ SELECT id FROM turns WHERE tenant = $1 AND user_id = $2 AND NOT erased AND (
     id = ANY($3::uuid[]) OR recalled && $4::text[] OR EXISTS (
         SELECT FROM jsonb_array_elements(CASE WHEN jsonb_typeof(reply -> 'sources') = 'array' THEN reply -> 'sources' END) AS s
         WHERE s ->> 'id' = ANY($4::text[])))
-ORDER BY id FOR UPDATE
+ORDER BY created_at DESC LIMIT 10000 FOR UPDATE
 """
 # Raising the fence takes a running turn from its worker.
 _ERASE = """
@@ -45,7 +44,7 @@ class PostgresCopies:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def forget(self, tenant: str, event: MemoryForgotten) -> Purged:
+    async def forget(self, tenant: str, event: MemoryForgotten) -> CopiesPurged:
         """See `Copies`."""
         async with self._database.transaction(tenant) as connection:
             named = [id for id in map(_uuid, event.turns) if id is not None]
@@ -53,7 +52,8 @@ class PostgresCopies:
             turns = [row["id"] for row in rows]
             removed = {name: _count(await connection.execute(statement, turns)) for name, statement in _REMOVE.items()}
             removed["news"] = await _unsend(connection, tenant, turns)
-            report = Purged(deletion_id=event.forgetting_id, removed=removed)
+            erased = tuple(str(turn) for turn in turns)
+            report = CopiesPurged(deletion_id=event.forgetting_id, removed=removed, turns=erased)
             await write_news(connection, SERVICE, tenant, COPIES_PURGED, report)
         return report
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from phronesis.contracts.deletions import Purged
-from phronesis.contracts.forgetting import MemoryForgotten
+from phronesis.contracts.forgetting import CopiesPurged, MemoryForgotten
 from phronesis.contracts.instructions import AgentProfile
 
 from ..reasoner import Answer
@@ -40,6 +39,6 @@ class Unlearnt(Protocol):
 class Copies(Protocol):
     """What this service holds of memories in its turns."""
 
-    async def forget(self, tenant: str, event: MemoryForgotten) -> Purged:
+    async def forget(self, tenant: str, event: MemoryForgotten) -> CopiesPurged:
         """Remove the texts of the turns in which something was said, or before which memory put it, and report, once."""
         ...
