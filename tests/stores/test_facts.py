@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from phronesis.bus import News
-from phronesis.contracts import KeyReused, NotFound, Principal
+from phronesis.contracts import BadRequest, KeyReused, NotFound, Principal
 from phronesis.contracts.deletions import ConversationDeleted, DeletionState, Purged
 from phronesis.contracts.facts import (
     Fact,
@@ -191,6 +191,14 @@ async def test_a_preview_tells_what_goes_and_changes_nothing(known: Known) -> No
     assert (shown.facts, shown.turns) == ((fact,), (turn,))
     assert (shown.removed["facts"], shown.removed["sources"], shown.removed["vectors"]) == (1, 1, 1)
     assert await listed(known, who) == (fact,)
+
+
+@pytest.mark.parametrize("what", [{}, {"ids": ("a",), "subject": "user"}, {"subject": "a\x00"}])
+async def test_a_forgetting_of_nothing_or_of_two_things_is_refused(known: Known, what: dict[str, Any]) -> None:
+    request = ForgetFor(**what)
+    for handler in (known.facts.preview_forgetting, known.facts.forget_for_good):
+        with pytest.raises(BadRequest):
+            await handler(calling(someone()), request)
 
 
 async def test_what_is_forgotten_goes_with_its_words_its_vector_and_the_episode_of_its_turn(known: Known) -> None:

@@ -17,14 +17,14 @@ async def test_what_an_older_archive_does_not_know_is_marked_once(postgres: Post
     async with postgres.fresh_schema("memory") as where, Database.open(where, "memory") as database:
         async with database.transaction(EVERY_TENANT) as connection:
             await connection.execute(_INSERT, uuid4(), ["f1"], ["t1"])
-        connection = await asyncpg.connect(where.dsn.get_secret_value(), password=where.password())
+        owner = await asyncpg.connect(where.dsn.get_secret_value(), password=where.password())
         try:
-            await connection.execute("SELECT set_config('phronesis.tenant', '*', false)")
-            known = await forgotten(connection)
-            await connection.execute("DELETE FROM memory.forgettings")
-            assert (await forget_again(connection, known), await forget_again(connection, known)) == (1, 0)
-            row = await connection.fetchrow("SELECT ids, turns, conversation_id, again FROM memory.forgettings")
+            await owner.execute("SELECT set_config('phronesis.tenant', '*', false)")
+            known = await forgotten(owner)
+            await owner.execute("DELETE FROM memory.forgettings")
+            assert (await forget_again(owner, known), await forget_again(owner, known)) == (1, 0)
+            row = await owner.fetchrow("SELECT ids, turns, conversation_id, again FROM memory.forgettings")
             assert row is not None
             assert tuple(row) == (["f1"], ["t1"], "c1", True)
         finally:
-            await connection.close()
+            await owner.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import ConfigDict, Field, StringConstraints, model_validator
+from pydantic import ConfigDict, Field, StringConstraints
 
 from .deletions import DeletionState, Purged
 from .facts import Fact
@@ -19,7 +19,7 @@ _SHOWN = 50
 
 
 class ForgetFor(Message):
-    """What to forget: one of the four."""
+    """What to forget: one of the three."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -29,12 +29,6 @@ class ForgetFor(Message):
     """All facts about this subject, told with any capitals."""
     conversation_id: str | None = Field(default=None, min_length=1, max_length=64)
     """All that was learnt from this conversation."""
-
-    @model_validator(mode="after")
-    def _one(self) -> ForgetFor:
-        if (bool(self.ids) + (self.subject is not None) + (self.conversation_id is not None)) != 1:
-            raise ValueError("state either ids, a subject or a conversation_id")
-        return self
 
 
 class ForgettingPreview(Message):

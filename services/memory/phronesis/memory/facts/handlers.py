@@ -139,12 +139,12 @@ class FactHandlers:
 
     async def preview_forgetting(self, call: Call, request: ForgetFor) -> ForgettingPreview:
         """What a forgetting would remove."""
+        _check(request)
         return await self._forgettings.preview(call.who, request)
 
     async def forget_for_good(self, call: Call, request: ForgetFor) -> Forgetting:
         """Forget, here at once, and wherever a copy is soon after."""
-        if not is_storable(request.model_dump(mode="json")):
-            raise BadRequest("no NUL characters")
+        _check(request)
         return await self._forgettings.begin(call, request)
 
     async def get_forgetting(self, call: Call, request: ForgettingRef) -> Forgetting:
@@ -163,6 +163,13 @@ class FactHandlers:
     async def on_copies_purged(self, news: News, event: CopiesPurged) -> None:
         """The orchestrator has removed its copies of what was forgotten."""
         await self._forgettings.copies_purged(news.tenant, event)
+
+
+def _check(request: ForgetFor) -> None:
+    if (bool(request.ids) + (request.subject is not None) + (request.conversation_id is not None)) != 1:
+        raise BadRequest("state either ids, a subject or a conversation_id", field="ids")
+    if not is_storable(request.model_dump(mode="json")):
+        raise BadRequest("no NUL characters", field="ids")
 
 
 def _may_be_kept(statement: Statement) -> bool:
