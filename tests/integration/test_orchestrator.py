@@ -35,9 +35,11 @@ from phronesis.contracts.orchestrator import (
     turn_id,
 )
 from phronesis.orchestrator.adapters.calendars import PostgresCalendars
+from phronesis.orchestrator.adapters.copies import PostgresCopies
 from phronesis.orchestrator.adapters.ical_readers import CalendarReaders
 from phronesis.orchestrator.adapters.seal import Seal
 from phronesis.orchestrator.adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
+from phronesis.orchestrator.adapters.unlearnt import PostgresUnlearnt
 from phronesis.orchestrator.app import build
 from phronesis.orchestrator.reasoner import Answer, Composed, Fault, Routed, TurnContext
 from phronesis.orchestrator.settings import OrchestratorSettings
@@ -149,6 +151,8 @@ async def orchestrator(nats: NatsServer, database: Database, reasoner: HeldReaso
             PostgresCalendars(database),
             Seal(None),
             CalendarReaders(1),
+            PostgresUnlearnt(database),
+            PostgresCopies(database),
         )
         yield bus
 

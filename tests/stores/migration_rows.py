@@ -135,6 +135,16 @@ ROWS: dict[str, dict[str, str]] = {
                 "SELECT id, tenant, owner, id, 'slowly', 0.8 FROM items;",
             )
         ),
+        "0013-facts": "\n".join(
+            (
+                "INSERT INTO facts (id, tenant, owner, slot, value, kind, subject, predicate, object, body, negated,"
+                " valid_from) "
+                f"VALUES ({_id(9)}, 'acme', 'ann', 's', 'v', 'fact', 'user', 'p', 'o', 'said', false, now());",
+                "INSERT INTO fact_sources (fact_id, source, said_at, origin, confidence) "
+                f"VALUES ({_id(9)}, 'turn:t/0', now(), 'user', 0.9);",
+                f"INSERT INTO forgettings (id, tenant, owner, ids, turns) VALUES ({_id(8)}, 'acme', 'ann', '{{i}}', '{{t}}');",
+            )
+        ),
     },
     "orchestrator": {
         "0001-turns": "\n".join(
@@ -167,6 +177,7 @@ ROWS: dict[str, dict[str, str]] = {
             "INSERT INTO calendars (tenant, user_id, source, hours, time_zone) "
             "VALUES ('acme', 'ann', 'none', '{8,8,8,8,8,0,0}', 'UTC');"
         ),
+        "0010-learning": "UPDATE turns SET learnt = false, learn_attempts = 1, recalled = '{i}';",
     },
 }
 """By service and migration, in their order."""

@@ -22,7 +22,7 @@ def changed(**changes: object) -> AgentContent:
 
 
 def test_the_dialogue_agent_runs_the_router_loop() -> None:
-    prompts = ["final", "repair", "router", "summarise"]
+    prompts = ["final", "learn", "repair", "router", "summarise"]
     assert (DIALOGUE.agent, DIALOGUE.loop, sorted(DIALOGUE.prompts)) == ("dialogue", "router", prompts)
 
 

@@ -131,6 +131,12 @@ class Memory(_Resource):
     query = _calls(calls.memory_query)
     keep_memory = _calls(calls.keep_memory)
     forget_memory = _calls(calls.forget_memory)
+    list_facts = _calls(calls.list_facts)
+    recall_facts = _calls(calls.recall_facts)
+    import_memory = _calls(calls.import_memory)
+    preview_forgetting = _calls(calls.preview_forgetting)
+    forget_for_good = _calls(calls.forget_for_good)
+    forgetting = _calls(calls.forgetting)
 
 
 class Keys(_Resource):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from phronesis.bus import Bus, Relay, follow, serve, serve_basics
+from phronesis.bus import Bus, News, Relay, follow, serve, serve_basics
 from phronesis.contracts import memory, scoped_memory
+from phronesis.contracts.deletions import ConversationDeleted
 from phronesis.contracts.graph import NODE_CHANGED
 from phronesis.contracts.orchestrator import CONVERSATION_DELETED, TURN_ENDED
 from phronesis.postgres import Database, PostgresOutbox
@@ -21,6 +22,7 @@ from .cache import QueryVectors
 from .constitution.serving import serve_constitution
 from .drafting import Drafting
 from .experience.serving import serve_experience
+from .facts.serving import serve_facts
 from .handlers import Handlers
 from .indexes import pgvector
 from .nodes import NodeTexts
@@ -110,7 +112,13 @@ async def build(
     await serve(bus, memory.PROFILE_UPDATE_TOOL, span("update_memory", PROFILES, handlers.profile_update))
     await serve(bus, memory.PROFILE_DELETE_TOOL, span("delete_memory", PROFILES, handlers.profile_delete))
     await follow(bus, TURN_ENDED, span("create_memory", KNOWLEDGE, handlers.on_turn_ended))
-    await follow(bus, CONVERSATION_DELETED, span("delete_memory", KNOWLEDGE, handlers.on_conversation_deleted), workers=2)
+    of_facts = await serve_facts(bus, database, embedding, settings, vectors, relay.wake)
+
+    async def on_conversation_deleted(news: News, event: ConversationDeleted) -> None:
+        await of_facts(news, event)
+        await handlers.on_conversation_deleted(news, event)
+
+    await follow(bus, CONVERSATION_DELETED, span("delete_memory", KNOWLEDGE, on_conversation_deleted), workers=2)
     await serve_constitution(bus, database, embedding, settings, vectors, relay.wake, drift=drift)
     await serve_experience(bus, database, embedding, settings, vectors, relay.wake)
     await serve_basics(bus, {"postgres": database.ping, "vectors": vectors.check})

@@ -9,11 +9,13 @@ from phronesis.bus import Bus, Relay, run, secrets_dir
 from phronesis.postgres import Database, PostgresOutbox, PostgresSettings
 
 from .adapters.calendars import PostgresCalendars
+from .adapters.copies import PostgresCopies
 from .adapters.depth import Depth
 from .adapters.ical_readers import CalendarReaders
 from .adapters.reasoners import reasoner
 from .adapters.seal import Seal
 from .adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
+from .adapters.unlearnt import PostgresUnlearnt
 from .app import build
 from .settings import CalendarSettings, OrchestratorSettings
 
@@ -42,6 +44,8 @@ async def start(bus: Bus) -> AsyncIterator[None]:
             PostgresCalendars(database),
             Seal(of_calendars.calendar_key),
             reader,
+            PostgresUnlearnt(database),
+            PostgresCopies(database),
         )
         yield
 

@@ -31,6 +31,8 @@ from phronesis.contracts.service import AUDITED
 from .adapters.neighbours import BusNeighbours
 from .domain import Claim
 from .handlers import Handlers
+from .learning.ports import Copies, Unlearnt
+from .learning.serving import serve_learning
 from .measures import CANCELLED, RUNNING, SLOTS
 from .ports import Journal, KeptConversations, Records, TurnStore
 from .reasoner import Reasoner
@@ -56,6 +58,8 @@ async def build(
     calendars: Calendars,
     seal: Seal,
     reader: Reader,
+    unlearnt: Unlearnt,
+    copies: Copies,
 ) -> None:
     """Wire the orchestrator."""
     neighbours = BusNeighbours(bus)
@@ -104,6 +108,7 @@ async def build(
     for service, event in AUDITED.items():
         await follow(bus, event, partial(handlers.on_audited, service=service), workers=1)
     await serve_sessions(bus, neighbours, calendars, seal, reader, relay.wake)
+    await serve_learning(bus, unlearnt, copies, neighbours, reasoner, relay.wake)
     await serve_basics(bus, pings)
     relay.start()
     worker.start()

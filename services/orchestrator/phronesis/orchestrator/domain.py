@@ -75,6 +75,8 @@ class Completed:
     tools: tuple[ToolOutcome, ...] = ()
     """What came of its tool calls, in their order."""
     tier: str | None = None
+    recalled: tuple[str, ...] = ()
+    """Ids of what memory put before the turn."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from .running import Running, Show
 from .settings import OrchestratorSettings
 from .stages.context import background, note_agent
 from .stages.media import final_input, read_media
-from .stages.sources import sources
+from .stages.sources import recalled, sources
 from .stages.summarise import beside, carry_on
 from .steps import Steps
 
@@ -182,7 +182,7 @@ class Runner:
             usage=_usage(running, claim, turn),
             analysis=answered.analysis,
         )
-        return Completed(reply, turn.final_input, answered.directive, answered.reasoning)
+        return Completed(reply, turn.final_input, answered.directive, answered.reasoning, recalled(answered.memory))
 
 
 def _nothing_readable() -> ServiceError:

@@ -43,6 +43,19 @@ class OrchestratorSettings(BaseSettings):
     """Model of the router call."""
 
 
+class LearningSettings(BaseSettings):
+    """Settings of learning from ended turns, with the same prefix."""
+
+    model_config = SettingsConfigDict(env_prefix="ORCHESTRATOR_", env_ignore_empty=True, frozen=True, populate_by_name=True)
+
+    learn: bool = True
+    """Whether ended turns are learnt from."""
+    learn_batch: int = Field(default=8, ge=1, le=32)
+    """Turns of a user that one call of a model takes."""
+    learn_after: float = Field(default=10.0, ge=0)
+    """Seconds after which a batch that is not full is taken all the same."""
+
+
 class CalendarSettings(BaseSettings):
     """Settings of users' calendars, with the same prefix."""
 

@@ -10,6 +10,7 @@ from phronesis.contracts.instructions import AgentProfile
 
 from .answers import COMPOSED_SCHEMA, ROUTED_SCHEMA, SUMMARISED_SCHEMA
 from .drafts import CLASSIFIED_SCHEMA, DRAFT_SHAPE
+from .learning.domain import DRAWN_SCHEMA
 
 _PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
@@ -29,13 +30,15 @@ OF_LOOP: Mapping[str, Mapping[str, frozenset[str]]] = {
 """The prompts that an agent cannot do without, by its loop."""
 OF_LIST: Mapping[str, frozenset[str]] = {"tools": _CLASSIFY, "repair": VALUES, "closing": VALUES}
 """The same for an agent that has an allow-list."""
-OPTIONAL: Mapping[str, frozenset[str]] = {"summarise": VALUES | {"history"}}
-"""Prompts that an agent may have: without `summarise` rules alone put older turns in short."""
+OPTIONAL: Mapping[str, frozenset[str]] = {"summarise": VALUES | {"history"}, "learn": VALUES | {"history"}}
+"""Prompts that an agent may have: without `summarise` rules alone put older turns in short,
+and without `learn` rules alone draw facts from ended ones."""
 SCHEMAS: Mapping[str, dict[str, Any]] = {
     "router": ROUTED_SCHEMA,
     "final": COMPOSED_SCHEMA,
     "summarise": SUMMARISED_SCHEMA,
     "classify": CLASSIFIED_SCHEMA,
+    "learn": DRAWN_SCHEMA,
 }
 """What an answer must fit, by purpose; strict modes are sent it."""
 SHOWN: Mapping[str, dict[str, Any]] = {**SCHEMAS, "tools": DRAFT_SHAPE}

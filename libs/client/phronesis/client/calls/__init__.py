@@ -2,6 +2,7 @@
 
 from .account import create_bus_key, create_key, list_keys, ready, revoke_key
 from .conversations import delete_conversation, get_conversation, get_deletion, list_conversations
+from .facts import forget_for_good, forgetting, import_memory, list_facts, preview_forgetting, recall_facts
 from .parts import checked
 from .profile import delete_profile, get_profile, put_profile, update_profile
 from .tools import call_tool, forget, forget_memory, keep_memory, list_tools, memory_query, recall, recall_memory, remember
@@ -16,20 +17,26 @@ __all__ = [
     "delete_conversation",
     "delete_profile",
     "forget",
+    "forget_for_good",
     "forget_memory",
+    "forgetting",
     "get_conversation",
     "get_deletion",
     "get_profile",
     "get_turn",
+    "import_memory",
     "keep_memory",
     "list_conversations",
+    "list_facts",
     "list_keys",
     "list_tools",
     "list_turns",
     "memory_query",
+    "preview_forgetting",
     "put_profile",
     "ready",
     "recall",
+    "recall_facts",
     "recall_memory",
     "remember",
     "retry_turn",

@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from . import constitution, conversations, instructions, keys, local, memory_query, output, profile, turns, twin
+from . import (
+    constitution,
+    conversations,
+    facts,
+    instructions,
+    keys,
+    local,
+    memory_query,
+    output,
+    profile,
+    turns,
+    twin,
+)
 from .options import AsJson, Data, Key, Url, Yes
 
 app = typer.Typer(
@@ -23,7 +35,8 @@ app.add_typer(load, name="load")
 app.add_typer(turns.app, name="turns")
 app.add_typer(conversations.app, name="conversations")
 app.add_typer(profile.app, name="profile")
-app.add_typer(memory_query.app, name="memory")
+facts.app.add_typer(memory_query.app)
+app.add_typer(facts.app, name="memory")
 app.add_typer(keys.app, name="keys")
 app.add_typer(twin.app, name="twin")
 app.add_typer(constitution.app, name="constitution")

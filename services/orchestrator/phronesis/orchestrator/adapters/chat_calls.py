@@ -29,7 +29,7 @@ _WHY = {
 }
 """What the end of an answer adds to what is wrong with it, by the provider's name for that end."""
 Value = TypeVar("Value", bound=Message)
-Purpose = Literal["router", "final", "summarise", "classify", "tools", "rewrite"]
+Purpose = Literal["router", "final", "summarise", "classify", "tools", "rewrite", "learn"]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from phronesis.bus.tracing import Tracing
 from phronesis.contracts import Message, ModelUnavailable
 from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.memory import AugmentedMemoryContext
+from phronesis.contracts.orchestrator import Directive
 
 from ..answers import MAX_SAID, parse_composed, parse_routed, parse_summarised, storable
 from ..budget import ANSWER
@@ -19,8 +20,9 @@ from ..drafts import parse_classified, parse_draft
 from ..exchanges import classify_messages, inquiry_messages
 from ..history import PastTurn, Summary
 from ..inquiry import Classified, Draft, Inquiry, Move
+from ..learning.domain import Drawn, EndedTurn, lines_of, parse_drawn
 from ..measures import BREAKER
-from ..prompts import final_messages, router_messages, summarise_messages
+from ..prompts import final_messages, opening, router_messages, summarise_messages
 from ..reasoner import Answer, Composed, Fault, Routed, Summarised, TurnContext
 from ..templates import BadTemplate
 from .breaker import Breaker
@@ -37,6 +39,8 @@ _SUMMARISE = 4.0
 """Seconds for a summary: it runs beside the loop, and the reply waits for it no longer than this."""
 _CLASSIFY = 12.0
 """Seconds for the first call of an analyst, which for most messages is the only one."""
+_LEARN, _DRAWN = 30.0, 4_000
+"""Seconds and tokens of drawing facts from a batch of ended turns; nobody waits for it."""
 _ROUNDS = 2
 """How many times the room of another prompt the analysts' has: it carries instructions and what was read."""
 Said = TypeVar("Said", bound=Message)
@@ -73,6 +77,7 @@ class LanguageModel:
             "classify": replace(final, seconds=min(final.seconds, _CLASSIFY), effort="low"),
             "tools": final,
             "rewrite": final,
+            "learn": replace(router, seconds=_LEARN, max_tokens=_DRAWN),
         }
         self._budget = budget
         patiences = {model: patience(model) for model in {router.model, final.model}}
@@ -116,6 +121,12 @@ class LanguageModel:
         """Write the final answer again, as JSON and with no tool. Raises `CallFailed`."""
         messages = self._fill(turn, lambda agent: inquiry_messages(agent, turn, inquiry, _ROUNDS * self._budget, fault))
         return await self._calls.ask("rewrite", messages, _said(parse_draft))
+
+    async def draw(self, agent: AgentProfile, batch: Sequence[EndedTurn]) -> Answer[Drawn]:
+        """Draw statements from ended turns, by the light model. Raises `CallFailed`."""
+        shown = TurnContext(agent, {}, lines_of(batch), Directive.FOCUSED_ANALYST, "", "")
+        messages = self._fill(shown, lambda whose: opening("learn", whose, shown, None, self._budget))
+        return await self._calls.ask("learn", messages, _said(parse_drawn))
 
     def _fill(self, turn: TurnContext, make: Callable[[AgentProfile], Prompt]) -> Prompt:
         if turn.agent is None:

@@ -17,7 +17,7 @@ from .reads import turn_of
 # One statement, so that the end is one round trip between begin and commit.
 _COMPLETE = """
 WITH mine AS (
-    UPDATE turns SET status = 'completed', reply = $3, ended_at = now(), lease_until = NULL, worker = NULL
+    UPDATE turns SET status = 'completed', reply = $3, recalled = $12, ended_at = now(), lease_until = NULL, worker = NULL
     WHERE id = $1 AND fence = $2 AND status = 'running' AND lease_until > now()
     RETURNING id, conversation_id
 ), place AS (
@@ -72,6 +72,7 @@ class Ends:
                 end.reasoning,
                 claim.who.tenant,
                 *row,
+                list(end.recalled),
             )
         if not ended:
             raise LostClaim(claim.turn_id)
