@@ -159,6 +159,12 @@ ROWS: dict[str, dict[str, str]] = {
             "INSERT INTO calendars (tenant, user_id, source, hours, time_zone) "
             "VALUES ('acme', 'ann', 'none', '{8,8,8,8,8,0,0}', 'UTC');"
         ),
+        "0006-approvals": (
+            "INSERT INTO approvals (id, tenant, user_id, turn_id, conversation_id, agent, step, tool, action, arguments, "
+            "digest, risk, irreversible, reason, status, expires_at) "
+            "SELECT id, tenant, user_id, id, id, agent, 's', 't', '', '{}', 'd', "
+            "'high', true, 'r', 'granted', now() FROM turns;"
+        ),
     },
 }
 """By service and migration, in their order."""

@@ -24,6 +24,7 @@ PLACES = {
     "services/memory/phronesis/memory/rebuild.py": {"_put"},
     "services/orchestrator/phronesis/orchestrator/adapters/claims.py": {"claim", "renew"},
     "services/orchestrator/phronesis/orchestrator/adapters/depth.py": {"look"},
+    "services/orchestrator/phronesis/orchestrator/adapters/expiries.py": {"expire"},
 }
 """By file the functions that say `EVERY_TENANT`. What is added here stands in `docs/operations.md` too, with its reason."""
 

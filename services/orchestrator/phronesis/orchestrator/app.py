@@ -31,6 +31,7 @@ from .adapters.neighbours import BusNeighbours
 from .domain import Claim
 from .handlers import Handlers
 from .measures import CANCELLED, RUNNING, SLOTS
+from .policy.serving import serve_approvals
 from .ports import Journal, KeptConversations, Records, TurnStore
 from .reasoner import Reasoner
 from .run import Runner
@@ -72,6 +73,10 @@ async def build(
         bus.tracing.metrics.count(CANCELLED)
         worker.cancel(turn_id)
 
+    def resumed() -> None:
+        worker.wake()
+        relay.wake()
+
     bus.tracing.metrics.watch(RUNNING, lambda: float(worker.running))
     bus.tracing.metrics.set(SLOTS, settings.slots)
     handlers = Handlers(
@@ -101,6 +106,7 @@ async def build(
     await follow(bus, RELEASED, handlers.on_released, every_copy=True)
     for service, event in AUDITED.items():
         await follow(bus, event, partial(handlers.on_audited, service=service), workers=1)
+    await serve_approvals(bus, turns, progress, resumed)
     await serve_sessions(bus, neighbours, calendars, seal, reader, relay.wake)
     await serve_basics(bus, pings)
     relay.start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from opentelemetry.trace import SpanKind
@@ -15,6 +15,8 @@ from phronesis.contracts.orchestrator import TurnProgress
 
 from .domain import Claim
 from .measures import INSTRUCTION_TOKENS, STAGE
+from .policy.outcomes import Called
+from .policy.waiting import Asking
 from .ports import Neighbours
 from .settings import OrchestratorSettings
 from .steps import Steps
@@ -36,6 +38,10 @@ class Running:
     degraded: list[str]
     instruction_tokens: int = 0
     """Tokens of the instructions that tools loaded (N-227)."""
+    approvals: Asking | None = None
+    """Where people are asked; nobody can be where there is none."""
+    calls: list[Called] = field(default_factory=list)
+    """The tool calls of the turn, as they came out."""
 
     def phase(self, name: str) -> AbstractContextManager[Outcome]:
         """A span for one phase (D-009), and its time (D-148)."""
