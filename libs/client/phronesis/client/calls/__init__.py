@@ -1,6 +1,7 @@
 """Every call of the gateway's API: method, path, parameters, and what the answer parses to."""
 
 from .account import create_bus_key, create_key, list_keys, ready, revoke_key
+from .approvals import answer_approval, get_approval, list_approvals
 from .conversations import delete_conversation, get_conversation, get_deletion, list_conversations
 from .parts import checked
 from .profile import delete_profile, get_profile, put_profile, update_profile
@@ -8,6 +9,7 @@ from .tools import call_tool, forget, forget_memory, keep_memory, list_tools, re
 from .turns import cancel_turn, get_turn, list_turns, retry_turn, send, submit, trace, upload
 
 __all__ = [
+    "answer_approval",
     "call_tool",
     "cancel_turn",
     "checked",
@@ -17,11 +19,13 @@ __all__ = [
     "delete_profile",
     "forget",
     "forget_memory",
+    "get_approval",
     "get_conversation",
     "get_deletion",
     "get_profile",
     "get_turn",
     "keep_memory",
+    "list_approvals",
     "list_conversations",
     "list_keys",
     "list_tools",

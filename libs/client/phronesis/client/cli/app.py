@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from . import constitution, conversations, instructions, keys, local, output, profile, turns, twin
+from . import approvals, constitution, conversations, instructions, keys, local, output, profile, turns, twin
 from .options import AsJson, Data, Key, Url, Yes
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app = typer.Typer(
 load = typer.Typer(help="Load sample data.", no_args_is_help=True)
 app.add_typer(load, name="load")
 app.add_typer(turns.app, name="turns")
+app.add_typer(approvals.app, name="approvals")
 app.add_typer(conversations.app, name="conversations")
 app.add_typer(profile.app, name="profile")
 app.add_typer(keys.app, name="keys")
