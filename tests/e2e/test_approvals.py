@@ -130,3 +130,19 @@ async def test_the_command_lists_shows_and_answers(desk: Desk) -> None:
     assert (await desk.person.ended(turn))["status"] == "completed"
     code, _, error = await command(desk.stack, "approvals", "refuse", id, *own)
     assert (code, "approval_answered" in error) == (3, True)
+
+
+async def test_an_orchestrator_that_is_killed_around_the_answer_loses_nothing(desk: Desk) -> None:
+    goal = await desk.goal()
+    desk.deletes(goal, "Gone.")
+    turn = await desk.submitted(goal)
+    id = (await desk.waits(turn))["approval_id"]
+    before = desk.stack.part("orchestrator").process
+    desk.stack.process("orchestrator").kill()
+    await desk.stack.until(lambda now: now.parts["orchestrator"].state == "up" and now.parts["orchestrator"].process != before)
+    await desk.people.ready()
+    assert (await desk.answer(id, "approve"))[0] == 200
+    desk.stack.process("orchestrator").kill()
+    await desk.people.ready()
+    ended = await desk.person.ended(turn, within=120)
+    assert (ended["status"], await desk.there(goal)) == ("completed", False)

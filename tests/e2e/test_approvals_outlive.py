@@ -42,19 +42,3 @@ async def test_after_a_full_restart_an_answer_resumes_its_turn_and_what_is_refus
             "refuse": True,
             "expire": True,
         }
-
-
-async def test_an_orchestrator_that_is_killed_around_the_answer_loses_nothing(desk: Desk) -> None:
-    goal = await desk.goal()
-    desk.deletes(goal, "Gone.")
-    turn = await desk.submitted(goal)
-    id = (await desk.waits(turn))["approval_id"]
-    before = desk.stack.part("orchestrator").process
-    desk.stack.process("orchestrator").kill()
-    await desk.stack.until(lambda now: now.parts["orchestrator"].state == "up" and now.parts["orchestrator"].process != before)
-    await desk.people.ready()
-    assert (await desk.answer(id, "approve"))[0] == 200
-    desk.stack.process("orchestrator").kill()
-    await desk.people.ready()
-    ended = await desk.person.ended(turn, within=120)
-    assert (ended["status"], await desk.there(goal)) == ("completed", False)
