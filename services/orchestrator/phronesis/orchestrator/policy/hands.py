@@ -13,8 +13,8 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from phronesis.bus import audited
-from phronesis.contracts import Forbidden, Internal, Message, Risk, ServiceError, Tool
-from phronesis.contracts.approvals import ApprovalExpired, ApprovalRefused, ApprovalStatus
+from phronesis.contracts import Internal, Message, Risk, ServiceError, Tool
+from phronesis.contracts.approvals import ApprovalStatus
 
 from ..gate import Admitted, Gate, NotAdmitted
 from ..inquiry import Move, Result, ToolCall
@@ -22,9 +22,10 @@ from ..running import Running
 from ..steps import written
 from ..toolbox import Toolbox
 from .outcomes import Made, Outcome, noted, unmade
+from .refusals import NotAllowed, unapproved
 from .rules import Ruling, Verdict, judge
 from .table import TABLE, Table
-from .waiting import Answered, Waiting, arguments_of, asked
+from .waiting import Waiting, arguments_of, asked
 
 log = logging.getLogger(__name__)
 
@@ -153,15 +154,14 @@ class Hands:
             return await self._denied(verdict, NotAllowed("this is not the call that was approved"))
         if found.status is ApprovalStatus.GRANTED:
             return None
-        return await self._denied(verdict, _unapproved(found))
+        return await self._denied(verdict, unapproved(found))
 
     async def _denied(self, verdict: Verdict, error: ServiceError) -> ServiceError:
         """Log and enter a refusal (V-072)."""
         who = self._running.claim.who
-        level = verdict.risk.name
         log.warning(
             "a call was refused: tool=%s action=%s level=%s user=%s code=%s",
-            verdict.tool, verdict.action or "-", level, who.user, error.code,
+            verdict.tool, verdict.action or "-", verdict.risk.name, who.user, error.code,
         )  # fmt: skip
         await self._recorded(verdict, {}, error.code)
         return error
@@ -190,19 +190,6 @@ class Hands:
             log.exception("the tool %s broke", tool.name)
             given = {"problem": Internal(f"{tool.name} failed").body()}
         return {**given, "ms": round((perf_counter() - began) * 1000)}
-
-
-class NotAllowed(Forbidden):
-    """The policy refuses a call, whoever asks for it."""
-
-    code = "not_allowed"
-
-
-def _unapproved(found: Answered) -> ServiceError:
-    if found.status is ApprovalStatus.EXPIRED:
-        return ApprovalExpired("nobody approved this call in time")
-    said = f"; what they say with it: {found.note}" if found.note else ""
-    return ApprovalRefused(f"a person refused this call{said}")
 
 
 def _sound(made: Iterable[Made | BaseException]) -> list[Made]:
