@@ -178,6 +178,12 @@ ROWS: dict[str, dict[str, str]] = {
             "VALUES ('acme', 'ann', 'none', '{8,8,8,8,8,0,0}', 'UTC');"
         ),
         "0010-learning": "UPDATE turns SET learnt = false, learn_attempts = 1, recalled = '{i}';",
+        "0006-approvals": (
+            "INSERT INTO approvals (id, tenant, user_id, turn_id, conversation_id, agent, step, tool, action, arguments, "
+            "digest, risk, irreversible, reason, status, expires_at) "
+            "SELECT id, tenant, user_id, id, id, agent, 's', 't', '', '{}', 'd', "
+            "'high', true, 'r', 'granted', now() FROM turns;"
+        ),
     },
 }
 """By service and migration, in their order."""

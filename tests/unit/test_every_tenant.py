@@ -26,6 +26,7 @@ PLACES = {
     "services/orchestrator/phronesis/orchestrator/adapters/claims.py": {"claim", "renew"},
     "services/orchestrator/phronesis/orchestrator/adapters/depth.py": {"look"},
     "services/orchestrator/phronesis/orchestrator/adapters/unlearnt.py": {"claim"},
+    "services/orchestrator/phronesis/orchestrator/adapters/expiries.py": {"expire"},
 }
 """By file the functions that say `EVERY_TENANT`. What is added here stands in `docs/operations.md` too, with its reason."""
 

@@ -3,7 +3,7 @@
 `ask` and `serve` are questions and answers, `tell` and `take` are jobs, `follow` is news, `show` is progress.
 """
 
-from .audit import audited
+from .audit import audited, masked
 from .blobs import Blobs
 from .connection import Bus, connect, process_name
 from .envelope import Call, News
@@ -59,6 +59,7 @@ __all__ = [
     "follow",
     "health",
     "inner",
+    "masked",
     "new_key",
     "parked",
     "process_name",

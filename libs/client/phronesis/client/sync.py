@@ -104,6 +104,14 @@ def _stream(http: httpx.Client, following: Following) -> Iterator[TurnEvent]:
                     return
 
 
+class Approvals(_Resource):
+    """What agents want to do and a person has to allow first."""
+
+    list = _calls(calls.list_approvals)
+    get = _calls(calls.get_approval)
+    answer = _calls(calls.answer_approval)
+
+
 class MediaFiles(_Resource):
     """Uploads."""
 
@@ -170,6 +178,7 @@ class Client:
         self._connection = connection = _Connection(find(base_url, api_key, data))
         self.conversations = Conversations(connection)
         self.turns = Turns(connection)
+        self.approvals = Approvals(connection)
         self.media = MediaFiles(connection)
         self.tools = Tools(connection)
         self.memory = Memory(connection)

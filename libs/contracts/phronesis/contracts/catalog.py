@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from . import (
+    approvals,
     cypher,
     episodes,
     experiments,
@@ -31,6 +32,7 @@ from .tools import Tool
 _MODULES: tuple[ModuleType, ...] = (
     gateway,
     orchestrator,
+    approvals,
     memory,
     scoped_memory,
     episodes,

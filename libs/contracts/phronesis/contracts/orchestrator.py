@@ -89,7 +89,7 @@ class TurnProgress(Message):
 
     turn_id: str
     kind: str
-    """`accepted`, `refused`, `phase` or `ended`."""
+    """`accepted`, `refused`, `phase`, `waiting` (for an approval, whose id and tool stand in `detail`) or `ended`."""
     conversation_id: str | None = None
     phase: str | None = None
     """For `phase`: `preprocessed`, `routed`, `retrieved` or `answered` (D-131); of analysts `classified` and `tools` too."""
@@ -157,6 +157,8 @@ class Turn(Message):
     problem: Problem | None = None
     expires_at: datetime | None = None
     """When it fails, unless it has ended by then: nobody need wait for it any longer."""
+    approval_id: str | None = None
+    """The approval that it waits for, or waited for last."""
 
 
 class TurnRef(Message):

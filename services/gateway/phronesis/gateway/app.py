@@ -31,7 +31,7 @@ from .offers import Offers
 from .ports import JwtKeys, KeyStore
 from .problems import install
 from .readiness import Readiness
-from .routes import bus_keys, chat, conversations, events, keys, memory, operations, profile, tools, turns
+from .routes import approvals, bus_keys, chat, conversations, events, keys, memory, operations, profile, tools, turns
 from .settings import GatewaySettings, JwtSettings, McpSettings, ToolSettings
 from .submission import Turns
 from .tickets import Tickets
@@ -153,6 +153,7 @@ def api(parts: Parts) -> FastAPI:
     app.include_router(chat.router(door, parts.turns, settings.wait))
     app.include_router(events.router(door, parts.turns, parts.watch, parts.streams, parts.tickets, settings.stream_seconds))
     app.include_router(conversations.router(door, bus))
+    app.include_router(approvals.router(door, bus))
     pages = console.router(door, bus, parts.turns, parts.watch, parts.streams, settings.stream_seconds, parts.offers)
     app.include_router(pages)
     app.include_router(profile.router(door, bus))

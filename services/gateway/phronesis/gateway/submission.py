@@ -109,7 +109,10 @@ class Turns:
         return AcceptedTurn(turn_id=turn.turn_id, conversation_id=turn.conversation_id, status=status)
 
     async def ended(self, who: Principal, turn: Submitted, seconds: float, heard: _Heard = None) -> Turn | None:
-        """The turn once it has ended, or `None` when it has not within `seconds`; what is said meanwhile goes to `heard`."""
+        """The turn once it has ended, or `None` when it has not within `seconds` or waits for a person, which may take days.
+
+        What is said meanwhile goes to `heard`.
+        """
         due = time.monotonic() + seconds
         while (left := due - time.monotonic()) > 0 and not turn.ear.closed:
             if not turn.ended:
@@ -124,6 +127,8 @@ class Turns:
                 continue
             if found.status.ended:
                 return found
+            if found.status is TurnStatus.WAITING:
+                return None
             turn.ended = False
         return None
 
@@ -195,11 +200,11 @@ def _as_sent(problem: Problem) -> Problem:
 
 
 async def _hint(ear: Ear[TurnProgress], seconds: float, heard: _Heard) -> bool:
-    """Whether the turn's end is hinted at within `seconds`."""
+    """Whether the turn's end, or that it waits for a person, is hinted at within `seconds`."""
     due = time.monotonic() + seconds
     while shown := await ear.next(due - time.monotonic()):
         if heard is not None:
             await heard(shown.message)
-        if shown.message.kind == "ended":
+        if shown.message.kind in ("ended", "waiting"):
             return True
     return False

@@ -34,6 +34,7 @@ from .handlers import Handlers
 from .learning.ports import Copies, Unlearnt
 from .learning.serving import serve_learning
 from .measures import CANCELLED, RUNNING, SLOTS
+from .policy.serving import serve_approvals
 from .ports import Journal, KeptConversations, Records, TurnStore
 from .reasoner import Reasoner
 from .run import Runner
@@ -77,6 +78,10 @@ async def build(
         bus.tracing.metrics.count(CANCELLED)
         worker.cancel(turn_id)
 
+    def resumed() -> None:
+        worker.wake()
+        relay.wake()
+
     bus.tracing.metrics.watch(RUNNING, lambda: float(worker.running))
     bus.tracing.metrics.set(SLOTS, settings.slots)
     handlers = Handlers(
@@ -107,6 +112,7 @@ async def build(
     await follow(bus, RELEASED, handlers.on_released, every_copy=True)
     for service, event in AUDITED.items():
         await follow(bus, event, partial(handlers.on_audited, service=service), workers=1)
+    await serve_approvals(bus, turns, progress, resumed)
     await serve_sessions(bus, neighbours, calendars, seal, reader, relay.wake)
     await serve_learning(bus, unlearnt, copies, neighbours, reasoner, relay.wake)
     await serve_basics(bus, pings)

@@ -25,9 +25,10 @@ from phronesis.contracts.orchestrator import (
 
 from .domain import Accepted, Claim, Completed, Failed, NewTurn
 from .history import Past, Summary
+from .policy.waiting import Waits
 
 
-class TurnStore(Protocol):
+class TurnStore(Waits, Protocol):
     """Turns, as their rows state them. Every write of a running turn is conditional on its fence and its lease."""
 
     async def accept(self, turn: NewTurn, open_turns: int) -> Accepted:

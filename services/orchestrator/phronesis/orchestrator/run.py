@@ -26,6 +26,7 @@ from .history import Past
 from .loops import LOOPS
 from .measures import DEGRADED, TURN_SECONDS, TURNS
 from .phrases import focus
+from .policy.waiting import Waiting, paused
 from .ports import Conversations, Journal, Neighbours, TurnStore
 from .reasoner import Reasoner, TurnContext, conversation
 from .running import Running, Show
@@ -71,7 +72,10 @@ class Runner:
         turn_at_hand.set(claim.turn_id)
         conversation.set(claim.conversation_id)
         with self._span(claim) as span:
-            end = self._hopeless(claim) or await self._attempt(claim)
+            try:
+                end = self._hopeless(claim) or await self._attempt(claim)
+            except Waiting as waiting:
+                return await paused(self._turns, self._show, claim, waiting)
             if isinstance(end, Failed):
                 span.set_attribute("error.type", end.problem.code)
             await self._turns.end(claim, end)
@@ -130,6 +134,7 @@ class Runner:
             self._show,
             [],
             tools=tools,
+            approvals=self._turns,
         )
         with running.phase("I media"):
             known = await background(

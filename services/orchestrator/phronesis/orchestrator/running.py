@@ -15,6 +15,7 @@ from phronesis.contracts.orchestrator import ToolOutcome, TurnProgress
 
 from .domain import Claim
 from .measures import INSTRUCTION_TOKENS, STAGE
+from .policy.waiting import Asking
 from .ports import Neighbours
 from .settings import OrchestratorSettings
 from .steps import Steps
@@ -38,6 +39,8 @@ class Running:
     """Tokens of the instructions that tools loaded (N-227)."""
     tools: list[ToolOutcome] = field(default_factory=list)
     """What came of the tool calls so far (V-136)."""
+    approvals: Asking | None = None
+    """Where people are asked; nobody can be where there is none."""
 
     def phase(self, name: str) -> AbstractContextManager[Outcome]:
         """A span for one phase (D-009), and its time (D-148)."""

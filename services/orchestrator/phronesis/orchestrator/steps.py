@@ -62,12 +62,12 @@ class Steps:
             call: makes the call; what it gives must be JSON.
         """
         with timed(self._tracing, STEP, f"step {name}", tool) as outcome:
-            known = await _written(self._journal.intend(self._claim, name, {"call": tool}))
+            known = await written(self._journal.intend(self._claim, name, {"call": tool}))
             if known is not None:
                 outcome.name = "known"
                 return known
             result = await call()
-            await _written(self._journal.result(self._claim, name, result))
+            await written(self._journal.result(self._claim, name, result))
             return result
 
     async def made(self, name: str, model: type[Value], call: Callable[[], Awaitable[Answer[Value]]]) -> Answer[Value]:
@@ -79,7 +79,7 @@ class Steps:
             call: makes the call.
         """
         with timed(self._tracing, STEP, f"step {name}", name) as outcome:
-            known = await _written(self._journal.intend(self._claim, name, {"call": name}))
+            known = await written(self._journal.intend(self._claim, name, {"call": name}))
             if known is None:
                 token = step.set(f"{self._claim.turn_id}/{name}")
                 try:
@@ -89,7 +89,7 @@ class Steps:
                     raise failed.error from failed
                 finally:
                     step.reset(token)
-                await _written(self._journal.result(self._claim, name, _as_json(answer)))
+                await written(self._journal.result(self._claim, name, _as_json(answer)))
                 outcome.name = "fault" if answer.fault else "ok"
             else:
                 answer = _from_json(model, known)
@@ -103,7 +103,8 @@ class Steps:
             self._costs.append(cost_usd)
 
 
-async def _written(write: Awaitable[Kept]) -> Kept:
+async def written(write: Awaitable[Kept]) -> Kept:
+    """What the store of the turn answers. Raises `JournalAway` where it cannot."""
     try:
         return await write
     except ServiceError as error:

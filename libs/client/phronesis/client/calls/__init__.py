@@ -1,6 +1,7 @@
 """Every call of the gateway's API: method, path, parameters, and what the answer parses to."""
 
 from .account import create_bus_key, create_key, list_keys, ready, revoke_key
+from .approvals import answer_approval, get_approval, list_approvals
 from .conversations import delete_conversation, get_conversation, get_deletion, list_conversations
 from .facts import forget_for_good, forgetting, import_memory, list_facts, preview_forgetting, recall_facts
 from .parts import checked
@@ -9,6 +10,7 @@ from .tools import call_tool, forget, forget_memory, keep_memory, list_tools, me
 from .turns import cancel_turn, get_turn, list_turns, retry_turn, send, submit, trace, upload
 
 __all__ = [
+    "answer_approval",
     "call_tool",
     "cancel_turn",
     "checked",
@@ -20,12 +22,14 @@ __all__ = [
     "forget_for_good",
     "forget_memory",
     "forgetting",
+    "get_approval",
     "get_conversation",
     "get_deletion",
     "get_profile",
     "get_turn",
     "import_memory",
     "keep_memory",
+    "list_approvals",
     "list_conversations",
     "list_facts",
     "list_keys",

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from . import (
+    approvals,
     constitution,
     conversations,
     facts,
@@ -33,6 +34,7 @@ app = typer.Typer(
 load = typer.Typer(help="Load sample data.", no_args_is_help=True)
 app.add_typer(load, name="load")
 app.add_typer(turns.app, name="turns")
+app.add_typer(approvals.app, name="approvals")
 app.add_typer(conversations.app, name="conversations")
 app.add_typer(profile.app, name="profile")
 facts.app.add_typer(memory_query.app)

@@ -42,6 +42,7 @@ _CANCEL = """
 UPDATE turns SET status = 'cancelled', fence = fence + 1, ended_at = now(), lease_until = NULL, worker = NULL
 WHERE id = $1 AND tenant = $2 AND user_id = $3 AND status IN ('queued', 'running', 'waiting') RETURNING *
 """
+_WITHDRAW = "UPDATE approvals SET status = 'cancelled' WHERE turn_id = $1 AND status = 'pending'"
 
 
 class Ends:
@@ -99,6 +100,7 @@ class Ends:
                 if status is None:
                     raise NotFound("no such turn")
                 raise TurnEnded(f"the turn is {status}")
+            await connection.execute(_WITHDRAW, id)
             turn = turn_of(row)
             news = TurnEndedNews(
                 turn_id=turn_id,

@@ -5,17 +5,19 @@ from __future__ import annotations
 from phronesis.contracts.orchestrator import Audited
 from phronesis.postgres import Database
 
+from .approvals import Approving
 from .claims import Claims, PostgresJournal
 from .deletions import Deletions
 from .ends import Ends
+from .expiries import Expiries
 from .intake import Intake
 from .pages import ConversationPages
 from .pasts import Pasts
 from .reads import ConversationReads, TurnReads
 
 
-class PostgresTurns(Intake, Claims, Ends, TurnReads):
-    """Turns: accepted, claimed, ended and read."""
+class PostgresTurns(Intake, Claims, Approving, Expiries, Ends, TurnReads):
+    """Turns: accepted, claimed, waiting for people, ended and read."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

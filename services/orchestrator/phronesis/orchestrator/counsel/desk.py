@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from phronesis.contracts import Principal, Tool
+from phronesis.contracts import Forbidden, Principal, Tool
 from phronesis.contracts.catalog import TOOLS
 from phronesis.contracts.constitution.session import SET_CALENDAR_TOOL
 from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.messages import In, Out_
 from phronesis.contracts.orchestrator import TURN_GET_TOOL
 
+from ..policy.rules import Ruling, judge
+from ..policy.waiting import arguments_of
 from ..running import Running
 from .record import Record
 
@@ -61,10 +63,13 @@ class Desk:
 
         Raises:
             NotOffered: the tool is not at hand.
-            ServiceError: what the owner answered.
+            ServiceError: what the owner answered; `Forbidden` of a call that needs a person, whom rules do not ask.
         """
         if not self.has(tool):
             raise NotOffered(tool.name)
+        verdict = judge(tool.name, arguments_of(request))
+        if verdict.ruling is not Ruling.ALLOW:
+            raise Forbidden(verdict.reason)
         answer = await self._running.neighbours.ask(self._running.claim.who, tool.rpc, request)
         self.record.note(answer)
         return answer

@@ -20,7 +20,7 @@ from ..drafts import parse_draft
 from ..exchanges import fresh_mark
 from ..findings import Findings
 from ..gate import MAX_ROUNDS, MAX_TURN_CALLS, Gate
-from ..hands import Hands
+from ..hands import hands
 from ..inquiry import Classified, Draft, Inquirer, Inquiry, Move, Result
 from ..reasoner import Fault, Reasoner, TurnContext
 from ..running import Running
@@ -73,7 +73,7 @@ class Work:
         self._findings = Findings()
         box = toolbox(turn.agent, running.claim.who)
         self._gate = Gate(box, running.claim.who)
-        self._hands = Hands(running, box, self._gate, self._findings)
+        self._hands = hands(running, box, self._gate, self._findings)
         self._inquiry = Inquiry(classified.mode, classified.intent, box.definitions(), fresh_mark(turn))
         self._due = time.monotonic() + _ENOUGH * running.settings.turn_limit
 
