@@ -41,7 +41,7 @@ class FakeJournal:
         self.intents.append(step)
         return self.results.get(step)
 
-    async def result(self, claim: Claim, step: str, result: dict[str, Any]) -> None:
+    async def result(self, claim: Claim, step: str, result: dict[str, Any], spend: Any = None) -> None:
         self.results[step] = result
 
 

@@ -12,12 +12,14 @@ from . import (
     graph,
     instructions,
     knowledge_graph,
+    ledger,
     media,
     memory,
     orchestrator,
     releases,
     scoped_memory,
     service,
+    traces,
     twin,
 )
 from .constitution import algorithms, insight, keeping, lists, loading, paths, retrieval, search, session, writes
@@ -27,6 +29,8 @@ from .tools import Tool
 _MODULES: tuple[ModuleType, ...] = (
     gateway,
     orchestrator,
+    traces,
+    ledger,
     memory,
     scoped_memory,
     instructions,

@@ -30,6 +30,9 @@ from phronesis.contracts.service import AUDITED
 from .adapters.neighbours import BusNeighbours
 from .domain import Claim
 from .handlers import Handlers
+from .ledger.books import Ledger
+from .ledger.budgets import Budgets
+from .ledger.handlers import serve_ledger
 from .measures import CANCELLED, RUNNING, SLOTS
 from .ports import Journal, KeptConversations, Records, TurnStore
 from .reasoner import Reasoner
@@ -37,6 +40,9 @@ from .run import Runner
 from .sessions.ports import Calendars, Reader, Seal
 from .sessions.serving import serve_sessions
 from .settings import OrchestratorSettings
+from .traces.keeping import keeping
+from .traces.replay import TraceHandlers, serve_traces
+from .traces.running import replays
 from .worker import Worker
 
 _INTAKE = 8
@@ -65,7 +71,12 @@ async def build(
     async def show_claim(claim: Claim, line: TurnProgress) -> None:
         await progress(claim.who, line)
 
-    runner = Runner(turns, journal, conversations, neighbours, reasoner, settings, bus.tracing, show_claim, relay.wake)
+    budgets = Budgets(records)
+    books = Ledger(records, budgets)
+    runner = Runner(
+        *(turns, journal, conversations, neighbours, reasoner, settings, bus.tracing, show_claim, relay.wake),
+        *(books, keeping(records)),
+    )
     worker = Worker(bus.process, turns, runner.run, lambda: bus.connected, settings.slots, settings.lease)
 
     def cancelled(turn_id: str) -> None:
@@ -101,6 +112,8 @@ async def build(
     await follow(bus, RELEASED, handlers.on_released, every_copy=True)
     for service, event in AUDITED.items():
         await follow(bus, event, partial(handlers.on_audited, service=service), workers=1)
+    await serve_ledger(bus, records, budgets, relay.wake)
+    await serve_traces(bus, TraceHandlers(records, records, neighbours, replays(reasoner, settings, bus.tracing, books)))
     await serve_sessions(bus, neighbours, calendars, seal, reader, relay.wake)
     await serve_basics(bus, pings)
     relay.start()

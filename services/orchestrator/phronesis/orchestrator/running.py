@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from opentelemetry.trace import SpanKind
@@ -19,6 +19,7 @@ from .ports import Neighbours
 from .settings import OrchestratorSettings
 from .steps import Steps
 from .timing import Outcome, timed
+from .traces.record import Record
 
 Show = Callable[[Claim, TurnProgress], Awaitable[None]]
 
@@ -36,10 +37,12 @@ class Running:
     degraded: list[str]
     instruction_tokens: int = 0
     """Tokens of the instructions that tools loaded (N-227)."""
+    record: Record = field(default_factory=Record)
+    """How the answer comes about."""
 
     def phase(self, name: str) -> AbstractContextManager[Outcome]:
-        """A span for one phase (D-009), and its time (D-148)."""
-        return timed(self.tracing, STAGE, f"phase {name}", name.partition(" ")[2])
+        """A span for one phase (D-009), its time (D-148), and its place in the record."""
+        return self.record.staged(name, timed(self.tracing, STAGE, f"phase {name}", name.partition(" ")[2]))
 
     def degrade(self, part: str) -> None:
         """Mark the reply: it was made without `part`."""
@@ -54,6 +57,7 @@ class Running:
 
     async def show(self, phase: str, **detail: Any) -> None:
         """Show that a phase is done (D-131)."""
+        self.record.note(detail)
         line = TurnProgress(
             turn_id=self.claim.turn_id,
             kind="phase",

@@ -9,9 +9,11 @@ from .claims import Claims, PostgresJournal
 from .deletions import Deletions
 from .ends import Ends
 from .intake import Intake
+from .ledger import LedgerRows
 from .pages import ConversationPages
 from .pasts import Pasts
 from .reads import ConversationReads, TurnReads
+from .traces import TraceRows
 
 
 class PostgresTurns(Intake, Claims, Ends, TurnReads):
@@ -28,8 +30,8 @@ class PostgresConversations(ConversationReads, ConversationPages, Pasts, Deletio
         self._database = database
 
 
-class PostgresRecords:
-    """The audit trail and the revoked keys."""
+class PostgresRecords(LedgerRows, TraceRows):
+    """The ledger, the traces, the audit trail and the revoked keys."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
