@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from . import constitution, conversations, instructions, keys, local, output, profile, turns, twin
+from . import constitution, conversations, instructions, keys, ledger, local, output, profile, turns, twin
 from .options import AsJson, Data, Key, Url, Yes
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ app.add_typer(twin.app, name="twin")
 app.add_typer(constitution.app, name="constitution")
 app.add_typer(instructions.app, name="instructions")
 local.register(app)
+ledger.register(app)
 
 Conversation = Annotated[str | None, typer.Option("--conversation", help="A conversation to go on with.", metavar="ID")]
 Files = Annotated[
