@@ -177,13 +177,24 @@ ROWS: dict[str, dict[str, str]] = {
             "INSERT INTO calendars (tenant, user_id, source, hours, time_zone) "
             "VALUES ('acme', 'ann', 'none', '{8,8,8,8,8,0,0}', 'UTC');"
         ),
-        "0010-learning": "UPDATE turns SET learnt = false, learn_attempts = 1, recalled = '{i}';",
         "0006-approvals": (
             "INSERT INTO approvals (id, tenant, user_id, turn_id, conversation_id, agent, step, tool, action, arguments, "
             "digest, risk, irreversible, reason, status, expires_at) "
             "SELECT id, tenant, user_id, id, id, agent, 's', 't', '', '{}', 'd', "
             "'high', true, 'r', 'granted', now() FROM turns;"
         ),
+        "0007-ledger": "\n".join(
+            (
+                "INSERT INTO ledger (tenant, user_id, agent, turn_id, step, purpose, model, outcome, attempts, input_tokens, "
+                f"output_tokens, cached_tokens, reasoning_tokens, ms) VALUES ('acme', 'ann', 'dialogue', {_id(1)}, 'route', "
+                "'router', 'm', 'ok', 1, 10, 5, 0, 0, 7);",
+                "INSERT INTO limits (tenant, agent, user_id, period, tokens) VALUES ('acme', '', '', 'month', 1000);",
+                "INSERT INTO traces (turn_id, tenant, user_id, record, memories) "
+                f"VALUES ({_id(1)}, 'acme', 'ann', '{{}}', '{{i1}}');",
+                "INSERT INTO ran_with (tenant, digest, profile) VALUES ('acme', 'd', '{}');",
+            )
+        ),
+        "0010-learning": "UPDATE turns SET learnt = false, learn_attempts = 1, recalled = '{i}';",
     },
 }
 """By service and migration, in their order."""

@@ -43,7 +43,7 @@ class FakeJournal:
         self.intents.append(step)
         return self.results.get(step)
 
-    async def result(self, claim: Claim, step: str, result: dict[str, Any]) -> None:
+    async def result(self, claim: Claim, step: str, result: dict[str, Any], spend: Any = None) -> None:
         self.results[step] = result
 
 
@@ -252,5 +252,6 @@ class Stage:
             Tracing("orchestrator"),
             show,
             lambda: None,
+            approvals=self.turns,  # type: ignore[arg-type]
         )
         await runner.run(claimed)

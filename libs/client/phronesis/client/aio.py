@@ -71,6 +71,8 @@ class Turns(_Resource):
     cancel = _calls(calls.cancel_turn)
     retry = _calls(calls.retry_turn)
     trace = _calls(calls.trace)
+    explain = _calls(calls.explain_turn)
+    replay = _calls(calls.replay_turn)
 
     async def events(self, turn_id: str, after: str | None = None) -> AsyncIterator[TurnEvent]:
         """The progress of a turn until its end, over broken connections.
@@ -147,6 +149,14 @@ class Memory(_Resource):
     forgetting = _calls(calls.forgetting)
 
 
+class Ledger(_Resource):
+    """What model calls used, and the limits."""
+
+    usage = _calls(calls.get_usage)
+    limits = _calls(calls.get_limits)
+    set_limit = _calls(calls.set_limit)
+
+
 class Keys(_Resource):
     """Keys of the gateway."""
 
@@ -186,6 +196,7 @@ class AsyncClient:
         self.media = MediaFiles(connection)
         self.tools = Tools(connection)
         self.memory = Memory(connection)
+        self.ledger = Ledger(connection)
         self.keys = Keys(connection)
         self.profile = ProfileOfCaller(connection)
 

@@ -2,6 +2,7 @@
 
 from .errors import (
     BadRequest,
+    BudgetExceeded,
     Busy,
     Conflict,
     Forbidden,
@@ -28,6 +29,7 @@ __all__ = [
     "EVERYONE",
     "SYSTEM_TENANT",
     "BadRequest",
+    "BudgetExceeded",
     "Busy",
     "Conflict",
     "Event",

@@ -16,6 +16,7 @@ from . import (
     graph,
     instructions,
     knowledge_graph,
+    ledger,
     media,
     memory,
     orchestrator,
@@ -23,6 +24,7 @@ from . import (
     scoped_memory,
     service,
     strategies,
+    traces,
     twin,
 )
 from .constitution import algorithms, insight, keeping, lists, loading, paths, retrieval, search, session, writes
@@ -33,6 +35,8 @@ _MODULES: tuple[ModuleType, ...] = (
     gateway,
     orchestrator,
     approvals,
+    traces,
+    ledger,
     memory,
     scoped_memory,
     episodes,

@@ -18,6 +18,8 @@ class AgentRef(Message):
     """One agent by name."""
 
     agent: str = Field(min_length=1, max_length=64)
+    release: int | None = Field(default=None, ge=0)
+    """As of this release of the tenant, for a replay, and without experiments; 0 is the platform's own. Else as of now."""
 
 
 class AgentProfile(Message):
@@ -66,6 +68,13 @@ class RetrieveInstructions(Message):
     """Tags of tier 3, as few as the question needs."""
 
 
+class RetrieveAt(Message):
+    """`RetrieveInstructions` as of a release of the tenant, for a replay, and without experiments."""
+
+    release: int = Field(ge=0)
+    wanted: RetrieveInstructions
+
+
 class InstructionText(Message):
     """The texts asked for, as one."""
 
@@ -91,6 +100,7 @@ class Released(Message):
 AGENT_GET = Rpc("instructions.v1.agent.get", AgentRef, AgentProfile)
 AGENT_LIST = Rpc("instructions.v1.agent.list", ListAgents, AgentNames)
 RETRIEVE_INSTRUCTIONS = Rpc("instructions.v1.retrieve", RetrieveInstructions, InstructionText)
+RETRIEVE_AT = Rpc("instructions.v1.retrieve.at", RetrieveAt, InstructionText)
 RETRIEVE_INSTRUCTIONS_TOOL = Tool(
     "retrieve_instructions",
     "Step 2, recollect: load how to work on this case, either the bundle of a data mode (A to D) or single elements of the"

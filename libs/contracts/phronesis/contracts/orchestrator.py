@@ -13,6 +13,7 @@ from .analysis import Analysis
 from .deletions import ConversationDeleted, DeleteConversation, Deletion, DeletionRef
 from .messages import Event, Job, Message, Out, Rpc
 from .tools import Tool
+from .traces import AnswerTrace
 
 _TURNS = UUID("6d0a1c9e-53b7-5f0e-9b51-6b1f8e8d4a77")
 MAX_TEXT = 100_000
@@ -159,6 +160,8 @@ class Turn(Message):
     """When it fails, unless it has ended by then: nobody need wait for it any longer."""
     approval_id: str | None = None
     """The approval that it waits for, or waited for last."""
+    trace: AnswerTrace | None = None
+    """The whole trace of its answer, where it was asked for."""
 
 
 class TurnRef(Message):

@@ -31,7 +31,20 @@ from .offers import Offers
 from .ports import JwtKeys, KeyStore
 from .problems import install
 from .readiness import Readiness
-from .routes import approvals, bus_keys, chat, conversations, events, keys, memory, operations, profile, tools, turns
+from .routes import (
+    approvals,
+    bus_keys,
+    chat,
+    conversations,
+    events,
+    keys,
+    ledger,
+    memory,
+    operations,
+    profile,
+    tools,
+    turns,
+)
 from .settings import GatewaySettings, JwtSettings, McpSettings, ToolSettings
 from .submission import Turns
 from .tickets import Tickets
@@ -160,6 +173,7 @@ def api(parts: Parts) -> FastAPI:
     uploads = Uploads(bus, settings.max_uploads)
     app.include_router(memory.router(door, bus, uploads))
     app.include_router(openai.router(door, bus, parts.turns, uploads, parts.streams, settings.wait, settings.stream_seconds))
+    app.include_router(ledger.router(door, bus, parts.offers))
     app.include_router(tools.router(door, bus, parts.offers))
     app.include_router(keys.router(door, bus, parts.store, parts.keyring))
     app.include_router(bus_keys.router(door, bus, parts.bus_keys))

@@ -102,6 +102,13 @@ class ProfileGiven(Given):
     profile: dict[str, Any]
 
 
+class ReplayGiven(Given):
+    """How to run a turn again."""
+
+    with_instructions: int | None = Field(default=None, ge=0, strict=True)
+    """Number of the tenant's release to run it with; 0 is the platform's own texts, and nothing the texts it had."""
+
+
 class AcceptedTurn(BaseModel):
     """A turn whose row is committed: it will end exactly once."""
 

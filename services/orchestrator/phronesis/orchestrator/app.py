@@ -33,6 +33,9 @@ from .domain import Claim
 from .handlers import Handlers
 from .learning.ports import Copies, Unlearnt
 from .learning.serving import serve_learning
+from .ledger.books import Ledger
+from .ledger.budgets import Budgets
+from .ledger.handlers import serve_ledger
 from .measures import CANCELLED, RUNNING, SLOTS
 from .policy.serving import serve_approvals
 from .ports import Journal, KeptConversations, Records, TurnStore
@@ -41,6 +44,9 @@ from .run import Runner
 from .sessions.ports import Calendars, Reader, Seal
 from .sessions.serving import serve_sessions
 from .settings import OrchestratorSettings
+from .traces.keeping import keeping
+from .traces.replay import TraceHandlers, serve_traces
+from .traces.running import replays
 from .worker import Worker
 
 _INTAKE = 8
@@ -71,7 +77,12 @@ async def build(
     async def show_claim(claim: Claim, line: TurnProgress) -> None:
         await progress(claim.who, line)
 
-    runner = Runner(turns, journal, conversations, neighbours, reasoner, settings, bus.tracing, show_claim, relay.wake)
+    budgets = Budgets(records)
+    books = Ledger(records, budgets)
+    runner = Runner(
+        *(turns, journal, conversations, neighbours, reasoner, settings, bus.tracing, show_claim, relay.wake),
+        *(books, keeping(records), turns),
+    )
     worker = Worker(bus.process, turns, runner.run, lambda: bus.connected, settings.slots, settings.lease)
 
     def cancelled(turn_id: str) -> None:
@@ -113,6 +124,8 @@ async def build(
     for service, event in AUDITED.items():
         await follow(bus, event, partial(handlers.on_audited, service=service), workers=1)
     await serve_approvals(bus, turns, progress, resumed)
+    await serve_ledger(bus, records, budgets, relay.wake)
+    await serve_traces(bus, TraceHandlers(records, records, neighbours, replays(reasoner, settings, bus.tracing, books)))
     await serve_sessions(bus, neighbours, calendars, seal, reader, relay.wake)
     await serve_learning(bus, unlearnt, copies, neighbours, reasoner, relay.wake)
     await serve_basics(bus, pings)

@@ -25,10 +25,21 @@ from phronesis.contracts.orchestrator import (
 
 from .domain import Accepted, Claim, Completed, Failed, NewTurn
 from .history import Past, Summary
+from .ledger.ports import Accounts
+from .ledger.spent import Spend
 from .policy.waiting import Waits
+from .traces.ports import TraceStore
 
 
-class TurnStore(Waits, Protocol):
+class Ending(Protocol):
+    """Where a turn ends."""
+
+    async def end(self, claim: Claim, end: Completed | Failed) -> None:
+        """End a turn in one transaction. Raises `LostClaim` where the fence or the lease is no longer mine."""
+        ...
+
+
+class TurnStore(Ending, Waits, Protocol):
     """Turns, as their rows state them. Every write of a running turn is conditional on its fence and its lease."""
 
     async def accept(self, turn: NewTurn, open_turns: int) -> Accepted:
@@ -45,10 +56,6 @@ class TurnStore(Waits, Protocol):
 
     async def give_back(self, claim: Claim, delay: float, *, counts: bool) -> None:
         """Give a claim up, to be claimed again after `delay` seconds; `counts` says whether it counts as an idle one."""
-        ...
-
-    async def end(self, claim: Claim, end: Completed | Failed) -> None:
-        """End a turn in one transaction. Raises `LostClaim` where the fence or the lease is no longer mine."""
         ...
 
     async def cancel(self, who: Principal, turn_id: str) -> Turn:
@@ -75,8 +82,11 @@ class Journal(Protocol):
         """Write down that `step` is about to be made; the result where it was made before. Raises `LostClaim`."""
         ...
 
-    async def result(self, claim: Claim, step: str, result: dict[str, Any]) -> None:
-        """Write down what `step` gave. Raises `LostClaim`."""
+    async def result(self, claim: Claim, step: str, result: dict[str, Any], spend: Spend | None = None) -> None:
+        """Write down what `step` gave and, in the same transaction, what its model call used. Raises `LostClaim`.
+
+        Where the claim is lost, what was used is entered all the same.
+        """
         ...
 
 
@@ -120,8 +130,8 @@ class KeptConversations(Conversations, Protocol):
         ...
 
 
-class Records(Protocol):
-    """What the orchestrator keeps for others: the audit trail, and the keys that were revoked."""
+class Records(Accounts, TraceStore, Protocol):
+    """What the orchestrator keeps of turns and for others: accounts, traces, the audit trail, and the revoked keys."""
 
     async def audit(self, news_id: str, tenant: str, service: str, entry: Audited) -> None:
         """Keep an audit entry; a repeat changes nothing."""

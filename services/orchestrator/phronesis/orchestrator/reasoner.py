@@ -14,11 +14,13 @@ from phronesis.contracts.memory import AugmentedMemoryContext
 from phronesis.contracts.orchestrator import Directive
 
 from .history import NO_SUMMARY, PastMessage, PastTurn, Summary
+from .ledger.spent import Asked, Spent
 
 __all__ = [
     "MAX_PHRASE",
     "MAX_PHRASES",
     "Answer",
+    "Asked",
     "CallFailed",
     "Composed",
     "Fault",
@@ -80,28 +82,6 @@ class Summarised(Message):
 Value = TypeVar("Value", bound=Message)
 
 
-class Spent(Message):
-    """What one call used."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    model_calls: int = 0
-    cached_tokens: int = 0
-    """The part of the input that the provider read from its cache."""
-    reasoning_tokens: int = 0
-    """The part of the output that the model thought and did not say."""
-
-    def plus(self, other: Spent) -> Spent:
-        """Both together."""
-        return Spent(
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            model_calls=self.model_calls + other.model_calls,
-            cached_tokens=self.cached_tokens + other.cached_tokens,
-            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
-        )
-
-
 class CallFailed(Exception):
     """A model call that failed for good, with what its tries used; `Steps` counts that and raises the error inside.
 
@@ -115,6 +95,8 @@ class CallFailed(Exception):
         self.error = error
         self.spent = spent
         self.cost_usd: float | None = None
+        """As that of an `Answer`."""
+        self.asked: Asked | None = None
         """As that of an `Answer`."""
 
 
@@ -135,6 +117,8 @@ class Answer(Generic[Value]):
     spent: Spent = field(default_factory=Spent)
     cost_usd: float | None = None
     """What all its tries cost; `None` where no model was asked, or its price is not known."""
+    asked: Asked | None = field(default=None, compare=False)
+    """Which model was asked; `None` where none was."""
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,12 @@ from phronesis.contracts.orchestrator import Reply, ToolOutcome, TurnProgress, T
 from .domain import Claim, Completed, Failed, problem_of
 from .extractive import Extractive
 from .history import Past
+from .ledger.books import NO_BOOKS, Books
 from .loops import LOOPS
 from .measures import DEGRADED, TURN_SECONDS, TURNS
 from .phrases import focus
-from .policy.waiting import Waiting, paused
-from .ports import Conversations, Journal, Neighbours, TurnStore
+from .policy.waiting import Waiting, Waits, paused
+from .ports import Conversations, Ending, Journal, Neighbours
 from .reasoner import Reasoner, TurnContext, conversation
 from .running import Running, Show
 from .settings import OrchestratorSettings
@@ -36,6 +37,9 @@ from .stages.media import final_input, read_media
 from .stages.sources import recalled, sources
 from .stages.summarise import beside, carry_on
 from .steps import Steps
+from .traces.keeping import Keep, unkept
+from .traces.record import Record
+from .traces.recording import Recording
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +49,7 @@ class Runner:
 
     def __init__(
         self,
-        turns: TurnStore,
+        turns: Ending,
         journal: Journal,
         conversations: Conversations,
         neighbours: Neighbours,
@@ -54,7 +58,13 @@ class Runner:
         tracing: Tracing,
         show: Show,
         ended: Callable[[], None],
+        books: Books = NO_BOOKS,
+        keep: Keep = unkept,
+        approvals: Waits | None = None,
     ) -> None:
+        self._approvals = approvals
+        self._books = books
+        self._keep = keep
         self._turns = turns
         self._journal = journal
         self._conversations = conversations
@@ -65,19 +75,23 @@ class Runner:
         self._show = show
         self._ended = ended
 
-    async def run(self, claim: Claim) -> None:
+    async def run(self, claim: Claim, record: Record | None = None) -> None:
         """Run the turn to its end. Raises `LostClaim`, and what makes another attempt worth while."""
+        record = Record() if record is None else record
         correlation.set(claim.correlation_id)
         answer_due.set(time.time() + self._settings.turn_limit)
         turn_at_hand.set(claim.turn_id)
         conversation.set(claim.conversation_id)
         with self._span(claim) as span:
             try:
-                end = self._hopeless(claim) or await self._attempt(claim)
+                end = self._hopeless(claim) or await self._attempt(claim, record)
             except Waiting as waiting:
-                return await paused(self._turns, self._show, claim, waiting)
+                assert self._approvals is not None, "nobody waits where nobody can be asked"
+                await self._keep(claim, record)
+                return await paused(self._approvals, self._show, claim, waiting)
             if isinstance(end, Failed):
                 span.set_attribute("error.type", end.problem.code)
+            await self._keep(claim, record)
             await self._turns.end(claim, end)
             self._count(claim, end)
             self._ended()
@@ -114,38 +128,35 @@ class Runner:
             return Failed(TurnStatus.FAILED, problem_of(TimedOut("the turn did not end before it expired")))
         return None
 
-    async def _attempt(self, claim: Claim) -> Completed | Failed:
+    async def _attempt(self, claim: Claim, record: Record) -> Completed | Failed:
         tools: list[ToolOutcome] = []
         try:
             async with asyncio.timeout(self._settings.turn_limit):
-                end = await self._stages(claim, tools)
+                end = await self._stages(claim, record, tools)
         except TimeoutError:
             end = Failed(TurnStatus.FAILED, problem_of(TimedOut("the turn took too long")))
         return replace(end, tools=tuple(tools))
 
-    async def _stages(self, claim: Claim, tools: list[ToolOutcome]) -> Completed | Failed:
-        settings, request = self._settings, claim.request
+    async def _stages(self, claim: Claim, record: Record, tools: list[ToolOutcome]) -> Completed | Failed:
+        settings, request, neighbours = self._settings, claim.request, Recording(self._neighbours, record)
+        steps = Steps(self._journal, claim, self._tracing, self._books)
         running = Running(
             claim,
-            Steps(self._journal, claim, self._tracing),
+            steps,
             self._tracing,
-            self._neighbours,
+            neighbours,
             settings,
             self._show,
             [],
             tools=tools,
-            approvals=self._turns,
+            approvals=self._approvals,
+            record=record,
         )
         with running.phase("I media"):
-            known = await background(
-                self._neighbours,
-                self._conversations,
-                claim.who,
-                claim.agent,
-                claim.conversation_id,
-            )
+            known = await background(neighbours, self._conversations, claim.who, claim.agent, claim.conversation_id)
+            record.remember(known.past)
             running.degraded.extend(known.degraded)
-            media = await read_media(self._neighbours, claim.who, request.media, known.agent, settings.media_limit)
+            media = await read_media(neighbours, claim.who, request.media, known.agent, settings.media_limit)
         if known.agent is not None:
             note_agent(get_current_span(), known.agent)
         if media.unreadable:
@@ -162,7 +173,8 @@ class Runner:
             summary=known.summary,
         )
         if not request.text.strip() and not media.documents:
-            return Failed(TurnStatus.FAILED, problem_of(_nothing_readable()))
+            error = UnsupportedMedia("no attachment of this message could be read", field="currentMessageMedia")
+            return Failed(TurnStatus.FAILED, problem_of(error))
         return await self._loop(running, turn, known.past, media.documents)
 
     async def _loop(self, running: Running, turn: TurnContext, past: Past, documents: tuple[Any, ...]) -> Completed | Failed:
@@ -187,11 +199,7 @@ class Runner:
             usage=_usage(running, claim, turn),
             analysis=answered.analysis,
         )
-        return Completed(reply, turn.final_input, answered.directive, answered.reasoning, recalled(answered.memory))
-
-
-def _nothing_readable() -> ServiceError:
-    return UnsupportedMedia("no attachment of this message could be read", field="currentMessageMedia")
+        return Completed(reply, turn.final_input, answered.directive, answered.reasoning, recalled=recalled(answered.memory))
 
 
 def _usage(running: Running, claim: Claim, turn: TurnContext) -> Usage:

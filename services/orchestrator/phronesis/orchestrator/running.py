@@ -20,6 +20,7 @@ from .ports import Neighbours
 from .settings import OrchestratorSettings
 from .steps import Steps
 from .timing import Outcome, timed
+from .traces.record import Record
 
 Show = Callable[[Claim, TurnProgress], Awaitable[None]]
 
@@ -41,10 +42,12 @@ class Running:
     """What came of the tool calls so far (V-136)."""
     approvals: Asking | None = None
     """Where people are asked; nobody can be where there is none."""
+    record: Record = field(default_factory=Record)
+    """How the answer comes about."""
 
     def phase(self, name: str) -> AbstractContextManager[Outcome]:
-        """A span for one phase (D-009), and its time (D-148)."""
-        return timed(self.tracing, STAGE, f"phase {name}", name.partition(" ")[2])
+        """A span for one phase (D-009), its time (D-148), and its place in the record."""
+        return self.record.staged(name, timed(self.tracing, STAGE, f"phase {name}", name.partition(" ")[2]))
 
     def degrade(self, part: str) -> None:
         """Mark the reply: it was made without `part`."""
@@ -59,6 +62,7 @@ class Running:
 
     async def show(self, phase: str, **detail: Any) -> None:
         """Show that a phase is done (D-131)."""
+        self.record.note(detail)
         line = TurnProgress(
             turn_id=self.claim.turn_id,
             kind="phase",

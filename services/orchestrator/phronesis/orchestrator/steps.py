@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from time import perf_counter
 from typing import Any, TypeVar
 
 from phronesis.bus.tracing import Tracing
 from phronesis.contracts import ServiceError
 
 from .domain import Claim
+from .ledger.books import NO_BOOKS, Books, entry
+from .ledger.spent import Spent, admission
 from .measures import STEP
 from .ports import Journal
 from .prices import together
-from .reasoner import Answer, CallFailed, Composed, Fault, Routed, Spent, Summarised, Value, step
+from .reasoner import Answer, CallFailed, Composed, Fault, Routed, Summarised, Value, step
 from .timing import timed
 
 Kept = TypeVar("Kept")
+at_hand: ContextVar[str] = ContextVar("at_hand", default="")
+"""Name of the journalled tool call at hand."""
 
 
 class JournalAway(Exception):
@@ -28,7 +34,8 @@ class JournalAway(Exception):
 class Steps:
     """The steps of one claimed turn."""
 
-    def __init__(self, journal: Journal, claim: Claim, tracing: Tracing) -> None:
+    def __init__(self, journal: Journal, claim: Claim, tracing: Tracing, books: Books = NO_BOOKS) -> None:
+        self._books = books
         self._journal = journal
         self._claim = claim
         self._tracing = tracing
@@ -66,7 +73,11 @@ class Steps:
             if known is not None:
                 outcome.name = "known"
                 return known
-            result = await call()
+            token = at_hand.set(name)
+            try:
+                result = await call()
+            finally:
+                at_hand.reset(token)
             await written(self._journal.result(self._claim, name, result))
             return result
 
@@ -81,21 +92,37 @@ class Steps:
         with timed(self._tracing, STEP, f"step {name}", name) as outcome:
             known = await written(self._journal.intend(self._claim, name, {"call": name}))
             if known is None:
-                token = step.set(f"{self._claim.turn_id}/{name}")
+                began = perf_counter()
                 try:
-                    answer = await call()
+                    answer = await self._asked(name, call)
                 except CallFailed as failed:
                     self._count(failed.spent, failed.cost_usd)
+                    await self._lost(name, failed, began)
                     raise failed.error from failed
-                finally:
-                    step.reset(token)
-                await written(self._journal.result(self._claim, name, _as_json(answer)))
+                spend = entry(name, answer, began)
+                await written(self._journal.result(self._claim, name, _as_json(answer), *([spend] if spend else [])))
+                if spend:
+                    self._books.used(self._claim, spend)
                 outcome.name = "fault" if answer.fault else "ok"
             else:
                 answer = _from_json(model, known)
                 outcome.name = "known"
         self._count(answer.spent, answer.cost_usd)
         return answer
+
+    async def _asked(self, name: str, call: Callable[[], Awaitable[Answer[Value]]]) -> Answer[Value]:
+        """Make a call by which the provider sees its step, and the limits its turn."""
+        token, admitted = step.set(f"{self._claim.turn_id}/{name}"), admission.set(lambda: self._books.admit(self._claim))
+        try:
+            return await call()
+        finally:
+            admission.reset(admitted)
+            step.reset(token)
+
+    async def _lost(self, name: str, failed: CallFailed, began: float) -> None:
+        """Enter what a call used that gave nothing."""
+        if spend := entry(name, failed, began):
+            await written(self._books.spent(self._claim, spend))
 
     def _count(self, spent: Spent, cost_usd: float | None) -> None:
         self.spent = self.spent.plus(spent)

@@ -4,6 +4,7 @@ from .account import create_bus_key, create_key, list_keys, ready, revoke_key
 from .approvals import answer_approval, get_approval, list_approvals
 from .conversations import delete_conversation, get_conversation, get_deletion, list_conversations
 from .facts import forget_for_good, forgetting, import_memory, list_facts, preview_forgetting, recall_facts
+from .ledger import explain_turn, get_limits, get_usage, replay_turn, set_limit
 from .parts import checked
 from .profile import delete_profile, get_profile, put_profile, update_profile
 from .tools import call_tool, forget, forget_memory, keep_memory, list_tools, memory_query, recall, recall_memory, remember
@@ -18,6 +19,7 @@ __all__ = [
     "create_key",
     "delete_conversation",
     "delete_profile",
+    "explain_turn",
     "forget",
     "forget_for_good",
     "forget_memory",
@@ -25,8 +27,10 @@ __all__ = [
     "get_approval",
     "get_conversation",
     "get_deletion",
+    "get_limits",
     "get_profile",
     "get_turn",
+    "get_usage",
     "import_memory",
     "keep_memory",
     "list_approvals",
@@ -43,9 +47,11 @@ __all__ = [
     "recall_facts",
     "recall_memory",
     "remember",
+    "replay_turn",
     "retry_turn",
     "revoke_key",
     "send",
+    "set_limit",
     "submit",
     "trace",
     "update_profile",

@@ -14,6 +14,7 @@ from . import (
     facts,
     instructions,
     keys,
+    ledger,
     local,
     memory_query,
     output,
@@ -44,6 +45,7 @@ app.add_typer(twin.app, name="twin")
 app.add_typer(constitution.app, name="constitution")
 app.add_typer(instructions.app, name="instructions")
 local.register(app)
+ledger.register(app)
 
 Conversation = Annotated[str | None, typer.Option("--conversation", help="A conversation to go on with.", metavar="ID")]
 Files = Annotated[

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 from phronesis.bus.tracing import Tracing
 from phronesis.contracts import Message
 
+from ..ledger.spent import Asked, admission
 from ..reasoner import Answer, CallFailed, Fault, step
 from ..templates import SCHEMAS
 from .chat_bodies import Completion
@@ -80,15 +81,18 @@ class Calls:
 
         Raises:
             CallFailed: no answer came.
+            BudgetExceeded: a limit of the turn's tenant is reached.
         """
-        limits = self._limits[purpose]
+        limits, asked = self._limits[purpose], Asked(purpose, self._limits[purpose].model)
+        if (admit := admission.get()) is not None:
+            await admit()
         options = self._options(purpose, limits, tools)
         call = ChatCall(limits.model, messages, options, {STEP_HEADER: step.get() or purpose})
         watch = CallWatch(self._tracing, self._client.provider, purpose, limits.max_tokens)
         try:
             tried = await self._patience[limits.model].run(lambda left: watch.send(self._client, call, left), limits.seconds)
         except CallFailed as failed:
-            failed.cost_usd = watch.cost(call.model, failed.spent)
+            failed.cost_usd, failed.asked = watch.cost(call.model, failed.spent), asked
             raise
         done = tried.value
         spent = tried.before.plus(done.spent)
@@ -96,8 +100,8 @@ class Calls:
         parsed = parse(done)
         if isinstance(parsed, Fault):
             log.warning("the model's answer for %s is no good (finish: %s)", purpose, done.finish)
-            return Answer(None, Fault(parsed.said, f"{parsed.wrong}{_WHY.get(done.finish or '', '')}"), spent, paid)
-        return Answer(parsed, None, spent, paid)
+            return Answer(None, Fault(parsed.said, f"{parsed.wrong}{_WHY.get(done.finish or '', '')}"), spent, paid, asked)
+        return Answer(parsed, None, spent, paid, asked)
 
     def _options(self, purpose: Purpose, limits: CallLimits, tools: Mapping[str, Any] | None) -> dict[str, Any]:
         options: dict[str, Any] = {"max_completion_tokens": limits.max_tokens}

@@ -10,6 +10,8 @@ from phronesis.contracts.orchestrator import SubmitTurn
 from phronesis.postgres import EVERY_TENANT, Database
 
 from ..domain import Claim, LostClaim
+from ..ledger.spent import Spend
+from .ledger import enter
 
 # The first open turn of each conversation whose lease is free; in turn by tenant: whoever runs least comes first, and
 # inside one batch each tenant's first candidate stands before any tenant's second.
@@ -122,8 +124,11 @@ class PostgresJournal:
         result: dict[str, Any] | None = row["result"]
         return result
 
-    async def result(self, claim: Claim, step: str, result: dict[str, Any]) -> None:
+    async def result(self, claim: Claim, step: str, result: dict[str, Any], spend: Spend | None = None) -> None:
         """Write the result down; what the journal gained resets the count of idle claims."""
         async with self._database.transaction(claim.who.tenant) as connection:
-            if not await connection.fetchval(_RESULT, UUID(claim.turn_id), step, claim.fence, result):
-                raise LostClaim(claim.turn_id)
+            mine = await connection.fetchval(_RESULT, UUID(claim.turn_id), step, claim.fence, result)
+            if spend is not None:  # also where the claim is lost: the money is gone
+                await enter(connection, claim, spend)
+        if not mine:
+            raise LostClaim(claim.turn_id)

@@ -50,6 +50,7 @@ _REMOVE = {
     "directives": "DELETE FROM directives WHERE conversation_id = $1",
     "steps": "DELETE FROM journal WHERE turn_id IN (SELECT id FROM turns WHERE conversation_id = $1)",
     "approvals": "DELETE FROM approvals WHERE conversation_id = $1",
+    "traces": "DELETE FROM traces WHERE turn_id IN (SELECT id FROM turns WHERE conversation_id = $1)",
     "turns": _ERASE,
 }
 # Inside a JSON text quotes are escaped, so these bytes are found nowhere but in the field itself.

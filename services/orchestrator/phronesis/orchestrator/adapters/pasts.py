@@ -58,7 +58,7 @@ class Pasts:
         return Past(
             directive=Directive(rows[0]["directive"]),
             summary=Summary.model_validate(rows[0]["summary"] or {}),
-            **{part: tuple(_turns(row for row in rows if row["part"] == part)) for part in ("kept", "aged", "window")},
+            **{part: tuple(turns_of(row for row in rows if row["part"] == part)) for part in ("kept", "aged", "window")},
         )
 
     async def keep_summary(self, tenant: str, conversation_id: str, summary: Summary) -> None:
@@ -69,7 +69,7 @@ class Pasts:
             )
 
 
-def _turns(rows: Iterable[asyncpg.Record]) -> list[PastTurn]:
+def turns_of(rows: Iterable[asyncpg.Record]) -> list[PastTurn]:
     """Messages as turns: each begins with what the user said."""
     turns: list[PastTurn] = []
     for row in rows:

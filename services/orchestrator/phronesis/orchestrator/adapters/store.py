@@ -11,9 +11,11 @@ from .deletions import Deletions
 from .ends import Ends
 from .expiries import Expiries
 from .intake import Intake
+from .ledger import LedgerRows
 from .pages import ConversationPages
 from .pasts import Pasts
 from .reads import ConversationReads, TurnReads
+from .traces import TraceRows
 
 
 class PostgresTurns(Intake, Claims, Approving, Expiries, Ends, TurnReads):
@@ -30,8 +32,8 @@ class PostgresConversations(ConversationReads, ConversationPages, Pasts, Deletio
         self._database = database
 
 
-class PostgresRecords:
-    """The audit trail and the revoked keys."""
+class PostgresRecords(LedgerRows, TraceRows):
+    """The ledger, the traces, the audit trail and the revoked keys."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
