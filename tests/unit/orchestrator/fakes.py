@@ -13,6 +13,7 @@ from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.media import ExtractedText, Media, MediaKind
 from phronesis.contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
 from phronesis.contracts.orchestrator import ConversationRef, Directive, SubmitTurn, TurnProgress
+from phronesis.orchestrator.cognition.stages import Cognition
 from phronesis.orchestrator.domain import Claim, Completed, Failed
 from phronesis.orchestrator.history import Past, PastTurn, Summary
 from phronesis.orchestrator.reasoner import Answer, Composed, Fault, PastMessage, Routed, Spent, TurnContext
@@ -208,6 +209,7 @@ class Stage:
     turns: FakeTurns = field(default_factory=FakeTurns)
     shown: list[str] = field(default_factory=list)
     settings: OrchestratorSettings = field(default_factory=OrchestratorSettings)
+    cognition: Cognition = field(default_factory=Cognition)
 
     async def run(self, claimed: Claim) -> Completed | Failed:
         """Run one turn to its end."""
@@ -225,6 +227,7 @@ class Stage:
             Tracing("orchestrator"),
             show,
             lambda: None,
+            self.cognition,
         )
         await runner.run(claimed)
         assert self.turns.end_of is not None

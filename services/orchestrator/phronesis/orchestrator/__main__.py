@@ -15,7 +15,8 @@ from .adapters.reasoners import reasoner
 from .adapters.seal import Seal
 from .adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
 from .app import build
-from .settings import CalendarSettings, OrchestratorSettings
+from .cognition.stages import Cognition
+from .settings import CalendarSettings, CognitionSettings, OrchestratorSettings
 
 
 @asynccontextmanager
@@ -42,6 +43,7 @@ async def start(bus: Bus) -> AsyncIterator[None]:
             PostgresCalendars(database),
             Seal(of_calendars.calendar_key),
             reader,
+            Cognition(CognitionSettings(_secrets_dir=secrets_dir())),
         )
         yield
 

@@ -28,6 +28,7 @@ from phronesis.contracts.orchestrator import (
 from phronesis.contracts.service import AUDITED
 
 from .adapters.neighbours import BusNeighbours
+from .cognition.stages import Cognition
 from .domain import Claim
 from .handlers import Handlers
 from .measures import CANCELLED, RUNNING, SLOTS
@@ -55,6 +56,7 @@ async def build(
     calendars: Calendars,
     seal: Seal,
     reader: Reader,
+    cognition: Cognition | None = None,
 ) -> None:
     """Wire the orchestrator."""
     neighbours = BusNeighbours(bus)
@@ -65,7 +67,9 @@ async def build(
     async def show_claim(claim: Claim, line: TurnProgress) -> None:
         await progress(claim.who, line)
 
-    runner = Runner(turns, journal, conversations, neighbours, reasoner, settings, bus.tracing, show_claim, relay.wake)
+    runner = Runner(
+        turns, journal, conversations, neighbours, reasoner, settings, bus.tracing, show_claim, relay.wake, cognition
+    )
     worker = Worker(bus.process, turns, runner.run, lambda: bus.connected, settings.slots, settings.lease)
 
     def cancelled(turn_id: str) -> None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from opentelemetry.trace import Span, get_current_span
@@ -19,6 +20,8 @@ from phronesis.bus.tracing import turn as turn_at_hand
 from phronesis.contracts import Internal, ServiceError, TimedOut, Unauthorized, UnsupportedMedia
 from phronesis.contracts.orchestrator import Reply, TurnProgress, TurnStatus, Usage
 
+from .cognition.stages import Cognition
+from .cognition.thinking import noticed, weighed
 from .domain import Claim, Completed, Failed, problem_of
 from .extractive import Extractive
 from .history import Past
@@ -52,6 +55,7 @@ class Runner:
         tracing: Tracing,
         show: Show,
         ended: Callable[[], None],
+        cognition: Cognition | None = None,
     ) -> None:
         self._turns = turns
         self._journal = journal
@@ -62,6 +66,7 @@ class Runner:
         self._tracing = tracing
         self._show = show
         self._ended = ended
+        self._cognition = cognition or Cognition()
 
     async def run(self, claim: Claim) -> None:
         """Run the turn to its end. Raises `LostClaim`, and what makes another attempt worth while."""
@@ -74,6 +79,7 @@ class Runner:
             if isinstance(end, Failed):
                 span.set_attribute("error.type", end.problem.code)
             await self._turns.end(claim, end)
+            self._cognition.pasts.note(claim, end)
             self._count(claim, end)
             self._ended()
             line = TurnProgress(turn_id=claim.turn_id, kind="ended", conversation_id=claim.conversation_id)
@@ -126,14 +132,16 @@ class Runner:
             settings,
             self._show,
             [],
+            cognition=self._cognition,
         )
         with running.phase("I media"):
             known = await background(
                 self._neighbours,
-                self._conversations,
+                partial(self._cognition.pasts.read, self._conversations),
                 claim.who,
                 claim.agent,
                 claim.conversation_id,
+                partial(weighed, running),
             )
             running.degraded.extend(known.degraded)
             media = await read_media(self._neighbours, claim.who, request.media, known.agent, settings.media_limit)
@@ -154,7 +162,7 @@ class Runner:
         )
         if not request.text.strip() and not media.documents:
             return Failed(TurnStatus.FAILED, problem_of(_nothing_readable()))
-        return await self._loop(running, turn, known.past, media.documents)
+        return await self._loop(running, noticed(running, turn), known.past, media.documents)
 
     async def _loop(self, running: Running, turn: TurnContext, past: Past, documents: tuple[Any, ...]) -> Completed | Failed:
         claim = running.claim

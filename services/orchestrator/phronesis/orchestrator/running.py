@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from opentelemetry.trace import SpanKind
@@ -13,6 +13,7 @@ from phronesis.bus.tracing import Tracing
 from phronesis.contracts.memory import AugmentedMemoryContext
 from phronesis.contracts.orchestrator import TurnProgress
 
+from .cognition.stages import Cognition
 from .domain import Claim
 from .measures import INSTRUCTION_TOKENS, STAGE
 from .ports import Neighbours
@@ -36,6 +37,7 @@ class Running:
     degraded: list[str]
     instruction_tokens: int = 0
     """Tokens of the instructions that tools loaded (N-227)."""
+    cognition: Cognition = field(default_factory=Cognition)
 
     def phase(self, name: str) -> AbstractContextManager[Outcome]:
         """A span for one phase (D-009), and its time (D-148)."""

@@ -55,10 +55,13 @@ class Pasts:
             rows = await connection.fetch(_READ, id, 2 * WINDOW, 2 * AGED, MAX_CHARS)
         if not rows:
             return Past()
+        kept, aged, window = (tuple(_turns(row for row in rows if row["part"] == part)) for part in ("kept", "aged", "window"))
         return Past(
             directive=Directive(rows[0]["directive"]),
             summary=Summary.model_validate(rows[0]["summary"] or {}),
-            **{part: tuple(_turns(row for row in rows if row["part"] == part)) for part in ("kept", "aged", "window")},
+            kept=kept,
+            aged=aged,
+            window=window,
         )
 
     async def keep_summary(self, tenant: str, conversation_id: str, summary: Summary) -> None:

@@ -12,6 +12,7 @@ from phronesis.contracts.constitution.insight import CheckPolicy, PolicyChecked,
 from phronesis.contracts.constitution.writes import GuardrailHit, NodeWrite
 from phronesis.contracts.tools import Risk
 
+from ..cognition.measures import of_tool
 from ..gate import Admitted, Gate, NotAdmitted
 from ..inquiry import Move, Result, ToolCall
 from ..running import Running
@@ -78,7 +79,7 @@ class Hands:
 
     async def _made(self, step: str, admitted: Admitted) -> Result:
         tool = self.box.tools[admitted.call.name]
-        with self._running.phase("3 counsel"):
+        with self._running.phase("3 counsel"), of_tool(self._running.tracing, tool.name):
             if tool.risk is Risk.READ:
                 # A read is asked again by whoever takes the turn over: journals hold no text that may be deleted meanwhile.
                 given = await self._ask(step, admitted)
