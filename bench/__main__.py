@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from time import perf_counter
 
-from . import constitution, faces, gaps, media, pairs, quality_figures, rebuild, replies, report, streams, tracing
+from . import cognition, constitution, faces, gaps, media, pairs, quality_figures, rebuild, replies, report, streams, tracing
 from .progress import say
 
 REPORT = Path(__file__).parents[1] / "docs" / "bench-report.md"
@@ -26,6 +26,7 @@ SECTIONS: dict[str, tuple[str, Section]] = {
     "pairs": ("Recall and graph expansion on both pairs of stores", pairs.section),
     "rebuild": ("Rebuilding the vectors", rebuild.section),
     "constitution": ("The constitutional graph", constitution.section),
+    "cognition": ("Thinking about a message", cognition.section),
     "gaps": ("Gaps in a made-up twin", gaps.section),
     "media": ("Media by kind", media.section),
     "faces": ("One tool by each face", faces.section),

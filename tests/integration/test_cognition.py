@@ -17,6 +17,7 @@ from phronesis.orchestrator.adapters.chat_model import CallLimits
 from phronesis.orchestrator.cognition.remembered import PastEpisode
 from phronesis.orchestrator.cognition.stages import Cognition
 from phronesis.orchestrator.domain import Completed
+from phronesis.orchestrator.history import PastMessage
 from phronesis.orchestrator.settings import CognitionSettings
 from tests.support.analysts import profile as analyst_profile
 from tests.support.chat import reasoning
@@ -24,7 +25,7 @@ from tests.support.cognition import FakeExperience
 from tests.support.counsel import stage
 from tests.support.groq_answers import blocks
 from tests.support.groq_server import Fault, GroqServer, groq_server
-from tests.unit.orchestrator.fakes import FakeConversations, FakeNeighbours, PastMessage, Stage, claim
+from tests.unit.orchestrator.fakes import FakeConversations, FakeNeighbours, Stage, claim
 
 LIGHT, LARGE = "openai/gpt-oss-20b", "openai/gpt-oss-120b"
 ANSWER = json.dumps({"answer": "Done as asked.", "confidence": 0.9})

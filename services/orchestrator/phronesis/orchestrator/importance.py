@@ -32,33 +32,35 @@ class Sign(StrEnum):
 
 POINTS: Mapping[Sign, int] = {Sign.DECISION: 3, Sign.CORRECTION: 3, Sign.PREFERENCE: 2, Sign.ACTION: 2}
 _OF_NAME, _OF_ANSWER = 2, 1
-ENGLISH: Mapping[Sign, re.Pattern[str]] = {
-    Sign.DECISION: re.compile(r"\b(?:let's do|go with|approved|go ahead)\b", re.I),
-    Sign.CORRECTION: re.compile(r"\bno,|\b(?:wrong|change it|actually|i meant)\b", re.I),
-    Sign.PREFERENCE: re.compile(r"\b(?:i prefer|always|never|i like)\b", re.I),
-    Sign.ACTION: re.compile(r"\b(?:remind me|don't forget|make sure)\b", re.I),
+Vocabulary = Mapping[Sign, tuple[str, ...]]
+"""The words of each sign in one language, case-folded."""
+ENGLISH: Vocabulary = {
+    Sign.DECISION: ("let's do", "go with", "approved", "go ahead"),
+    Sign.CORRECTION: ("no,", "wrong", "change it", "actually", "i meant"),
+    Sign.PREFERENCE: ("i prefer", "always", "never", "i like"),
+    Sign.ACTION: ("remind me", "don't forget", "make sure"),
 }
-"""The words of each sign, held to the bounds of words: `casino,` holds no `no,` (V-C20)."""
 
 
 @dataclass(frozen=True)
 class Scoring:
     """What counts as a sign, and how names are found."""
 
-    vocabularies: tuple[Mapping[Sign, re.Pattern[str]], ...] = (ENGLISH,)
+    vocabularies: tuple[Vocabulary, ...] = (ENGLISH,)
     """One for each language; a sign counts once, in whatever language it is given."""
     openers: bool = True
     """Whether the first word of a sentence, and one on the stop-list, may be a name, as the pattern alone has it (V-C19)."""
     stop: frozenset[str] = field(default=STOP_LIST)
     """Words that name nobody where `openers` is off."""
 
-    def with_language(self, vocabulary: Mapping[Sign, re.Pattern[str]]) -> Scoring:
+    def with_language(self, vocabulary: Vocabulary) -> Scoring:
         """The same with the words of one more language, which need no capitals (V-C19)."""
         return replace(self, vocabularies=(*self.vocabularies, vocabulary))
 
     def points(self, said: str) -> int:
         """Points of all signs that a text gives, each kind once (V-150)."""
-        found = {sign for words in self.vocabularies for sign, pattern in words.items() if pattern.search(said)}
+        low = said.casefold()
+        found = {sign for known in self.vocabularies for sign, words in known.items() if any(_holds(low, one) for one in words)}
         return sum(POINTS[sign] for sign in found) + (_OF_NAME if self._names(said) else 0)
 
     def _names(self, said: str) -> bool:
@@ -69,6 +71,22 @@ class Scoring:
 
 
 DEFAULT = Scoring()
+
+
+def _holds(low: str, words: str) -> bool:
+    """Whether words stand in a text between the bounds of words: `casino,` holds no `no,` (V-C20)."""
+    at = low.find(words)
+    while at >= 0:
+        end = at + len(words)
+        after = low[end : end + 1] if words[-1].isalnum() else ""
+        if not (_is_letter(low[at - 1 : at]) or _is_letter(after)):
+            return True
+        at = low.find(words, at + 1)
+    return False
+
+
+def _is_letter(letter: str) -> bool:
+    return letter.isalnum() or letter == "_"
 
 
 def importance(user: str, reply: str, scoring: Scoring = DEFAULT) -> int:
@@ -85,4 +103,4 @@ def importance(user: str, reply: str, scoring: Scoring = DEFAULT) -> int:
 
 def own_words(text: str) -> str:
     """A user's message without the text of its attachments, which is another's."""
-    return _DOCUMENT.sub("", text)
+    return _DOCUMENT.sub("", text) if "[" in text else text

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from phronesis.orchestrator.history import KEPT, PRUNE_AFTER, WINDOW, PastMessage, Summary
@@ -12,7 +10,7 @@ from phronesis.orchestrator.summary import view
 from tests.unit.orchestrator.test_summary import past_of, turns
 
 STRICT = Scoring(openers=False)
-ARABIC = {Sign.DECISION: re.compile("\u0645\u0648\u0627\u0641\u0642")}
+ARABIC = {Sign.DECISION: ("\u0645\u0648\u0627\u0641\u0642",)}
 
 
 @pytest.mark.req("V-143", "V-144", "V-145", "V-147")
