@@ -11,7 +11,7 @@ from typing import Any
 
 from .thought import Tone, ToneLabel
 
-_LOOK_AT = 2_000
+_LOOK_AT = 1_500
 """Characters of a message that are looked at."""
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _SHOUTED = re.compile(r"\b[A-Z]{4,}\b")
