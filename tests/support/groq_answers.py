@@ -67,7 +67,12 @@ def answer(request: dict[str, Any]) -> str:
                 {"thought_process": "-", "decision": "respond_directly", "key_phrases": [], "direct_response": "Hello!"}
             )
         phrases = [word for word in re.findall(r"\w+", message) if word.lower() not in _SMALL][:6]
-        routed = {"decision": "query_memory", "key_phrases": [" ".join(phrases)] if phrases else [], "direct_response": None}
+        routed = {
+            "decision": "query_memory",
+            "key_phrases": [" ".join(phrases)] if phrases else [],
+            "direct_response": None,
+            "tier": "sonnet",
+        }
         return json.dumps({"thought_process": "-", **routed})
     if kind_of(request, None) == "summarise":
         return json.dumps({"summary": f"In short: {found.get('history', '')[:300]}"})

@@ -12,9 +12,11 @@ from phronesis.contracts import ServiceError
 from phronesis.contracts.tools import Tool
 
 from ..history import Past, PastMessage, Summary
+from ..measures import STAGE
 from ..reasoner import Answer, CallFailed, Reasoner, TurnContext
 from ..running import Running
 from ..summary import view
+from ..timing import timed
 from .gathering import gathered
 from .intent import intent as intent_of
 from .measures import HISTORY, PREFLIGHT, REASONING, capability
@@ -42,7 +44,7 @@ def noticed(running: Running, turn: TurnContext) -> TurnContext:
     stages = turn.agent.stages if turn.agent else ()
     sound = None
     if "tone" in stages:
-        with running.phase("0 tone"):
+        with timed(running.tracing, STAGE, "tone", "tone"):
             sound = tone(turn.user_text)
     kind = intent_of(turn.user_text, bool(turn.media_text)) if "intent" in stages else None
     return replace(turn, thought=Thought(sound, kind))
