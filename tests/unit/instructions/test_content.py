@@ -30,7 +30,7 @@ def test_the_dialogue_agent_runs_the_router_loop() -> None:
     ("purpose", "names"),
     [
         ("router", SHARED),
-        ("final", SHARED | {"draft", "memory"}),
+        ("final", SHARED | {"draft", "memory", "plan"}),
         ("repair", {"wrong"}),
         ("summarise", {"history", "boundary"}),
     ],

@@ -14,6 +14,7 @@ from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.media import ExtractedText, Media, MediaKind
 from phronesis.contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
 from phronesis.contracts.orchestrator import Audited, ConversationRef, Directive, SubmitTurn, TurnProgress
+from phronesis.orchestrator.cognition.stages import Cognition
 from phronesis.orchestrator.domain import Claim, Completed, Failed
 from phronesis.orchestrator.history import Past, PastTurn, Summary
 from phronesis.orchestrator.policy.waiting import Answered, Asked
@@ -229,6 +230,7 @@ class Stage:
     turns: FakeTurns = field(default_factory=FakeTurns)
     shown: list[str] = field(default_factory=list)
     settings: OrchestratorSettings = field(default_factory=OrchestratorSettings)
+    cognition: Cognition = field(default_factory=Cognition)
 
     async def run(self, claimed: Claim) -> Completed | Failed:
         """Run one turn to its end."""
@@ -253,5 +255,6 @@ class Stage:
             show,
             lambda: None,
             approvals=self.turns,  # type: ignore[arg-type]
+            cognition=self.cognition,
         )
         await runner.run(claimed)

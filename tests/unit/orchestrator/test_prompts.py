@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
 from phronesis.contracts.orchestrator import Directive
+from phronesis.orchestrator.fences import fresh
 from phronesis.orchestrator.history import Note, PastTurn, Summary
-from phronesis.orchestrator.prompts import _mark, final_messages, router_messages, size, summarise_messages
+from phronesis.orchestrator.prompts import final_messages, router_messages, size, summarise_messages
 from phronesis.orchestrator.reasoner import Fault, PastMessage, TurnContext
 from phronesis.orchestrator.templates import OPTIONAL, PURPOSES, BadTemplate, check, render
 
@@ -91,7 +92,7 @@ def test_content_of_any_kind_stays_inside_its_own_block(text: str, media: str, p
 @pytest.mark.req("D-153")
 def test_a_boundary_that_stands_in_the_content_is_drawn_again() -> None:
     drawn = iter(["aaaa", "bbbb", "cccc"])
-    assert _mark("an attack with aaaa and bbbb", lambda: next(drawn)) == "cccc"
+    assert fresh("an attack with aaaa and bbbb", lambda: next(drawn)) == "cccc"
 
 
 @pytest.mark.req("D-153")
@@ -236,6 +237,7 @@ def test_the_size_of_a_prompt_counts_what_stands_around_its_texts() -> None:
 
 def test_the_prompts_that_are_shipped_can_be_filled() -> None:
     folder = files("phronesis.instructions").joinpath("content", "agents", "dialogue")
-    prompts = {purpose: folder.joinpath(f"{purpose}.md").read_text(encoding="utf-8") for purpose in (*PURPOSES, *OPTIONAL)}
+    texts = {purpose: folder.joinpath(f"{purpose}.md") for purpose in (*PURPOSES, *OPTIONAL)}
+    prompts = {purpose: text.read_text(encoding="utf-8") for purpose, text in texts.items() if text.is_file()}
     check(AGENT.model_copy(update={"prompts": prompts}))
     assert all("JSON" in prompts[purpose] for purpose in ("router", "final", "summarise"))

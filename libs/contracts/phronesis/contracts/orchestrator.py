@@ -93,7 +93,8 @@ class TurnProgress(Message):
     """`accepted`, `refused`, `phase`, `waiting` (for an approval, whose id and tool stand in `detail`) or `ended`."""
     conversation_id: str | None = None
     phase: str | None = None
-    """For `phase`: `preprocessed`, `routed`, `retrieved` or `answered` (D-131); of analysts `classified` and `tools` too."""
+    """For `phase`: `preprocessed`, `routed`, `retrieved` or `answered` (D-131); of analysts `classified` and `tools` too, and
+    of agents that think ahead `intent`, `preflight` and `reflected` (V-171)."""
     problem: Problem | None = None
     detail: dict[str, Any] = Field(default_factory=dict)
 

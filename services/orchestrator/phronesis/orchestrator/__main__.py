@@ -11,13 +11,15 @@ from phronesis.postgres import Database, PostgresOutbox, PostgresSettings
 from .adapters.calendars import PostgresCalendars
 from .adapters.copies import PostgresCopies
 from .adapters.depth import Depth
+from .adapters.experience import BusExperience
 from .adapters.ical_readers import CalendarReaders
 from .adapters.reasoners import reasoner
 from .adapters.seal import Seal
 from .adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
 from .adapters.unlearnt import PostgresUnlearnt
 from .app import build
-from .settings import CalendarSettings, OrchestratorSettings
+from .cognition.stages import Cognition
+from .settings import CalendarSettings, CognitionSettings, OrchestratorSettings
 
 
 @asynccontextmanager
@@ -46,6 +48,7 @@ async def start(bus: Bus) -> AsyncIterator[None]:
             reader,
             PostgresUnlearnt(database),
             PostgresCopies(database),
+            Cognition(CognitionSettings(_secrets_dir=secrets_dir()), BusExperience(bus)),
         )
         yield
 

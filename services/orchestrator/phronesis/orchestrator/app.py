@@ -29,6 +29,7 @@ from phronesis.contracts.orchestrator import (
 from phronesis.contracts.service import AUDITED
 
 from .adapters.neighbours import BusNeighbours
+from .cognition.stages import Cognition
 from .domain import Claim
 from .handlers import Handlers
 from .learning.ports import Copies, Unlearnt
@@ -67,6 +68,7 @@ async def build(
     reader: Reader,
     unlearnt: Unlearnt,
     copies: Copies,
+    cognition: Cognition | None = None,
 ) -> None:
     """Wire the orchestrator."""
     neighbours = BusNeighbours(bus)
@@ -81,7 +83,7 @@ async def build(
     books = Ledger(records, budgets)
     runner = Runner(
         *(turns, journal, conversations, neighbours, reasoner, settings, bus.tracing, show_claim, relay.wake),
-        *(books, keeping(records), turns),
+        *(books, keeping(records), turns, cognition),
     )
     worker = Worker(bus.process, turns, runner.run, lambda: bus.connected, settings.slots, settings.lease)
 

@@ -13,6 +13,7 @@ from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.memory import AugmentedMemoryContext
 from phronesis.contracts.orchestrator import Directive
 
+from .cognition.thought import NO_THOUGHT, Thought, Tier
 from .history import NO_SUMMARY, PastMessage, PastTurn, Summary
 from .ledger.spent import Asked, Spent
 
@@ -52,6 +53,7 @@ class Routed(Message):
     decision: Literal["respond_directly", "query_memory"]
     key_phrases: tuple[str, ...] = ()
     direct_response: str | None = None
+    tier: Tier | None = None
 
     @field_validator("key_phrases")
     @classmethod
@@ -137,6 +139,8 @@ class TurnContext:
     """The part of `final_input` that came from media; untrusted data."""
     summary: Summary = NO_SUMMARY
     """What is left of the turns before the history."""
+    thought: Thought = NO_THOUGHT
+    """What was thought about the message before the work on it."""
 
 
 class Reasoner(Protocol):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from opentelemetry.trace import Span, get_current_span
@@ -20,6 +21,8 @@ from phronesis.bus.tracing import turn as turn_at_hand
 from phronesis.contracts import Internal, ServiceError, TimedOut, Unauthorized, UnsupportedMedia
 from phronesis.contracts.orchestrator import Reply, ToolOutcome, TurnProgress, TurnStatus, Usage
 
+from .cognition.stages import Cognition
+from .cognition.thinking import noticed, weighed
 from .domain import Claim, Completed, Failed, problem_of
 from .extractive import Extractive
 from .history import Past
@@ -61,6 +64,7 @@ class Runner:
         books: Books = NO_BOOKS,
         keep: Keep = unkept,
         approvals: Waits | None = None,
+        cognition: Cognition | None = None,
     ) -> None:
         self._approvals = approvals
         self._books = books
@@ -74,6 +78,7 @@ class Runner:
         self._tracing = tracing
         self._show = show
         self._ended = ended
+        self._cognition = cognition or Cognition()
 
     async def run(self, claim: Claim, record: Record | None = None) -> None:
         """Run the turn to its end. Raises `LostClaim`, and what makes another attempt worth while."""
@@ -93,6 +98,7 @@ class Runner:
                 span.set_attribute("error.type", end.problem.code)
             await self._keep(claim, record)
             await self._turns.end(claim, end)
+            self._cognition.pasts.note(claim, end)
             self._count(claim, end)
             self._ended()
             line = TurnProgress(turn_id=claim.turn_id, kind="ended", conversation_id=claim.conversation_id)
@@ -151,9 +157,11 @@ class Runner:
             tools=tools,
             approvals=self._approvals,
             record=record,
+            cognition=self._cognition,
         )
         with running.phase("I media"):
-            known = await background(neighbours, self._conversations, claim.who, claim.agent, claim.conversation_id)
+            past, weigh = partial(self._cognition.pasts.read, self._conversations), partial(weighed, running)
+            known = await background(neighbours, past, claim.who, claim.agent, claim.conversation_id, weigh)
             record.remember(known.past)
             running.degraded.extend(known.degraded)
             media = await read_media(neighbours, claim.who, request.media, known.agent, settings.media_limit)
@@ -175,7 +183,7 @@ class Runner:
         if not request.text.strip() and not media.documents:
             error = UnsupportedMedia("no attachment of this message could be read", field="currentMessageMedia")
             return Failed(TurnStatus.FAILED, problem_of(error))
-        return await self._loop(running, turn, known.past, media.documents)
+        return await self._loop(running, noticed(running, turn), known.past, media.documents)
 
     async def _loop(self, running: Running, turn: TurnContext, past: Past, documents: tuple[Any, ...]) -> Completed | Failed:
         claim = running.claim

@@ -13,6 +13,7 @@ from phronesis.bus.tracing import Tracing
 from phronesis.contracts.memory import AugmentedMemoryContext
 from phronesis.contracts.orchestrator import ToolOutcome, TurnProgress
 
+from .cognition.stages import Cognition
 from .domain import Claim
 from .measures import INSTRUCTION_TOKENS, STAGE
 from .policy.waiting import Asking
@@ -44,6 +45,7 @@ class Running:
     """Where people are asked; nobody can be where there is none."""
     record: Record = field(default_factory=Record)
     """How the answer comes about."""
+    cognition: Cognition = field(default_factory=Cognition)
 
     def phase(self, name: str) -> AbstractContextManager[Outcome]:
         """A span for one phase (D-009), its time (D-148), and its place in the record."""

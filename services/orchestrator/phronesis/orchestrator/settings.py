@@ -38,9 +38,9 @@ class OrchestratorSettings(BaseSettings):
     model_key: SecretStr | None = None
     """Key for `model_url`."""
     model: str = "openai/gpt-oss-120b"
-    """Model of the final call."""
+    """Model of the final call, and of the tiers `sonnet` and `quality`."""
     light_model: str = "openai/gpt-oss-20b"
-    """Model of the router call."""
+    """Model of the router call, and of the tiers `flash` and `haiku`."""
 
 
 class LearningSettings(BaseSettings):
@@ -65,3 +65,22 @@ class CalendarSettings(BaseSettings):
     """Key that the passwords of users' calendars are encrypted with; without it none is kept, and who gives one is refused."""
     calendar_readers: int = Field(default=2, ge=1)
     """Processes that take users' calendars apart, side by side."""
+
+
+class CognitionSettings(BaseSettings):
+    """Settings of the stages around a turn's work, with the same prefix."""
+
+    model_config = SettingsConfigDict(env_prefix="ORCHESTRATOR_", env_ignore_empty=True, frozen=True, populate_by_name=True)
+
+    preflight_limit: float = Field(default=3.0, gt=0)
+    """Seconds that looking ahead may add to a turn of a deep tier (V-099)."""
+    recall_limit: float = Field(default=0.25, gt=0)
+    """Seconds that memory has to tell of earlier turns, all its parts side by side."""
+    reflection_limit: float = Field(default=8.0, gt=0)
+    """Seconds that looking back at a text for others may take."""
+    plan_tokens: int = Field(default=1_500, ge=100)
+    """Tokens of what was thought about a message that a prompt may hold."""
+    strong_context: int = Field(default=500, ge=1)
+    """Characters of recalled text from which on the context is called strong."""
+    sentence_openers: bool = True
+    """Whether the first word of a sentence counts as a name where past turns are weighed."""

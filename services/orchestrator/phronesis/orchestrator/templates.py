@@ -9,6 +9,7 @@ from typing import Any
 from phronesis.contracts.instructions import AgentProfile
 
 from .answers import COMPOSED_SCHEMA, ROUTED_SCHEMA, SUMMARISED_SCHEMA
+from .cognition.said import DECIDED_SCHEMA, LOOK_AHEAD_SCHEMA, REFLECTED_SCHEMA
 from .drafts import CLASSIFIED_SCHEMA, DRAFT_SHAPE
 from .learning.domain import DRAWN_SCHEMA
 
@@ -16,29 +17,41 @@ _PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
 VALUES = frozenset({"agent", "boundary", "directive", "directive_text", "mode", "schema", "wrong"})
 """Placeholders that are replaced by a value of our own."""
-BLOCKS = frozenset({"input", "history", "profile", "memory", "draft"})
+BLOCKS = frozenset({"input", "history", "profile", "memory", "draft", "plan"})
 """Placeholders that become a block of data. `input` is the message, with the text of attachments in a block beside it, and
-`history` the messages, with the summary of older ones in a block before them."""
+`history` the messages, with the summary of older ones in a block before them. `plan` is what was thought about the message."""
 PURPOSES: Mapping[str, frozenset[str]] = {"router": VALUES | BLOCKS, "final": VALUES | BLOCKS, "repair": VALUES}
 """The prompts that an agent of the router loop has, with the placeholders that each may name."""
 _CLASSIFY = VALUES | {"input", "history", "profile"}
+_WORK = _CLASSIFY | {"plan"}
 OF_LOOP: Mapping[str, Mapping[str, frozenset[str]]] = {
     "router": PURPOSES,
     "quick": {"classify": _CLASSIFY, "repair": VALUES},
-    "tools": {"classify": _CLASSIFY, "tools": _CLASSIFY, "repair": VALUES, "unread": VALUES, "closing": VALUES},
+    "tools": {"classify": _CLASSIFY, "tools": _WORK, "repair": VALUES, "unread": VALUES, "closing": VALUES},
 }
 """The prompts that an agent cannot do without, by its loop."""
-OF_LIST: Mapping[str, frozenset[str]] = {"tools": _CLASSIFY, "repair": VALUES, "closing": VALUES}
+OF_LIST: Mapping[str, frozenset[str]] = {"tools": _WORK, "repair": VALUES, "closing": VALUES}
 """The same for an agent that has an allow-list."""
-OPTIONAL: Mapping[str, frozenset[str]] = {"summarise": VALUES | {"history"}, "learn": VALUES | {"history"}}
-"""Prompts that an agent may have: without `summarise` rules alone put older turns in short,
-and without `learn` rules alone draw facts from ended ones."""
+OPTIONAL: Mapping[str, frozenset[str]] = {
+    "summarise": VALUES | {"history"},
+    "learn": VALUES | {"history"},
+    "intent": _CLASSIFY,
+    "preflight": _WORK,
+    "reflect": _WORK | {"draft"},
+    "research": frozenset(),
+}
+"""Prompts that an agent may have: without `summarise` rules alone put older turns in short, without `learn` they alone draw
+facts from ended ones, without `intent` they alone say what a message is, and without the others nobody looks ahead, looks back,
+or is told to look things up first."""
 SCHEMAS: Mapping[str, dict[str, Any]] = {
     "router": ROUTED_SCHEMA,
     "final": COMPOSED_SCHEMA,
     "summarise": SUMMARISED_SCHEMA,
     "classify": CLASSIFIED_SCHEMA,
     "learn": DRAWN_SCHEMA,
+    "intent": DECIDED_SCHEMA,
+    "preflight": LOOK_AHEAD_SCHEMA,
+    "reflect": REFLECTED_SCHEMA,
 }
 """What an answer must fit, by purpose; strict modes are sent it."""
 SHOWN: Mapping[str, dict[str, Any]] = {**SCHEMAS, "tools": DRAFT_SHAPE}

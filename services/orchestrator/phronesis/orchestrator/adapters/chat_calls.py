@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 from phronesis.bus.tracing import Tracing
@@ -15,7 +15,7 @@ from ..reasoner import Answer, CallFailed, Fault, step
 from ..templates import SCHEMAS
 from .chat_bodies import Completion
 from .chat_client import ChatCall, ChatClient
-from .chat_retry import Patience
+from .chat_retry import TRIES, Patience
 from .chat_watch import CallWatch
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ _WHY = {
 }
 """What the end of an answer adds to what is wrong with it, by the provider's name for that end."""
 Value = TypeVar("Value", bound=Message)
-Purpose = Literal["router", "final", "summarise", "classify", "tools", "rewrite", "learn"]
+Purpose = Literal["router", "final", "summarise", "classify", "tools", "rewrite", "learn", "intent", "preflight", "reflect"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,7 @@ class CallLimits:
     """Tokens that the model may write, its reasoning counted in."""
     effort: str
     """How hard a reasoning model thinks; sent to models that take it."""
+    tries: int = TRIES
 
 
 class Calls:
@@ -70,6 +71,7 @@ class Calls:
         messages: Sequence[Mapping[str, Any]],
         parse: Callable[[Completion], Value | Fault],
         tools: Mapping[str, Any] | None = None,
+        model: str | None = None,
     ) -> Answer[Value]:
         """Ask once, with patience.
 
@@ -78,19 +80,23 @@ class Calls:
             messages: the prompt.
             parse: what a completion is worth.
             tools: the options that offer tools; they stand in the place of a response format, since providers refuse both.
+            model: in place of the purpose's own, where the turn's tier names one.
 
         Raises:
             CallFailed: no answer came.
             BudgetExceeded: a limit of the turn's tenant is reached.
         """
-        limits, asked = self._limits[purpose], Asked(purpose, self._limits[purpose].model)
+        limits = self._limits[purpose] if model is None else replace(self._limits[purpose], model=model)
+        asked = Asked(purpose, limits.model)
         if (admit := admission.get()) is not None:
             await admit()
         options = self._options(purpose, limits, tools)
         call = ChatCall(limits.model, messages, options, {STEP_HEADER: step.get() or purpose})
         watch = CallWatch(self._tracing, self._client.provider, purpose, limits.max_tokens)
         try:
-            tried = await self._patience[limits.model].run(lambda left: watch.send(self._client, call, left), limits.seconds)
+            tried = await self._patience[limits.model].run(
+                lambda left: watch.send(self._client, call, left), limits.seconds, limits.tries
+            )
         except CallFailed as failed:
             failed.cost_usd, failed.asked = watch.cost(call.model, failed.spent), asked
             raise

@@ -16,6 +16,9 @@ from phronesis.contracts.orchestrator import Directive
 
 from ..answers import MAX_SAID, parse_composed, parse_routed, parse_summarised, storable
 from ..budget import ANSWER
+from ..cognition.said import parse_decided, parse_look_ahead, parse_reflected
+from ..cognition.thinker import Decided, LookAhead, Reflected
+from ..cognition.tiers import models
 from ..drafts import parse_classified, parse_draft
 from ..exchanges import classify_messages, inquiry_messages
 from ..history import PastTurn, Summary
@@ -41,6 +44,10 @@ _CLASSIFY = 12.0
 """Seconds for the first call of an analyst, which for most messages is the only one."""
 _LEARN, _DRAWN = 30.0, 4_000
 """Seconds and tokens of drawing facts from a batch of ended turns; nobody waits for it."""
+_INTENT = 4.0
+"""Seconds for saying what a message is; rules say it after that."""
+_REFLECT = 8.0
+"""Seconds for looking back at a text."""
 _ROUNDS = 2
 """How many times the room of another prompt the analysts' has: it carries instructions and what was read."""
 Said = TypeVar("Said", bound=Message)
@@ -78,7 +85,11 @@ class LanguageModel:
             "tools": final,
             "rewrite": final,
             "learn": replace(router, seconds=_LEARN, max_tokens=_DRAWN),
+            "intent": replace(router, seconds=min(router.seconds, _INTENT)),
+            "preflight": replace(router, tries=1),  # V-102
+            "reflect": replace(final, seconds=min(final.seconds, _REFLECT), effort="low"),
         }
+        self._models = models(router.model, final.model)
         self._budget = budget
         patiences = {model: patience(model) for model in {router.model, final.model}}
         self._calls = Calls(client, tracing, limits, patiences)
@@ -99,7 +110,7 @@ class LanguageModel:
     ) -> Answer[Composed]:
         """Write the reply and choose the next stance. Raises `CallFailed`."""
         messages = self._fill(turn, lambda agent: final_messages(agent, turn, draft, memory, fault, self._budget))
-        return await self._calls.ask("final", messages, _said(parse_composed))
+        return await self._calls.ask("final", messages, _said(parse_composed), model=self._model(turn))
 
     async def summarise(self, turn: TurnContext, earlier: Summary, dropped: tuple[PastTurn, ...]) -> Answer[Summarised]:
         """Put older turns in short, by the light model. Raises `CallFailed`."""
@@ -115,12 +126,32 @@ class LanguageModel:
         """Make the next move with the tools of an inquiry. Raises `CallFailed`."""
         messages = self._fill(turn, lambda agent: inquiry_messages(agent, turn, inquiry, _ROUNDS * self._budget))
         offered = {"tools": list(inquiry.tools), "tool_choice": "none" if inquiry.closing else "auto"}
-        return await self._calls.ask("tools", messages, _moved, offered)
+        return await self._calls.ask("tools", messages, _moved, offered, self._model(turn))
 
     async def rewrite(self, turn: TurnContext, inquiry: Inquiry, fault: Fault) -> Answer[Draft]:
         """Write the final answer again, as JSON and with no tool. Raises `CallFailed`."""
         messages = self._fill(turn, lambda agent: inquiry_messages(agent, turn, inquiry, _ROUNDS * self._budget, fault))
-        return await self._calls.ask("rewrite", messages, _said(parse_draft))
+        return await self._calls.ask("rewrite", messages, _said(parse_draft), model=self._model(turn))
+
+    async def decide(self, turn: TurnContext) -> Answer[Decided]:
+        """Say what the message is, by the light model. Raises `CallFailed`."""
+        messages = self._fill(turn, lambda agent: opening("intent", agent, turn, None, self._budget))
+        return await self._calls.ask("intent", messages, _said(parse_decided))
+
+    async def look_ahead(self, turn: TurnContext) -> Answer[LookAhead]:
+        """Think ahead, by the light model, in one try. Raises `CallFailed`."""
+        messages = self._fill(turn, lambda agent: opening("preflight", agent, turn, None, self._budget))
+        return await self._calls.ask("preflight", messages, _said(parse_look_ahead))
+
+    async def reflect(self, turn: TurnContext, draft: Draft) -> Answer[Reflected]:
+        """Look at a draft again. Raises `CallFailed`."""
+        messages = self._fill(turn, lambda agent: opening("reflect", agent, turn, None, self._budget, draft=draft.answer))
+        return await self._calls.ask("reflect", messages, _said(parse_reflected))
+
+    def _model(self, turn: TurnContext) -> str | None:
+        """The model of the turn's tier; none where it has no tier."""
+        intent = turn.thought.intent
+        return self._models[intent.tier] if intent else None
 
     async def draw(self, agent: AgentProfile, batch: Sequence[EndedTurn]) -> Answer[Drawn]:
         """Draw statements from ended turns, by the light model. Raises `CallFailed`."""

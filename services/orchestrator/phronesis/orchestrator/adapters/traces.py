@@ -85,7 +85,9 @@ class TraceRows:
         summary, stands = _summary(stored, remembered)
         shown = {name: tuple(turns[seq] for seq in seqs if seq in turns) for name, seqs in parts.items()}
         whole = all(len(shown[name]) == len(seqs) for name, seqs in parts.items())
-        return Past(directive=remembered.directive, summary=summary, **shown), stands and whole
+        return Past(
+            directive=remembered.directive, summary=summary, kept=shown["kept"], aged=shown["aged"], window=shown["window"]
+        ), stands and whole
 
     async def forgotten(self, tenant: str, user: str, ids: tuple[str, ...]) -> None:
         """Note that memories are gone."""

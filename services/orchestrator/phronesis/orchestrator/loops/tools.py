@@ -15,6 +15,7 @@ from phronesis.contracts import ServiceError
 from phronesis.contracts.analysis import Analysis
 
 from ..analyst import analyse
+from ..cognition.thinking import as_said, prepared
 from ..counsel import counsel
 from ..drafts import parse_draft
 from ..exchanges import fresh_mark
@@ -50,6 +51,10 @@ async def run_tools(running: Running, reasoner: Reasoner, turn: TurnContext) -> 
         return answered(turn, nothing_to_say(turn, None))
     if not classified.reads:
         return answered(turn, answer_at_once(classified))
+    turn = as_said(turn, classified.tier, action=True)
+    turn = await prepared(
+        running, reasoner, turn, tuple(toolbox(turn.agent, running.claim.who).tools.values()) if turn.agent else ()
+    )
     return answered(turn, await Work(running, reasoner, turn, classified).analysis())
 
 

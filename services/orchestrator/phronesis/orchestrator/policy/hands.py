@@ -16,6 +16,7 @@ from phronesis.bus import audited
 from phronesis.contracts import Internal, Message, Risk, ServiceError, TimedOut, Tool
 from phronesis.contracts.approvals import ApprovalStatus
 
+from ..cognition.measures import of_tool
 from ..gate import Admitted, Gate, NotAdmitted
 from ..inquiry import Move, Result, ToolCall
 from ..running import Running
@@ -114,7 +115,7 @@ class Hands:
 
     async def _made(self, step: str, admitted: Admitted) -> Made:
         tool = self._box.tools[admitted.call.name]
-        with self._running.phase(self._manner.phase(tool)):
+        with self._running.phase(self._manner.phase(tool)), of_tool(self._running.tracing, tool.name):
             verdict = self._judged(tool, admitted.request)
             refusal = await self._refusal(step, verdict, admitted.request)
             if refusal is not None:
