@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -44,6 +43,7 @@ from phronesis.contracts.orchestrator import (
     TurnStatus,
     turn_id,
 )
+from phronesis.gateway.openai.asking import digest
 
 KEY_REUSED = Problem(code="idempotency_key_reused", status=409, detail="this key was used with another message")
 
@@ -214,10 +214,16 @@ class ScriptedOrchestrator:
         )
 
     async def find(self, call: Call, wanted: FindConversation) -> FoundConversation:
-        """The caller's newest conversation with an agent in which it said something."""
-        mine = [turn for who, said, turn in self._turns.values() if _same(who, call.who) and said.agent == wanted.agent]
-        said = [turn for turn in mine if turn.reply and _digest(turn.reply.user_response) == wanted.reply]
-        return FoundConversation(conversation_id=said[-1].conversation_id if said else None)
+        """The caller's newest conversation with an agent that ends with these exchanges."""
+        said: dict[str, list[str]] = defaultdict(list)
+        for who, turn, state in self._turns.values():
+            if _same(who, call.who) and turn.agent == wanted.agent and state.reply:
+                said[state.conversation_id].append(digest(turn.text, state.reply.user_response))
+        most = len(wanted.exchanges)
+        found = [
+            id for id, all in said.items() if tuple(all[-most:]) == wanted.exchanges and (not wanted.whole or len(all) == most)
+        ]
+        return FoundConversation(conversation_id=found[-1] if found else None)
 
     async def delete(self, call: Call, wanted: DeleteConversation) -> Deletion:
         """Delete a conversation with its turns; it is complete at once."""
@@ -301,7 +307,3 @@ def _queued(id: str, turn: SubmitTurn) -> Turn:
         created_at=datetime.now(UTC),
         trace_id=trace_id(traceparent()),
     )
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.strip().encode()).hexdigest()

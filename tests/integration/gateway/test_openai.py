@@ -120,17 +120,30 @@ async def test_a_stream_says_what_the_whole_answer_says(sdk: AsyncOpenAI) -> Non
     assert len({chunk.id for chunk in chunks}) == 1
 
 
-async def test_a_chat_goes_on_in_the_conversation_in_which_the_agent_said_that(
-    sdk: AsyncOpenAI, orchestrator: ScriptedOrchestrator
+async def test_a_chat_goes_on_in_the_conversation_that_ends_as_the_client_says(sdk: AsyncOpenAI) -> None:
+    asked = user(f"one {uuid4()}")
+    first = await sdk.chat.completions.create(model="dialogue", messages=[asked])
+    said: Any = {"role": "assistant", "content": first.choices[0].message.content}
+    later = await sdk.chat.completions.create(model="dialogue", messages=[asked, said, user(f"two {uuid4()}")])
+    other = await sdk.chat.completions.create(model="noor", messages=[asked, said, user(f"three {uuid4()}")])
+    edited = await sdk.chat.completions.create(model="dialogue", messages=[user("else"), said, user(f"four {uuid4()}")])
+    told: list[Any] = [one.model_extra["phronesis"] for one in (first, later, other, edited)]  # type: ignore[index]
+    mine = told[0]["conversation_id"]
+    assert [one["conversation_id"] == mine for one in told] == [True, True, False, False]
+    assert [one["ignored"] for one in told] == [[], [], ["history"], ["history"]]
+
+
+async def test_chats_with_equal_replies_stay_apart(
+    sdk: AsyncOpenAI, orchestrator: ScriptedOrchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = await sdk.chat.completions.create(model="dialogue", messages=[user(f"one {uuid4()}")])
-    said = {"role": "assistant", "content": first.choices[0].message.content}
-    later = await sdk.chat.completions.create(model="dialogue", messages=[user("one"), said, user(f"two {uuid4()}")])  # type: ignore[list-item]
-    other = await sdk.chat.completions.create(model="noor", messages=[user("one"), said, user(f"three {uuid4()}")])  # type: ignore[list-item]
-    told: list[Any] = [one.model_extra["phronesis"] for one in (first, later, other)]  # type: ignore[index]
-    assert told[1]["conversation_id"] == told[0]["conversation_id"]
-    assert told[2]["conversation_id"] != told[0]["conversation_id"]
-    assert (told[1]["ignored"], told[2]["ignored"]) == ([], ["history"])
+    monkeypatch.setattr(orchestrator, "reply", lambda turn: "I do not know.")
+    said: Any = {"role": "assistant", "content": "I do not know."}
+    one, other = user(f"one {uuid4()}"), user(f"other {uuid4()}")
+    first = await sdk.chat.completions.create(model="dialogue", messages=[one])
+    await sdk.chat.completions.create(model="dialogue", messages=[other])
+    later = await sdk.chat.completions.create(model="dialogue", messages=[one, said, user("And now?")])
+    ids = [answer.model_extra["phronesis"]["conversation_id"] for answer in (first, later)]  # type: ignore[index]
+    assert ids[0] == ids[1]
 
 
 async def test_a_conversation_can_be_named(sdk: AsyncOpenAI, orchestrator: ScriptedOrchestrator) -> None:

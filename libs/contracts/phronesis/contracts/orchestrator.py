@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID, uuid5
 
 from pydantic import Field
@@ -246,11 +246,14 @@ class ConversationPage(Message):
 
 
 class FindConversation(Message):
-    """The caller's conversation with an agent in which it said something, for clients that keep no ids."""
+    """The caller's conversation with an agent that ends as a client's record of it does, for clients that keep no ids."""
 
     agent: str = Field(min_length=1, max_length=64)
-    reply: str = Field(pattern="^[0-9a-f]{64}$")
-    """SHA-256 of what the agent said, without the space around it."""
+    exchanges: tuple[Annotated[str, Field(pattern="^[0-9a-f]{64}$")], ...] = Field(min_length=1, max_length=3)
+    """The last exchanges, oldest first: of each the SHA-256 of what was said and of what was answered, each without the space
+    around it, with U+001F between them."""
+    whole: bool
+    """Whether the client's record holds no more than these."""
 
 
 class FoundConversation(Message):

@@ -159,6 +159,7 @@ def api(parts: Parts) -> FastAPI:
                 "Last-Event-ID",
                 "X-File-Name",
                 *HEADERS,
+                *openai.HEADERS,
             ),
             expose_headers=("ETag", "Location", "Retry-After", "X-Request-Id", "WWW-Authenticate", "Mcp-Session-Id"),
         )

@@ -150,8 +150,8 @@ class Handlers:
         return await self._conversations.page(call.who, request)
 
     async def find_conversation(self, call: Call, request: FindConversation) -> FoundConversation:
-        """The caller's conversation in which an agent said something."""
-        return FoundConversation(conversation_id=await self._conversations.said(call.who, request))
+        """The caller's conversation that ends as a client says."""
+        return FoundConversation(conversation_id=await self._conversations.ending(call.who, request))
 
     async def delete_conversation(self, call: Call, request: DeleteConversation) -> Deletion:
         """Delete a conversation; what it has running commits nothing from here on."""

@@ -113,8 +113,8 @@ class KeptConversations(Conversations, Protocol):
         """A page of the caller's conversations, newest activity first. Raises `BadRequest` (cursor)."""
         ...
 
-    async def said(self, who: Principal, query: FindConversation) -> str | None:
-        """The newest conversation of the caller in which the agent said this; `None` where there is none."""
+    async def ending(self, who: Principal, query: FindConversation) -> str | None:
+        """The newest conversation of the caller that ends with these exchanges; `None` where none does."""
         ...
 
     async def delete(self, who: Principal, conversation_id: str) -> tuple[Deletion, tuple[str, ...]]:

@@ -26,12 +26,17 @@ def chat(*messages: tuple[str, Any]) -> list[ChatMessage]:
 
 def test_the_last_message_of_the_person_is_asked_and_the_agents_last_words_stand_before_it() -> None:
     found = question(chat(("user", "one"), ("assistant", "first"), ("user", "two"), ("assistant", "second")), "messages")
-    assert (found.said, found.before) == (Said("two", ()), "first")
+    assert (found.said, found.before) == (Said("two", ()), (("one", "first"),))
 
 
 def test_empty_words_of_the_agent_are_none() -> None:
     found = question(chat(("user", "one"), ("assistant", "first"), ("assistant", " "), ("user", "two")), "messages")
-    assert found.before == "first"
+    assert found.before == (("one", "first"),)
+
+
+def test_words_that_got_no_answer_are_no_exchange() -> None:
+    said = chat(("user", "failed"), ("user", "one"), ("assistant", "first"), ("assistant", "more"), ("user", "two"))
+    assert question(said, "messages").before == (("one", "first"),)
 
 
 def test_parts_are_read_in_their_order() -> None:
@@ -76,8 +81,8 @@ def test_what_cannot_be_asked_names_the_field(content: Any, error: type[ServiceE
     assert refused.value.field == field
 
 
-def test_a_reply_is_found_again_without_the_space_around_it() -> None:
-    assert digest(" said\n") == digest("said") != digest("unsaid")
+def test_an_exchange_is_found_again_without_the_space_around_it() -> None:
+    assert digest(" a", "b\n") == digest("a", "b") != digest("ab", "")
 
 
 def test_a_response_is_a_turn_by_another_name() -> None:

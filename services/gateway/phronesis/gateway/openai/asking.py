@@ -27,6 +27,9 @@ PERSON = {
     "properties": {"role": {"const": "user"}, "content": {"type": "string", "format": "not-blank"}},
 }
 """One such message has to be there, for the description."""
+_COMPARED = 3
+"""Exchanges by which a conversation is known again: clients leave out the oldest ones of a long chat."""
+_SPACE = " \n\t\r\f\v"
 _RULES = frozenset({"system", "developer"})
 
 
@@ -48,8 +51,8 @@ class Question:
     """What is asked: the last message of the person, and what stands before it."""
 
     said: Said
-    before: str | None
-    """What the agent said last before it, by the client's record."""
+    before: tuple[tuple[str, str], ...]
+    """What was said and answered before it, by the client's record."""
     ignored: tuple[str, ...]
     """Messages that change nothing: rules of the client's own, since an agent is governed by its instructions alone."""
 
@@ -72,14 +75,26 @@ def question(messages: Sequence[ChatMessage], field: str) -> Question:
         raise TooLarge(f"a message has {MAX_TEXT} characters at most", field=where)
     if len(found.media) > MAX_ATTACHMENTS:
         raise BadRequest(f"a message has {MAX_ATTACHMENTS} media at most", field=where)
-    replies = [text_of(one.content) for one in messages[:place] if one.role == "assistant"]
     ignored = tuple(f"{field}.{at}" for at, one in enumerate(messages) if one.role in _RULES)
-    return Question(found, next((text for text in reversed(replies) if text.strip()), None), ignored)
+    return Question(found, _exchanges(messages[:place]), ignored)
 
 
-def digest(text: str) -> str:
-    """What a reply is found again by: the SHA-256 of it, without the space around it."""
-    return hashlib.sha256(text.strip().encode()).hexdigest()
+def _exchanges(messages: Sequence[ChatMessage]) -> tuple[tuple[str, str], ...]:
+    """What was said and answered. Words of a person that got no answer are none; they failed, and are asked anew."""
+    found, asked = [], None
+    for one in messages:
+        text = text_of(one.content)
+        if one.role == "user":
+            asked = text
+        elif one.role == "assistant" and asked is not None and text.strip():
+            found.append((asked, text))
+            asked = None
+    return tuple(found)
+
+
+def digest(said: str, answered: str) -> str:
+    """What an exchange is found again by: SHA-256 of both texts, without the space around them."""
+    return hashlib.sha256(f"{said.strip(_SPACE)}\x1f{answered.strip(_SPACE)}".encode()).hexdigest()
 
 
 class Asking:
@@ -96,11 +111,12 @@ class Asking:
         self._turns = turns
         self._uploads = uploads
 
-    async def conversation(self, who: Principal, agent: str, before: str | None) -> str | None:
-        """The caller's conversation with an agent in which it said this, the newest; `None` where it never did."""
-        if before is None:
+    async def conversation(self, who: Principal, agent: str, before: Sequence[tuple[str, str]]) -> str | None:
+        """The caller's conversation with an agent that ends with these exchanges; `None` where none does."""
+        if not before:
             return None
-        wanted = FindConversation(agent=agent, reply=digest(before))
+        last = tuple(digest(*one) for one in before[-_COMPARED:])
+        wanted = FindConversation(agent=agent, exchanges=last, whole=len(before) <= _COMPARED)
         return (await ask(self._bus, who, CONVERSATION_FIND, wanted)).conversation_id
 
     @asynccontextmanager

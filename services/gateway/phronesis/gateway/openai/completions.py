@@ -50,6 +50,7 @@ class ChatAsked(BaseModel):
     tools: Annotated[tuple[Any, ...], Field(max_length=0)] | None = None
     functions: Annotated[tuple[Any, ...], Field(max_length=0)] | None = None
     response_format: TextFormat | None = None
+    modalities: tuple[Literal["text"], ...] | None = None
     metadata: dict[str, Annotated[str, Field(max_length=512)]] | None = None
     """`conversation_id` names the conversation to go on with, where it is not to be found by what was said last."""
 

@@ -134,7 +134,7 @@ class Face:
     ) -> tuple[Question, str | None, tuple[str, ...]]:
         """The question with its conversation, and what changes nothing: also a history that no conversation here has."""
         conversation = named or await self._asking.conversation(who, agent, found.before)
-        lost = ("history",) if conversation is None and found.before is not None else ()
+        lost = ("history",) if conversation is None and found.before else ()
         return found, conversation, ignored + lost
 
 

@@ -29,15 +29,25 @@ WHERE c.tenant = $1 AND c.user_id = $2 AND c.deleted_at IS NULL"""  # noqa: S608
 _ORDER = "ORDER BY c.updated_at DESC, c.id DESC"
 _FIRST = f"{_COLUMNS} {_ORDER} LIMIT $3"
 _BEHIND = f"{_COLUMNS} AND (c.updated_at, c.id) < ($4, $5) {_ORDER} LIMIT $3"
-_SAID = """
+_SPACE = "E' \\n\\t\\r\\f\\v'"
+_ENDING = f"""
 SELECT c.id FROM (
-    SELECT id, next_message, updated_at FROM conversations
+    SELECT id, updated_at FROM conversations
     WHERE tenant = $1 AND user_id = $2 AND agent = $3 AND deleted_at IS NULL
     ORDER BY updated_at DESC LIMIT 100
-) c JOIN messages m ON m.conversation_id = c.id AND m.seq >= c.next_message - 100
-WHERE m.role = 'assistant' AND encode(sha256(convert_to(btrim(m.text, E' \\n\\t\\r\\f\\v'), 'UTF8')), 'hex') = $4
-ORDER BY c.updated_at DESC LIMIT 1"""
-"""Of the caller's hundred newest conversations with an agent, by the newest messages of each: no index holds a reply."""
+) c CROSS JOIN LATERAL (
+    SELECT array_agg(digest ORDER BY sequence) AS digests FROM (
+        SELECT t.sequence, encode(sha256(convert_to(
+            btrim(t.request ->> 'text', {_SPACE}) || E'\\x1f' || btrim(m.text, {_SPACE}), 'UTF8')), 'hex') AS digest
+        FROM turns t JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
+        WHERE t.conversation_id = c.id AND t.status = 'completed'
+        ORDER BY t.sequence DESC LIMIT cardinality($4::text[])
+    ) exchanges
+) ending
+WHERE ending.digests = $4::text[] AND (NOT $5 OR cardinality($4::text[]) = (
+    SELECT count(*) FROM turns t WHERE t.conversation_id = c.id AND t.status = 'completed'))
+ORDER BY c.updated_at DESC LIMIT 1"""  # noqa: S608
+"""Of the caller's hundred newest conversations with an agent."""
 
 
 class ConversationPages:
@@ -70,10 +80,11 @@ class ConversationPages:
             next=cursor_of(who, Place(shown[-1]["updated_at"], shown[-1]["id"])) if more else None,
         )
 
-    async def said(self, who: Principal, query: FindConversation) -> str | None:
-        """The newest conversation of the caller in which the agent said this; `None` where there is none."""
+    async def ending(self, who: Principal, query: FindConversation) -> str | None:
+        """The newest conversation of the caller that ends with these exchanges; `None` where none does."""
+        wanted = (who.tenant, who.user, query.agent, list(query.exchanges), query.whole)
         async with self._database.connection(who.tenant) as connection:
-            found = await connection.fetchval(_SAID, who.tenant, who.user, query.agent, query.reply)
+            found = await connection.fetchval(_ENDING, *wanted)
         return None if found is None else str(found)
 
 
