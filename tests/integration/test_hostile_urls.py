@@ -15,9 +15,8 @@ from phronesis.bus import Bus, ask
 from phronesis.contracts import Nothing, ServiceError, Unavailable
 from phronesis.contracts.media import FETCH, READ_WEB, FetchUrl, ReadWeb
 from phronesis.contracts.service import HEALTH
-from phronesis.media.adapters.web import PublicWeb
 from phronesis.media.adapters.destinations import Destinations
-from phronesis.media.adapters.web import SystemResolver
+from phronesis.media.adapters.web import PublicWeb, SystemResolver
 from phronesis.media.app import build
 from phronesis.media.domain import Fetched, Order, Page
 from tests.support.bus import connected, somebody

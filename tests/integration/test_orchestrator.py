@@ -36,6 +36,7 @@ from phronesis.contracts.orchestrator import (
 )
 from phronesis.orchestrator.adapters.calendars import PostgresCalendars
 from phronesis.orchestrator.adapters.ical_readers import CalendarReaders
+from phronesis.orchestrator.adapters.outside import PostgresServers
 from phronesis.orchestrator.adapters.seal import Seal
 from phronesis.orchestrator.adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
 from phronesis.orchestrator.app import build
@@ -149,6 +150,8 @@ async def orchestrator(nats: NatsServer, database: Database, reasoner: HeldReaso
             PostgresCalendars(database),
             Seal(None),
             CalendarReaders(1),
+            PostgresServers(database),
+            False,
         )
         yield bus
 

@@ -15,6 +15,7 @@ from . import (
     media,
     memory,
     orchestrator,
+    outside,
     releases,
     scoped_memory,
     service,
@@ -27,6 +28,7 @@ from .tools import Tool
 _MODULES: tuple[ModuleType, ...] = (
     gateway,
     orchestrator,
+    outside,
     memory,
     scoped_memory,
     instructions,

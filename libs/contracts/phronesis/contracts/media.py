@@ -104,6 +104,8 @@ class ResolvedAddress(Message):
     url: str
     """As it was parsed."""
     addresses: tuple[str, ...]
+    trusted: bool = False
+    """Whether an operator named this very host and port; it may then be no public one."""
 
 
 class Media(Message):

@@ -101,6 +101,8 @@ class Destination:
     """As it was parsed."""
     addresses: tuple[str, ...]
     """IP addresses that may be connected to."""
+    trusted: bool = False
+    """Whether an operator named this very host and port."""
 
 
 def clean_name(name: str, instead: str) -> str:

@@ -64,7 +64,7 @@ class Fetching:
             Unavailable: names cannot be looked up at this time.
         """
         found = await self._places.resolve(request.url)
-        return ResolvedAddress(url=found.url, addresses=found.addresses)
+        return ResolvedAddress(url=found.url, addresses=found.addresses, trusted=found.trusted)
 
     async def _text(self, page: Page) -> str:
         if not page.data:

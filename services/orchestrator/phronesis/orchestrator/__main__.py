@@ -11,11 +11,12 @@ from phronesis.postgres import Database, PostgresOutbox, PostgresSettings
 from .adapters.calendars import PostgresCalendars
 from .adapters.depth import Depth
 from .adapters.ical_readers import CalendarReaders
+from .adapters.outside import PostgresServers
 from .adapters.reasoners import reasoner
 from .adapters.seal import Seal
 from .adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
 from .app import build
-from .settings import CalendarSettings, OrchestratorSettings
+from .settings import CalendarSettings, OrchestratorSettings, OutsideSettings
 
 
 @asynccontextmanager
@@ -42,6 +43,8 @@ async def start(bus: Bus) -> AsyncIterator[None]:
             PostgresCalendars(database),
             Seal(of_calendars.calendar_key),
             reader,
+            PostgresServers(database),
+            OutsideSettings().outside_commands,
         )
         yield
 

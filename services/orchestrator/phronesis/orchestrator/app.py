@@ -31,6 +31,8 @@ from .adapters.neighbours import BusNeighbours
 from .domain import Claim
 from .handlers import Handlers
 from .measures import CANCELLED, RUNNING, SLOTS
+from .outside.ports import Servers
+from .outside.serving import serve_outside
 from .ports import Journal, KeptConversations, Records, TurnStore
 from .reasoner import Reasoner
 from .run import Runner
@@ -55,6 +57,8 @@ async def build(
     calendars: Calendars,
     seal: Seal,
     reader: Reader,
+    servers: Servers,
+    commands: bool,
 ) -> None:
     """Wire the orchestrator."""
     neighbours = BusNeighbours(bus)
@@ -102,6 +106,7 @@ async def build(
     for service, event in AUDITED.items():
         await follow(bus, event, partial(handlers.on_audited, service=service), workers=1)
     await serve_sessions(bus, neighbours, calendars, seal, reader, relay.wake)
+    await serve_outside(bus, neighbours, servers, seal, commands, relay.wake)
     await serve_basics(bus, pings)
     relay.start()
     worker.start()

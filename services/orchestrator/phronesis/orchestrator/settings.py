@@ -52,3 +52,12 @@ class CalendarSettings(BaseSettings):
     """Key that the passwords of users' calendars are encrypted with; without it none is kept, and who gives one is refused."""
     calendar_readers: int = Field(default=2, ge=1)
     """Processes that take users' calendars apart, side by side."""
+
+
+class OutsideSettings(BaseSettings):
+    """Settings of outside MCP servers, with the same prefix."""
+
+    model_config = SettingsConfigDict(env_prefix="ORCHESTRATOR_", env_ignore_empty=True, frozen=True, populate_by_name=True)
+
+    outside_commands: bool = False
+    """Whether administrators may register commands as outside MCP servers; they run here, with the rights of this service."""

@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 
 from phronesis.bus.tracing import Tracing
 from phronesis.contracts import ServiceError
+from phronesis.contracts.outside import OutcomeUnknown
 
-from .domain import Claim
+from .domain import AlreadyBegun, Claim
 from .measures import STEP
 from .ports import Journal
 from .prices import together
@@ -16,6 +17,7 @@ from .reasoner import Answer, CallFailed, Composed, Fault, Routed, Spent, Summar
 from .timing import timed
 
 Kept = TypeVar("Kept")
+_LOST = "the call was begun before and its answer was lost; whether it had its effect is not known"
 
 
 class JournalAway(Exception):
@@ -53,20 +55,28 @@ class Steps:
         """Make a call for a summary, or read what it gave."""
         return await self.made(name, Summarised, call)
 
-    async def called(self, name: str, tool: str, call: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+    async def called(
+        self, name: str, tool: str, call: Callable[[], Awaitable[dict[str, Any]]], *, again: bool = True
+    ) -> dict[str, Any]:
         """Call a tool, or read what it gave.
 
         Args:
             name: of the step, unique in the turn.
             tool: its name, for the measures.
             call: makes the call; what it gives must be JSON.
+            again: whether it may be made again where an earlier attempt began it and its answer was lost; where it may not, the
+                step ends with the problem `outcome_unknown`.
         """
         with timed(self._tracing, STEP, f"step {name}", tool) as outcome:
-            known = await _written(self._journal.intend(self._claim, name, {"call": tool}))
+            begun = False
+            try:
+                known = await _written(self._journal.intend(self._claim, name, {"call": tool}, once=not again))
+            except AlreadyBegun:
+                known, begun = None, True
             if known is not None:
                 outcome.name = "known"
                 return known
-            result = await call()
+            result = {"problem": OutcomeUnknown(_LOST).body()} if begun else await call()
             await _written(self._journal.result(self._claim, name, result))
             return result
 

@@ -41,7 +41,7 @@ class Destinations:
             found = (url.host,) if literal(url.host) else await self._resolver.addresses(url.host)
             if not found:
                 raise refusal("the address leads nowhere")
-            return Destination(str(url), tuple(found)[:_ADDRESSES])
+            return Destination(str(url), tuple(found)[:_ADDRESSES], trusted=True)
         return Destination(str(url), await self.addresses(checked(text)))
 
     async def addresses(self, url: httpx.URL) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from phronesis.contracts.tools import Risk
 
 from ..gate import Admitted, Gate, NotAdmitted
 from ..inquiry import Move, Result, ToolCall
+from ..outside.offers import OutsideArguments
 from ..running import Running
 from .box import shown, toolbox
 from .desk import Desk
@@ -79,16 +80,19 @@ class Hands:
     async def _made(self, step: str, admitted: Admitted) -> Result:
         tool = self.box.tools[admitted.call.name]
         with self._running.phase("3 counsel"):
-            if tool.risk is Risk.READ:
+            outside = tool.rpc.input if issubclass(tool.rpc.input, OutsideArguments) else None
+            if tool.risk is Risk.READ and (outside is None or outside.idempotent):
                 # A read is asked again by whoever takes the turn over: journals hold no text that may be deleted meanwhile.
                 given = await self._ask(step, admitted)
             else:
-                given = await self._running.steps.called(step, tool.name, lambda: self._ask(step, admitted))
+                again = outside is None or outside.idempotent
+                given = await self._running.steps.called(step, tool.name, lambda: self._ask(step, admitted), again=again)
         return await self._noted(admitted, given)
 
     async def _ask(self, step: str, admitted: Admitted) -> dict[str, Any]:
         tool, claim = self.box.tools[admitted.call.name], self._running.claim
-        key = f"{claim.turn_id}/{step}" if tool.risk is not Risk.READ else None
+        writes = tool.risk is not Risk.READ or isinstance(admitted.request, OutsideArguments)
+        key = f"{claim.turn_id}/{step}" if writes else None
         try:
             answer: Message = await self._running.neighbours.ask(claim.who, tool.rpc, admitted.request, key=key)
         except ServiceError as error:

@@ -27,6 +27,7 @@ async def counsel(running: Running, reasoner: Reasoner, turn: TurnContext) -> tu
     """
     assert turn.agent is not None, "the tools are those of its list"
     desk = Desk(running, turn.agent)
+    await desk.reach_outside()
     if not desk.tools:
         return _NO_TOOLS, desk.record
     if not isinstance(reasoner, Inquirer):
