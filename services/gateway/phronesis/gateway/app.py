@@ -31,7 +31,7 @@ from .offers import Offers
 from .ports import JwtKeys, KeyStore
 from .problems import install
 from .readiness import Readiness
-from .routes import bus_keys, chat, conversations, events, keys, memory, operations, profile, tools, turns
+from .routes import bus_keys, chat, conversations, events, keys, mcp_servers, memory, operations, profile, tools, turns
 from .settings import GatewaySettings, JwtSettings, McpSettings, ToolSettings
 from .submission import Turns
 from .tickets import Tickets
@@ -158,6 +158,7 @@ def api(parts: Parts) -> FastAPI:
     app.include_router(profile.router(door, bus))
     app.include_router(memory.router(door, bus, Uploads(bus, settings.max_uploads)))
     app.include_router(tools.router(door, bus, parts.offers))
+    app.include_router(mcp_servers.router(door, bus, parts.offers))
     app.include_router(keys.router(door, bus, parts.store, parts.keyring))
     app.include_router(bus_keys.router(door, bus, parts.bus_keys))
     app.include_router(protected_resource(parts.named, parts.tokens.settings.issuer if parts.tokens else None))

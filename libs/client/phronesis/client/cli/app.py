@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from . import constitution, conversations, instructions, keys, local, output, profile, turns, twin
+from . import constitution, conversations, instructions, keys, local, mcp_servers, output, profile, turns, twin
 from .options import AsJson, Data, Key, Url, Yes
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app.add_typer(turns.app, name="turns")
 app.add_typer(conversations.app, name="conversations")
 app.add_typer(profile.app, name="profile")
 app.add_typer(keys.app, name="keys")
+app.add_typer(mcp_servers.app, name="mcp")
 app.add_typer(twin.app, name="twin")
 app.add_typer(constitution.app, name="constitution")
 app.add_typer(instructions.app, name="instructions")
@@ -142,19 +143,6 @@ def recall(
             memory.recall(client, query, limit, as_json)
         else:
             memory.recall_scope(client, scope, query, limit, as_json)
-
-
-@app.command()
-def mcp(url: Url = None, key: Key = None, data: Data = None) -> None:
-    """Be an MCP server on stdin and stdout: a desktop agent starts this, and reaches the gateway through it."""
-    from phronesis.client.endpoint import find
-    from phronesis.contracts import Unavailable
-
-    try:
-        from .mcp import serve
-    except ModuleNotFoundError as missing:
-        raise Unavailable("install the MCP library first: pip install 'phronesis-client[mcp]'") from missing
-    serve(find(url, key, data))
 
 
 @app.command()
