@@ -1,5 +1,22 @@
 -- depends: 0005-calendars
 
+-- The keys of writes that came with one, and what the first of them gave.
+CREATE TABLE IF NOT EXISTS writes (
+    tenant text NOT NULL,
+    service text NOT NULL,
+    key text NOT NULL,
+    arguments text NOT NULL,
+    result jsonb,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant, service, key)
+);
+ALTER TABLE writes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+DROP POLICY IF EXISTS of_the_tenant ON writes;
+CREATE POLICY of_the_tenant ON writes USING (
+    tenant = (SELECT nullif(current_setting('phronesis.tenant', true), ''))
+    OR (SELECT current_setting('phronesis.tenant', true)) = '*'
+);
+
 -- Outside MCP servers of a tenant. The headers' values are encrypted by the service; the database never sees them.
 CREATE TABLE outside_servers (
     tenant text NOT NULL,
