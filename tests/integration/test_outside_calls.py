@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -29,6 +30,7 @@ from phronesis.contracts.outside import (
     UnknownServer,
 )
 from phronesis.orchestrator.adapters.mcp_client import McpConnector
+from phronesis.orchestrator.adapters.mcp_command import LAUNCHER
 from phronesis.orchestrator.adapters.seal import Seal
 from phronesis.orchestrator.outside.calls import MAX_RESULT, Calls
 from phronesis.orchestrator.outside.domain import Server, owner
@@ -311,3 +313,24 @@ async def test_a_command_that_there_is_not_fails_typed(tmp_path: Path) -> None:
     server = replace(commanded(tmp_path / "log"), command=("/nowhere/at-all",))
     async with caller(server, commands=True) as calls:
         assert await failed(calls, "add", a=1, b=1) == OutsideFailed.code
+
+
+async def test_a_command_ends_with_all_it_started_when_its_worker_is_killed(tmp_path: Path) -> None:
+    log = tmp_path / "pids"
+    deaf = f"trap '' TERM HUP; sleep 600 & echo $$ $! > {log}.new; mv {log}.new {log}; wait; wait"
+    start = (
+        "import os, subprocess, sys, time\n"
+        "subprocess.Popen([sys.executable, '-I', '-B', sys.argv[1], str(os.getpid()), 'sh', '-c', sys.argv[2]],"
+        " stdin=subprocess.PIPE, start_new_session=True)\n"
+        "time.sleep(600)\n"
+    )
+    worker = await asyncio.create_subprocess_exec(sys.executable, "-c", start, str(LAUNCHER), deaf)
+    try:
+        async with asyncio.timeout(20):
+            while not log.exists():  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+    finally:
+        worker.kill()
+        await worker.wait()
+    for pid in log.read_text().split():
+        await gone(int(pid))

@@ -159,6 +159,10 @@ ROWS: dict[str, dict[str, str]] = {
             "INSERT INTO calendars (tenant, user_id, source, hours, time_zone) "
             "VALUES ('acme', 'ann', 'none', '{8,8,8,8,8,0,0}', 'UTC');"
         ),
+        "0008-outside": (
+            "INSERT INTO outside_servers (tenant, name, url, seconds, created_by) "
+            "VALUES ('acme', 'out', 'https://tools.example/mcp', 20, 'root');"
+        ),
     },
 }
 """By service and migration, in their order."""

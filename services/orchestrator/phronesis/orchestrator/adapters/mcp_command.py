@@ -23,7 +23,8 @@ MAX_LINE = 2 * 1024 * 1024
 """Bytes of one message."""
 _GRACE = 2.0
 """Seconds that a server has to end once nobody speaks to it any more."""
-_LAUNCHER = Path(__file__).with_name("mcp_launcher.py")
+LAUNCHER = Path(__file__).with_name("mcp_launcher.py")
+"""The program that starts a command, and ends it with its worker."""
 
 
 @asynccontextmanager
@@ -54,7 +55,7 @@ async def command_streams(command: tuple[str, ...]) -> AsyncIterator[TransportSt
 async def _started(command: tuple[str, ...], home: str) -> Process:
     try:
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-B", str(_LAUNCHER), str(os.getpid()), *command),
+            *(sys.executable, "-I", "-B", str(LAUNCHER), str(os.getpid()), *command),
             stdin=PIPE,
             stdout=PIPE,
             stderr=DEVNULL,
