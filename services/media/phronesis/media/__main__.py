@@ -13,7 +13,7 @@ from .adapters.provider import GroqReader
 from .adapters.web import PublicWeb, SystemResolver
 from .app import build
 from .ports import Reader
-from .settings import MediaSettings
+from .settings import AddressSettings, MediaSettings
 
 
 @asynccontextmanager
@@ -28,7 +28,7 @@ async def start(bus: Bus) -> AsyncIterator[None]:
         if settings.groq_api_key:
             reader = groq = GroqReader(settings, local)
             closing.push_async_callback(groq.close)
-        await build(bus, reader, web, Destinations(SystemResolver(), trusted=settings.trusted_hosts))
+        await build(bus, reader, web, Destinations(SystemResolver(), trusted=AddressSettings().trusted_hosts))
         yield
 
 

@@ -33,9 +33,6 @@ class MediaSettings(BaseSettings):
     """Characters of a medium's text that are kept; a longer text ends with a mark."""
     fetch_seconds: float = Field(default=20.0, gt=0)
     """Seconds that fetching an address may take, redirects and all."""
-    trusted_hosts: tuple[str, ...] = ()
-    """`host:port` of servers beside the platform that an administrator may register as outside MCP servers, though they are no
-    public addresses; pages are never fetched from them."""
     groq_api_key: SecretStr | None = Field(default=None, validation_alias="GROQ_API_KEY")
     """Key for Groq, whose models then read images and recordings; without it, or where they fail, the local engines do."""
     groq_url: str | None = None
@@ -44,3 +41,13 @@ class MediaSettings(BaseSettings):
     """Groq's model for images."""
     speech_model: str = "whisper-large-v3-turbo"
     """Groq's model for recordings."""
+
+
+class AddressSettings(BaseSettings):
+    """Settings of the addresses that services may connect to, with the same prefix."""
+
+    model_config = SettingsConfigDict(env_prefix="MEDIA_", env_ignore_empty=True, frozen=True, populate_by_name=True)
+
+    trusted_hosts: tuple[str, ...] = ()
+    """`host:port` of servers beside the platform that an administrator may register as outside MCP servers, though they are no
+    public addresses; pages are never fetched from them."""
