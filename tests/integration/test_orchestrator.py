@@ -37,6 +37,7 @@ from phronesis.contracts.orchestrator import (
 from phronesis.orchestrator.adapters.calendars import PostgresCalendars
 from phronesis.orchestrator.adapters.copies import PostgresCopies
 from phronesis.orchestrator.adapters.ical_readers import CalendarReaders
+from phronesis.orchestrator.adapters.outside import PostgresServers
 from phronesis.orchestrator.adapters.seal import Seal
 from phronesis.orchestrator.adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
 from phronesis.orchestrator.adapters.unlearnt import PostgresUnlearnt
@@ -153,6 +154,8 @@ async def orchestrator(nats: NatsServer, database: Database, reasoner: HeldReaso
             CalendarReaders(1),
             PostgresUnlearnt(database),
             PostgresCopies(database),
+            PostgresServers(database),
+            False,
         )
         yield bus
 

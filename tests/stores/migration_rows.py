@@ -194,6 +194,10 @@ ROWS: dict[str, dict[str, str]] = {
                 "INSERT INTO ran_with (tenant, digest, profile) VALUES ('acme', 'd', '{}');",
             )
         ),
+        "0008-outside": (
+            "INSERT INTO outside_servers (tenant, name, url, seconds, created_by) "
+            "VALUES ('acme', 'out', 'https://tools.example/mcp', 20, 'root');"
+        ),
         "0010-learning": "UPDATE turns SET learnt = false, learn_attempts = 1, recalled = '{i}';",
     },
 }

@@ -15,7 +15,7 @@ from phronesis.contracts.media import ExtractedText, Media, MediaKind
 from phronesis.contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
 from phronesis.contracts.orchestrator import Audited, ConversationRef, Directive, SubmitTurn, TurnProgress
 from phronesis.orchestrator.cognition.stages import Cognition
-from phronesis.orchestrator.domain import Claim, Completed, Failed
+from phronesis.orchestrator.domain import AlreadyBegun, Claim, Completed, Failed
 from phronesis.orchestrator.history import Past, PastTurn, Summary
 from phronesis.orchestrator.policy.waiting import Answered, Asked
 from phronesis.orchestrator.reasoner import Answer, Composed, Fault, PastMessage, Routed, Spent, TurnContext
@@ -40,7 +40,9 @@ class FakeJournal:
     results: dict[str, dict[str, Any]] = field(default_factory=dict)
     intents: list[str] = field(default_factory=list)
 
-    async def intend(self, claim: Claim, step: str, intent: dict[str, Any]) -> dict[str, Any] | None:
+    async def intend(self, claim: Claim, step: str, intent: dict[str, Any], *, once: bool = False) -> dict[str, Any] | None:
+        if once and step in self.intents and step not in self.results:
+            raise AlreadyBegun(step)
         self.intents.append(step)
         return self.results.get(step)
 

@@ -45,6 +45,8 @@ class AgentProfile(Message):
     tools: tuple[str, ...] = ()
     """Names of the tools that the agent may use, in the order in which they are told (O-229); none for an agent whose tools
     follow from its loop."""
+    outside: tuple[str, ...] = ()
+    """Names of outside MCP servers whose accepted tools the agent is offered besides, `*` for all of the tenant's."""
 
 
 class ListAgents(Message):

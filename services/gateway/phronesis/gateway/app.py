@@ -39,6 +39,7 @@ from .routes import (
     events,
     keys,
     ledger,
+    mcp_servers,
     memory,
     operations,
     profile,
@@ -176,6 +177,7 @@ def api(parts: Parts) -> FastAPI:
     app.include_router(openai.router(door, bus, parts.turns, uploads, parts.streams, settings.wait, settings.stream_seconds))
     app.include_router(ledger.router(door, bus, parts.offers))
     app.include_router(tools.router(door, bus, parts.offers))
+    app.include_router(mcp_servers.router(door, bus, parts.offers))
     app.include_router(keys.router(door, bus, parts.store, parts.keyring))
     app.include_router(bus_keys.router(door, bus, parts.bus_keys))
     app.include_router(protected_resource(parts.named, parts.tokens.settings.issuer if parts.tokens else None))

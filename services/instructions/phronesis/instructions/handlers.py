@@ -19,7 +19,7 @@ from phronesis.contracts.instructions import (
     RetrieveInstructions,
 )
 
-from .domain.allowing import PURPOSE, allowed
+from .domain.allowing import PURPOSE, allowed, outside
 from .domain.library import Found, Library, Profile
 from .domain.texts import TIER_1, Text, mode_tag
 from .libraries import Libraries
@@ -153,12 +153,14 @@ class Handlers:
 
 def _profile(profile: Profile, texts: dict[str, Text], release: str, arms: dict[str, str]) -> AgentProfile:
     prompts = {purpose: texts[tag].content for purpose, tag in profile.prompts.items()}
+    listed = prompts.pop(PURPOSE, "")
     return AgentProfile(
         agent=profile.agent,
         version=profile.version,
         loop=profile.loop,
         stages=profile.stages,
-        tools=allowed(prompts.pop(PURPOSE, "")),
+        tools=allowed(listed),
+        outside=outside(listed),
         prompts=prompts,
         directives={name: texts[tag].content for name, tag in profile.directives.items()},
         phrases=profile.phrases,

@@ -13,13 +13,14 @@ from .adapters.copies import PostgresCopies
 from .adapters.depth import Depth
 from .adapters.experience import BusExperience
 from .adapters.ical_readers import CalendarReaders
+from .adapters.outside import PostgresServers
 from .adapters.reasoners import reasoner
 from .adapters.seal import Seal
 from .adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
 from .adapters.unlearnt import PostgresUnlearnt
 from .app import build
 from .cognition.stages import Cognition
-from .settings import CalendarSettings, CognitionSettings, OrchestratorSettings
+from .settings import CalendarSettings, CognitionSettings, OrchestratorSettings, OutsideSettings
 
 
 @asynccontextmanager
@@ -48,6 +49,8 @@ async def start(bus: Bus) -> AsyncIterator[None]:
             reader,
             PostgresUnlearnt(database),
             PostgresCopies(database),
+            PostgresServers(database),
+            OutsideSettings().outside_commands,
             Cognition(CognitionSettings(_secrets_dir=secrets_dir()), BusExperience(bus)),
         )
         yield

@@ -38,6 +38,8 @@ from .ledger.books import Ledger
 from .ledger.budgets import Budgets
 from .ledger.handlers import serve_ledger
 from .measures import CANCELLED, RUNNING, SLOTS
+from .outside.ports import Servers
+from .outside.serving import serve_outside
 from .policy.serving import serve_approvals
 from .ports import Journal, KeptConversations, Records, TurnStore
 from .reasoner import Reasoner
@@ -68,6 +70,8 @@ async def build(
     reader: Reader,
     unlearnt: Unlearnt,
     copies: Copies,
+    servers: Servers,
+    commands: bool,
     cognition: Cognition | None = None,
 ) -> None:
     """Wire the orchestrator."""
@@ -130,6 +134,7 @@ async def build(
     await serve_traces(bus, TraceHandlers(records, records, neighbours, replays(reasoner, settings, bus.tracing, books)))
     await serve_sessions(bus, neighbours, calendars, seal, reader, relay.wake)
     await serve_learning(bus, unlearnt, copies, neighbours, reasoner, relay.wake)
+    await serve_outside(bus, neighbours, servers, seal, commands, relay.wake)
     await serve_basics(bus, pings)
     relay.start()
     worker.start()

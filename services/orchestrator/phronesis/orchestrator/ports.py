@@ -78,8 +78,19 @@ class TurnStore(Ending, Waits, Protocol):
 class Journal(Protocol):
     """The journal of running turns."""
 
-    async def intend(self, claim: Claim, step: str, intent: dict[str, Any]) -> dict[str, Any] | None:
-        """Write down that `step` is about to be made; the result where it was made before. Raises `LostClaim`."""
+    async def intend(self, claim: Claim, step: str, intent: dict[str, Any], *, once: bool = False) -> dict[str, Any] | None:
+        """Write down that `step` is about to be made; the result where it was made before.
+
+        Args:
+            claim: the turn.
+            step: its name in the turn.
+            intent: what is about to be done.
+            once: whether it may not be begun a second time.
+
+        Raises:
+            LostClaim: the turn is no longer mine.
+            AlreadyBegun: with `once`, an earlier attempt began it and wrote no result down.
+        """
         ...
 
     async def result(self, claim: Claim, step: str, result: dict[str, Any], spend: Spend | None = None) -> None:

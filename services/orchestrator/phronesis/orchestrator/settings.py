@@ -84,3 +84,12 @@ class CognitionSettings(BaseSettings):
     """Characters of recalled text from which on the context is called strong."""
     sentence_openers: bool = True
     """Whether the first word of a sentence counts as a name where past turns are weighed."""
+
+
+class OutsideSettings(BaseSettings):
+    """Settings of outside MCP servers, with the same prefix."""
+
+    model_config = SettingsConfigDict(env_prefix="ORCHESTRATOR_", env_ignore_empty=True, frozen=True, populate_by_name=True)
+
+    outside_commands: bool = False
+    """Whether administrators may register commands as outside MCP servers; they run here, with the rights of this service."""

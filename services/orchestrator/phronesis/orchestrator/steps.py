@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 from phronesis.bus.tracing import Tracing
 from phronesis.contracts import ServiceError
+from phronesis.contracts.outside import OutcomeUnknown
 
-from .domain import Claim
+from .domain import AlreadyBegun, Claim
 from .ledger.books import NO_BOOKS, Books, entry
 from .ledger.spent import Spent, admission
 from .measures import STEP
@@ -22,6 +23,7 @@ from .timing import timed
 Kept = TypeVar("Kept")
 at_hand: ContextVar[str] = ContextVar("at_hand", default="")
 """Name of the journalled tool call at hand."""
+_LOST = "the call was begun before and its answer was lost; whether it had its effect is not known"
 
 
 class JournalAway(Exception):
@@ -60,22 +62,30 @@ class Steps:
         """Make a call for a summary, or read what it gave."""
         return await self.made(name, Summarised, call)
 
-    async def called(self, name: str, tool: str, call: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+    async def called(
+        self, name: str, tool: str, call: Callable[[], Awaitable[dict[str, Any]]], *, again: bool = True
+    ) -> dict[str, Any]:
         """Call a tool, or read what it gave.
 
         Args:
             name: of the step, unique in the turn.
             tool: its name, for the measures.
             call: makes the call; what it gives must be JSON.
+            again: whether it may be made again where an earlier attempt began it and its answer was lost; where it may not, the
+                step ends with the problem `outcome_unknown`.
         """
         with timed(self._tracing, STEP, f"step {name}", tool) as outcome:
-            known = await written(self._journal.intend(self._claim, name, {"call": tool}))
+            begun = False
+            try:
+                known = await written(self._journal.intend(self._claim, name, {"call": tool}, once=not again))
+            except AlreadyBegun:
+                known, begun = None, True
             if known is not None:
                 outcome.name = "known"
                 return known
             token = at_hand.set(name)
             try:
-                result = await call()
+                result = {"problem": OutcomeUnknown(_LOST).body()} if begun else await call()
             finally:
                 at_hand.reset(token)
             await written(self._journal.result(self._claim, name, result))

@@ -16,6 +16,7 @@ from . import (
     keys,
     ledger,
     local,
+    mcp_servers,
     memory_query,
     output,
     profile,
@@ -41,6 +42,7 @@ app.add_typer(profile.app, name="profile")
 facts.app.add_typer(memory_query.app)
 app.add_typer(facts.app, name="memory")
 app.add_typer(keys.app, name="keys")
+app.add_typer(mcp_servers.app, name="mcp")
 app.add_typer(twin.app, name="twin")
 app.add_typer(constitution.app, name="constitution")
 app.add_typer(instructions.app, name="instructions")
@@ -160,19 +162,6 @@ def recall(
             memory.recall(client, query, limit, as_json)
         else:
             memory.recall_scope(client, scope, query, limit, as_json)
-
-
-@app.command()
-def mcp(url: Url = None, key: Key = None, data: Data = None) -> None:
-    """Be an MCP server on stdin and stdout: a desktop agent starts this, and reaches the gateway through it."""
-    from phronesis.client.endpoint import find
-    from phronesis.contracts import Unavailable
-
-    try:
-        from .mcp import serve
-    except ModuleNotFoundError as missing:
-        raise Unavailable("install the MCP library first: pip install 'phronesis-client[mcp]'") from missing
-    serve(find(url, key, data))
 
 
 @app.command()

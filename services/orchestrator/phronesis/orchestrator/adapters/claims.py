@@ -9,7 +9,7 @@ from phronesis.contracts import Principal
 from phronesis.contracts.orchestrator import SubmitTurn
 from phronesis.postgres import EVERY_TENANT, Database
 
-from ..domain import Claim, LostClaim
+from ..domain import AlreadyBegun, Claim, LostClaim
 from ..ledger.spent import Spend
 from .ledger import enter
 
@@ -55,7 +55,7 @@ INSERT INTO journal (turn_id, step, fence, intent)
 SELECT id, $2, $3, $4 FROM turns WHERE id = $1 AND fence = $3 AND status = 'running' AND lease_until > now()
 ON CONFLICT (turn_id, step) DO UPDATE SET fence = excluded.fence, intents = journal.intents + (journal.result IS NULL)::int
     WHERE journal.fence <= excluded.fence
-RETURNING result
+RETURNING result, intents
 """
 _RESULT = """
 WITH mine AS (
@@ -115,13 +115,15 @@ class PostgresJournal:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def intend(self, claim: Claim, step: str, intent: dict[str, Any]) -> dict[str, Any] | None:
+    async def intend(self, claim: Claim, step: str, intent: dict[str, Any], *, once: bool = False) -> dict[str, Any] | None:
         """Write the intent down, or find the result."""
         async with self._database.transaction(claim.who.tenant) as connection:
             row = await connection.fetchrow(_INTEND, UUID(claim.turn_id), step, claim.fence, intent)
         if row is None:
             raise LostClaim(claim.turn_id)
         result: dict[str, Any] | None = row["result"]
+        if once and result is None and row["intents"] > 1:
+            raise AlreadyBegun(step)
         return result
 
     async def result(self, claim: Claim, step: str, result: dict[str, Any], spend: Spend | None = None) -> None:

@@ -29,6 +29,7 @@ async def counsel(running: Running, reasoner: Reasoner, turn: TurnContext) -> tu
     agent = turn.agent
     assert agent is not None, "the tools are those of its list"
     desk = Desk(running, agent)
+    await desk.reach_outside()
     if not desk.tools:
         return _NO_TOOLS, desk.record
     turn = await decided(running, reasoner, turn)

@@ -1,4 +1,4 @@
--- depends: 0007-ledger
+-- depends: 0008-outside
 
 -- Which ended turns were not learnt from yet: the turns are the queue. Those from before this version are not gone through.
 ALTER TABLE turns ADD COLUMN learnt boolean NOT NULL DEFAULT true;

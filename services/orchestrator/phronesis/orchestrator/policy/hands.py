@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
+from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -19,6 +20,7 @@ from phronesis.contracts.approvals import ApprovalStatus
 from ..cognition.measures import of_tool
 from ..gate import Admitted, Gate, NotAdmitted
 from ..inquiry import Move, Result, ToolCall
+from ..outside.offers import OutsideArguments
 from ..running import Running
 from ..steps import written
 from ..toolbox import Toolbox
@@ -115,13 +117,16 @@ class Hands:
 
     async def _made(self, step: str, admitted: Admitted) -> Made:
         tool = self._box.tools[admitted.call.name]
+        outside = tool.rpc.input if issubclass(tool.rpc.input, OutsideArguments) else None
+        once = outside is not None and not outside.idempotent
         with self._running.phase(self._manner.phase(tool)), of_tool(self._running.tracing, tool.name):
             verdict = self._judged(tool, admitted.request)
             refusal = await self._refusal(step, verdict, admitted.request)
             if refusal is not None:
                 given: dict[str, Any] = {"problem": refusal.body()}
-            elif tool.risk > Risk.READ or self._manner.journals(tool):
-                given = await self._running.steps.called(step, tool.name, lambda: self._ask(step, tool, admitted, verdict))
+            elif tool.risk > Risk.READ or once or self._manner.journals(tool):
+                ask = partial(self._ask, step, tool, admitted, verdict)
+                given = await self._running.steps.called(step, tool.name, ask, again=not once)
             else:
                 # Whoever takes the turn over reads again: journals hold no text that may be deleted meanwhile.
                 given = await self._ask(step, tool, admitted, verdict)
@@ -177,7 +182,7 @@ class Hands:
         if verdict.recorded:
             await self._recorded(verdict, {"step": step})
         began = perf_counter()
-        key = f"{claim.turn_id}/{step}" if tool.risk > Risk.READ else None
+        key = f"{claim.turn_id}/{step}" if tool.risk > Risk.READ or issubclass(tool.rpc.input, OutsideArguments) else None
         try:
             answer: Message = await self._running.neighbours.ask(claim.who, tool.rpc, admitted.request, key=key)
             given: dict[str, Any] = {"answer": answer.model_dump(mode="json", by_alias=True)}

@@ -145,7 +145,7 @@ class Blank:
     def __init__(self, spent: Any) -> None:
         self._spent = spent
 
-    async def intend(self, claim: Claim, step: str, intent: dict[str, Any]) -> dict[str, Any] | None:
+    async def intend(self, claim: Claim, step: str, intent: dict[str, Any], *, once: bool = False) -> dict[str, Any] | None:
         """Nothing is known of a step."""
         return None
 
