@@ -333,7 +333,7 @@ async def test_two_calls_of_a_round_that_need_a_person_are_asked_about_one_after
 async def test_what_ends_the_attempt_comes_before_what_lets_it_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
 
-    async def away(*given: Any) -> None:
+    async def away(*given: Any, **more: Any) -> None:
         raise Unavailable
 
     monkeypatch.setattr(world.journal, "intend", away)
