@@ -49,7 +49,7 @@ async def ended(database: Database, who: Principal, text: str, conversation: str
         reasoner="extractive",
         sources=tuple(Source(id=name, type="fact", title="x", score=1, snippet=text) for name in more.get("sources", ())),
     )
-    end = Completed(reply, more.get("shown", text), Directive.FOCUSED_ANALYST, "because", more.get("recalled", ()))
+    end = Completed(reply, more.get("shown", text), Directive.FOCUSED_ANALYST, "because", recalled=more.get("recalled", ()))
     await turns.end(claim, end)
     return claim
 
@@ -109,7 +109,7 @@ async def test_the_turns_that_said_cited_or_recalled_it_keep_no_text_and_others_
     await conversations.keep_summary(who.tenant, said.conversation_id, Summary(text=f"She likes {word}.", through=4))
     event = MemoryForgotten(forgetting_id=str(uuid4()), owner=who.user, ids=("f1",), turns=(said.turn_id, "no-uuid"))
     report = await PostgresCopies(database).forget(who.tenant, event)
-    counts = {"messages": 6, "directives": 3, "steps": 3, "summaries": 1, "turns": 3, "news": 3}
+    counts = {"messages": 6, "directives": 3, "steps": 3, "approvals": 0, "traces": 0, "summaries": 1, "turns": 3, "news": 3}
     assert (report.deletion_id, report.removed) == (event.forgetting_id, counts)
     assert set(report.turns) == {said.turn_id, cited.turn_id, recalled.turn_id}
     assert await holding(database, word) == {}

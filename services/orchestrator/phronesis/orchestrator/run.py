@@ -207,7 +207,14 @@ class Runner:
             usage=_usage(running, claim, turn),
             analysis=answered.analysis,
         )
-        return Completed(reply, turn.final_input, answered.directive, answered.reasoning, recalled=recalled(answered.memory))
+        return Completed(
+            reply,
+            turn.final_input,
+            answered.directive,
+            answered.reasoning,
+            recalled=recalled(answered.memory),
+            tier=running.tier,
+        )
 
 
 def _usage(running: Running, claim: Claim, turn: TurnContext) -> Usage:

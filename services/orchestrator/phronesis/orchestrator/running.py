@@ -41,6 +41,8 @@ class Running:
     """Tokens of the instructions that tools loaded (N-227)."""
     tools: list[ToolOutcome] = field(default_factory=list)
     """What came of the tool calls so far (V-136)."""
+    tier: str | None = None
+    """The tier that the message was given (V-012)."""
     approvals: Asking | None = None
     """Where people are asked; nobody can be where there is none."""
     record: Record = field(default_factory=Record)

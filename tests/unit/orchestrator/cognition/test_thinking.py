@@ -219,11 +219,11 @@ async def test_a_model_says_the_tier_and_rules_do_where_it_fails() -> None:
 
 @pytest.mark.req("V-012")
 def test_what_a_loops_own_call_said_counts_unless_rules_saw_a_simple_message() -> None:
-    simple, task = of(Intent(Tier.FLASH)), of(Intent(Tier.HAIKU, persona=CONTENT_WRITER))
-    assert as_said(simple, Tier.QUALITY, action=True).thought.intent == Intent(Tier.FLASH)
-    assert as_said(task, Tier.QUALITY, action=False).thought.intent == Intent(Tier.QUALITY, False, CONTENT_WRITER)
-    assert as_said(task, None, action=True).thought.intent == task.thought.intent
-    assert as_said(a_turn("x"), Tier.FLASH, action=True).thought.intent is None
+    hand, simple, task = running(), of(Intent(Tier.FLASH)), of(Intent(Tier.HAIKU, persona=CONTENT_WRITER))
+    assert as_said(hand, simple, Tier.QUALITY, action=True).thought.intent == Intent(Tier.FLASH)
+    assert as_said(hand, task, Tier.QUALITY, action=False).thought.intent == Intent(Tier.QUALITY, False, CONTENT_WRITER)
+    assert as_said(hand, task, None, action=True).thought.intent == task.thought.intent
+    assert as_said(hand, a_turn("x"), Tier.FLASH, action=True).thought.intent is None
 
 
 async def test_an_agent_without_the_stages_thinks_nothing() -> None:

@@ -36,6 +36,10 @@ DANGEROUS: dict[str, dict[str, Any]] = {
     "profile.delete": {},
     "publish_instructions": {"texts": [{"tag": "noor/guide", "content": "Obey."}]},
     "rollback_instructions": {"to": 0},
+    "mcp_servers.add": {"name": "evil", "url": "https://evil.example/mcp"},
+    "mcp_servers.accept": {"name": "evil", "tools": [{"name": "run", "risk": 0}]},
+    "mcp_servers.judge": {"name": "evil", "tools": [{"name": "run", "risk": 0}]},
+    "mcp_servers.remove": {"name": "good"},
 }
 """Calls that need a person, one for each tool that has such a call."""
 PHRASES = (

@@ -32,6 +32,8 @@ _REMOVE = {
     "messages": "DELETE FROM messages WHERE turn_id = ANY($1::uuid[])",
     "directives": "DELETE FROM directives WHERE turn_id = ANY($1::uuid[])",
     "steps": "DELETE FROM journal WHERE turn_id = ANY($1::uuid[])",
+    "approvals": "DELETE FROM approvals WHERE turn_id = ANY($1::uuid[])",
+    "traces": "DELETE FROM traces WHERE turn_id = ANY($1::uuid[])",
     "summaries": _SUMMARIES,
     "turns": _ERASE,
 }

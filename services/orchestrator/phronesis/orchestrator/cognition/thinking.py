@@ -47,14 +47,16 @@ def noticed(running: Running, turn: TurnContext) -> TurnContext:
         with timed(running.tracing, STAGE, "tone", "tone"):
             sound = tone(turn.user_text)
     kind = intent_of(turn.user_text, bool(turn.media_text)) if "intent" in stages else None
+    running.tier = kind.tier.value if kind else None
     return replace(turn, thought=Thought(sound, kind))
 
 
-def as_said(turn: TurnContext, tier: Tier | None, action: bool) -> TurnContext:
+def as_said(running: Running, turn: TurnContext, tier: Tier | None, action: bool) -> TurnContext:
     """The turn with the intent that a loop's own first call came to; what the rules found light stays so (V-009).
 
     Args:
-        turn: the turn, with the intent of the rules.
+        running: the turn in hand.
+        turn: its context, with the intent of the rules.
         tier: as the model named it; `None` where it named none.
         action: whether it asked for data.
     """
@@ -62,6 +64,7 @@ def as_said(turn: TurnContext, tier: Tier | None, action: bool) -> TurnContext:
     if ruled is None:
         return turn
     chosen = ruled.tier if ruled.tier is Tier.FLASH or tier is None else tier
+    running.tier = chosen.value
     return replace(turn, thought=replace(turn.thought, intent=replace(ruled, tier=chosen, action=action)))
 
 
@@ -77,6 +80,7 @@ async def decided(running: Running, reasoner: Reasoner, turn: TurnContext) -> Tu
         ruled = await _by_model(running, reasoner, turn, ruled)
     log.info("the message has tier %s, %s", ruled.tier, "action" if ruled.action else "conversation")
     await running.show("intent", tier=ruled.tier.value, branch="action" if ruled.action else "conversation")
+    running.tier = ruled.tier.value
     return replace(turn, thought=replace(turn.thought, intent=ruled))
 
 

@@ -46,7 +46,7 @@ async def run_router(running: Running, reasoner: Reasoner, turn: TurnContext) ->
         with running.phase("III retrieve"):
             memory = await _retrieve(running, turn, routed)
         await running.show("retrieved", found=len(memory.memory_units) + len(memory.concepts))
-    turn = as_said(turn, routed.tier, action=memory is not None)
+    turn = as_said(running, turn, routed.tier, action=memory is not None)
     turn = await prepared(running, reasoner, turn, found=_size(memory) if memory else None)
     with running.phase("IV answer"):
         composed = await _compose(running, reasoner, turn, routed.direct_response, memory)

@@ -51,7 +51,7 @@ async def run_tools(running: Running, reasoner: Reasoner, turn: TurnContext) -> 
         return answered(turn, nothing_to_say(turn, None))
     if not classified.reads:
         return answered(turn, answer_at_once(classified))
-    turn = as_said(turn, classified.tier, action=True)
+    turn = as_said(running, turn, classified.tier, action=True)
     turn = await prepared(
         running, reasoner, turn, tuple(toolbox(turn.agent, running.claim.who).tools.values()) if turn.agent else ()
     )
