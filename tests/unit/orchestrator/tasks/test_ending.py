@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from phronesis.contracts import Unavailable
-from phronesis.contracts.tasks import StepState, TaskBudget
+from phronesis.contracts.tasks import NoPlan, StepState, TaskBudget
 from phronesis.orchestrator.ledger.spent import Spent
 from phronesis.orchestrator.tasks.plan import Plan
 from phronesis.orchestrator.tasks.ports import Criticism, Strategy
 from phronesis.orchestrator.tasks.templates import signature
 
-from .stage import BROKEN, KEEP, ScriptedPlanner, TaskStage, never, plan, step
+from .stage import BROKEN, KEEP, MemoryStrategies, ScriptedPlanner, TaskStage, never, plan, step
 
 
 def stage_with(score: Any, **answers: Any) -> TaskStage:
@@ -78,16 +79,10 @@ async def test_templates_are_found_though_there_are_no_strategies_and_the_other_
     stage = stage_with(Criticism(score=0.9))
     await stage.run()
     assert stage.store.templates == {signature("Do it all", "nova"): stage.store.log[0][1]}
-    alone = TaskStage(ScriptedPlanner([plan("a")]), strategies=MemoryOf(Strategy("s", "g", "a")))
+    alone = TaskStage(ScriptedPlanner([plan("a")]), strategies=MemoryStrategies((Strategy("s", "g", "a"),)))
     await alone.run()
     assert alone.planner is not None
     assert (alone.planner.known("decompose").template, len(alone.planner.known("decompose").strategies)) == (None, 1)
-
-
-def MemoryOf(*found: Strategy) -> Any:
-    from .stage import MemoryStrategies
-
-    return MemoryStrategies(found)
 
 
 @pytest.mark.parametrize(("tools", "made"), [(("survey_twin",), ["look", "a"]), (("find_entities",), ["a"])])
@@ -95,7 +90,7 @@ async def test_a_step_that_only_looks_around_is_left_out_where_a_strategy_did_wi
     tools: tuple[str, ...], made: list[str]
 ) -> None:
     looking = Plan(steps=(step("look", 1, optional=True), step("a", 2, depends=("look",))))
-    stage = TaskStage(ScriptedPlanner([looking]), strategies=MemoryOf(Strategy("s", "g", "a", tools)))
+    stage = TaskStage(ScriptedPlanner([looking]), strategies=MemoryStrategies((Strategy("s", "g", "a", tools),)))
     await stage.run()
     assert stage.made == made
 
@@ -121,7 +116,7 @@ async def test_a_report_that_cannot_be_saved_is_told_all_the_same() -> None:
     stage.neighbours.owners["memory.v1.remember"] = BROKEN
     answered = await stage.run()
     assert answered.text == "# Done\n\nAll done."
-    assert stage.running.degraded == ["document", "memory"] or "document" in stage.running.degraded
+    assert stage.running.degraded == ["document"]
 
 
 async def test_tool_calls_beyond_the_budget_are_not_made() -> None:
@@ -164,7 +159,19 @@ async def test_time_beyond_the_budget_ends_the_task_with_what_there_is() -> None
 
 async def test_a_budget_of_no_tokens_asks_no_model() -> None:
     stage = TaskStage(ScriptedPlanner(), budget=TaskBudget(tokens=0), answers={"a": never})
-    with pytest.raises(Exception, match="plan"):
+    with pytest.raises(NoPlan, match="budget is spent: tokens"):
         await stage.run()
     assert stage.planner is not None
     assert stage.planner.asked == []
+
+
+@pytest.mark.parametrize(("held", "lines"), [(3, 1), (0, 0)])
+async def test_the_log_says_that_proven_strategies_are_used_and_the_task_takes_two_at_most(
+    held: int, lines: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    found = tuple(Strategy(f"s{n}", "g", "a", ("survey_twin",)) for n in range(held))
+    stage = TaskStage(ScriptedPlanner([plan("a")]), strategies=MemoryStrategies(found))
+    await stage.run()
+    assert sum("PROVEN STRATEGIES" in record.getMessage() for record in caplog.records) == lines
+    assert len(stage.state.strategies) == min(held, 2)

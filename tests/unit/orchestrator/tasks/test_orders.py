@@ -11,7 +11,7 @@ import pytest
 from phronesis.contracts import BadRequest, Role
 from phronesis.contracts.orchestrator import SubmitTurn
 from phronesis.contracts.strategies import RECORD_STRATEGY
-from phronesis.contracts.tasks import TaskBudget, TaskOrder
+from phronesis.contracts.tasks import NoPlan, TaskBudget, TaskOrder
 from phronesis.orchestrator.domain import Claim
 from phronesis.orchestrator.tasks import replan
 from phronesis.orchestrator.tasks.limits import ENDING, check_order, expiry_of, limit_of
@@ -95,6 +95,6 @@ async def test_tasks_take_no_more_slots_than_their_share() -> None:
 @pytest.mark.req("V-036")
 async def test_a_tool_that_the_callers_role_may_not_call_is_not_made_by_a_plan() -> None:
     stage = TaskStage(ScriptedPlanner([plan("a")]), who=ANN.model_copy(update={"role": Role.EDITOR}))
-    with pytest.raises(Exception, match="unknown tool"):
+    with pytest.raises(NoPlan, match="unknown tool"):
         await stage.run()
     assert stage.made == []
