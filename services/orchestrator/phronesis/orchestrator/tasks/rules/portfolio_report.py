@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from phronesis.contracts.analysis import Visualization
 
@@ -14,21 +12,10 @@ from ...analyst.measures import COLOURS
 from ...analyst.saying import NOT_PUBLISHED, SCALES, amount, column, counted, crosses_scales, line, lines, percent, table
 from ..ports import Known, StepResult, Written
 from .portfolio import GAPS, KIND, Asked, plan
+from .portfolio_rows import Read, Row, read_of
 
-Row = dict[str, Any]
 IN_DOUBT = ("Red", "Amber/Red")
 """Ratings that say that delivery is in doubt."""
-
-
-@dataclass(frozen=True)
-class _Read:
-    """What the steps gave."""
-
-    by_year: dict[int, list[Row]]
-    gaps: dict[str, dict[int, int]]
-    everyone: Counter[tuple[int, str | None]]
-    missing: tuple[str, ...]
-    """What could not be read."""
 
 
 def report(asked: Asked, known: Known) -> Written:
@@ -39,7 +26,7 @@ def report(asked: Asked, known: Known) -> Written:
         known: the results of the steps.
     """
     given = {result.step.id: result for result in known.worked}
-    read = _read(asked, given, known.failed)
+    read = read_of(asked, given, known.failed)
     ratings, costs = _ratings(read), _costs(read)
     parts = (
         _summary(asked, read),
@@ -64,24 +51,7 @@ def _added(asked: Asked, looked: StepResult) -> bool:
     return bool(others and any(one.get("name") == asked.name for one in others))
 
 
-def _read(asked: Asked, given: dict[str, StepResult], failed: tuple[StepResult, ...]) -> _Read:
-    def rows(id: str) -> list[Row]:
-        result = given.get(id)
-        return list((result.outcome.answer or {}).get("rows", ())) if result is not None else []
-
-    return _Read(
-        {year: rows(f"projects.{year}") for year in asked.years if f"projects.{year}" in given},
-        {
-            name: {int(row["group"]): int(row["value"]) for row in rows(f"without.{name}")}
-            for name in GAPS
-            if f"without.{name}" in given
-        },
-        Counter({(int(row["group"]), row.get("group2")): int(row["value"]) for row in rows("all.ratings")}),
-        tuple(one.step.description for one in failed if not one.step.optional),
-    )
-
-
-def _ratings(read: _Read) -> list[Row]:
+def _ratings(read: Read) -> list[Row]:
     """Projects by rating, year by year."""
     there = {row.get("rating") for rows in read.by_year.values() for row in rows}
     colours = [colour for colour in COLOURS if colour in there]
@@ -96,7 +66,7 @@ def _ratings(read: _Read) -> list[Row]:
     return found
 
 
-def _costs(read: _Read) -> list[Row]:
+def _costs(read: Read) -> list[Row]:
     """Sums of money in £ million, year by year; what is not published is counted apart and never zero."""
     found = []
     for year, rows in read.by_year.items():
@@ -119,7 +89,7 @@ def _published(rows: Iterable[Row], name: str) -> list[float]:
     return [row[name] for row in rows if row.get(name) is not None]
 
 
-def _summary(asked: Asked, read: _Read) -> str:
+def _summary(asked: Asked, read: Read) -> str:
     if not any(read.by_year.values()):
         return f"There is nothing on record for {asked.name} in these years."
     told = (
@@ -140,7 +110,7 @@ def _told(ratings: list[Row]) -> str:
     )
 
 
-def _compared(read: _Read) -> str:
+def _compared(read: Read) -> str:
     """The share of doubtful ratings, here and in the whole portfolio, of the projects whose rating is published."""
     if not read.everyone:
         return ""
@@ -164,7 +134,7 @@ def _money(costs: list[Row]) -> str:
     )
 
 
-def _doubtful(read: _Read) -> str:
+def _doubtful(read: Read) -> str:
     if not read.by_year:
         return ""
     year = max(read.by_year)
@@ -172,7 +142,7 @@ def _doubtful(read: _Read) -> str:
     return f"## In doubt in {year}\n\n{lines(names)}" if names else f"## In doubt in {year}\n\nNo project is rated so."
 
 
-def _changes(read: _Read) -> str:
+def _changes(read: Read) -> str:
     """What came and went between neighbouring reports."""
     years = sorted(read.by_year)
     told = []
@@ -182,7 +152,7 @@ def _changes(read: _Read) -> str:
     return f"## What came and went\n\n{lines(told)}" if told else ""
 
 
-def _gaps(read: _Read) -> str:
+def _gaps(read: Read) -> str:
     told = (
         f"{year}: {', '.join(f'{found.get(year, 0):,} without {GAPS[name]}' for name, found in read.gaps.items())}"
         for year in read.by_year
@@ -190,7 +160,7 @@ def _gaps(read: _Read) -> str:
     return f"## What is not published\n\n{lines(told)}" if read.gaps else ""
 
 
-def _caveats(read: _Read) -> str:
+def _caveats(read: Read) -> str:
     told = [SCALES] if crosses_scales(sorted(read.by_year)) else []
     told += [f"Could not be read: {one}." for one in read.missing]
     return "## To bear in mind\n\n" + lines((*told, f"Made by rules from the records ({KIND}); no language model was used."))
@@ -206,7 +176,7 @@ def _drawn(ratings: list[Row], costs: list[Row]) -> tuple[Visualization, ...]:
     return tuple(charts)
 
 
-def _listed(read: _Read) -> tuple[Visualization, ...]:
+def _listed(read: Read) -> tuple[Visualization, ...]:
     rows = [
         {"year": year, "name": row["name"], "rating": row["rating"], "whole-life cost (£ million)": row.get("whole_life_cost")}
         for year, found in read.by_year.items()
