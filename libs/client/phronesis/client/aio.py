@@ -118,6 +118,15 @@ class Approvals(_Resource):
     answer = _calls(calls.answer_approval)
 
 
+class Tasks(_Resource):
+    """Background tasks; `turns.events` follows one, for its id is that of its turn."""
+
+    submit = _calls(calls.submit_task)
+    get = _calls(calls.get_task)
+    list = _calls(calls.list_tasks)
+    cancel = _calls(calls.cancel_task)
+
+
 class MediaFiles(_Resource):
     """Uploads."""
 
@@ -192,6 +201,7 @@ class AsyncClient:
         self._connection = connection = _Connection(find(base_url, api_key, data))
         self.conversations = Conversations(connection)
         self.turns = Turns(connection)
+        self.tasks = Tasks(connection)
         self.approvals = Approvals(connection)
         self.media = MediaFiles(connection)
         self.tools = Tools(connection)

@@ -25,6 +25,7 @@ from . import (
     scoped_memory,
     service,
     strategies,
+    tasks,
     traces,
     twin,
 )
@@ -36,6 +37,7 @@ _MODULES: tuple[ModuleType, ...] = (
     gateway,
     orchestrator,
     approvals,
+    tasks,
     traces,
     ledger,
     outside,

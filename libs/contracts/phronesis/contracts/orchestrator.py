@@ -12,6 +12,7 @@ from pydantic import Field
 from .analysis import Analysis
 from .deletions import ConversationDeleted, DeleteConversation, Deletion, DeletionRef
 from .messages import Event, Job, Message, Out, Rpc
+from .task_order import TaskOrder
 from .tools import Tool
 from .traces import AnswerTrace
 
@@ -73,6 +74,8 @@ class SubmitTurn(Message):
     """Hash of the body as the caller sent it; computed from this message when absent."""
     retry_of: str | None = None
     """The parked or failed turn that this one tries again."""
+    task: TaskOrder | None = None
+    """Makes the turn a background task in a conversation of its own; `text` is its goal."""
 
 
 class Problem(Message):

@@ -43,6 +43,7 @@ from .routes import (
     memory,
     operations,
     profile,
+    tasks,
     tools,
     turns,
 )
@@ -169,6 +170,7 @@ def api(parts: Parts) -> FastAPI:
     app.include_router(events.router(door, parts.turns, parts.watch, parts.streams, parts.tickets, settings.stream_seconds))
     app.include_router(conversations.router(door, bus))
     app.include_router(approvals.router(door, bus))
+    app.include_router(tasks.router(door, bus, parts.turns, parts.watch, parts.streams, settings.stream_seconds))
     pages = console.router(door, bus, parts.turns, parts.watch, parts.streams, settings.stream_seconds, parts.offers)
     app.include_router(pages)
     app.include_router(profile.router(door, bus))

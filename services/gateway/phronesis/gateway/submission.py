@@ -24,6 +24,7 @@ from phronesis.contracts.orchestrator import (
     TurnStatus,
     turn_id,
 )
+from phronesis.contracts.tasks import SubmitTask, TaskOrder
 
 from .messages import AcceptedTurn, MediaGiven, MessageGiven
 
@@ -94,6 +95,16 @@ class Turns:
                 agent=given.agent,
                 fingerprint=given.fingerprint,
             )
+            yield await self._accepted(who, id, submit, ear)
+
+    @asynccontextmanager
+    async def ordered(self, who: Principal, order: SubmitTask, key: str | None) -> AsyncIterator[Submitted]:
+        """The same for a background task: a turn in a conversation of its own."""
+        key = key or uuid4().hex
+        id = turn_id(who.tenant, who.user, key)
+        task = TaskOrder(budget=order.budget)
+        submit = SubmitTurn(idempotency_key=key, text=order.goal, agent=order.agent, task=task)
+        with self._watch.turn(who, id) as ear:
             yield await self._accepted(who, id, submit, ear)
 
     async def state(self, who: Principal, id: str) -> Turn:

@@ -17,6 +17,7 @@ from .adapters.outside import PostgresServers
 from .adapters.reasoners import reasoner
 from .adapters.seal import Seal
 from .adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
+from .adapters.tasks import PostgresTasks
 from .adapters.unlearnt import PostgresUnlearnt
 from .app import build
 from .cognition.stages import Cognition
@@ -52,6 +53,7 @@ async def start(bus: Bus) -> AsyncIterator[None]:
             PostgresServers(database),
             OutsideSettings().outside_commands,
             Cognition(CognitionSettings(_secrets_dir=secrets_dir()), BusExperience(bus)),
+            PostgresTasks(database),
         )
         yield
 

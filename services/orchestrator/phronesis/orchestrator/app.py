@@ -47,6 +47,9 @@ from .run import Runner
 from .sessions.ports import Calendars, Reader, Seal
 from .sessions.serving import serve_sessions
 from .settings import OrchestratorSettings
+from .tasks.background import Background
+from .tasks.serving import KeptTasks, serve_tasks
+from .tasks.strategies import RememberedStrategies
 from .traces.keeping import keeping
 from .traces.replay import TraceHandlers, serve_traces
 from .traces.running import replays
@@ -73,6 +76,7 @@ async def build(
     servers: Servers,
     commands: bool,
     cognition: Cognition | None = None,
+    tasks: KeptTasks | None = None,
 ) -> None:
     """Wire the orchestrator."""
     neighbours = BusNeighbours(bus)
@@ -88,8 +92,9 @@ async def build(
     runner = Runner(
         *(turns, journal, conversations, neighbours, reasoner, settings, bus.tracing, show_claim, relay.wake),
         *(books, keeping(records), turns, cognition),
+        Background(tasks, RememberedStrategies(neighbours)) if tasks is not None else None,
     )
-    worker = Worker(bus.process, turns, runner.run, lambda: bus.connected, settings.slots, settings.lease)
+    worker = Worker(bus.process, turns, runner.run, lambda: bus.connected, settings.slots, settings.lease, settings.task_slots)
 
     def cancelled(turn_id: str) -> None:
         bus.tracing.metrics.count(CANCELLED)
@@ -129,6 +134,8 @@ async def build(
     await follow(bus, RELEASED, handlers.on_released, every_copy=True)
     for service, event in AUDITED.items():
         await follow(bus, event, partial(handlers.on_audited, service=service), workers=1)
+    if tasks is not None:
+        await serve_tasks(bus, tasks, handlers)
     await serve_approvals(bus, turns, progress, resumed)
     await serve_ledger(bus, records, budgets, relay.wake)
     await serve_traces(bus, TraceHandlers(records, records, neighbours, replays(reasoner, settings, bus.tracing, books)))

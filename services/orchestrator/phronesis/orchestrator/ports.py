@@ -46,8 +46,9 @@ class TurnStore(Ending, Waits, Protocol):
         """Commit a turn's row, or find it. Raises `KeyReused`, `NotFound` (conversation), `BadRequest` (agent), `Busy`."""
         ...
 
-    async def claim(self, worker: str, limit: int, lease: float) -> list[Claim]:
-        """Claim up to `limit` turns: the lowest open one of each conversation, tenants with the fewest running first."""
+    async def claim(self, worker: str, limit: int, lease: float, tasks: int | None = None) -> list[Claim]:
+        """Claim up to `limit` turns, at most `tasks` of them background tasks: the lowest open one of each conversation,
+        people's before tasks, tenants with the fewest running first."""
         ...
 
     async def renew(self, worker: str, claims: list[Claim], lease: float) -> set[str]:

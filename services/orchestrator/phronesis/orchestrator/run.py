@@ -40,6 +40,8 @@ from .stages.media import final_input, read_media
 from .stages.sources import recalled, sources
 from .stages.summarise import beside, carry_on
 from .steps import Steps
+from .tasks.background import Background, plans
+from .tasks.limits import limit_of
 from .traces.keeping import Keep, unkept
 from .traces.record import Record
 from .traces.recording import Recording
@@ -65,7 +67,9 @@ class Runner:
         keep: Keep = unkept,
         approvals: Waits | None = None,
         cognition: Cognition | None = None,
+        background: Background | None = None,
     ) -> None:
+        self._background = background
         self._approvals = approvals
         self._books = books
         self._keep = keep
@@ -84,7 +88,7 @@ class Runner:
         """Run the turn to its end. Raises `LostClaim`, and what makes another attempt worth while."""
         record = Record() if record is None else record
         correlation.set(claim.correlation_id)
-        answer_due.set(time.time() + self._settings.turn_limit)
+        answer_due.set(time.time() + limit_of(claim, self._settings.turn_limit))
         turn_at_hand.set(claim.turn_id)
         conversation.set(claim.conversation_id)
         with self._span(claim) as span:
@@ -137,7 +141,7 @@ class Runner:
     async def _attempt(self, claim: Claim, record: Record) -> Completed | Failed:
         tools: list[ToolOutcome] = []
         try:
-            async with asyncio.timeout(self._settings.turn_limit):
+            async with asyncio.timeout(limit_of(claim, self._settings.turn_limit)):
                 end = await self._stages(claim, record, tools)
         except TimeoutError:
             end = Failed(TurnStatus.FAILED, problem_of(TimedOut("the turn took too long")))
@@ -190,6 +194,8 @@ class Runner:
         loop = LOOPS.get(turn.agent.loop if turn.agent else "router", LOOPS["router"])
         # No prompt text stands in the code: without instructions only the rules can answer.
         reasoner = self._reasoner if turn.agent else Extractive()
+        if claim.request.task is not None and self._background is not None:
+            loop, reasoner = self._background.run, reasoner if plans(reasoner, turn) else Extractive()
         try:
             async with beside(carry_on(running, reasoner, self._conversations, turn, past)):
                 answered = await loop(running, reasoner, turn)

@@ -13,6 +13,8 @@ class OrchestratorSettings(BaseSettings):
 
     slots: int = 32
     """Turns that one worker runs side by side."""
+    task_slots: int = Field(default=8, ge=1)
+    """How many of the slots background tasks may take; the others are for people's turns."""
     lease: float = 15.0
     """Seconds that a claim lasts without being renewed (DESIGN 4.2)."""
     idle_claims: int = 5

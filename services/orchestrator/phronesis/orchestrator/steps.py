@@ -50,6 +50,15 @@ class Steps:
         """What they cost; `None` where no model was asked, or the price of one is not known."""
         return together(self._costs)
 
+    @property
+    def known_usd(self) -> float:
+        """What those cost whose price is known."""
+        return sum(cost for cost in self._costs if cost is not None)
+
+    def count(self, spent: Spent, cost_usd: float | None) -> None:
+        """Count a model call of an earlier attempt that a step of another kind has kept."""
+        self._count(spent, cost_usd)
+
     async def routed(self, name: str, call: Callable[[], Awaitable[Answer[Routed]]]) -> Answer[Routed]:
         """Make a router call, or read what it gave."""
         return await self.made(name, Routed, call)
@@ -91,15 +100,18 @@ class Steps:
             await written(self._journal.result(self._claim, name, result))
             return result
 
-    async def made(self, name: str, model: type[Value], call: Callable[[], Awaitable[Answer[Value]]]) -> Answer[Value]:
+    async def made(
+        self, name: str, model: type[Value], call: Callable[[], Awaitable[Answer[Value]]], *, label: str | None = None
+    ) -> Answer[Value]:
         """Make a model call, or read what it gave.
 
         Args:
             name: of the step, unique in the turn.
             model: what its answer is.
             call: makes the call.
+            label: what the measures call it, where names are too many for that.
         """
-        with timed(self._tracing, STEP, f"step {name}", name) as outcome:
+        with timed(self._tracing, STEP, f"step {name}", label or name) as outcome:
             known = await written(self._journal.intend(self._claim, name, {"call": name}))
             if known is None:
                 began = perf_counter()

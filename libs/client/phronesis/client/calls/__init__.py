@@ -7,12 +7,14 @@ from .facts import forget_for_good, forgetting, import_memory, list_facts, previ
 from .ledger import explain_turn, get_limits, get_usage, replay_turn, set_limit
 from .parts import checked
 from .profile import delete_profile, get_profile, put_profile, update_profile
+from .tasks import cancel_task, get_task, list_tasks, submit_task
 from .tools import call_tool, forget, forget_memory, keep_memory, list_tools, memory_query, recall, recall_memory, remember
 from .turns import cancel_turn, get_turn, list_turns, retry_turn, send, submit, trace, upload
 
 __all__ = [
     "answer_approval",
     "call_tool",
+    "cancel_task",
     "cancel_turn",
     "checked",
     "create_bus_key",
@@ -29,6 +31,7 @@ __all__ = [
     "get_deletion",
     "get_limits",
     "get_profile",
+    "get_task",
     "get_turn",
     "get_usage",
     "import_memory",
@@ -37,6 +40,7 @@ __all__ = [
     "list_conversations",
     "list_facts",
     "list_keys",
+    "list_tasks",
     "list_tools",
     "list_turns",
     "memory_query",
@@ -53,6 +57,7 @@ __all__ = [
     "send",
     "set_limit",
     "submit",
+    "submit_task",
     "trace",
     "update_profile",
     "upload",

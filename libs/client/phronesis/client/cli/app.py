@@ -20,6 +20,7 @@ from . import (
     memory_query,
     output,
     profile,
+    tasks,
     turns,
     twin,
 )
@@ -36,6 +37,8 @@ app = typer.Typer(
 load = typer.Typer(help="Load sample data.", no_args_is_help=True)
 app.add_typer(load, name="load")
 app.add_typer(turns.app, name="turns")
+app.add_typer(tasks.app, name="tasks")
+tasks.register(app)
 app.add_typer(approvals.app, name="approvals")
 app.add_typer(conversations.app, name="conversations")
 app.add_typer(profile.app, name="profile")

@@ -14,22 +14,27 @@ from ..ledger.spent import Spend
 from .ledger import enter
 
 # The first open turn of each conversation whose lease is free; in turn by tenant: whoever runs least comes first, and
-# inside one batch each tenant's first candidate stands before any tenant's second.
+# inside one batch each tenant's first candidate stands before any tenant's second. People's turns come before background
+# tasks, which are counted by themselves, and of which no more are taken than there are slots for.
 _CLAIM = """
 WITH heads AS (
-    SELECT DISTINCT ON (conversation_id) id, tenant, created_at, lease_until FROM turns
+    SELECT DISTINCT ON (conversation_id) id, tenant, background, created_at, lease_until FROM turns
     WHERE status IN ('queued', 'running') ORDER BY conversation_id, sequence
 ), running AS (
-    SELECT tenant, count(*) AS n FROM turns WHERE status = 'running' AND lease_until > now() GROUP BY tenant
+    SELECT tenant, background, count(*) AS n FROM turns
+    WHERE status = 'running' AND lease_until > now() GROUP BY tenant, background
 ), ranked AS (
-    SELECT heads.id, heads.created_at,
-           row_number() OVER (PARTITION BY heads.tenant ORDER BY heads.created_at) + coalesce(running.n, 0) AS place
-    FROM heads LEFT JOIN running USING (tenant)
+    SELECT heads.id, background, heads.created_at,
+           row_number() OVER (PARTITION BY tenant, background ORDER BY heads.created_at) + coalesce(running.n, 0) AS place
+    FROM heads LEFT JOIN running USING (tenant, background)
     WHERE heads.lease_until IS NULL OR heads.lease_until < now()
+), shared AS (
+    SELECT *, row_number() OVER (PARTITION BY background ORDER BY place, created_at) AS nth FROM ranked
 ), picked AS (
-    SELECT turns.id FROM turns JOIN ranked USING (id)
+    SELECT turns.id FROM turns JOIN shared USING (id)
     WHERE turns.status IN ('queued', 'running') AND (turns.lease_until IS NULL OR turns.lease_until < now())
-    ORDER BY ranked.place, ranked.created_at LIMIT $2
+      AND (NOT shared.background OR shared.nth <= $4)
+    ORDER BY shared.background, shared.place, shared.created_at LIMIT $2
     FOR UPDATE OF turns SKIP LOCKED
 )
 UPDATE turns SET status = 'running', worker = $1, fence = fence + 1, attempts = attempts + 1, idle_claims = idle_claims + 1,
@@ -72,10 +77,10 @@ class Claims:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def claim(self, worker: str, limit: int, lease: float) -> list[Claim]:
-        """Claim up to `limit` turns for `worker`."""
+    async def claim(self, worker: str, limit: int, lease: float, tasks: int | None = None) -> list[Claim]:
+        """Claim up to `limit` turns for `worker`, at most `tasks` of them background tasks."""
         async with self._database.transaction(EVERY_TENANT) as connection:
-            rows = await connection.fetch(_CLAIM, worker, limit, lease)
+            rows = await connection.fetch(_CLAIM, worker, limit, lease, limit if tasks is None else tasks)
         return [
             Claim(
                 turn_id=str(row["id"]),
