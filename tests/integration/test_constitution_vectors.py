@@ -135,9 +135,11 @@ async def test_a_node_is_written_found_archived_gone_and_restored(world: World) 
             return await world.found(who, "goal kind harvest") == list(ids)
 
         await eventually(lambda: seen("harvest"))
+        await eventually(lambda: _is(world.found(who, "value kindness above all"), ["kindness"]))
         await ask(world.gateway, who, writes.UPDATE_NODE, UpdateAnyNode(id="harvest", status="archived"))
         await eventually(lambda: seen())
-        assert await world.found(who, "goal kind harvest", None) == ["harvest"]
+        await eventually(lambda: _is(world.found(who, "goal kind harvest", None), ["harvest"]))
+        await world.vectors.settled(who.tenant)
         calls = world.embedder.calls
         [made] = (await ask(world.gateway, who, BACKUP_RESTORE, BackupOrRestore(operation="backup"))).backups
         assert (made.nodes, made.relationships, made.embeddings) == (2, 1, 2)

@@ -20,7 +20,7 @@ def somebody(**changes: Any) -> Principal:
     return Principal(tenant=f"t-{uuid4().hex[:12]}", user=f"u-{uuid4().hex[:12]}").model_copy(update=changes)
 
 
-async def eventually(state: Callable[[], bool | Awaitable[bool]], within: float = 30.0) -> None:
+async def eventually(state: Callable[[], bool | Awaitable[bool]], within: float = 60.0) -> None:
     """Return as soon as `state` holds; fail when it does not within that many seconds."""
     async with asyncio.timeout(within):
         while True:
