@@ -21,18 +21,18 @@ from .adapters.tasks import PostgresTasks
 from .adapters.unlearnt import PostgresUnlearnt
 from .app import build
 from .cognition.stages import Cognition
-from .settings import CalendarSettings, CognitionSettings, OrchestratorSettings, OutsideSettings
+from .settings import CalendarSettings, CognitionSettings, ModelSettings, OrchestratorSettings, OutsideSettings
 
 
 @asynccontextmanager
 async def start(bus: Bus) -> AsyncIterator[None]:
     """Open the store and the reasoner, and wire the handlers."""
-    settings, of_calendars = OrchestratorSettings(_secrets_dir=secrets_dir()), CalendarSettings(_secrets_dir=secrets_dir())
+    settings, of_calendars = OrchestratorSettings(), CalendarSettings(_secrets_dir=secrets_dir())
     reader = CalendarReaders(of_calendars.calendar_readers)
     bus.on_stop(reader.close)
     async with (
         Database.open(PostgresSettings(), "orchestrator", bus.tracing) as database,
-        reasoner(settings, bus.tracing) as thinks,
+        reasoner(ModelSettings(_secrets_dir=secrets_dir()), bus.tracing) as thinks,
     ):
         bus.tracing.metrics.probe(Depth(database, bus.tracing.metrics).look)
         await build(

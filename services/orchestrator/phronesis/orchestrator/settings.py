@@ -31,8 +31,13 @@ class OrchestratorSettings(BaseSettings):
     """Seconds that retrieval may take (D-147)."""
     memory_tokens: int = 2000
     """Greatest size of the retrieved context, in tokens."""
-    context_tokens: int = Field(default=16_000, ge=8_000)
-    """Tokens that a prompt and its answer may have together; at most what the model holds, and less is quicker and cheaper."""
+
+
+class ModelSettings(BaseSettings):
+    """Settings of the language model, with the same prefix."""
+
+    model_config = SettingsConfigDict(env_prefix="ORCHESTRATOR_", env_ignore_empty=True, frozen=True, populate_by_name=True)
+
     groq_api_key: SecretStr | None = Field(default=None, validation_alias="GROQ_API_KEY")
     """Key for Groq; with neither this nor `model_url`, the `extractive` reasoner answers."""
     model_url: str | None = None
@@ -43,6 +48,8 @@ class OrchestratorSettings(BaseSettings):
     """Model of the final call, and of the tiers `sonnet` and `quality`."""
     light_model: str = "openai/gpt-oss-20b"
     """Model of the router call, and of the tiers `flash` and `haiku`."""
+    context_tokens: int = Field(default=16_000, ge=8_000)
+    """Tokens that a prompt and its answer may have together; at most what the model holds, and less is quicker and cheaper."""
 
 
 class LearningSettings(BaseSettings):
