@@ -198,7 +198,14 @@ ROWS: dict[str, dict[str, str]] = {
             "INSERT INTO outside_servers (tenant, name, url, seconds, created_by) "
             "VALUES ('acme', 'out', 'https://tools.example/mcp', 20, 'root');"
         ),
-        "0010-learning": "UPDATE turns SET learnt = false, learn_attempts = 1, recalled = '{i}';",
+        "0009-learning": "UPDATE turns SET learnt = false, learn_attempts = 1, recalled = '{i}';",
+        "0010-tasks": "\n".join(
+            (
+                f"INSERT INTO task_states (turn_id, tenant, state) VALUES ({_id(1)}, 'acme', '{{}}');",
+                "INSERT INTO task_templates (tenant, user_id, signature, turn_id, plan) "
+                f"VALUES ('acme', 'ann', 'report', {_id(1)}, '{{}}');",
+            )
+        ),
     },
 }
 """By service and migration, in their order."""

@@ -1,4 +1,4 @@
--- depends: 0010-learning
+-- depends: 0009-learning
 
 -- A background task: it is claimed from a share of the slots of its own.
 ALTER TABLE turns ADD COLUMN background boolean NOT NULL DEFAULT false;
