@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Literal
+from typing import Annotated, Literal
+from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
-from .messages import Message, Rpc
+from .messages import WRITTEN_AS_NUMBER, Message, Rpc
 from .principal import Role
 from .tools import Risk, Tool
 
@@ -32,7 +33,7 @@ class GetUsage(Message):
     agent: str | None = Field(default=None, max_length=64)
     user: str | None = Field(default=None, max_length=64)
     """Only this user's; who is no admin sees the own alone."""
-    turn_id: str | None = Field(default=None, max_length=64)
+    turn_id: UUID | None = None
     """Only this turn's."""
 
 
@@ -74,9 +75,9 @@ class Limit(Message):
     """Only this agent's calls; all agents' where it is left out."""
     user: str | None = Field(default=None, min_length=1, max_length=64)
     """Only this user's calls; all users' together where it is left out."""
-    tokens: int | None = Field(default=None, ge=0, le=10**15, strict=True)
+    tokens: Annotated[int, Field(ge=0, le=10**15), WRITTEN_AS_NUMBER] | None = None
     """Input and output together."""
-    usd: float | None = Field(default=None, ge=0, le=1e9, strict=True, allow_inf_nan=False)
+    usd: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False), WRITTEN_AS_NUMBER] | None = None
     """US dollars; calls without a known price do not count."""
 
 

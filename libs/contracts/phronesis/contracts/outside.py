@@ -81,6 +81,10 @@ class AllowTool(Message):
     """Whether a call whose answer was lost may be made again."""
 
 
+ONLY_NAMED: dict[str, Any] = {"additionalProperties": False}
+"""A key that its pattern does not fit is none."""
+
+
 class AddServer(Message):
     """An outside MCP server. Its tools are offered to nobody before they are accepted."""
 
@@ -93,7 +97,9 @@ class AddServer(Message):
         default=None, min_length=1, max_length=50
     )
     """The program and its arguments, where the installation allows commands; no shell reads it."""
-    secret_headers: dict[HeaderName, HeaderValue] = Field(default_factory=dict, max_length=10, repr=False)
+    secret_headers: dict[HeaderName, HeaderValue] = Field(
+        default_factory=dict, max_length=10, repr=False, json_schema_extra=ONLY_NAMED
+    )
     """Headers that go with each request, such as `Authorization`. They are kept encrypted and never told."""
     seconds: float = Field(default=20.0, gt=0, le=55)
     """How long one call may take."""
@@ -119,7 +125,7 @@ class AcceptTools(Message):
 
     name: ServerName
     tools: tuple[AllowTool, ...] = Field(min_length=1, max_length=100)
-    pins: dict[ToolName, str] = Field(default_factory=dict, max_length=100)
+    pins: dict[ToolName, str] = Field(default_factory=dict, max_length=100, json_schema_extra=ONLY_NAMED)
     """The pins that were looked at, by tool: where a server says something else by now, nothing is accepted."""
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
 from .errors import Conflict, NotFound
-from .messages import Message, Rpc
+from .messages import WRITTEN_AS_NUMBER, Message, Rpc
 from .tools import Tool
 
 MAX_STAGES = 200
@@ -141,7 +141,7 @@ class ReplayTurn(Message):
     model_config = ConfigDict(extra="forbid")
 
     turn_id: str
-    with_instructions: int | None = Field(default=None, ge=0, strict=True)
+    with_instructions: Annotated[int, Field(ge=0, le=2**31 - 1), WRITTEN_AS_NUMBER] | None = None
     """Number of the tenant's release to run it with; 0 is the platform's own texts, and nothing the texts it had."""
 
 

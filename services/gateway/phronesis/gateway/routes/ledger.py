@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
-from typing import Annotated
+from typing import Annotated, Any
+from uuid import UUID
 
 from fastapi import APIRouter, Query
+from pydantic import BeforeValidator
 from starlette.responses import Response
 
 from phronesis.bus import Bus
@@ -17,6 +20,17 @@ from phronesis.gateway.offers import Offers
 
 USAGE = "/api/v1/usage"
 LIMITS = "/api/v1/limits"
+
+
+def _written_as_day(value: Any) -> Any:
+    if isinstance(value, str) and not _DAY.fullmatch(value):
+        raise ValueError("a day is wanted, as 2026-01-31")
+    return value
+
+
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+Day = Annotated[date, BeforeValidator(_written_as_day)]
+"""A day as ISO 8601 writes it; no number of seconds is one."""
 _Name = Annotated[str | None, Query(max_length=64)]
 
 
@@ -33,12 +47,12 @@ def router(door: Door, bus: Bus, offers: Offers) -> APIRouter:
     @routes.get(USAGE, responses=answers(UsageSums))
     async def get_usage(
         who: Caller,
-        since: date | None = None,
-        until: date | None = None,
+        since: Day | None = None,
+        until: Day | None = None,
         by: Annotated[tuple[Part, ...], Query(max_length=5)] = ("agent", "model"),
         agent: _Name = None,
         user: _Name = None,
-        turn_id: _Name = None,
+        turn_id: UUID | None = None,
     ) -> Response:
         """What model calls used, this month where nothing else is asked for: the caller's own, for an admin the tenant's."""
         given = {"since": since, "until": until, "by": by, "agent": agent, "user": user, "turn_id": turn_id}

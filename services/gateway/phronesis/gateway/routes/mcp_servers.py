@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
-from pydantic import Field
+from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
 from phronesis.bus import Bus
@@ -16,6 +16,7 @@ from phronesis.contracts.outside import (
     INSPECT_SERVER_TOOL,
     JUDGE_TOOLS_TOOL,
     LIST_SERVERS_TOOL,
+    ONLY_NAMED,
     REMOVE_SERVER_TOOL,
     SWITCH_SERVER_TOOL,
     AddServer,
@@ -38,6 +39,22 @@ SERVERS = "/api/v1/mcp-servers"
 Name = Annotated[ServerName, Path()]
 
 
+_BY_URL: dict[str, Any] = {
+    "required": ["url"],
+    "properties": {"url": {"type": "string", "format": "public-address"}, "command": {"type": "null"}},
+}
+_BY_COMMAND: dict[str, Any] = {
+    "required": ["command"],
+    "properties": {"command": {"type": "array"}, "url": {"type": "null"}, "secret_headers": {"maxProperties": 0}},
+}
+
+
+class ServerAdded(AddServer):
+    """An outside MCP server: its address, or a command."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [_BY_URL, _BY_COMMAND]})
+
+
 class ServerSwitched(Given):
     """Whether a server's tools may be called."""
 
@@ -48,7 +65,7 @@ class ToolsAccepted(Given):
     """Tools to pin as the server describes them now, and to allow."""
 
     tools: tuple[AllowTool, ...] = Field(min_length=1, max_length=100)
-    pins: dict[ToolName, str] = Field(default_factory=dict, max_length=100)
+    pins: dict[ToolName, str] = Field(default_factory=dict, max_length=100, json_schema_extra=ONLY_NAMED)
     """The pins that were looked at, by tool: where a server says something else by now, nothing is accepted."""
 
 
@@ -76,7 +93,7 @@ def router(door: Door, bus: Bus, offers: Offers) -> APIRouter:
         return as_json(found, 201 if headers else 200, headers)
 
     @routes.post(SERVERS, status_code=201, responses=answers(OutsideServer, 201))
-    async def add_mcp_server(given: AddServer, who: Caller, key: IdempotencyKey) -> Response:
+    async def add_mcp_server(given: ServerAdded, who: Caller, key: IdempotencyKey) -> Response:
         """Register an outside MCP server. Its tools are offered to nobody before they are accepted."""
         return await asked(who, ADD_SERVER_TOOL, given.model_dump(mode="json"), key)
 
