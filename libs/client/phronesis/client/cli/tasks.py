@@ -113,8 +113,17 @@ def _client(url: Url, key: Key, data: Data) -> Client:
 
 
 def _watched(client: Client, task: Task) -> Task:
-    """The task once it has ended; what it does meanwhile goes to stderr."""
-    from phronesis.contracts import ServiceError, TimedOut
+    """The task once it has ended; what it does meanwhile goes to stderr. Ctrl-C ends the watching alone."""
+    try:
+        return _followed(client, task)
+    except KeyboardInterrupt:
+        id = task.task_id
+        output.note(f"stopped watching; task {id} goes on: phronesis tasks watch {id}, or end it: phronesis tasks cancel {id}")
+        raise
+
+
+def _followed(client: Client, task: Task) -> Task:
+    from phronesis.contracts import ServiceError
 
     deadline = time.monotonic() + task.budget.seconds + _BEYOND
     try:
@@ -125,6 +134,12 @@ def _watched(client: Client, task: Task) -> Task:
         if 400 <= exc.status < 500:
             raise
         output.note(f"events are lost ({exc.code}), looking for the end")
+    return _end(client, task, deadline)
+
+
+def _end(client: Client, task: Task, deadline: float) -> Task:
+    from phronesis.contracts import TimedOut
+
     while not (found := client.tasks.get(task.task_id)).status.ended:
         if time.monotonic() > deadline:
             raise TimedOut(f"task {task.task_id} has not ended; look again with `phronesis tasks show {task.task_id}`")
