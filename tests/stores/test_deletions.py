@@ -185,7 +185,17 @@ async def test_nothing_of_a_deleted_conversation_is_left_in_any_table(
     assert await holding(database, marker) == {}
     assert len(stopped) == 1
     assert deletion.removed == {
-        "orchestrator": {"messages": 2, "directives": 1, "steps": 1, "approvals": 0, "traces": 1, "turns": 3, "news": 2}
+        "orchestrator": {
+            "messages": 2,
+            "directives": 1,
+            "steps": 1,
+            "approvals": 0,
+            "task_states": 0,
+            "task_templates": 0,
+            "traces": 1,
+            "turns": 3,
+            "news": 2,
+        }
     }
 
 

@@ -22,7 +22,7 @@ def changed(**changes: object) -> AgentContent:
 
 
 def test_the_dialogue_agent_runs_the_router_loop() -> None:
-    prompts = ["final", "learn", "repair", "router", "summarise"]
+    prompts = ["final", "learn", "noticed", "repair", "router", "summarise"]
     assert (DIALOGUE.agent, DIALOGUE.loop, sorted(DIALOGUE.prompts)) == ("dialogue", "router", prompts)
 
 
@@ -30,7 +30,8 @@ def test_the_dialogue_agent_runs_the_router_loop() -> None:
     ("purpose", "names"),
     [
         ("router", SHARED),
-        ("final", SHARED | {"draft", "memory", "plan"}),
+        ("final", SHARED | {"draft", "memory"}),
+        ("noticed", {"plan"}),
         ("repair", {"wrong"}),
         ("summarise", {"history", "boundary"}),
     ],

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
 from phronesis.contracts.orchestrator import Directive
+from phronesis.orchestrator.cognition.thought import Thought
 from phronesis.orchestrator.fences import fresh
 from phronesis.orchestrator.history import Note, PastTurn, Summary
 from phronesis.orchestrator.prompts import final_messages, router_messages, size, summarise_messages
@@ -50,6 +51,21 @@ def an_item(number: int, text: str = "Text.", score: float = 0.5) -> ContextItem
 
 def blocks(messages: list[dict[str, str]]) -> dict[str, str]:
     return {name: text for _, name, text in _BLOCK.findall(messages[1]["content"])}
+
+
+NOTICING = AGENT.model_copy(update={"prompts": {**AGENT.prompts, "noticed": "Noticed: {{plan}}"}})
+
+
+@pytest.mark.parametrize(("plan", "told"), [("It is urgent.", True), ("", False)])
+def test_an_agent_is_told_what_was_noticed_where_something_was(plan: str, told: bool) -> None:
+    messages = final_messages(NOTICING, a_turn(agent=NOTICING, thought=Thought(plan=plan)), None, None, None, 5_000)
+    assert messages[0]["content"].endswith("\n\nNoticed: (block plan)") is told
+    assert ("plan" in blocks(messages)) is told
+
+
+def test_an_agent_without_words_for_it_is_told_nothing_of_what_was_noticed() -> None:
+    messages = final_messages(AGENT, a_turn(thought=Thought(plan="It is urgent.")), None, None, None, 5_000)
+    assert "urgent" not in messages[0]["content"] + messages[1]["content"]
 
 
 @settings(deadline=None)

@@ -8,17 +8,12 @@ from contextlib import asynccontextmanager
 from phronesis.bus import Bus, Relay, run, secrets_dir
 from phronesis.postgres import Database, PostgresOutbox, PostgresSettings
 
-from .adapters.calendars import PostgresCalendars
-from .adapters.copies import PostgresCopies
 from .adapters.depth import Depth
 from .adapters.experience import BusExperience
 from .adapters.ical_readers import CalendarReaders
-from .adapters.outside import PostgresServers
 from .adapters.reasoners import reasoner
 from .adapters.seal import Seal
-from .adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
-from .adapters.tasks import PostgresTasks
-from .adapters.unlearnt import PostgresUnlearnt
+from .adapters.stores import stores
 from .app import build
 from .cognition.stages import Cognition
 from .settings import CalendarSettings, CognitionSettings, ModelSettings, OrchestratorSettings, OutsideSettings
@@ -38,22 +33,14 @@ async def start(bus: Bus) -> AsyncIterator[None]:
         await build(
             bus,
             settings,
-            PostgresTurns(database),
-            PostgresJournal(database),
-            PostgresConversations(database),
-            PostgresRecords(database),
+            stores(database),
             Relay(bus, PostgresOutbox(database)),
             thinks,
             {"postgres": database.ping},
-            PostgresCalendars(database),
             Seal(of_calendars.calendar_key),
             reader,
-            PostgresUnlearnt(database),
-            PostgresCopies(database),
-            PostgresServers(database),
-            OutsideSettings().outside_commands,
             Cognition(CognitionSettings(_secrets_dir=secrets_dir()), BusExperience(bus)),
-            PostgresTasks(database),
+            commands=OutsideSettings().outside_commands,
         )
         yield
 

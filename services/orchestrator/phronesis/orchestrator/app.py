@@ -32,23 +32,21 @@ from .adapters.neighbours import BusNeighbours
 from .cognition.stages import Cognition
 from .domain import Claim
 from .handlers import Handlers
-from .learning.ports import Copies, Unlearnt
 from .learning.serving import serve_learning
 from .ledger.books import Ledger
 from .ledger.budgets import Budgets
 from .ledger.handlers import serve_ledger
 from .measures import CANCELLED, RUNNING, SLOTS
-from .outside.ports import Servers
 from .outside.serving import serve_outside
 from .policy.serving import serve_approvals
-from .ports import Journal, KeptConversations, Records, TurnStore
 from .reasoner import Reasoner
 from .run import Runner
-from .sessions.ports import Calendars, Reader, Seal
+from .sessions.ports import Reader, Seal
 from .sessions.serving import serve_sessions
 from .settings import OrchestratorSettings
+from .stores import Stores
 from .tasks.background import Background
-from .tasks.serving import KeptTasks, serve_tasks
+from .tasks.serving import serve_tasks
 from .tasks.strategies import RememberedStrategies
 from .traces.keeping import keeping
 from .traces.replay import TraceHandlers, serve_traces
@@ -61,25 +59,31 @@ _INTAKE = 8
 async def build(
     bus: Bus,
     settings: OrchestratorSettings,
-    turns: TurnStore,
-    journal: Journal,
-    conversations: KeptConversations,
-    records: Records,
+    stores: Stores,
     relay: Relay,
     reasoner: Reasoner,
     pings: dict[str, Ping],
-    calendars: Calendars,
     seal: Seal,
     reader: Reader,
-    unlearnt: Unlearnt,
-    copies: Copies,
-    servers: Servers,
-    commands: bool,
     cognition: Cognition | None = None,
-    tasks: KeptTasks | None = None,
+    *,
+    commands: bool = False,
 ) -> None:
-    """Wire the orchestrator."""
-    neighbours = BusNeighbours(bus)
+    """Wire the orchestrator.
+
+    Args:
+        bus: the connected bus.
+        settings: the service's settings.
+        stores: where everything is kept.
+        relay: sends the news that the stores commit.
+        reasoner: who thinks.
+        pings: what has to answer for the service to be ready.
+        seal: encrypts secrets of users and outside servers.
+        reader: takes calendars apart.
+        cognition: the stages around a turn's work; without experience where it is left out.
+        commands: whether outside servers may be commands that run here.
+    """
+    neighbours, turns, conversations, records = BusNeighbours(bus), stores.turns, stores.conversations, stores.records
 
     async def progress(who: Principal, line: TurnProgress) -> None:
         await show(bus, who, PROGRESS, line.turn_id, line)
@@ -90,9 +94,20 @@ async def build(
     budgets = Budgets(records)
     books = Ledger(records, budgets)
     runner = Runner(
-        *(turns, journal, conversations, neighbours, reasoner, settings, bus.tracing, show_claim, relay.wake),
-        *(books, keeping(records), turns, cognition),
-        Background(tasks, RememberedStrategies(neighbours)) if tasks is not None else None,
+        turns=turns,
+        journal=stores.journal,
+        conversations=conversations,
+        neighbours=neighbours,
+        reasoner=reasoner,
+        settings=settings,
+        tracing=bus.tracing,
+        show=show_claim,
+        ended=relay.wake,
+        books=books,
+        keep=keeping(records),
+        approvals=turns,
+        cognition=cognition,
+        background=Background(stores.tasks, RememberedStrategies(neighbours)),
     )
     worker = Worker(bus.process, turns, runner.run, lambda: bus.connected, settings.slots, settings.lease, settings.task_slots)
 
@@ -134,14 +149,13 @@ async def build(
     await follow(bus, RELEASED, handlers.on_released, every_copy=True)
     for service, event in AUDITED.items():
         await follow(bus, event, partial(handlers.on_audited, service=service), workers=1)
-    if tasks is not None:
-        await serve_tasks(bus, tasks, handlers)
+    await serve_tasks(bus, stores.tasks, handlers)
     await serve_approvals(bus, turns, progress, resumed)
     await serve_ledger(bus, records, budgets, relay.wake)
     await serve_traces(bus, TraceHandlers(records, records, neighbours, replays(reasoner, settings, bus.tracing, books)))
-    await serve_sessions(bus, neighbours, calendars, seal, reader, relay.wake)
-    await serve_learning(bus, unlearnt, copies, neighbours, reasoner, relay.wake)
-    await serve_outside(bus, neighbours, servers, seal, commands, relay.wake)
+    await serve_sessions(bus, neighbours, stores.calendars, seal, reader, relay.wake)
+    await serve_learning(bus, stores.unlearnt, stores.copies, neighbours, reasoner, relay.wake)
+    await serve_outside(bus, neighbours, stores.servers, seal, commands, relay.wake)
     await serve_basics(bus, pings)
     relay.start()
     worker.start()

@@ -27,7 +27,7 @@ from .budget import Line, Parts, fit
 from .fences import block, fresh
 from .history import PastMessage, PastTurn, Summary
 from .reasoner import Fault, TurnContext
-from .templates import BLOCKS, SCHEMAS, SHOWN, BadTemplate, placeholders, render, template_of
+from .templates import BLOCKS, SCHEMAS, SHOWN, BadTemplate, noticing, placeholders, render, template_of
 
 _OF_MESSAGE = 4
 """Tokens around a message: its beginning, its role, the beginning of its text, and its end."""
@@ -134,7 +134,7 @@ def _messages(
     mark: str | None = None,
     mode: str = "",
 ) -> list[ChatMessage]:
-    template = template_of(agent, purpose)
+    template = noticing(agent, purpose) if turn.thought.plan else template_of(agent, purpose)
     parts = _wanted(parts, placeholders(template))
     mark = mark or fresh(_content(turn, parts))
     plan = turn.thought.plan if "plan" in placeholders(template) else ""

@@ -39,10 +39,11 @@ OPTIONAL: Mapping[str, frozenset[str]] = {
     "preflight": _WORK,
     "reflect": _WORK | {"draft"},
     "research": frozenset(),
+    "noticed": frozenset({"plan"}),
 }
 """Prompts that an agent may have: without `summarise` rules alone put older turns in short, without `learn` they alone draw
 facts from ended ones, without `intent` they alone say what a message is, and without the others nobody looks ahead, looks back,
-or is told to look things up first."""
+is told to look things up first, or is told what was noticed about the message."""
 SCHEMAS: Mapping[str, dict[str, Any]] = {
     "router": ROUTED_SCHEMA,
     "final": COMPOSED_SCHEMA,
@@ -56,6 +57,9 @@ SCHEMAS: Mapping[str, dict[str, Any]] = {
 """What an answer must fit, by purpose; strict modes are sent it."""
 SHOWN: Mapping[str, dict[str, Any]] = {**SCHEMAS, "tools": DRAFT_SHAPE}
 """What stands in the place of `{{schema}}`."""
+
+_NOTICING = frozenset({"final", "tools"})
+"""Purposes that are told what was noticed."""
 
 
 class BadTemplate(ValueError):
@@ -96,3 +100,15 @@ def template_of(agent: AgentProfile, purpose: str) -> str:
     if not template.strip():
         raise BadTemplate(f"{agent.agent} has no prompt {purpose!r}")
     return template
+
+
+def noticing(agent: AgentProfile, purpose: str) -> str:
+    """The template for a purpose, with the agent's words for what was noticed about the message behind it.
+
+    They stand in a prompt of their own: a version before this one has no value for `plan`, and would fill no prompt that
+    names it. Raises `BadTemplate` where there is no template.
+    """
+    template, noticed = template_of(agent, purpose), agent.prompts.get("noticed", "").strip()
+    if purpose not in _NOTICING or not noticed or "plan" in placeholders(template):
+        return template
+    return f"{template.rstrip()}\n\n{noticed}"
