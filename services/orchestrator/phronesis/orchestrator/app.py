@@ -29,9 +29,11 @@ from phronesis.contracts.orchestrator import (
 from phronesis.contracts.service import AUDITED
 
 from .adapters.neighbours import BusNeighbours
+from .adapters.streams import BusStreams
 from .cognition.stages import Cognition
 from .domain import Claim
 from .handlers import Handlers
+from .learning.forgetting import Forgetting
 from .learning.ports import Copies, Unlearnt
 from .learning.serving import serve_learning
 from .ledger.books import Ledger
@@ -79,7 +81,7 @@ async def build(
     tasks: KeptTasks | None = None,
 ) -> None:
     """Wire the orchestrator."""
-    neighbours = BusNeighbours(bus)
+    neighbours, cognition = BusNeighbours(bus), cognition or Cognition()
 
     async def progress(who: Principal, line: TurnProgress) -> None:
         await show(bus, who, PROGRESS, line.turn_id, line)
@@ -140,7 +142,8 @@ async def build(
     await serve_ledger(bus, records, budgets, relay.wake)
     await serve_traces(bus, TraceHandlers(records, records, neighbours, replays(reasoner, settings, bus.tracing, books)))
     await serve_sessions(bus, neighbours, calendars, seal, reader, relay.wake)
-    await serve_learning(bus, unlearnt, copies, neighbours, reasoner, relay.wake)
+    forgetting = Forgetting(copies, BusStreams(bus), cognition.pasts, relay.wake)
+    await serve_learning(bus, unlearnt, forgetting, neighbours, reasoner)
     await serve_outside(bus, neighbours, servers, seal, commands, relay.wake)
     await serve_basics(bus, pings)
     relay.start()
