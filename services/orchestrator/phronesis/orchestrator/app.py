@@ -143,7 +143,7 @@ async def build(
     await serve_traces(bus, TraceHandlers(records, records, neighbours, replays(reasoner, settings, bus.tracing, books)))
     await serve_sessions(bus, neighbours, calendars, seal, reader, relay.wake)
     forgetting = Forgetting(copies, BusStreams(bus), cognition.pasts, relay.wake)
-    await serve_learning(bus, unlearnt, forgetting, neighbours, reasoner)
+    await serve_learning(bus, unlearnt, forgetting, neighbours, reasoner, books)
     await serve_outside(bus, neighbours, servers, seal, commands, relay.wake)
     await serve_basics(bus, pings)
     relay.start()

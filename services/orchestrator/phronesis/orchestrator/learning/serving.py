@@ -5,6 +5,7 @@ from __future__ import annotations
 from phronesis.bus import Bus, follow
 from phronesis.contracts.forgetting import COPIES_PURGED, MEMORY_FORGOTTEN
 
+from ..ledger.books import Books
 from ..ports import Neighbours
 from ..reasoner import Reasoner
 from ..settings import LearningSettings
@@ -13,7 +14,9 @@ from .learner import Learner
 from .ports import Unlearnt
 
 
-async def serve_learning(bus: Bus, turns: Unlearnt, forgetting: Forgetting, neighbours: Neighbours, reasoner: Reasoner) -> None:
+async def serve_learning(
+    bus: Bus, turns: Unlearnt, forgetting: Forgetting, neighbours: Neighbours, reasoner: Reasoner, books: Books
+) -> None:
     """Follow what is forgotten, and begin to learn.
 
     Args:
@@ -22,14 +25,13 @@ async def serve_learning(bus: Bus, turns: Unlearnt, forgetting: Forgetting, neig
         forgetting: follows what memory forgets.
         neighbours: the services that are asked.
         reasoner: what may draw statements.
+        books: the ledger, and the limits.
     """
     settings = LearningSettings()
-
     await follow(bus, MEMORY_FORGOTTEN, forgetting.on_memory_forgotten, workers=1)
     await follow(bus, COPIES_PURGED, forgetting.on_copies_purged, every_copy=True)
-    learner = Learner(
-        turns, neighbours, reasoner, lambda: bus.connected, batch=settings.learn_batch, after=settings.learn_after
-    )
+    connected, batch, after = lambda: bus.connected, settings.learn_batch, settings.learn_after
+    learner = Learner(turns, neighbours, reasoner, books, connected, batch=batch, after=after)
     if settings.learn:
         learner.start()
         bus.on_stop(learner.stop)
