@@ -11,6 +11,12 @@ from uuid import uuid4
 
 import pytest
 
+from phronesis.bus import BusSettings, connect
+from phronesis.bus.envelope import PARKED_FROM
+from phronesis.bus.publishing import publish
+from phronesis.contracts.orchestrator import PROGRESS, TURN_ENDED, TurnEndedNews, TurnProgress, TurnStatus
+from phronesis.local.keys import password_file
+from phronesis.local.ports import LOOPBACK
 from tests.e2e.commands import command
 from tests.support.bus import eventually
 from tests.support.people import Person, Town
@@ -69,6 +75,25 @@ def logged(stack: RunningStack, marker: str) -> list[str]:
     return [path.name for path in files if marker.encode() in path.read_bytes()]
 
 
+async def planted(stack: RunningStack, person: Person, reply: dict[str, Any], marker: str) -> None:
+    """Have the streams hold `marker` with a turn: in a line of its progress, and in news of its end that memory parked."""
+    url = f"nats://{LOOPBACK}:{stack.part('nats').port}"
+    of = {"conversation_id": reply["conversation_id"], "turn_id": reply["turn_id"]}
+    for service in ("orchestrator", "memory"):
+        settings = BusSettings(url=url, password_file=password_file(stack.data, service), trust_dir=stack.data.trust)
+        async with connect(service, settings) as bus:
+            if service == "orchestrator":
+                line = TurnProgress(**of, kind="phase", phase="routed", detail={"phrases": [marker]})
+                subject = PROGRESS.on(person.tenant, person.user, reply["turn_id"])
+                await publish(bus, subject, line.model_dump_json().encode(), {})
+            else:
+                news = TurnEndedNews(
+                    **of, user=person.user, agent="dialogue", status=TurnStatus.COMPLETED, user_text=f"I like {marker}."
+                )
+                headers = {PARKED_FROM: TURN_ENDED.on(person.tenant)}
+                await publish(bus, f"parked.{TURN_ENDED.durable(service)}", news.model_dump_json().encode(), headers)
+
+
 async def test_a_preference_that_changed_is_held_as_it_is_now_and_forgotten_without_a_trace(
     stack: RunningStack, everybody: Town
 ) -> None:
@@ -83,8 +108,10 @@ async def test_a_preference_that_changed_is_held_as_it_is_now_and_forgotten_with
     assert (now["id"], now["valid_to"], now["sources"][0]["origin"]) == (held["id"], None, "user")
     asked = await person.reply(f"What do you know of {marker}?")
     assert await facts(other, superseded=True) == []
+    await planted(stack, person, asked, marker)
     before = await remains(stack, marker, person.tenant)
-    assert {"memory.facts", "memory.items", "orchestrator.messages", "orchestrator.turns"} <= set(before)
+    tables = {"memory.facts", "memory.items", "orchestrator.messages", "orchestrator.turns"}
+    assert tables | {"stream OUT", "stream PARKED"} <= set(before)
 
     told = await forgotten(person, subject="user")
     assert (told["removed"]["memory"]["facts"], told["removed"]["memory"]["sources"]) == (2, 2)
@@ -92,6 +119,9 @@ async def test_a_preference_that_changed_is_held_as_it_is_now_and_forgotten_with
     assert "links" in told["removed"]["graph"]
     for turn in (first, asked):
         assert (await person.http.get(f"/api/v1/turns/{turn['turn_id']}")).status_code == 404
+        replayed = await person.http.post(f"/api/v1/turns/{turn['turn_id']}/replay", json={})
+        assert (replayed.status_code, replayed.json()["code"]) == (404, "turn_forgotten")
+        assert marker not in replayed.text
     await clean(stack, marker, person.tenant)
     assert logged(stack, marker) == []
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
 from phronesis.contracts import NotFound, Principal
 from phronesis.contracts.forgetting import COPIES_PURGED, MemoryForgotten
-from phronesis.contracts.orchestrator import Directive, Reply, Source, SubmitTurn, turn_id
+from phronesis.contracts.orchestrator import Directive, Problem, Reply, Source, SubmitTurn, TurnStatus, turn_id
+from phronesis.contracts.traces import TurnForgotten
 from phronesis.orchestrator.adapters.copies import PostgresCopies
-from phronesis.orchestrator.adapters.store import PostgresConversations, PostgresJournal, PostgresTurns
+from phronesis.orchestrator.adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
 from phronesis.orchestrator.adapters.unlearnt import PostgresUnlearnt
-from phronesis.orchestrator.domain import Claim, Completed, NewTurn
+from phronesis.orchestrator.domain import Claim, Completed, Failed, NewTurn
 from phronesis.orchestrator.history import Summary
+from phronesis.orchestrator.traces.record import Item, KeptRecord, Question
 from phronesis.postgres import EVERY_TENANT, Database
 from tests.support.postgres_text import holding
 from tests.support.servers import PostgresServer
@@ -109,7 +111,8 @@ async def test_the_turns_that_said_cited_or_recalled_it_keep_no_text_and_others_
     await conversations.keep_summary(who.tenant, said.conversation_id, Summary(text=f"She likes {word}.", through=4))
     event = MemoryForgotten(forgetting_id=str(uuid4()), owner=who.user, ids=("f1",), turns=(said.turn_id, "no-uuid"))
     report = await PostgresCopies(database).forget(who.tenant, event)
-    counts = {"messages": 6, "directives": 3, "steps": 3, "approvals": 0, "traces": 0, "summaries": 1, "turns": 3, "news": 3}
+    counts = {"messages": 6, "directives": 3, "task_states": 0, "task_templates": 0, "steps": 3, "approvals": 0}
+    counts |= {"traces": 0, "summaries": 1, "turns": 3, "news": 3}
     assert (report.deletion_id, report.removed) == (event.forgetting_id, counts)
     assert set(report.turns) == {said.turn_id, cited.turn_id, recalled.turn_id}
     assert await holding(database, word) == {}
@@ -121,6 +124,55 @@ async def test_the_turns_that_said_cited_or_recalled_it_keep_no_text_and_others_
     assert [turn.user for turn in past.window] == ["another matter"]
     news = await rows(database, "SELECT count(*) FROM outbox WHERE subject = $1", COPIES_PURGED.on(who.tenant))
     assert news == [(1,)]
+
+
+async def test_the_state_and_the_template_of_background_work_go_too(database: Database) -> None:
+    who, word = someone(), f"canary{uuid4().hex}"
+    turn = await ended(database, who, "a report", recalled=("f1",))
+    async with database.transaction(who.tenant) as connection:
+        state = "INSERT INTO task_states (turn_id, tenant, state) VALUES ($1, $2, $3)"
+        await connection.execute(state, UUID(turn.turn_id), who.tenant, {"goal": word})
+        template = "INSERT INTO task_templates (tenant, user_id, signature, turn_id, plan) VALUES ($1, $2, 's', $3, $4)"
+        await connection.execute(template, who.tenant, who.user, UUID(turn.turn_id), {"goal": word})
+    event = MemoryForgotten(forgetting_id=str(uuid4()), owner=who.user, ids=("f1",))
+    report = await PostgresCopies(database).forget(who.tenant, event)
+    assert (report.removed["task_states"], report.removed["task_templates"]) == (1, 1)
+    assert await holding(database, word) == {}
+
+
+async def test_whoever_asks_for_the_trace_of_an_emptied_turn_is_told_what_was_forgotten(database: Database) -> None:
+    who, records, word = someone(), PostgresRecords(database), f"canary{uuid4().hex}"
+    turns, journal = PostgresTurns(database), PostgresJournal(database)
+    request = SubmitTurn(idempotency_key=uuid4().hex, text=word)
+    id = turn_id(who.tenant, who.user, request.idempotency_key)
+    await turns.accept(NewTurn(id, who, request, word, 900.0, None, None), 10)
+    (claim,) = await turns.claim("w", 1, 15.0)
+    await journal.intend(claim, "compose", {})
+    seen = Question(subject="memory.v1.item.recall", digest="d", items=(Item(id="f1", kind="fact"), Item(id="f2", kind="fact")))
+    await records.keep_record(claim, KeptRecord(questions=(seen, Question(subject="s", digest="e", answer={"t": word}))), None)
+    await turns.end(claim, Failed(TurnStatus.FAILED, Problem(code="internal", status=500, detail=word)))
+    event = MemoryForgotten(forgetting_id=str(uuid4()), owner=who.user, ids=("f1", "f3"), turns=(id,))
+    assert (await PostgresCopies(database).forget(who.tenant, event)).removed["traces"] == 1
+    assert await holding(database, word) == {}
+    with pytest.raises(TurnForgotten) as told:
+        await records.recorded(who, id, any_user=False)
+    assert told.value.detail == "the texts of this turn are gone, since this was forgotten: f1"
+    with pytest.raises(NotFound) as hidden:
+        await records.recorded(who.model_copy(update={"user": "another"}), id, any_user=False)
+    assert hidden.value.code == "not_found"
+
+
+async def test_turns_that_were_emptied_are_told_for_as_long_as_a_stream_keeps_lines_of_them(database: Database) -> None:
+    who = someone()
+    new, old = await ended(database, who, "one", recalled=("f1",)), await ended(database, who, "two", recalled=("f1",))
+    await ended(database, who, "three")
+    async with database.transaction(who.tenant) as connection:
+        await connection.execute("UPDATE turns SET ended_at = now() - interval '2 hours' WHERE id = $1", UUID(old.turn_id))
+    copies = PostgresCopies(database)
+    await copies.forget(who.tenant, MemoryForgotten(forgetting_id=str(uuid4()), owner=who.user, ids=("f1",)))
+    assert await copies.erased(who.tenant, who.user, 3_600.0) == (new.turn_id,)
+    assert await copies.erased(who.tenant, who.user, 86_400.0) == (new.turn_id, old.turn_id)
+    assert await copies.erased(who.tenant, "another", 86_400.0) == ()
 
 
 async def test_another_users_turns_are_not_touched(database: Database) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -209,3 +210,14 @@ async def test_a_step_that_is_entered_twice_at_once_is_two_calls(database: Datab
     await asyncio.gather(*(records.spent(claim, spend(step=f"round.{uuid4().hex}")) for _ in range(20)))
     (found,) = (await records.usage(claim.who, GetUsage(by=(), turn_id=claim.turn_id))).sums
     assert (found.calls, found.input_tokens, found.cost_usd) == (20, 1800, 10.0)
+
+
+async def test_what_was_learnt_from_a_turn_is_paid_for_and_is_no_part_of_its_answer(
+    database: Database, records: PostgresRecords
+) -> None:
+    claim = await running(database)
+    await records.spent(claim, spend(tokens=100))
+    await records.spent(claim, replace(spend("learn", tokens=50), asked=Asked("learn", "small")))
+    assert [call.purpose for call in await records.calls_of(claim.who.tenant, claim.turn_id)] == ["router"]
+    sums = (await records.usage(claim.who, GetUsage(by=("purpose",)))).sums
+    assert {one.purpose: one.input_tokens for one in sums} == {"router": 90, "learn": 40}

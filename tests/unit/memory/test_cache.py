@@ -94,3 +94,14 @@ class _Refusing(WordEmbedder):
         if any(text in self.refused for text in texts):
             raise Unavailable("refused")
         return await super().embed_queries(texts)
+
+
+async def test_what_a_tenant_asked_is_dropped_when_it_forgets_and_no_other_tenants() -> None:
+    embedder = WordEmbedder()
+    queries = QueryVectors(embedder, 900, 10)
+    for tenant in ("acme", "other"):
+        await queries.of(tenant, ["tea"])
+    queries.drop("acme")
+    for tenant in ("acme", "other"):
+        await queries.of(tenant, ["tea"])
+    assert embedder.queries == ["tea"] * 3

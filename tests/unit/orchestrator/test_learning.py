@@ -10,21 +10,25 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts import KeyReused, ModelUnavailable, Principal, Unavailable
+from phronesis.contracts import BudgetExceeded, KeyReused, ModelUnavailable, Principal, Unavailable
 from phronesis.contracts.facts import LEARN, Learnt, Origin
 from phronesis.contracts.instructions import AgentProfile
 from phronesis.orchestrator.learning.domain import Drawn, DrawnStatement, EndedTurn, lines_of, parse_drawn, statements_of
 from phronesis.orchestrator.learning.learner import ATTEMPTS, Learner
+from phronesis.orchestrator.ledger.books import NO_BOOKS, Books
+from phronesis.orchestrator.ledger.spent import Asked, Charged, Spend, admission
 from phronesis.orchestrator.reasoner import Answer, CallFailed, Fault, Spent
 from tests.unit.orchestrator.fakes import PROFILE, FakeNeighbours
 
 ANN = Principal(tenant="acme", user="ann")
 START = datetime(2026, 3, 1, tzinfo=UTC)
+USED = Spent(input_tokens=80, output_tokens=20, model_calls=1)
+LIGHT = Asked("learn", "light")
 
 
 def ended(number: int, said: str, document: str = "", reply: str = "Noted.", attempts: int = 1) -> EndedTurn:
     shown = f"{said}\n{document}" if document else said
-    return EndedTurn(f"t{number}", "c1", ANN, said, shown, reply, START + timedelta(minutes=number), attempts)
+    return EndedTurn(f"t{number}", "c1", ANN, said, shown, reply, START + timedelta(minutes=number), attempts, "noor")
 
 
 def drawn(turn: int, quote: str, kind: str = "fact", predicate: str = "works at", thing: str = "Acme") -> dict[str, Any]:
@@ -78,8 +82,8 @@ def neighbours(answer: Any = None) -> FakeNeighbours:
     return FakeNeighbours(profiles={"dialogue": profile}, owners={LEARN.subject: answer or Learnt()})
 
 
-def learner(queue: Queue, asked: FakeNeighbours, reasoner: Any) -> Learner:
-    return Learner(queue, asked, reasoner, lambda: True, batch=8, after=0)
+def learner(queue: Queue, asked: FakeNeighbours, reasoner: Any, books: Books | None = None) -> Learner:
+    return Learner(queue, asked, reasoner, books or NO_BOOKS, lambda: True, batch=8, after=0)
 
 
 def test_who_made_a_statement_is_where_its_quotation_stands() -> None:
@@ -136,6 +140,69 @@ async def test_without_a_model_that_answers_the_words_go_to_the_rules(reasoner: 
     queue, asked = Queue([ended(1, "I work at Acme")]), neighbours()
     await learner(queue, asked, reasoner).once()
     assert [(request.said, request.statements) for _, request, _ in asked.questions] == [("I work at Acme", None)]
+
+
+@dataclass
+class Purse:
+    """Books with a limit."""
+
+    left: int
+    entered: list[tuple[str, str, str, str, int]] = field(default_factory=list)
+
+    async def admit(self, turn: Charged) -> None:
+        if self.left <= 0:
+            raise BudgetExceeded("the limit is reached")
+
+    async def spent(self, turn: Charged, spend: Spend) -> None:
+        self.left -= spend.tokens
+        self.entered.append((turn.turn_id, turn.agent, spend.asked.purpose, spend.outcome, spend.tokens))
+
+    def used(self, turn: Charged, spend: Spend) -> None:
+        """Nothing of learning is journalled."""
+
+
+class Paid(Model):
+    """A model that is asked as the provider's client asks it: within the limits."""
+
+    async def draw(self, agent: AgentProfile, batch: Sequence[EndedTurn]) -> Answer[Drawn]:
+        if (admit := admission.get()) is not None:
+            await admit()
+        return await super().draw(agent, batch)
+
+
+def failed() -> CallFailed:
+    """What the provider's client raises where no answer came."""
+    error = CallFailed(ModelUnavailable("away"), USED)
+    error.asked = LIGHT
+    return error
+
+
+@pytest.mark.parametrize(
+    ("gave", "outcome"),
+    [
+        (Answer(parsed(), None, USED, 0.01, LIGHT), "ok"),
+        (Answer(None, Fault("x", "y"), USED, 0.01, LIGHT), "fault"),
+        (failed(), "model_unavailable"),
+    ],
+)
+async def test_a_call_is_charged_to_the_oldest_turn_of_its_batch_whatever_it_gave(gave: Any, outcome: str) -> None:
+    queue, purse = Queue([ended(1, "I work at Acme"), ended(2, "Hello")]), Purse(1_000)
+    await learner(queue, neighbours(), Paid(gave), purse).once()
+    assert purse.entered == [("t1", "noor", "learn", outcome, 100)]
+
+
+async def test_at_a_limit_no_model_is_asked_and_the_words_go_to_the_rules() -> None:
+    queue, asked, purse = Queue([ended(1, "I work at Acme")]), neighbours(), Purse(100)
+    model = Paid(Answer(parsed(drawn(1, "I work at Acme")), None, USED, 0.01, LIGHT))
+    await learner(queue, asked, model, purse).once()
+    queue.waiting.append(ended(2, "I live in Leeds"))
+    await learner(queue, asked, model, purse).once()
+    assert (model.asked, len(purse.entered)) == (1, 1)
+    assert [(request.said, request.statements is None) for _, request, _ in asked.questions] == [
+        ("", False),
+        ("I live in Leeds", True),
+    ]
+    assert queue.done == ["t1", "t2"]
 
 
 async def test_a_turn_that_was_told_before_in_other_words_is_done() -> None:

@@ -8,6 +8,7 @@ from .blobs import Blobs
 from .connection import Bus, connect, process_name
 from .envelope import Call, News
 from .envelope import headers as envelope_headers
+from .erasing import erase_parked, erase_shown
 from .metrics import Kind, Metric, Metrics
 from .outbox import Outbox, Relay, Sendable, sendable
 from .outsiders import LONGEST_DAYS, Credentials, credentials, revoke
@@ -55,6 +56,8 @@ __all__ = [
     "correlation",
     "credentials",
     "envelope_headers",
+    "erase_parked",
+    "erase_shown",
     "finished",
     "follow",
     "health",

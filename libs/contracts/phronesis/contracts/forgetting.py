@@ -81,7 +81,7 @@ FORGET_FOR_GOOD = Rpc("memory.v1.forgetting.begin", ForgetFor, Forgetting, timeo
 PREVIEW_FORGETTING = Rpc("memory.v1.forgetting.preview", ForgetFor, ForgettingPreview)
 GET_FORGETTING = Rpc("memory.v1.forgetting.get", ForgettingRef, Forgetting)
 MEMORY_FORGOTTEN = Event("memory.v1.forgetting.begun", MemoryForgotten, followers=("orchestrator",))
-COPIES_PURGED = Event("orchestrator.v1.forgetting.purged", CopiesPurged, followers=("memory",))
+COPIES_PURGED = Event("orchestrator.v1.forgetting.purged", CopiesPurged, followers=("memory",), hearers=("orchestrator",))
 
 FORGET_FOR_GOOD_TOOL = Tool(
     "memory.forget",

@@ -260,7 +260,7 @@ PROFILE_UPDATE = Rpc("memory.v1.profile.update", UpdateProfile, Profile)
 PROFILE_DELETE = Rpc("memory.v1.profile.delete", DeleteProfile, Profile)
 FORGET = Rpc("memory.v1.forget", Forget, Forgotten, timeout=10.0)
 KNOWLEDGE_STORED = Event("memory.v1.item.stored", KnowledgeStored, followers=("graph",))
-ITEMS_FORGOTTEN = Event("memory.v1.item.forgotten", ItemsForgotten, followers=("graph", "orchestrator"))
+ITEMS_FORGOTTEN = Event("memory.v1.item.forgotten", ItemsForgotten, followers=("graph", "orchestrator"), hearers=("memory",))
 MEMORY_PURGED = Event("memory.v1.conversation.purged", Purged, followers=("orchestrator",))
 
 REMEMBER_TOOL = Tool(

@@ -24,6 +24,12 @@ class NotRecorded(NotFound):
     code = "not_recorded"
 
 
+class TurnForgotten(NotFound):
+    """The texts of the turn went with a memory that was forgotten: it can be neither shown nor run. The detail says which."""
+
+    code = "turn_forgotten"
+
+
 class NotReplayable(Conflict):
     """The turn cannot be run again; the detail says why."""
 

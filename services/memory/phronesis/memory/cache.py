@@ -69,6 +69,11 @@ class QueryVectors:
             raise Unavailable("the model does not answer", retry_after=1)
         return embedded
 
+    def drop(self, tenant: str) -> None:
+        """Keep no question of a tenant any more: something was forgotten, and any of them may hold its words."""
+        for key in [key for key in self._kept if key[0] == tenant]:
+            del self._kept[key]
+
     def _key(self, tenant: str, text: str) -> _Key:
         return tenant, text, self._embedder.model, self._embedder.dimension
 

@@ -29,9 +29,11 @@ from phronesis.contracts.orchestrator import (
 from phronesis.contracts.service import AUDITED
 
 from .adapters.neighbours import BusNeighbours
+from .adapters.streams import BusStreams
 from .cognition.stages import Cognition
 from .domain import Claim
 from .handlers import Handlers
+from .learning.forgetting import Forgetting
 from .learning.serving import serve_learning
 from .ledger.books import Ledger
 from .ledger.budgets import Budgets
@@ -84,6 +86,7 @@ async def build(
         commands: whether outside servers may be commands that run here.
     """
     neighbours, turns, conversations, records = BusNeighbours(bus), stores.turns, stores.conversations, stores.records
+    cognition = cognition or Cognition()
 
     async def progress(who: Principal, line: TurnProgress) -> None:
         await show(bus, who, PROGRESS, line.turn_id, line)
@@ -154,7 +157,8 @@ async def build(
     await serve_ledger(bus, records, budgets, relay.wake)
     await serve_traces(bus, TraceHandlers(records, records, neighbours, replays(reasoner, settings, bus.tracing, books)))
     await serve_sessions(bus, neighbours, stores.calendars, seal, reader, relay.wake)
-    await serve_learning(bus, stores.unlearnt, stores.copies, neighbours, reasoner, relay.wake)
+    forgetting = Forgetting(stores.copies, BusStreams(bus), cognition.pasts, relay.wake)
+    await serve_learning(bus, stores.unlearnt, forgetting, neighbours, reasoner, books)
     await serve_outside(bus, neighbours, stores.servers, seal, commands, relay.wake)
     await serve_basics(bus, pings)
     relay.start()

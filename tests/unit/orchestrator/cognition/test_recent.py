@@ -8,7 +8,7 @@ from phronesis.contracts import Unavailable
 from phronesis.contracts.orchestrator import Directive, Reply
 from phronesis.orchestrator.cognition.recent import RecentPasts
 from phronesis.orchestrator.domain import Completed
-from phronesis.orchestrator.history import PastMessage, PastTurn
+from phronesis.orchestrator.history import Past, PastMessage, PastTurn
 from tests.unit.orchestrator.fakes import FakeConversations, claim
 
 SAID = (PastMessage("user", "My cat is Tom."), PastMessage("assistant", "Noted."))
@@ -72,3 +72,30 @@ async def test_a_turn_of_a_conversation_that_was_not_read_is_not_kept() -> None:
     pasts.note(turn, completed("a", "b"))
     with pytest.raises(Unavailable):
         await pasts.read(FakeConversations(error=Unavailable("away")), "acme", turn.conversation_id)
+
+
+async def test_a_tenant_that_forgets_has_nothing_kept_and_another_keeps_all() -> None:
+    store, pasts = FakeConversations(history=SAID), RecentPasts()
+    for tenant in ("acme", "other"):
+        await pasts.read(store, tenant, "c1")
+    pasts.drop("acme")
+    store.error = Unavailable("away")
+    with pytest.raises(Unavailable):
+        await pasts.read(store, "acme", "c1")
+    assert (await pasts.read(store, "other", "c1")).stale
+
+
+async def test_what_is_being_read_while_something_is_forgotten_is_not_kept() -> None:
+    pasts = RecentPasts()
+
+    class Slow(FakeConversations):
+        async def recent(self, tenant: str, conversation_id: str) -> Past:
+            past = await super().recent(tenant, conversation_id)
+            pasts.drop(tenant)
+            return past
+
+    store = Slow(history=SAID)
+    assert (await pasts.read(store, "acme", "c1")).window != ()
+    store.error = Unavailable("away")
+    with pytest.raises(Unavailable):
+        await pasts.read(store, "acme", "c1")

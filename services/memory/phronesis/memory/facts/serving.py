@@ -33,10 +33,15 @@ _AGAIN = 5.0
 
 
 def assemble_facts(
-    database: Database, embedder: Embedder, settings: MemorySettings, wake: Callable[[], None], vectors: VectorIndex
+    database: Database,
+    embedder: Embedder,
+    settings: MemorySettings,
+    wake: Callable[[], None],
+    vectors: VectorIndex,
+    queries: QueryVectors | None = None,
 ) -> tuple[FactHandlers, PostgresForgettings]:
     """The handlers on their stores. The arguments are those of `assemble`."""
-    queries = QueryVectors(embedder, settings.query_cache_seconds, settings.query_cache_size)
+    queries = queries or QueryVectors(embedder, settings.query_cache_seconds, settings.query_cache_size)
     seconds = settings.stage_seconds
     search = HybridSearch(vectors, PostgresTexts(database), queries, candidates=settings.candidates, seconds=seconds)
     forgettings = PostgresForgettings(database, vectors, wake)
@@ -50,13 +55,14 @@ async def serve_facts(
     settings: MemorySettings,
     vectors: VectorIndex,
     wake: Callable[[], None],
+    queries: QueryVectors,
 ) -> Callable[[News, ConversationDeleted], Awaitable[None]]:
     """Let the service answer for facts. The arguments are those of `assemble`.
 
     Returns:
         What is to be done with the facts of a deleted conversation, before the service reports on it.
     """
-    handlers, forgettings = assemble_facts(database, embedder, settings, wake, vectors)
+    handlers, forgettings = assemble_facts(database, embedder, settings, wake, vectors, queries)
     span = partial(traced, bus.tracing)
     await serve(bus, facts.LEARN, span("upsert_memory", STORE, handlers.learn))
     await serve(bus, facts.LIST_FACTS_TOOL, span("search_memory", STORE, handlers.list_facts))

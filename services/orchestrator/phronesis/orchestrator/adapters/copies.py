@@ -20,7 +20,7 @@ ORDER BY created_at DESC LIMIT 10000 FOR UPDATE
 _ERASE = """
 UPDATE turns SET erased = true, fence = fence + 1, request = '{}', principal = '{}', key_id = NULL, fingerprint = '',
     reply = NULL, problem = NULL, correlation_id = NULL, traceparent = NULL, lease_until = NULL, worker = NULL,
-    ended_at = coalesce(ended_at, now()), learnt = true,
+    approval_id = NULL, ended_at = coalesce(ended_at, now()), learnt = true,
     status = CASE WHEN status IN ('queued', 'running', 'waiting') THEN 'cancelled' ELSE status END
 WHERE id = ANY($1::uuid[])
 """
@@ -31,12 +31,24 @@ WHERE summary IS NOT NULL AND id IN (SELECT conversation_id FROM turns WHERE id 
 _REMOVE = {
     "messages": "DELETE FROM messages WHERE turn_id = ANY($1::uuid[])",
     "directives": "DELETE FROM directives WHERE turn_id = ANY($1::uuid[])",
+    "task_states": "DELETE FROM task_states WHERE turn_id = ANY($1::uuid[])",
+    "task_templates": "DELETE FROM task_templates WHERE turn_id = ANY($1::uuid[])",
     "steps": "DELETE FROM journal WHERE turn_id = ANY($1::uuid[])",
     "approvals": "DELETE FROM approvals WHERE turn_id = ANY($1::uuid[])",
-    "traces": "DELETE FROM traces WHERE turn_id = ANY($1::uuid[])",
     "summaries": _SUMMARIES,
     "turns": _ERASE,
 }
+# Ids of what was forgotten are all that stays of a trace: whoever asks for it, or for a replay, is told them.
+_EMPTY_TRACES = """
+UPDATE traces SET record = '{}', forgotten = ARRAY(
+    SELECT DISTINCT gone FROM unnest(forgotten || $2::text[]) AS of (gone) WHERE gone = ANY (memories || turns.recalled)
+), memories = '{}' FROM turns WHERE turns.id = turn_id AND turn_id = ANY($1::uuid[])
+"""
+_ERASED = """
+SELECT id::text FROM turns
+WHERE tenant = $1 AND user_id = $2 AND erased AND ended_at > now() - make_interval(secs => $3)
+ORDER BY ended_at DESC LIMIT 10000
+"""
 _UNSEND = "DELETE FROM outbox WHERE tenant = $1 AND subject = $2 AND position($3::bytea IN body) > 0"
 
 
@@ -53,11 +65,17 @@ class PostgresCopies:
             rows = await connection.fetch(_HOLDING, tenant, event.owner, named, list(event.ids))
             turns = [row["id"] for row in rows]
             removed = {name: _count(await connection.execute(statement, turns)) for name, statement in _REMOVE.items()}
+            removed["traces"] = _count(await connection.execute(_EMPTY_TRACES, turns, list(event.ids)))
             removed["news"] = await _unsend(connection, tenant, turns)
             erased = tuple(str(turn) for turn in turns)
             report = CopiesPurged(deletion_id=event.forgetting_id, removed=removed, turns=erased)
             await write_news(connection, SERVICE, tenant, COPIES_PURGED, report)
         return report
+
+    async def erased(self, tenant: str, user: str, seconds: float) -> tuple[str, ...]:
+        """See `Copies`."""
+        async with self._database.connection(tenant) as connection:
+            return tuple(row["id"] for row in await connection.fetch(_ERASED, tenant, user, seconds))
 
 
 async def _unsend(connection: Connection, tenant: str, turns: list[UUID]) -> int:

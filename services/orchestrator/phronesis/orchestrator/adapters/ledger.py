@@ -14,10 +14,11 @@ from phronesis.contracts.service import AUDITED
 from phronesis.contracts.traces import MAX_CALLS, ModelCalled
 from phronesis.postgres import Connection, Database, write_news
 
-from ..domain import Claim
-from ..ledger.spent import Spend
+from ..ledger.spent import Charged, Spend
 
 SERVICE = "orchestrator"
+LEARNING = "learn"
+"""Purpose of the calls that are made for turns that have ended; they are in the ledger, and no part of an answer."""
 MOST_LIMITS = 500
 """Limits of one tenant."""
 ENTER = """
@@ -55,10 +56,10 @@ class LedgerRows:
 
     _database: Database
 
-    async def spent(self, claim: Claim, spend: Spend) -> None:
+    async def spent(self, turn: Charged, spend: Spend) -> None:
         """Enter a call."""
-        async with self._database.transaction(claim.who.tenant) as connection:
-            await enter(connection, claim, spend)
+        async with self._database.transaction(turn.who.tenant) as connection:
+            await enter(connection, turn, spend)
 
     async def bearing(self, who: Principal, agent: str) -> tuple[LimitState, ...]:
         """The limits that a call of this user to this agent counts for."""
@@ -98,22 +99,23 @@ class LedgerRows:
         """The calls of one turn."""
         async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(
-                "SELECT * FROM ledger WHERE turn_id = $1 AND tenant = $2 ORDER BY id LIMIT $3", UUID(turn_id), tenant, MAX_CALLS
+                "SELECT * FROM ledger WHERE turn_id = $1 AND tenant = $2 AND purpose <> $3 ORDER BY id LIMIT $4",
+                *(UUID(turn_id), tenant, LEARNING, MAX_CALLS),
             )
         return tuple(ModelCalled(**{name: row[name] for name in ModelCalled.model_fields}) for row in rows)
 
 
-async def enter(connection: Connection, claim: Claim, spend: Spend) -> None:
+async def enter(connection: Connection, turn: Charged, spend: Spend) -> None:
     """Write one entry, in the transaction at hand."""
-    await connection.execute(ENTER, *row_of(claim, spend))
+    await connection.execute(ENTER, *row_of(turn, spend))
 
 
-def row_of(claim: Claim, spend: Spend) -> tuple[object, ...]:
+def row_of(turn: Charged, spend: Spend) -> tuple[object, ...]:
     """The values of one entry, in the order of `ENTER`."""
-    who, asked, spent = claim.who, spend.asked, spend.spent
+    who, asked, spent = turn.who, spend.asked, spend.spent
     called = (spend.step, asked.purpose, asked.model, spend.outcome, spent.model_calls)
     used = (spent.input_tokens, spent.output_tokens, spent.cached_tokens, spent.reasoning_tokens, spend.cost_usd, spend.ms)
-    return (who.tenant, who.user, claim.agent, UUID(claim.turn_id), *called, *used)
+    return (who.tenant, who.user, turn.agent, UUID(turn.turn_id), *called, *used)
 
 
 async def _limits(connection: Connection, tenant: str, user: str | None) -> Limits:

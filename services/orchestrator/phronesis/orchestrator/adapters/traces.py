@@ -9,6 +9,7 @@ import asyncpg
 from phronesis.contracts import NotFound, Principal
 from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.orchestrator import SubmitTurn
+from phronesis.contracts.traces import TurnForgotten
 from phronesis.postgres import Database
 
 from ..domain import Claim
@@ -28,11 +29,17 @@ _OF = """
 SELECT turns.*, traces.record, traces.forgotten FROM turns LEFT JOIN traces ON traces.turn_id = turns.id
 WHERE turns.id = $1 AND turns.tenant = $2 AND ($4 OR turns.user_id = $3) AND NOT turns.erased
 """
+_GONE = """
+SELECT traces.forgotten FROM turns JOIN traces ON traces.turn_id = turns.id
+WHERE turns.id = $1 AND turns.tenant = $2 AND ($4 OR turns.user_id = $3) AND turns.erased
+"""
 _FORGOTTEN = """
 UPDATE traces SET forgotten = ARRAY(
     SELECT DISTINCT gone FROM unnest(traces.forgotten || $3::text[]) AS of (gone) WHERE gone = ANY (traces.memories)
 ) WHERE tenant = $1 AND user_id = $2 AND memories && $3::text[]
 """
+_NAMED = 50
+"""Ids of what was forgotten that a refusal names."""
 _SAID = """
 SELECT seq, role, left(text, $3) AS text FROM messages WHERE conversation_id = $1 AND seq = ANY ($2::bigint[]) ORDER BY seq
 """
@@ -61,9 +68,10 @@ class TraceRows:
     async def recorded(self, who: Principal, turn_id: str, *, any_user: bool) -> Ended:
         """A turn with its record."""
         async with self._database.connection(who.tenant) as connection:
-            row = await connection.fetchrow(_OF, uuid_of(turn_id, "turn"), who.tenant, who.user, any_user)
-        if row is None:
-            raise NotFound("no such turn")
+            asked = (uuid_of(turn_id, "turn"), who.tenant, who.user, any_user)
+            row = await connection.fetchrow(_OF, *asked)
+            if row is None:
+                raise _missing(await connection.fetchval(_GONE, *asked))
         record = KeptRecord.model_validate_json(row["record"]) if row["record"] is not None else None
         return Ended(_claim(row), turn_of(row), record, frozenset(row["forgotten"] or ()))
 
@@ -93,6 +101,14 @@ class TraceRows:
         """Note that memories are gone."""
         async with self._database.transaction(tenant) as connection:
             await connection.execute(_FORGOTTEN, tenant, user, list(ids))
+
+
+def _missing(forgotten: list[str] | None) -> NotFound:
+    """Why there is nothing of a turn."""
+    if forgotten is None:
+        return NotFound("no such turn")
+    named = ", ".join(sorted(forgotten)[:_NAMED]) or "what was said in it"
+    return TurnForgotten(f"the texts of this turn are gone, since this was forgotten: {named}")
 
 
 def _summary(stored: dict[str, object] | None, remembered: Remembered) -> tuple[Summary, bool]:

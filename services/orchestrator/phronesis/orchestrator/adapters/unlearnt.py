@@ -22,7 +22,7 @@ WITH ready AS (
 )
 UPDATE turns SET learn_after = now() + make_interval(secs => $3), learn_attempts = learn_attempts + 1
 FROM picked WHERE turns.id = picked.id
-RETURNING turns.id, conversation_id, principal, coalesce(request ->> 'text', '') AS said, created_at, learn_attempts,
+RETURNING turns.id, conversation_id, principal, agent, coalesce(request ->> 'text', '') AS said, created_at, learn_attempts,
     (SELECT text FROM messages WHERE turn_id = turns.id AND role = 'user') AS shown,
     (SELECT text FROM messages WHERE turn_id = turns.id AND role = 'assistant') AS reply
 """  # noqa: S608
@@ -48,6 +48,7 @@ class PostgresUnlearnt:
                 reply=row["reply"] or "",
                 at=row["created_at"],
                 attempts=row["learn_attempts"],
+                agent=row["agent"],
             )
             for row in rows
         ]

@@ -34,6 +34,7 @@ class RecentPasts:
 
     def __init__(self) -> None:
         self._of: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
+        self._dropped = 0
 
     async def read(self, conversations: Conversations, tenant: str, conversation_id: str) -> Past:
         """The past of a conversation: from the store, else what was kept of it, marked as stale.
@@ -41,7 +42,7 @@ class RecentPasts:
         Raises:
             ServiceError: the store did not answer, and nothing was kept.
         """
-        key = (tenant, conversation_id)
+        key, dropped = (tenant, conversation_id), self._dropped
         try:
             past = await conversations.recent(tenant, conversation_id)
         except ServiceError as error:
@@ -50,8 +51,15 @@ class RecentPasts:
                 raise
             log.warning("the history is an older one: %s", error.code)
             return replace(kept.past, stale=True)
-        self._put(key, past)
+        if dropped == self._dropped:
+            self._put(key, past)
         return past
+
+    def drop(self, tenant: str) -> None:
+        """Keep nothing of a tenant, nor what is being read: something was forgotten."""
+        self._dropped += 1
+        for key in [key for key in self._of if key[0] == tenant]:
+            del self._of[key]
 
     def note(self, claim: Claim, end: object) -> None:
         """Add a turn that ended well, if its conversation is kept."""

@@ -40,6 +40,8 @@ class EndedTurn:
     reply: str
     at: datetime
     attempts: int
+    agent: str
+    """The agent that answered it."""
 
     def part(self, origin: Origin) -> str:
         """What one of the three said in it."""

@@ -6,13 +6,17 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
+from time import perf_counter
 
 from phronesis.contracts import KeyReused, NotFound, ServiceError
 from phronesis.contracts.facts import LEARN, Learn, Statement
+from phronesis.contracts.instructions import AgentProfile
 
+from ..ledger.books import Books, entry
+from ..ledger.spent import admission
 from ..ports import Neighbours
-from ..reasoner import CallFailed, Reasoner
-from .domain import PURPOSE, EndedTurn, statements_of
+from ..reasoner import Answer, CallFailed, Reasoner, step
+from .domain import PURPOSE, Drawn, EndedTurn, statements_of
 from .ports import Drawer, Unlearnt
 
 log = logging.getLogger(__name__)
@@ -34,6 +38,7 @@ class Learner:
         turns: the queue.
         neighbours: the services it asks.
         reasoner: what may draw statements.
+        books: what a model's calls are entered in, and held to: a batch is charged to its oldest turn.
         connected: whether the bus can be reached; nothing is claimed without it.
         batch: turns of a user that one call of a model takes.
         after: seconds after which a batch that is not full is taken all the same.
@@ -44,6 +49,7 @@ class Learner:
         turns: Unlearnt,
         neighbours: Neighbours,
         reasoner: Reasoner,
+        books: Books,
         connected: Callable[[], bool],
         *,
         batch: int,
@@ -52,6 +58,7 @@ class Learner:
         self._turns = turns
         self._neighbours = neighbours
         self._reasoner = reasoner
+        self._books = books
         self._connected = connected
         self._batch = batch
         self._after = after
@@ -105,7 +112,7 @@ class Learner:
             agent = await self._neighbours.agent(batch[0].who, AGENT)
             if PURPOSE not in agent.prompts:
                 return None
-            answer = await reasoner.draw(agent, batch)
+            answer = await self._charged(reasoner, agent, batch)
         except CallFailed as failed:
             log.warning("the model drew nothing, rules do: %s", failed.error.code)
             return None
@@ -113,6 +120,29 @@ class Learner:
             log.warning("no model was asked, rules draw: %s", error.code)
             return None
         return None if answer.value is None else statements_of(answer.value, batch)
+
+    async def _charged(self, reasoner: Drawer, agent: AgentProfile, batch: Sequence[EndedTurn]) -> Answer[Drawn]:
+        """Make the call within the limits, and enter what it used, whatever it gave.
+
+        Raises:
+            CallFailed: no answer came.
+            ServiceError: a limit is reached (`BudgetExceeded`), or the ledger does not answer.
+        """
+        payer, began = batch[0], perf_counter()
+        asking, admitted = step.set(f"{payer.turn_id}/{PURPOSE}"), admission.set(lambda: self._books.admit(payer))
+        made: Answer[Drawn] | CallFailed
+        try:
+            made = await reasoner.draw(agent, batch)
+        except CallFailed as failed:
+            made = failed
+        finally:
+            admission.reset(admitted)
+            step.reset(asking)
+        if spend := entry(PURPOSE, made, began):
+            await self._books.spent(payer, spend)
+        if isinstance(made, CallFailed):
+            raise made
+        return made
 
     async def _tell(self, turn: EndedTurn, statements: tuple[Statement, ...] | None) -> None:
         request = Learn(

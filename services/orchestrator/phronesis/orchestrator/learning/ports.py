@@ -42,3 +42,19 @@ class Copies(Protocol):
     async def forget(self, tenant: str, event: MemoryForgotten) -> CopiesPurged:
         """Remove the texts of the turns in which something was said, or before which memory put it, and report, once."""
         ...
+
+    async def erased(self, tenant: str, user: str, seconds: float) -> tuple[str, ...]:
+        """A user's turns that hold no text any more and ended within the last `seconds`, the newest first."""
+        ...
+
+
+class Streams(Protocol):
+    """What the broker keeps of turns."""
+
+    async def erase_shown(self, tenant: str, user: str, turns: Sequence[str]) -> None:
+        """Erase the progress of a user's turns. Raises `Unavailable`."""
+        ...
+
+    async def erase_parked(self, tenant: str, ids: Sequence[str]) -> None:
+        """Erase a tenant's parked messages that name one of these ids. Raises `Unavailable` and `TimedOut`."""
+        ...

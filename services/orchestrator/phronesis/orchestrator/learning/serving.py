@@ -2,41 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from phronesis.bus import Bus, follow
+from phronesis.contracts.forgetting import COPIES_PURGED, MEMORY_FORGOTTEN
 
-from phronesis.bus import Bus, News, follow
-from phronesis.contracts.forgetting import MEMORY_FORGOTTEN, MemoryForgotten
-
+from ..ledger.books import Books
 from ..ports import Neighbours
 from ..reasoner import Reasoner
 from ..settings import LearningSettings
+from .forgetting import Forgetting
 from .learner import Learner
-from .ports import Copies, Unlearnt
+from .ports import Unlearnt
 
 
 async def serve_learning(
-    bus: Bus, turns: Unlearnt, copies: Copies, neighbours: Neighbours, reasoner: Reasoner, wake: Callable[[], None]
+    bus: Bus, turns: Unlearnt, forgetting: Forgetting, neighbours: Neighbours, reasoner: Reasoner, books: Books
 ) -> None:
     """Follow what is forgotten, and begin to learn.
 
     Args:
         bus: the connected bus.
         turns: the ended turns.
-        copies: what turns hold of memories.
+        forgetting: follows what memory forgets.
         neighbours: the services that are asked.
         reasoner: what may draw statements.
-        wake: called after a transaction that wrote news.
+        books: the ledger, and the limits.
     """
     settings = LearningSettings()
-
-    async def on_memory_forgotten(news: News, event: MemoryForgotten) -> None:
-        await copies.forget(news.tenant, event)
-        wake()
-
-    await follow(bus, MEMORY_FORGOTTEN, on_memory_forgotten, workers=1)
-    learner = Learner(
-        turns, neighbours, reasoner, lambda: bus.connected, batch=settings.learn_batch, after=settings.learn_after
-    )
+    await follow(bus, MEMORY_FORGOTTEN, forgetting.on_memory_forgotten, workers=1)
+    await follow(bus, COPIES_PURGED, forgetting.on_copies_purged, every_copy=True)
+    connected, batch, after = lambda: bus.connected, settings.learn_batch, settings.learn_after
+    learner = Learner(turns, neighbours, reasoner, books, connected, batch=batch, after=after)
     if settings.learn:
         learner.start()
         bus.on_stop(learner.stop)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..domain import Claim
 from .budgets import Budgets
 from .ports import Accounts
-from .spent import Spend
+from .spent import Charged, Spend
 
 if TYPE_CHECKING:
     from ..reasoner import Answer, CallFailed
@@ -17,15 +16,15 @@ if TYPE_CHECKING:
 class Books(Protocol):
     """The books of running turns."""
 
-    async def admit(self, claim: Claim) -> None:
+    async def admit(self, turn: Charged) -> None:
         """Let a model call be made. Raises `BudgetExceeded`."""
         ...
 
-    async def spent(self, claim: Claim, spend: Spend) -> None:
+    async def spent(self, turn: Charged, spend: Spend) -> None:
         """Enter a call that has no result in the journal."""
         ...
 
-    def used(self, claim: Claim, spend: Spend) -> None:
+    def used(self, turn: Charged, spend: Spend) -> None:
         """Count a call that the journal's transaction has entered."""
         ...
 
@@ -42,30 +41,30 @@ class Ledger:
         self._accounts = accounts
         self._budgets = budgets
 
-    async def admit(self, claim: Claim) -> None:
+    async def admit(self, turn: Charged) -> None:
         """Let a model call be made. Raises `BudgetExceeded`."""
-        await self._budgets.admit(claim)
+        await self._budgets.admit(turn)
 
-    async def spent(self, claim: Claim, spend: Spend) -> None:
+    async def spent(self, turn: Charged, spend: Spend) -> None:
         """Enter a call that has no result in the journal."""
-        self._budgets.used(claim, spend)
-        await self._accounts.spent(claim, spend)
+        self._budgets.used(turn, spend)
+        await self._accounts.spent(turn, spend)
 
-    def used(self, claim: Claim, spend: Spend) -> None:
+    def used(self, turn: Charged, spend: Spend) -> None:
         """Count a call that the journal's transaction has entered."""
-        self._budgets.used(claim, spend)
+        self._budgets.used(turn, spend)
 
 
 class NoBooks:
     """Books without limits that keep nothing: for steps that stand alone."""
 
-    async def admit(self, claim: Claim) -> None:
+    async def admit(self, turn: Charged) -> None:
         """Let every call be made."""
 
-    async def spent(self, claim: Claim, spend: Spend) -> None:
+    async def spent(self, turn: Charged, spend: Spend) -> None:
         """Keep nothing."""
 
-    def used(self, claim: Claim, spend: Spend) -> None:
+    def used(self, turn: Charged, spend: Spend) -> None:
         """Count nothing."""
 
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from phronesis.contracts import BudgetExceeded
 from phronesis.contracts.ledger import Limit, LimitState
 
-from ..domain import Claim
 from .ports import Accounts
-from .spent import Spend
+from .spent import Charged, Spend
 
 FRESH = 2.0
 """Seconds for which what the store said stands, as long as no limit is near."""
@@ -46,17 +45,17 @@ class Budgets:
     clock: Callable[[], float] = time.monotonic
     _kept: OrderedDict[Payer, Kept] = field(default_factory=OrderedDict)
 
-    async def admit(self, claim: Claim) -> None:
+    async def admit(self, turn: Charged) -> None:
         """Let a model call of this turn be made.
 
         Raises:
             BudgetExceeded: a limit is reached.
             ServiceError: the ledger cannot be read; what protects fails closed.
         """
-        payer = _payer(claim)
+        payer = _payer(turn)
         kept = self._kept.get(payer)
         if kept is None or self.clock() - kept.at >= FRESH or _reached(kept, NEAR):
-            kept = Kept(await self.accounts.bearing(claim.who, claim.agent), self.clock())
+            kept = Kept(await self.accounts.bearing(turn.who, turn.agent), self.clock())
             self._kept[payer] = kept
             self._kept.move_to_end(payer)
             if len(self._kept) > _PAYERS:
@@ -64,10 +63,10 @@ class Budgets:
         if (limit := _reached(kept, 1.0)) is not None:
             raise BudgetExceeded(told(limit))
 
-    def used(self, claim: Claim, spend: Spend) -> None:
+    def used(self, turn: Charged, spend: Spend) -> None:
         """Count a call that was made here, for everybody whom it may bring to a limit."""
         for payer, kept in self._kept.items():
-            if payer[0] == claim.who.tenant:
+            if payer[0] == turn.who.tenant:
                 kept.tokens += spend.tokens
                 kept.usd += spend.cost_usd or 0.0
 
@@ -85,8 +84,8 @@ def told(limit: Limit) -> str:
     return f"the limit of {' and '.join(most)} a {limit.window}{whose}{f' for {limit.agent}' if limit.agent else ''} is reached"
 
 
-def _payer(claim: Claim) -> Payer:
-    return claim.who.tenant, claim.who.user, claim.agent
+def _payer(turn: Charged) -> Payer:
+    return turn.who.tenant, turn.who.user, turn.agent
 
 
 def _reached(kept: Kept, share: float) -> LimitState | None:

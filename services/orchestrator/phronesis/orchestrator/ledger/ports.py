@@ -9,14 +9,13 @@ from phronesis.contracts import Principal
 from phronesis.contracts.ledger import GetUsage, Limits, LimitState, SetLimit, UsageSums
 from phronesis.contracts.traces import ModelCalled
 
-from ..domain import Claim
-from .spent import Spend
+from .spent import Charged, Spend
 
 
 class Accounts(Protocol):
     """The ledger and the limits, inside one tenant at a time."""
 
-    async def spent(self, claim: Claim, spend: Spend) -> None:
+    async def spent(self, turn: Charged, spend: Spend) -> None:
         """Enter a call that has no result in the journal; it is not bound to the fence, since the money is gone."""
         ...
 
@@ -37,5 +36,5 @@ class Accounts(Protocol):
         ...
 
     async def calls_of(self, tenant: str, turn_id: str) -> tuple[ModelCalled, ...]:
-        """The calls of one turn, in their order."""
+        """The calls that made one turn's answer, in their order; what was learnt from it later is not among them."""
         ...

@@ -5,11 +5,31 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Protocol
 
-from phronesis.contracts import Message
+from phronesis.contracts import Message, Principal
 
 admission: ContextVar[Callable[[], Awaitable[None]] | None] = ContextVar("admission", default=None)
 """Raises `BudgetExceeded` where no model may be called for the turn at hand; asked before each call."""
+
+
+class Charged(Protocol):
+    """A turn that a call to a model is made for: whose it is, and which limits it counts for."""
+
+    @property
+    def turn_id(self) -> str:
+        """Its id."""
+        ...
+
+    @property
+    def who(self) -> Principal:
+        """Its user."""
+        ...
+
+    @property
+    def agent(self) -> str:
+        """The agent that was asked."""
+        ...
 
 
 class Spent(Message):

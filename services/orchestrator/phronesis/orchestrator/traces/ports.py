@@ -34,7 +34,7 @@ class TraceStore(Protocol):
         ...
 
     async def recorded(self, who: Principal, turn_id: str, *, any_user: bool) -> Ended:
-        """A turn of the caller, or of any user of the tenant. Raises `NotFound`."""
+        """A turn of the caller, or of any user of the tenant. Raises `NotFound`; `TurnForgotten` where its texts are gone."""
         ...
 
     async def ran_with(self, tenant: str, digest: str) -> AgentProfile | None:
