@@ -21,6 +21,7 @@ from . import (
     experience,
     faces,
     gaps,
+    journal,
     media,
     pairs,
     quality_figures,
@@ -28,6 +29,7 @@ from . import (
     replies,
     report,
     streams,
+    tasks,
     tracing,
 )
 from .progress import say
@@ -42,6 +44,8 @@ SECTIONS: dict[str, tuple[str, Section]] = {
     "experience": ("Episodes, strategies and questions to the memory", experience.section),
     "constitution": ("The constitutional graph", constitution.section),
     "cognition": ("Thinking about a message", cognition.section),
+    "journal": ("Journalled steps", journal.section),
+    "tasks": ("Background tasks at once", tasks.section),
     "gaps": ("Gaps in a made-up twin", gaps.section),
     "media": ("Media by kind", media.section),
     "faces": ("One tool by each face", faces.section),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from phronesis.bus import Bus, Relay, run, secrets_dir
+from phronesis.bus.tracing import Tracing
 from phronesis.postgres import Database, PostgresOutbox, PostgresSettings
 
 from .adapters.depth import Depth
@@ -16,18 +17,26 @@ from .adapters.seal import Seal
 from .adapters.stores import stores
 from .app import build
 from .cognition.stages import Cognition
+from .reasoner import Reasoner
 from .settings import CalendarSettings, CognitionSettings, ModelSettings, OrchestratorSettings, OutsideSettings
+
+Reasoners = Callable[[ModelSettings, Tracing], AbstractAsyncContextManager[Reasoner]]
 
 
 @asynccontextmanager
-async def start(bus: Bus) -> AsyncIterator[None]:
-    """Open the store and the reasoner, and wire the handlers."""
+async def start(bus: Bus, reasoners: Reasoners = reasoner) -> AsyncIterator[None]:
+    """Open the store and the reasoner, and wire the handlers.
+
+    Args:
+        bus: the connected bus.
+        reasoners: opens the reasoner that the settings name.
+    """
     settings, of_calendars = OrchestratorSettings(), CalendarSettings(_secrets_dir=secrets_dir())
     reader = CalendarReaders(of_calendars.calendar_readers)
     bus.on_stop(reader.close)
     async with (
         Database.open(PostgresSettings(), "orchestrator", bus.tracing) as database,
-        reasoner(ModelSettings(_secrets_dir=secrets_dir()), bus.tracing) as thinks,
+        reasoners(ModelSettings(_secrets_dir=secrets_dir()), bus.tracing) as thinks,
     ):
         bus.tracing.metrics.probe(Depth(database, bus.tracing.metrics).look)
         await build(

@@ -60,7 +60,12 @@ class Scoring:
     def points(self, said: str) -> int:
         """Points of all signs that a text gives, each kind once (V-150)."""
         low = said.casefold()
-        found = {sign for known in self.vocabularies for sign, words in known.items() if any(_holds(low, one) for one in words)}
+        found = {
+            sign
+            for known in self.vocabularies
+            for sign, words in known.items()
+            if any(one in low and _holds(low, one) for one in words)
+        }
         return sum(POINTS[sign] for sign in found) + (_OF_NAME if self._names(said) else 0)
 
     def _names(self, said: str) -> bool:
@@ -97,7 +102,7 @@ def importance(user: str, reply: str, scoring: Scoring = DEFAULT) -> int:
         reply: what was answered.
         scoring: what counts.
     """
-    said = user.translate(_APOSTROPHES)
+    said = user if user.isascii() else user.translate(_APOSTROPHES)
     return scoring.points(said) + (_OF_ANSWER if "?" in said and len(reply) >= _SUBSTANTIVE else 0)
 
 

@@ -110,7 +110,7 @@ def _weight(role: str, line: str) -> float:
     content = len({word for word in words(line) if is_content(word)})
     if content < 2:
         return 0.0
-    weight = min(content, 8) / 8 + bool(_NAME.search(line)) + any(letter.isdigit() for letter in line)
+    weight = min(content, 8) / 8 + bool(_NAME.search(line)) + any(map(str.isdigit, line))
     if role != "user":
         return 0.5 * weight
     if line.rstrip().endswith("?"):

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any
 
 from phronesis.contracts.tools import Risk, Tool
@@ -101,7 +102,13 @@ def shown(name: str) -> str:
 
 
 def _named(name: str, words: frozenset[str]) -> bool:
-    return any(part in words for part in _PARTS.split(_VERSION.sub("", name).casefold()))
+    return not words.isdisjoint(_parts(name))
+
+
+@lru_cache(maxsize=4_096)
+def _parts(name: str) -> frozenset[str]:
+    """The words of a tool's name: each turn looks at all names, and they stay the same."""
+    return frozenset(_PARTS.split(_VERSION.sub("", name).casefold()))
 
 
 def _risk(tool: Tool[Any, Any]) -> str:
