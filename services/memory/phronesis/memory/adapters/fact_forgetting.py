@@ -109,7 +109,10 @@ class PostgresForgettings:
         linked = ItemsForgotten(owner=owner, ids=tuple(map(str, found.items)), deletion_id=id)
         await write_news(connection, SERVICE, tenant, ITEMS_FORGOTTEN, linked)
         told = MemoryForgotten(
-            forgetting_id=id, owner=owner, ids=(*map(str, found.facts), *found.cited), turns=tuple(found.turns)
+            forgetting_id=id,
+            owner=owner,
+            ids=(*map(str, found.facts), *found.behind, *found.cited),
+            turns=tuple(found.turns),
         )
         if settled:
             await write_news(connection, SERVICE, tenant, MEMORY_FORGOTTEN, told)

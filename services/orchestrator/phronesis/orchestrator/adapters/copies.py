@@ -11,7 +11,8 @@ from phronesis.postgres import Connection, Database, write_news
 SERVICE = "orchestrator"
 _HOLDING = """
 SELECT id FROM turns WHERE tenant = $1 AND user_id = $2 AND NOT erased AND (
-    id = ANY($3::uuid[]) OR recalled && $4::text[] OR EXISTS (
+    id = ANY($3::uuid[]) OR recalled && $4::text[]
+    OR EXISTS (SELECT FROM traces WHERE traces.turn_id = turns.id AND memories && $4::text[]) OR EXISTS (
         SELECT FROM jsonb_array_elements(CASE WHEN jsonb_typeof(reply -> 'sources') = 'array' THEN reply -> 'sources' END) AS s
         WHERE s ->> 'id' = ANY($4::text[])))
 ORDER BY created_at DESC LIMIT 10000 FOR UPDATE
