@@ -171,7 +171,7 @@ async def test_a_turn_that_read_it_by_a_tool_is_found_though_it_says_so_nowhere(
     read = Question(subject="memory.v1.recall", digest="d", items=(Item(id="i1", kind="fact"),))
     await PostgresRecords(database).keep_record(claim, KeptRecord(questions=(read,)), None)
     await PostgresTurns(database).end(claim, Failed(TurnStatus.FAILED, Problem(code="internal", status=500, detail=word)))
-    event = MemoryForgotten(forgetting_id=str(uuid4()), owner=who.user, ids=("f1", "i1"))
+    event = MemoryForgotten(forgetting_id=str(uuid4()), owner=who.user, ids=("f1",), found_by=("i1",))
     assert (await PostgresCopies(database).forget(who.tenant, event)).turns == (id,)
     assert await holding(database, word) == {}
 

@@ -64,10 +64,12 @@ class MemoryForgotten(Message):
 
     forgetting_id: str
     owner: str
-    ids: tuple[str, ...] = Field(default=(), max_length=4 * MOST)
-    """Facts, the items that they are found by, and items, by each of the names by which replies cite them."""
+    ids: tuple[str, ...] = Field(default=(), max_length=2 * MOST)
+    """Facts and items as replies cite them."""
     turns: tuple[str, ...] = Field(default=(), max_length=MOST)
     """Turns in which it was said."""
+    found_by: tuple[str, ...] = Field(default=(), max_length=MOST)
+    """Items by which the facts were found: what a tool gave names those."""
 
 
 class CopiesPurged(Purged):

@@ -12,6 +12,7 @@ from phronesis.contracts import NotFound, Principal
 from phronesis.contracts.deletions import ConversationDeleted, Purged
 from phronesis.contracts.forgetting import (
     MEMORY_FORGOTTEN,
+    MOST,
     CopiesPurged,
     ForgetFor,
     Forgetting,
@@ -111,8 +112,9 @@ class PostgresForgettings:
         told = MemoryForgotten(
             forgetting_id=id,
             owner=owner,
-            ids=(*map(str, found.facts), *found.behind, *found.cited),
+            ids=(*map(str, found.facts), *found.cited),
             turns=tuple(found.turns),
+            found_by=tuple(found.behind[:MOST]),
         )
         if settled:
             await write_news(connection, SERVICE, tenant, MEMORY_FORGOTTEN, told)

@@ -63,10 +63,11 @@ class PostgresCopies:
         """See `Copies`."""
         async with self._database.transaction(tenant) as connection:
             named = [id for id in map(_uuid, event.turns) if id is not None]
-            rows = await connection.fetch(_HOLDING, tenant, event.owner, named, list(event.ids))
+            ids = [*event.ids, *event.found_by]
+            rows = await connection.fetch(_HOLDING, tenant, event.owner, named, ids)
             turns = [row["id"] for row in rows]
             removed = {name: _count(await connection.execute(statement, turns)) for name, statement in _REMOVE.items()}
-            removed["traces"] = _count(await connection.execute(_EMPTY_TRACES, turns, list(event.ids)))
+            removed["traces"] = _count(await connection.execute(_EMPTY_TRACES, turns, ids))
             removed["news"] = await _unsend(connection, tenant, turns)
             erased = tuple(str(turn) for turn in turns)
             report = CopiesPurged(deletion_id=event.forgetting_id, removed=removed, turns=erased)
