@@ -30,6 +30,7 @@ from phronesis.contracts.constitution.writes import DELETE_CONSTITUTION_NODE_TOO
 from phronesis.contracts.instructions import AGENT_GET, AgentProfile, AgentRef
 from phronesis.contracts.memory import PROFILE_GET, Profile
 from phronesis.contracts.orchestrator import PROGRESS, TURN_CANCEL, Turn, TurnProgress, TurnRef, TurnStatus
+from phronesis.contracts.traces import TURN_REPLAY, ReplayTurn
 from phronesis.orchestrator.policy.serving import ApprovalHandlers
 from phronesis.postgres import Database
 from tests.integration.test_orchestrator import Front, orchestrator
@@ -267,3 +268,37 @@ async def test_a_model_that_calls_for_ever_is_ended_with_an_apology(desk: Desk) 
     assert "final" in ended.reply.degraded
     assert "sorry" in ended.reply.user_response.casefold()
     assert len(desk.server.calls) <= 10
+
+
+@pytest.mark.parametrize(("decision", "effects"), [(Decision.APPROVE, ["go-patents"]), (Decision.REFUSE, [])])
+async def test_a_replay_takes_the_recorded_answer_asks_nobody_and_makes_no_call(
+    desk: Desk, decision: Decision, effects: list[str]
+) -> None:
+    desk.script(DELETES, "Done as you said.")
+    async with desk.running():
+        turn = await desk.submitted()
+        approval = await desk.waits(turn)
+        await desk.answer(approval, decision, "As we said on Monday.")
+        await desk.ended(turn)
+        told = desk.told
+        desk.script(DELETES, "Done as you said.")
+        replayed = await ask(desk.front.bus, desk.who, TURN_REPLAY, ReplayTurn(turn_id=turn))
+        listed = await ask(desk.front.bus, desk.who, APPROVAL_LIST, ListApprovals())
+    assert (replayed.answer, replayed.diff, replayed.unrecorded, replayed.same) == ("Done as you said.", "", (), True)
+    # The marks around what a tool gave are new each time.
+    assert [text.splitlines()[1:-1] for text in desk.told] == [text.splitlines()[1:-1] for text in told]
+    assert (desk.graph.deleted, len(desk.graph.keys)) == (effects, len(effects))
+    assert [one.approval_id for one in listed.approvals] == [approval.approval_id]
+
+
+async def test_a_replay_that_makes_another_call_than_the_approved_one_is_refused_it(desk: Desk) -> None:
+    desk.script(DELETES, "The goal is gone.")
+    async with desk.running():
+        turn = await desk.submitted()
+        await desk.answer(await desk.waits(turn), Decision.APPROVE)
+        await desk.ended(turn)
+        desk.script([("node_delete_v1", {"id": "go-water"})], "I may not.")
+        replayed = await ask(desk.front.bus, desk.who, TURN_REPLAY, ReplayTurn(turn_id=turn))
+    assert (replayed.answer, replayed.same, desk.graph.deleted) == ("I may not.", False, ["go-patents"])
+    (told,) = desk.told
+    assert '"error": "not_allowed"' in told

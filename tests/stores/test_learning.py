@@ -162,6 +162,20 @@ async def test_whoever_asks_for_the_trace_of_an_emptied_turn_is_told_what_was_fo
     assert hidden.value.code == "not_found"
 
 
+async def test_a_turn_that_read_it_by_a_tool_is_found_though_it_says_so_nowhere(database: Database) -> None:
+    who, word = someone(), f"canary{uuid4().hex}"
+    request = SubmitTurn(idempotency_key=uuid4().hex, text="What do I like?")
+    id = turn_id(who.tenant, who.user, request.idempotency_key)
+    await PostgresTurns(database).accept(NewTurn(id, who, request, "", 900.0, None, None), 10)
+    (claim,) = await PostgresTurns(database).claim("w", 1, 15.0)
+    read = Question(subject="memory.v1.recall", digest="d", items=(Item(id="i1", kind="fact"),))
+    await PostgresRecords(database).keep_record(claim, KeptRecord(questions=(read,)), None)
+    await PostgresTurns(database).end(claim, Failed(TurnStatus.FAILED, Problem(code="internal", status=500, detail=word)))
+    event = MemoryForgotten(forgetting_id=str(uuid4()), owner=who.user, ids=("f1",), found_by=("i1",))
+    assert (await PostgresCopies(database).forget(who.tenant, event)).turns == (id,)
+    assert await holding(database, word) == {}
+
+
 async def test_turns_that_were_emptied_are_told_for_as_long_as_a_stream_keeps_lines_of_them(database: Database) -> None:
     who = someone()
     new, old = await ended(database, who, "one", recalled=("f1",)), await ended(database, who, "two", recalled=("f1",))

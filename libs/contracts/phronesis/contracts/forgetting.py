@@ -68,6 +68,8 @@ class MemoryForgotten(Message):
     """Facts and items as replies cite them."""
     turns: tuple[str, ...] = Field(default=(), max_length=MOST)
     """Turns in which it was said."""
+    found_by: tuple[str, ...] = Field(default=(), max_length=MOST)
+    """Items by which the facts were found: what a tool gave names those."""
 
 
 class CopiesPurged(Purged):

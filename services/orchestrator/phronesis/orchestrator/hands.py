@@ -7,13 +7,15 @@ from typing import Any
 from phronesis.contracts import BadRequest, Forbidden, Message, NotFound, ServiceError, Tool
 from phronesis.contracts.cypher import READ_CYPHER_TOOL, CypherRows, ReadCypher
 from phronesis.contracts.episodes import MEMORY_QUERY_TOOL, MemoryFound
+from phronesis.contracts.facts import RECALL_FACTS_TOOL, RecalledFacts
 from phronesis.contracts.instructions import RETRIEVE_INSTRUCTIONS_TOOL, InstructionText
+from phronesis.contracts.memory import RECALL_TOOL, Recalled
 from phronesis.contracts.scoped_memory import KEEP_MEMORY_TOOL, RECALL_MEMORY_TOOL, RecalledMemories
 
 from .findings import Findings
 from .gate import Gate
 from .inquiry import Result
-from .policy.hands import Hands
+from .policy.hands import Hands, table_with
 from .policy.outcomes import Made, note
 from .running import Running
 from .tellings import told
@@ -25,6 +27,8 @@ _PHASES = {
     READ_CYPHER_TOOL.name: "3 recall",
     MEMORY_QUERY_TOOL.name: "0 remember",
     KEEP_MEMORY_TOOL.name: "5 keep",
+    RECALL_TOOL.name: "0 remember",
+    RECALL_FACTS_TOOL.name: "0 remember",
 }
 """The step of the control loop that each tool belongs to (NC-003)."""
 _PARTS = {
@@ -33,9 +37,11 @@ _PARTS = {
     READ_CYPHER_TOOL.name: "graph",
     MEMORY_QUERY_TOOL.name: "memory",
     KEEP_MEMORY_TOOL.name: "memory",
+    RECALL_TOOL.name: "memory",
+    RECALL_FACTS_TOOL.name: "memory",
 }
 """What a reply lacks where a tool's owner is away."""
-_UNKEPT = frozenset({RECALL_MEMORY_TOOL.name, MEMORY_QUERY_TOOL.name})
+_UNKEPT = frozenset({RECALL_MEMORY_TOOL.name, MEMORY_QUERY_TOOL.name, RECALL_TOOL.name, RECALL_FACTS_TOOL.name})
 """Tools whose answers are texts of memories."""
 
 
@@ -48,7 +54,7 @@ def hands(running: Running, box: Toolbox, gate: Gate, findings: Findings) -> Han
         gate: what may be called, and when.
         findings: where what they give is noted.
     """
-    return Hands(running, box, gate, _Manner(running, findings))
+    return Hands(running, box, gate, _Manner(running, findings), table_with(box.tools.values()))
 
 
 class _Manner:
@@ -93,6 +99,9 @@ class _Manner:
                 self._findings.read(request, answer)
             case RecalledMemories():
                 self._findings.recalled(answer)
+                for part in answer.degraded:
+                    self._running.degrade(part)
+            case Recalled() | RecalledFacts():
                 for part in answer.degraded:
                     self._running.degrade(part)
             case MemoryFound() if answer.error:

@@ -30,7 +30,7 @@ from .ledger.books import NO_BOOKS, Books
 from .loops import LOOPS
 from .measures import DEGRADED, TURN_SECONDS, TURNS
 from .phrases import focus
-from .policy.waiting import Waiting, Waits, paused
+from .policy.waiting import Pausing, Waiting, paused
 from .ports import Conversations, Ending, Journal, Neighbours
 from .reasoner import Reasoner, TurnContext, conversation
 from .running import Running, Show
@@ -65,7 +65,7 @@ class Runner:
         ended: Callable[[], None],
         books: Books = NO_BOOKS,
         keep: Keep = unkept,
-        approvals: Waits | None = None,
+        approvals: Pausing | None = None,
         cognition: Cognition | None = None,
         background: Background | None = None,
     ) -> None:

@@ -12,6 +12,7 @@ from .answers import COMPOSED_SCHEMA, ROUTED_SCHEMA, SUMMARISED_SCHEMA
 from .cognition.said import DECIDED_SCHEMA, LOOK_AHEAD_SCHEMA, REFLECTED_SCHEMA
 from .drafts import CLASSIFIED_SCHEMA, DRAFT_SHAPE
 from .learning.domain import DRAWN_SCHEMA
+from .toolbox import counsels
 
 _PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
@@ -31,7 +32,7 @@ OF_LOOP: Mapping[str, Mapping[str, frozenset[str]]] = {
 }
 """The prompts that an agent cannot do without, by its loop."""
 OF_LIST: Mapping[str, frozenset[str]] = {"tools": _WORK, "repair": VALUES, "closing": VALUES}
-"""The same for an agent that has an allow-list."""
+"""The same for an agent that works with its allow-list alone."""
 OPTIONAL: Mapping[str, frozenset[str]] = {
     "summarise": VALUES | {"history"},
     "learn": VALUES | {"history"},
@@ -88,7 +89,7 @@ def check(agent: AgentProfile) -> None:
     Raises:
         BadTemplate: a prompt is missing, or names an unknown placeholder.
     """
-    required = OF_LIST if agent.tools else OF_LOOP.get(agent.loop, PURPOSES)
+    required = OF_LIST if counsels(agent) else OF_LOOP.get(agent.loop, PURPOSES)
     for purpose, known in {**required, **{name: names for name, names in OPTIONAL.items() if name in agent.prompts}}.items():
         if unknown := placeholders(template_of(agent, purpose)) - known:
             raise BadTemplate(f"{agent.agent}, prompt {purpose!r}: unknown placeholders: {', '.join(sorted(unknown))}")

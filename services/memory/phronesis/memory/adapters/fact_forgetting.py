@@ -12,6 +12,7 @@ from phronesis.contracts import NotFound, Principal
 from phronesis.contracts.deletions import ConversationDeleted, Purged
 from phronesis.contracts.forgetting import (
     MEMORY_FORGOTTEN,
+    MOST,
     CopiesPurged,
     ForgetFor,
     Forgetting,
@@ -109,7 +110,11 @@ class PostgresForgettings:
         linked = ItemsForgotten(owner=owner, ids=tuple(map(str, found.items)), deletion_id=id)
         await write_news(connection, SERVICE, tenant, ITEMS_FORGOTTEN, linked)
         told = MemoryForgotten(
-            forgetting_id=id, owner=owner, ids=(*map(str, found.facts), *found.cited), turns=tuple(found.turns)
+            forgetting_id=id,
+            owner=owner,
+            ids=(*map(str, found.facts), *found.cited),
+            turns=tuple(found.turns),
+            found_by=tuple(found.behind[:MOST]),
         )
         if settled:
             await write_news(connection, SERVICE, tenant, MEMORY_FORGOTTEN, told)

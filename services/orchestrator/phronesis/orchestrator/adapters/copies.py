@@ -11,7 +11,8 @@ from phronesis.postgres import Connection, Database, write_news
 SERVICE = "orchestrator"
 _HOLDING = """
 SELECT id FROM turns WHERE tenant = $1 AND user_id = $2 AND NOT erased AND (
-    id = ANY($3::uuid[]) OR recalled && $4::text[] OR EXISTS (
+    id = ANY($3::uuid[]) OR recalled && $4::text[]
+    OR EXISTS (SELECT FROM traces WHERE traces.turn_id = turns.id AND memories && $4::text[]) OR EXISTS (
         SELECT FROM jsonb_array_elements(CASE WHEN jsonb_typeof(reply -> 'sources') = 'array' THEN reply -> 'sources' END) AS s
         WHERE s ->> 'id' = ANY($4::text[])))
 ORDER BY created_at DESC LIMIT 10000 FOR UPDATE
@@ -62,10 +63,11 @@ class PostgresCopies:
         """See `Copies`."""
         async with self._database.transaction(tenant) as connection:
             named = [id for id in map(_uuid, event.turns) if id is not None]
-            rows = await connection.fetch(_HOLDING, tenant, event.owner, named, list(event.ids))
+            ids = [*event.ids, *event.found_by]
+            rows = await connection.fetch(_HOLDING, tenant, event.owner, named, ids)
             turns = [row["id"] for row in rows]
             removed = {name: _count(await connection.execute(statement, turns)) for name, statement in _REMOVE.items()}
-            removed["traces"] = _count(await connection.execute(_EMPTY_TRACES, turns, list(event.ids)))
+            removed["traces"] = _count(await connection.execute(_EMPTY_TRACES, turns, ids))
             removed["news"] = await _unsend(connection, tenant, turns)
             erased = tuple(str(turn) for turn in turns)
             report = CopiesPurged(deletion_id=event.forgetting_id, removed=removed, turns=erased)

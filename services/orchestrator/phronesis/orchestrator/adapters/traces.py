@@ -7,6 +7,7 @@ from uuid import UUID
 import asyncpg
 
 from phronesis.contracts import NotFound, Principal
+from phronesis.contracts.approvals import ApprovalStatus
 from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.orchestrator import SubmitTurn
 from phronesis.contracts.traces import TurnForgotten
@@ -14,6 +15,7 @@ from phronesis.postgres import Database
 
 from ..domain import Claim
 from ..history import MAX_CHARS, NO_SUMMARY, Past, Summary
+from ..policy.waiting import Answered
 from ..traces.ports import Ended
 from ..traces.record import KeptRecord, Remembered, joined, memories
 from .intake import uuid_of
@@ -28,6 +30,9 @@ ON CONFLICT (turn_id) DO UPDATE SET record = excluded.record, memories = exclude
 _OF = """
 SELECT turns.*, traces.record, traces.forgotten FROM turns LEFT JOIN traces ON traces.turn_id = turns.id
 WHERE turns.id = $1 AND turns.tenant = $2 AND ($4 OR turns.user_id = $3) AND NOT turns.erased
+"""
+_ANSWERS = """
+SELECT step, status, digest, note FROM approvals WHERE turn_id = $1 AND tenant = $2 AND status <> 'pending'
 """
 _GONE = """
 SELECT traces.forgotten FROM turns JOIN traces ON traces.turn_id = turns.id
@@ -96,6 +101,12 @@ class TraceRows:
         return Past(
             directive=remembered.directive, summary=summary, kept=shown["kept"], aged=shown["aged"], window=shown["window"]
         ), stands and whole
+
+    async def answers_of(self, tenant: str, turn_id: str) -> dict[str, Answered]:
+        """What people answered when the turn asked them."""
+        async with self._database.connection(tenant) as connection:
+            rows = await connection.fetch(_ANSWERS, uuid_of(turn_id, "turn"), tenant)
+        return {row["step"]: Answered(ApprovalStatus(row["status"]), row["digest"], row["note"]) for row in rows}
 
     async def forgotten(self, tenant: str, user: str, ids: tuple[str, ...]) -> None:
         """Note that memories are gone."""

@@ -11,11 +11,10 @@ from phronesis.contracts.episodes import MEMORY_QUERY_TOOL, MemoryFound
 
 from ..gate import Gate, NotAdmitted
 from ..inquiry import Result
-from ..outside.offers import OutsideArguments
 from ..policy.hands import Hands as OneHands
+from ..policy.hands import table_with
 from ..policy.outcomes import Made, note
 from ..policy.rules import named
-from ..policy.table import TABLE, Row, table_of
 from ..running import Running
 from .box import shown, toolbox
 from .desk import Desk
@@ -39,8 +38,7 @@ class Hands(OneHands):
         self.box = toolbox({**desk.tools, MEMORY_QUERY_TOOL.name: MEMORY_QUERY_TOOL})
         self.gate = Gate(self.box, running.claim.who)
         self._care = _Care(running, desk, said, self.box.tools)
-        outside = (Row(tool.name, tool.risk) for tool in desk.tools.values() if issubclass(tool.rpc.input, OutsideArguments))
-        super().__init__(running, self.box, self.gate, self._care, {**TABLE, **table_of(outside)})
+        super().__init__(running, self.box, self.gate, self._care, table_with(desk.tools.values()))
 
     @property
     def hits(self) -> list[RuleHit]:

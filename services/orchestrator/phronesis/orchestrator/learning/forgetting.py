@@ -39,7 +39,7 @@ class Forgetting:
         shown = await self._copies.erased(news.tenant, event.owner, _SHOWN)
         await self._streams.erase_shown(news.tenant, event.owner, shown)
         turns = await self._copies.erased(news.tenant, event.owner, _PARKED)
-        named = dict.fromkeys((*turns, *event.turns, *(id for id in event.ids if _is_uuid(id))))
+        named = dict.fromkeys((*turns, *event.turns, *(id for id in (*event.ids, *event.found_by) if _is_uuid(id))))
         await self._streams.erase_parked(news.tenant, list(named))
         self._wake()
 

@@ -27,10 +27,16 @@ from ..toolbox import Toolbox
 from .outcomes import Made, Outcome, called, noted, unmade
 from .refusals import NotAllowed, unapproved
 from .rules import Ruling, Verdict, judge
-from .table import TABLE, Table
+from .table import TABLE, Row, Table, table_of
 from .waiting import Waiting, arguments_of, asked
 
 log = logging.getLogger(__name__)
+
+
+def table_with(tools: Iterable[Tool[Any, Any]]) -> Table:
+    """The risks, with those of the outside tools among `tools` as an administrator set them."""
+    rows = (Row(tool.name, tool.risk) for tool in tools if issubclass(tool.rpc.input, OutsideArguments))
+    return {**TABLE, **table_of(rows)}
 
 
 class Manner(Protocol):

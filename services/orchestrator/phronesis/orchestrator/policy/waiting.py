@@ -93,12 +93,16 @@ class Asking(Protocol):
         ...
 
 
-class Waits(Asking, Protocol):
-    """The store of approvals, and of the turns that wait for them."""
+class Pausing(Asking, Protocol):
+    """What runs a turn needs of it."""
 
     async def wait(self, claim: Claim, asked: Asked) -> None:
         """Write down what a person is asked and let the turn wait, in one transaction. Raises `LostClaim`."""
         ...
+
+
+class Waits(Pausing, Protocol):
+    """The store of approvals, and of the turns that wait for them."""
 
     async def approval(self, who: Principal, ref: ApprovalRef) -> Approval:
         """An approval of the caller, or for an admin, of the tenant. Raises `NotFound`."""
@@ -120,8 +124,12 @@ class Waits(Asking, Protocol):
 def asked(turn_id: str, step: str, verdict: Verdict, request: Message) -> Asked:
     """What a person is asked about a call. A turn's step always has the same approval, whoever runs the turn."""
     shown: dict[str, Any] = masked(arguments_of(request), longest=_LONGEST, most=_MOST)
-    id = str(uuid5(_APPROVALS, f"{turn_id}/{step}"))
-    return Asked(id, step, verdict, shown, digest(verdict.tool, request))
+    return Asked(approval_of(turn_id, step), step, verdict, shown, digest(verdict.tool, request))
+
+
+def approval_of(turn_id: str, step: str) -> str:
+    """Id of the approval of a turn's step."""
+    return str(uuid5(_APPROVALS, f"{turn_id}/{step}"))
 
 
 def arguments_of(request: Message) -> dict[str, Any]:
@@ -135,7 +143,9 @@ def digest(tool: str, request: Message) -> str:
     return hashlib.sha256(said.encode()).hexdigest()
 
 
-async def paused(turns: Waits, show: Callable[[Claim, TurnProgress], Awaitable[None]], claim: Claim, waiting: Waiting) -> None:
+async def paused(
+    turns: Pausing, show: Callable[[Claim, TurnProgress], Awaitable[None]], claim: Claim, waiting: Waiting
+) -> None:
     """Let a turn wait on disk, and show what it waits for. Raises `LostClaim`."""
     question = waiting.asked
     await turns.wait(claim, question)

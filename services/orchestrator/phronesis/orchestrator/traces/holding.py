@@ -7,6 +7,7 @@ from typing import Any
 from phronesis.bus import audited
 from phronesis.contracts import Message, Principal, Risk, Rpc
 from phronesis.contracts.catalog import TOOLS
+from phronesis.contracts.facts import RecalledFacts
 from phronesis.contracts.memory import AugmentedMemoryContext, Profile, Recalled
 from phronesis.contracts.scoped_memory import RecalledMemories
 from phronesis.contracts.tools import Tool
@@ -56,6 +57,8 @@ def _is_empty(answer: Message) -> bool:
             return not answer.snippets
         case Recalled():
             return not answer.items
+        case RecalledFacts():
+            return not answer.facts
         case Profile():
             return not answer.profile
     return False
@@ -71,6 +74,8 @@ def items_of(answer: Message) -> tuple[Item, ...]:
             return tuple(Item(id=f"{answer.scope}:{one.key}", kind="scoped", score=one.score) for one in answer.snippets)
         case Recalled():
             return tuple(Item(id=one.id, kind=one.kind, score=one.score) for one in answer.items)
+        case RecalledFacts():
+            return tuple(Item(id=one.fact.id, kind="fact", score=one.score) for one in answer.facts)
     return ()
 
 
@@ -94,6 +99,9 @@ def restored(answer: Message, items: tuple[Item, ...]) -> tuple[Message, tuple[s
         case Recalled():
             listed = _ranked(answer.items, ranks)
             there, again = {one.id for one in listed}, answer.model_copy(update={"items": listed})
+        case RecalledFacts():
+            facts = tuple(sorted((one for one in answer.facts if one.fact.id in ranks), key=lambda one: ranks[one.fact.id][0]))
+            there, again = {one.fact.id for one in facts}, answer.model_copy(update={"facts": facts})
         case _:
             return answer, ()
     return again, tuple(id for id in ranks if id not in there)

@@ -11,6 +11,7 @@ from phronesis.contracts.orchestrator import Turn
 
 from ..domain import Claim
 from ..history import Past
+from ..policy.waiting import Answered
 from .record import KeptRecord, Remembered
 
 
@@ -43,6 +44,10 @@ class TraceStore(Protocol):
 
     async def past_of(self, tenant: str, conversation_id: str, remembered: Remembered) -> tuple[Past, bool]:
         """The history that a turn was shown, and whether all of it is there still."""
+        ...
+
+    async def answers_of(self, tenant: str, turn_id: str) -> dict[str, Answered]:
+        """What people answered when the turn asked them, by its steps; what nobody has answered is left out."""
         ...
 
     async def forgotten(self, tenant: str, user: str, ids: tuple[str, ...]) -> None:

@@ -25,7 +25,9 @@ from phronesis.contracts.traces import (
 
 from ..domain import Claim, Completed, Failed
 from ..ledger.ports import Accounts
+from ..policy.waiting import Pausing
 from ..ports import Conversations, Journal, Neighbours
+from .approved import Approved
 from .difference import diff, is_same, side
 from .ports import Ended, TraceStore
 from .record import KeptRecord, Record
@@ -34,7 +36,7 @@ from .telling import trace_of
 
 log = logging.getLogger(__name__)
 
-Run = Callable[[Outcome, Journal, Conversations, Neighbours, Claim, Record], Awaitable[None]]
+Run = Callable[[Outcome, Journal, Conversations, Neighbours, Pausing, Claim, Record], Awaitable[None]]
 """Runs a claim on stand-ins, and records it."""
 
 
@@ -76,7 +78,9 @@ class TraceHandlers:
         recorded, outcome, again = Recorded(record, profile, self._live, release), Outcome(), Record()
         if not whole:
             recorded.lost["history"] = None
-        await self._run(outcome, Blank(self._accounts.spent), Shown(past), recorded, claim, again)
+        answers = await self._traces.answers_of(call.who.tenant, request.turn_id)
+        stands = (Blank(self._accounts.spent), Shown(past), recorded, Approved(claim.turn_id, answers))
+        await self._run(outcome, *stands, claim, again)
         if outcome.end_of is None:
             raise Internal("the replay did not end")
         trace = await self._told(Ended(claim, _row(found.turn, claim, outcome.end_of), again.kept(), frozenset()))

@@ -7,6 +7,7 @@ from phronesis.contracts.orchestrator import TurnProgress
 
 from ..domain import Claim
 from ..ledger.books import Books
+from ..policy.waiting import Pausing
 from ..ports import Conversations, Journal, Neighbours
 from ..reasoner import Reasoner
 from ..run import Runner
@@ -30,9 +31,16 @@ def replays(reasoner: Reasoner, settings: OrchestratorSettings, tracing: Tracing
         """Nobody watches a replay."""
 
     async def run(
-        outcome: Outcome, journal: Journal, conversations: Conversations, neighbours: Neighbours, claim: Claim, record: Record
+        outcome: Outcome,
+        journal: Journal,
+        conversations: Conversations,
+        neighbours: Neighbours,
+        approvals: Pausing,
+        claim: Claim,
+        record: Record,
     ) -> None:
-        runner = Runner(outcome, journal, conversations, neighbours, reasoner, settings, tracing, show, lambda: None, books)
+        stands = (outcome, journal, conversations, neighbours, reasoner)
+        runner = Runner(*stands, settings, tracing, show, lambda: None, books, approvals=approvals)
         await runner.run(claim, record)
 
     return run
