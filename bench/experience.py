@@ -49,7 +49,8 @@ _WARM = 20
 _OUTCOMES = """
     INSERT INTO tool_outcomes (episode_id, place, tenant, owner, tool, ok, code, detail, ms, at)
     SELECT id, place, tenant, owner, 'tool_' || abs(hashtext(id::text)) % 30, ok, CASE WHEN ok THEN '' ELSE 'timed_out' END,
-        CASE WHEN ok THEN '' ELSE 'the tool did not answer ' || left(body, 60) END, 40, created_at
+        CASE WHEN ok THEN '' ELSE 'the tool did not answer ' || left(body, 60) END, 40,
+        created_at - make_interval(secs => abs(hashtext('at' || id::text)) % 10000000)
     FROM items, LATERAL (
         SELECT place, abs(hashtext(id::text || place)) % 20 < 17 AS ok FROM generate_series(1, 2) AS place
     ) called
