@@ -12,6 +12,7 @@ _BLOCK = re.compile(r"^<<([0-9a-f]{16}) (\w+)>>\n(.*?)\n<<end \1 \2>>$", re.M | 
 _GREETING = re.compile(r"\W*(?:hi|hello|hey|thanks|thank you|good (?:morning|evening))\b[\w\s]{0,20}\W*", re.I)
 _STANCE = re.compile(r"\bin the stance (\w+)")
 _TIER = re.compile(r"\btier (flash|haiku|sonnet|quality)\b")
+_OF_TASKS = {"plan": "decompose", "replan": "decompose", "report": "task_report"}
 _SMALL = frozenset("a an and are for how in is it of on or the to was what when which who why does do".split())
 
 
@@ -42,6 +43,8 @@ def kind_of(request: dict[str, Any], step: str | None) -> str:
         made = step.rsplit("/", 1)[1]
         if made in ("intent", "preflight", "reflect"):
             return made
+        if made.startswith("task."):
+            return _OF_TASKS.get(made.split(".")[1], "final")
         return "router" if made.startswith("route") else "summarise" if made == "summarise" else "final"
     return "router" if "key_phrases" in request["messages"][0]["content"] else "final"
 

@@ -12,6 +12,7 @@ from .answers import COMPOSED_SCHEMA, ROUTED_SCHEMA, SUMMARISED_SCHEMA
 from .cognition.said import DECIDED_SCHEMA, LOOK_AHEAD_SCHEMA, REFLECTED_SCHEMA
 from .drafts import CLASSIFIED_SCHEMA, DRAFT_SHAPE
 from .learning.domain import DRAWN_SCHEMA
+from .tasks.said import CRITICISM_SCHEMA, PLAN_SHAPE, REPORT_SHAPE, VERDICT_SCHEMA
 from .toolbox import counsels
 
 _PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
@@ -41,10 +42,15 @@ OPTIONAL: Mapping[str, frozenset[str]] = {
     "reflect": _WORK | {"draft"},
     "research": frozenset(),
     "noticed": frozenset({"plan"}),
+    "decompose": _WORK,
+    "evaluate": _WORK,
+    "criticise": _WORK | {"draft"},
+    "task_report": _WORK,
 }
 """Prompts that an agent may have: without `summarise` rules alone put older turns in short, without `learn` they alone draw
 facts from ended ones, without `intent` they alone say what a message is, and without the others nobody looks ahead, looks back,
-is told to look things up first, or is told what was noticed about the message."""
+is told to look things up first, or is told what was noticed about the message. Where one of the last
+four is missing, rules plan the agent's tasks."""
 SCHEMAS: Mapping[str, dict[str, Any]] = {
     "router": ROUTED_SCHEMA,
     "final": COMPOSED_SCHEMA,
@@ -54,9 +60,16 @@ SCHEMAS: Mapping[str, dict[str, Any]] = {
     "intent": DECIDED_SCHEMA,
     "preflight": LOOK_AHEAD_SCHEMA,
     "reflect": REFLECTED_SCHEMA,
+    "evaluate": VERDICT_SCHEMA,
+    "criticise": CRITICISM_SCHEMA,
 }
 """What an answer must fit, by purpose; strict modes are sent it."""
-SHOWN: Mapping[str, dict[str, Any]] = {**SCHEMAS, "tools": DRAFT_SHAPE}
+SHOWN: Mapping[str, dict[str, Any]] = {
+    **SCHEMAS,
+    "tools": DRAFT_SHAPE,
+    "decompose": PLAN_SHAPE,
+    "task_report": REPORT_SHAPE,
+}
 """What stands in the place of `{{schema}}`."""
 
 _NOTICING = frozenset({"final", "tools"})

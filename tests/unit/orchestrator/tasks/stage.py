@@ -139,7 +139,8 @@ class MemoryStore:
 class TaskStage:
     """One task; `run` again takes it over with the same journal."""
 
-    planner: ScriptedPlanner | None = None
+    planner: Any = None
+    """Who plans; rules do where there is nobody."""
     goal: str = "Do it all"
     budget: TaskBudget = field(default_factory=TaskBudget)
     journal: FakeJournal = field(default_factory=FakeJournal)
@@ -151,6 +152,8 @@ class TaskStage:
     """Types that were surveyed, in the order of their ends."""
     remembered: list[Remember] = field(default_factory=list)
     who: Principal = ANN
+    agent: AgentProfile = NOVA
+    tracing: Tracing = field(default_factory=lambda: Tracing("orchestrator"))
 
     def __post_init__(self) -> None:
         self.store = MemoryStore(self.journal)
@@ -176,10 +179,9 @@ class TaskStage:
         async def show(of: Claim, line: TurnProgress) -> None:
             self.events.append((line.phase or line.kind, line.detail))
 
-        tracing = Tracing("orchestrator")
-        steps = Steps(self.journal, self.claim, tracing)
-        running = Running(self.claim, steps, tracing, self.neighbours, OrchestratorSettings(), show, [])
-        turn = TurnContext(NOVA, {}, (), Directive.FOCUSED_ANALYST, self.goal, self.goal)
+        steps = Steps(self.journal, self.claim, self.tracing)
+        running = Running(self.claim, steps, self.tracing, self.neighbours, OrchestratorSettings(), show, [])
+        turn = TurnContext(self.agent, {}, (), Directive.FOCUSED_ANALYST, self.goal, self.goal)
         reasoner: Reasoner = self.planner if self.planner is not None else Extractive()
         self.steps = steps
         self.running = running

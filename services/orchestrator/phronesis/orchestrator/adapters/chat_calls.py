@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 from phronesis.bus.tracing import Tracing
-from phronesis.contracts import Message
+from phronesis.contracts import Message, ModelUnavailable
+from phronesis.contracts.instructions import AgentProfile
 
 from ..ledger.spent import Asked, admission
-from ..reasoner import Answer, CallFailed, Fault, step
-from ..templates import SCHEMAS
+from ..reasoner import Answer, CallFailed, Fault, TurnContext, step
+from ..templates import SCHEMAS, BadTemplate
 from .chat_bodies import Completion
 from .chat_client import ChatCall, ChatClient
 from .chat_retry import TRIES, Patience
@@ -30,7 +31,23 @@ _WHY = {
 }
 """What the end of an answer adds to what is wrong with it, by the provider's name for that end."""
 Value = TypeVar("Value", bound=Message)
-Purpose = Literal["router", "final", "summarise", "classify", "tools", "rewrite", "learn", "intent", "preflight", "reflect"]
+Prompt = Sequence[Mapping[str, Any]]
+Purpose = Literal[
+    "router",
+    "final",
+    "summarise",
+    "classify",
+    "tools",
+    "rewrite",
+    "learn",
+    "intent",
+    "preflight",
+    "reflect",
+    "decompose",
+    "evaluate",
+    "criticise",
+    "task_report",
+]
 
 
 @dataclass(frozen=True)
@@ -45,6 +62,22 @@ class CallLimits:
     effort: str
     """How hard a reasoning model thinks; sent to models that take it."""
     tries: int = TRIES
+
+
+def filled(turn: TurnContext, make: Callable[[AgentProfile], Prompt]) -> Prompt:
+    """A prompt of a turn's agent. Raises `ModelUnavailable` where there is none, or where it cannot be filled."""
+    if turn.agent is None:
+        raise ModelUnavailable("the agent's instructions could not be had, and a language model needs them")
+    try:
+        return make(turn.agent)
+    except BadTemplate as error:
+        log.error("a prompt cannot be filled: %s", error)
+        raise ModelUnavailable("a prompt of the agent cannot be filled") from error
+
+
+def parsed(parse: Callable[[str], Value | Fault]) -> Callable[[Completion], Value | Fault]:
+    """What parses a completion by its text."""
+    return lambda done: parse(done.text)
 
 
 class Calls:

@@ -25,6 +25,7 @@ from .decompose import decomposed
 from .ports import Known, Planner, Strategies, Strategy, TaskStore, Written
 from .report import saved, written
 from .runner import TaskRunner, Worked
+from .telling import described
 from .templates import signature, usable
 
 log = logging.getLogger(__name__)
@@ -78,6 +79,7 @@ class _Task:
         self._hands = TaskCaller(running, tools)
         box = Toolbox({legal(name): tool for name, tool in tools.items()}, (), told)
         self._offered: tuple[dict[str, Any], ...] = box.definitions()
+        self._told = described(tools, self._offered)
         self._board = Board(running, parts.store)
 
     async def answered(self) -> Answered:
@@ -126,7 +128,7 @@ class _Task:
         strategies = tuple(Strategy(**{**one, "tools_used": tuple(one["tools_used"])}) for one in given["strategies"])
         if strategies:
             log.info("PROVEN STRATEGIES: %d for this task", len(strategies))
-        return Known(goal, self._hands.tools, strategies, usable(template, self._hands.tools))
+        return Known(goal, self._hands.tools, strategies, self._told, usable(template, self._hands.tools))
 
     async def _runner(self, meter: Meter) -> TaskRunner:
         inquirer = self._reasoner if self._planner is not None and isinstance(self._reasoner, Inquirer) else None

@@ -77,6 +77,8 @@ class Known:
     goal: str
     tools: tuple[str, ...]
     strategies: tuple[Strategy, ...] = ()
+    offered: tuple[tuple[str, str, dict[str, Any]], ...] = ()
+    """Name, description and arguments' schema of each tool, for who has to be told."""
     template: Plan | None = None
     """A decomposition that worked for a goal like this."""
     worked: tuple[StepResult, ...] = ()
