@@ -154,6 +154,7 @@ async def test_a_node_is_written_found_archived_gone_and_restored(world: World) 
         done = await ask(world.gateway, who, BACKUP_RESTORE, again)
         assert (done.restored_nodes, done.restored_relationships, done.restored_embeddings) == (1, 1, 2)
         await eventually(lambda: _is(world.found(who, "goal kind harvest", None), ["harvest"]))
+        world.embedder.down = False
 
 
 async def _is(found: Any, wanted: Sequence[str]) -> bool:
