@@ -15,7 +15,23 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from time import perf_counter
 
-from . import constitution, experience, faces, gaps, media, pairs, quality_figures, rebuild, replies, report, streams, tracing
+from . import (
+    cognition,
+    constitution,
+    experience,
+    faces,
+    gaps,
+    journal,
+    media,
+    pairs,
+    quality_figures,
+    rebuild,
+    replies,
+    report,
+    streams,
+    tasks,
+    tracing,
+)
 from .progress import say
 
 REPORT = Path(__file__).parents[1] / "docs" / "bench-report.md"
@@ -27,6 +43,9 @@ SECTIONS: dict[str, tuple[str, Section]] = {
     "rebuild": ("Rebuilding the vectors", rebuild.section),
     "experience": ("Episodes, strategies and questions to the memory", experience.section),
     "constitution": ("The constitutional graph", constitution.section),
+    "cognition": ("Thinking about a message", cognition.section),
+    "journal": ("Journalled steps", journal.section),
+    "tasks": ("Background tasks at once", tasks.section),
     "gaps": ("Gaps in a made-up twin", gaps.section),
     "media": ("Media by kind", media.section),
     "faces": ("One tool by each face", faces.section),

@@ -12,14 +12,14 @@ from phronesis.memory.adapters.weaviate_index import WeaviateIndex
 from phronesis.postgres import Database
 from tests.support.graph import opened
 from tests.support.production_servers import Neo4jServer, WeaviateServer
-from tests.support.servers import ArcadeServer, OwnServer, PostgresServer
+from tests.support.servers import ArcadeServer, NatsServer, OwnServer, PostgresServer
 
 from . import expansion, recall
 from .processes import megabytes_of
 from .progress import say
 from .synthetic import DIMENSION, MODEL
 
-Server = TypeVar("Server", bound=OwnServer)
+Server = TypeVar("Server", bound=OwnServer | NatsServer)
 
 SIZES, QUICK = (10_000, 100_000), (2_000,)
 _GRAPHS: dict[str, Callable[[Path], ArcadeServer | Neo4jServer]] = {"ArcadeDB": ArcadeServer, "Neo4j": Neo4jServer}

@@ -20,6 +20,8 @@ _PATTERNS = {
     r"^\d{1,9}\.\d{1,9}\.\d{1,9}$": "1.0.1",
     r"^[A-Za-z0-9][A-Za-z0-9_.:-]*$": "goal-1",
     r"^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*$": "SERVES",
+    r"^[a-z][a-z0-9-]{0,19}$": "weather",
+    r"^[A-Za-z0-9_./-]{1,64}$": "forecast",
     r"\S": "some text",
 }
 _FORMATS = {"date-time": "2026-11-21T10:00:00Z", "date": "2026-11-21", "uuid": "6d0a1c9e-53b7-5f0e-9b51-6b1f8e8d4a77"}

@@ -26,13 +26,15 @@ pytestmark = pytest.mark.timeout(180)
 
 PEAT = "Quagmirish"
 """A word that stands in the question, in memory, in the prompt and in the reply; no other place may hold it."""
-DIRECT = {
+_BOTH = {
     ("", "gateway POST /api/v1/conversations/messages"),
     ("gateway POST /api/v1/conversations/messages", "gateway tell orchestrator.v1.turn"),
     ("gateway tell orchestrator.v1.turn", "orchestrator take orchestrator.v1.turn"),
     ("orchestrator take orchestrator.v1.turn", "orchestrator invoke_agent dialogue"),
     ("orchestrator invoke_agent dialogue", "orchestrator phase I media"),
     ("orchestrator phase I media", "orchestrator ask memory.v1.profile.get"),
+    ("orchestrator phase I media", "orchestrator cognition history"),
+    ("orchestrator invoke_agent dialogue", "orchestrator tone"),
     ("orchestrator ask memory.v1.profile.get", "memory serve memory.v1.profile.get"),
     ("memory serve memory.v1.profile.get", "memory search_memory profiles"),
     ("orchestrator invoke_agent dialogue", "orchestrator phase II route"),
@@ -40,14 +42,16 @@ DIRECT = {
     ("orchestrator step route", "orchestrator chat openai/gpt-oss-20b"),
     ("orchestrator invoke_agent dialogue", "orchestrator phase IV answer"),
     ("orchestrator phase IV answer", "orchestrator step compose"),
-    ("orchestrator step compose", "orchestrator chat openai/gpt-oss-120b"),
     ("orchestrator invoke_agent dialogue", "memory follow orchestrator.v1.turn.ended"),
     ("memory follow orchestrator.v1.turn.ended", "memory create_memory knowledge"),
     ("memory create_memory knowledge", "memory embeddings all-MiniLM-L6-v2-onnx-int8"),
     ("gateway POST /api/v1/conversations/messages", "gateway ask orchestrator.v1.turn.get"),
     ("gateway ask orchestrator.v1.turn.get", "orchestrator serve orchestrator.v1.turn.get"),
 }
-ASKED = DIRECT | {
+DIRECT = _BOTH | {("orchestrator step compose", "orchestrator chat openai/gpt-oss-20b")}
+ASKED = _BOTH | {
+    ("orchestrator step compose", "orchestrator chat openai/gpt-oss-120b"),
+    ("orchestrator invoke_agent dialogue", "orchestrator cognition reasoning"),
     ("orchestrator invoke_agent dialogue", "orchestrator phase III retrieve"),
     ("orchestrator phase III retrieve", "orchestrator retrieval knowledge"),
     ("orchestrator retrieval knowledge", "orchestrator ask memory.v1.retrieve"),

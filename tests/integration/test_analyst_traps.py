@@ -428,7 +428,7 @@ class DyingJournal(FakeJournal):
         super().__init__()
         self.left = left
 
-    async def result(self, claim: Any, step: str, result: dict[str, Any]) -> None:
+    async def result(self, claim: Any, step: str, result: dict[str, Any], spend: Any = None) -> None:
         self.left -= 1
         if self.left == 0:
             raise LostClaim

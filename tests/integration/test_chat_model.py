@@ -11,6 +11,7 @@ import pytest
 from phronesis.bus.tracing import Tracing
 from phronesis.contracts.orchestrator import Directive
 from phronesis.orchestrator.adapters.chat_model import CallLimits, language_model
+from phronesis.orchestrator.cognition.thought import Tier
 from phronesis.orchestrator.reasoner import Composed, Routed, Spent
 from tests.support.chat import KEY, MEMORY, REPLY, a_turn, reasoning
 from tests.support.groq_server import Fault, GroqServer, groq_server
@@ -29,7 +30,7 @@ async def test_both_sdks_route_and_answer(server: GroqServer, provider: str) -> 
         routed = await model.route(a_turn())
         composed = await model.compose(a_turn(), None, MEMORY)
     assert model.name == provider
-    assert routed.value == Routed(decision="query_memory", key_phrases=("heat network",))
+    assert routed.value == Routed(decision="query_memory", key_phrases=("heat network",), tier=Tier.SONNET)
     assert composed.value is not None
     assert composed.value.user_response == "Heat Networks: Pipes of hot water."
     assert composed.spent.model_calls == 1

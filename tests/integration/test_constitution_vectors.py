@@ -140,7 +140,6 @@ async def test_a_node_is_written_found_archived_gone_and_restored(world: World) 
         await eventually(lambda: seen())
         await eventually(lambda: _is(world.found(who, "goal kind harvest", None), ["harvest"]))
         await world.vectors.settled(who.tenant)
-        calls = world.embedder.calls
         [made] = (await ask(world.gateway, who, BACKUP_RESTORE, BackupOrRestore(operation="backup"))).backups
         assert (made.nodes, made.relationships, made.embeddings) == (2, 1, 2)
         await ask(world.gateway, who, writes.DELETE_NODE, DeleteConstitutionNode(id="harvest"))
@@ -149,13 +148,13 @@ async def test_a_node_is_written_found_archived_gone_and_restored(world: World) 
             return await world.found(who, "goal kind harvest", None) == []
 
         await eventually(gone)
+        world.embedder.down = True  # what is restored is found by the vectors of the backup, and by no new ones
         word = await ask(world.gateway, who, BACKUP_RESTORE, BackupOrRestore(operation="verify", backup_id=made.id))
         again = BackupOrRestore(operation="restore", backup_id=made.id, confirmation=word.confirmation)
         done = await ask(world.gateway, who, BACKUP_RESTORE, again)
         assert (done.restored_nodes, done.restored_relationships, done.restored_embeddings) == (1, 1, 2)
         await eventually(lambda: _is(world.found(who, "goal kind harvest", None), ["harvest"]))
-        await world.vectors.settled(who.tenant)
-        assert world.embedder.calls == calls
+        world.embedder.down = False
 
 
 async def _is(found: Any, wanted: Sequence[str]) -> bool:

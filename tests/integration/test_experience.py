@@ -36,10 +36,9 @@ from phronesis.memory.adapters.local_embedder import LocalEmbedder
 from phronesis.memory.app import build as build_memory
 from phronesis.memory.ports import Embedder
 from phronesis.memory.settings import MemorySettings
-from phronesis.orchestrator.adapters.calendars import PostgresCalendars
 from phronesis.orchestrator.adapters.ical_readers import CalendarReaders
 from phronesis.orchestrator.adapters.seal import Seal
-from phronesis.orchestrator.adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
+from phronesis.orchestrator.adapters.stores import stores
 from phronesis.orchestrator.app import build as build_orchestrator
 from phronesis.orchestrator.reasoner import Reasoner
 from phronesis.orchestrator.settings import OrchestratorSettings
@@ -121,14 +120,10 @@ async def orchestrator(nats: NatsServer, database: Database, reasoner: Reasoner)
         await build_orchestrator(
             bus,
             OrchestratorSettings(),
-            PostgresTurns(database),
-            PostgresJournal(database),
-            PostgresConversations(database),
-            PostgresRecords(database),
+            stores(database),
             Relay(bus, PostgresOutbox(database)),
             reasoner,
             {"postgres": database.ping},
-            PostgresCalendars(database),
             Seal(None),
             CalendarReaders(1),
         )

@@ -15,7 +15,8 @@ from phronesis.bus import Bus, ask
 from phronesis.contracts import Nothing, ServiceError, Unavailable
 from phronesis.contracts.media import FETCH, READ_WEB, FetchUrl, ReadWeb
 from phronesis.contracts.service import HEALTH
-from phronesis.media.adapters.web import PublicWeb
+from phronesis.media.adapters.destinations import Destinations
+from phronesis.media.adapters.web import PublicWeb, SystemResolver
 from phronesis.media.app import build
 from phronesis.media.domain import Fetched, Order, Page
 from tests.support.bus import connected, somebody
@@ -66,7 +67,7 @@ async def stage(nats_server: NatsServer) -> AsyncIterator[Stage]:
         connected(nats_server, "gateway", "media") as (gateway, media),
         reader() as read,
     ):
-        await build(media, read, _Webs(web))
+        await build(media, read, _Webs(web), Destinations(SystemResolver()))
         yield Stage(gateway, bird, web)
 
 

@@ -26,6 +26,7 @@ from phronesis.contracts.media import (
 )
 from phronesis.contracts.orchestrator import Audited
 from phronesis.contracts.service import AUDITED, HEALTH
+from phronesis.media.adapters.destinations import Destinations
 from phronesis.media.adapters.web import PublicWeb, SystemResolver
 from phronesis.media.app import build
 from phronesis.media.shelf import Shelf
@@ -41,7 +42,7 @@ PAGES = [[f"Page {number}", f"The review of programme {number}."] for number in 
 async def buses(nats_server: NatsServer) -> AsyncIterator[tuple[Bus, Bus]]:
     """The gateway, with the media service running; and the service's own connection."""
     async with connected(nats_server, "gateway", "media") as (gateway, media), reader() as read:
-        await build(media, read, PublicWeb(SystemResolver(), seconds=5))
+        await build(media, read, PublicWeb(SystemResolver(), seconds=5), Destinations(SystemResolver()))
         yield gateway, media
 
 

@@ -214,9 +214,9 @@ async def test_retrieval_goes_from_search_to_the_graph_to_the_store(world: World
 async def test_a_phrase_of_nonsense_has_no_seeds(world: World) -> None:
     who = someone()
     await world.remember(who, _fact("an okapi"))
-    asked = len(world.script.asked)
+    asked = len(world.script.expanded)
     context = await world.retrieve(who, "flibber gronk")
-    assert (context.seeds, context.memory_units, context.concepts, len(world.script.asked)) == ((), (), (), asked)
+    assert (context.seeds, context.memory_units, context.concepts, len(world.script.expanded)) == ((), (), (), asked)
 
 
 @pytest.mark.req("D-138", "D-166")
@@ -235,10 +235,10 @@ async def test_without_the_graph_the_seeds_still_come(world: World) -> None:
 async def test_a_phrase_that_is_a_query_is_only_words(world: World) -> None:
     who = someone()
     ids = await world.remember(who, _fact("an okapi"))
-    asked = len(world.script.asked)
+    asked = len(world.script.expanded)
     context = await world.retrieve(who, "okapi' }) DETACH DELETE n // '; DROP TABLE items; --")
     assert {seed.id for seed in context.seeds} <= set(ids)
-    assert all(asked_ids == tuple(ids) for asked_ids in world.script.asked[asked:])
+    assert all(asked_ids == tuple(ids) for asked_ids in world.script.expanded[asked:])
     assert [item.id for item in (await world.recall(who, "okapi")).items] == ids
 
 

@@ -34,10 +34,9 @@ from phronesis.contracts.orchestrator import (
     TurnStatus,
     turn_id,
 )
-from phronesis.orchestrator.adapters.calendars import PostgresCalendars
 from phronesis.orchestrator.adapters.ical_readers import CalendarReaders
 from phronesis.orchestrator.adapters.seal import Seal
-from phronesis.orchestrator.adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
+from phronesis.orchestrator.adapters.stores import stores
 from phronesis.orchestrator.app import build
 from phronesis.orchestrator.reasoner import Answer, Composed, Fault, Routed, TurnContext
 from phronesis.orchestrator.settings import OrchestratorSettings
@@ -139,14 +138,10 @@ async def orchestrator(nats: NatsServer, database: Database, reasoner: HeldReaso
         await build(
             bus,
             OrchestratorSettings(**settings),
-            PostgresTurns(database),
-            PostgresJournal(database),
-            PostgresConversations(database),
-            PostgresRecords(database),
+            stores(database),
             Relay(bus, PostgresOutbox(database)),
             reasoner,
             {"postgres": database.ping},
-            PostgresCalendars(database),
             Seal(None),
             CalendarReaders(1),
         )

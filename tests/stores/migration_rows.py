@@ -135,6 +135,16 @@ ROWS: dict[str, dict[str, str]] = {
                 "SELECT id, tenant, owner, id, 'slowly', 0.8 FROM items;",
             )
         ),
+        "0013-facts": "\n".join(
+            (
+                "INSERT INTO facts (id, tenant, owner, slot, value, kind, subject, predicate, object, body, negated,"
+                " valid_from) "
+                f"VALUES ({_id(9)}, 'acme', 'ann', 's', 'v', 'fact', 'user', 'p', 'o', 'said', false, now());",
+                "INSERT INTO fact_sources (fact_id, source, said_at, origin, confidence) "
+                f"VALUES ({_id(9)}, 'turn:t/0', now(), 'user', 0.9);",
+                f"INSERT INTO forgettings (id, tenant, owner, ids, turns) VALUES ({_id(8)}, 'acme', 'ann', '{{i}}', '{{t}}');",
+            )
+        ),
     },
     "orchestrator": {
         "0001-turns": "\n".join(
@@ -166,6 +176,35 @@ ROWS: dict[str, dict[str, str]] = {
         "0005-calendars": (
             "INSERT INTO calendars (tenant, user_id, source, hours, time_zone) "
             "VALUES ('acme', 'ann', 'none', '{8,8,8,8,8,0,0}', 'UTC');"
+        ),
+        "0006-approvals": (
+            "INSERT INTO approvals (id, tenant, user_id, turn_id, conversation_id, agent, step, tool, action, arguments, "
+            "digest, risk, irreversible, reason, status, expires_at) "
+            "SELECT id, tenant, user_id, id, id, agent, 's', 't', '', '{}', 'd', "
+            "'high', true, 'r', 'granted', now() FROM turns;"
+        ),
+        "0007-ledger": "\n".join(
+            (
+                "INSERT INTO ledger (tenant, user_id, agent, turn_id, step, purpose, model, outcome, attempts, input_tokens, "
+                f"output_tokens, cached_tokens, reasoning_tokens, ms) VALUES ('acme', 'ann', 'dialogue', {_id(1)}, 'route', "
+                "'router', 'm', 'ok', 1, 10, 5, 0, 0, 7);",
+                "INSERT INTO limits (tenant, agent, user_id, period, tokens) VALUES ('acme', '', '', 'month', 1000);",
+                "INSERT INTO traces (turn_id, tenant, user_id, record, memories) "
+                f"VALUES ({_id(1)}, 'acme', 'ann', '{{}}', '{{i1}}');",
+                "INSERT INTO ran_with (tenant, digest, profile) VALUES ('acme', 'd', '{}');",
+            )
+        ),
+        "0008-outside": (
+            "INSERT INTO outside_servers (tenant, name, url, seconds, created_by) "
+            "VALUES ('acme', 'out', 'https://tools.example/mcp', 20, 'root');"
+        ),
+        "0009-learning": "UPDATE turns SET learnt = false, learn_attempts = 1, recalled = '{i}';",
+        "0010-tasks": "\n".join(
+            (
+                f"INSERT INTO task_states (turn_id, tenant, state) VALUES ({_id(1)}, 'acme', '{{}}');",
+                "INSERT INTO task_templates (tenant, user_id, signature, turn_id, plan) "
+                f"VALUES ('acme', 'ann', 'report', {_id(1)}, '{{}}');",
+            )
         ),
     },
 }

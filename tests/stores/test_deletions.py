@@ -21,9 +21,10 @@ from phronesis.contracts.orchestrator import (
     TurnStatus,
     turn_id,
 )
-from phronesis.orchestrator.adapters.store import PostgresConversations, PostgresJournal, PostgresTurns
+from phronesis.orchestrator.adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
 from phronesis.orchestrator.domain import Failed, LostClaim, NewTurn
 from phronesis.orchestrator.paging import Place, cursor_of
+from phronesis.orchestrator.traces.record import KeptRecord, Question
 from phronesis.postgres import EVERY_TENANT, Database
 from tests.stores.test_turns import LEASE, claimed, completed, new, someone
 from tests.support.postgres_text import holding
@@ -175,13 +176,16 @@ async def test_nothing_of_a_deleted_conversation_is_left_in_any_table(
     journal = PostgresJournal(database)
     await journal.intend(claim, "route", {"text": marker})
     await journal.result(claim, "route", {"text": marker})
+    record = KeptRecord(questions=(Question(subject="graph.v1.nodes", digest="d", answer={"text": marker}),))
+    await PostgresRecords(database).keep_record(claim, record, None)
     await turns.end(claim, Failed(TurnStatus.FAILED, Problem(code="internal", status=500, detail=marker)))
     await turns.accept(new(who, conversation, text=f"still {marker}?"), 10)
     assert await holding(database, marker) != {}
     deletion, stopped = await kept.delete(who, conversation)
     assert await holding(database, marker) == {}
     assert len(stopped) == 1
-    assert deletion.removed == {"orchestrator": {"messages": 2, "directives": 1, "steps": 1, "turns": 3, "news": 2}}
+    removed = {"messages": 2, "directives": 1, "steps": 1, "approvals": 0, "traces": 1, "turns": 3, "news": 2}
+    assert deletion.removed == {"orchestrator": {**removed, "task_states": 0, "task_templates": 0}}
 
 
 async def test_the_news_of_other_conversations_stays(

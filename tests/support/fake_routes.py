@@ -85,6 +85,7 @@ class FakeGateway:
     deletions: dict[str, dict[str, Any]] = field(default_factory=dict)
     looks: int = 2
     """How many times a deletion is looked at before it is complete."""
+    approvals: dict[str, dict[str, Any]] = field(default_factory=dict)
     down: tuple[str, ...] = ()
     problem: dict[str, Any] | None = None
     """The problem that turns end with instead of a reply."""
@@ -114,6 +115,8 @@ class FakeGateway:
             Route("/api/v1/turns/{id}/retry", self._retry, methods=["POST"]),
             Route("/api/v1/turns/{id}/events", self._events),
             Route("/api/v1/turns/{id}/trace", self._trace),
+            Route("/api/v1/approvals", self._approvals),
+            Route("/api/v1/approvals/{id}", self._approval, methods=["GET", "POST"]),
             Route("/api/v1/media", self._media, methods=["POST"]),
             Route("/api/v1/tools", self._tools),
             Route("/api/v1/tools/{name}", self._tool, methods=["POST"]),
@@ -221,6 +224,22 @@ class FakeGateway:
     async def _turn(self, request: Request) -> Response:
         turn = self.turns.get(request.path_params["id"])
         return JSONResponse(turn) if turn else _not_found("no such turn")
+
+    async def _approvals(self, request: Request) -> Response:
+        wanted = request.query_params.get("status")
+        return JSONResponse({"approvals": [one for one in self.approvals.values() if wanted in (None, one["status"])]})
+
+    async def _approval(self, request: Request) -> Response:
+        found = self.approvals.get(request.path_params["id"])
+        if found is None:
+            return _not_found("no such approval")
+        if request.method == "POST":
+            given = await request.json()
+            status = {"approve": "granted", "refuse": "refused"}[given["decision"]]
+            if found["status"] not in ("pending", status):
+                return problem(409, "approval_answered", f"the approval is {found['status']}")()
+            found |= {"status": status, "note": given["note"], "answered_by": "ann"}
+        return JSONResponse(found)
 
     async def _cancel(self, request: Request) -> Response:
         turn = self.turns[request.path_params["id"]]

@@ -11,6 +11,8 @@ from tests.support import groq_tools
 _BLOCK = re.compile(r"^<<([0-9a-f]{16}) (\w+)>>\n(.*?)\n<<end \1 \2>>$", re.M | re.S)
 _GREETING = re.compile(r"\W*(?:hi|hello|hey|thanks|thank you|good (?:morning|evening))\b[\w\s]{0,20}\W*", re.I)
 _STANCE = re.compile(r"\bin the stance (\w+)")
+_TIER = re.compile(r"\btier (flash|haiku|sonnet|quality)\b")
+_OF_TASKS = {"plan": "decompose", "replan": "decompose", "report": "task_report"}
 _SMALL = frozenset("a an and are for how in is it of on or the to was what when which who why does do".split())
 
 
@@ -39,6 +41,10 @@ def kind_of(request: dict[str, Any], step: str | None) -> str:
         return str(named)
     if step and "/" in step:
         made = step.rsplit("/", 1)[1]
+        if made in ("intent", "preflight", "reflect"):
+            return made
+        if made.startswith("task."):
+            return _OF_TASKS.get(made.split(".")[1], "final")
         return "router" if made.startswith("route") else "summarise" if made == "summarise" else "final"
     return "router" if "key_phrases" in request["messages"][0]["content"] else "final"
 
@@ -56,13 +62,20 @@ def answer(request: dict[str, Any]) -> str:
         return groq_tools.classified(message)
     if kind_of(request, None) in ("tools", "rewrite"):
         return groq_tools.drafted(request)
+    if (kind := kind_of(request, None)) in ("intent", "preflight", "reflect"):
+        return _thought(kind, message)
     if kind_of(request, None) == "router":
         if _GREETING.fullmatch(message):
             return json.dumps(
                 {"thought_process": "-", "decision": "respond_directly", "key_phrases": [], "direct_response": "Hello!"}
             )
         phrases = [word for word in re.findall(r"\w+", message) if word.lower() not in _SMALL][:6]
-        routed = {"decision": "query_memory", "key_phrases": [" ".join(phrases)] if phrases else [], "direct_response": None}
+        routed = {
+            "decision": "query_memory",
+            "key_phrases": [" ".join(phrases)] if phrases else [],
+            "direct_response": None,
+            "tier": "sonnet",
+        }
         return json.dumps({"thought_process": "-", **routed})
     if kind_of(request, None) == "summarise":
         return json.dumps({"summary": f"In short: {found.get('history', '')[:300]}"})
@@ -75,6 +88,17 @@ def answer(request: dict[str, Any]) -> str:
     asked = _STANCE.search(message)
     stance = asked[1] if asked else "curious_explorer"
     return json.dumps({"user_response": reply, "next_agent_directive": stance, "directive_reasoning": "scripted"})
+
+
+def _thought(kind: str, message: str) -> str:
+    """What a message is, where it can name its tier (`tier quality`); a look ahead; or a look back that finds nothing amiss."""
+    if kind == "preflight":
+        return json.dumps({"know": "The task.", "need": "The facts.", "approach": ["Look.", "Weigh."], "risk": "Old facts."})
+    if kind == "reflect":
+        return json.dumps({"score": 0.8, "answer": None})
+    named = _TIER.search(message)
+    tier = named[1] if named else "sonnet"
+    return json.dumps({"tier": tier, "branch": "action", "persona": "none", "topic": False})
 
 
 def _fact(memory: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from phronesis.bus import Call
-from phronesis.contracts import Principal, Role, Unavailable
+from phronesis.contracts import NotFound, Principal, Role, Unavailable
 from phronesis.instructions.domain import AgentContent
 from phronesis.instructions.domain.assignment import Standing, proposed
 from phronesis.instructions.domain.library import Overlay, Platform, Profile, Running
@@ -64,6 +64,12 @@ class MemoryStore:
 
     async def overlay(self, tenant: str) -> Overlay:
         return self.overlays.get(tenant, Overlay())
+
+    async def overlay_at(self, tenant: str, number: int) -> Overlay:
+        found = self.overlays.get(tenant, Overlay())
+        if number not in (0, found.number):
+            raise NotFound("there is no such release")
+        return Overlay(number, found.texts) if number else Overlay()
 
     async def ping(self) -> None:
         return None

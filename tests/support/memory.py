@@ -78,10 +78,14 @@ class ScriptedGraph:
     known: dict[tuple[str, str], Node] = field(default_factory=dict)
     down: bool = False
     asked: list[tuple[str, ...]] = field(default_factory=list)
+    """Ids and keys of all questions."""
+    expanded: list[tuple[str, ...]] = field(default_factory=list)
+    """Ids of those for neighbours. Questions for changed nodes come when the news of them does, in whatever test that is."""
 
     async def expand(self, who: Principal, ids: Sequence[str], hops: int, limit: int) -> tuple[Neighbour, ...]:
         """Neighbours, nearest first."""
         self._answer(ids)
+        self.expanded.append(tuple(ids))
         found = dict.fromkeys(ids, 0)
         edge = list(ids)
         for hop in range(1, hops + 1):

@@ -135,6 +135,12 @@ class Town:
         person.tenant, person.user, person.key_id = made["tenant"], made["user"], made["id"]
         return person
 
+    def known(self, person: Person) -> Person:
+        """Somebody who was here before the stack began anew."""
+        again = self._person(person.key)
+        again.tenant, again.user, again.key_id = person.tenant, person.user, person.key_id
+        return again
+
     async def ready(self, within: float = 60.0) -> None:
         """Return when the stack says that everything is up, and has found that out after this call."""
         end = monotonic() + within

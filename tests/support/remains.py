@@ -1,29 +1,39 @@
-"""What a running stack still holds of a text: every table, every node of the graph, every object, every unread message."""
+"""What a running stack still holds of a text: tables, nodes and links of the graph, vectors, objects, streams."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from typing import Any
 
 import asyncpg
+import httpx
 from nats.js.errors import NotFoundError
 from neo4j import AsyncGraphDatabase
 
 from phronesis.bus import MEDIA, Bus, BusSettings, connect
 from phronesis.bus.declare import USER as DECLARE
+from phronesis.bus.stored import stored
+from phronesis.bus.topology import BACKUPS
 from phronesis.contracts.media import UPLOADS
-from phronesis.local import postgres
-from phronesis.local.keys import password_file
+from phronesis.local import postgres, weaviate
+from phronesis.local.keys import password, password_file
 from phronesis.local.ports import LOOPBACK
 from tests.support.postgres_text import rows_with
-from tests.support.production import GRAPH, GRAPH_DATABASE, graph_login
+from tests.support.production import GRAPH, GRAPH_DATABASE, SERVERS, graph_login
 from tests.support.stack import RunningStack
+
+_STREAMS = {"EVT": "evt.{}.>", "OUT": "out.{}.>", "JOB": "job.{}.>", "PARKED": "parked.>"}
+"""Where messages of a tenant are kept; those that are parked do not name it in their subject."""
+_GRAPH = ("MATCH (n) RETURN properties(n) AS held", "MATCH ()-[link]->() RETURN properties(link) AS held")
 
 
 async def remains(stack: RunningStack, text: str, tenant: str) -> dict[str, int]:
     """Where `text` is still found, and how often; and how many events of `tenant` nobody has acknowledged yet."""
-    parts = await asyncio.gather(_tables(stack, text), _nodes(stack, text), _objects(stack, text), _events(stack, tenant))
+    looks = (_tables, _graph, _vectors, _objects)
+    of_tenant = (_events(stack, tenant), _messages(stack, text, tenant))
+    parts = await asyncio.gather(*(look(stack, text) for look in looks), *of_tenant)
     return {place: count for part in parts for place, count in part.items() if count}
 
 
@@ -35,19 +45,35 @@ async def _tables(stack: RunningStack, text: str) -> dict[str, int]:
         await connection.close()
 
 
-async def _nodes(stack: RunningStack, text: str) -> dict[str, int]:
+async def _graph(stack: RunningStack, text: str) -> dict[str, int]:
     address = f"bolt://{LOOPBACK}:{stack.part(GRAPH).port}"
     async with AsyncGraphDatabase.driver(address, auth=graph_login(stack.data)) as driver:
         async with driver.session(database=GRAPH_DATABASE) as session:
-            rows = await (await session.run("MATCH (n) RETURN properties(n) AS node")).data()
-    return {"graph": sum(text in json.dumps(row["node"], default=str) for row in rows)}
+            rows = [row for query in _GRAPH for row in await (await session.run(query)).data()]
+    return {"graph": sum(text in json.dumps(row["held"], default=str) for row in rows)}
+
+
+async def _vectors(stack: RunningStack, text: str) -> dict[str, int]:
+    """What the vector server holds; where there is none, vectors stand in tables."""
+    if weaviate.NAME not in SERVERS:
+        return {}
+    found, key = 0, password(stack.data, weaviate.NAME)
+    url = f"http://{LOOPBACK}:{stack.part(weaviate.NAME).port}/v1"
+    async with httpx.AsyncClient(headers={"Authorization": f"Bearer {key}"}, trust_env=False) as server:
+        for one in (await server.get(f"{url}/schema")).json()["classes"]:
+            for tenant in (await server.get(f"{url}/schema/{one['class']}/tenants")).json():
+                of = {"class": one["class"], "tenant": tenant["name"], "limit": 10_000}
+                listed = (await server.get(f"{url}/objects", params=of)).json().get("objects") or []
+                found += sum(text in json.dumps(held) for held in listed)
+    return {"vectors": found}
 
 
 async def _objects(stack: RunningStack, text: str) -> dict[str, int]:
     found: dict[str, int] = {}
-    async with connect("media", _settings(stack, "media")) as bus:
-        for bucket in (MEDIA, UPLOADS):
-            found[bucket] = await _objects_with(bus, bucket, text.encode())
+    for owner, buckets in (("media", (MEDIA, UPLOADS)), ("memory", (BACKUPS,))):
+        async with connect(owner, _settings(stack, owner)) as bus:
+            for bucket in buckets:
+                found[bucket] = await _objects_with(bus, bucket, text.encode())
     return found
 
 
@@ -70,6 +96,18 @@ async def _events(stack: RunningStack, tenant: str) -> dict[str, int]:
         reply = await bus.nats.request("$JS.API.STREAM.INFO.EVT", wanted, timeout=5)
     state: dict[str, Any] = json.loads(reply.data)["state"]
     return {"events": sum((state.get("subjects") or {}).values())}
+
+
+async def _messages(stack: RunningStack, text: str, tenant: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    async with connect(DECLARE, _settings(stack, DECLARE)) as bus:
+        for stream, subject in _STREAMS.items():
+            sequence = 0
+            while (message := await stored(bus, stream, subject.format(tenant), sequence)) is not None:
+                sequence = int(message["seq"])
+                held = text.encode() in base64.b64decode(message.get("data", ""))
+                found[f"stream {stream}"] = found.get(f"stream {stream}", 0) + held
+    return found
 
 
 def _settings(stack: RunningStack, name: str) -> BusSettings:

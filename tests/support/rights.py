@@ -48,6 +48,7 @@ def may_publish(user: str) -> list[str]:
         found += [f"rpc.*.{service}.v1.{what}.each" for service in ARROWS for what in _OF_EACH]
     if user == "orchestrator":
         found += [f"out.*.{out.subject}.*.*" for out in OUTS]
+        found += [f"$JS.API.STREAM.{call}" for call in ("PURGE.OUT", "MSG.GET.PARKED", "MSG.DELETE.PARKED")]
     return found
 
 

@@ -116,6 +116,15 @@ class ScriptedOrchestrator:
         """Show that a turn has reached a phase."""
         await self.say(self._turns[id][0], TurnProgress(turn_id=id, kind="phase", phase=phase))
 
+    async def wait(self, id: str) -> str:
+        """Let a turn wait for a person, and show it; the id of the approval."""
+        who, turn, state = self._turns[id]
+        approval = str(uuid4())
+        waiting = state.model_copy(update={"status": TurnStatus.WAITING, "approval_id": approval})
+        self._turns[id] = (who, turn, waiting)
+        await self.say(who, TurnProgress(turn_id=id, kind="waiting", detail={"approval_id": approval}))
+        return approval
+
     async def end(self, id: str, *, hint: bool = True) -> Turn:
         """End a turn as its text says, and show its end unless the hint is to be lost."""
         who, turn, state = self._turns[id]

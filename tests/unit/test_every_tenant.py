@@ -16,6 +16,7 @@ PLACES = {
     "services/memory/phronesis/memory/adapters/constitution_schedule.py": {"look"},
     "services/memory/phronesis/memory/adapters/constitution_weaviate.py": {"clear"},
     "services/memory/phronesis/memory/adapters/constitution_retrievals.py": {"prune"},
+    "services/memory/phronesis/memory/adapters/fact_forgetting.py": {"repeat"},
     "services/memory/phronesis/memory/adapters/pgvector.py": {"scan", "clear"},
     "services/memory/phronesis/memory/adapters/vector_depth.py": {"look"},
     "services/memory/phronesis/memory/adapters/vector_settling.py": {"drain", "_left", "_sweep"},
@@ -24,6 +25,8 @@ PLACES = {
     "services/memory/phronesis/memory/rebuild.py": {"_put"},
     "services/orchestrator/phronesis/orchestrator/adapters/claims.py": {"claim", "renew"},
     "services/orchestrator/phronesis/orchestrator/adapters/depth.py": {"look"},
+    "services/orchestrator/phronesis/orchestrator/adapters/unlearnt.py": {"claim"},
+    "services/orchestrator/phronesis/orchestrator/adapters/expiries.py": {"expire"},
 }
 """By file the functions that say `EVERY_TENANT`. What is added here stands in `docs/operations.md` too, with its reason."""
 

@@ -13,12 +13,12 @@ from phronesis.media.settings import MediaSettings
 from phronesis.memory.settings import MemorySettings
 from phronesis.orchestrator.adapters.reasoners import reasoner
 from phronesis.orchestrator.extractive import Extractive
-from phronesis.orchestrator.settings import CalendarSettings, OrchestratorSettings
+from phronesis.orchestrator.settings import CalendarSettings, ModelSettings
 
 KEYS = [
     (MediaSettings, "GROQ_API_KEY", "groq_api_key"),
-    (OrchestratorSettings, "GROQ_API_KEY", "groq_api_key"),
-    (OrchestratorSettings, "ORCHESTRATOR_MODEL_KEY", "model_key"),
+    (ModelSettings, "GROQ_API_KEY", "groq_api_key"),
+    (ModelSettings, "ORCHESTRATOR_MODEL_KEY", "model_key"),
     (CalendarSettings, "ORCHESTRATOR_CALENDAR_KEY", "calendar_key"),
     (MemorySettings, "MEMORY_EMBEDDING_KEY", "embedding_key"),
 ]
@@ -49,5 +49,5 @@ def test_a_variable_goes_before_the_file(
 
 async def test_an_empty_key_file_is_no_key(tmp_path: Path) -> None:
     (tmp_path / "GROQ_API_KEY").touch()
-    async with reasoner(OrchestratorSettings(_secrets_dir=tmp_path), Tracing("orchestrator")) as thinks:
+    async with reasoner(ModelSettings(_secrets_dir=tmp_path), Tracing("orchestrator")) as thinks:
         assert isinstance(thinks, Extractive)

@@ -102,6 +102,20 @@ async def test_a_turn_is_watched_from_its_acceptance_to_its_end(
     assert int(first.id) < int(second.id) <= int(rest[0].id) == int(rest[2].id)
 
 
+async def test_a_reader_is_told_which_approval_a_turn_waits_for(
+    api: RunningGateway, ann: Holder, orchestrator: ScriptedOrchestrator, turn: str
+) -> None:
+    async with watching(api, turn, ann.headers) as reader:
+        await reader.next()
+        approval = await orchestrator.wait(turn)
+        waiting = await reader.next()
+        await orchestrator.end(turn)
+        rest = await reader.rest()
+    assert waiting is not None
+    assert (waiting.kind, waiting.data["detail"]) == ("waiting", {"approval_id": approval})
+    assert [seen.kind for seen in rest] == ["ended", "text", "done"]
+
+
 async def test_a_reader_that_comes_back_gets_what_it_has_not_seen(
     api: RunningGateway, ann: Holder, orchestrator: ScriptedOrchestrator, turn: str
 ) -> None:

@@ -211,6 +211,19 @@ async def test_a_turn_that_takes_longer_than_the_wait_is_a_202_and_goes_on(
     assert (await api.http.get(answer.headers["location"], headers=ann.headers)).json() == ended.model_dump(mode="json")
 
 
+async def test_a_turn_that_waits_for_a_person_is_a_202_at_once(
+    api: RunningGateway, ann: Holder, orchestrator: ScriptedOrchestrator
+) -> None:
+    text = f"waits {uuid4()}"
+    orchestrator.slow.add(text)
+    sending = asyncio.create_task(send(api, ann, text))
+    turn = await orchestrator.arrived(text=text)
+    approval = await orchestrator.wait(turn)
+    answer = await sending
+    assert (answer.status_code, answer.json()["status"]) == (202, "waiting")
+    assert (await api.http.get(answer.headers["location"], headers=ann.headers)).json()["approval_id"] == approval
+
+
 async def test_a_client_that_leaves_does_not_stop_its_turn(
     api: RunningGateway, ann: Holder, orchestrator: ScriptedOrchestrator
 ) -> None:

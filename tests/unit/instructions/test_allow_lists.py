@@ -17,7 +17,7 @@ from phronesis.contracts.instructions import AgentRef
 from phronesis.contracts.releases import NewText, Unpublishable
 from phronesis.instructions.adapters.files import agents
 from phronesis.instructions.domain import AgentContent
-from phronesis.instructions.domain.allowing import allowed
+from phronesis.instructions.domain.allowing import allowed, outside, unknown
 from phronesis.instructions.domain.library import Library, Overlay
 from phronesis.instructions.domain.publishing import published
 from phronesis.instructions.handlers import Handlers
@@ -169,3 +169,10 @@ async def test_a_list_with_a_tool_that_there_is_not_cannot_be_published() -> Non
     library = Library(await store.platform(), Overlay())
     with pytest.raises(Unpublishable, match=r"discuss/allow_list: there are no such tools: graph\.dream\.v1"):
         published(library, [NewText(tag="discuss/allow_list", content="- graph.dream.v1")])
+
+
+def test_a_list_names_outside_servers_beside_tools() -> None:
+    text = "- recall\n- outside.weather for the forecast\n- outside.*\n- outside.Weather\n- outside.weather.forecast\n"
+    assert outside(text) == ("weather", "*")
+    assert allowed(text) == ("recall", "outside.Weather", "outside.weather.forecast")
+    assert unknown(text) == ["outside.Weather", "outside.weather.forecast"]

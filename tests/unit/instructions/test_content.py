@@ -22,7 +22,7 @@ def changed(**changes: object) -> AgentContent:
 
 
 def test_the_dialogue_agent_runs_the_router_loop() -> None:
-    prompts = ["final", "repair", "router", "summarise"]
+    prompts = ["final", "learn", "noticed", "repair", "router", "summarise"]
     assert (DIALOGUE.agent, DIALOGUE.loop, sorted(DIALOGUE.prompts)) == ("dialogue", "router", prompts)
 
 
@@ -31,6 +31,7 @@ def test_the_dialogue_agent_runs_the_router_loop() -> None:
     [
         ("router", SHARED),
         ("final", SHARED | {"draft", "memory"}),
+        ("noticed", {"plan"}),
         ("repair", {"wrong"}),
         ("summarise", {"history", "boundary"}),
     ],

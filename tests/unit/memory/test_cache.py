@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
@@ -81,6 +82,60 @@ async def test_a_question_that_the_model_refuses_does_not_lose_the_others() -> N
         await queries.of("acme", ["bad"])
 
 
+@pytest.mark.req("V-T01")
+async def test_a_question_that_is_asked_twice_at_once_is_embedded_once() -> None:
+    embedder = _Held()
+    queries = QueryVectors(embedder, 900, 10)
+    asked = [asyncio.create_task(queries.of(tenant, ["tea"])) for tenant in ("acme", "acme", "other")]
+    await embedder.begun(2)
+    embedder.go.set()
+    first, second, _ = await asyncio.gather(*asked)
+    assert (first["tea"] is second["tea"], embedder.queries) == (True, ["tea", "tea"])
+
+
+async def test_who_gives_up_takes_the_vector_from_nobody_else() -> None:
+    embedder = _Held()
+    queries = QueryVectors(embedder, 900, 10)
+    gone, stays = (asyncio.create_task(queries.of("acme", ["tea"])) for _ in range(2))
+    await embedder.begun(1)
+    gone.cancel()
+    await asyncio.wait([gone])
+    embedder.go.set()
+    assert [*await stays] == ["tea"]
+
+
+async def test_what_nobody_waits_for_any_more_is_given_up() -> None:
+    embedder = _Held()
+    queries = QueryVectors(embedder, 900, 10)
+    gone = asyncio.create_task(queries.of("acme", ["tea"]))
+    await embedder.begun(1)
+    gone.cancel()
+    await asyncio.wait([gone])
+    embedder.go.set()
+    assert [*await queries.of("acme", ["tea"])] == ["tea"]
+    assert embedder.queries == ["tea"]
+
+
+class _Held(WordEmbedder):
+    """A model that answers when it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go = asyncio.Event()
+        self._calls: asyncio.Queue[None] = asyncio.Queue()
+
+    async def begun(self, calls: int) -> None:
+        """Return when so many calls more have come."""
+        async with asyncio.timeout(5):
+            for _ in range(calls):
+                await self._calls.get()
+
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        self._calls.put_nowait(None)
+        await self.go.wait()
+        return await super().embed_queries(texts)
+
+
 class _Refusing(WordEmbedder):
     """A model that refuses calls with some text in them."""
 
@@ -94,3 +149,14 @@ class _Refusing(WordEmbedder):
         if any(text in self.refused for text in texts):
             raise Unavailable("refused")
         return await super().embed_queries(texts)
+
+
+async def test_what_a_tenant_asked_is_dropped_when_it_forgets_and_no_other_tenants() -> None:
+    embedder = WordEmbedder()
+    queries = QueryVectors(embedder, 900, 10)
+    for tenant in ("acme", "other"):
+        await queries.of(tenant, ["tea"])
+    queries.drop("acme")
+    for tenant in ("acme", "other"):
+        await queries.of(tenant, ["tea"])
+    assert embedder.queries == ["tea"] * 3

@@ -122,8 +122,8 @@ async def test_each_phrase_is_searched_among_what_the_caller_may_see() -> None:
     search = _Search({"one": [], "two": []})
     await _retrieval(search, _Graph(), _Knowledge({})).retrieve(ANN, Retrieve(key_phrases=("one", "two")))
     assert [(a.tenant, a.owners, query) for a, query in search.asked] == [
-        ("acme", ("ann", "*"), "one"),
-        ("acme", ("ann", "*"), "two"),
+        ("acme", ("ann", "*", "facts:ann"), "one"),
+        ("acme", ("ann", "*", "facts:ann"), "two"),
     ]
 
 
@@ -211,7 +211,7 @@ async def test_a_foreign_id_and_one_without_a_row_are_missing_alike() -> None:
     graph = _Graph([Neighbour(id=B, type="MemoryUnit", hop=1), Neighbour(id=C, type="MemoryUnit", hop=1)])
     context = await _retrieve({"one": [_hit(A)]}, graph=graph, knowledge=knowledge)
     assert ([item.id for item in context.memory_units], set(context.missing_ids)) == ([A], {B, C})
-    assert {audience.owners for audience, _ in knowledge.asked} == {("ann", "*")}
+    assert {audience.owners for audience, _ in knowledge.asked} == {("ann", "*", "facts:ann")}
 
 
 @pytest.mark.req("D-150")

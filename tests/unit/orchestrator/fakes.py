@@ -9,12 +9,15 @@ from uuid import uuid4
 
 from phronesis.bus.tracing import Tracing
 from phronesis.contracts import NotFound, Principal, ServiceError, Unavailable
+from phronesis.contracts.approvals import ApprovalStatus
 from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.media import ExtractedText, Media, MediaKind
 from phronesis.contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
-from phronesis.contracts.orchestrator import ConversationRef, Directive, SubmitTurn, TurnProgress
-from phronesis.orchestrator.domain import Claim, Completed, Failed
+from phronesis.contracts.orchestrator import Audited, ConversationRef, Directive, SubmitTurn, TurnProgress
+from phronesis.orchestrator.cognition.stages import Cognition
+from phronesis.orchestrator.domain import AlreadyBegun, Claim, Completed, Failed
 from phronesis.orchestrator.history import Past, PastTurn, Summary
+from phronesis.orchestrator.policy.waiting import Answered, Asked
 from phronesis.orchestrator.reasoner import Answer, Composed, Fault, PastMessage, Routed, Spent, TurnContext
 from phronesis.orchestrator.run import Runner
 from phronesis.orchestrator.settings import OrchestratorSettings
@@ -37,11 +40,13 @@ class FakeJournal:
     results: dict[str, dict[str, Any]] = field(default_factory=dict)
     intents: list[str] = field(default_factory=list)
 
-    async def intend(self, claim: Claim, step: str, intent: dict[str, Any]) -> dict[str, Any] | None:
+    async def intend(self, claim: Claim, step: str, intent: dict[str, Any], *, once: bool = False) -> dict[str, Any] | None:
+        if once and step in self.intents and step not in self.results:
+            raise AlreadyBegun(step)
         self.intents.append(step)
         return self.results.get(step)
 
-    async def result(self, claim: Claim, step: str, result: dict[str, Any]) -> None:
+    async def result(self, claim: Claim, step: str, result: dict[str, Any], spend: Any = None) -> None:
         self.results[step] = result
 
 
@@ -124,13 +129,32 @@ class FakeConversations:
 
 @dataclass
 class FakeTurns:
-    """Remembers the end."""
+    """Remembers the end, what people are asked and answer, and what is recorded of calls."""
 
     end_of: Completed | Failed | None = None
+    asked: dict[str, Asked] = field(default_factory=dict)
+    """By the approval's id."""
+    answers: dict[str, Answered] = field(default_factory=dict)
+    recorded: list[Audited] = field(default_factory=list)
 
     async def end(self, claim: Claim, end: Completed | Failed) -> None:
         assert self.end_of is None, "a turn ends once"
         self.end_of = end
+
+    async def wait(self, claim: Claim, asked: Asked) -> None:
+        self.asked[asked.approval_id] = asked
+
+    async def answered(self, claim: Claim, approval_id: str) -> Answered | None:
+        return self.answers.get(approval_id)
+
+    async def record(self, claim: Claim, entry: Audited) -> None:
+        self.recorded.append(entry)
+
+    def answer(self, status: ApprovalStatus, note: str = "") -> Asked:
+        """Let a person answer what was asked last."""
+        asked = list(self.asked.values())[-1]
+        self.answers[asked.approval_id] = Answered(status, asked.digest, note)
+        return asked
 
 
 @dataclass
@@ -208,9 +232,16 @@ class Stage:
     turns: FakeTurns = field(default_factory=FakeTurns)
     shown: list[str] = field(default_factory=list)
     settings: OrchestratorSettings = field(default_factory=OrchestratorSettings)
+    cognition: Cognition = field(default_factory=Cognition)
 
     async def run(self, claimed: Claim) -> Completed | Failed:
         """Run one turn to its end."""
+        await self.attempt(claimed)
+        assert self.turns.end_of is not None
+        return self.turns.end_of
+
+    async def attempt(self, claimed: Claim) -> None:
+        """Run one turn until it ends, or waits."""
 
         async def show(of: Claim, line: TurnProgress) -> None:
             self.shown.append(line.phase or line.kind)
@@ -225,7 +256,7 @@ class Stage:
             Tracing("orchestrator"),
             show,
             lambda: None,
+            approvals=self.turns,  # type: ignore[arg-type]
+            cognition=self.cognition,
         )
         await runner.run(claimed)
-        assert self.turns.end_of is not None
-        return self.turns.end_of

@@ -18,7 +18,7 @@ from phronesis.orchestrator.budget import ANSWER, SHARES, Line, fit
 from phronesis.orchestrator.history import KEPT, STEP, WINDOW, Note, PastMessage, Summary
 from phronesis.orchestrator.prompts import final_messages, size
 from phronesis.orchestrator.reasoner import Fault, TurnContext
-from phronesis.orchestrator.settings import OrchestratorSettings
+from phronesis.orchestrator.settings import ModelSettings
 from phronesis.orchestrator.summary import NOTES
 from phronesis.tokens import CUT, count
 from tests.unit.orchestrator.test_prompts import AGENT, blocks
@@ -179,7 +179,7 @@ def test_the_documents_state_the_shares_in_their_order() -> None:
     section = page.split("## What a prompt holds")[1].split("\n## ")[0]
     rows = re.findall(r"^\| (\w+)[^|]*\| (\d+) % \|", section, re.M)
     assert rows == [(part, f"{100 * share:.0f}") for part, share in SHARES.items()]
-    context = OrchestratorSettings.model_fields["context_tokens"].default
+    context = ModelSettings.model_fields["context_tokens"].default
     for figure in (
         f"({context:,})",
         f"{ANSWER:,} are kept",

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
 from phronesis.contracts.orchestrator import Directive
+from phronesis.orchestrator.cognition.thought import Thought
+from phronesis.orchestrator.fences import fresh
 from phronesis.orchestrator.history import Note, PastTurn, Summary
-from phronesis.orchestrator.prompts import _mark, final_messages, router_messages, size, summarise_messages
+from phronesis.orchestrator.prompts import final_messages, router_messages, size, summarise_messages
 from phronesis.orchestrator.reasoner import Fault, PastMessage, TurnContext
 from phronesis.orchestrator.templates import OPTIONAL, PURPOSES, BadTemplate, check, render
 
@@ -49,6 +51,21 @@ def an_item(number: int, text: str = "Text.", score: float = 0.5) -> ContextItem
 
 def blocks(messages: list[dict[str, str]]) -> dict[str, str]:
     return {name: text for _, name, text in _BLOCK.findall(messages[1]["content"])}
+
+
+NOTICING = AGENT.model_copy(update={"prompts": {**AGENT.prompts, "noticed": "Noticed: {{plan}}"}})
+
+
+@pytest.mark.parametrize(("plan", "told"), [("It is urgent.", True), ("", False)])
+def test_an_agent_is_told_what_was_noticed_where_something_was(plan: str, told: bool) -> None:
+    messages = final_messages(NOTICING, a_turn(agent=NOTICING, thought=Thought(plan=plan)), None, None, None, 5_000)
+    assert messages[0]["content"].endswith("\n\nNoticed: (block plan)") is told
+    assert ("plan" in blocks(messages)) is told
+
+
+def test_an_agent_without_words_for_it_is_told_nothing_of_what_was_noticed() -> None:
+    messages = final_messages(AGENT, a_turn(thought=Thought(plan="It is urgent.")), None, None, None, 5_000)
+    assert "urgent" not in messages[0]["content"] + messages[1]["content"]
 
 
 @settings(deadline=None)
@@ -91,7 +108,7 @@ def test_content_of_any_kind_stays_inside_its_own_block(text: str, media: str, p
 @pytest.mark.req("D-153")
 def test_a_boundary_that_stands_in_the_content_is_drawn_again() -> None:
     drawn = iter(["aaaa", "bbbb", "cccc"])
-    assert _mark("an attack with aaaa and bbbb", lambda: next(drawn)) == "cccc"
+    assert fresh("an attack with aaaa and bbbb", lambda: next(drawn)) == "cccc"
 
 
 @pytest.mark.req("D-153")
@@ -236,6 +253,7 @@ def test_the_size_of_a_prompt_counts_what_stands_around_its_texts() -> None:
 
 def test_the_prompts_that_are_shipped_can_be_filled() -> None:
     folder = files("phronesis.instructions").joinpath("content", "agents", "dialogue")
-    prompts = {purpose: folder.joinpath(f"{purpose}.md").read_text(encoding="utf-8") for purpose in (*PURPOSES, *OPTIONAL)}
+    texts = {purpose: folder.joinpath(f"{purpose}.md") for purpose in (*PURPOSES, *OPTIONAL)}
+    prompts = {purpose: text.read_text(encoding="utf-8") for purpose, text in texts.items() if text.is_file()}
     check(AGENT.model_copy(update={"prompts": prompts}))
     assert all("JSON" in prompts[purpose] for purpose in ("router", "final", "summarise"))

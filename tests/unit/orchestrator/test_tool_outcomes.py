@@ -15,9 +15,9 @@ from phronesis.contracts.orchestrator import MAX_DETAIL, ToolOutcome
 from phronesis.contracts.scoped_memory import RECALL_MEMORY
 from phronesis.orchestrator.findings import Findings
 from phronesis.orchestrator.gate import Gate
-from phronesis.orchestrator.hands import Hands
+from phronesis.orchestrator.hands import hands
 from phronesis.orchestrator.inquiry import Move, Result, ToolCall
-from phronesis.orchestrator.outcomes import outcome, watched
+from phronesis.orchestrator.policy.outcomes import called
 from phronesis.orchestrator.running import Running
 from phronesis.orchestrator.settings import OrchestratorSettings
 from phronesis.orchestrator.steps import Steps
@@ -41,9 +41,8 @@ def running(**owners: Any) -> Running:
 
 async def worked(turn: Running, *calls: tuple[str, dict[str, Any]]) -> tuple[Result, ...]:
     box = toolbox(profile("noor"), turn.claim.who)
-    hands = Hands(turn, box, Gate(box, turn.claim.who), Findings())
     move = Move(calls=tuple(ToolCall(name=name, arguments=json.dumps(given)) for name, given in calls))
-    return await hands.work(1, move)
+    return await hands(turn, box, Gate(box, turn.claim.who), Findings()).work(1, move)
 
 
 RECALL = ("recall_memory", {"scope": "personal", "query_summary": "x"})
@@ -83,16 +82,16 @@ async def test_an_unavailable_memory_is_told_and_marks_the_reply() -> None:
 async def test_a_call_that_the_end_of_the_turn_cuts_off_is_a_failure_of_its_tool() -> None:
     turn = running()
 
-    async def endless() -> dict[str, Any]:
+    async def endless(*_: Any, **__: Any) -> Any:
         await asyncio.Event().wait()
-        return {}
 
+    turn.neighbours.ask = endless  # type: ignore[method-assign]
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.01):
-            await watched(turn, "web_search", endless())
-    assert [(tool.name, tool.ok, tool.code) for tool in turn.tools] == [("web_search", False, "timed_out")]
+        async with asyncio.timeout(0.05):
+            await worked(turn, QUERY)
+    assert [(tool.name, tool.ok, tool.code) for tool in turn.tools] == [("memory_query", False, "timed_out")]
 
 
 def test_what_an_error_said_is_cut() -> None:
-    noted = outcome("web_search", {"code": "refused", "detail": "x" * 10_000}, 0.0123)
+    noted = called("web_search", {"code": "refused", "detail": "x" * 10_000}, 12)
     assert noted == ToolOutcome(name="web_search", ok=False, code="refused", detail="x" * MAX_DETAIL, ms=12)

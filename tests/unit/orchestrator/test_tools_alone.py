@@ -14,7 +14,7 @@ import asyncio, sys
 from phronesis.contracts import Principal
 from phronesis.orchestrator.findings import Findings
 from phronesis.orchestrator.gate import Gate
-from phronesis.orchestrator.hands import Hands
+from phronesis.orchestrator.hands import hands as made_for
 from phronesis.orchestrator.inquiry import Move, ToolCall
 from phronesis.orchestrator.running import Running
 from phronesis.orchestrator.settings import OrchestratorSettings
@@ -29,7 +29,7 @@ claimed, tracing = claim("x", agent="noor"), Tracing("orchestrator")
 neighbours = FakeNeighbours(owners=OWNERS)
 running = Running(claimed, Steps(FakeJournal(), claimed, tracing), tracing, neighbours, OrchestratorSettings(), show, [])
 box = toolbox(profile("noor"), claimed.who)
-hands = Hands(running, box, Gate(box, claimed.who), Findings())
+hands = made_for(running, box, Gate(box, claimed.who), Findings())
 calls = ('recall_memory', '{"scope": "personal", "query_summary": "x"}'), ('retrieve_instructions', '{"mode": "A"}')
 asyncio.run(hands.work(1, Move(calls=tuple(ToolCall(name=n, arguments=a) for n, a in calls))))
 read = ToolCall(name='read_neo4j_cypher', arguments='{"cypher_query": "RETURN 1"}')

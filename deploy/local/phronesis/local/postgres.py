@@ -27,7 +27,8 @@ _SOCKET = ".s.PGSQL.5432"
 _SETTINGS = {
     "listen_addresses": "",
     "unix_socket_permissions": "0700",
-    "shared_buffers": "128MB",
+    # The index of 300,000 vectors takes 300 MB, and a search in it reads up to a thousand pages; memory is taken as it is used.
+    "shared_buffers": "512MB",
     "jit": "off",
     "synchronous_commit": "on",
     "fsync": "on",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -53,10 +53,14 @@ def restore(
     file: File,
     data: Data = None,
     force: Annotated[bool, typer.Option("--force", help="Remove first what the stores hold.")] = False,
+    forgotten: Annotated[
+        Path | None, typer.Option("--forgotten", help="What to forget again: a file of `phronesis forgotten`.", metavar="FILE")
+    ] = None,
     yes: Yes = False,
 ) -> None:
     """Load a backup into empty stores. No service may run; of a local stack the servers are started for it."""
     from . import places
+    from .forgotten import read
     from .progress import Progress
     from .reading import Archive
     from .restore import restore as run
@@ -64,11 +68,12 @@ def restore(
 
     async def work() -> tuple[Manifest, dict[str, int]]:
         archive = Archive.checked(file, "backup")
+        known = read(forgotten) if forgotten is not None else ()
         progress.say(f"the archive is whole: {archive.manifest.point:%Y-%m-%d %H:%M:%S} UTC")
         if force and not yes:
             typer.confirm("Remove everything that the stores hold?", abort=True, err=True)
         async with idle(places.local(data)) as where:
-            return archive.manifest, await run(where, archive, progress, force=force)
+            return archive.manifest, await run(where, archive, progress, force=force, known=known)
 
     progress = Progress()
     _compared(*_told(work()), progress.seconds)
@@ -121,10 +126,35 @@ def bring_in(
     typer.echo(f"{_told(work())} is there, in {progress.seconds:.1f} s")
 
 
+def forgotten(file: File, data: Data = None) -> None:
+    """Write what was forgotten, by ids alone, for a restore of a backup that is older: keep it beside your backups."""
+    from . import places
+    from .forgotten import forgotten as known
+    from .forgotten import written
+    from .rows import connected
+
+    async def work() -> int:
+        async with connected(places.running(places.local(data)).postgres) as connection:
+            found = await known(connection)
+        written(found, file)
+        return len(found)
+
+    typer.echo(f"{file}: {_told(work())} forgettings")
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands to `app`."""
-    for name, command in (("backup", backup), ("restore", restore), ("export", export), ("import", bring_in)):
+    for name, command in _COMMANDS.items():
         app.command(name)(command)
+
+
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "backup": backup,
+    "restore": restore,
+    "forgotten": forgotten,
+    "export": export,
+    "import": bring_in,
+}
 
 
 def _told(work: Coroutine[Any, Any, T]) -> T:

@@ -19,6 +19,7 @@ from phronesis.postgres.migrate import migrate
 
 from . import events, graph_model, objects, rows, tables, vectors
 from .errors import Failed, Refused
+from .forgotten import Forgotten, forget_again, forgotten
 from .frames import Frame
 from .graph_load import GraphLoad
 from .manifest import Manifest
@@ -35,14 +36,17 @@ _RELEASE = """
 _AGAIN = "the stores hold part of it: do it again with --force, before any service is started"
 
 
-async def restore(places: Places, archive: Archive, progress: Progress, *, force: bool = False) -> Counts:
+async def restore(
+    places: Places, archive: Archive, progress: Progress, *, force: bool = False, known: Forgotten = ()
+) -> Counts:
     """Load a backup.
 
     Args:
         places: the stores; no service may run on them.
         archive: a backup.
         progress: what is told.
-        force: whether to empty stores that are not.
+        force: whether to empty stores that are not; what they know to be forgotten is forgotten again.
+        known: more that is to be forgotten again.
 
     Returns:
         What the stores hold now, by the names of the manifest's members.
@@ -58,6 +62,7 @@ async def restore(places: Places, archive: Archive, progress: Progress, *, force
             await target.check_empty()
         try:
             if force:
+                known = [*known, *await target.known()]
                 await target.empty()
             for name, frames in archive.members():
                 progress.done(name, await target.load(name, frames))
@@ -66,6 +71,7 @@ async def restore(places: Places, archive: Archive, progress: Progress, *, force
                 await target.forgotten(progress)
             counts = await target.counts()
             await target.release()
+            await target.forget_again(known, progress)
             return counts
         except (ServiceError, Failed, Refused, OSError) as error:
             raise Failed(f"{error}; {_AGAIN}") from error
@@ -165,6 +171,15 @@ class Target:
         if left > 0 and (any(unsent) or await GraphOutbox(self._bolt).waiting()):
             progress.say(f"waiting {left:.0f} s until the broker takes news again that it saw before")
             await asyncio.sleep(left)
+
+    async def known(self) -> Forgotten:
+        """What these stores know to be forgotten."""
+        return await forgotten(self._connection)
+
+    async def forget_again(self, known: Forgotten, progress: Progress) -> None:
+        """Let the memory service forget again, when it starts, what the archive does not know to be forgotten."""
+        if count := await forget_again(self._connection, known):
+            progress.say(f"{count} forgettings will be made again when the services start")
 
     async def release(self) -> None:
         """Let news go that waited for vectors to be gone: the archive holds none of them."""

@@ -3,11 +3,12 @@
 `ask` and `serve` are questions and answers, `tell` and `take` are jobs, `follow` is news, `show` is progress.
 """
 
-from .audit import audited
+from .audit import audited, masked
 from .blobs import Blobs
 from .connection import Bus, connect, process_name
 from .envelope import Call, News
 from .envelope import headers as envelope_headers
+from .erasing import erase_parked, erase_shown
 from .metrics import Kind, Metric, Metrics
 from .outbox import Outbox, Relay, Sendable, sendable
 from .outsiders import LONGEST_DAYS, Credentials, credentials, revoke
@@ -55,10 +56,13 @@ __all__ = [
     "correlation",
     "credentials",
     "envelope_headers",
+    "erase_parked",
+    "erase_shown",
     "finished",
     "follow",
     "health",
     "inner",
+    "masked",
     "new_key",
     "parked",
     "process_name",

@@ -20,19 +20,27 @@ def audited(who: Principal, action: str, arguments: dict[str, Any], *, code: str
         action=action,
         outcome="done" if code is None else "refused",
         code=code,
-        arguments=_masked(arguments),
+        arguments=masked(arguments),
     )
 
 
-def _masked(value: Any, name: str = "") -> Any:
+def masked(value: Any, name: str = "", *, longest: int = _LONGEST, most: int = _MOST) -> Any:
+    """`value` with secrets masked, and cut.
+
+    Args:
+        value: JSON.
+        name: of the member that it is.
+        longest: characters of a text that are kept.
+        most: members of an object or a list that are kept.
+    """
     if any(word in name.lower() for word in _SECRET):
         return "***"
     match value:
         case dict():
-            return {str(k): _masked(v, str(k)) for k, v in list(value.items())[:_MOST]}
+            return {str(k): masked(v, str(k), longest=longest, most=most) for k, v in list(value.items())[:most]}
         case list() | tuple():
-            return [_masked(v) for v in value[:_MOST]]
-        case str() if len(value) > _LONGEST:
-            return f"{value[:_LONGEST]}… ({len(value)} characters)"
+            return [masked(v, longest=longest, most=most) for v in value[:most]]
+        case str() if len(value) > longest:
+            return f"{value[:longest]}… ({len(value)} characters)"
         case _:
             return value

@@ -19,6 +19,8 @@ from .topology import BACKUPS, MEDIA, REVOKED, consumers
 
 _JOB_TELLERS = ("gateway",)
 _WATCHERS = ("gateway",)
+_ERASERS = ("orchestrator",)
+"""Who takes out of streams what was forgotten."""
 LIMITS = ("max_payload: 2MB", "max_subscriptions: 1000")
 """The greatest message, headers included, and the subscriptions of one connection."""
 _LOGIN_SECONDS = 5
@@ -57,6 +59,8 @@ def publishes(service: str) -> list[str]:
     subjects.append(f"$JS.API.STREAM.MSG.GET.{REVOKED}")
     if service in _WATCHERS:
         subjects.append("$JS.API.STREAM.MSG.GET.OUT")
+    if service in _ERASERS:
+        subjects += ["$JS.API.STREAM.PURGE.OUT", "$JS.API.STREAM.MSG.GET.PARKED", "$JS.API.STREAM.MSG.DELETE.PARKED"]
     if service == "gateway":
         subjects += [*_bucket(UPLOADS), f"{REVOKED_SUBJECT}.*"]
         # what each process knows of itself, those of its own service too

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -26,7 +26,7 @@ class Request(Generic[T]):
     path: str
     parse: Callable[[Any], T]
     """Makes the result of the decoded JSON body."""
-    params: dict[str, str | int] = field(default_factory=dict)
+    params: Mapping[str, str | int | list[str]] = field(default_factory=dict)
     json: Any = None
     files: dict[str, tuple[str, bytes]] | None = None
     key: str | None = None

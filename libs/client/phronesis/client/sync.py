@@ -70,6 +70,8 @@ class Turns(_Resource):
     cancel = _calls(calls.cancel_turn)
     retry = _calls(calls.retry_turn)
     trace = _calls(calls.trace)
+    explain = _calls(calls.explain_turn)
+    replay = _calls(calls.replay_turn)
 
     def events(self, turn_id: str, after: str | None = None) -> Iterator[TurnEvent]:
         """The progress of a turn until its end, over broken connections.
@@ -104,6 +106,23 @@ def _stream(http: httpx.Client, following: Following) -> Iterator[TurnEvent]:
                     return
 
 
+class Approvals(_Resource):
+    """What agents want to do and a person has to allow first."""
+
+    list = _calls(calls.list_approvals)
+    get = _calls(calls.get_approval)
+    answer = _calls(calls.answer_approval)
+
+
+class Tasks(_Resource):
+    """Background tasks; `turns.events` follows one, for its id is that of its turn."""
+
+    submit = _calls(calls.submit_task)
+    get = _calls(calls.get_task)
+    list = _calls(calls.list_tasks)
+    cancel = _calls(calls.cancel_task)
+
+
 class MediaFiles(_Resource):
     """Uploads."""
 
@@ -127,6 +146,20 @@ class Memory(_Resource):
     query = _calls(calls.memory_query)
     keep_memory = _calls(calls.keep_memory)
     forget_memory = _calls(calls.forget_memory)
+    list_facts = _calls(calls.list_facts)
+    recall_facts = _calls(calls.recall_facts)
+    import_memory = _calls(calls.import_memory)
+    preview_forgetting = _calls(calls.preview_forgetting)
+    forget_for_good = _calls(calls.forget_for_good)
+    forgetting = _calls(calls.forgetting)
+
+
+class Ledger(_Resource):
+    """What model calls used, and the limits."""
+
+    usage = _calls(calls.get_usage)
+    limits = _calls(calls.get_limits)
+    set_limit = _calls(calls.set_limit)
 
 
 class Keys(_Resource):
@@ -164,9 +197,12 @@ class Client:
         self._connection = connection = _Connection(find(base_url, api_key, data))
         self.conversations = Conversations(connection)
         self.turns = Turns(connection)
+        self.tasks = Tasks(connection)
+        self.approvals = Approvals(connection)
         self.media = MediaFiles(connection)
         self.tools = Tools(connection)
         self.memory = Memory(connection)
+        self.ledger = Ledger(connection)
         self.keys = Keys(connection)
         self.profile = ProfileOfCaller(connection)
 

@@ -2,6 +2,7 @@
 
 from .errors import (
     BadRequest,
+    BudgetExceeded,
     Busy,
     Conflict,
     Forbidden,
@@ -20,14 +21,16 @@ from .errors import (
     Unavailable,
     UnsupportedMedia,
 )
-from .messages import Event, Job, Message, Nothing, Out, Rpc
+from .messages import WRITTEN_AS_NUMBER, Event, Job, Message, Nothing, Out, Rpc
 from .principal import EVERYONE, SYSTEM_TENANT, Principal, Role, Token
 from .tools import Risk, Tool
 
 __all__ = [
     "EVERYONE",
     "SYSTEM_TENANT",
+    "WRITTEN_AS_NUMBER",
     "BadRequest",
+    "BudgetExceeded",
     "Busy",
     "Conflict",
     "Event",

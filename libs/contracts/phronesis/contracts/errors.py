@@ -5,6 +5,7 @@
     │  └─ TooLarge            too_large            413
     │  └─ UnsupportedMedia    unsupported_media    415
     ├─ Unauthorized           unauthorized         401   no principal, or one that does not verify
+    ├─ BudgetExceeded         budget_exceeded      402   a limit of tokens or money is reached; a repeat alone does not help
     ├─ Forbidden              forbidden            403   a principal that may not do this
     ├─ NotFound               not_found            404   unknown, or not the caller's: the same answer
     │  └─ Retired             retired              410   a tool that a later version of it has taken the place of
@@ -106,6 +107,13 @@ class Unauthorized(ServiceError):
 
     code = "unauthorized"
     status = 401
+
+
+class BudgetExceeded(ServiceError):
+    """A limit of tokens or money is reached: no model is called until its window ends, or an admin raises it."""
+
+    code = "budget_exceeded"
+    status = 402
 
 
 class Forbidden(ServiceError):

@@ -144,7 +144,7 @@ UPSERT = Rpc("graph.v1.upsert", Upsert, Upserted, timeout=30.0, max_bytes=1_000_
 NODES = Rpc("graph.v1.nodes", NodeKeys, Nodes, timeout=10.0)
 EXPAND = Rpc("graph.v1.expand", Expand, Expanded)
 NODE_CHANGED = Event("graph.v1.node.changed", NodeChanged, followers=("memory",))
-GRAPH_PURGED = Event("graph.v1.conversation.purged", Purged, followers=("orchestrator",))
+GRAPH_PURGED = Event("graph.v1.conversation.purged", Purged, followers=("orchestrator", "memory"))
 
 UPSERT_TOOL = Tool(
     "graph_upsert",

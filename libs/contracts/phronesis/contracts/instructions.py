@@ -18,6 +18,8 @@ class AgentRef(Message):
     """One agent by name."""
 
     agent: str = Field(min_length=1, max_length=64)
+    release: int | None = Field(default=None, ge=0)
+    """As of this release of the tenant, for a replay, and without experiments; 0 is the platform's own. Else as of now."""
 
 
 class AgentProfile(Message):
@@ -43,6 +45,8 @@ class AgentProfile(Message):
     tools: tuple[str, ...] = ()
     """Names of the tools that the agent may use, in the order in which they are told (O-229); none for an agent whose tools
     follow from its loop."""
+    outside: tuple[str, ...] = ()
+    """Names of outside MCP servers whose accepted tools the agent is offered besides, `*` for all of the tenant's."""
 
 
 class ListAgents(Message):
@@ -64,6 +68,13 @@ class RetrieveInstructions(Message):
     """A data mode: the bundle of tier 2 for it."""
     elements: tuple[str, ...] | None = Field(default=None, min_length=1, max_length=64)
     """Tags of tier 3, as few as the question needs."""
+
+
+class RetrieveAt(Message):
+    """`RetrieveInstructions` as of a release of the tenant, for a replay, and without experiments."""
+
+    release: int = Field(ge=0)
+    wanted: RetrieveInstructions
 
 
 class InstructionText(Message):
@@ -91,6 +102,7 @@ class Released(Message):
 AGENT_GET = Rpc("instructions.v1.agent.get", AgentRef, AgentProfile)
 AGENT_LIST = Rpc("instructions.v1.agent.list", ListAgents, AgentNames)
 RETRIEVE_INSTRUCTIONS = Rpc("instructions.v1.retrieve", RetrieveInstructions, InstructionText)
+RETRIEVE_AT = Rpc("instructions.v1.retrieve.at", RetrieveAt, InstructionText)
 RETRIEVE_INSTRUCTIONS_TOOL = Tool(
     "retrieve_instructions",
     "Step 2, recollect: load how to work on this case, either the bundle of a data mode (A to D) or single elements of the"

@@ -139,6 +139,8 @@ class Seed(Message):
     type: EntityType
     score: float
     phrase: str
+    why: dict[str, float] = Field(default_factory=dict)
+    """`vector` (cosine) and `text` (BM25), raw, where it had them."""
 
 
 class ContextItem(Message):
@@ -155,6 +157,8 @@ class ContextItem(Message):
     """0 for what search found, 1 or 2 for what the graph added."""
     matched_phrase: str | None = None
     created_at: datetime | None = None
+    why: dict[str, Any] | None = None
+    """Of a fact of the user: `vector` and `text` where it was found by them, and `origin`, `trust` and `since`."""
 
 
 class AugmentedMemoryContext(Message):
@@ -256,7 +260,7 @@ PROFILE_UPDATE = Rpc("memory.v1.profile.update", UpdateProfile, Profile)
 PROFILE_DELETE = Rpc("memory.v1.profile.delete", DeleteProfile, Profile)
 FORGET = Rpc("memory.v1.forget", Forget, Forgotten, timeout=10.0)
 KNOWLEDGE_STORED = Event("memory.v1.item.stored", KnowledgeStored, followers=("graph",))
-ITEMS_FORGOTTEN = Event("memory.v1.item.forgotten", ItemsForgotten, followers=("graph",))
+ITEMS_FORGOTTEN = Event("memory.v1.item.forgotten", ItemsForgotten, followers=("graph", "orchestrator"), hearers=("memory",))
 MEMORY_PURGED = Event("memory.v1.conversation.purged", Purged, followers=("orchestrator",))
 
 REMEMBER_TOOL = Tool(

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 MAX_BYTES = 512 * 1024
 """Default greatest size of a message body, in bytes; larger things go by the Object Store."""
+
+
+def _written_as_number(value: Any) -> Any:
+    if isinstance(value, bool | str | bytes):
+        raise ValueError("a number is wanted")
+    return value
+
+
+WRITTEN_AS_NUMBER = BeforeValidator(_written_as_number)
+"""Behind the bounds of a number that people state: 5 and 5.0 are taken, and neither "5" nor true."""
 
 
 class Message(BaseModel):

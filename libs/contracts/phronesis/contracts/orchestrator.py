@@ -12,7 +12,9 @@ from pydantic import Field
 from .analysis import Analysis
 from .deletions import ConversationDeleted, DeleteConversation, Deletion, DeletionRef
 from .messages import Event, Job, Message, Out, Rpc
+from .task_order import TaskOrder
 from .tools import Tool
+from .traces import AnswerTrace
 
 _TURNS = UUID("6d0a1c9e-53b7-5f0e-9b51-6b1f8e8d4a77")
 MAX_TEXT = 100_000
@@ -72,6 +74,8 @@ class SubmitTurn(Message):
     """Hash of the body as the caller sent it; computed from this message when absent."""
     retry_of: str | None = None
     """The parked or failed turn that this one tries again."""
+    task: TaskOrder | None = None
+    """Makes the turn a background task in a conversation of its own; `text` is its goal."""
 
 
 class Problem(Message):
@@ -89,10 +93,11 @@ class TurnProgress(Message):
 
     turn_id: str
     kind: str
-    """`accepted`, `refused`, `phase` or `ended`."""
+    """`accepted`, `refused`, `phase`, `waiting` (for an approval, whose id and tool stand in `detail`) or `ended`."""
     conversation_id: str | None = None
     phase: str | None = None
-    """For `phase`: `preprocessed`, `routed`, `retrieved` or `answered` (D-131); of analysts `classified` and `tools` too."""
+    """For `phase`: `preprocessed`, `routed`, `retrieved` or `answered` (D-131); of analysts `classified` and `tools` too, and
+    of agents that think ahead `intent`, `preflight` and `reflected` (V-171)."""
     problem: Problem | None = None
     detail: dict[str, Any] = Field(default_factory=dict)
 
@@ -157,6 +162,10 @@ class Turn(Message):
     problem: Problem | None = None
     expires_at: datetime | None = None
     """When it fails, unless it has ended by then: nobody need wait for it any longer."""
+    approval_id: str | None = None
+    """The approval that it waits for, or waited for last."""
+    trace: AnswerTrace | None = None
+    """The whole trace of its answer, where it was asked for."""
 
 
 class TurnRef(Message):

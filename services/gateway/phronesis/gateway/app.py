@@ -31,7 +31,22 @@ from .offers import Offers
 from .ports import JwtKeys, KeyStore
 from .problems import install
 from .readiness import Readiness
-from .routes import bus_keys, chat, conversations, events, keys, memory, operations, profile, tools, turns
+from .routes import (
+    approvals,
+    bus_keys,
+    chat,
+    conversations,
+    events,
+    keys,
+    ledger,
+    mcp_servers,
+    memory,
+    operations,
+    profile,
+    tasks,
+    tools,
+    turns,
+)
 from .settings import GatewaySettings, JwtSettings, McpSettings, ToolSettings
 from .submission import Turns
 from .tickets import Tickets
@@ -154,13 +169,17 @@ def api(parts: Parts) -> FastAPI:
     app.include_router(chat.router(door, parts.turns, settings.wait))
     app.include_router(events.router(door, parts.turns, parts.watch, parts.streams, parts.tickets, settings.stream_seconds))
     app.include_router(conversations.router(door, bus))
+    app.include_router(approvals.router(door, bus))
+    app.include_router(tasks.router(door, bus, parts.turns, parts.watch, parts.streams, settings.stream_seconds))
     pages = console.router(door, bus, parts.turns, parts.watch, parts.streams, settings.stream_seconds, parts.offers)
     app.include_router(pages)
     app.include_router(profile.router(door, bus))
     uploads = Uploads(bus, settings.max_uploads)
     app.include_router(memory.router(door, bus, uploads))
     app.include_router(openai.router(door, bus, parts.turns, uploads, parts.streams, settings.wait, settings.stream_seconds))
+    app.include_router(ledger.router(door, bus, parts.offers))
     app.include_router(tools.router(door, bus, parts.offers))
+    app.include_router(mcp_servers.router(door, bus, parts.offers))
     app.include_router(keys.router(door, bus, parts.store, parts.keyring))
     app.include_router(bus_keys.router(door, bus, parts.bus_keys))
     app.include_router(protected_resource(parts.named, parts.tokens.settings.issuer if parts.tokens else None))

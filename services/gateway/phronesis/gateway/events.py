@@ -116,7 +116,7 @@ class Events:
                     self._hinted = True
                 case "accepted" if self._begun:
                     continue  # a turn's first event; a repeated submission is told it again, even behind the end
-                case "accepted" | "phase":
+                case "accepted" | "phase" | "waiting":
                     self._begun = True
                     yield event(shown.message.kind, shown.message.model_dump_json(exclude_none=True), self._seen)
                 case _:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from pydantic.alias_generators import to_camel
 
 from phronesis.bus import LONGEST_DAYS
-from phronesis.contracts import Role, Token
+from phronesis.contracts import WRITTEN_AS_NUMBER, Role, Token
 from phronesis.contracts.orchestrator import MAX_ATTACHMENTS, MAX_TEXT, TurnStatus
 
 
@@ -100,6 +100,13 @@ class ProfileGiven(Given):
     """What shall be known of the caller."""
 
     profile: dict[str, Any]
+
+
+class ReplayGiven(Given):
+    """How to run a turn again."""
+
+    with_instructions: Annotated[int, Field(ge=0, le=2**31 - 1), WRITTEN_AS_NUMBER] | None = None
+    """Number of the tenant's release to run it with; 0 is the platform's own texts, and nothing the texts it had."""
 
 
 class AcceptedTurn(BaseModel):

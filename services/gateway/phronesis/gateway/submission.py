@@ -24,6 +24,7 @@ from phronesis.contracts.orchestrator import (
     TurnStatus,
     turn_id,
 )
+from phronesis.contracts.tasks import SubmitTask, TaskOrder
 
 from .messages import AcceptedTurn, MediaGiven, MessageGiven
 
@@ -96,6 +97,16 @@ class Turns:
             )
             yield await self._accepted(who, id, submit, ear)
 
+    @asynccontextmanager
+    async def ordered(self, who: Principal, order: SubmitTask, key: str | None) -> AsyncIterator[Submitted]:
+        """The same for a background task: a turn in a conversation of its own."""
+        key = key or uuid4().hex
+        id = turn_id(who.tenant, who.user, key)
+        task = TaskOrder(budget=order.budget)
+        submit = SubmitTurn(idempotency_key=key, text=order.goal, agent=order.agent, task=task)
+        with self._watch.turn(who, id) as ear:
+            yield await self._accepted(who, id, submit, ear)
+
     async def state(self, who: Principal, id: str) -> Turn:
         """The turn's row."""
         return await ask(self._bus, who, TURN_GET, TurnRef(turn_id=id))
@@ -109,7 +120,10 @@ class Turns:
         return AcceptedTurn(turn_id=turn.turn_id, conversation_id=turn.conversation_id, status=status)
 
     async def ended(self, who: Principal, turn: Submitted, seconds: float, heard: _Heard = None) -> Turn | None:
-        """The turn once it has ended, or `None` when it has not within `seconds`; what is said meanwhile goes to `heard`."""
+        """The turn once it has ended, or `None` when it has not within `seconds` or waits for a person, which may take days.
+
+        What is said meanwhile goes to `heard`.
+        """
         due = time.monotonic() + seconds
         while (left := due - time.monotonic()) > 0 and not turn.ear.closed:
             if not turn.ended:
@@ -124,6 +138,8 @@ class Turns:
                 continue
             if found.status.ended:
                 return found
+            if found.status is TurnStatus.WAITING:
+                return None
             turn.ended = False
         return None
 
@@ -195,11 +211,11 @@ def _as_sent(problem: Problem) -> Problem:
 
 
 async def _hint(ear: Ear[TurnProgress], seconds: float, heard: _Heard) -> bool:
-    """Whether the turn's end is hinted at within `seconds`."""
+    """Whether the turn's end, or that it waits for a person, is hinted at within `seconds`."""
     due = time.monotonic() + seconds
     while shown := await ear.next(due - time.monotonic()):
         if heard is not None:
             await heard(shown.message)
-        if shown.message.kind == "ended":
+        if shown.message.kind in ("ended", "waiting"):
             return True
     return False

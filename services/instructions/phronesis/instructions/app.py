@@ -41,6 +41,7 @@ async def build(bus: Bus, database: Database, contents: tuple[Content, ...], set
     await serve(bus, instructions.AGENT_GET, handlers.agent_get)
     await serve(bus, instructions.AGENT_LIST, handlers.agent_list)
     await serve(bus, instructions.RETRIEVE_INSTRUCTIONS_TOOL, handlers.retrieve_instructions)
+    await serve(bus, instructions.RETRIEVE_AT, handlers.retrieve_at)
     await serve(bus, releases.LIST_INSTRUCTIONS_TOOL, publishing.list_instructions)
     await serve(bus, releases.SHOW_INSTRUCTION_TOOL, publishing.show_instruction)
     await serve(bus, releases.DIFF_INSTRUCTIONS_TOOL, publishing.diff_instructions)

@@ -15,10 +15,11 @@ from phronesis.contracts.instructions import (
     AgentRef,
     InstructionText,
     ListAgents,
+    RetrieveAt,
     RetrieveInstructions,
 )
 
-from .domain.allowing import PURPOSE, allowed
+from .domain.allowing import PURPOSE, allowed, outside
 from .domain.library import Found, Library, Profile
 from .domain.texts import TIER_1, Text, mode_tag
 from .libraries import Libraries
@@ -47,7 +48,7 @@ class Handlers:
     async def agent_get(self, call: Call, request: AgentRef) -> AgentProfile:
         """The profile of an agent; before the content is loaded, an unknown agent may only be late."""
         loaded = self._loaded  # as it was before what is read now
-        library = await self._libraries.of(call.who.tenant)
+        library = await self._library(call, request.release)
         profile = library.platform.profiles.get(request.agent)
         if profile is None:
             raise NotFound("no such agent") if loaded else Unavailable(_LATE, retry_after=1)
@@ -72,9 +73,19 @@ class Handlers:
             NotFound: nothing of it is there.
             TooLarge: it is more than one answer holds.
         """
+        return await self._retrieved(call, await self._library(call, None), request)
+
+    async def retrieve_at(self, call: Call, request: RetrieveAt) -> InstructionText:
+        """The same as of a release of the tenant. Raises as `retrieve_instructions`, and `NotFound` for no such release."""
+        return await self._retrieved(call, await self._library(call, request.release), request.wanted)
+
+    async def _library(self, call: Call, release: int | None) -> Library:
+        tenant = call.who.tenant
+        return await (self._libraries.of(tenant) if release is None else self._libraries.at(tenant, release))
+
+    async def _retrieved(self, call: Call, library: Library, request: RetrieveInstructions) -> InstructionText:
         if (request.mode is None) == (request.elements is None):
             raise BadRequest("give either mode or elements")
-        library = await self._libraries.of(call.who.tenant)
         if request.mode is not None:
             return await self._bundle(call, library, request.mode)
         tags = request.elements or ()
@@ -142,12 +153,14 @@ class Handlers:
 
 def _profile(profile: Profile, texts: dict[str, Text], release: str, arms: dict[str, str]) -> AgentProfile:
     prompts = {purpose: texts[tag].content for purpose, tag in profile.prompts.items()}
+    listed = prompts.pop(PURPOSE, "")
     return AgentProfile(
         agent=profile.agent,
         version=profile.version,
         loop=profile.loop,
         stages=profile.stages,
-        tools=allowed(prompts.pop(PURPOSE, "")),
+        tools=allowed(listed),
+        outside=outside(listed),
         prompts=prompts,
         directives={name: texts[tag].content for name, tag in profile.directives.items()},
         phrases=profile.phrases,

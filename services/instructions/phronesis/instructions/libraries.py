@@ -42,6 +42,15 @@ class Libraries:
         """
         return Library(await self._shipped(), await self._own(tenant))
 
+    async def at(self, tenant: str, number: int) -> Library:
+        """The texts of a tenant as of one of its releases, without experiments; 0 is the platform's own.
+
+        Raises:
+            NotFound: the tenant has no such release.
+            Unavailable: the store is down.
+        """
+        return Library(await self._shipped(), await self._store.overlay_at(tenant, number))
+
     def drop(self, tenant: str) -> None:
         """Read a tenant's texts anew, or everybody's after a release of what ships."""
         self._drops += 1

@@ -35,6 +35,10 @@ class Store(Protocol):
         """A tenant's active release and running experiments, as of one moment."""
         ...
 
+    async def overlay_at(self, tenant: str, number: int) -> Overlay:
+        """A release of a tenant, active or not, without experiments; 0 has no text. Raises `NotFound`."""
+        ...
+
     async def ping(self) -> None:
         """Raise `Unavailable` unless the store answers."""
         ...

@@ -8,11 +8,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from phronesis.bus import Bus, run, secrets_dir
 
 from .adapters.child import ChildReader
+from .adapters.destinations import Destinations
 from .adapters.provider import GroqReader
 from .adapters.web import PublicWeb, SystemResolver
 from .app import build
 from .ports import Reader
-from .settings import MediaSettings
+from .settings import AddressSettings, MediaSettings
 
 
 @asynccontextmanager
@@ -27,7 +28,7 @@ async def start(bus: Bus) -> AsyncIterator[None]:
         if settings.groq_api_key:
             reader = groq = GroqReader(settings, local)
             closing.push_async_callback(groq.close)
-        await build(bus, reader, web)
+        await build(bus, reader, web, Destinations(SystemResolver(), trusted=AddressSettings().trusted_hosts))
         yield
 
 

@@ -38,21 +38,28 @@ def checked(text: str) -> httpx.URL:
     Raises:
         BadRequest: not http or https, another port than theirs, a user name, or a host that is no proper name.
     """
+    url = parsed(text)
+    host = url.raw_host.decode("ascii").lower()
+    if url.port not in (None, PORTS[url.scheme]):
+        raise refusal("only the usual ports are fetched")
+    if literal(host) is None and not _proper(host):
+        raise refusal("the address is not a public one")
+    return url
+
+
+def parsed(text: str) -> httpx.URL:
+    """The address, parsed. Raises `BadRequest` where it is not http or https, or names a user."""
     if _FORBIDDEN.search(text):
         raise refusal("the address has characters that are not allowed")
     try:
         url = httpx.URL(text)
-        host = url.raw_host.decode("ascii").lower()
+        url.raw_host.decode("ascii")
     except (httpx.InvalidURL, UnicodeError, ValueError) as error:
         raise refusal("the address does not parse") from error
     if url.scheme not in PORTS:
         raise refusal("only http and https are fetched")
     if url.userinfo or "@" in _AUTHORITY.split(text.partition("//")[2], maxsplit=1)[0]:
         raise refusal("an address with a user name is not fetched")
-    if url.port not in (None, PORTS[url.scheme]):
-        raise refusal("only the usual ports are fetched")
-    if literal(host) is None and not _proper(host):
-        raise refusal("the address is not a public one")
     return url
 
 

@@ -11,14 +11,15 @@ from phronesis.contracts.deletions import Purged
 from phronesis.contracts.orchestrator import CONVERSATION_DELETED
 from phronesis.contracts.service import AUDITED
 
+from .fetching import Fetching
 from .handlers import Handlers
 from .pages import Pages
-from .ports import Reader, Web
+from .ports import Places, Reader, Web
 from .removal import Removal
 from .shelf import Shelf
 
 
-async def build(bus: Bus, reader: Reader, web: Web) -> None:
+async def build(bus: Bus, reader: Reader, web: Web, places: Places) -> None:
     """Wire the service to the bus."""
 
     async def audit(who: Principal, action: str, arguments: dict[str, Any]) -> None:
@@ -33,6 +34,9 @@ async def build(bus: Bus, reader: Reader, web: Web) -> None:
     await serve(bus, contract.ACCEPT_UPLOAD, handlers.accept, workers=4)
     await serve(bus, contract.FETCH, handlers.fetch, workers=4)
     await serve(bus, contract.READ_WEB, Pages(web).read, workers=16)
+    fetching = Fetching(web, places, reader, audit)
+    await serve(bus, contract.HTTP_FETCH_TOOL, fetching.http_fetch, workers=8)
+    await serve(bus, contract.RESOLVE_ADDRESS, fetching.resolve, workers=16)
     await serve(bus, contract.EXTRACT_TEXT_TOOL, handlers.extract_text, workers=8)
     await serve(bus, contract.CAPTION_TOOL, handlers.caption, workers=8)
     await serve(bus, contract.TRANSCRIBE_TOOL, handlers.transcribe, workers=8)

@@ -93,6 +93,18 @@ class Page:
     claimed_type: str | None
 
 
+@dataclass(frozen=True)
+class Destination:
+    """Where an address leads."""
+
+    url: str
+    """As it was parsed."""
+    addresses: tuple[str, ...]
+    """IP addresses that may be connected to."""
+    trusted: bool = False
+    """Whether an operator named this very host and port."""
+
+
 def clean_name(name: str, instead: str) -> str:
     """A file name without folders, control characters and marks that change the direction of writing.
 

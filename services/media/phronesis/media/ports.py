@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from phronesis.contracts import Principal
 
-from .domain import Fetched, Order, Page, Reading
+from .domain import Destination, Fetched, Order, Page, Reading
 
 Audit = Callable[[Principal, str, dict[str, Any]], Awaitable[None]]
 """Announce that the principal did a thing with these arguments."""
@@ -60,6 +60,14 @@ class Web(Protocol):
 
     async def read(self, order: Order) -> Page:
         """What an address answers to `order`, whatever its status; raises what `fetch` does but for a status."""
+        ...
+
+
+class Places(Protocol):
+    """Says where addresses lead."""
+
+    async def resolve(self, text: str) -> Destination:
+        """The IP addresses behind an address. Raises `BadRequest` where it is refused, `Unavailable` for no answer."""
         ...
 
 

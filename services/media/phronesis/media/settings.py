@@ -41,3 +41,13 @@ class MediaSettings(BaseSettings):
     """Groq's model for images."""
     speech_model: str = "whisper-large-v3-turbo"
     """Groq's model for recordings."""
+
+
+class AddressSettings(BaseSettings):
+    """Settings of the addresses that services may connect to, with the same prefix."""
+
+    model_config = SettingsConfigDict(env_prefix="MEDIA_", env_ignore_empty=True, frozen=True, populate_by_name=True)
+
+    trusted_hosts: tuple[str, ...] = ()
+    """`host:port` of servers beside the platform that an administrator may register as outside MCP servers, though they are no
+    public addresses; pages are never fetched from them."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from phronesis.bus import Bus, Relay, follow, serve, serve_basics
+from phronesis.bus import Bus, News, Relay, follow, serve, serve_basics
 from phronesis.contracts import memory, scoped_memory
+from phronesis.contracts.deletions import ConversationDeleted
 from phronesis.contracts.graph import NODE_CHANGED
 from phronesis.contracts.orchestrator import CONVERSATION_DELETED, TURN_ENDED
 from phronesis.postgres import Database, PostgresOutbox
@@ -21,6 +22,7 @@ from .cache import QueryVectors
 from .constitution.serving import serve_constitution
 from .drafting import Drafting
 from .experience.serving import serve_experience
+from .facts.serving import serve_facts
 from .handlers import Handlers
 from .indexes import pgvector
 from .nodes import NodeTexts
@@ -39,6 +41,7 @@ def assemble(
     settings: MemorySettings,
     wake: Callable[[], None],
     vectors: VectorIndex | None = None,
+    queries: QueryVectors | None = None,
 ) -> tuple[Handlers, VectorIndex]:
     """The handlers on their stores, and the vector index that they share.
 
@@ -49,10 +52,11 @@ def assemble(
         settings: the service's settings.
         wake: called after a transaction that wrote news.
         vectors: the vector index; one in the schema where there is none.
+        queries: the vectors of questions that are kept; those of its own where there are none.
     """
     vectors = vectors or pgvector(database, embedder.model, embedder.dimension, settings)
     knowledge = PostgresKnowledge(database, vectors, wake)
-    queries = QueryVectors(embedder, settings.query_cache_seconds, settings.query_cache_size)
+    queries = queries or QueryVectors(embedder, settings.query_cache_seconds, settings.query_cache_size)
     seconds = settings.stage_seconds
     search = HybridSearch(vectors, PostgresTexts(database), queries, candidates=settings.candidates, seconds=seconds)
     retrieval = Retrieval(
@@ -72,10 +76,15 @@ def assemble(
 
 
 def scoped(
-    database: Database, embedder: Embedder, settings: MemorySettings, wake: Callable[[], None], vectors: VectorIndex
+    database: Database,
+    embedder: Embedder,
+    settings: MemorySettings,
+    wake: Callable[[], None],
+    vectors: VectorIndex,
+    queries: QueryVectors | None = None,
 ) -> Scoping:
     """The handlers of memories by scope, on the stores that `assemble` was given."""
-    queries = QueryVectors(embedder, settings.query_cache_seconds, settings.query_cache_size)
+    queries = queries or QueryVectors(embedder, settings.query_cache_seconds, settings.query_cache_size)
     rooms = PostgresRooms(database, vectors, wake)
     return Scoping(rooms, queries, Drafting(embedder), seconds=settings.stage_seconds)
 
@@ -92,8 +101,9 @@ async def build(
     drift = (constitution or ConstitutionSettings()).drift_recompute
     relay = Relay(bus, PostgresOutbox(database))
     embedding = TracedEmbedder(embedder, bus.tracing, "openai" if settings.embedding_url else LOCAL)
-    handlers, vectors = assemble(database, embedding, BusGraph(bus), settings, relay.wake, index)
-    scopes = scoped(database, embedding, settings, relay.wake, vectors)
+    queries = QueryVectors(embedding, settings.query_cache_seconds, settings.query_cache_size)
+    handlers, vectors = assemble(database, embedding, BusGraph(bus), settings, relay.wake, index, queries)
+    scopes = scoped(database, embedding, settings, relay.wake, vectors, queries)
     span = partial(traced, bus.tracing)
 
     relay.start()
@@ -110,7 +120,18 @@ async def build(
     await serve(bus, memory.PROFILE_UPDATE_TOOL, span("update_memory", PROFILES, handlers.profile_update))
     await serve(bus, memory.PROFILE_DELETE_TOOL, span("delete_memory", PROFILES, handlers.profile_delete))
     await follow(bus, TURN_ENDED, span("create_memory", KNOWLEDGE, handlers.on_turn_ended))
-    await follow(bus, CONVERSATION_DELETED, span("delete_memory", KNOWLEDGE, handlers.on_conversation_deleted), workers=2)
-    await serve_constitution(bus, database, embedding, settings, vectors, relay.wake, drift=drift)
-    await serve_experience(bus, database, embedding, settings, vectors, relay.wake)
+    of_facts = await serve_facts(bus, database, embedding, settings, vectors, relay.wake, queries)
+
+    async def on_conversation_deleted(news: News, event: ConversationDeleted) -> None:
+        await of_facts(news, event)
+        await handlers.on_conversation_deleted(news, event)
+
+    await follow(bus, CONVERSATION_DELETED, span("delete_memory", KNOWLEDGE, on_conversation_deleted), workers=2)
+
+    async def on_items_forgotten(news: News, event: memory.ItemsForgotten) -> None:
+        queries.drop(news.tenant)
+
+    await follow(bus, memory.ITEMS_FORGOTTEN, on_items_forgotten, every_copy=True)
+    await serve_constitution(bus, database, embedding, settings, vectors, relay.wake, queries, drift=drift)
+    await serve_experience(bus, database, embedding, settings, vectors, relay.wake, queries)
     await serve_basics(bus, {"postgres": database.ping, "vectors": vectors.check})

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from phronesis.contracts import ServiceError, Unavailable
@@ -18,8 +20,18 @@ log = logging.getLogger(__name__)
 _Key: TypeAlias = tuple[str, str, str, int]
 
 
+@dataclass
+class _Work:
+    """Questions that are being embedded."""
+
+    task: asyncio.Task[dict[str, Vector]]
+    askers: int = 0
+
+
 class QueryVectors:
     """Embeds questions and remembers their vectors by tenant, text, model and dimension.
+
+    What is asked side by side, as the parts of one turn's recall are, is embedded once (V-T01).
 
     The tenant is part of the key, so that no tenant can tell from the time an answer takes what another one has asked.
 
@@ -36,6 +48,7 @@ class QueryVectors:
         self._size = size
         self._clock = clock
         self._kept: OrderedDict[_Key, tuple[Vector, float]] = OrderedDict()
+        self._under_way: dict[tuple[_Key, ...], _Work] = {}
 
     async def of(self, tenant: str, texts: Sequence[str]) -> dict[str, Vector]:
         """The vectors of a tenant's questions, by question; those that the model refuses are left out.
@@ -46,11 +59,26 @@ class QueryVectors:
         found = {text: vector for text in texts if (vector := self._known(self._key(tenant, text))) is not None}
         new = [text for text in dict.fromkeys(texts) if text not in found]
         if new:
-            embedded = await self._embedded(new)
+            embedded = await self._shared(tenant, new)
             for text, vector in embedded.items():
                 self._keep(self._key(tenant, text), vector)
             found |= embedded
         return found
+
+    async def _shared(self, tenant: str, texts: list[str]) -> dict[str, Vector]:
+        """The vectors of questions, made once for all who ask for the same at that time, and given up with the last of them."""
+        keys = tuple(self._key(tenant, text) for text in texts)
+        work = self._under_way.get(keys)
+        if work is None:
+            work = self._under_way[keys] = _Work(asyncio.create_task(self._embedded(texts)))
+        work.askers += 1
+        try:
+            return await asyncio.shield(work.task)
+        finally:
+            work.askers -= 1
+            if not work.askers:
+                self._under_way.pop(keys)
+                work.task.cancel()
 
     async def _embedded(self, texts: list[str]) -> dict[str, Vector]:
         try:
@@ -68,6 +96,11 @@ class QueryVectors:
         if not embedded:
             raise Unavailable("the model does not answer", retry_after=1)
         return embedded
+
+    def drop(self, tenant: str) -> None:
+        """Keep no question of a tenant any more: something was forgotten, and any of them may hold its words."""
+        for key in [key for key in self._kept if key[0] == tenant]:
+            del self._kept[key]
 
     def _key(self, tenant: str, text: str) -> _Key:
         return tenant, text, self._embedder.model, self._embedder.dimension

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from phronesis.contracts import Principal, ServiceError
@@ -35,6 +35,8 @@ class _Place:
     score: float
     hop: int
     phrase: str | None = None
+    signals: Mapping[str, float] = field(default_factory=dict)
+    """What the searches said of a seed."""
 
 
 class Retrieval:
@@ -108,7 +110,7 @@ class Retrieval:
                     best[candidate.id] = (candidate, phrase)
         ranked = sorted((candidate for candidate, _ in best.values()), key=lambda c: (-c.score, c.id))
         return [
-            Seed(id=c.id, type=c.kind.entity_type, score=c.score, phrase=best[c.id][1])
+            Seed(id=c.id, type=c.kind.entity_type, score=c.score, phrase=best[c.id][1], why=best[c.id][0].why)
             for c in best_of_family(ranked, MOST_OF_FAMILY)[: self._most]
         ]
 
@@ -129,7 +131,7 @@ class Retrieval:
     ) -> tuple[dict[str, str], dict[str, _Place]]:
         """The type and the place of every entity: the seeds, and what the graph found around them."""
         types: dict[str, str] = {seed.id: seed.type for seed in seeds}
-        places = {seed.id: _Place(seed.score, 0, seed.phrase) for seed in seeds}
+        places = {seed.id: _Place(seed.score, 0, seed.phrase, seed.why) for seed in seeds}
         try:
             async with asyncio.timeout(self._seconds):
                 found = await self._graph.expand(who, [seed.id for seed in seeds], hops, NEIGHBOURS)
@@ -173,7 +175,13 @@ def _context_item(item: Item, place: _Place) -> ContextItem:
         hop=place.hop,
         matched_phrase=place.phrase,
         created_at=item.created_at,
+        why=_why(item, place),
     )
+
+
+def _why(item: Item, place: _Place) -> dict[str, object] | None:
+    """Why a fact of the user stands in a context; other items say it by their phrase and hop alone."""
+    return {**place.signals, **item.metadata} if item.family.startswith("fact/") else None
 
 
 def _of_type(items: Sequence[ContextItem], type: EntityType) -> tuple[ContextItem, ...]:

@@ -2,46 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from phronesis.bus import Bus, Relay, run, secrets_dir
+from phronesis.bus.tracing import Tracing
 from phronesis.postgres import Database, PostgresOutbox, PostgresSettings
 
-from .adapters.calendars import PostgresCalendars
 from .adapters.depth import Depth
+from .adapters.experience import BusExperience
 from .adapters.ical_readers import CalendarReaders
 from .adapters.reasoners import reasoner
 from .adapters.seal import Seal
-from .adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
+from .adapters.stores import stores
 from .app import build
-from .settings import CalendarSettings, OrchestratorSettings
+from .cognition.stages import Cognition
+from .reasoner import Reasoner
+from .settings import CalendarSettings, CognitionSettings, ModelSettings, OrchestratorSettings, OutsideSettings
+
+Reasoners = Callable[[ModelSettings, Tracing], AbstractAsyncContextManager[Reasoner]]
 
 
 @asynccontextmanager
-async def start(bus: Bus) -> AsyncIterator[None]:
-    """Open the store and the reasoner, and wire the handlers."""
-    settings, of_calendars = OrchestratorSettings(_secrets_dir=secrets_dir()), CalendarSettings(_secrets_dir=secrets_dir())
+async def start(bus: Bus, reasoners: Reasoners = reasoner) -> AsyncIterator[None]:
+    """Open the store and the reasoner, and wire the handlers.
+
+    Args:
+        bus: the connected bus.
+        reasoners: opens the reasoner that the settings name.
+    """
+    settings, of_calendars = OrchestratorSettings(), CalendarSettings(_secrets_dir=secrets_dir())
     reader = CalendarReaders(of_calendars.calendar_readers)
     bus.on_stop(reader.close)
     async with (
         Database.open(PostgresSettings(), "orchestrator", bus.tracing) as database,
-        reasoner(settings, bus.tracing) as thinks,
+        reasoners(ModelSettings(_secrets_dir=secrets_dir()), bus.tracing) as thinks,
     ):
         bus.tracing.metrics.probe(Depth(database, bus.tracing.metrics).look)
         await build(
             bus,
             settings,
-            PostgresTurns(database),
-            PostgresJournal(database),
-            PostgresConversations(database),
-            PostgresRecords(database),
+            stores(database),
             Relay(bus, PostgresOutbox(database)),
             thinks,
             {"postgres": database.ping},
-            PostgresCalendars(database),
             Seal(of_calendars.calendar_key),
             reader,
+            Cognition(CognitionSettings(_secrets_dir=secrets_dir()), BusExperience(bus)),
+            commands=OutsideSettings().outside_commands,
         )
         yield
 

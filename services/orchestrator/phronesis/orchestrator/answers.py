@@ -13,6 +13,7 @@ from pydantic_core import from_json
 from phronesis.contracts import Message
 from phronesis.contracts.orchestrator import Directive
 
+from .cognition.thought import Tier, named_tier
 from .reasoner import Composed, Fault, Routed, Summarised
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ ROUTED_SCHEMA = strict_object(
     decision={"type": "string", "enum": ["respond_directly", "query_memory"]},
     key_phrases={"type": "array", "items": {"type": "string"}},
     direct_response={"type": ["string", "null"]},
+    tier={"type": "string", "enum": [tier.value for tier in Tier]},
 )
 """JSON Schema of the router's answer (D-052, D-054), in the form that strict modes ask for: all required, nothing else."""
 COMPOSED_SCHEMA = strict_object(
@@ -60,6 +62,7 @@ def parse_routed(said: str) -> Routed | Fault:
         log.debug("thought process of the router: %s", thought)  # D-055: at no other level
     if found.get("key_phrases") is None:
         found.pop("key_phrases", None)
+    found["tier"] = named_tier(found.get("tier"))
     draft = found.get("direct_response")
     if isinstance(draft, str) and not draft.strip():
         found["direct_response"] = None

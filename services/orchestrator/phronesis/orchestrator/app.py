@@ -29,15 +29,30 @@ from phronesis.contracts.orchestrator import (
 from phronesis.contracts.service import AUDITED
 
 from .adapters.neighbours import BusNeighbours
+from .adapters.streams import BusStreams
+from .cognition.stages import Cognition
 from .domain import Claim
 from .handlers import Handlers
+from .learning.forgetting import Forgetting
+from .learning.serving import serve_learning
+from .ledger.books import Ledger
+from .ledger.budgets import Budgets
+from .ledger.handlers import serve_ledger
 from .measures import CANCELLED, RUNNING, SLOTS
-from .ports import Journal, KeptConversations, Records, TurnStore
+from .outside.serving import serve_outside
+from .policy.serving import serve_approvals
 from .reasoner import Reasoner
 from .run import Runner
-from .sessions.ports import Calendars, Reader, Seal
+from .sessions.ports import Reader, Seal
 from .sessions.serving import serve_sessions
 from .settings import OrchestratorSettings
+from .stores import Stores
+from .tasks.background import Background
+from .tasks.serving import serve_tasks
+from .tasks.strategies import RememberedStrategies
+from .traces.keeping import keeping
+from .traces.replay import TraceHandlers, serve_traces
+from .traces.running import replays
 from .worker import Worker
 
 _INTAKE = 8
@@ -46,19 +61,32 @@ _INTAKE = 8
 async def build(
     bus: Bus,
     settings: OrchestratorSettings,
-    turns: TurnStore,
-    journal: Journal,
-    conversations: KeptConversations,
-    records: Records,
+    stores: Stores,
     relay: Relay,
     reasoner: Reasoner,
     pings: dict[str, Ping],
-    calendars: Calendars,
     seal: Seal,
     reader: Reader,
+    cognition: Cognition | None = None,
+    *,
+    commands: bool = False,
 ) -> None:
-    """Wire the orchestrator."""
-    neighbours = BusNeighbours(bus)
+    """Wire the orchestrator.
+
+    Args:
+        bus: the connected bus.
+        settings: the service's settings.
+        stores: where everything is kept.
+        relay: sends the news that the stores commit.
+        reasoner: who thinks.
+        pings: what has to answer for the service to be ready.
+        seal: encrypts secrets of users and outside servers.
+        reader: takes calendars apart.
+        cognition: the stages around a turn's work; without experience where it is left out.
+        commands: whether outside servers may be commands that run here.
+    """
+    neighbours, turns, conversations, records = BusNeighbours(bus), stores.turns, stores.conversations, stores.records
+    cognition = cognition or Cognition()
 
     async def progress(who: Principal, line: TurnProgress) -> None:
         await show(bus, who, PROGRESS, line.turn_id, line)
@@ -66,12 +94,33 @@ async def build(
     async def show_claim(claim: Claim, line: TurnProgress) -> None:
         await progress(claim.who, line)
 
-    runner = Runner(turns, journal, conversations, neighbours, reasoner, settings, bus.tracing, show_claim, relay.wake)
-    worker = Worker(bus.process, turns, runner.run, lambda: bus.connected, settings.slots, settings.lease)
+    budgets = Budgets(records)
+    books = Ledger(records, budgets)
+    runner = Runner(
+        turns=turns,
+        journal=stores.journal,
+        conversations=conversations,
+        neighbours=neighbours,
+        reasoner=reasoner,
+        settings=settings,
+        tracing=bus.tracing,
+        show=show_claim,
+        ended=relay.wake,
+        books=books,
+        keep=keeping(records),
+        approvals=turns,
+        cognition=cognition,
+        background=Background(stores.tasks, RememberedStrategies(neighbours)),
+    )
+    worker = Worker(bus.process, turns, runner.run, lambda: bus.connected, settings.slots, settings.lease, settings.task_slots)
 
     def cancelled(turn_id: str) -> None:
         bus.tracing.metrics.count(CANCELLED)
         worker.cancel(turn_id)
+
+    def resumed() -> None:
+        worker.wake()
+        relay.wake()
 
     bus.tracing.metrics.watch(RUNNING, lambda: float(worker.running))
     bus.tracing.metrics.set(SLOTS, settings.slots)
@@ -103,7 +152,14 @@ async def build(
     await follow(bus, RELEASED, handlers.on_released, every_copy=True)
     for service, event in AUDITED.items():
         await follow(bus, event, partial(handlers.on_audited, service=service), workers=1)
-    await serve_sessions(bus, neighbours, calendars, seal, reader, relay.wake)
+    await serve_tasks(bus, stores.tasks, handlers)
+    await serve_approvals(bus, turns, progress, resumed)
+    await serve_ledger(bus, records, budgets, relay.wake)
+    await serve_traces(bus, TraceHandlers(records, records, neighbours, replays(reasoner, settings, bus.tracing, books)))
+    await serve_sessions(bus, neighbours, stores.calendars, seal, reader, relay.wake)
+    forgetting = Forgetting(stores.copies, BusStreams(bus), cognition.pasts, relay.wake)
+    await serve_learning(bus, stores.unlearnt, forgetting, neighbours, reasoner, books)
+    await serve_outside(bus, neighbours, stores.servers, seal, commands, relay.wake)
     await serve_basics(bus, pings)
     relay.start()
     worker.start()

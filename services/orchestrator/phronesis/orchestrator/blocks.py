@@ -51,6 +51,13 @@ def memory_lines(memory: AugmentedMemoryContext | None) -> list[Line]:
         return []
     items = sorted((*memory.concepts, *memory.memory_units), key=lambda item: (-item.score, item.hop, item.id))
     lines = [
-        Line.json(id=item.external_id or item.id, kind=item.kind.value, title=item.title, text=item.text) for item in items
+        Line.json(
+            id=item.external_id or item.id,
+            kind=item.kind.value,
+            title=item.title,
+            text=item.text,
+            **({"why": item.why} if item.why else {}),
+        )
+        for item in items
     ]
     return [*lines, Line.json(incomplete=", ".join(memory.degraded))] if memory.degraded and lines else lines

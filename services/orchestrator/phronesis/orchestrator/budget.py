@@ -97,6 +97,11 @@ def fit(parts: Parts, room: int) -> dict[str, list[str]]:
     }
 
 
+def best(lines: list[Line], limit: int) -> list[str]:
+    """As many of the lines as `limit` tokens hold, the first ones first; long ones are cut before any is left out."""
+    return [line.text for line in (lines if _size(lines, limit) <= limit else _smaller("", lines, limit))]
+
+
 def _size(lines: Iterable[Line], limit: int) -> int:
     """Tokens of lines; more than `limit` where they have more."""
     size = 0

@@ -16,6 +16,10 @@ class LostClaim(Exception):
     """The fence is no longer mine: the turn was cancelled, or another worker has it. Nothing more may be written."""
 
 
+class AlreadyBegun(Exception):
+    """A step that may be begun once was begun by an earlier attempt, and nobody knows what came of it."""
+
+
 def new_conversation_id(turn_id: str) -> str:
     """The id of the conversation that a turn begins; the same for every repeat of the turn."""
     return str(uuid5(_CONVERSATIONS, turn_id))
@@ -75,6 +79,8 @@ class Completed:
     tools: tuple[ToolOutcome, ...] = ()
     """What came of its tool calls, in their order."""
     tier: str | None = None
+    recalled: tuple[str, ...] = ()
+    """Ids of what memory put before the turn."""
 
 
 @dataclass(frozen=True)

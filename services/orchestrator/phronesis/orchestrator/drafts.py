@@ -8,6 +8,7 @@ from typing import Any, get_args
 from phronesis.contracts.analysis import DATA_MODES, Mode
 
 from .answers import MAX_REPLY, fault_of, read_object, storable, strict_object, valid
+from .cognition.thought import Tier, named_tier
 from .inquiry import Classified, Draft
 from .reasoner import Fault
 
@@ -25,6 +26,7 @@ CLASSIFIED_SCHEMA = strict_object(
     answer={"type": ["string", "null"]},
     analysis={"type": "array", "items": _TEXT},
     confidence={"type": "number"},
+    tier={"type": "string", "enum": [tier.value for tier in Tier]},
 )
 """JSON Schema of the first call: the mode, and for the modes that read no data the answer."""
 DRAFT_SHAPE: dict[str, Any] = {
@@ -54,6 +56,7 @@ def parse_classified(said: str) -> Classified | Fault:
         "answer": "" if mode in DATA_MODES else answer,
         "analysis": _insights(found.get("analysis")),
         "confidence": _confidence(found.get("confidence")),
+        "tier": named_tier(found.get("tier")),
     }
     return valid(Classified, told, said)
 

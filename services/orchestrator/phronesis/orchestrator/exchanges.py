@@ -9,8 +9,9 @@ from typing import Any
 from phronesis.contracts.instructions import AgentProfile
 from phronesis.tokens import clean, count, cut
 
+from .fences import fenced
 from .inquiry import Inquiry, Move, Result, ToolCall
-from .prompts import ChatMessage, fenced, fresh_mark, opening, size
+from .prompts import ChatMessage, fresh_mark, opening, size
 from .reasoner import Fault, TurnContext
 from .templates import BadTemplate, render, template_of
 

@@ -34,6 +34,7 @@ from phronesis.contracts.orchestrator import (
 from .domain import Accepted, NewTurn, problem_of
 from .ports import KeptConversations, Neighbours, Records, TurnStore
 from .settings import OrchestratorSettings
+from .tasks.limits import check_order, expiry_of
 
 log = logging.getLogger(__name__)
 
@@ -96,12 +97,15 @@ class Handlers:
             await self._progress(who, line.model_copy(update={"kind": "ended"}))
 
     def _new_turn(self, id: str, who: Principal, request: SubmitTurn) -> NewTurn:
-        fingerprint = request.fingerprint or hashlib.sha256(request.model_dump_json().encode()).hexdigest()
-        return NewTurn(id, who, request, fingerprint, self._settings.expiry, traceparent(), correlation.get() or id)
+        fingerprint = request.fingerprint or hashlib.sha256(_said(request)).hexdigest()
+        return NewTurn(
+            id, who, request, fingerprint, expiry_of(request, self._settings.expiry), traceparent(), correlation.get() or id
+        )
 
     async def _validate(self, who: Principal, request: SubmitTurn) -> None:
         if not request.text.strip() and not request.media:
             raise BadRequest("a message needs text or media", field="currentMessageText")
+        check_order(request)
         if "\x00" in request.text:
             raise BadRequest("the text holds a NUL character", field="currentMessageText")
         if "\x00" in request.idempotency_key + (request.fingerprint or ""):
@@ -181,3 +185,8 @@ class Handlers:
     async def on_audited(self, news: News, event: Audited, service: str) -> None:
         """Keep an audit entry."""
         await self._records.audit(news.id, news.tenant, service, event)
+
+
+def _said(request: SubmitTurn) -> bytes:
+    """A message as its hash is taken of: a turn that is no task has the hash that it had before there were tasks."""
+    return request.model_dump_json(exclude=None if request.task else {"task"}).encode()

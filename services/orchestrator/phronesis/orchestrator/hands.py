@@ -1,28 +1,25 @@
-"""Making the tool calls of one round: side by side, each a journalled step, each with an answer for the model."""
+"""The hands of noor and maestro: what they add to the one way of making calls, and what they note of the answers."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import logging
 from typing import Any
 
-from phronesis.contracts import BadRequest, Forbidden, Message, NotFound, ServiceError
+from phronesis.contracts import BadRequest, Forbidden, Message, NotFound, ServiceError, Tool
 from phronesis.contracts.cypher import READ_CYPHER_TOOL, CypherRows, ReadCypher
 from phronesis.contracts.episodes import MEMORY_QUERY_TOOL, MemoryFound
+from phronesis.contracts.facts import RECALL_FACTS_TOOL, RecalledFacts
 from phronesis.contracts.instructions import RETRIEVE_INSTRUCTIONS_TOOL, InstructionText
+from phronesis.contracts.memory import RECALL_TOOL, Recalled
 from phronesis.contracts.scoped_memory import KEEP_MEMORY_TOOL, RECALL_MEMORY_TOOL, RecalledMemories
-from phronesis.contracts.tools import Risk
 
 from .findings import Findings
-from .gate import Admitted, Gate, NotAdmitted
-from .inquiry import Move, Result, ToolCall
-from .outcomes import watched
+from .gate import Gate
+from .inquiry import Result
+from .policy.hands import Hands, table_with
+from .policy.outcomes import Made, note
 from .running import Running
 from .tellings import told
 from .toolbox import Toolbox
-
-log = logging.getLogger(__name__)
 
 _PHASES = {
     RECALL_MEMORY_TOOL.name: "0 remember",
@@ -30,6 +27,8 @@ _PHASES = {
     READ_CYPHER_TOOL.name: "3 recall",
     MEMORY_QUERY_TOOL.name: "0 remember",
     KEEP_MEMORY_TOOL.name: "5 keep",
+    RECALL_TOOL.name: "0 remember",
+    RECALL_FACTS_TOOL.name: "0 remember",
 }
 """The step of the control loop that each tool belongs to (NC-003)."""
 _PARTS = {
@@ -38,14 +37,16 @@ _PARTS = {
     READ_CYPHER_TOOL.name: "graph",
     MEMORY_QUERY_TOOL.name: "memory",
     KEEP_MEMORY_TOOL.name: "memory",
+    RECALL_TOOL.name: "memory",
+    RECALL_FACTS_TOOL.name: "memory",
 }
 """What a reply lacks where a tool's owner is away."""
-_UNKEPT = frozenset({RECALL_MEMORY_TOOL.name, MEMORY_QUERY_TOOL.name})
+_UNKEPT = frozenset({RECALL_MEMORY_TOOL.name, MEMORY_QUERY_TOOL.name, RECALL_TOOL.name, RECALL_FACTS_TOOL.name})
 """Tools whose answers are texts of memories."""
 
 
-class Hands:
-    """Makes tool calls for one turn.
+def hands(running: Running, box: Toolbox, gate: Gate, findings: Findings) -> Hands:
+    """The hands of one turn.
 
     Args:
         running: the turn.
@@ -53,68 +54,44 @@ class Hands:
         gate: what may be called, and when.
         findings: where what they give is noted.
     """
+    return Hands(running, box, gate, _Manner(running, findings), table_with(box.tools.values()))
 
-    def __init__(self, running: Running, box: Toolbox, gate: Gate, findings: Findings) -> None:
+
+class _Manner:
+    def __init__(self, running: Running, findings: Findings) -> None:
         self._running = running
-        self._box = box
-        self._gate = gate
         self._findings = findings
 
-    async def work(self, number: int, move: Move) -> tuple[Result, ...]:
-        """Make the calls of round `number`; one answer for each, in their order. A call's failure is its answer (N-052)."""
-        plan = [self._admitted(call) for call in move.calls]
-        made = await asyncio.gather(
-            *(self._made(f"call.{number}.{at}", one) for at, one in enumerate(plan, 1) if isinstance(one, Admitted)),
-            return_exceptions=True,
-        )
-        if fatal := next((one for one in made if isinstance(one, BaseException)), None):
-            raise fatal
-        given = iter(one for one in made if isinstance(one, dict))
-        return tuple(one if isinstance(one, Result) else self._noted(one, next(given)) for one in plan)
+    def check(self, request: Message) -> None:
+        """Nothing more than the gate's own order."""
 
-    def _admitted(self, call: ToolCall) -> Admitted | Result:
-        try:
-            return self._gate.admit(call)
-        except NotAdmitted as error:
-            log.warning("a tool call was not made: %s", error.code)
-            return Result(call, json.dumps({"error": error.code, "detail": error.detail}), "note")
+    def phase(self, tool: Tool[Any, Any]) -> str:
+        return _PHASES.get(tool.name, "3 recall")
 
-    async def _made(self, step: str, admitted: Admitted) -> dict[str, Any]:
-        name = admitted.call.name
-        with self._running.phase(_PHASES[name]):
-            if name in _UNKEPT:
-                # Journals hold no text of memories (DESIGN 4.3): it is a read, and whoever takes the turn over asks again.
-                return await watched(self._running, name, self._ask(step, admitted))
-            call = self._running.steps.called(step, name, lambda: self._ask(step, admitted))
-            return await watched(self._running, name, call)
+    def journals(self, tool: Tool[Any, Any]) -> bool:
+        # Journals hold no text of memories (DESIGN 4.3): it is a read, and whoever takes the turn over asks again.
+        return tool.name not in _UNKEPT
 
-    async def _ask(self, step: str, admitted: Admitted) -> dict[str, Any]:
-        tool, claim = self._box.tools[admitted.call.name], self._running.claim
-        key = f"{claim.turn_id}/{step}" if tool.risk > Risk.READ else None
-        try:
-            answer: Message = await self._running.neighbours.ask(claim.who, tool.rpc, admitted.request, key=key)
-        except ServiceError as error:
-            log.warning("the tool %s failed: %s", tool.name, error.code)
-            return {"problem": error.body(), "refused": isinstance(error, BadRequest | Forbidden | NotFound)}
-        return {"answer": answer.model_dump(mode="json")}
+    def refused(self, problem: dict[str, Any]) -> bool:
+        return isinstance(ServiceError.from_body(problem), BadRequest | Forbidden | NotFound)
 
-    def _noted(self, admitted: Admitted, given: dict[str, Any]) -> Result:
-        """Note what a call gave, and put it as the model is told it."""
-        name, problem = admitted.call.name, given.get("problem")
-        refused = bool(given.get("refused"))
-        self._gate.settle(admitted, refused, failed=problem is not None)
-        if problem is not None:
-            if name == READ_CYPHER_TOOL.name:
-                self._findings.unanswered += 1
-            if not refused:
-                self._running.degrade(_PARTS[name])
-                if name == RECALL_MEMORY_TOOL.name:
-                    return Result(admitted.call, "[]", "memories")  # N-100, N-101
-            return Result(admitted.call, json.dumps({"error": problem["code"], "detail": problem["detail"][:800]}), "note")
-        answer = self._box.tools[name].rpc.output.model_validate(given["answer"])
-        self._remember(admitted.request, answer)
-        kind, text = told(answer)
-        return Result(admitted.call, text, kind)
+    async def told(self, made: Made) -> Result:
+        if made.problem is not None:
+            return self._failed(made, made.problem)
+        assert made.answer is not None
+        self._remember(made.request, made.answer)
+        kind, text = told(made.answer)
+        return Result(made.call, text, kind)
+
+    def _failed(self, made: Made, problem: dict[str, Any]) -> Result:
+        name = made.call.name
+        if name == READ_CYPHER_TOOL.name:
+            self._findings.unanswered += 1
+        if not self.refused(problem):
+            self._running.degrade(_PARTS.get(name, name))
+            if name == RECALL_MEMORY_TOOL.name:
+                return Result(made.call, "[]", "memories")  # N-100, N-101
+        return note(made.call, problem["code"], problem["detail"])
 
     def _remember(self, request: Message, answer: Message) -> None:
         match answer:
@@ -122,6 +99,9 @@ class Hands:
                 self._findings.read(request, answer)
             case RecalledMemories():
                 self._findings.recalled(answer)
+                for part in answer.degraded:
+                    self._running.degrade(part)
+            case Recalled() | RecalledFacts():
                 for part in answer.degraded:
                     self._running.degrade(part)
             case MemoryFound() if answer.error:

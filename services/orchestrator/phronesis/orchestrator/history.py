@@ -11,6 +11,8 @@ WINDOW = 10
 """Newest turns that a prompt holds word for word (V-151, D-C06)."""
 KEPT = 5
 """Older turns that it also holds word for word: the most important ones (V-152)."""
+PRUNE_AFTER = 15
+"""Turns up to which a conversation stands word for word as a whole (V-C18)."""
 STEP = 10
 """Turns that leave the window before the stored summary is carried on: one write, and with a model one call, for so many."""
 AGED = 40
@@ -76,3 +78,5 @@ class Past:
     aged: tuple[PastTurn, ...] = ()
     """Turns that have left the window and that the stored summary does not cover yet, oldest first."""
     window: tuple[PastTurn, ...] = ()
+    stale: bool = False
+    """Whether the store did not answer, and this is what was kept of an earlier reading."""

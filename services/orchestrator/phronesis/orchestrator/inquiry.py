@@ -10,6 +10,7 @@ from pydantic import Field
 from phronesis.contracts import Message
 from phronesis.contracts.analysis import DATA_MODES, Mode
 
+from .cognition.thought import Tier
 from .reasoner import Answer, Fault, TurnContext
 
 MAX_CALLS = 16
@@ -27,6 +28,8 @@ class Classified(Message):
     analysis: tuple[str, ...] = ()
     confidence: float | None = None
     """As the model sees it; `None` where it gave no number from 0 to 1."""
+    tier: Tier | None = None
+    """How hard to think about it; `None` where the model did not say."""
 
     @property
     def reads(self) -> bool:

@@ -25,17 +25,30 @@ from phronesis.contracts.orchestrator import (
 
 from .domain import Accepted, Claim, Completed, Failed, NewTurn
 from .history import Past, Summary
+from .ledger.ports import Accounts
+from .ledger.spent import Spend
+from .policy.waiting import Waits
+from .traces.ports import TraceStore
 
 
-class TurnStore(Protocol):
+class Ending(Protocol):
+    """Where a turn ends."""
+
+    async def end(self, claim: Claim, end: Completed | Failed) -> None:
+        """End a turn in one transaction. Raises `LostClaim` where the fence or the lease is no longer mine."""
+        ...
+
+
+class TurnStore(Ending, Waits, Protocol):
     """Turns, as their rows state them. Every write of a running turn is conditional on its fence and its lease."""
 
     async def accept(self, turn: NewTurn, open_turns: int) -> Accepted:
         """Commit a turn's row, or find it. Raises `KeyReused`, `NotFound` (conversation), `BadRequest` (agent), `Busy`."""
         ...
 
-    async def claim(self, worker: str, limit: int, lease: float) -> list[Claim]:
-        """Claim up to `limit` turns: the lowest open one of each conversation, tenants with the fewest running first."""
+    async def claim(self, worker: str, limit: int, lease: float, tasks: int | None = None) -> list[Claim]:
+        """Claim up to `limit` turns, at most `tasks` of them background tasks: the lowest open one of each conversation,
+        people's before tasks, tenants with the fewest running first."""
         ...
 
     async def renew(self, worker: str, claims: list[Claim], lease: float) -> set[str]:
@@ -44,10 +57,6 @@ class TurnStore(Protocol):
 
     async def give_back(self, claim: Claim, delay: float, *, counts: bool) -> None:
         """Give a claim up, to be claimed again after `delay` seconds; `counts` says whether it counts as an idle one."""
-        ...
-
-    async def end(self, claim: Claim, end: Completed | Failed) -> None:
-        """End a turn in one transaction. Raises `LostClaim` where the fence or the lease is no longer mine."""
         ...
 
     async def cancel(self, who: Principal, turn_id: str) -> Turn:
@@ -70,12 +79,26 @@ class TurnStore(Protocol):
 class Journal(Protocol):
     """The journal of running turns."""
 
-    async def intend(self, claim: Claim, step: str, intent: dict[str, Any]) -> dict[str, Any] | None:
-        """Write down that `step` is about to be made; the result where it was made before. Raises `LostClaim`."""
+    async def intend(self, claim: Claim, step: str, intent: dict[str, Any], *, once: bool = False) -> dict[str, Any] | None:
+        """Write down that `step` is about to be made; the result where it was made before.
+
+        Args:
+            claim: the turn.
+            step: its name in the turn.
+            intent: what is about to be done.
+            once: whether it may not be begun a second time.
+
+        Raises:
+            LostClaim: the turn is no longer mine.
+            AlreadyBegun: with `once`, an earlier attempt began it and wrote no result down.
+        """
         ...
 
-    async def result(self, claim: Claim, step: str, result: dict[str, Any]) -> None:
-        """Write down what `step` gave. Raises `LostClaim`."""
+    async def result(self, claim: Claim, step: str, result: dict[str, Any], spend: Spend | None = None) -> None:
+        """Write down what `step` gave and, in the same transaction, what its model call used. Raises `LostClaim`.
+
+        Where the claim is lost, what was used is entered all the same.
+        """
         ...
 
 
@@ -119,8 +142,8 @@ class KeptConversations(Conversations, Protocol):
         ...
 
 
-class Records(Protocol):
-    """What the orchestrator keeps for others: the audit trail, and the keys that were revoked."""
+class Records(Accounts, TraceStore, Protocol):
+    """What the orchestrator keeps of turns and for others: accounts, traces, the audit trail, and the revoked keys."""
 
     async def audit(self, news_id: str, tenant: str, service: str, entry: Audited) -> None:
         """Keep an audit entry; a repeat changes nothing."""

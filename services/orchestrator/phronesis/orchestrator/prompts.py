@@ -15,8 +15,6 @@ end its own block or begin another, whatever it was made to look like (D-153).
 from __future__ import annotations
 
 import json
-import secrets
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -26,9 +24,10 @@ from phronesis.tokens import clean, count, cut
 
 from .blocks import memory_lines, parts_of, past_line, summary_lines
 from .budget import Line, Parts, fit
+from .fences import block, fresh
 from .history import PastMessage, PastTurn, Summary
 from .reasoner import Fault, TurnContext
-from .templates import BLOCKS, SCHEMAS, SHOWN, BadTemplate, placeholders, render, template_of
+from .templates import BLOCKS, SCHEMAS, SHOWN, BadTemplate, noticing, placeholders, render, template_of
 
 _OF_MESSAGE = 4
 """Tokens around a message: its beginning, its role, the beginning of its text, and its end."""
@@ -92,29 +91,31 @@ def opening(
     budget: int,
     mark: str | None = None,
     mode: str = "",
+    draft: str | None = None,
 ) -> list[ChatMessage]:
-    """The first messages of an analyst's call: its instructions, and the turn as blocks. Raises `BadTemplate`.
+    """The first messages of a call: its instructions, and the turn as blocks. Raises `BadTemplate`.
 
     Args:
-        purpose: `classify` or `tools`.
+        purpose: the name of the prompt.
         agent: whose prompts.
         turn: the context package.
         fault: the earlier answer to repair.
         budget: tokens at most.
         mark: the boundary, where blocks that follow share it.
         mode: the mode that was chosen.
+        draft: what was written, where it is looked at again.
     """
-    return _messages(purpose, agent, turn, parts_of(turn), fault, budget, mark=mark, mode=mode)
+    parts = {**parts_of(turn), "draft": [Line.of(draft)] if draft else []}
+    return _messages(purpose, agent, turn, parts, fault, budget, mark=mark, mode=mode)
 
 
 def fresh_mark(turn: TurnContext) -> str:
     """A boundary that stands nowhere in a turn."""
-    return _mark("\n".join(line.text for lines in parts_of(turn).values() for line in lines))
+    return fresh(_content(turn, parts_of(turn)))
 
 
-def fenced(mark: str, name: str, text: str) -> str:
-    """A text of others as a block; it cannot hold the boundary."""
-    return _block(mark, name, [clean(text.replace(mark, ""))], "")
+def _content(turn: TurnContext, parts: Parts) -> str:
+    return "\n".join([turn.thought.plan, *(line.text for lines in parts.values() for line in lines)])
 
 
 @cache
@@ -133,16 +134,19 @@ def _messages(
     mark: str | None = None,
     mode: str = "",
 ) -> list[ChatMessage]:
-    template = template_of(agent, purpose)
+    template = noticing(agent, purpose) if turn.thought.plan else template_of(agent, purpose)
     parts = _wanted(parts, placeholders(template))
-    mark = mark or _mark("\n".join(line.text for lines in parts.values() for line in lines))
-    values = {**_values(purpose, agent, turn, mark, parts), "mode": mode}
+    mark = mark or fresh(_content(turn, parts))
+    plan = turn.thought.plan if "plan" in placeholders(template) else ""
+    # The plan has a budget and an order of dropping of its own, so it stands as a whole (V-112).
+    thought = [block(mark, "plan", [clean(plan)], "")] if plan else []
+    values = {**_values(purpose, agent, turn, mark, parts), "mode": mode, "plan": "(block plan)" if plan else "(none)"}
     system = clean("\n\n".join(part for part in (agent.bootstrap, render(template, values)) if part))  # N-018
     repair = _repair(agent, fault, values, budget // _OF_REPAIR) if fault else []
 
     def filled(room: int) -> list[ChatMessage]:
-        data = (_block(mark, part, lines, _empty(agent, part, unfound)) for part, lines in fit(parts, room).items())
-        return [{"role": "system", "content": system}, {"role": "user", "content": "\n".join(data)}, *repair]
+        data = (block(mark, part, lines, _empty(agent, part, unfound)) for part, lines in fit(parts, room).items())
+        return [{"role": "system", "content": system}, {"role": "user", "content": "\n".join((*data, *thought))}, *repair]
 
     room = budget - size(filled(0), purpose, budget)
     for _ in range(_TRIES):
@@ -186,14 +190,3 @@ def _repair(agent: AgentProfile, fault: Fault, values: dict[str, str], limit: in
 def _empty(agent: AgentProfile, part: str, unfound: str) -> str:
     name = unfound if part == "memory" else "none"
     return clean(agent.phrases.get(name) or _STATEMENTS[name])
-
-
-def _mark(content: str, draw: Callable[[], str] = lambda: secrets.token_hex(8)) -> str:
-    """A boundary that does not stand in the content."""
-    while (mark := draw()) in content:
-        continue
-    return mark
-
-
-def _block(mark: str, name: str, lines: list[str], empty: str) -> str:
-    return "\n".join((f"<<{mark} {name}>>", *(lines or [empty]), f"<<end {mark} {name}>>"))

@@ -13,12 +13,15 @@ from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.memory import AugmentedMemoryContext
 from phronesis.contracts.orchestrator import Directive
 
+from .cognition.thought import NO_THOUGHT, Thought, Tier
 from .history import NO_SUMMARY, PastMessage, PastTurn, Summary
+from .ledger.spent import Asked, Spent
 
 __all__ = [
     "MAX_PHRASE",
     "MAX_PHRASES",
     "Answer",
+    "Asked",
     "CallFailed",
     "Composed",
     "Fault",
@@ -50,6 +53,7 @@ class Routed(Message):
     decision: Literal["respond_directly", "query_memory"]
     key_phrases: tuple[str, ...] = ()
     direct_response: str | None = None
+    tier: Tier | None = None
 
     @field_validator("key_phrases")
     @classmethod
@@ -80,28 +84,6 @@ class Summarised(Message):
 Value = TypeVar("Value", bound=Message)
 
 
-class Spent(Message):
-    """What one call used."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    model_calls: int = 0
-    cached_tokens: int = 0
-    """The part of the input that the provider read from its cache."""
-    reasoning_tokens: int = 0
-    """The part of the output that the model thought and did not say."""
-
-    def plus(self, other: Spent) -> Spent:
-        """Both together."""
-        return Spent(
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            model_calls=self.model_calls + other.model_calls,
-            cached_tokens=self.cached_tokens + other.cached_tokens,
-            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
-        )
-
-
 class CallFailed(Exception):
     """A model call that failed for good, with what its tries used; `Steps` counts that and raises the error inside.
 
@@ -115,6 +97,8 @@ class CallFailed(Exception):
         self.error = error
         self.spent = spent
         self.cost_usd: float | None = None
+        """As that of an `Answer`."""
+        self.asked: Asked | None = None
         """As that of an `Answer`."""
 
 
@@ -135,6 +119,8 @@ class Answer(Generic[Value]):
     spent: Spent = field(default_factory=Spent)
     cost_usd: float | None = None
     """What all its tries cost; `None` where no model was asked, or its price is not known."""
+    asked: Asked | None = field(default=None, compare=False)
+    """Which model was asked; `None` where none was."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +139,8 @@ class TurnContext:
     """The part of `final_input` that came from media; untrusted data."""
     summary: Summary = NO_SUMMARY
     """What is left of the turns before the history."""
+    thought: Thought = NO_THOUGHT
+    """What was thought about the message before the work on it."""
 
 
 class Reasoner(Protocol):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from opentelemetry.trace import Span, get_current_span
@@ -20,21 +21,30 @@ from phronesis.bus.tracing import turn as turn_at_hand
 from phronesis.contracts import Internal, ServiceError, TimedOut, Unauthorized, UnsupportedMedia
 from phronesis.contracts.orchestrator import Reply, ToolOutcome, TurnProgress, TurnStatus, Usage
 
+from .cognition.stages import Cognition
+from .cognition.thinking import noticed, weighed
 from .domain import Claim, Completed, Failed, problem_of
 from .extractive import Extractive
 from .history import Past
+from .ledger.books import NO_BOOKS, Books
 from .loops import LOOPS
 from .measures import DEGRADED, TURN_SECONDS, TURNS
 from .phrases import focus
-from .ports import Conversations, Journal, Neighbours, TurnStore
+from .policy.waiting import Pausing, Waiting, paused
+from .ports import Conversations, Ending, Journal, Neighbours
 from .reasoner import Reasoner, TurnContext, conversation
 from .running import Running, Show
 from .settings import OrchestratorSettings
 from .stages.context import background, note_agent
 from .stages.media import final_input, read_media
-from .stages.sources import sources
+from .stages.sources import recalled, sources
 from .stages.summarise import beside, carry_on
 from .steps import Steps
+from .tasks.background import Background, plans
+from .tasks.limits import limit_of
+from .traces.keeping import Keep, unkept
+from .traces.record import Record
+from .traces.recording import Recording
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +54,7 @@ class Runner:
 
     def __init__(
         self,
-        turns: TurnStore,
+        turns: Ending,
         journal: Journal,
         conversations: Conversations,
         neighbours: Neighbours,
@@ -53,7 +63,16 @@ class Runner:
         tracing: Tracing,
         show: Show,
         ended: Callable[[], None],
+        books: Books = NO_BOOKS,
+        keep: Keep = unkept,
+        approvals: Pausing | None = None,
+        cognition: Cognition | None = None,
+        background: Background | None = None,
     ) -> None:
+        self._background = background
+        self._approvals = approvals
+        self._books = books
+        self._keep = keep
         self._turns = turns
         self._journal = journal
         self._conversations = conversations
@@ -63,18 +82,27 @@ class Runner:
         self._tracing = tracing
         self._show = show
         self._ended = ended
+        self._cognition = cognition or Cognition()
 
-    async def run(self, claim: Claim) -> None:
+    async def run(self, claim: Claim, record: Record | None = None) -> None:
         """Run the turn to its end. Raises `LostClaim`, and what makes another attempt worth while."""
+        record = Record() if record is None else record
         correlation.set(claim.correlation_id)
-        answer_due.set(time.time() + self._settings.turn_limit)
+        answer_due.set(time.time() + limit_of(claim, self._settings.turn_limit))
         turn_at_hand.set(claim.turn_id)
         conversation.set(claim.conversation_id)
         with self._span(claim) as span:
-            end = self._hopeless(claim) or await self._attempt(claim)
+            try:
+                end = self._hopeless(claim) or await self._attempt(claim, record)
+            except Waiting as waiting:
+                assert self._approvals is not None, "nobody waits where nobody can be asked"
+                await self._keep(claim, record)
+                return await paused(self._approvals, self._show, claim, waiting)
             if isinstance(end, Failed):
                 span.set_attribute("error.type", end.problem.code)
+            await self._keep(claim, record)
             await self._turns.end(claim, end)
+            self._cognition.pasts.note(claim, end)
             self._count(claim, end)
             self._ended()
             line = TurnProgress(turn_id=claim.turn_id, kind="ended", conversation_id=claim.conversation_id)
@@ -110,37 +138,37 @@ class Runner:
             return Failed(TurnStatus.FAILED, problem_of(TimedOut("the turn did not end before it expired")))
         return None
 
-    async def _attempt(self, claim: Claim) -> Completed | Failed:
+    async def _attempt(self, claim: Claim, record: Record) -> Completed | Failed:
         tools: list[ToolOutcome] = []
         try:
-            async with asyncio.timeout(self._settings.turn_limit):
-                end = await self._stages(claim, tools)
+            async with asyncio.timeout(limit_of(claim, self._settings.turn_limit)):
+                end = await self._stages(claim, record, tools)
         except TimeoutError:
             end = Failed(TurnStatus.FAILED, problem_of(TimedOut("the turn took too long")))
         return replace(end, tools=tuple(tools))
 
-    async def _stages(self, claim: Claim, tools: list[ToolOutcome]) -> Completed | Failed:
-        settings, request = self._settings, claim.request
+    async def _stages(self, claim: Claim, record: Record, tools: list[ToolOutcome]) -> Completed | Failed:
+        settings, request, neighbours = self._settings, claim.request, Recording(self._neighbours, record)
+        steps = Steps(self._journal, claim, self._tracing, self._books)
         running = Running(
             claim,
-            Steps(self._journal, claim, self._tracing),
+            steps,
             self._tracing,
-            self._neighbours,
+            neighbours,
             settings,
             self._show,
             [],
             tools=tools,
+            approvals=self._approvals,
+            record=record,
+            cognition=self._cognition,
         )
         with running.phase("I media"):
-            known = await background(
-                self._neighbours,
-                self._conversations,
-                claim.who,
-                claim.agent,
-                claim.conversation_id,
-            )
+            past, weigh = partial(self._cognition.pasts.read, self._conversations), partial(weighed, running)
+            known = await background(neighbours, past, claim.who, claim.agent, claim.conversation_id, weigh)
+            record.remember(known.past)
             running.degraded.extend(known.degraded)
-            media = await read_media(self._neighbours, claim.who, request.media, known.agent, settings.media_limit)
+            media = await read_media(neighbours, claim.who, request.media, known.agent, settings.media_limit)
         if known.agent is not None:
             note_agent(get_current_span(), known.agent)
         if media.unreadable:
@@ -157,14 +185,17 @@ class Runner:
             summary=known.summary,
         )
         if not request.text.strip() and not media.documents:
-            return Failed(TurnStatus.FAILED, problem_of(_nothing_readable()))
-        return await self._loop(running, turn, known.past, media.documents)
+            error = UnsupportedMedia("no attachment of this message could be read", field="currentMessageMedia")
+            return Failed(TurnStatus.FAILED, problem_of(error))
+        return await self._loop(running, noticed(running, turn), known.past, media.documents)
 
     async def _loop(self, running: Running, turn: TurnContext, past: Past, documents: tuple[Any, ...]) -> Completed | Failed:
         claim = running.claim
         loop = LOOPS.get(turn.agent.loop if turn.agent else "router", LOOPS["router"])
         # No prompt text stands in the code: without instructions only the rules can answer.
         reasoner = self._reasoner if turn.agent else Extractive()
+        if claim.request.task is not None and self._background is not None:
+            loop, reasoner = self._background.run, reasoner if plans(reasoner, turn) else Extractive()
         try:
             async with beside(carry_on(running, reasoner, self._conversations, turn, past)):
                 answered = await loop(running, reasoner, turn)
@@ -182,11 +213,14 @@ class Runner:
             usage=_usage(running, claim, turn),
             analysis=answered.analysis,
         )
-        return Completed(reply, turn.final_input, answered.directive, answered.reasoning)
-
-
-def _nothing_readable() -> ServiceError:
-    return UnsupportedMedia("no attachment of this message could be read", field="currentMessageMedia")
+        return Completed(
+            reply,
+            turn.final_input,
+            answered.directive,
+            answered.reasoning,
+            recalled=recalled(answered.memory),
+            tier=running.tier,
+        )
 
 
 def _usage(running: Running, claim: Claim, turn: TurnContext) -> Usage:

@@ -13,12 +13,15 @@ from phronesis.bus.tracing import Tracing
 from phronesis.contracts.memory import AugmentedMemoryContext
 from phronesis.contracts.orchestrator import ToolOutcome, TurnProgress
 
+from .cognition.stages import Cognition
 from .domain import Claim
 from .measures import INSTRUCTION_TOKENS, STAGE
+from .policy.waiting import Asking
 from .ports import Neighbours
 from .settings import OrchestratorSettings
 from .steps import Steps
 from .timing import Outcome, timed
+from .traces.record import Record
 
 Show = Callable[[Claim, TurnProgress], Awaitable[None]]
 
@@ -38,10 +41,17 @@ class Running:
     """Tokens of the instructions that tools loaded (N-227)."""
     tools: list[ToolOutcome] = field(default_factory=list)
     """What came of the tool calls so far (V-136)."""
+    tier: str | None = None
+    """The tier that the message was given (V-012)."""
+    approvals: Asking | None = None
+    """Where people are asked; nobody can be where there is none."""
+    record: Record = field(default_factory=Record)
+    """How the answer comes about."""
+    cognition: Cognition = field(default_factory=Cognition)
 
     def phase(self, name: str) -> AbstractContextManager[Outcome]:
-        """A span for one phase (D-009), and its time (D-148)."""
-        return timed(self.tracing, STAGE, f"phase {name}", name.partition(" ")[2])
+        """A span for one phase (D-009), its time (D-148), and its place in the record."""
+        return self.record.staged(name, timed(self.tracing, STAGE, f"phase {name}", name.partition(" ")[2]))
 
     def degrade(self, part: str) -> None:
         """Mark the reply: it was made without `part`."""
@@ -56,6 +66,7 @@ class Running:
 
     async def show(self, phase: str, **detail: Any) -> None:
         """Show that a phase is done (D-131)."""
+        self.record.note(detail)
         line = TurnProgress(
             turn_id=self.claim.turn_id,
             kind="phase",

@@ -13,6 +13,8 @@ class OrchestratorSettings(BaseSettings):
 
     slots: int = 32
     """Turns that one worker runs side by side."""
+    task_slots: int = Field(default=8, ge=1)
+    """How many of the slots background tasks may take; the others are for people's turns."""
     lease: float = 15.0
     """Seconds that a claim lasts without being renewed (DESIGN 4.2)."""
     idle_claims: int = 5
@@ -29,8 +31,13 @@ class OrchestratorSettings(BaseSettings):
     """Seconds that retrieval may take (D-147)."""
     memory_tokens: int = 2000
     """Greatest size of the retrieved context, in tokens."""
-    context_tokens: int = Field(default=16_000, ge=8_000)
-    """Tokens that a prompt and its answer may have together; at most what the model holds, and less is quicker and cheaper."""
+
+
+class ModelSettings(BaseSettings):
+    """Settings of the language model, with the same prefix."""
+
+    model_config = SettingsConfigDict(env_prefix="ORCHESTRATOR_", env_ignore_empty=True, frozen=True, populate_by_name=True)
+
     groq_api_key: SecretStr | None = Field(default=None, validation_alias="GROQ_API_KEY")
     """Key for Groq; with neither this nor `model_url`, the `extractive` reasoner answers."""
     model_url: str | None = None
@@ -38,9 +45,24 @@ class OrchestratorSettings(BaseSettings):
     model_key: SecretStr | None = None
     """Key for `model_url`."""
     model: str = "openai/gpt-oss-120b"
-    """Model of the final call."""
+    """Model of the final call, and of the tiers `sonnet` and `quality`."""
     light_model: str = "openai/gpt-oss-20b"
-    """Model of the router call."""
+    """Model of the router call, and of the tiers `flash` and `haiku`."""
+    context_tokens: int = Field(default=16_000, ge=8_000)
+    """Tokens that a prompt and its answer may have together; at most what the model holds, and less is quicker and cheaper."""
+
+
+class LearningSettings(BaseSettings):
+    """Settings of learning from ended turns, with the same prefix."""
+
+    model_config = SettingsConfigDict(env_prefix="ORCHESTRATOR_", env_ignore_empty=True, frozen=True, populate_by_name=True)
+
+    learn: bool = True
+    """Whether ended turns are learnt from."""
+    learn_batch: int = Field(default=8, ge=1, le=32)
+    """Turns of a user that one call of a model takes."""
+    learn_after: float = Field(default=10.0, ge=0)
+    """Seconds after which a batch that is not full is taken all the same."""
 
 
 class CalendarSettings(BaseSettings):
@@ -52,3 +74,31 @@ class CalendarSettings(BaseSettings):
     """Key that the passwords of users' calendars are encrypted with; without it none is kept, and who gives one is refused."""
     calendar_readers: int = Field(default=2, ge=1)
     """Processes that take users' calendars apart, side by side."""
+
+
+class CognitionSettings(BaseSettings):
+    """Settings of the stages around a turn's work, with the same prefix."""
+
+    model_config = SettingsConfigDict(env_prefix="ORCHESTRATOR_", env_ignore_empty=True, frozen=True, populate_by_name=True)
+
+    preflight_limit: float = Field(default=3.0, gt=0)
+    """Seconds that looking ahead may add to a turn of a deep tier (V-099)."""
+    recall_limit: float = Field(default=0.25, gt=0)
+    """Seconds that memory has to tell of earlier turns, all its parts side by side."""
+    reflection_limit: float = Field(default=8.0, gt=0)
+    """Seconds that looking back at a text for others may take."""
+    plan_tokens: int = Field(default=1_500, ge=100)
+    """Tokens of what was thought about a message that a prompt may hold."""
+    strong_context: int = Field(default=500, ge=1)
+    """Characters of recalled text from which on the context is called strong."""
+    sentence_openers: bool = True
+    """Whether the first word of a sentence counts as a name where past turns are weighed."""
+
+
+class OutsideSettings(BaseSettings):
+    """Settings of outside MCP servers, with the same prefix."""
+
+    model_config = SettingsConfigDict(env_prefix="ORCHESTRATOR_", env_ignore_empty=True, frozen=True, populate_by_name=True)
+
+    outside_commands: bool = False
+    """Whether administrators may register commands as outside MCP servers; they run here, with the rights of this service."""

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from phronesis.tokens import clean, count
 
-from .history import KEPT, Note, Past, PastMessage, PastTurn, Summary
-from .importance import importance, own_words
+from .history import KEPT, NO_SUMMARY, PRUNE_AFTER, WINDOW, Note, Past, PastMessage, PastTurn, Summary
+from .importance import DEFAULT, Scoring, importance, own_words
 from .reasoner import TurnContext
 from .text import is_content, sentences, shorten, words
 
@@ -28,38 +28,47 @@ _NAME = re.compile(r"(?<!^)\b[A-Z][\w&-]{2,}")
 _OWN = re.compile(r"\b(?:i|i'm|i've|my|mine|we|our|us)\b", re.I)
 
 
-def view(past: Past) -> tuple[Summary, tuple[PastMessage, ...]]:
+def view(past: Past, scoring: Scoring = DEFAULT) -> tuple[Summary, tuple[PastMessage, ...]]:
     """The summary that covers every turn before the window, and the messages that stand word for word, oldest first.
 
     Of the older turns the five most important stand word for word, with their number; all others are in the summary
-    (V-151 to V-153).
+    (V-151 to V-153). A conversation that is not longer than both together stands word for word (V-C18).
+
+    Args:
+        past: the conversation as it was read.
+        scoring: what makes a turn important.
     """
-    summary = folded(past.summary, past.kept, past.aged)
+    if past.summary == NO_SUMMARY and len(past.aged) <= PRUNE_AFTER - WINDOW:
+        return past.summary, tuple(one for turn in (*past.aged, *past.window) for one in _messages(turn, numbered=False))
+    summary = folded(past.summary, past.kept, past.aged, scoring)
     kept = [turn for turn in (*past.kept, *past.aged) if turn.seq in summary.kept]
     older = [message for turn in kept for message in _messages(turn, numbered=True)]
     return summary, (*older, *(message for turn in past.window for message in _messages(turn, numbered=False)))
 
 
-def folded(summary: Summary, kept: Sequence[PastTurn], aged: Sequence[PastTurn]) -> Summary:
+def folded(summary: Summary, kept: Sequence[PastTurn], aged: Sequence[PastTurn], scoring: Scoring = DEFAULT) -> Summary:
     """The summary, carried on over the turns that have left the window since it was made.
 
     Args:
         summary: the stored summary.
         kept: the turns that it keeps word for word.
         aged: the turns after it, oldest first.
+        scoring: what makes a turn important.
     """
     if not aged:
         return summary
-    best, dropped = parted(kept, aged)
+    best, dropped = parted(kept, aged, scoring)
     through = aged[-1].seq + 1
     notes = _bounded((*summary.notes, *(note for turn in dropped for note in _notes(turn))), through)
     return summary.model_copy(update={"through": through, "kept": tuple(turn.seq for turn in best), "notes": notes})
 
 
-def parted(kept: Sequence[PastTurn], aged: Sequence[PastTurn]) -> tuple[list[PastTurn], list[PastTurn]]:
+def parted(
+    kept: Sequence[PastTurn], aged: Sequence[PastTurn], scoring: Scoring = DEFAULT
+) -> tuple[list[PastTurn], list[PastTurn]]:
     """The older turns that stay word for word, and those that do not any more; both oldest first."""
     older = [*kept, *aged]
-    scores = {turn.seq: importance(own_words(turn.user), turn.reply) for turn in older}
+    scores = {turn.seq: importance(own_words(turn.user), turn.reply, scoring) for turn in older}
     order = sorted((turn for turn in older if scores[turn.seq]), key=lambda turn: (-scores[turn.seq], -turn.seq))
     best = {turn.seq for turn in order[:KEPT]}
     by_age = sorted(older, key=lambda turn: turn.seq)
@@ -101,7 +110,7 @@ def _weight(role: str, line: str) -> float:
     content = len({word for word in words(line) if is_content(word)})
     if content < 2:
         return 0.0
-    weight = min(content, 8) / 8 + bool(_NAME.search(line)) + any(letter.isdigit() for letter in line)
+    weight = min(content, 8) / 8 + bool(_NAME.search(line)) + any(map(str.isdigit, line))
     if role != "user":
         return 0.5 * weight
     if line.rstrip().endswith("?"):

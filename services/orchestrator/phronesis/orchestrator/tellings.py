@@ -8,10 +8,16 @@ from collections.abc import Iterable
 from phronesis.contracts import Message
 from phronesis.contracts.cypher import CypherRows
 from phronesis.contracts.episodes import MemoryFound
+from phronesis.contracts.facts import RecalledFacts
 from phronesis.contracts.instructions import InstructionText
+from phronesis.contracts.memory import Recalled
 from phronesis.contracts.scoped_memory import RecalledMemories
 from phronesis.tokens import clean, count, cut
 
+from .outside.offers import OutsideResult
+
+_OF_A_FACT = {"text", "confidence", "valid_from", "valid_to"}
+"""What a model is told of a fact."""
 _ROOM = {"instructions": 7_000, "rows": 3_000, "memories": 1_500, "note": 400}
 """Tokens of one answer by its kind. A bundle of a mode has about 4500 (N-171)."""
 
@@ -33,6 +39,14 @@ def told(answer: Message) -> tuple[str, str]:
             hits = [hit.model_dump(mode="json", exclude_none=True) for hit in answer.results]
             failed = [{"error": answer.error}] if answer.error else []
             return "memories", _array([*failed, *hits], _ROOM["memories"])
+        case Recalled():
+            items = [item.model_dump(mode="json", include={"title", "text", "score"}) for item in answer.items]
+            return "memories", _array(items, _ROOM["memories"])
+        case RecalledFacts():
+            facts = [one.fact.model_dump(mode="json", include=_OF_A_FACT, exclude_none=True) for one in answer.facts]
+            return "memories", _array(facts, _ROOM["memories"])
+        case OutsideResult():
+            return "rows", cut(clean(answer.text), _ROOM["rows"])
         case CypherRows():
             notes = [{"warning": warning} for warning in answer.warnings]
             more = [{"note": "there are more rows than these"}] if answer.truncated else []

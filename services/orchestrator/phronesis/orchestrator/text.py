@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,7 +11,11 @@ import snowballstemmer
 
 _STEMMER = snowballstemmer.stemmer("english")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]”’]*\s+(?=[\"'(\[“‘]?[A-Z0-9£$€•*–-])|(?<=[。！？])|(?<=[;:])\s+[-•–]\s+")
+_SENTENCE_END = re.compile(
+    r"[.!?。！？;:](?:(?<=[.!?])[\"')\]”’]*\s+(?=[\"'(\[“‘]?[A-Z0-9£$€•*–-])|(?<=[。！？])|(?<=[;:])\s+[-•–]\s+)"
+)
+"""The sign at the end of a sentence, which belongs to it, with what parts it from the next. All alternatives begin with one
+class of characters, which is what a search can skip to."""
 _ABBREVIATION = re.compile(r"(?:^|[\s(])(?:[A-Z]|e\.g|i\.e|cf|vs|approx|incl|No|Mr|Mrs|Ms|Dr|Prof|St|Ltd|Inc|Co|Fig|c)\.$")
 _TAIL = 10
 """Characters at the end of a sentence in which an abbreviation is looked for; the longest has seven."""
@@ -78,7 +83,7 @@ def sentences(text: str) -> list[str]:
     result: list[str] = []
     for line in _unwrapped(text.splitlines()):
         going_on = False
-        for piece in _SENTENCE_END.split(line):
+        for piece in _pieces(line):
             short = " ".join(piece.split()).lstrip("-•– ")
             if going_on and short and len(result[-1]) < _LONGEST:
                 result[-1] = f"{result[-1]} {short}"
@@ -86,6 +91,15 @@ def sentences(text: str) -> list[str]:
                 result.append(short)
             going_on = bool(result) and _ABBREVIATION.search(result[-1][-_TAIL:]) is not None
     return result
+
+
+def _pieces(line: str) -> Iterator[str]:
+    """The parts of a line between the ends of sentences."""
+    begin = 0
+    for end in _SENTENCE_END.finditer(line):
+        yield line[begin : end.start() + 1]
+        begin = end.end()
+    yield line[begin:]
 
 
 def _unwrapped(lines: list[str]) -> list[str]:

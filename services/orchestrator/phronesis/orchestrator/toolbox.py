@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
@@ -12,11 +13,15 @@ from pydantic_core import from_json
 from phronesis.contracts import Message, Principal, Role, Tool
 from phronesis.contracts.cypher import READ_CYPHER_TOOL, ReadCypher
 from phronesis.contracts.episodes import MEMORY_QUERY_TOOL
+from phronesis.contracts.faces import legal
 from phronesis.contracts.instructions import RETRIEVE_INSTRUCTIONS_TOOL, AgentProfile
 from phronesis.contracts.scoped_memory import KEEP_MEMORY_TOOL, RECALL_MEMORY_TOOL, RecallMemory, Scope
 
+NONE: Mapping[str, Tool[Any, Any]] = MappingProxyType({})
 KEEPS = "keep"
 """The stage of agents that may also write memories (NC-093)."""
+RECORDS = "gaps"
+"""The stage of agents that answer from records: they keep their order of calls, whatever their allow-list adds to it."""
 _OPEN = (Scope.PERSONAL, Scope.DEPARTMENTAL, Scope.MINISTRY)
 """Scopes that a model may name (N-079); `global` is reached by the memory service's own fallback (NC-034)."""
 _READS = (RECALL_MEMORY_TOOL, RETRIEVE_INSTRUCTIONS_TOOL, READ_CYPHER_TOOL, MEMORY_QUERY_TOOL)
@@ -82,8 +87,18 @@ class Toolbox:
         return request
 
 
-def toolbox(agent: AgentProfile, who: Principal) -> Toolbox:
+def counsels(agent: AgentProfile) -> bool:
+    """Whether an agent works with the tools of its allow-list alone."""
+    return bool(agent.tools) and RECORDS not in agent.stages
+
+
+def toolbox(agent: AgentProfile, who: Principal, listed: Mapping[str, Tool[Any, Any]] = NONE) -> Toolbox:
     """The tools that this agent may use for this caller: the agent's own, less what the caller's role may not call.
+
+    Args:
+        agent: the agent.
+        who: the caller.
+        listed: what the agent's allow-list adds, as the caller's desk has it.
 
     The role is the caller's, from the token (N-221); no text and no argument can change it (N-226).
     """
@@ -91,7 +106,8 @@ def toolbox(agent: AgentProfile, who: Principal) -> Toolbox:
     wanted = (*_READS, *((KEEP_MEMORY_TOOL,) if keeps else ()))
     scopes = tuple(Scope) if keeps and who.role in _ALL_SCOPES else _OPEN
     tools = {tool.name: tool for tool in wanted if who.role in tool.roles}
-    return Toolbox(tools, tuple(scope.value for scope in scopes))
+    more = {legal(name): tool for name, tool in listed.items() if name not in tools}
+    return Toolbox({**tools, **more}, tuple(scope.value for scope in scopes))
 
 
 def _told(error: ValidationError) -> str:

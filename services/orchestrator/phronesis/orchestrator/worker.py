@@ -32,6 +32,7 @@ class Worker:
         connected: whether the bus can be reached; a worker without it claims nothing.
         slots: turns side by side.
         lease: seconds that a claim lasts.
+        task_slots: how many of the slots background tasks may take, so that a person's turn finds one; all if not stated.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Worker:
         connected: Callable[[], bool],
         slots: int,
         lease: float,
+        task_slots: int | None = None,
     ) -> None:
         self._name = name
         self._turns = turns
@@ -49,6 +51,7 @@ class Worker:
         self._connected = connected
         self._slots = slots
         self._lease = lease
+        self._task_slots = slots if task_slots is None else task_slots
         self._wake = asyncio.Event()
         self._running: dict[asyncio.Task[None], Claim] = {}
         self._loops: list[asyncio.Task[None]] = []
@@ -58,6 +61,11 @@ class Worker:
     def running(self) -> int:
         """Turns that run here at this moment."""
         return len(self._running)
+
+    @property
+    def _free_for_tasks(self) -> int:
+        taken = sum(1 for claim in self._running.values() if claim.request.task is not None)
+        return max(0, self._task_slots - taken)
 
     def start(self) -> None:
         """Begin to claim."""
@@ -87,7 +95,7 @@ class Worker:
             claims: list[Claim] = []
             if free > 0 and self._connected():
                 try:
-                    claims = await self._turns.claim(self._name, free, self._lease)
+                    claims = await self._turns.claim(self._name, free, self._lease, self._free_for_tasks)
                 except ServiceError as error:
                     log.warning("no turn could be claimed: %s", error.code)
                     await asyncio.sleep(_RETRY)

@@ -7,7 +7,23 @@ from typing import Annotated
 
 import typer
 
-from . import constitution, conversations, instructions, keys, local, memory_query, output, profile, turns, twin
+from . import (
+    approvals,
+    constitution,
+    conversations,
+    facts,
+    instructions,
+    keys,
+    ledger,
+    local,
+    mcp_servers,
+    memory_query,
+    output,
+    profile,
+    tasks,
+    turns,
+    twin,
+)
 from .options import AsJson, Data, Key, Url, Yes
 
 app = typer.Typer(
@@ -21,14 +37,20 @@ app = typer.Typer(
 load = typer.Typer(help="Load sample data.", no_args_is_help=True)
 app.add_typer(load, name="load")
 app.add_typer(turns.app, name="turns")
+app.add_typer(tasks.app, name="tasks")
+tasks.register(app)
+app.add_typer(approvals.app, name="approvals")
 app.add_typer(conversations.app, name="conversations")
 app.add_typer(profile.app, name="profile")
-app.add_typer(memory_query.app, name="memory")
+facts.app.add_typer(memory_query.app)
+app.add_typer(facts.app, name="memory")
 app.add_typer(keys.app, name="keys")
+app.add_typer(mcp_servers.app, name="mcp")
 app.add_typer(twin.app, name="twin")
 app.add_typer(constitution.app, name="constitution")
 app.add_typer(instructions.app, name="instructions")
 local.register(app)
+ledger.register(app)
 
 Conversation = Annotated[str | None, typer.Option("--conversation", help="A conversation to go on with.", metavar="ID")]
 Files = Annotated[
@@ -143,19 +165,6 @@ def recall(
             memory.recall(client, query, limit, as_json)
         else:
             memory.recall_scope(client, scope, query, limit, as_json)
-
-
-@app.command()
-def mcp(url: Url = None, key: Key = None, data: Data = None) -> None:
-    """Be an MCP server on stdin and stdout: a desktop agent starts this, and reaches the gateway through it."""
-    from phronesis.client.endpoint import find
-    from phronesis.contracts import Unavailable
-
-    try:
-        from .mcp import serve
-    except ModuleNotFoundError as missing:
-        raise Unavailable("install the MCP library first: pip install 'phronesis-client[mcp]'") from missing
-    serve(find(url, key, data))
 
 
 @app.command()

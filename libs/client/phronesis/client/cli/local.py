@@ -20,6 +20,7 @@ LOCAL = {
 OPERATIONS = {
     "backup": "Write everything that a stack holds to one archive.",
     "restore": "Load a backup into empty stores.",
+    "forgotten": "Write the list of what was forgotten, for the restore of an older backup.",
     "export": "Write what one tenant has to an archive.",
     "import": "Load a tenant's archive.",
 }

@@ -9,15 +9,10 @@ import typer
 from . import output
 from .options import AsJson, Data, Key, Url
 
-app = typer.Typer(help="Look through your memory as an agent does.", no_args_is_help=True)
+app = typer.Typer()
 
 SHOWN = 300
 """Characters of a text that a list shows."""
-
-
-@app.callback()
-def memory() -> None:
-    """Look through your memory as an agent does."""
 
 
 @app.command()

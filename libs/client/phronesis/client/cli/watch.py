@@ -29,6 +29,9 @@ def reply_of(client: Client, turn_id: str, progress: Callable[[str], None]) -> R
         for event in client.turns.events(turn_id):
             if event.kind in ("accepted", "phase"):
                 progress(str(event.data.get("phase") or event.kind))
+            elif event.kind == "waiting":
+                asked = event.data.get("detail", {})
+                progress(f"waiting for you ({asked.get('reason')}): phronesis approvals show {asked.get('approval_id')}")
     except ServiceError as exc:
         if 400 <= exc.status < 500:
             raise

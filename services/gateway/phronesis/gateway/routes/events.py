@@ -21,7 +21,8 @@ from phronesis.gateway.tickets import Tickets
 
 _EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "Events: `accepted`, `phase`, `ended`, `text` (or `executive_summary` and `analysis`), `done`.",
+        "description": "Events: `accepted`, `phase`, `waiting` (for an approval), `ended`, `text` (or `executive_summary` and "
+        "`analysis`), `done`.",
         "content": {"text/event-stream": {}},
     }
 }

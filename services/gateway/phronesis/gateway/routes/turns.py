@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 from starlette.exceptions import HTTPException
@@ -21,9 +21,10 @@ from phronesis.contracts.orchestrator import (
     TurnStatus,
 )
 from phronesis.contracts.orchestrator import Turns as TurnList
+from phronesis.contracts.traces import TURN_REPLAY, TURN_TRACE, Replayed, ReplayTurn, TraceOfTurn
 from phronesis.gateway.answers import PROBLEMS, Id, answers, as_json
 from phronesis.gateway.door import Caller, Door, IdempotencyKey, keyed, scoped
-from phronesis.gateway.messages import AcceptedTurn, MessageGiven
+from phronesis.gateway.messages import AcceptedTurn, MessageGiven, ReplayGiven
 from phronesis.gateway.problems import refusal, turn_problem
 from phronesis.gateway.submission import Refused, Submitted, Turns
 from phronesis.gateway.traces import Traces, TurnTrace
@@ -80,9 +81,13 @@ def router(door: Door, bus: Bus, turns: Turns, traces: Traces, wait: float) -> A
         return as_json(await ask(bus, who, TURN_LIST, wanted))
 
     @routes.get(TURNS + "/{id}", responses=answers(Turn))
-    async def get_turn(id: Id, who: Caller) -> Response:
-        """The state of a turn, with its reply or its problem once it has ended."""
-        return as_json(await turns.state(who, id))
+    async def get_turn(id: Id, who: Caller, include: Literal["trace"] | None = None) -> Response:
+        """The state of a turn, with its reply or its problem once it has ended; on request with the trace of its answer."""
+        turn = await turns.state(who, id)
+        if include == "trace":
+            trace = await ask(bus, who, TURN_TRACE, TraceOfTurn(turn_id=id))
+            turn = turn.model_copy(update={"trace": trace})
+        return as_json(turn)
 
     @routes.delete(TURNS + "/{id}", responses=answers(Turn))
     async def cancel_turn(id: Id, who: Caller) -> Response:
@@ -97,6 +102,11 @@ def router(door: Door, bus: Bus, turns: Turns, traces: Traces, wait: float) -> A
         """Make a new turn of a parked or failed one, linked to it."""
         turn = await ask(bus, who, TURN_RETRY, TurnRef(turn_id=id), key=scoped(who, key))
         return as_json(turn, 202, _location(turn.turn_id))
+
+    @routes.post(TURNS + "/{id}/replay", responses=answers(Replayed))
+    async def replay_turn(id: Id, given: ReplayGiven, who: Caller) -> Response:
+        """Run an ended turn again on what was recorded of it, and show the difference; 409 where that cannot be."""
+        return as_json(await ask(bus, who, TURN_REPLAY, ReplayTurn(turn_id=id, with_instructions=given.with_instructions)))
 
     @routes.get(TURNS + "/{id}/trace", responses=answers(TurnTrace))
     async def get_trace(id: Id, who: Caller) -> Response:

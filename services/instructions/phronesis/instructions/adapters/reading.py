@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from phronesis.contracts import SYSTEM_TENANT
+from phronesis.contracts import SYSTEM_TENANT, NotFound
 from phronesis.postgres import Connection, Database
 
 from ..domain.library import Overlay, Platform, Profile, Running, RunningArm
@@ -56,6 +56,14 @@ async def read_overlay(connection: Connection, tenant: str) -> Overlay:
     row = await connection.fetchrow(_OVERLAY, tenant)
     assert row is not None
     return Overlay(row["number"] or 0, own_texts(row["texts"] or ()), _running(row["arms"] or ()))
+
+
+async def read_release(connection: Connection, tenant: str, number: int) -> dict[str, Text]:
+    """A release's own texts; those of 0 are none. Raises `NotFound`."""
+    if number and not await connection.fetchval("SELECT true FROM releases WHERE tenant = $1 AND number = $2", tenant, number):
+        raise NotFound("there is no such release")
+    rows = await connection.fetch("SELECT * FROM release_texts WHERE tenant = $1 AND number = $2", tenant, number)
+    return own_texts([dict(row) for row in rows])
 
 
 def own_texts(rows: Any) -> dict[str, Text]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from phronesis.bus import Call, audited
-from phronesis.contracts import Conflict, NotFound
+from phronesis.contracts import Conflict
 from phronesis.contracts.instructions import RELEASED, Released
 from phronesis.contracts.releases import Publication, PublishInstructions, ReleaseInfo, RollbackInstructions
 from phronesis.contracts.service import AUDITED
@@ -14,7 +14,7 @@ from phronesis.postgres import Connection, Database, write_news, write_once
 from ..domain.library import Library, Overlay, Platform
 from ..domain.publishing import differences, published, whole
 from ..domain.texts import Text
-from .reading import own_texts, read_overlay, read_platform
+from .reading import read_overlay, read_platform, read_release
 
 _LOCK = 7_420_913
 _KEPT = 100
@@ -68,7 +68,7 @@ class PostgresReleases:
             number = await _before(connection, tenant, active) if request.to is None else request.to
             if number == active:
                 raise Conflict("this release is active already")
-            own = await _own(connection, tenant, number)
+            own = await read_release(connection, tenant, number)
             if faults := whole(Library(library.platform, Overlay(number, own))):
                 raise Conflict(f"the release does not fit what ships now: {'; '.join(faults)}")
             await _activate(connection, tenant, number)
@@ -97,7 +97,7 @@ class PostgresReleases:
     async def texts(self, tenant: str, number: int) -> Mapping[str, Text]:
         """A release's own texts."""
         async with self._database.connection(tenant) as connection:
-            return await _own(connection, tenant, number)
+            return await read_release(connection, tenant, number)
 
 
 async def _locked(connection: Connection, platform: Platform, tenant: str) -> Library:
@@ -136,13 +136,6 @@ async def _insert(connection: Connection, call: Call, number: int, own: Mapping[
 async def _activate(connection: Connection, tenant: str, number: int) -> None:
     await connection.execute("UPDATE releases SET active = false WHERE tenant = $1 AND active", tenant)
     await connection.execute("UPDATE releases SET active = true WHERE tenant = $1 AND number = $2", tenant, number)
-
-
-async def _own(connection: Connection, tenant: str, number: int) -> dict[str, Text]:
-    if number and not await connection.fetchval("SELECT true FROM releases WHERE tenant = $1 AND number = $2", tenant, number):
-        raise NotFound("there is no such release")
-    rows = await connection.fetch("SELECT * FROM release_texts WHERE tenant = $1 AND number = $2", tenant, number)
-    return own_texts([dict(row) for row in rows])
 
 
 def _publication(library: Library, number: int, own: Mapping[str, Text]) -> Publication:

@@ -13,7 +13,7 @@ from phronesis.postgres import Database, write_news
 from ..domain.agents import AgentContent
 from ..domain.library import Overlay, Platform
 from ..domain.matrix import Matrix
-from .reading import read_overlay, read_platform
+from .reading import read_overlay, read_platform, read_release
 from .rows import migrated
 from .shipping import ship_agent, ship_matrix
 
@@ -56,6 +56,11 @@ class PostgresStore:
         """A tenant's own, in one statement."""
         async with migrated(), self._database.connection(tenant) as connection:
             return await read_overlay(connection, tenant)
+
+    async def overlay_at(self, tenant: str, number: int) -> Overlay:
+        """A release of a tenant, active or not, without experiments."""
+        async with migrated(), self._database.connection(tenant) as connection:
+            return Overlay(number, await read_release(connection, tenant, number))
 
     async def ping(self) -> None:
         """Raise `Unavailable` unless the database answers."""

@@ -13,11 +13,19 @@ from phronesis.contracts.catalog import TOOLS
 PURPOSE = "allow_list"
 """The file that holds it, and the last part of its tag."""
 _LINE = re.compile(r"^- (\S+)", re.M)
+_SERVER = re.compile(r"outside\.(\*|[a-z][a-z0-9-]{0,19})")
+"""A line for the accepted tools of one outside MCP server, or of all."""
 
 
 def allowed(text: str) -> tuple[str, ...]:
-    """The names in an allow-list, in its order."""
-    return tuple(dict.fromkeys(_LINE.findall(text)))
+    """The names of tools in an allow-list, in its order."""
+    return tuple(dict.fromkeys(name for name in _LINE.findall(text) if not _SERVER.fullmatch(name)))
+
+
+def outside(text: str) -> tuple[str, ...]:
+    """The outside MCP servers in an allow-list, `*` for all: its lines `outside.<server>`."""
+    found = (_SERVER.fullmatch(name) for name in _LINE.findall(text))
+    return tuple(dict.fromkeys(server[1] for server in found if server))
 
 
 def unknown(text: str) -> list[str]:

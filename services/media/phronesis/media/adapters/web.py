@@ -13,16 +13,15 @@ import httpx
 
 from phronesis.contracts import BadRequest, TimedOut, TooLarge, Unavailable
 
-from ..addresses import PORTS, checked, is_public, literal, refusal
+from ..addresses import PORTS, checked, is_public, refusal
 from ..domain import Fetched, Order, Page
 from ..ports import Resolver
+from .destinations import Destinations
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 _REDIRECTS = 5
-_ADDRESSES = 3
-"""Addresses of one host that are tried."""
 _MOVED = frozenset({301, 302, 303, 307, 308})
 _READ = frozenset({200, 207})
 """Statuses whose content is read; what an error page says is nobody's concern."""
@@ -65,9 +64,8 @@ class PublicWeb:
         ports: Mapping[str, int] = PORTS,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._resolver = resolver
+        self._destinations = Destinations(resolver, allowed)
         self._seconds = seconds
-        self._allowed = allowed
         self._ports = ports
         self._tls = tls or httpx.create_ssl_context(trust_env=False)
 
@@ -109,7 +107,7 @@ class PublicWeb:
         failed: httpx.HTTPError | None = None
         # A client would read the redirect too, and call one that leads nowhere a fault of the line.
         async with httpx.AsyncHTTPTransport(verify=self._tls, trust_env=False) as transport:
-            for address in await self._addresses(url):
+            for address in await self._destinations.addresses(url):
                 try:
                     async with _response(transport, self._request(url, address, order)) as response:
                         return await _content(response, url, order.most)
@@ -118,14 +116,6 @@ class PublicWeb:
                 except (httpx.HTTPError, httpx.InvalidURL) as error:
                     raise Unavailable("the address could not be fetched") from error
         raise Unavailable("the address could not be reached") from failed
-
-    async def _addresses(self, url: httpx.URL) -> tuple[str, ...]:
-        host = url.raw_host.decode("ascii")
-        found = (host,) if literal(host) else await self._resolver.addresses(host)
-        # One address inside is enough to refuse: a name that has both is made for getting past a check.
-        if not found or not all(self._allowed(address) for address in found):
-            raise refusal("the address is not a public one")
-        return tuple(sorted(found, key=lambda address: ":" in address))[:_ADDRESSES]
 
     def _request(self, url: httpx.URL, address: str, order: Order) -> httpx.Request:
         pinned = url.copy_with(host=address, port=self._ports[url.scheme], fragment=None)

@@ -106,6 +106,11 @@ class Forgetting:
         return [id for id, kind, _ in found if kind not in EXPERIENCE], complete
 
 
+async def bury(connection: Connection, tenant: str, owner: str, names: Sequence[str]) -> None:
+    """Let late news not bring these back; the connection holds the owner's lock."""
+    await connection.execute(_BURY, tenant, owner, list(names))
+
+
 async def buried(
     connection: Connection, tenant: str, owner: str, conversations: Sequence[str], episodes: Sequence[str] = ()
 ) -> list[str]:

@@ -24,7 +24,7 @@ _CONCEPTS = 5_000
 """Concepts of one owner whose titles are looked for in a text: the newest."""
 
 _ITEMS = """
-    SELECT id, kind, title, body, external_id, family, created_at, updated_at FROM items
+    SELECT id, kind, title, body, external_id, family, created_at, updated_at, metadata FROM items
     WHERE tenant = $1 AND owner = ANY($2::text[]) AND kind = ANY($3::text[]) AND id = ANY($4::uuid[])"""
 _TITLES = """
     SELECT id, title FROM items WHERE tenant = $1 AND owner = $2 AND kind = 'concept' AND title IS NOT NULL
@@ -173,6 +173,7 @@ class PostgresKnowledge:
                 family=row["family"],
                 created_at=row["created_at"],
                 updated_at=row["updated_at"],
+                metadata=row["metadata"],
             )
             for row in rows
         ]

@@ -81,6 +81,7 @@ def assemble_constitution(
     index: NodeIndex | None = None,
     clock: Callable[[], datetime] = now,
     wake: Callable[[], None] = lambda: None,
+    queries: QueryVectors | None = None,
     *,
     drift: bool = True,
 ) -> Parts:
@@ -95,6 +96,7 @@ def assemble_constitution(
         index: the index of the nodes' vectors; the one in the schema where there is none.
         clock: the time.
         wake: called after a transaction that may have written news.
+        queries: the vectors of questions that are kept; those of its own where there are none.
         drift: whether nodes are embedded anew by the clock, to see whether their vectors drifted.
     """
     of = (embedder.model, embedder.dimension)
@@ -109,7 +111,7 @@ def assemble_constitution(
     regenerating = Regenerating(graph, following, standing, index, clock)
     audit = KeepingAudit(database, wake)
     handlers = KeepingHandlers(following, vectors, standing, schedule, regenerating, backups, audit, embedder.dimension)
-    queries = QueryVectors(embedder, settings.query_cache_seconds, settings.query_cache_size)
+    queries = queries or QueryVectors(embedder, settings.query_cache_seconds, settings.query_cache_size)
     return Parts(
         vectors=vectors,
         history=NodeHistory(database),
@@ -141,6 +143,7 @@ async def serve_constitution(
     settings: MemorySettings,
     index: VectorIndex,
     wake: Callable[[], None],
+    queries: QueryVectors,
     *,
     drift: bool,
 ) -> None:
@@ -153,6 +156,7 @@ async def serve_constitution(
         settings: the service's settings.
         index: the index of items; that of nodes stands beside it.
         wake: called after a transaction that may have written news.
+        queries: the vectors of questions that are kept.
         drift: whether nodes are embedded anew by the clock, to see whether their vectors drifted.
     """
     stack = AsyncExitStack()
@@ -161,7 +165,9 @@ async def serve_constitution(
     bus.on_stop(stack.aclose)
     await warm(rows, embedder)
     bucket = Blobs(bus, BACKUPS)
-    parts = assemble_constitution(database, embedder, BusConstitution(bus), bucket, settings, nodes, wake=wake, drift=drift)
+    parts = assemble_constitution(
+        database, embedder, BusConstitution(bus), bucket, settings, nodes, wake=wake, queries=queries, drift=drift
+    )
     handlers, span = parts.handlers, partial(traced, bus.tracing)
     parts.embedding.start()
     bus.on_stop(parts.embedding.stop)

@@ -7,6 +7,8 @@ from urllib.parse import quote
 from phronesis.contracts import BadRequest, Forbidden, Principal, Role
 from phronesis.contracts.scoped_memory import RECALLED, Scope
 
+FACTS = "facts:"
+"""What the name of every owner of facts begins with."""
 ROOM = "scope:"
 """What the name of every room begins with. The policy `of_its_room` of the schema knows it too."""
 
@@ -41,3 +43,8 @@ def room_of(who: Principal, scope: Scope) -> str | None:
         case _:
             return f"{ROOM}{scope}"
     return f"{ROOM}{scope}:{quote(name, safe='', errors='surrogatepass')}" if name and name.strip() else None
+
+
+def owner_of_facts(user: str) -> str:
+    """The owner of the items by which a user's held facts are found."""
+    return FACTS + quote(user, safe="", errors="surrogatepass")

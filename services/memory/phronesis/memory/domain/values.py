@@ -14,6 +14,7 @@ from phronesis.contracts import Principal
 from phronesis.contracts.memory import SHARED, ItemKind
 
 from .analysis import Words
+from .rooms import owner_of_facts
 
 Vector: TypeAlias = npt.NDArray[np.float32]
 
@@ -35,8 +36,8 @@ class Audience:
 
     @classmethod
     def of(cls, who: Principal, kinds: Sequence[ItemKind] = ()) -> Audience:
-        """The caller's own items and the tenant's shared ones; the ordinary kinds unless some are named."""
-        return cls(who.tenant, (who.user, SHARED), tuple(dict.fromkeys(kinds)) or ORDINARY)
+        """The caller's own items and facts, and the tenant's shared items; the ordinary kinds unless some are named."""
+        return cls(who.tenant, (who.user, SHARED, owner_of_facts(who.user)), tuple(dict.fromkeys(kinds)) or ORDINARY)
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ class Item:
     family: str
     created_at: datetime
     updated_at: datetime
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

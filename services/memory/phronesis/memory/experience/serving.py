@@ -47,6 +47,7 @@ def assemble_experience(
     vectors: VectorIndex,
     wake: Callable[[], None],
     experience: ExperienceSettings | None = None,
+    queries: QueryVectors | None = None,
 ) -> Experience:
     """The handlers on their stores.
 
@@ -57,9 +58,10 @@ def assemble_experience(
         vectors: the vector index.
         wake: called after a transaction that wrote news.
         experience: settings of experience; the defaults where none are given.
+        queries: the vectors of questions that are kept; those of its own where there are none.
     """
     chosen = experience or ExperienceSettings()
-    queries = QueryVectors(embedder, settings.query_cache_seconds, settings.query_cache_size)
+    queries = queries or QueryVectors(embedder, settings.query_cache_seconds, settings.query_cache_size)
     seconds = settings.stage_seconds
     search = HybridSearch(vectors, PostgresTexts(database), queries, candidates=settings.candidates, seconds=seconds)
     outcomes = PostgresOutcomes(database)
@@ -85,9 +87,10 @@ async def serve_experience(
     settings: MemorySettings,
     vectors: VectorIndex,
     wake: Callable[[], None],
+    queries: QueryVectors,
 ) -> None:
     """Wire the handlers and let them answer."""
-    made = assemble_experience(database, embedder, settings, vectors, wake)
+    made = assemble_experience(database, embedder, settings, vectors, wake, queries=queries)
     span = partial(traced, bus.tracing)
     await serve(bus, episodes.RECALL_EPISODES, span("search_memory", STORE, made.remembering.recall_episodes))
     await serve(bus, episodes.TOOL_STATISTICS, span("search_memory", STORE, made.remembering.tool_statistics))

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 from phronesis.bus.tracing import Tracing
-from phronesis.contracts import Message
+from phronesis.contracts import Message, ModelUnavailable
+from phronesis.contracts.instructions import AgentProfile
 
-from ..reasoner import Answer, CallFailed, Fault, step
-from ..templates import SCHEMAS
+from ..ledger.spent import Asked, admission
+from ..reasoner import Answer, CallFailed, Fault, TurnContext, step
+from ..templates import SCHEMAS, BadTemplate
 from .chat_bodies import Completion
 from .chat_client import ChatCall, ChatClient
-from .chat_retry import Patience
+from .chat_retry import TRIES, Patience
 from .chat_watch import CallWatch
 
 log = logging.getLogger(__name__)
@@ -29,7 +31,23 @@ _WHY = {
 }
 """What the end of an answer adds to what is wrong with it, by the provider's name for that end."""
 Value = TypeVar("Value", bound=Message)
-Purpose = Literal["router", "final", "summarise", "classify", "tools", "rewrite"]
+Prompt = Sequence[Mapping[str, Any]]
+Purpose = Literal[
+    "router",
+    "final",
+    "summarise",
+    "classify",
+    "tools",
+    "rewrite",
+    "learn",
+    "intent",
+    "preflight",
+    "reflect",
+    "decompose",
+    "evaluate",
+    "criticise",
+    "task_report",
+]
 
 
 @dataclass(frozen=True)
@@ -43,6 +61,23 @@ class CallLimits:
     """Tokens that the model may write, its reasoning counted in."""
     effort: str
     """How hard a reasoning model thinks; sent to models that take it."""
+    tries: int = TRIES
+
+
+def filled(turn: TurnContext, make: Callable[[AgentProfile], Prompt]) -> Prompt:
+    """A prompt of a turn's agent. Raises `ModelUnavailable` where there is none, or where it cannot be filled."""
+    if turn.agent is None:
+        raise ModelUnavailable("the agent's instructions could not be had, and a language model needs them")
+    try:
+        return make(turn.agent)
+    except BadTemplate as error:
+        log.error("a prompt cannot be filled: %s", error)
+        raise ModelUnavailable("a prompt of the agent cannot be filled") from error
+
+
+def parsed(parse: Callable[[str], Value | Fault]) -> Callable[[Completion], Value | Fault]:
+    """What parses a completion by its text."""
+    return lambda done: parse(done.text)
 
 
 class Calls:
@@ -69,6 +104,7 @@ class Calls:
         messages: Sequence[Mapping[str, Any]],
         parse: Callable[[Completion], Value | Fault],
         tools: Mapping[str, Any] | None = None,
+        model: str | None = None,
     ) -> Answer[Value]:
         """Ask once, with patience.
 
@@ -77,18 +113,25 @@ class Calls:
             messages: the prompt.
             parse: what a completion is worth.
             tools: the options that offer tools; they stand in the place of a response format, since providers refuse both.
+            model: in place of the purpose's own, where the turn's tier names one.
 
         Raises:
             CallFailed: no answer came.
+            BudgetExceeded: a limit of the turn's tenant is reached.
         """
-        limits = self._limits[purpose]
+        limits = self._limits[purpose] if model is None else replace(self._limits[purpose], model=model)
+        asked = Asked(purpose, limits.model)
+        if (admit := admission.get()) is not None:
+            await admit()
         options = self._options(purpose, limits, tools)
         call = ChatCall(limits.model, messages, options, {STEP_HEADER: step.get() or purpose})
         watch = CallWatch(self._tracing, self._client.provider, purpose, limits.max_tokens)
         try:
-            tried = await self._patience[limits.model].run(lambda left: watch.send(self._client, call, left), limits.seconds)
+            tried = await self._patience[limits.model].run(
+                lambda left: watch.send(self._client, call, left), limits.seconds, limits.tries
+            )
         except CallFailed as failed:
-            failed.cost_usd = watch.cost(call.model, failed.spent)
+            failed.cost_usd, failed.asked = watch.cost(call.model, failed.spent), asked
             raise
         done = tried.value
         spent = tried.before.plus(done.spent)
@@ -96,8 +139,8 @@ class Calls:
         parsed = parse(done)
         if isinstance(parsed, Fault):
             log.warning("the model's answer for %s is no good (finish: %s)", purpose, done.finish)
-            return Answer(None, Fault(parsed.said, f"{parsed.wrong}{_WHY.get(done.finish or '', '')}"), spent, paid)
-        return Answer(parsed, None, spent, paid)
+            return Answer(None, Fault(parsed.said, f"{parsed.wrong}{_WHY.get(done.finish or '', '')}"), spent, paid, asked)
+        return Answer(parsed, None, spent, paid, asked)
 
     def _options(self, purpose: Purpose, limits: CallLimits, tools: Mapping[str, Any] | None) -> dict[str, Any]:
         options: dict[str, Any] = {"max_completion_tokens": limits.max_tokens}

@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
 
 from phronesis.bus.tracing import Tracing
-from phronesis.contracts import Message, ModelUnavailable
 from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.memory import AugmentedMemoryContext
+from phronesis.contracts.orchestrator import Directive
 
 from ..answers import MAX_SAID, parse_composed, parse_routed, parse_summarised, storable
 from ..budget import ANSWER
+from ..cognition.said import parse_decided, parse_look_ahead, parse_reflected
+from ..cognition.thinker import Decided, LookAhead, Reflected
+from ..cognition.tiers import models
 from ..drafts import parse_classified, parse_draft
 from ..exchanges import classify_messages, inquiry_messages
 from ..history import PastTurn, Summary
 from ..inquiry import Classified, Draft, Inquiry, Move
+from ..learning.domain import Drawn, EndedTurn, lines_of, parse_drawn
 from ..measures import BREAKER
-from ..prompts import final_messages, router_messages, summarise_messages
+from ..prompts import final_messages, opening, router_messages, summarise_messages
 from ..reasoner import Answer, Composed, Fault, Routed, Summarised, TurnContext
-from ..templates import BadTemplate
 from .breaker import Breaker
 from .chat_bodies import Completion
-from .chat_calls import STEP_HEADER, CallLimits, Calls, Purpose
+from .chat_calls import STEP_HEADER, CallLimits, Calls, Purpose, filled, parsed
 from .chat_client import ChatClient, Provider
+from .chat_planner import ChatPlanner, limits_of_tasks
 from .chat_retry import Patience
-
-log = logging.getLogger(__name__)
 
 __all__ = ["STEP_HEADER", "CallLimits", "LanguageModel", "language_model"]
 
@@ -37,13 +37,17 @@ _SUMMARISE = 4.0
 """Seconds for a summary: it runs beside the loop, and the reply waits for it no longer than this."""
 _CLASSIFY = 12.0
 """Seconds for the first call of an analyst, which for most messages is the only one."""
+_LEARN, _DRAWN = 30.0, 4_000
+"""Seconds and tokens of drawing facts from a batch of ended turns; nobody waits for it."""
+_INTENT = 4.0
+"""Seconds for saying what a message is; rules say it after that."""
+_REFLECT = 8.0
+"""Seconds for looking back at a text."""
 _ROUNDS = 2
 """How many times the room of another prompt the analysts' has: it carries instructions and what was read."""
-Said = TypeVar("Said", bound=Message)
-Prompt = Sequence[Mapping[str, Any]]
 
 
-class LanguageModel:
+class LanguageModel(ChatPlanner):
     """A `Reasoner` with a language model behind it.
 
     Args:
@@ -73,10 +77,17 @@ class LanguageModel:
             "classify": replace(final, seconds=min(final.seconds, _CLASSIFY), effort="low"),
             "tools": final,
             "rewrite": final,
+            "learn": replace(router, seconds=_LEARN, max_tokens=_DRAWN),
+            "intent": replace(router, seconds=min(router.seconds, _INTENT)),
+            "preflight": replace(router, tries=1),  # V-102
+            "reflect": replace(final, seconds=min(final.seconds, _REFLECT), effort="low"),
+            **limits_of_tasks(router, final),
         }
+        self._models = models(router.model, final.model)
         self._budget = budget
         patiences = {model: patience(model) for model in {router.model, final.model}}
         self._calls = Calls(client, tracing, limits, patiences)
+        super().__init__(self._calls, _ROUNDS * budget)
         for name, patient in patiences.items():
             tracing.metrics.watch(BREAKER, partial(_is_open, patient), name)
 
@@ -86,49 +97,62 @@ class LanguageModel:
 
     async def route(self, turn: TurnContext, fault: Fault | None = None) -> Answer[Routed]:
         """Decide whether memory is needed. Raises `CallFailed`."""
-        messages = self._fill(turn, lambda agent: router_messages(agent, turn, fault, self._budget))
-        return await self._calls.ask("router", messages, _said(parse_routed))
+        messages = filled(turn, lambda agent: router_messages(agent, turn, fault, self._budget))
+        return await self._calls.ask("router", messages, parsed(parse_routed))
 
     async def compose(
         self, turn: TurnContext, draft: str | None, memory: AugmentedMemoryContext | None, fault: Fault | None = None
     ) -> Answer[Composed]:
         """Write the reply and choose the next stance. Raises `CallFailed`."""
-        messages = self._fill(turn, lambda agent: final_messages(agent, turn, draft, memory, fault, self._budget))
-        return await self._calls.ask("final", messages, _said(parse_composed))
+        messages = filled(turn, lambda agent: final_messages(agent, turn, draft, memory, fault, self._budget))
+        return await self._calls.ask("final", messages, parsed(parse_composed), model=self._model(turn))
 
     async def summarise(self, turn: TurnContext, earlier: Summary, dropped: tuple[PastTurn, ...]) -> Answer[Summarised]:
         """Put older turns in short, by the light model. Raises `CallFailed`."""
-        messages = self._fill(turn, lambda agent: summarise_messages(agent, turn, earlier, dropped, self._budget))
-        return await self._calls.ask("summarise", messages, _said(parse_summarised))
+        messages = filled(turn, lambda agent: summarise_messages(agent, turn, earlier, dropped, self._budget))
+        return await self._calls.ask("summarise", messages, parsed(parse_summarised))
 
     async def classify(self, turn: TurnContext, fault: Fault | None = None) -> Answer[Classified]:
         """Choose the mode, and answer at once where it reads no data. Raises `CallFailed`."""
-        messages = self._fill(turn, lambda agent: classify_messages(agent, turn, fault, self._budget))
-        return await self._calls.ask("classify", messages, _said(parse_classified))
+        messages = filled(turn, lambda agent: classify_messages(agent, turn, fault, self._budget))
+        return await self._calls.ask("classify", messages, parsed(parse_classified))
 
     async def proceed(self, turn: TurnContext, inquiry: Inquiry) -> Answer[Move]:
         """Make the next move with the tools of an inquiry. Raises `CallFailed`."""
-        messages = self._fill(turn, lambda agent: inquiry_messages(agent, turn, inquiry, _ROUNDS * self._budget))
+        messages = filled(turn, lambda agent: inquiry_messages(agent, turn, inquiry, _ROUNDS * self._budget))
         offered = {"tools": list(inquiry.tools), "tool_choice": "none" if inquiry.closing else "auto"}
-        return await self._calls.ask("tools", messages, _moved, offered)
+        return await self._calls.ask("tools", messages, _moved, offered, self._model(turn))
 
     async def rewrite(self, turn: TurnContext, inquiry: Inquiry, fault: Fault) -> Answer[Draft]:
         """Write the final answer again, as JSON and with no tool. Raises `CallFailed`."""
-        messages = self._fill(turn, lambda agent: inquiry_messages(agent, turn, inquiry, _ROUNDS * self._budget, fault))
-        return await self._calls.ask("rewrite", messages, _said(parse_draft))
+        messages = filled(turn, lambda agent: inquiry_messages(agent, turn, inquiry, _ROUNDS * self._budget, fault))
+        return await self._calls.ask("rewrite", messages, parsed(parse_draft), model=self._model(turn))
 
-    def _fill(self, turn: TurnContext, make: Callable[[AgentProfile], Prompt]) -> Prompt:
-        if turn.agent is None:
-            raise ModelUnavailable("the agent's instructions could not be had, and a language model needs them")
-        try:
-            return make(turn.agent)
-        except BadTemplate as error:
-            log.error("a prompt cannot be filled: %s", error)
-            raise ModelUnavailable("a prompt of the agent cannot be filled") from error
+    async def decide(self, turn: TurnContext) -> Answer[Decided]:
+        """Say what the message is, by the light model. Raises `CallFailed`."""
+        messages = filled(turn, lambda agent: opening("intent", agent, turn, None, self._budget))
+        return await self._calls.ask("intent", messages, parsed(parse_decided))
 
+    async def look_ahead(self, turn: TurnContext) -> Answer[LookAhead]:
+        """Think ahead, by the light model, in one try. Raises `CallFailed`."""
+        messages = filled(turn, lambda agent: opening("preflight", agent, turn, None, self._budget))
+        return await self._calls.ask("preflight", messages, parsed(parse_look_ahead))
 
-def _said(parse: Callable[[str], Said | Fault]) -> Callable[[Completion], Said | Fault]:
-    return lambda done: parse(done.text)
+    async def reflect(self, turn: TurnContext, draft: Draft) -> Answer[Reflected]:
+        """Look at a draft again. Raises `CallFailed`."""
+        messages = filled(turn, lambda agent: opening("reflect", agent, turn, None, self._budget, draft=draft.answer))
+        return await self._calls.ask("reflect", messages, parsed(parse_reflected))
+
+    def _model(self, turn: TurnContext) -> str | None:
+        """The model of the turn's tier; none where it has no tier."""
+        intent = turn.thought.intent
+        return self._models[intent.tier] if intent else None
+
+    async def draw(self, agent: AgentProfile, batch: Sequence[EndedTurn]) -> Answer[Drawn]:
+        """Draw statements from ended turns, by the light model. Raises `CallFailed`."""
+        shown = TurnContext(agent, {}, lines_of(batch), Directive.FOCUSED_ANALYST, "", "")
+        messages = filled(shown, lambda whose: opening("learn", whose, shown, None, self._budget))
+        return await self._calls.ask("learn", messages, parsed(parse_drawn))
 
 
 def _moved(done: Completion) -> Move:

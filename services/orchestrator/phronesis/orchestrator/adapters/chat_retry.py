@@ -52,15 +52,15 @@ class Patience:
         """Whether the breaker refuses calls at this moment."""
         return self._breaker.is_open
 
-    async def run(self, attempt: Callable[[float], Awaitable[Value]], limit: float) -> Tried[Value]:
-        """Call `attempt` with the seconds it may take.
+    async def run(self, attempt: Callable[[float], Awaitable[Value]], limit: float, tries: int = TRIES) -> Tried[Value]:
+        """Call `attempt` with the seconds it may take, at most `tries` times.
 
         Raises:
             CallFailed: it failed for good, no time is left, or the breaker is open.
         """
         due = time.monotonic() + remaining(limit)
         spent = Spent()
-        for number in range(1, TRIES + 1):
+        for number in range(1, tries + 1):
             left = due - time.monotonic()
             if left < _LEAST:
                 raise CallFailed(ModelUnavailable("no time is left for the language model"), spent)
@@ -74,10 +74,10 @@ class Patience:
                 healthy = True
                 return Tried(value, spent)
             except TryFailed as failed:
-                log.warning("model call, try %d of %d: %s", number, TRIES, failed.detail)
+                log.warning("model call, try %d of %d: %s", number, tries, failed.detail)
                 spent = spent.plus(failed.spent)
                 wait = self._wait(failed, number)
-                last = not failed.again or number == TRIES or wait + _LEAST > due - time.monotonic()
+                last = not failed.again or number == tries or wait + _LEAST > due - time.monotonic()
                 # One that is asked too often is not ill; not when the call came to nothing over it, though.
                 healthy = False if failed.again and (last or not failed.busy) else None
                 if last:

@@ -9,25 +9,32 @@ from phronesis.contracts import Principal
 from phronesis.contracts.orchestrator import SubmitTurn
 from phronesis.postgres import EVERY_TENANT, Database
 
-from ..domain import Claim, LostClaim
+from ..domain import AlreadyBegun, Claim, LostClaim
+from ..ledger.spent import Spend
+from .ledger import enter
 
 # The first open turn of each conversation whose lease is free; in turn by tenant: whoever runs least comes first, and
-# inside one batch each tenant's first candidate stands before any tenant's second.
+# inside one batch each tenant's first candidate stands before any tenant's second. People's turns come before background
+# tasks, which are counted by themselves, and of which no more are taken than there are slots for.
 _CLAIM = """
 WITH heads AS (
-    SELECT DISTINCT ON (conversation_id) id, tenant, created_at, lease_until FROM turns
+    SELECT DISTINCT ON (conversation_id) id, tenant, background, created_at, lease_until FROM turns
     WHERE status IN ('queued', 'running') ORDER BY conversation_id, sequence
 ), running AS (
-    SELECT tenant, count(*) AS n FROM turns WHERE status = 'running' AND lease_until > now() GROUP BY tenant
+    SELECT tenant, background, count(*) AS n FROM turns
+    WHERE status = 'running' AND lease_until > now() GROUP BY tenant, background
 ), ranked AS (
-    SELECT heads.id, heads.created_at,
-           row_number() OVER (PARTITION BY heads.tenant ORDER BY heads.created_at) + coalesce(running.n, 0) AS place
-    FROM heads LEFT JOIN running USING (tenant)
+    SELECT heads.id, background, heads.created_at,
+           row_number() OVER (PARTITION BY tenant, background ORDER BY heads.created_at) + coalesce(running.n, 0) AS place
+    FROM heads LEFT JOIN running USING (tenant, background)
     WHERE heads.lease_until IS NULL OR heads.lease_until < now()
+), shared AS (
+    SELECT *, row_number() OVER (PARTITION BY background ORDER BY place, created_at) AS nth FROM ranked
 ), picked AS (
-    SELECT turns.id FROM turns JOIN ranked USING (id)
+    SELECT turns.id FROM turns JOIN shared USING (id)
     WHERE turns.status IN ('queued', 'running') AND (turns.lease_until IS NULL OR turns.lease_until < now())
-    ORDER BY ranked.place, ranked.created_at LIMIT $2
+      AND (NOT shared.background OR shared.nth <= $4)
+    ORDER BY shared.background, shared.place, shared.created_at LIMIT $2
     FOR UPDATE OF turns SKIP LOCKED
 )
 UPDATE turns SET status = 'running', worker = $1, fence = fence + 1, attempts = attempts + 1, idle_claims = idle_claims + 1,
@@ -53,7 +60,7 @@ INSERT INTO journal (turn_id, step, fence, intent)
 SELECT id, $2, $3, $4 FROM turns WHERE id = $1 AND fence = $3 AND status = 'running' AND lease_until > now()
 ON CONFLICT (turn_id, step) DO UPDATE SET fence = excluded.fence, intents = journal.intents + (journal.result IS NULL)::int
     WHERE journal.fence <= excluded.fence
-RETURNING result
+RETURNING result, intents
 """
 _RESULT = """
 WITH mine AS (
@@ -70,10 +77,10 @@ class Claims:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def claim(self, worker: str, limit: int, lease: float) -> list[Claim]:
-        """Claim up to `limit` turns for `worker`."""
+    async def claim(self, worker: str, limit: int, lease: float, tasks: int | None = None) -> list[Claim]:
+        """Claim up to `limit` turns for `worker`, at most `tasks` of them background tasks."""
         async with self._database.transaction(EVERY_TENANT) as connection:
-            rows = await connection.fetch(_CLAIM, worker, limit, lease)
+            rows = await connection.fetch(_CLAIM, worker, limit, lease, limit if tasks is None else tasks)
         return [
             Claim(
                 turn_id=str(row["id"]),
@@ -113,17 +120,22 @@ class PostgresJournal:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def intend(self, claim: Claim, step: str, intent: dict[str, Any]) -> dict[str, Any] | None:
+    async def intend(self, claim: Claim, step: str, intent: dict[str, Any], *, once: bool = False) -> dict[str, Any] | None:
         """Write the intent down, or find the result."""
         async with self._database.transaction(claim.who.tenant) as connection:
             row = await connection.fetchrow(_INTEND, UUID(claim.turn_id), step, claim.fence, intent)
         if row is None:
             raise LostClaim(claim.turn_id)
         result: dict[str, Any] | None = row["result"]
+        if once and result is None and row["intents"] > 1:
+            raise AlreadyBegun(step)
         return result
 
-    async def result(self, claim: Claim, step: str, result: dict[str, Any]) -> None:
+    async def result(self, claim: Claim, step: str, result: dict[str, Any], spend: Spend | None = None) -> None:
         """Write the result down; what the journal gained resets the count of idle claims."""
         async with self._database.transaction(claim.who.tenant) as connection:
-            if not await connection.fetchval(_RESULT, UUID(claim.turn_id), step, claim.fence, result):
-                raise LostClaim(claim.turn_id)
+            mine = await connection.fetchval(_RESULT, UUID(claim.turn_id), step, claim.fence, result)
+            if spend is not None:  # also where the claim is lost: the money is gone
+                await enter(connection, claim, spend)
+        if not mine:
+            raise LostClaim(claim.turn_id)

@@ -41,14 +41,18 @@ WHERE turns.conversation_id = $1 AND media.id NOT IN (
 _ERASE = """
 UPDATE turns SET erased = true, fence = fence + 1, request = '{}', principal = '{}', key_id = NULL, fingerprint = '',
     reply = NULL, problem = NULL, correlation_id = NULL, traceparent = NULL, lease_until = NULL, worker = NULL,
-    ended_at = coalesce(ended_at, now()),
+    approval_id = NULL, ended_at = coalesce(ended_at, now()),
     status = CASE WHEN status IN ('queued', 'running', 'waiting') THEN 'cancelled' ELSE status END
 WHERE conversation_id = $1
 """
 _REMOVE = {
     "messages": "DELETE FROM messages WHERE conversation_id = $1",
     "directives": "DELETE FROM directives WHERE conversation_id = $1",
+    "task_states": "DELETE FROM task_states WHERE turn_id IN (SELECT id FROM turns WHERE conversation_id = $1)",
+    "task_templates": "DELETE FROM task_templates WHERE turn_id IN (SELECT id FROM turns WHERE conversation_id = $1)",
     "steps": "DELETE FROM journal WHERE turn_id IN (SELECT id FROM turns WHERE conversation_id = $1)",
+    "approvals": "DELETE FROM approvals WHERE conversation_id = $1",
+    "traces": "DELETE FROM traces WHERE turn_id IN (SELECT id FROM turns WHERE conversation_id = $1)",
     "turns": _ERASE,
 }
 # Inside a JSON text quotes are escaped, so these bytes are found nowhere but in the field itself.

@@ -17,7 +17,7 @@ from .reads import turn_of
 # One statement, so that the end is one round trip between begin and commit.
 _COMPLETE = """
 WITH mine AS (
-    UPDATE turns SET status = 'completed', reply = $3, ended_at = now(), lease_until = NULL, worker = NULL
+    UPDATE turns SET status = 'completed', reply = $3, recalled = $12, ended_at = now(), lease_until = NULL, worker = NULL
     WHERE id = $1 AND fence = $2 AND status = 'running' AND lease_until > now()
     RETURNING id, conversation_id
 ), place AS (
@@ -42,6 +42,7 @@ _CANCEL = """
 UPDATE turns SET status = 'cancelled', fence = fence + 1, ended_at = now(), lease_until = NULL, worker = NULL
 WHERE id = $1 AND tenant = $2 AND user_id = $3 AND status IN ('queued', 'running', 'waiting') RETURNING *
 """
+_WITHDRAW = "UPDATE approvals SET status = 'cancelled' WHERE turn_id = $1 AND status = 'pending'"
 
 
 class Ends:
@@ -72,6 +73,7 @@ class Ends:
                 end.reasoning,
                 claim.who.tenant,
                 *row,
+                list(end.recalled),
             )
         if not ended:
             raise LostClaim(claim.turn_id)
@@ -98,6 +100,7 @@ class Ends:
                 if status is None:
                     raise NotFound("no such turn")
                 raise TurnEnded(f"the turn is {status}")
+            await connection.execute(_WITHDRAW, id)
             turn = turn_of(row)
             news = TurnEndedNews(
                 turn_id=turn_id,

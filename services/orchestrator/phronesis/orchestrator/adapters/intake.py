@@ -24,8 +24,8 @@ RETURNING next_turn - 1 AS sequence, agent
 """
 _INSERT = """
 INSERT INTO turns (id, tenant, user_id, conversation_id, sequence, agent, status, request, fingerprint, principal, key_id,
-                   expires_at, traceparent, correlation_id, retry_of)
-VALUES ($1, $2, $3, $4, $5, $6, 'queued', $7, $8, $9, $10, now() + make_interval(secs => $11), $12, $13, $14)
+                   expires_at, traceparent, correlation_id, retry_of, background)
+VALUES ($1, $2, $3, $4, $5, $6, 'queued', $7, $8, $9, $10, now() + make_interval(secs => $11), $12, $13, $14, $15)
 """
 
 
@@ -60,7 +60,7 @@ class Intake:
         if row["status"] not in (TurnStatus.FAILED, TurnStatus.PARKED):
             raise Conflict(f"a turn that is {row['status']} is not tried again")
         request = SubmitTurn.model_validate(row["request"])
-        return request.model_copy(update={"conversation_id": str(row["conversation_id"])})
+        return request if request.task else request.model_copy(update={"conversation_id": str(row["conversation_id"])})
 
 
 async def _accept(connection: Connection, turn: NewTurn, open_turns: int) -> Accepted:
@@ -97,6 +97,7 @@ async def _accept(connection: Connection, turn: NewTurn, open_turns: int) -> Acc
         turn.traceparent,
         turn.correlation_id,
         uuid_of(turn.request.retry_of, "turn", field="retry_of") if turn.request.retry_of else None,
+        turn.request.task is not None,
     )
     return Accepted(turn.id, str(conversation_id), TurnStatus.QUEUED)
 

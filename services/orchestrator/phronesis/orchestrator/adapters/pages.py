@@ -19,7 +19,7 @@ from ..paging import Place, cursor_of, place_of, title_of
 _OPENING = 240
 """Characters of a first message that a title is made of."""
 _COLUMNS = f"""
-SELECT c.id, c.agent, c.directive, c.created_at, c.updated_at, c.next_turn - 1 AS turns,
+SELECT c.id, c.agent, c.directive, c.created_at, c.updated_at, c.next_turn - 1 - c.moved AS turns,
        coalesce(nullif(left(btrim(t.request ->> 'text', E' \\n\\t\\r'), {_OPENING}), ''), left(m.text, {_OPENING}), '')
            AS opening
 FROM conversations c

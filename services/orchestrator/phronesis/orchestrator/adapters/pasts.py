@@ -55,10 +55,13 @@ class Pasts:
             rows = await connection.fetch(_READ, id, 2 * WINDOW, 2 * AGED, MAX_CHARS)
         if not rows:
             return Past()
+        parts = {part: tuple(turns_of(row for row in rows if row["part"] == part)) for part in ("kept", "aged", "window")}
         return Past(
             directive=Directive(rows[0]["directive"]),
             summary=Summary.model_validate(rows[0]["summary"] or {}),
-            **{part: tuple(_turns(row for row in rows if row["part"] == part)) for part in ("kept", "aged", "window")},
+            kept=parts["kept"],
+            aged=parts["aged"],
+            window=parts["window"],
         )
 
     async def keep_summary(self, tenant: str, conversation_id: str, summary: Summary) -> None:
@@ -69,7 +72,7 @@ class Pasts:
             )
 
 
-def _turns(rows: Iterable[asyncpg.Record]) -> list[PastTurn]:
+def turns_of(rows: Iterable[asyncpg.Record]) -> list[PastTurn]:
     """Messages as turns: each begins with what the user said."""
     turns: list[PastTurn] = []
     for row in rows:

@@ -37,6 +37,7 @@ def turn_of(row: asyncpg.Record, *, with_reply: bool = True) -> Turn:
             "reply": row["reply"] if with_reply else None,
             "problem": row["problem"],
             "expires_at": row["expires_at"],
+            "approval_id": str(row["approval_id"]) if row["approval_id"] else None,
         }
     )
 

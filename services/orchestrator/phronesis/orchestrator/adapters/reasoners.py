@@ -12,11 +12,11 @@ from phronesis.tokens import load
 from ..budget import ANSWER
 from ..extractive import Extractive
 from ..reasoner import Reasoner
-from ..settings import OrchestratorSettings
+from ..settings import ModelSettings
 
 
 @asynccontextmanager
-async def reasoner(settings: OrchestratorSettings, tracing: Tracing) -> AsyncIterator[Reasoner]:
+async def reasoner(settings: ModelSettings, tracing: Tracing) -> AsyncIterator[Reasoner]:
     """The reasoner that the settings name, for the length of a block."""
     await asyncio.to_thread(load)  # here, and not inside the first turn
     if not settings.groq_api_key and settings.model_url is None:

@@ -5,17 +5,21 @@ from __future__ import annotations
 from phronesis.contracts.orchestrator import Audited
 from phronesis.postgres import Database
 
+from .approvals import Approving
 from .claims import Claims, PostgresJournal
 from .deletions import Deletions
 from .ends import Ends
+from .expiries import Expiries
 from .intake import Intake
+from .ledger import LedgerRows
 from .pages import ConversationPages
 from .pasts import Pasts
 from .reads import ConversationReads, TurnReads
+from .traces import TraceRows
 
 
-class PostgresTurns(Intake, Claims, Ends, TurnReads):
-    """Turns: accepted, claimed, ended and read."""
+class PostgresTurns(Intake, Claims, Approving, Expiries, Ends, TurnReads):
+    """Turns: accepted, claimed, waiting for people, ended and read."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -28,8 +32,8 @@ class PostgresConversations(ConversationReads, ConversationPages, Pasts, Deletio
         self._database = database
 
 
-class PostgresRecords:
-    """The audit trail and the revoked keys."""
+class PostgresRecords(LedgerRows, TraceRows):
+    """The ledger, the traces, the audit trail and the revoked keys."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

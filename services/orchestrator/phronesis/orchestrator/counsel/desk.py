@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
-from phronesis.contracts import Principal, Tool
+from phronesis.contracts import Forbidden, Principal, ServiceError, Tool
 from phronesis.contracts.catalog import TOOLS
 from phronesis.contracts.constitution.session import SET_CALENDAR_TOOL
 from phronesis.contracts.instructions import AgentProfile
 from phronesis.contracts.messages import In, Out_
 from phronesis.contracts.orchestrator import TURN_GET_TOOL
 
+from ..outside.offers import outside_tools
+from ..policy.rules import Ruling, judge
+from ..policy.waiting import arguments_of
 from ..running import Running
 from .record import Record
+
+log = logging.getLogger(__name__)
 
 _OUTSIDE = frozenset({TURN_GET_TOOL.name, SET_CALENDAR_TOOL.name})
 """Tools on a list that are for callers from outside: to look after a turn, and to state a password that no model should see."""
@@ -49,8 +55,19 @@ class Desk:
 
     def __init__(self, running: Running, agent: AgentProfile) -> None:
         self._running = running
+        self._agent = agent
         self.tools = {tool.name: tool for tool in offered(agent, running.claim.who)}
         self.record = Record()
+
+    async def reach_outside(self) -> None:
+        """Add the outside tools that the agent's profile allows; without them the turn goes on, and says so."""
+        try:
+            found = await outside_tools(self._running.neighbours, self._running.claim.who, self._agent.outside)
+        except ServiceError as error:
+            log.warning("the outside tools cannot be had: %s", error.code)
+            self._running.degrade("outside")
+        else:
+            self.tools |= found
 
     def has(self, tool: Tool[Any, Any]) -> bool:
         """Whether a tool is at hand."""
@@ -61,10 +78,13 @@ class Desk:
 
         Raises:
             NotOffered: the tool is not at hand.
-            ServiceError: what the owner answered.
+            ServiceError: what the owner answered; `Forbidden` of a call that needs a person, whom rules do not ask.
         """
         if not self.has(tool):
             raise NotOffered(tool.name)
+        verdict = judge(tool.name, arguments_of(request))
+        if verdict.ruling is not Ruling.ALLOW:
+            raise Forbidden(verdict.reason)
         answer = await self._running.neighbours.ask(self._running.claim.who, tool.rpc, request)
         self.record.note(answer)
         return answer

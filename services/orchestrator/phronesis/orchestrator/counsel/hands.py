@@ -1,35 +1,31 @@
-"""Making a model's tool calls: side by side, within the gate, and held to what only a person may do."""
+"""The hands of the constitutional agents: a model's calls within the gate, and held to what only a person may do."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import logging
 from typing import Any
 
-from phronesis.contracts import Message, ServiceError
+from phronesis.contracts import Message, Tool
 from phronesis.contracts.constitution.insight import CheckPolicy, PolicyChecked, RuleHit
 from phronesis.contracts.constitution.writes import GuardrailHit, NodeWrite
 from phronesis.contracts.episodes import MEMORY_QUERY_TOOL, MemoryFound
-from phronesis.contracts.tools import Risk
 
-from ..gate import Admitted, Gate, NotAdmitted
-from ..inquiry import Move, Result, ToolCall
-from ..outcomes import watched
+from ..gate import Gate, NotAdmitted
+from ..inquiry import Result
+from ..policy.hands import Hands as OneHands
+from ..policy.hands import table_with
+from ..policy.outcomes import Made, note
+from ..policy.rules import named
 from ..running import Running
 from .box import shown, toolbox
 from .desk import Desk
 from .rules import broken
 
-log = logging.getLogger(__name__)
-
-_DETAIL = 800
-"""Characters of a problem that a model is told."""
+_PHASE = "3 counsel"
 _MEMORIES = frozenset({"session_start_v1", MEMORY_QUERY_TOOL.name})
 """Tools, as the model names them, whose answers are memories."""
 
 
-class Hands:
+class Hands(OneHands):
     """Makes the tool calls of one turn.
 
     Args:
@@ -39,96 +35,72 @@ class Hands:
     """
 
     def __init__(self, running: Running, desk: Desk, said: str) -> None:
-        self._running = running
-        self._desk = desk
-        self._said = said.casefold()
         self.box = toolbox({**desk.tools, MEMORY_QUERY_TOOL.name: MEMORY_QUERY_TOOL})
         self.gate = Gate(self.box, running.claim.who)
-        self.hits: list[RuleHit] = []
+        self._care = _Care(running, desk, said, self.box.tools)
+        super().__init__(running, self.box, self.gate, self._care, table_with(desk.tools.values()))
+
+    @property
+    def hits(self) -> list[RuleHit]:
         """Rules that the message or a write goes against."""
-        self.refusals: list[str] = []
+        return self._care.hits
+
+    @property
+    def refusals(self) -> list[str]:
         """What was refused by a rule, in the graph's own words."""
+        return self._care.refusals
 
-    async def work(self, number: int, move: Move) -> tuple[Result, ...]:
-        """Make the calls of round `number`; one answer for each, in their order. A call's failure is its answer."""
-        plan = [self._admitted(call) for call in move.calls]
-        steps = [self._made(f"call.{number}.{at}", one) for at, one in enumerate(plan, 1) if isinstance(one, Admitted)]
-        made = await asyncio.gather(*steps, return_exceptions=True)
-        if fatal := next((one for one in made if isinstance(one, BaseException)), None):
-            raise fatal
-        given = iter(one for one in made if isinstance(one, Result))
-        return tuple(one if isinstance(one, Result) else next(given) for one in plan)
 
-    def _admitted(self, call: ToolCall) -> Admitted | Result:
-        try:
-            admitted = self.gate.admit(call)
-            self._unspoken(admitted.request)
-        except NotAdmitted as error:
-            log.warning("a tool call was not made: %s", error.code)
-            return _note(call, error.code, error.detail)
-        return admitted
+class _Care:
+    def __init__(self, running: Running, desk: Desk, said: str, tools: Any) -> None:
+        self._running = running
+        self._desk = desk
+        self._said = said
+        self._tools = tools
+        self.hits: list[RuleHit] = []
+        self.refusals: list[str] = []
 
-    def _unspoken(self, request: Message) -> None:
+    def check(self, request: Message) -> None:
         """Let nothing be acknowledged that the person did not name in this message."""
-        named = request.acknowledge if isinstance(request, NodeWrite) else ()
-        if unsaid := [id for id in named if not self._names(id)]:
+        acknowledged = request.acknowledge if isinstance(request, NodeWrite) else ()
+        if unsaid := [id for id in acknowledged if not self._named(id)]:
             raise NotAdmitted(
                 "not_acknowledged", f"only the person acknowledges a rule, by naming it; not named: {', '.join(unsaid)}"
             )
 
-    def _names(self, id: str) -> bool:
+    def _named(self, id: str) -> bool:
         seen = self._desk.record.get(id)
-        return id.casefold() in self._said or (seen is not None and seen.title.casefold() in self._said)
+        return named(self._said, (id, seen.title) if seen is not None else (id,))
 
-    async def _made(self, step: str, admitted: Admitted) -> Result:
-        tool = self.box.tools[admitted.call.name]
-        with self._running.phase("3 counsel"):
-            if tool.risk is Risk.READ:
-                # A read is asked again by whoever takes the turn over: journals hold no text that may be deleted meanwhile.
-                given = await watched(self._running, tool.name, self._ask(step, admitted))
-            else:
-                call = self._running.steps.called(step, tool.name, lambda: self._ask(step, admitted))
-                given = await watched(self._running, tool.name, call)
-        return await self._noted(admitted, given)
+    def phase(self, tool: Tool[Any, Any]) -> str:
+        return _PHASE
 
-    async def _ask(self, step: str, admitted: Admitted) -> dict[str, Any]:
-        tool, claim = self.box.tools[admitted.call.name], self._running.claim
-        key = f"{claim.turn_id}/{step}" if tool.risk is not Risk.READ else None
-        try:
-            answer: Message = await self._running.neighbours.ask(claim.who, tool.rpc, admitted.request, key=key)
-        except ServiceError as error:
-            log.warning("the tool %s failed: %s", tool.name, error.code)
-            return {"problem": error.body()}
-        return {"answer": answer.model_dump(mode="json", by_alias=True)}
+    def journals(self, tool: Tool[Any, Any]) -> bool:
+        return False
 
-    async def _noted(self, admitted: Admitted, given: dict[str, Any]) -> Result:
-        """Note what a call gave, and put it as the model is told it."""
-        call, problem = admitted.call, given.get("problem")
-        tool = self.box.tools[call.name]
-        refused = problem is not None and problem["status"] < 500
-        self.gate.settle(admitted, refused, failed=problem is not None)
-        if problem is not None:
-            if not refused:
+    def refused(self, problem: dict[str, Any]) -> bool:
+        return bool(problem["status"] < 500)
+
+    async def told(self, made: Made) -> Result:
+        tool = self._tools[made.call.name]
+        if made.problem is not None:
+            if not self.refused(made.problem):
                 self._running.degrade(tool.rpc.subject.partition(".")[0])
-            if problem["code"] == GuardrailHit.code:
-                await self._refused(tool.name, admitted.request, problem["detail"])
-            return _note(call, problem["code"], problem["detail"])
-        answer = tool.rpc.output.model_validate(given["answer"])
-        self._desk.record.note(answer)
-        if isinstance(answer, PolicyChecked) and isinstance(admitted.request, CheckPolicy):
-            self.hits.extend(answer.hits)
-        if isinstance(answer, MemoryFound) and answer.error:
+            if made.problem["code"] == GuardrailHit.code:
+                await self._stopped(tool.name, made.request, made.problem["detail"])
+            return note(made.call, made.problem["code"], made.problem["detail"])
+        assert made.answer is not None
+        self._desk.record.note(made.answer)
+        if isinstance(made.answer, PolicyChecked) and isinstance(made.request, CheckPolicy):
+            self.hits.extend(made.answer.hits)
+        if isinstance(made.answer, MemoryFound) and made.answer.error:
             self._running.degrade("memory")
-        return Result(call, shown(answer), "memories" if call.name in _MEMORIES else "rows")
+        return Result(made.call, shown(made.answer), "memories" if made.call.name in _MEMORIES else "rows")
 
-    async def _refused(self, name: str, request: Message, detail: str) -> None:
+    async def _stopped(self, name: str, request: Message, detail: str) -> None:
         """A write that a rule refused: which rule it is, for the reply to cite it."""
         self.refusals.append(detail)
         fields = request.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"acknowledge", "id", "request_id"})
         text = " ".join(str(value) for value in fields.values() if isinstance(value, str))
         kind = name.partition(".")[0] if name.endswith((".create.v1", ".update.v1")) and not name.startswith("node.") else None
         self.hits.extend(await broken(self._running, self._desk, text, kind, fields))
-
-
-def _note(call: ToolCall, code: str, detail: str) -> Result:
-    return Result(call, json.dumps({"error": code, "detail": detail[:_DETAIL]}), "note")

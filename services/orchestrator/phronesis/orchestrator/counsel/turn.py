@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..cognition.thinking import decided, prepared
 from ..inquiry import Inquirer
 from ..reasoner import Reasoner, TurnContext
 from ..running import Running
@@ -25,14 +26,18 @@ async def counsel(running: Running, reasoner: Reasoner, turn: TurnContext) -> tu
     Raises:
         ServiceError: what the answer cannot do without failed.
     """
-    assert turn.agent is not None, "the tools are those of its list"
-    desk = Desk(running, turn.agent)
+    agent = turn.agent
+    assert agent is not None, "the tools are those of its list"
+    desk = Desk(running, agent)
+    await desk.reach_outside()
     if not desk.tools:
         return _NO_TOOLS, desk.record
+    turn = await decided(running, reasoner, turn)
     if not isinstance(reasoner, Inquirer):
         return await plainly(running, turn, desk), desk.record
+    turn = await prepared(running, reasoner, turn, tuple(desk.tools.values()))
     answer = await Work(running, reasoner, turn, desk).answer()
     if answer is None:
         running.degrade("final")
-        answer = turn.agent.phrases.get("apology") or _APOLOGY
+        answer = agent.phrases.get("apology") or _APOLOGY
     return answer, desk.record

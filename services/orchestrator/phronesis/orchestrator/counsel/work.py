@@ -11,6 +11,7 @@ from phronesis.contracts.constitution.insight import CHECK_POLICY_TOOL
 from phronesis.contracts.constitution.session import START_SESSION_TOOL
 from phronesis.contracts.faces import legal
 
+from ..cognition.reflection import reflected
 from ..drafts import parse_draft
 from ..exchanges import fresh_mark
 from ..gate import MAX_ROUNDS, MAX_TURN_CALLS
@@ -57,6 +58,8 @@ class Work:
         """The reply with its citations, and with the rules that something goes against; `None` where the model gives none."""
         await self._begun()
         draft = await self._worked()
+        if draft is not None:
+            draft = await reflected(self._running, self._reasoner, self._turn, draft)
         if draft is not None and (unknown := self._desk.record.unknown(draft.answer)):
             wrong = f"These ids were given by no tool, so they cannot be cited: {', '.join(unknown)}."
             draft = await self._rewritten("answer.cites", Fault(draft.model_dump_json(), wrong)) or draft

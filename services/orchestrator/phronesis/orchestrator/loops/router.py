@@ -11,6 +11,7 @@ from phronesis.contracts.memory import AugmentedMemoryContext
 from phronesis.contracts.orchestrator import Directive, Source
 
 from ..answers import salvage
+from ..cognition.thinking import as_said, prepared
 from ..phrases import key_phrases
 from ..reasoner import MAX_PHRASE, Composed, Fault, Reasoner, Routed, TurnContext
 from ..running import Running
@@ -45,6 +46,8 @@ async def run_router(running: Running, reasoner: Reasoner, turn: TurnContext) ->
         with running.phase("III retrieve"):
             memory = await _retrieve(running, turn, routed)
         await running.show("retrieved", found=len(memory.memory_units) + len(memory.concepts))
+    turn = as_said(running, turn, routed.tier, action=memory is not None)
+    turn = await prepared(running, reasoner, turn, found=_size(memory) if memory else None)
     with running.phase("IV answer"):
         composed = await _compose(running, reasoner, turn, routed.direct_response, memory)
     directive = composed.next_agent_directive
@@ -83,6 +86,11 @@ async def _retrieve(running: Running, turn: TurnContext, routed: Routed) -> Augm
     for part in memory.degraded:
         running.degrade(part)
     return memory
+
+
+def _size(memory: AugmentedMemoryContext) -> int:
+    """Characters that retrieval gave."""
+    return sum(len(item.text) for item in (*memory.memory_units, *memory.concepts))
 
 
 async def _compose(

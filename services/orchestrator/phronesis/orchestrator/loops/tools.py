@@ -15,18 +15,20 @@ from phronesis.contracts import ServiceError
 from phronesis.contracts.analysis import Analysis
 
 from ..analyst import analyse
+from ..cognition.thinking import as_said, prepared
 from ..counsel import counsel
+from ..counsel.desk import Desk
 from ..drafts import parse_draft
 from ..exchanges import fresh_mark
 from ..findings import Findings
 from ..gate import MAX_ROUNDS, MAX_TURN_CALLS, Gate
-from ..hands import Hands
+from ..hands import hands
 from ..inquiry import Classified, Draft, Inquirer, Inquiry, Move, Result
 from ..reasoner import Fault, Reasoner, TurnContext
 from ..running import Running
 from ..stages.check import answer_at_once, apology, checked
 from ..stages.gaps import diagnosed
-from ..toolbox import toolbox
+from ..toolbox import Toolbox, counsels, toolbox
 from ..wording import Wording, read_by_people
 from .quick import answered, classify, nothing_to_say
 from .router import Answered
@@ -40,7 +42,7 @@ _APOLOGY = "I am sorry, I could not put an answer together. Please ask again."
 
 async def run_tools(running: Running, reasoner: Reasoner, turn: TurnContext) -> Answered:
     """One entry for one message (N-003): a message that needs no data leaves after one call, without a tool (N-026)."""
-    if turn.agent is not None and turn.agent.tools:
+    if turn.agent is not None and counsels(turn.agent):
         text, seen = await counsel(running, reasoner, turn)
         return Answered(text, turn.directive, "", None, sources=seen.sources(text))
     if not isinstance(reasoner, Inquirer):
@@ -50,7 +52,13 @@ async def run_tools(running: Running, reasoner: Reasoner, turn: TurnContext) -> 
         return answered(turn, nothing_to_say(turn, None))
     if not classified.reads:
         return answered(turn, answer_at_once(classified))
-    return answered(turn, await Work(running, reasoner, turn, classified).analysis())
+    assert turn.agent is not None, "a model classified it by the agent's prompts"
+    desk = Desk(running, turn.agent)
+    await desk.reach_outside()
+    box = toolbox(turn.agent, running.claim.who, desk.tools)
+    turn = as_said(running, turn, classified.tier, action=True)
+    turn = await prepared(running, reasoner, turn, tuple(box.tools.values()))
+    return answered(turn, await Work(running, reasoner, turn, classified, box).analysis())
 
 
 class Work:
@@ -61,9 +69,10 @@ class Work:
         reasoner: the model.
         turn: the context package.
         classified: the mode.
+        box: the tools offered.
     """
 
-    def __init__(self, running: Running, reasoner: Inquirer, turn: TurnContext, classified: Classified) -> None:
+    def __init__(self, running: Running, reasoner: Inquirer, turn: TurnContext, classified: Classified, box: Toolbox) -> None:
         assert turn.agent is not None, "a model classified it by the agent's prompts"
         self._running = running
         self._reasoner = reasoner
@@ -71,9 +80,8 @@ class Work:
         self._agent = turn.agent
         self._classified = classified
         self._findings = Findings()
-        box = toolbox(turn.agent, running.claim.who)
         self._gate = Gate(box, running.claim.who)
-        self._hands = Hands(running, box, self._gate, self._findings)
+        self._hands = hands(running, box, self._gate, self._findings)
         self._inquiry = Inquiry(classified.mode, classified.intent, box.definitions(), fresh_mark(turn))
         self._due = time.monotonic() + _ENOUGH * running.settings.turn_limit
 

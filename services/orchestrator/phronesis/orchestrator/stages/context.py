@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from opentelemetry.trace import Span
@@ -12,7 +13,7 @@ from phronesis.contracts import Principal, ServiceError
 from phronesis.contracts.instructions import AgentProfile
 
 from ..history import Past, PastMessage, Summary
-from ..ports import Conversations, Neighbours
+from ..ports import Neighbours
 from ..summary import view
 
 log = logging.getLogger(__name__)
@@ -31,13 +32,27 @@ class Background:
 
 
 async def background(
-    neighbours: Neighbours, conversations: Conversations, who: Principal, agent: str, conversation_id: str
+    neighbours: Neighbours,
+    read_past: Callable[[str, str], Awaitable[Past]],
+    who: Principal,
+    agent: str,
+    conversation_id: str,
+    weighed: Callable[[Past], tuple[Summary, tuple[PastMessage, ...]]] = view,
 ) -> Background:
-    """Read the agent's profile, the user's profile and the history, side by side. A part that fails is marked."""
+    """Read the agent's profile, the user's profile and the history, side by side. A part that fails is marked.
+
+    Args:
+        neighbours: the services that know the first two.
+        read_past: reads a conversation of a tenant.
+        who: the caller.
+        agent: whose profile.
+        conversation_id: the conversation.
+        weighed: makes of the past what is shown of it.
+    """
     found = await asyncio.gather(
         neighbours.agent(who, agent),
         neighbours.profile(who),
-        conversations.recent(who.tenant, conversation_id),
+        read_past(who.tenant, conversation_id),
         return_exceptions=True,
     )
     degraded = []
@@ -49,7 +64,9 @@ async def background(
             raise part
     profile, known, read = found
     past = read if isinstance(read, Past) else Past()
-    summary, history = view(past)
+    if past.stale:
+        degraded.append("history")
+    summary, history = weighed(past)
     return Background(
         agent=profile if isinstance(profile, AgentProfile) else None,
         profile=known if isinstance(known, dict) else {},

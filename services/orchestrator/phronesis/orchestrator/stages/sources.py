@@ -33,6 +33,11 @@ def sources(question: str, documents: tuple[ExtractedText, ...], memory: Augment
     return tuple((attached + found)[:MAX_SOURCES])
 
 
+def recalled(memory: AugmentedMemoryContext | None) -> tuple[str, ...]:
+    """Ids of all that memory put before a turn, named in the answer or not: what is forgotten is looked for by them."""
+    return tuple(item.external_id or item.id for item in (*memory.memory_units, *memory.concepts)) if memory else ()
+
+
 def _relevant(question: str, memory: AugmentedMemoryContext) -> list[ContextItem]:
     found = ranked(question, memory)
     return [item for rank, item in found if rank >= _RELEVANT * found[0][0]]

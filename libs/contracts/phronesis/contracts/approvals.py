@@ -1,0 +1,114 @@
+"""Approvals: calls that an agent wants to make and that a person has to allow first."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from pydantic import Field
+
+from .errors import Conflict, Forbidden
+from .messages import Message, Rpc
+
+MAX_NOTE = 1_000
+"""Characters of what a person says with an answer."""
+
+
+class ApprovalAnswered(Conflict):
+    """The approval is not open any more: it was answered otherwise, ran out, or its turn was cancelled."""
+
+    code = "approval_answered"
+
+
+class ApprovalRefused(Forbidden):
+    """A person refused the call; the agent is told so, and goes on without it."""
+
+    code = "approval_refused"
+
+
+class ApprovalExpired(Conflict):
+    """Nobody answered in time: the turn ends with it."""
+
+    code = "approval_expired"
+
+
+class ApprovalStatus(StrEnum):
+    """Where an approval is. It leaves `pending` once."""
+
+    PENDING = "pending"
+    GRANTED = "granted"
+    REFUSED = "refused"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+
+
+class Decision(StrEnum):
+    """What a person answers."""
+
+    APPROVE = "approve"
+    REFUSE = "refuse"
+
+
+class Approval(Message):
+    """One call that waits for a person, or did."""
+
+    approval_id: str
+    turn_id: str
+    conversation_id: str
+    user: str
+    """Whose turn it is."""
+    agent: str
+    tool: str
+    action: str = ""
+    """Which of the tool's actions it is, where the arguments decide how much is at stake."""
+    arguments: dict[str, Any]
+    """What the tool is to be called with, secrets masked."""
+    arguments_sha256: str
+    """Hash of the exact arguments: nothing else will be called."""
+    risk: str
+    """`read`, `low`, `medium` or `high`."""
+    irreversible: bool
+    reason: str
+    """Why a person is asked."""
+    status: ApprovalStatus
+    created_at: datetime
+    expires_at: datetime
+    """When it runs out unanswered, and its turn ends."""
+    answered_at: datetime | None = None
+    answered_by: str | None = None
+    note: str = ""
+
+
+class ApprovalRef(Message):
+    """One approval by id."""
+
+    approval_id: str
+
+
+class ListApprovals(Message):
+    """The caller's approvals, newest first; an admin's are those of the tenant."""
+
+    status: ApprovalStatus | None = None
+    limit: int = Field(default=20, ge=1, le=200)
+
+
+class Approvals(Message):
+    """A list of approvals."""
+
+    approvals: tuple[Approval, ...]
+
+
+class AnswerApproval(Message):
+    """A person's answer. The turn's user gives it, or an admin of the tenant."""
+
+    approval_id: str
+    decision: Decision
+    note: str = Field(default="", max_length=MAX_NOTE)
+    """Said with it; of a refusal the agent is told it."""
+
+
+# No tools: models and agents have no way to see or answer them.
+APPROVAL_GET = Rpc("orchestrator.v1.approval.get", ApprovalRef, Approval)
+APPROVAL_LIST = Rpc("orchestrator.v1.approval.list", ListApprovals, Approvals)
+APPROVAL_ANSWER = Rpc("orchestrator.v1.approval.answer", AnswerApproval, Approval)

@@ -1,0 +1,228 @@
+"""Contracts of the memory that forms itself: what is known of a user as single facts, where from, and since when."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import AwareDatetime, ConfigDict, Field
+
+from .memory import WRITERS
+from .messages import Message, Rpc
+from .tools import Risk, Tool
+
+MAX_IMPORT_BYTES = 400_000
+"""Bytes of one import."""
+MAX_IMPORT_LINES = 500
+"""Lines of one import; a longer file takes several."""
+
+
+class FactKind(StrEnum):
+    """What a fact is about."""
+
+    FACT = "fact"
+    PREFERENCE = "preference"
+    ENTITY = "entity"
+    RELATION = "relation"
+
+
+class Origin(StrEnum):
+    """Who said it. It alone decides how far a fact is trusted."""
+
+    USER = "user"
+    """The user, in a message."""
+    IMPORT = "import"
+    REPLY = "reply"
+    """An agent's own reply."""
+    MEDIA = "media"
+    """A document, a picture or a recording."""
+    TOOL = "tool"
+
+
+class Statement(Message):
+    """One thing that somebody said, as subject, predicate and object."""
+
+    kind: FactKind = FactKind.FACT
+    subject: str = Field(default="user", min_length=1, max_length=200)
+    """Whom or what it is about; `user` for the one who spoke."""
+    predicate: str = Field(min_length=1, max_length=100)
+    object: str = Field(min_length=1, max_length=1_000)
+    text: str = Field(min_length=1, max_length=2_000)
+    """The same as a sentence."""
+    negated: bool = False
+    """Whether it says that this is not, or no longer, so."""
+    origin: Origin = Origin.USER
+    confidence: float = Field(default=0.8, ge=0.0, le=1.0)
+    """How sure whoever drew it from the words is."""
+
+
+class FactSource(Message):
+    """Where a fact was said."""
+
+    turn_id: str | None = None
+    conversation_id: str | None = None
+    origin: Origin
+    said_at: datetime
+
+
+class Fact(Message):
+    """One fact, held or superseded. Nothing is overwritten: what no longer holds keeps the time in which it did."""
+
+    id: str
+    kind: FactKind
+    subject: str
+    predicate: str
+    object: str
+    text: str
+    negated: bool = False
+    held: bool
+    valid_from: datetime
+    valid_to: datetime | None = None
+    """Exclusive; absent while it is held. Equal to `valid_from` for what was never held, since a better source spoke."""
+    recorded_at: datetime
+    superseded_by: str | None = None
+    confidence: float
+    """0 to 1; grows with each time it is said."""
+    trust: float
+    """0 to 1, by its most trusted source."""
+    origin: Origin
+    sources: tuple[FactSource, ...] = ()
+
+
+class ListFacts(Message):
+    """The caller's facts, the newest first."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    subject: str | None = Field(default=None, min_length=1, max_length=200)
+    kind: FactKind | None = None
+    superseded: bool = False
+    """Whether what no longer holds is listed too."""
+    limit: int = Field(default=50, ge=1, le=200)
+    offset: int = Field(default=0, ge=0, le=100_000)
+
+
+class FactList(Message):
+    """Facts, the newest first."""
+
+    facts: tuple[Fact, ...]
+    total: int
+    """All that the question covers."""
+
+
+class RecallFacts(Message):
+    """A question to the caller's facts."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    query: str = Field(min_length=1, max_length=4_000)
+    limit: int = Field(default=10, ge=1, le=50)
+
+
+class Why(Message):
+    """What gave a recalled fact its score."""
+
+    vector: float | None = None
+    """Cosine of the two meanings; absent where that search did not answer."""
+    text: float | None = None
+    """BM25 of the shared words."""
+    words: tuple[str, ...] = ()
+    """The words of the question that stand in the fact, by their stems."""
+    relevance: float
+    """0 to 1: both searches together."""
+    recency: float
+    """0 to 1: halves every 90 days since it was last said."""
+    trust: float
+    confidence: float
+
+
+class RecalledFact(Message):
+    """One fact found, with the reason."""
+
+    fact: Fact
+    score: float
+    why: Why
+
+
+class RecalledFacts(Message):
+    """Held facts, best first."""
+
+    facts: tuple[RecalledFact, ...]
+    degraded: tuple[str, ...] = ()
+
+
+class ImportMemory(Message):
+    """Facts to take in, as JSON Lines: one object a line with `text` and, where known, the other fields of a statement and
+    `at`, the time since which it holds. A line with `text` alone is read as a sentence of the user. All lines, or none."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    lines: str = Field(min_length=1, max_length=MAX_IMPORT_BYTES)
+
+
+class ImportedMemory(Message):
+    """What became of the lines."""
+
+    lines: int
+    added: int
+    confirmed: int
+    superseded: int
+    """Facts that newer lines took the place of."""
+    skipped: int
+    """Lines that hold a secret, or nothing that a fact can be made of."""
+    skipped_lines: tuple[int, ...] = ()
+    """Their numbers, from 1."""
+
+
+class Learn(Message):
+    """An ended turn to learn from."""
+
+    turn_id: str = Field(min_length=1, max_length=64)
+    conversation_id: str = Field(min_length=1, max_length=64)
+    said: str = Field(default="", max_length=100_000)
+    """The user's own words. Where no statements are given, rules draw them from here."""
+    said_at: AwareDatetime
+    statements: tuple[Statement, ...] | None = Field(default=None, max_length=50)
+    """What a model drew from the turn; absent where none was asked."""
+
+
+class LearntFact(Message):
+    """What became of one statement."""
+
+    id: str
+    status: Literal["added", "confirmed", "kept"]
+    """`kept`: told by a less trusted source than what is held, so that it is on record and not held."""
+
+
+class Learnt(Message):
+    """What a turn taught."""
+
+    facts: tuple[LearntFact, ...] = ()
+    superseded: int = 0
+    refused: int = 0
+    """Statements that hold a secret, or that their origin may not make."""
+
+
+LEARN = Rpc("memory.v1.facts.learn", Learn, Learnt, timeout=15.0)
+LIST_FACTS = Rpc("memory.v1.facts.list", ListFacts, FactList)
+RECALL_FACTS = Rpc("memory.v1.facts.recall", RecallFacts, RecalledFacts)
+IMPORT_MEMORY = Rpc("memory.v1.facts.import", ImportMemory, ImportedMemory, timeout=30.0, max_bytes=900_000)
+
+LIST_FACTS_TOOL = Tool(
+    "facts.list",
+    "What is known of the caller as single facts, each with its sources and the time in which it held.",
+    LIST_FACTS,
+)
+RECALL_FACTS_TOOL = Tool(
+    "facts.recall",
+    "Find facts known of the caller that bear on a question, each with what gave it its score.",
+    RECALL_FACTS,
+)
+IMPORT_MEMORY_TOOL = Tool(
+    "facts.import",
+    "Take facts of the caller in from JSON Lines, all or none; a bad line is named by its number.",
+    IMPORT_MEMORY,
+    risk=Risk.LOW,
+    roles=WRITERS,
+)

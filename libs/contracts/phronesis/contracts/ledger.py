@@ -1,0 +1,126 @@
+"""Contracts of the ledger: what model calls cost, and the limits that stop the next one."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import ConfigDict, Field
+
+from .messages import WRITTEN_AS_NUMBER, Message, Rpc
+from .principal import Role
+from .tools import Risk, Tool
+
+MAX_ROWS = 2_000
+"""Sums that one answer holds."""
+Window = Literal["day", "month"]
+"""A calendar day or month, in UTC."""
+Part = Literal["agent", "user", "model", "day", "purpose"]
+
+
+class GetUsage(Message):
+    """Which sums are wanted."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    since: date | None = None
+    """The first day, in UTC; the first of this month where it is left out."""
+    until: date | None = None
+    """The last day; today where it is left out."""
+    by: tuple[Part, ...] = Field(default=("agent", "model"), max_length=5)
+    """What the sums are apart by; one sum where it is empty."""
+    agent: str | None = Field(default=None, max_length=64)
+    user: str | None = Field(default=None, max_length=64)
+    """Only this user's; who is no admin sees the own alone."""
+    turn_id: UUID | None = None
+    """Only this turn's."""
+
+
+class UsageSum(Message):
+    """What some model calls used together."""
+
+    agent: str | None = None
+    user: str | None = None
+    model: str | None = None
+    day: date | None = None
+    purpose: str | None = None
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    reasoning_tokens: int
+    cost_usd: float
+    unpriced: int
+    """Calls whose price is not known, which `cost_usd` does not hold."""
+
+
+class UsageSums(Message):
+    """The sums, the dearest first."""
+
+    since: date
+    until: date
+    sums: tuple[UsageSum, ...]
+    cut: bool = False
+    """Whether there are more than one answer holds."""
+
+
+class Limit(Message):
+    """What may be used in a window, by the tenant or a part of it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    window: Window
+    agent: str | None = Field(default=None, min_length=1, max_length=64)
+    """Only this agent's calls; all agents' where it is left out."""
+    user: str | None = Field(default=None, min_length=1, max_length=64)
+    """Only this user's calls; all users' together where it is left out."""
+    tokens: Annotated[int, Field(ge=0, le=10**15), WRITTEN_AS_NUMBER] | None = None
+    """Input and output together."""
+    usd: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False), WRITTEN_AS_NUMBER] | None = None
+    """US dollars; calls without a known price do not count."""
+
+
+class SetLimit(Limit):
+    """A limit to set in the place of the one for the same window, agent and user; without tokens and usd there is none."""
+
+
+class LimitState(Limit):
+    """A limit, and what is used of it."""
+
+    used_tokens: int
+    used_usd: float
+
+
+class ListLimits(Message):
+    """The limits that bear on the caller; all of the tenant's for an admin."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Limits(Message):
+    """Limits by window, agent and user."""
+
+    limits: tuple[LimitState, ...]
+
+
+_ADMIN = frozenset({Role.ADMIN})
+
+USAGE_GET = Rpc("orchestrator.v1.usage.get", GetUsage, UsageSums, timeout=10.0)
+LIMITS_GET = Rpc("orchestrator.v1.limits.get", ListLimits, Limits, timeout=10.0)
+LIMITS_SET = Rpc("orchestrator.v1.limits.set", SetLimit, Limits, timeout=10.0)
+USAGE_GET_TOOL = Tool(
+    "usage.get",
+    "What model calls used, in tokens and US dollars, by agent, user, model, purpose or day: the caller's own, and for an"
+    " admin the tenant's.",
+    USAGE_GET,
+)
+LIMITS_GET_TOOL = Tool("limits.get", "The limits of tokens and money that bear on the caller, and what is used.", LIMITS_GET)
+LIMITS_SET_TOOL = Tool(
+    "limits.set",
+    "Set or remove a limit of tokens or money for the tenant, an agent or a user, in a day or a month. Reaching it stops the"
+    " next model call.",
+    LIMITS_SET,
+    risk=Risk.MEDIUM,
+    roles=_ADMIN,
+)

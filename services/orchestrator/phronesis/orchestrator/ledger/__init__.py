@@ -1,0 +1,1 @@
+"""The ledger of model calls, and the limits that it is held to."""

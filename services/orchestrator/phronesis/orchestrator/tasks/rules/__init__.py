@@ -1,0 +1,27 @@
+"""Tasks without a language model: goals that rules understand, their plans, and their reports."""
+
+from __future__ import annotations
+
+from ..plan import Plan
+from ..ports import Known, Written
+from . import constitution, portfolio, portfolio_report
+
+__all__ = ["plan", "report"]
+
+
+def plan(known: Known) -> Plan | None:
+    """A plan for a goal; `None` where no rule understands it."""
+    asked = portfolio.understood(known.goal)
+    if asked is not None:
+        return portfolio.plan(asked, known.tools)
+    if constitution.understood(known.goal):
+        return constitution.plan(known.tools)
+    return None
+
+
+def report(known: Known) -> Written | None:
+    """The report on a goal; `None` where no rule understands it."""
+    asked = portfolio.understood(known.goal)
+    if asked is not None:
+        return portfolio_report.report(asked, known)
+    return constitution.report(known) if constitution.understood(known.goal) else None

@@ -1,0 +1,154 @@
+"""Background tasks on the whole stack without a model: reports to the penny, kills, strategies, and the terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from phronesis.local import postgres
+from tests.support.holding import held
+from tests.support.people import Person, Town
+from tests.support.stack import RunningStack
+from tests.support.tasks import GOAL, TASKS, documents, ended, looked, published, task, told
+
+pytestmark = pytest.mark.timeout(600)
+
+OTHER_WORDS = "Which MOD programmes of 2021, 2022 and 2023 were rated red or otherwise in doubt?"
+
+
+async def started(stack: RunningStack, person: Person, *arguments: str) -> asyncio.subprocess.Process:
+    """A command of a person on the stack that has begun."""
+    line = [sys.executable, "-m", "phronesis.client", *arguments, "--key", person.key]
+    pipe = asyncio.subprocess.PIPE
+    return await asyncio.create_subprocess_exec(*line, "--url", str(person.http.base_url), stdout=pipe, stderr=pipe)
+
+
+@pytest.fixture
+async def colleague(everybody: Town, analyst: Person) -> Person:
+    """Somebody new in the tenant that has the sample portfolio: no strategy is theirs yet."""
+    return await everybody.someone(tenant=analyst.tenant, role="maestro")
+
+
+async def test_a_task_by_command_gives_a_saved_report_whose_figures_are_the_published_ones(
+    stack: RunningStack, colleague: Person
+) -> None:
+    process = await started(stack, colleague, "task", GOAL, "--wait", "--json")
+    out, err = await asyncio.wait_for(process.communicate(), 180)
+    assert process.returncode == 0, err.decode()
+    found = json.loads(out)
+    report = found["progress"]["report"]
+    assert told(report) == published()
+    assert (found["status"], report["reasoner"]) == ("completed", "extractive")
+    assert await documents(stack, found["task_id"]) == [report["document_id"]]
+    lines = err.decode().splitlines()
+    assert [line.split(":")[0] for line in lines if line.startswith(("plan", "wave"))] == ["plan", "wave 1", "wave 2", "wave 3"]
+    listed = await started(stack, colleague, "tasks")
+    out, _ = await asyncio.wait_for(listed.communicate(), 60)
+    assert found["task_id"] in out.decode()
+
+
+@pytest.mark.parametrize("step", ["projects.2022", "without.end_date", "all.ratings"], ids=["wave-1", "wave-2", "wave-3"])
+async def test_a_kill_midway_in_a_wave_costs_no_figure_and_makes_no_second_document(
+    stack: RunningStack, everybody: Town, colleague: Person, step: str
+) -> None:
+    async with held(postgres.dsn(stack.data.postgres), f"task.step.{step}") as hold:
+        id = await task(colleague)
+        await hold.reached()
+        before = stack.part("orchestrator").process
+        stack.process("orchestrator").kill()
+        await hold.release()
+    await stack.until(lambda now: now.parts["orchestrator"].state == "up" and now.parts["orchestrator"].process != before)
+    await everybody.ready()
+    found = await ended(colleague, id)
+    report = found["progress"]["report"]
+    assert (found["status"], told(report), report["reasoner"]) == ("completed", published(), "extractive")
+    assert await documents(stack, id) == [report["document_id"]]
+
+
+async def test_a_second_task_in_other_words_recalls_the_strategy_and_makes_fewer_steps(
+    everybody: Town, colleague: Person
+) -> None:
+    first = await ended(colleague, await task(colleague))
+    second = await ended(colleague, await task(colleague, OTHER_WORDS))
+    newcomer = await everybody.someone(tenant=colleague.tenant, role="maestro")
+    without = await ended(newcomer, await task(newcomer, OTHER_WORDS))
+    assert (len(first["progress"]["strategies"]), len(second["progress"]["strategies"])) == (0, 1)
+    assert without["progress"]["strategies"] == []
+    steps = [len(one["progress"]["steps"]) for one in (first, second, without)]
+    assert steps == [9, 7, 9]
+    assert told(second["progress"]["report"]) == told(without["progress"]["report"]) == published()
+
+
+async def test_ctrl_c_leaves_a_task_running_and_says_how_to_follow_or_cancel_it(stack: RunningStack, colleague: Person) -> None:
+    async with held(postgres.dsn(stack.data.postgres), "task.step.without.end_date") as hold:
+        process = await started(stack, colleague, "task", GOAL, "--wait")
+        await hold.reached()
+        assert process.stderr is not None
+        async with asyncio.timeout(60):
+            while not (line := (await process.stderr.readline()).decode()).startswith("wave 2"):
+                assert line, "the command ended"
+        process.send_signal(signal.SIGINT)
+        _, err = await asyncio.wait_for(process.communicate(), 60)
+        [running] = (await colleague.http.get(TASKS)).json()["tasks"]
+        id = running["task_id"]
+        assert (process.returncode, running["status"]) == (130, "running")
+        said = f"phronesis tasks watch {id}, or end it: phronesis tasks cancel {id}"
+        assert said in err.decode()
+    assert (await ended(colleague, id))["status"] == "completed"
+
+
+async def test_a_cancelled_task_says_so_and_commits_nothing(stack: RunningStack, colleague: Person) -> None:
+    async with held(postgres.dsn(stack.data.postgres), "task.step.without.end_date") as hold:
+        id = await task(colleague)
+        await hold.reached()
+        answer = await colleague.http.delete(f"{TASKS}/{id}")
+        assert (answer.status_code, answer.json()["status"]) == (200, "cancelled")
+    again = await colleague.http.delete(f"{TASKS}/{id}")
+    assert again.status_code == 409
+    assert ((await looked(colleague, id))["status"], await documents(stack, id)) == ("cancelled", [])
+
+
+async def test_a_key_hands_a_task_in_once_and_only_its_owner_finds_it(everybody: Town, colleague: Person) -> None:
+    key = uuid4().hex
+    ids = [await task(colleague, key=key), await task(colleague, key=key)]
+    other = await everybody.someone(tenant=colleague.tenant, role="maestro")
+    seen = [await other.http.get(f"{TASKS}/{ids[0]}"), await other.http.get(f"{TASKS}/{ids[0]}/events")]
+    removed = await other.http.delete(f"{TASKS}/{ids[0]}")
+    assert [one.status_code for one in (*seen, removed)] == [404, 404, 404]
+    assert (ids[0], (await other.http.get(TASKS)).json()["tasks"]) == (ids[1], [])
+    assert [one["task_id"] for one in (await colleague.http.get(TASKS)).json()["tasks"]] == [ids[0]]
+    assert (await ended(colleague, ids[0]))["status"] == "completed"
+
+
+async def test_spent_calls_end_a_task_typed_with_a_report_of_what_there_is(colleague: Person) -> None:
+    found = await ended(colleague, await task(colleague, tool_calls=2))
+    progress = found["progress"]
+    assert (found["status"], progress["stopped"]["code"], progress["tool_calls"]) == ("completed", "task.budget_spent", 2)
+    made = {year: published()[year] for year in (2021, 2022)}
+    assert told(progress["report"]) == made
+    assert progress["report"]["document_id"] is not None
+
+
+@pytest.mark.parametrize(
+    ("body", "field"), [({"goal": " "}, "goal"), ({"goal": GOAL, "budget": {"seconds": 0}}, "budget.seconds")]
+)
+async def test_a_bad_order_names_its_field(somebody: Person, body: dict[str, Any], field: str) -> None:
+    answer = await somebody.http.post(TASKS, json=body, headers={"Idempotency-Key": uuid4().hex})
+    assert (answer.status_code, answer.json()["field"]) == (400, field)
+
+
+async def test_events_go_on_behind_the_last_one_that_was_seen(colleague: Person) -> None:
+    id = await task(colleague)
+    await ended(colleague, id)
+    whole = (await colleague.http.get(f"{TASKS}/{id}/events")).text
+    ids = [line.removeprefix("id:").strip() for line in whole.splitlines() if line.startswith("id:")]
+    rest = (await colleague.http.get(f"{TASKS}/{id}/events", headers={"Last-Event-ID": ids[2]})).text
+    again = [line.removeprefix("id:").strip() for line in rest.splitlines() if line.startswith("id:")]
+    assert again == ids[3:]
+    assert "task_ended" in rest

@@ -1,0 +1,107 @@
+"""A backup that is older than a forgetting brings back nothing of it: its list of what was forgotten outlives the stores."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from time import monotonic
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from phronesis.local.parts import SERVICES
+from tests.support.bus import eventually
+from tests.support.operations import WITHOUT_A_MODEL, content, phronesis
+from tests.support.people import Person, Town, town
+from tests.support.production import SERVERS
+from tests.support.remains import remains
+from tests.support.stack import RunningStack, running
+
+pytestmark = pytest.mark.timeout(900)
+
+
+async def learnt(person: Person, thing: str) -> dict[str, Any]:
+    """The held fact of this object, once there is one."""
+    end = monotonic() + 120
+    while True:
+        found = [one for one in (await person.tool("facts.list", {})).json()["facts"] if one["object"] == thing]
+        if found:
+            return dict(found[0])
+        assert monotonic() < end, f"{thing} is not learnt"
+        await asyncio.sleep(0.5)
+
+
+async def clean(stack: RunningStack, marker: str, tenant: str) -> None:
+    """Return when nothing is left of `marker`; fail with what is when that takes too long."""
+    end = monotonic() + 60
+    while left := await remains(stack, marker, tenant):
+        assert monotonic() < end, left
+        await asyncio.sleep(0.5)
+
+
+async def forgotten(person: Person, id: str) -> None:
+    """Forget a fact, and return when every service has."""
+    told: dict[str, Any] = (await person.tool("memory.forget", {"ids": [id]})).json()
+
+    async def complete() -> bool:
+        asked = {"forgetting_id": told["forgetting_id"]}
+        return bool((await person.tool("memory.forgetting", asked)).json()["state"] == "complete")
+
+    await eventually(complete, within=120)
+
+
+async def opened(stack: RunningStack) -> tuple[str, str]:
+    """Where a stack answers, and its owner's key."""
+    return stack.data.url.read_text().strip(), stack.data.key.read_text().strip()
+
+
+async def before(data: Path, archive: Path, known: Path, marker: str) -> tuple[str, str, str, str]:
+    """Learn, back up, forget, and write what was forgotten: whose it was, and a turn in which it stood."""
+    async with running(data, (*SERVERS, *SERVICES), WITHOUT_A_MODEL) as stack, town(*await opened(stack)) as people:
+        await people.ready()
+        person = await people.someone()
+        turn = (await person.reply(f"I like {marker}."))["turn_id"]
+        fact = await learnt(person, marker)
+        code, _, errors = await phronesis("backup", str(archive), data=data)
+        assert code == 0, errors
+        assert marker.encode() in content(archive, "backup")
+        await forgotten(person, fact["id"])
+        await clean(stack, marker, person.tenant)
+        code, said, errors = await phronesis("forgotten", str(known), data=data)
+        assert (code, said.strip()) == (0, f"{known}: 1 forgettings"), errors
+        return person.key, person.tenant, person.user, turn
+
+
+def again(people: Town, key: str, tenant: str, user: str) -> Person:
+    """Somebody who was there when the backup was made."""
+    person = people._person(key)
+    person.tenant, person.user = tenant, user
+    return person
+
+
+async def still_forgotten(data: Path, marker: str, key: str, tenant: str, user: str, turn: str) -> None:
+    """Start a restored stack, and see that nothing of `marker` is in it and that a replay says why."""
+    async with running(data, (*SERVERS, *SERVICES), WITHOUT_A_MODEL) as stack, town(*await opened(stack)) as people:
+        await people.ready()
+        person = again(people, key, tenant, user)
+        await clean(stack, marker, tenant)
+        assert (await person.tool("facts.list", {"superseded": True})).json()["facts"] == []
+        replayed = await person.http.post(f"/api/v1/turns/{turn}/replay", json={})
+        assert (replayed.status_code, replayed.json()["code"]) == (404, "turn_forgotten")
+        logs = [path for path in Path(stack.data.root).rglob("*.log") if marker.encode() in path.read_bytes()]
+        assert logs == []
+
+
+async def test_a_restored_backup_forgets_again_by_a_kept_list_and_by_what_the_stores_knew(tmp_path: Path) -> None:
+    archive, known, marker = tmp_path / "all.phr", tmp_path / "forgotten.jsonl", f"kestrel{uuid4().hex[:12]}"
+    whose = await before(tmp_path / "first", archive, known, marker)
+    assert marker not in known.read_text()
+    assert [json.loads(line)["owner"] for line in known.read_text().splitlines()] == [whose[2]]
+    fresh = ("restore", str(archive), "--forgotten", str(known))
+    over = ("restore", str(archive), "--force", "--yes")
+    for data, arguments in ((tmp_path / "second", fresh), (tmp_path / "first", over)):
+        code, said, errors = await phronesis(*arguments, data=data)
+        assert (code, "DIFFERS" in said) == (0, False), errors
+        await still_forgotten(data, marker, *whose)

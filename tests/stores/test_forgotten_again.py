@@ -1,0 +1,30 @@
+"""What stores know to be forgotten outlives a restore: rows of another installation are marked to be forgotten again."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import asyncpg
+
+from phronesis.operations.forgotten import forget_again, forgotten
+from phronesis.postgres import EVERY_TENANT, Database
+from tests.support.servers import PostgresServer
+
+_INSERT = "INSERT INTO forgettings (id, tenant, owner, ids, turns, conversation_id) VALUES ($1, 'acme', 'ann', $2, $3, 'c1')"
+
+
+async def test_what_an_older_archive_does_not_know_is_marked_once(postgres: PostgresServer) -> None:
+    async with postgres.fresh_schema("memory") as where, Database.open(where, "memory") as database:
+        async with database.transaction(EVERY_TENANT) as connection:
+            await connection.execute(_INSERT, uuid4(), ["f1"], ["t1"])
+        owner = await asyncpg.connect(where.dsn.get_secret_value(), password=where.password())
+        try:
+            await owner.execute("SELECT set_config('phronesis.tenant', '*', false)")
+            known = await forgotten(owner)
+            await owner.execute("DELETE FROM memory.forgettings")
+            assert (await forget_again(owner, known), await forget_again(owner, known)) == (1, 0)
+            row = await owner.fetchrow("SELECT ids, turns, conversation_id, again FROM memory.forgettings")
+            assert row is not None
+            assert tuple(row) == (["f1"], ["t1"], "c1", True)
+        finally:
+            await owner.close()

@@ -1,0 +1,198 @@
+"""The queue of turns to learn from, and the copies of what is forgotten, on a real Postgres."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from phronesis.contracts import NotFound, Principal
+from phronesis.contracts.forgetting import COPIES_PURGED, MemoryForgotten
+from phronesis.contracts.orchestrator import Directive, Problem, Reply, Source, SubmitTurn, TurnStatus, turn_id
+from phronesis.contracts.traces import TurnForgotten
+from phronesis.orchestrator.adapters.copies import PostgresCopies
+from phronesis.orchestrator.adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
+from phronesis.orchestrator.adapters.unlearnt import PostgresUnlearnt
+from phronesis.orchestrator.domain import Claim, Completed, Failed, NewTurn
+from phronesis.orchestrator.history import Summary
+from phronesis.orchestrator.traces.record import Item, KeptRecord, Question
+from phronesis.postgres import EVERY_TENANT, Database
+from tests.support.postgres_text import holding
+from tests.support.servers import PostgresServer
+
+
+@pytest.fixture
+async def database(postgres: PostgresServer) -> AsyncIterator[Database]:
+    async with postgres.fresh_schema("orchestrator") as settings, Database.open(settings, "orchestrator") as database:
+        yield database
+
+
+def someone() -> Principal:
+    return Principal(tenant=f"t{uuid4().hex[:8]}", user=f"u{uuid4().hex[:8]}")
+
+
+async def ended(database: Database, who: Principal, text: str, conversation: str | None = None, **more: Any) -> Claim:
+    """A turn that was answered; `recalled` and `sources` are what it rests on, `shown` the message with its attachments."""
+    request = SubmitTurn(idempotency_key=uuid4().hex, conversation_id=conversation, text=text)
+    turns, journal = PostgresTurns(database), PostgresJournal(database)
+    id = turn_id(who.tenant, who.user, request.idempotency_key)
+    await turns.accept(NewTurn(id, who, request, text, 900.0, None, None), 10)
+    (claim,) = await turns.claim("w", 1, 15.0)
+    await journal.intend(claim, "compose", {})
+    await journal.result(claim, "compose", {"said": f"about {text}"})
+    reply = Reply(
+        conversation_id=claim.conversation_id,
+        turn_id=id,
+        user_response=f"answer to {text}",
+        next_agent_directive=Directive.FOCUSED_ANALYST,
+        reasoner="extractive",
+        sources=tuple(Source(id=name, type="fact", title="x", score=1, snippet=text) for name in more.get("sources", ())),
+    )
+    end = Completed(reply, more.get("shown", text), Directive.FOCUSED_ANALYST, "because", recalled=more.get("recalled", ()))
+    await turns.end(claim, end)
+    return claim
+
+
+async def rows(database: Database, statement: str, *arguments: Any) -> list[Any]:
+    async with database.transaction(EVERY_TENANT) as connection:
+        return [tuple(row) for row in await connection.fetch(statement, *arguments)]
+
+
+async def test_a_batch_is_of_one_user_oldest_first_and_handed_out_once(database: Database) -> None:
+    queue, ann, bob = PostgresUnlearnt(database), someone(), someone()
+    first = await ended(database, ann, "one", shown="one\n[document: x] two")
+    await ended(database, bob, "other")
+    second = await ended(database, ann, "three", first.conversation_id)
+    batch = await queue.claim(8, 0.0, 60.0)
+    assert [(turn.turn_id, turn.said, turn.reply, turn.who) for turn in batch] == [
+        (first.turn_id, "one", "answer to one", ann),
+        (second.turn_id, "three", "answer to three", ann),
+    ]
+    assert batch[0].shown == "one\n[document: x] two"
+    assert [turn.said for turn in await queue.claim(8, 0.0, 60.0)] == ["other"]
+    assert await queue.claim(8, 0.0, 60.0) == []
+
+
+async def test_what_is_not_full_waits_and_what_is_full_does_not(database: Database) -> None:
+    queue, who = PostgresUnlearnt(database), someone()
+    await ended(database, who, "one")
+    assert await queue.claim(2, 3600.0, 60.0) == []
+    await ended(database, who, "two")
+    assert len(await queue.claim(2, 3600.0, 60.0)) == 2
+
+
+async def test_a_batch_that_was_given_up_comes_again_and_one_that_was_learnt_does_not(database: Database) -> None:
+    queue, who = PostgresUnlearnt(database), someone()
+    await ended(database, who, "one")
+    (turn,) = await queue.claim(8, 0.0, -1.0)
+    again = await queue.claim(8, 0.0, -1.0)
+    assert again == [replace(turn, attempts=2)]
+    await queue.learnt(again)
+    assert await queue.claim(8, 0.0, -1.0) == []
+
+
+async def test_a_turn_of_a_deleted_conversation_is_not_learnt_from(database: Database) -> None:
+    queue, who = PostgresUnlearnt(database), someone()
+    turn = await ended(database, who, "one")
+    await PostgresConversations(database).delete(who, turn.conversation_id)
+    assert await queue.claim(8, 0.0, 60.0) == []
+
+
+async def test_the_turns_that_said_cited_or_recalled_it_keep_no_text_and_others_stay(database: Database) -> None:
+    who, word = someone(), f"canary{uuid4().hex}"
+    said = await ended(database, who, f"I like {word}")
+    cited = await ended(database, who, f"cited {word}", said.conversation_id, sources=("f1",))
+    recalled = await ended(database, who, f"recalled {word}", said.conversation_id, recalled=("f0", "f1"))
+    kept = await ended(database, who, "another matter", said.conversation_id, recalled=("f2",))
+    conversations = PostgresConversations(database)
+    await conversations.keep_summary(who.tenant, said.conversation_id, Summary(text=f"She likes {word}.", through=4))
+    event = MemoryForgotten(forgetting_id=str(uuid4()), owner=who.user, ids=("f1",), turns=(said.turn_id, "no-uuid"))
+    report = await PostgresCopies(database).forget(who.tenant, event)
+    counts = {"messages": 6, "directives": 3, "task_states": 0, "task_templates": 0, "steps": 3, "approvals": 0}
+    counts |= {"traces": 0, "summaries": 1, "turns": 3, "news": 3}
+    assert (report.deletion_id, report.removed) == (event.forgetting_id, counts)
+    assert set(report.turns) == {said.turn_id, cited.turn_id, recalled.turn_id}
+    assert await holding(database, word) == {}
+    for gone in (said, cited, recalled):
+        with pytest.raises(NotFound):
+            await PostgresTurns(database).get(who, gone.turn_id)
+    assert (await PostgresTurns(database).get(who, kept.turn_id)).reply is not None
+    past = await conversations.recent(who.tenant, said.conversation_id)
+    assert [turn.user for turn in past.window] == ["another matter"]
+    news = await rows(database, "SELECT count(*) FROM outbox WHERE subject = $1", COPIES_PURGED.on(who.tenant))
+    assert news == [(1,)]
+
+
+async def test_the_state_and_the_template_of_background_work_go_too(database: Database) -> None:
+    who, word = someone(), f"canary{uuid4().hex}"
+    turn = await ended(database, who, "a report", recalled=("f1",))
+    async with database.transaction(who.tenant) as connection:
+        state = "INSERT INTO task_states (turn_id, tenant, state) VALUES ($1, $2, $3)"
+        await connection.execute(state, UUID(turn.turn_id), who.tenant, {"goal": word})
+        template = "INSERT INTO task_templates (tenant, user_id, signature, turn_id, plan) VALUES ($1, $2, 's', $3, $4)"
+        await connection.execute(template, who.tenant, who.user, UUID(turn.turn_id), {"goal": word})
+    event = MemoryForgotten(forgetting_id=str(uuid4()), owner=who.user, ids=("f1",))
+    report = await PostgresCopies(database).forget(who.tenant, event)
+    assert (report.removed["task_states"], report.removed["task_templates"]) == (1, 1)
+    assert await holding(database, word) == {}
+
+
+async def test_whoever_asks_for_the_trace_of_an_emptied_turn_is_told_what_was_forgotten(database: Database) -> None:
+    who, records, word = someone(), PostgresRecords(database), f"canary{uuid4().hex}"
+    turns, journal = PostgresTurns(database), PostgresJournal(database)
+    request = SubmitTurn(idempotency_key=uuid4().hex, text=word)
+    id = turn_id(who.tenant, who.user, request.idempotency_key)
+    await turns.accept(NewTurn(id, who, request, word, 900.0, None, None), 10)
+    (claim,) = await turns.claim("w", 1, 15.0)
+    await journal.intend(claim, "compose", {})
+    seen = Question(subject="memory.v1.item.recall", digest="d", items=(Item(id="f1", kind="fact"), Item(id="f2", kind="fact")))
+    await records.keep_record(claim, KeptRecord(questions=(seen, Question(subject="s", digest="e", answer={"t": word}))), None)
+    await turns.end(claim, Failed(TurnStatus.FAILED, Problem(code="internal", status=500, detail=word)))
+    event = MemoryForgotten(forgetting_id=str(uuid4()), owner=who.user, ids=("f1", "f3"), turns=(id,))
+    assert (await PostgresCopies(database).forget(who.tenant, event)).removed["traces"] == 1
+    assert await holding(database, word) == {}
+    with pytest.raises(TurnForgotten) as told:
+        await records.recorded(who, id, any_user=False)
+    assert told.value.detail == "the texts of this turn are gone, since this was forgotten: f1"
+    with pytest.raises(NotFound) as hidden:
+        await records.recorded(who.model_copy(update={"user": "another"}), id, any_user=False)
+    assert hidden.value.code == "not_found"
+
+
+async def test_a_turn_that_read_it_by_a_tool_is_found_though_it_says_so_nowhere(database: Database) -> None:
+    who, word = someone(), f"canary{uuid4().hex}"
+    request = SubmitTurn(idempotency_key=uuid4().hex, text="What do I like?")
+    id = turn_id(who.tenant, who.user, request.idempotency_key)
+    await PostgresTurns(database).accept(NewTurn(id, who, request, "", 900.0, None, None), 10)
+    (claim,) = await PostgresTurns(database).claim("w", 1, 15.0)
+    read = Question(subject="memory.v1.recall", digest="d", items=(Item(id="i1", kind="fact"),))
+    await PostgresRecords(database).keep_record(claim, KeptRecord(questions=(read,)), None)
+    await PostgresTurns(database).end(claim, Failed(TurnStatus.FAILED, Problem(code="internal", status=500, detail=word)))
+    event = MemoryForgotten(forgetting_id=str(uuid4()), owner=who.user, ids=("f1",), found_by=("i1",))
+    assert (await PostgresCopies(database).forget(who.tenant, event)).turns == (id,)
+    assert await holding(database, word) == {}
+
+
+async def test_turns_that_were_emptied_are_told_for_as_long_as_a_stream_keeps_lines_of_them(database: Database) -> None:
+    who = someone()
+    new, old = await ended(database, who, "one", recalled=("f1",)), await ended(database, who, "two", recalled=("f1",))
+    await ended(database, who, "three")
+    async with database.transaction(who.tenant) as connection:
+        await connection.execute("UPDATE turns SET ended_at = now() - interval '2 hours' WHERE id = $1", UUID(old.turn_id))
+    copies = PostgresCopies(database)
+    await copies.forget(who.tenant, MemoryForgotten(forgetting_id=str(uuid4()), owner=who.user, ids=("f1",)))
+    assert await copies.erased(who.tenant, who.user, 3_600.0) == (new.turn_id,)
+    assert await copies.erased(who.tenant, who.user, 86_400.0) == (new.turn_id, old.turn_id)
+    assert await copies.erased(who.tenant, "another", 86_400.0) == ()
+
+
+async def test_another_users_turns_are_not_touched(database: Database) -> None:
+    who, other = someone(), someone()
+    turn = await ended(database, other, "mine", recalled=("f1",))
+    event = MemoryForgotten(forgetting_id=str(uuid4()), owner=who.user, ids=("f1",), turns=(turn.turn_id,))
+    for tenant in (who.tenant, other.tenant):
+        assert (await PostgresCopies(database).forget(tenant, event)).removed["turns"] == 0
+    assert (await PostgresTurns(database).get(other, turn.turn_id)).reply is not None

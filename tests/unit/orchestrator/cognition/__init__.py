@@ -1,0 +1,1 @@
+"""Tests of the stages around a turn's work."""

@@ -1,0 +1,225 @@
+"""A background task with working stand-ins: a planner that is scripted, tools that answer from tables, and stores in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from phronesis.bus.tracing import Tracing
+from phronesis.contracts import Principal, Role, Unavailable
+from phronesis.contracts.instructions import AgentProfile
+from phronesis.contracts.memory import Remember, Remembered, RememberedItem
+from phronesis.contracts.orchestrator import Directive, TurnProgress
+from phronesis.contracts.tasks import TaskBudget, TaskOrder, TaskState
+from phronesis.contracts.twin import Survey, Surveyed
+from phronesis.orchestrator.domain import Claim
+from phronesis.orchestrator.extractive import Extractive
+from phronesis.orchestrator.ledger.spent import Spent
+from phronesis.orchestrator.loops.router import Answered
+from phronesis.orchestrator.reasoner import Answer, Reasoner, TurnContext
+from phronesis.orchestrator.running import Running
+from phronesis.orchestrator.settings import OrchestratorSettings
+from phronesis.orchestrator.steps import Steps
+from phronesis.orchestrator.tasks.background import PURPOSES, Background
+from phronesis.orchestrator.tasks.plan import Plan, Step
+from phronesis.orchestrator.tasks.ports import Criticism, Known, Strategy, Verdict, Written
+from tests.unit.orchestrator.fakes import FakeJournal, FakeNeighbours, claim, raised
+
+ANN = Principal(tenant="acme", user="ann", role=Role.MAESTRO)
+NOVA = AgentProfile(
+    agent="nova", version="1", loop="tools", stages=(), prompts=dict.fromkeys(PURPOSES, "x"), tools=("survey_twin",)
+)
+
+
+def step(id: str, wave: int, *, depends: tuple[str, ...] = (), tool: str = "survey_twin", optional: bool = False) -> Step:
+    """A step that surveys a type of its own name."""
+    return Step(id=id, description=f"Do {id}", tool=tool, arguments={"type": id}, depends=depends, wave=wave, optional=optional)
+
+
+def plan(*waves: str) -> Plan:
+    """A plan of waves, each a line of ids."""
+    return Plan(title="T", steps=tuple(step(id, at) for at, ids in enumerate(waves, 1) for id in ids.split()))
+
+
+Script = list[Any]
+
+
+@dataclass
+class ScriptedPlanner:
+    """Gives what is scripted, in order; an error in a script is raised, and a function is awaited."""
+
+    plans: Script = field(default_factory=list)
+    verdicts: Script = field(default_factory=list)
+    scores: Script = field(default_factory=lambda: [Criticism(score=0.9)])
+    reports: Script = field(default_factory=lambda: [Written(title="Done", text="All done.", used=("a",))])
+    spent: Spent = field(default_factory=Spent)
+    cost_usd: float | None = None
+    name: str = "scripted"
+    asked: list[tuple[str, Known]] = field(default_factory=list)
+
+    async def route(self, *given: Any) -> Any:
+        raise NotImplementedError
+
+    async def compose(self, *given: Any) -> Any:
+        raise NotImplementedError
+
+    async def decompose(self, turn: TurnContext, known: Known) -> Answer[Plan]:
+        return await self._next("decompose", known, self.plans)
+
+    async def evaluate(self, turn: TurnContext, known: Known) -> Answer[Verdict]:
+        return await self._next("evaluate", known, self.verdicts)
+
+    async def criticise(self, turn: TurnContext, known: Known, written: Written) -> Answer[Criticism]:
+        return await self._next("criticise", known, self.scores)
+
+    async def write(self, turn: TurnContext, known: Known) -> Answer[Written]:
+        return await self._next("write", known, self.reports)
+
+    async def _next(self, purpose: str, known: Known, script: Script) -> Answer[Any]:
+        self.asked.append((purpose, known))
+        found = script.pop(0)
+        if callable(found):
+            found = await found()
+        if isinstance(found, Exception):
+            raise found
+        return Answer(found, spent=self.spent, cost_usd=self.cost_usd)
+
+    def times(self, purpose: str) -> int:
+        """How often it was asked for something."""
+        return sum(1 for asked, _ in self.asked if asked == purpose)
+
+    def known(self, purpose: str, nth: int = 0) -> Known:
+        """What it was asked with."""
+        return [known for asked, known in self.asked if asked == purpose][nth]
+
+
+@dataclass
+class MemoryStrategies:
+    """A memory of strategies that finds all that it holds."""
+
+    found: tuple[Strategy, ...] = ()
+    log: list[tuple[str, Any]] = field(default_factory=list)
+
+    async def recall(self, who: Principal, goal: str, n: int = 2) -> tuple[Strategy, ...]:
+        return self.found[:n]
+
+    async def record(self, claim: Claim, goal: str, told: Strategy, score: float | None, *, succeeded: bool) -> None:
+        self.log.append(("record", (told, score, succeeded)))
+
+    async def outcome(self, claim: Claim, ids: tuple[str, ...], *, worked: bool) -> None:
+        self.log.append(("outcome", (ids, worked)))
+
+
+@dataclass
+class MemoryStore:
+    """The states and templates of tasks."""
+
+    journal: FakeJournal
+    states: list[TaskState] = field(default_factory=list)
+    templates: dict[str, Plan] = field(default_factory=dict)
+    log: list[tuple[str, Any]] = field(default_factory=list)
+
+    async def keep_state(self, claim: Claim, state: TaskState) -> None:
+        self.states.append(state)
+
+    async def journalled(self, claim: Claim) -> frozenset[str]:
+        return frozenset(self.journal.results)
+
+    async def template(self, who: Principal, signature: str) -> Plan | None:
+        return self.templates.get(signature)
+
+    async def keep_template(self, claim: Claim, signature: str, plan: Plan) -> None:
+        self.templates[signature] = plan
+        self.log.append(("template", plan))
+
+
+@dataclass
+class TaskStage:
+    """One task; `run` again takes it over with the same journal."""
+
+    planner: Any = None
+    """Who plans; rules do where there is nobody."""
+    goal: str = "Do it all"
+    budget: TaskBudget = field(default_factory=TaskBudget)
+    journal: FakeJournal = field(default_factory=FakeJournal)
+    strategies: MemoryStrategies = field(default_factory=MemoryStrategies)
+    answers: dict[str, Any] = field(default_factory=dict)
+    """By type what a survey gives: an error, or a coroutine function; else one row."""
+    events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    made: list[str] = field(default_factory=list)
+    """Types that were surveyed, in the order of their ends."""
+    remembered: list[Remember] = field(default_factory=list)
+    who: Principal = ANN
+    agent: AgentProfile = NOVA
+    tracing: Tracing = field(default_factory=lambda: Tracing("orchestrator"))
+
+    def __post_init__(self) -> None:
+        self.store = MemoryStore(self.journal)
+        self.neighbours = _Neighbours(self._surveyed)
+        self.neighbours.owners["memory.v1.remember"] = self._remember
+        plain = claim(self.goal, agent="nova", who=self.who)
+        order = plain.request.model_copy(update={"task": TaskOrder(budget=self.budget)})
+        self.claim = replace(plain, request=order)
+
+    @property
+    def state(self) -> TaskState:
+        """What is seen of the task."""
+        return self.store.states[-1]
+
+    @property
+    def told(self) -> list[str]:
+        """Names of the events so far."""
+        return [name for name, _ in self.events]
+
+    async def run(self) -> Answered:
+        """One attempt at the task."""
+
+        async def show(of: Claim, line: TurnProgress) -> None:
+            self.events.append((line.phase or line.kind, line.detail))
+
+        steps = Steps(self.journal, self.claim, self.tracing)
+        running = Running(self.claim, steps, self.tracing, self.neighbours, OrchestratorSettings(), show, [])
+        turn = TurnContext(self.agent, {}, (), Directive.FOCUSED_ANALYST, self.goal, self.goal)
+        reasoner: Reasoner = self.planner if self.planner is not None else Extractive()
+        self.steps = steps
+        self.running = running
+        return await Background(self.store, self.strategies).run(running, reasoner, turn)
+
+    async def _surveyed(self, request: Survey) -> Surveyed:
+        found = self.answers.get(request.type)
+        if callable(found):
+            found = await found()
+        self.made.append(request.type)
+        raised(found)
+        return found or Surveyed(rows=({"group": request.type, "value": 1},), total=1, statement="MATCH")
+
+    def _remember(self, request: Remember) -> Remembered:
+        self.remembered.append(request)
+        return Remembered(items=(RememberedItem(id="doc-1", external_id=request.items[0].external_id, status="created"),))
+
+
+@dataclass
+class _Neighbours(FakeNeighbours):
+    surveyed: Callable[[Survey], Awaitable[Surveyed]] | None = None
+
+    def __init__(self, surveyed: Callable[[Survey], Awaitable[Surveyed]]) -> None:
+        super().__init__()
+        self.surveyed = surveyed
+
+    async def ask(self, who: Principal, rpc: Any, request: Any, *, key: str | None = None) -> Any:
+        if isinstance(request, Survey) and self.surveyed is not None:
+            self.questions.append((rpc.subject, request, key))
+            return await self.surveyed(request)
+        return await super().ask(who, rpc, request, key=key)
+
+
+BROKEN = Unavailable("it is down")
+KEEP = Verdict(revise=False)
+REVISE = Verdict(revise=True, reason="it failed")
+
+
+async def never() -> Any:
+    """What does not end by itself."""
+    await asyncio.Event().wait()

@@ -1,0 +1,100 @@
+"""Orders: what a task may be, how long it may take, and that nothing else has waves."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from phronesis.contracts import BadRequest, Role
+from phronesis.contracts.orchestrator import SubmitTurn
+from phronesis.contracts.strategies import RECORD_STRATEGY
+from phronesis.contracts.tasks import NoPlan, TaskBudget, TaskOrder
+from phronesis.orchestrator.domain import Claim
+from phronesis.orchestrator.tasks import replan
+from phronesis.orchestrator.tasks.limits import ENDING, check_order, expiry_of, limit_of
+from phronesis.orchestrator.tasks.ports import Strategy
+from phronesis.orchestrator.tasks.strategies import RememberedStrategies
+from phronesis.orchestrator.tasks.templates import signature
+from phronesis.orchestrator.worker import Worker
+from tests.unit.orchestrator.fakes import FakeNeighbours, ScriptedReasoner, Stage, claim, direct, reply
+
+from .stage import ANN, ScriptedPlanner, TaskStage, plan
+
+TASK = SubmitTurn(idempotency_key="k", text="Do it", task=TaskOrder(budget=TaskBudget(seconds=600)))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"conversation_id": "c"}, {"media": ("m",)}, {"text": " "}, {"text": "x" * 4_001}],
+    ids=lambda more: next(iter(more)),
+)
+def test_a_task_that_would_block_a_conversation_or_has_no_goal_is_refused(more: dict[str, Any]) -> None:
+    with pytest.raises(BadRequest):
+        check_order(TASK.model_copy(update=more))
+
+
+def test_a_task_has_its_own_time_and_a_turn_has_the_services() -> None:
+    task, turn = replace(claim(), request=TASK), claim()
+    assert (limit_of(task, 60), limit_of(turn, 60)) == (600 + ENDING, 60)
+    assert (expiry_of(TASK, 900), expiry_of(turn.request, 900)) == (900 + 600 + ENDING, 900)
+
+
+@pytest.mark.req("V-038", "V-128")
+async def test_a_turn_that_is_no_task_has_no_boundary_and_records_no_strategy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*given: Any) -> Any:
+        raise AssertionError("a turn of a conversation has no waves")
+
+    monkeypatch.setattr(replan.Replanning, "replan_between_waves", never)
+    stage = Stage(ScriptedReasoner([direct()], [reply()]))
+    await stage.run(claim())
+    assert RECORD_STRATEGY.subject not in [subject for subject, _, _ in stage.neighbours.questions]
+
+
+async def test_a_strategy_that_cannot_be_kept_or_recalled_is_no_failure() -> None:
+    strategies = RememberedStrategies(FakeNeighbours())
+    assert await strategies.recall(ANN, "goal") == ()
+    await strategies.record(claim(), "goal", Strategy("", "goal", "way"), 0.9, succeeded=True)
+    await strategies.outcome(claim(), ("s",), worked=True)
+
+
+def test_goals_that_differ_in_order_and_small_words_have_one_signature() -> None:
+    assert signature("Report on the risks of MOD", "nova") == signature("risks MOD: a report", "nova")
+    assert signature("Report on risks", "nova") != signature("Report on risks", "noor")
+    assert signature("Report of 2021", "nova") != signature("Report of 2022", "nova")
+
+
+async def test_tasks_take_no_more_slots_than_their_share() -> None:
+    asked: asyncio.Queue[int | None] = asyncio.Queue()
+    waiting = [replace(claim(), request=TASK) for _ in range(2)]
+
+    class Queue:
+        async def claim(self, worker: str, limit: int, lease: float, tasks: int | None = None) -> list[Claim]:
+            await asked.put(tasks)
+            return [waiting.pop()] if waiting else []
+
+        async def renew(self, worker: str, claims: list[Claim], lease: float) -> set[str]:
+            return {one.turn_id for one in claims}
+
+        async def give_back(self, claim: Claim, delay: float, *, counts: bool) -> None:
+            return None
+
+    async def run(claimed: Claim) -> None:
+        await asyncio.Event().wait()
+
+    worker = Worker("w", Queue(), run, lambda: True, slots=4, lease=15, task_slots=2)  # type: ignore[arg-type]
+    worker.start()
+    try:
+        assert [await asked.get() for _ in range(3)] == [2, 1, 0]
+    finally:
+        await worker.stop()
+
+
+@pytest.mark.req("V-036")
+async def test_a_tool_that_the_callers_role_may_not_call_is_not_made_by_a_plan() -> None:
+    stage = TaskStage(ScriptedPlanner([plan("a")]), who=ANN.model_copy(update={"role": Role.EDITOR}))
+    with pytest.raises(NoPlan, match="unknown tool"):
+        await stage.run()
+    assert stage.made == []
