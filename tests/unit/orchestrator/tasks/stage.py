@@ -22,14 +22,19 @@ from phronesis.orchestrator.reasoner import Answer, Reasoner, TurnContext
 from phronesis.orchestrator.running import Running
 from phronesis.orchestrator.settings import OrchestratorSettings
 from phronesis.orchestrator.steps import Steps
-from phronesis.orchestrator.tasks.background import PURPOSES, Background
+from phronesis.orchestrator.tasks.background import LOOKING_UP, PURPOSES, Background
 from phronesis.orchestrator.tasks.plan import Plan, Step
 from phronesis.orchestrator.tasks.ports import Criticism, Known, Strategy, Verdict, Written
 from tests.unit.orchestrator.fakes import FakeJournal, FakeNeighbours, claim, raised
 
 ANN = Principal(tenant="acme", user="ann", role=Role.MAESTRO)
 NOVA = AgentProfile(
-    agent="nova", version="1", loop="tools", stages=(), prompts=dict.fromkeys(PURPOSES, "x"), tools=("survey_twin",)
+    agent="nova",
+    version="1",
+    loop="tools",
+    stages=(),
+    prompts=dict.fromkeys((*PURPOSES, LOOKING_UP), "x"),
+    tools=("survey_twin",),
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -12,11 +12,9 @@ from phronesis.contracts.tools import Tool
 
 from ..reasoner import TurnContext
 from ..running import Running
-from .kept import KeptRecords
 from .measures import STRATEGIES, capability
 from .plan import MAX_EPISODES, MAX_EXAMPLES, MAX_STRATEGIES
-from .ports import Experience
-from .remembered import Remembered
+from .remembered import Remembered, ToolRecord
 from .thought import CONTENT_WRITER, Intent, Tier
 
 log = logging.getLogger(__name__)
@@ -25,14 +23,7 @@ _QUERY = 500
 """Characters of the message that memory is asked with."""
 
 
-async def gathered(
-    running: Running,
-    turn: TurnContext,
-    intent: Intent,
-    tools: Sequence[Tool[Any, Any]],
-    experience: Experience,
-    kept: KeptRecords,
-) -> Remembered:
+async def gathered(running: Running, turn: TurnContext, intent: Intent, tools: Sequence[Tool[Any, Any]]) -> Remembered:
     """What memory gives for a message, as far as the agent's stages ask for it. A part that fails is left out, and marked.
 
     Args:
@@ -40,25 +31,40 @@ async def gathered(
         turn: its context.
         intent: what the message is; of a flash one nothing is asked.
         tools: those at hand.
-        experience: the memory.
-        kept: records that are fresh enough.
     """
-    who, stages = running.claim.who, turn.agent.stages if turn.agent else ()
-    records = kept.get(who)
+    who, stages, experience = running.claim.who, turn.agent.stages if turn.agent else (), running.cognition.experience
     query = " ".join((turn.user_text or turn.final_input).split())[:_QUERY]
     if intent.tier is Tier.FLASH or not query:
-        return Remembered(records=records or ())
-    recall, names = "recall" in stages, tuple(tool.name for tool in tools)
+        return Remembered(records=running.cognition.records.get(who) or ())
+    recall = "recall" in stages
     styled = recall and intent.persona == CONTENT_WRITER
-    episodes, style, known, fresh = await asyncio.gather(
+    episodes, style, known, records = await asyncio.gather(
         _part(running, "episodes", recall, lambda: experience.recall_episodes(who, query, MAX_EPISODES)),
         _part(running, "style", styled, lambda: experience.style_examples(who, query, MAX_EXAMPLES)),
         _part(running, STRATEGIES, "strategies" in stages, lambda: experience.recall_strategies(who, query, MAX_STRATEGIES)),
-        _part(running, "records", recall and records is None, lambda: experience.tool_statistics(who, names)),
+        tool_records(running, tools, wanted=recall),
+    )
+    return Remembered(episodes or (), style or (), known or (), records, asked=recall or known is not None)
+
+
+async def tool_records(running: Running, tools: Iterable[Tool[Any, Any]], *, wanted: bool = True) -> tuple[ToolRecord, ...]:
+    """How often tools worked for the caller, as memory said within the last minute; none where it does not say.
+
+    Args:
+        running: the turn.
+        tools: those at hand.
+        wanted: whether memory is asked where nothing is kept.
+    """
+    who, kept = running.claim.who, running.cognition.records
+    if (known := kept.get(who)) is not None:
+        return known
+    names = tuple(tool.name for tool in tools)
+    fresh: tuple[ToolRecord, ...] | None = await _part(
+        running, "records", wanted, lambda: running.cognition.experience.tool_statistics(who, names)
     )
     if fresh is not None:
         kept.put(who, fresh)
-    return Remembered(episodes or (), style or (), known or (), fresh or records or (), asked=recall or known is not None)
+    return fresh or ()
 
 
 async def _part(running: Running, name: str, wanted: bool, ask: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,17 +12,18 @@ from phronesis.contracts.tools import Tool
 
 from ..history import Past, PastMessage, Summary
 from ..measures import STAGE
-from ..reasoner import Answer, CallFailed, Reasoner, TurnContext
+from ..reasoner import Answer, Reasoner, TurnContext
 from ..running import Running
 from ..summary import view
 from ..timing import timed
+from .ahead import looked_ahead
 from .gathering import gathered
 from .intent import intent as intent_of
-from .measures import HISTORY, PREFLIGHT, REASONING, capability
+from .measures import HISTORY, REASONING, capability
 from .plan import HEADERS, Line, Section, composed, harmless, own, recalled, signals, strategies
 from .reasoning import ReasoningContext
 from .remembered import Remembered
-from .thinker import Decided, LookAhead, Thinker
+from .thinker import Decided, Thinker
 from .thought import CONTENT_WRITER, DEEP, Intent, Thought, Tier
 from .tone import tone
 
@@ -118,19 +118,13 @@ async def prepared(
     if intent is None or not intent.action or turn.agent is None or "plan" not in turn.agent.stages:
         return turn
     cognition = running.cognition
-    known = await gathered(running, turn, intent, tools, cognition.experience, cognition.records)
+    known = await gathered(running, turn, intent, tools)
     with capability(running.tracing, REASONING):
         context = _context(running, turn, tools, known, found)
     lines = [*recalled(known), *_research(turn, intent), *signals(context)]
-    if (
-        isinstance(reasoner, Thinker)
-        and intent.tier in DEEP
-        and {"preflight"} <= set(turn.agent.stages) & set(turn.agent.prompts)
-    ):
-        given = replace(turn, thought=replace(turn.thought, plan=composed([*strategies(known), *signals(context)])))
-        ahead = await _preflight(running, reasoner, given)
-        await running.show("preflight", used=bool(ahead))
-        lines += own(Section.PREFLIGHT, ahead)
+    if intent.tier in DEEP:
+        shown = composed([*strategies(known), *signals(context)])
+        lines += own(Section.PREFLIGHT, await looked_ahead(running, reasoner, turn, shown))
     plan = composed(lines, cognition.settings.plan_tokens)
     _told(lines, plan)
     return replace(turn, thought=replace(turn.thought, plan=plan))
@@ -162,31 +156,6 @@ def _research(turn: TurnContext, intent: Intent) -> list[Line]:
     """The directive to look facts up first, for a text on a topic (V-108)."""
     text = turn.agent.prompts.get("research", "") if turn.agent and intent.topic else ""
     return own(Section.RESEARCH, text)
-
-
-async def _preflight(running: Running, reasoner: Thinker, turn: TurnContext) -> str:
-    """The look ahead, or nothing: it is asked once, has its limit, and what it fails with costs nothing but itself (V-099)."""
-
-    async def asked() -> Answer[LookAhead]:
-        # What came to nothing is journalled too, so that whoever takes the turn over does not ask again (V-102).
-        try:
-            async with asyncio.timeout(running.cognition.settings.preflight_limit):
-                answer = await reasoner.look_ahead(turn)
-        except CallFailed as failed:
-            log.warning("the look ahead failed: %s", failed.error.code)
-            return Answer(LookAhead(), None, failed.spent, failed.cost_usd)
-        except (ServiceError, TimeoutError) as error:
-            log.warning("the look ahead failed: %s", getattr(error, "code", "too slow"))
-            return Answer(LookAhead())
-        return answer if answer.value else replace(answer, value=LookAhead(), fault=None)
-
-    with capability(running.tracing, PREFLIGHT) as outcome:
-        answer = await running.steps.made("preflight", LookAhead, asked)
-        text = answer.value.text() if answer.value else ""
-        if not text:
-            outcome.name = "nothing"
-            running.degrade("preflight")
-    return text
 
 
 def _told(lines: list[Line], plan: str) -> None:

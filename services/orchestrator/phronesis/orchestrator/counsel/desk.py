@@ -45,6 +45,21 @@ def offered(agent: AgentProfile, who: Principal) -> tuple[Tool[Any, Any], ...]:
     return tuple(tool for tool in tools if who.role in tool.roles)
 
 
+async def reached(running: Running, agent: AgentProfile) -> dict[str, Tool[Any, Any]]:
+    """The outside tools that an agent's profile allows; without them the turn goes on, and says so.
+
+    Args:
+        running: the turn.
+        agent: whose profile counts.
+    """
+    try:
+        return await outside_tools(running.neighbours, running.claim.who, agent.outside)
+    except ServiceError as error:
+        log.warning("the outside tools cannot be had: %s", error.code)
+        running.degrade("outside")
+        return {}
+
+
 class Desk:
     """The tools of one turn.
 
@@ -61,13 +76,7 @@ class Desk:
 
     async def reach_outside(self) -> None:
         """Add the outside tools that the agent's profile allows; without them the turn goes on, and says so."""
-        try:
-            found = await outside_tools(self._running.neighbours, self._running.claim.who, self._agent.outside)
-        except ServiceError as error:
-            log.warning("the outside tools cannot be had: %s", error.code)
-            self._running.degrade("outside")
-        else:
-            self.tools |= found
+        self.tools |= await reached(self._running, self._agent)
 
     def has(self, tool: Tool[Any, Any]) -> bool:
         """Whether a tool is at hand."""

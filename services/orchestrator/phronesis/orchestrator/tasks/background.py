@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from phronesis.contracts import Tool
 from phronesis.contracts.analysis import Analysis, AnswerData, MemoryProcess
 from phronesis.contracts.faces import legal, told
 from phronesis.contracts.tasks import NoPlan, TaskBudget, TaskReport
 
+from ..counsel.desk import reached
 from ..inquiry import Inquirer
 from ..loops.router import Answered
 from ..reasoner import Reasoner, TurnContext
@@ -22,18 +24,18 @@ from .budget import Meter
 from .caller import TaskCaller, at_hand
 from .critic import is_good, validate_task
 from .decompose import decomposed
+from .knowing import GOAL, known_of, thought_ahead
 from .ports import Known, Planner, Strategies, Strategy, TaskStore, Written
 from .report import saved, written
 from .runner import TaskRunner, Worked
-from .telling import described
-from .templates import signature, usable
+from .templates import signature
 
 log = logging.getLogger(__name__)
 
-PURPOSES = frozenset({"decompose", "evaluate", "criticise", "task_report"})
+PURPOSES = frozenset({"decompose", "criticise", "task_report"})
 """The prompts that an agent needs for tasks with a model."""
-_GOAL = 2_000
-"""Characters of a goal that strategies are looked for with."""
+LOOKING_UP = "evaluate"
+"""The prompt without which a plan stays as it was made (V-022)."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,10 @@ class Background:
         Raises:
             NoPlan: nobody could make a plan for the goal.
         """
-        return await _Task(self, running, reasoner, turn).answered()
+        tools = at_hand(turn.agent, running.claim.who, rules=not plans(reasoner, turn))
+        if turn.agent is not None and plans(reasoner, turn):
+            tools |= await reached(running, turn.agent)
+        return await _Task(self, running, reasoner, turn, tools).answered()
 
 
 def plans(reasoner: Reasoner, turn: TurnContext) -> bool:
@@ -68,27 +73,28 @@ def plans(reasoner: Reasoner, turn: TurnContext) -> bool:
 
 
 class _Task:
-    def __init__(self, parts: Background, running: Running, reasoner: Reasoner, turn: TurnContext) -> None:
+    def __init__(
+        self, parts: Background, running: Running, reasoner: Reasoner, turn: TurnContext, tools: dict[str, Tool[Any, Any]]
+    ) -> None:
         self._parts = parts
         self._running = running
         self._turn = turn
         self._reasoner = reasoner
         self._planner = reasoner if isinstance(reasoner, Planner) and plans(reasoner, turn) else None
         self._name = reasoner.name if self._planner is not None else "extractive"
-        tools = at_hand(turn.agent, running.claim.who, rules=self._planner is None)
+        self._tools = tools
         self._hands = TaskCaller(running, tools)
         box = Toolbox({legal(name): tool for name, tool in tools.items()}, (), told)
         self._offered: tuple[dict[str, Any], ...] = box.definitions()
-        self._told = described(tools, self._offered)
         self._board = Board(running, parts.store)
 
     async def answered(self) -> Answered:
         """The reply."""
         await self._running.show("task_started")
         meter = await self._meter()
-        known = await self._known()
         if self._planner is not None and (limit := meter.nothing()):
             raise NoPlan(limit.detail, field=limit.field)
+        known = await self._known()
         with self._running.phase("task plan"):
             plan = await decomposed(self._running.steps, self._turn, self._planner, rules.plan, known)
         await self._board.planned(plan, tuple(one.id for one in known.strategies))
@@ -116,25 +122,19 @@ class _Task:
         return Meter(budget, self._running.steps, datetime.fromisoformat(begun["at"]))
 
     async def _known(self) -> Known:
-        """The goal with what worked before. It is journalled, so that whoever takes over plans with the same."""
-        who, goal = self._running.claim.who, self._turn.user_text
-        template = await self._parts.store.template(who, signature(goal, self._running.claim.agent))
-
-        async def recalled() -> dict[str, Any]:
-            found = await self._parts.strategies.recall(who, goal[:_GOAL])
-            return {"strategies": [vars(one) for one in found]}
-
-        given = await self._running.steps.called("task.recall", "task.recall", recalled)
-        strategies = tuple(Strategy(**{**one, "tools_used": tuple(one["tools_used"])}) for one in given["strategies"])
-        if strategies:
-            log.info("PROVEN STRATEGIES: %d for this task", len(strategies))
-        return Known(goal, self._hands.tools, strategies, self._told, usable(template, self._hands.tools))
+        parts, running, turn = self._parts, self._running, self._turn
+        known = await known_of(running, turn, parts.store, parts.strategies, self._tools, self._offered)
+        if self._planner is None:
+            return known
+        return await thought_ahead(running, self._reasoner, turn, known, self._tools)
 
     async def _runner(self, meter: Meter) -> TaskRunner:
         inquirer = self._reasoner if self._planner is not None and isinstance(self._reasoner, Inquirer) else None
         journalled = await self._parts.store.journalled(self._running.claim)
+        looks_up = self._turn.agent is not None and LOOKING_UP in self._turn.agent.prompts
+        planner = self._planner if looks_up else None
         return TaskRunner(
-            self._running, self._turn, self._hands, self._planner, inquirer, self._offered, meter, self._board, journalled
+            self._running, self._turn, self._hands, planner, inquirer, self._offered, meter, self._board, journalled
         )
 
     async def _ended(self, done: Worked, meter: Meter) -> Answered:
@@ -164,7 +164,7 @@ class _Task:
             return
         await self._parts.store.keep_template(claim, signature(goal, claim.agent), done.plan)
         told = approach(goal, done, text)
-        await self._parts.strategies.record(claim, goal[:_GOAL], told, score, succeeded=succeeded)
+        await self._parts.strategies.record(claim, goal[:GOAL], told, score, succeeded=succeeded)
 
 
 def approach(goal: str, done: Worked, text: Written) -> Strategy:

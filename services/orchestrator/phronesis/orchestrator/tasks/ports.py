@@ -81,6 +81,8 @@ class Known:
     """Name, description and arguments' schema of each tool, for who has to be told."""
     template: Plan | None = None
     """A decomposition that worked for a goal like this."""
+    ahead: str = ""
+    """What was thought before the work began."""
     worked: tuple[StepResult, ...] = ()
     """For a new plan: what has worked (V-027)."""
     failed: tuple[StepResult, ...] = ()

@@ -14,8 +14,23 @@ _TEMPLATE = "a plan that worked for a goal like this"
 
 def of_plan(known: Known) -> list[Line]:
     """What a plan is made with: what was done of an older one, what worked for goals like it, and the tools."""
+    ahead = [Line.json(what="a look ahead", said=known.ahead)] if known.ahead else []
     template = [Line.json(what=_TEMPLATE, steps=[_step(step) for step in known.template.steps])] if known.template else []
-    return [*of_state(known), *map(_strategy, known.strategies), *template, *map(_tool, known.offered)]
+    return [*of_state(known), *ahead, *of_strategies(known.strategies), *template, *map(_tool, known.offered)]
+
+
+def of_strategies(strategies: Iterable[Strategy]) -> list[Line]:
+    """What worked for goals like this one."""
+    return [
+        Line.json(
+            what="an approach that worked",
+            goal=strategy.goal,
+            approach=strategy.approach,
+            tools=strategy.tools_used,
+            avoid=strategy.avoid,
+        )
+        for strategy in strategies
+    ]
 
 
 def of_state(known: Known) -> list[Line]:
@@ -53,16 +68,6 @@ def _step(step: Step) -> dict[str, object]:
 
 def _result(result: StepResult) -> dict[str, object]:
     return {"step": result.step.id, "description": result.step.description, "tool": result.step.tool}
-
-
-def _strategy(strategy: Strategy) -> Line:
-    return Line.json(
-        what="an approach that worked",
-        goal=strategy.goal,
-        approach=strategy.approach,
-        tools=strategy.tools_used,
-        avoid=strategy.avoid,
-    )
 
 
 def _tool(offered: tuple[str, str, dict[str, Any]]) -> Line:
