@@ -17,8 +17,8 @@ from tests.support.servers import GraphServer, NatsServer, PostgresServer, Vecto
 def pytest_configure() -> None:
     """A run that is told to end still stops its servers; how fast the machine is, no property depends on.
 
-    A shell without job control starts what it puts in the background with SIGINT ignored, and every command a test starts inherits
-    that: it would not hear its Ctrl-C.
+    A shell without job control starts what it puts in the background with SIGINT ignored, and every command that a test starts
+    inherits that: it would not hear its Ctrl-C.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGINT, signal.default_int_handler)
