@@ -16,6 +16,7 @@ from pathlib import Path
 from time import perf_counter
 
 from . import (
+    ablation,
     cognition,
     constitution,
     experience,
@@ -46,6 +47,7 @@ SECTIONS: dict[str, tuple[str, Section]] = {
     "cognition": ("Thinking about a message", cognition.section),
     "journal": ("Journalled steps", journal.section),
     "tasks": ("Background tasks at once", tasks.section),
+    "ablation": ("What looking ahead, strategies and re-planning are worth", ablation.section),
     "gaps": ("Gaps in a made-up twin", gaps.section),
     "media": ("Media by kind", media.section),
     "faces": ("One tool by each face", faces.section),

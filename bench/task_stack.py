@@ -24,14 +24,15 @@ from phronesis.contracts.strategies import (
     StrategyRecorded,
 )
 from phronesis.contracts.twin import SURVEY_TOOL, Survey, Surveyed
-from phronesis.orchestrator.tasks.background import PURPOSES
+from phronesis.orchestrator.tasks.background import LOOKING_UP, PURPOSES
 from phronesis.postgres import PostgresSettings
 from tests.support.servers import NatsServer
 
 from .planned import TOOL
 from .processes import megabytes_of
 
-_NOVA = AgentProfile(agent="nova", version="1", loop="tools", stages=(), prompts=dict.fromkeys(PURPOSES, "x"), tools=(TOOL,))
+_PROMPTS = dict.fromkeys((*PURPOSES, LOOKING_UP), "x")
+_NOVA = AgentProfile(agent="nova", version="1", loop="tools", stages=(), prompts=_PROMPTS, tools=(TOOL,))
 _ROWS = tuple({"group": f"department {n}", "value": n, "known": n, "unknown": 0} for n in range(10))
 
 

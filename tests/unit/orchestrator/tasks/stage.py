@@ -14,8 +14,12 @@ from phronesis.contracts.memory import Remember, Remembered, RememberedItem
 from phronesis.contracts.orchestrator import Directive, TurnProgress
 from phronesis.contracts.tasks import TaskBudget, TaskOrder, TaskState
 from phronesis.contracts.twin import Survey, Surveyed
+from phronesis.orchestrator.cognition.ports import Experience, NoExperience
+from phronesis.orchestrator.cognition.stages import Cognition
+from phronesis.orchestrator.cognition.thinker import Decided, LookAhead, Reflected
 from phronesis.orchestrator.domain import Claim
 from phronesis.orchestrator.extractive import Extractive
+from phronesis.orchestrator.inquiry import Draft
 from phronesis.orchestrator.ledger.spent import Spent
 from phronesis.orchestrator.loops.router import Answered
 from phronesis.orchestrator.reasoner import Answer, Reasoner, TurnContext
@@ -28,14 +32,8 @@ from phronesis.orchestrator.tasks.ports import Criticism, Known, Strategy, Verdi
 from tests.unit.orchestrator.fakes import FakeJournal, FakeNeighbours, claim, raised
 
 ANN = Principal(tenant="acme", user="ann", role=Role.MAESTRO)
-NOVA = AgentProfile(
-    agent="nova",
-    version="1",
-    loop="tools",
-    stages=(),
-    prompts=dict.fromkeys((*PURPOSES, LOOKING_UP), "x"),
-    tools=("survey_twin",),
-)
+PROMPTS = dict.fromkeys((*PURPOSES, LOOKING_UP), "x")
+NOVA = AgentProfile(agent="nova", version="1", loop="tools", stages=(), prompts=PROMPTS, tools=("survey_twin",))
 
 
 def step(id: str, wave: int, *, depends: tuple[str, ...] = (), tool: str = "survey_twin", optional: bool = False) -> Step:
@@ -101,6 +99,28 @@ class ScriptedPlanner:
 
 
 @dataclass
+class ThinkingPlanner(ScriptedPlanner):
+    """One that also looks ahead."""
+
+    thoughts: Script = field(default_factory=lambda: [LookAhead(risk="The first source is often wrong.")])
+    shown: list[str] = field(default_factory=list)
+    """The blocks that it looked ahead with."""
+
+    async def decide(self, turn: TurnContext) -> Answer[Decided]:
+        raise NotImplementedError
+
+    async def reflect(self, turn: TurnContext, draft: Draft) -> Answer[Reflected]:
+        raise NotImplementedError
+
+    async def look_ahead(self, turn: TurnContext) -> Answer[LookAhead]:
+        self.shown.append(turn.thought.plan)
+        found = self.thoughts.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return Answer(found, spent=self.spent, cost_usd=self.cost_usd)
+
+
+@dataclass
 class MemoryStrategies:
     """A memory of strategies that finds all that it holds."""
 
@@ -159,6 +179,7 @@ class TaskStage:
     who: Principal = ANN
     agent: AgentProfile = NOVA
     tracing: Tracing = field(default_factory=lambda: Tracing("orchestrator"))
+    experience: Experience = field(default_factory=NoExperience)
 
     def __post_init__(self) -> None:
         self.store = MemoryStore(self.journal)
@@ -185,7 +206,10 @@ class TaskStage:
             self.events.append((line.phase or line.kind, line.detail))
 
         steps = Steps(self.journal, self.claim, self.tracing)
-        running = Running(self.claim, steps, self.tracing, self.neighbours, OrchestratorSettings(), show, [])
+        cognition = Cognition(experience=self.experience)
+        running = Running(
+            self.claim, steps, self.tracing, self.neighbours, OrchestratorSettings(), show, [], cognition=cognition
+        )
         turn = TurnContext(self.agent, {}, (), Directive.FOCUSED_ANALYST, self.goal, self.goal)
         reasoner: Reasoner = self.planner if self.planner is not None else Extractive()
         self.steps = steps

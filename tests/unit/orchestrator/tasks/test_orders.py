@@ -66,6 +66,10 @@ def test_goals_that_differ_in_order_and_small_words_have_one_signature() -> None
     assert signature("Report of 2021", "nova") != signature("Report of 2022", "nova")
 
 
+def test_goals_for_two_numbered_things_have_two_signatures_however_short_the_numbers() -> None:
+    assert signature("Close ticket 12", "nova") != signature("Close ticket 15", "nova")
+
+
 async def test_tasks_take_no_more_slots_than_their_share() -> None:
     asked: asyncio.Queue[int | None] = asyncio.Queue()
     waiting = [replace(claim(), request=TASK) for _ in range(2)]

@@ -17,7 +17,7 @@ from ..counsel.box import shown
 from ..counsel.desk import offered
 from ..gate import Admitted, Gate, NotAdmitted
 from ..inquiry import Result, ToolCall
-from ..policy.hands import Hands
+from ..policy.hands import Hands, table_with
 from ..policy.outcomes import Made, note
 from ..running import Running
 from ..toolbox import BadArguments, Toolbox
@@ -57,6 +57,7 @@ class TaskCaller:
     def __init__(self, running: Running, tools: dict[str, Tool[Any, Any]]) -> None:
         self._running = running
         self._plan = tuple(tools)
+        self._table = table_with(tools.values())
         mine = {REMEMBER_TOOL.name: REMEMBER_TOOL} if running.claim.who.role in REMEMBER_TOOL.roles else {}
         self._box = Toolbox({legal(name): tool for name, tool in {**tools, **mine}.items()}, ())
 
@@ -68,7 +69,7 @@ class TaskCaller:
     async def call(self, step: str, name: str, arguments: dict[str, Any]) -> Outcome:
         """Make one call, or read what it gave. Raises `Waiting` where it needs a person."""
         manner = _Manner(self._running)
-        hands = Hands(self._running, self._box, _Gate(self._box, self._running.claim.who), manner)
+        hands = Hands(self._running, self._box, _Gate(self._box, self._running.claim.who), manner, self._table)
         made = await hands.call(step, ToolCall(name=legal(name), arguments=json.dumps(arguments)))
         return Outcome(made.called.ok, made.result.text, manner.answer, made.called.code, (name,))
 

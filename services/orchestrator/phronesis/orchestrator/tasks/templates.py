@@ -7,7 +7,8 @@ import re
 
 from .plan import Plan
 
-_WORD = re.compile(r"[^\W\d_]{3,}|\d{4}")
+_WORD = re.compile(r"[^\W\d_]{3,}|\d+")
+"""Numbers count however short they are: a plan for part 12 is none for part 15."""
 _SMALL = frozenset(
     "a an and are by do for from how in is it of on or our please the their to up us was we what which with".split()
 )
