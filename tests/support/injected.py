@@ -136,9 +136,9 @@ async def _furnished(person: Person, url: str) -> dict[str, str]:
         await _done(person, "strategy.create.v1", id=id, title=f"Oil for {id}")
     made = await _done(person, "relationship.create.v1", fromId=nodes[1], toId=nodes[0], type="SERVES")
     twin = await _done(person, "create_node", label="Lamp", properties={"name": "lamp"})
-    facts = [
-        (await _done(person, "remember", items=[{"title": "lighthouse", "text": f"It stands on rock {n}."}])) for n in "ab"
-    ]
+    for name in "ab":
+        await person.remember("lighthouse", f"It stands on rock {name}.")
+    facts = [item["id"] for item in await person.recall("lighthouse")]
     await _done(person, "keep_memory", scope="personal", key="lantern", content="The lantern hangs in the hall.")
     await _done(person, "profile.update", patch={"name": "Ann"})
     for name in ("page", "spare"):
@@ -148,8 +148,8 @@ async def _furnished(person: Person, url: str) -> dict[str, str]:
         "rule": nodes[2],
         "path": made["relationship"]["id"],
         "twin": twin["node_id"],
-        "first": facts[0]["id"],
-        "second": facts[1]["id"],
+        "first": facts[0],
+        "second": facts[1],
     }
 
 
