@@ -107,6 +107,22 @@ async def test_a_step_that_fails_has_the_plan_adjusted_and_one_that_fails_after_
     assert all(one["ms"] >= 0 and one["outcome"] == "ok" for one in told["model_calls"])
 
 
+@pytest.mark.req("V-169")
+async def test_one_id_joins_what_four_services_log_of_a_turn(desk: Desk) -> None:
+    person = await desk.people.someone(role="noor")
+    answer = await person.submit(f"Count what is there in mode A, {uuid4().hex}", agent="noor")
+    turn = await person.ended(answer.json()["turn_id"])
+    ids = {"turn_id": turn["turn_id"], "conversation_id": turn["conversation_id"]}
+    ids |= {"user_id": person.user, "trace_id": turn["trace_id"]}
+    joined = set()
+    for service in ("orchestrator", "memory", "instructions", "graph"):
+        for line in map(json.loads, _lines(desk, service)):
+            if line.get("turn_id") == turn["turn_id"]:
+                joined.add(service)
+                assert {name: line.get(name) for name in ids} == ids, line
+    assert joined == {"orchestrator", "memory", "instructions", "graph"}
+
+
 @pytest.mark.req("V-185")
 async def test_an_evaluator_that_talks_nonsense_leaves_the_plan_as_it_was(desk: Desk, somebody: Person) -> None:
     word = f"curlew{uuid4().hex[:8]}"

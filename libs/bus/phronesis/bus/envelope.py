@@ -15,12 +15,14 @@ from pydantic import ValidationError
 from phronesis.contracts import BadRequest, Message, Principal, TooLarge
 from phronesis.contracts.service import SERVICES
 
-from .tracing import correlation, traceparent
+from .tracing import conversation, correlation, traceparent, turn
 
 PRINCIPAL = "Phronesis-Principal"
 DEADLINE = "Phronesis-Deadline"
 CORRELATION = "Correlation-Id"
 TRACEPARENT = "traceparent"
+TURN = "Phronesis-Turn"
+CONVERSATION = "Phronesis-Conversation"
 SERVICE = "Phronesis-Service"
 KEY = "Idempotency-Key"
 ERROR = "Nats-Service-Error"
@@ -35,8 +37,10 @@ M = TypeVar("M", bound=Message)
 
 LONGEST_KEY = 400
 """Characters of an idempotency key: what a caller of the gateway may send, and what the gateway puts before it."""
-LONGEST_CORRELATION = 200
-"""Characters of a correlation id."""
+LONGEST_ID = 200
+"""Characters of a correlation id, and of the ids of a turn and a conversation."""
+_AT_HAND = {CORRELATION: correlation, TURN: turn, CONVERSATION: conversation}
+"""Ids that stand in every message, and in the log lines of whoever gets it (V-169)."""
 LONGEST = 300.0
 """Seconds that a deadline may lie ahead, whatever the caller writes."""
 
@@ -70,9 +74,7 @@ def headers(service: str) -> dict[str, str]:
     result = {SERVICE: service}
     if parent := traceparent():
         result[TRACEPARENT] = parent
-    if current := correlation.get():
-        result[CORRELATION] = current
-    return result
+    return result | {name: current for name, id in _AT_HAND.items() if (current := id.get())}
 
 
 def sender(who: Principal, found: Mapping[str, str] | None) -> str:
@@ -93,10 +95,11 @@ def key(found: Mapping[str, str] | None) -> str | None:
     return stated
 
 
-def correlated(found: Mapping[str, str] | None) -> str | None:
-    """The correlation id of a message; one that is no plain short text is none."""
-    stated = header(found, CORRELATION)
-    return stated if stated is not None and _plain(stated, LONGEST_CORRELATION) else None
+def adopt(found: Mapping[str, str] | None) -> None:
+    """Take over the ids that a message brings, for the questions and the log lines of the work on it; only plain short ones."""
+    for name, id in _AT_HAND.items():
+        stated = header(found, name)
+        id.set(stated if stated is not None and _plain(stated, LONGEST_ID) else None)
 
 
 def _plain(text: str, longest: int) -> bool:

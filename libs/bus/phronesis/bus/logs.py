@@ -1,4 +1,4 @@
-"""Logs as lines of JSON on standard error, with service, correlation id, trace id and the turn's id.
+"""Logs as lines of JSON on standard error, with service, correlation id, trace id, and the ids of turn, conversation and user.
 
 No line holds what people said: the code logs ids, codes and counts. The texts of exceptions are other people's (a
 validation error quotes its input, a database its row), so a traceback here shows classes and places, and no text.
@@ -15,7 +15,7 @@ from typing import TextIO
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from .tracing import correlation, trace_id, traceparent, turn
+from .tracing import conversation, correlation, trace_id, traceparent, turn, user
 
 FIGURES = ("tool", "arguments", "outcome", "tokens", "nodes", "cached", "milliseconds")
 """Fields of its own that a line may have, by the `extra` of the call that writes it."""
@@ -39,6 +39,8 @@ def configure(service: str, level: int = logging.INFO, stream: TextIO | None = N
             ("correlation_id", correlation.get()),
             ("trace_id", trace_id(traceparent())),
             ("turn_id", turn.get()),
+            ("conversation_id", conversation.get()),
+            ("user_id", user.get()),
         ):
             if current:
                 event[name] = current

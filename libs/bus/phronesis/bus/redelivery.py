@@ -18,7 +18,6 @@ from . import envelope
 from .connection import Bus
 from .metrics import HANDLED, PARKED
 from .publishing import publish
-from .tracing import correlation
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +28,7 @@ _LONGEST_DELAY = 60.0
 
 async def handled(bus: Bus, name: str, durable: str, opened: Callable[[Msg], Work], msg: Msg) -> None:
     """Open a message, do the work on it, and tell the broker what became of it."""
-    correlation.set(envelope.correlated(msg.headers))
+    envelope.adopt(msg.headers)
     try:
         work = opened(msg)
     except (Unauthorized, Forbidden) as error:

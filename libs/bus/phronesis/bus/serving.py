@@ -31,7 +31,7 @@ from .connection import INBOX, Bus
 from .envelope import Call
 from .metrics import RPC, TOOL
 from .refusals import another_tenants, audit, foreign, verified
-from .tracing import correlation
+from .tracing import user
 
 log = logging.getLogger(__name__)
 
@@ -105,13 +105,14 @@ async def _answer(
     msg: Msg,
 ) -> None:
     headers = msg.headers
-    correlation.set(envelope.correlated(headers))
+    envelope.adopt(headers)
     began, outcome = time.perf_counter(), "ok"
     with _asked(bus, contract, rpc, headers) as span:
         call: Call | None = None
         request: In | None = None
         try:
             call = _call(bus, msg)
+            user.set(call.who.user)
             if foreign(call.who, msg):
                 raise another_tenants()
             if isinstance(contract, Tool) and call.who.role not in contract.roles:

@@ -31,7 +31,11 @@ _LONGEST = 8_192
 correlation: ContextVar[str | None] = ContextVar("correlation", default=None)
 """Correlation id of the work at hand; it travels in the envelope."""
 turn: ContextVar[str | None] = ContextVar("turn", default=None)
-"""Id of the turn at hand, where it is known; logs carry it."""
+"""Id of the turn at hand, where it is known; logs carry it, and the envelope to whoever is asked."""
+conversation: ContextVar[str | None] = ContextVar("conversation", default=None)
+"""Id of the turn's conversation; it travels as the turn's does."""
+user: ContextVar[str | None] = ContextVar("user", default=None)
+"""Id of the user for whom the work at hand is done; logs carry it."""
 _TRACING = create_key("tracing")
 
 

@@ -33,15 +33,12 @@ __all__ = [
     "Summariser",
     "TurnContext",
     "Value",
-    "conversation",
     "step",
 ]
 
 step: ContextVar[str | None] = ContextVar("step", default=None)
 """`<turn>/<step>` of the call at hand; it goes to the provider as a header, so that calls can be told apart there."""
 
-conversation: ContextVar[str | None] = ContextVar("conversation", default=None)
-"""Id of the conversation at hand; the spans of model calls carry it."""
 
 MAX_PHRASES = 8
 MAX_PHRASE = 200

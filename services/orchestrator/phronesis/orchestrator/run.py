@@ -16,7 +16,7 @@ from opentelemetry.trace import Span, get_current_span
 
 from phronesis.bus import correlation
 from phronesis.bus.envelope import deadline as answer_due
-from phronesis.bus.tracing import Tracing
+from phronesis.bus.tracing import Tracing, conversation, user
 from phronesis.bus.tracing import turn as turn_at_hand
 from phronesis.contracts import Internal, ServiceError, TimedOut, Unauthorized, UnsupportedMedia
 from phronesis.contracts.orchestrator import Reply, ToolOutcome, TurnProgress, TurnStatus, Usage
@@ -32,7 +32,7 @@ from .measures import DEGRADED, TURN_SECONDS, TURNS
 from .phrases import focus
 from .policy.waiting import Pausing, Waiting, paused
 from .ports import Conversations, Ending, Journal, Neighbours
-from .reasoner import Reasoner, TurnContext, conversation
+from .reasoner import Reasoner, TurnContext
 from .running import Running, Show
 from .settings import OrchestratorSettings
 from .stages.context import background, note_agent
@@ -91,6 +91,7 @@ class Runner:
         answer_due.set(time.time() + limit_of(claim, self._settings.turn_limit))
         turn_at_hand.set(claim.turn_id)
         conversation.set(claim.conversation_id)
+        user.set(claim.who.user)
         with self._span(claim) as span:
             try:
                 end = self._hopeless(claim) or await self._attempt(claim, record)

@@ -9,10 +9,11 @@ from opentelemetry.trace import Span, SpanKind
 
 from phronesis.bus import Tracing
 from phronesis.bus.metrics import MODEL_SECONDS, MODEL_TOKENS
+from phronesis.bus.tracing import conversation
 
 from ..measures import COST
 from ..prices import cost
-from ..reasoner import Spent, conversation
+from ..reasoner import Spent
 from .chat_bodies import Completion
 from .chat_client import ChatCall, ChatClient
 from .chat_errors import TryFailed
