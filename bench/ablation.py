@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 from statistics import mean
-from typing import Any
 
 from scipy.stats import binomtest
 
@@ -20,7 +19,8 @@ from phronesis.orchestrator.cognition.ports import NoExperience
 from phronesis.orchestrator.cognition.remembered import ToolRecord
 from phronesis.orchestrator.domain import Claim
 from phronesis.orchestrator.outside.offers import CALLED, OFFERED
-from phronesis.orchestrator.tasks.ports import NoStrategies, Strategies, Strategy
+from phronesis.orchestrator.settings import CognitionSettings
+from phronesis.orchestrator.tasks.ports import Strategies, Strategy
 from tests.unit.orchestrator.tasks.stage import NOVA, PROMPTS, TaskStage
 
 from .ablation_model import Scripted
@@ -71,7 +71,7 @@ class Subjects(Strategies):
     kept: dict[str, list[Strategy]] = field(default_factory=dict)
     failures: dict[str, int] = field(default_factory=dict)
 
-    async def recall(self, who: Principal, goal: str, n: int = 2) -> tuple[Strategy, ...]:
+    async def recall(self, who: Principal, goal: str, n: int) -> tuple[Strategy, ...]:
         found = [one for one in self.kept.get(_subject(goal), []) if self.failures.get(one.id, 0) < RETIRED]
         return tuple(found[-n:][::-1])
 
@@ -111,19 +111,19 @@ async def worked(arm: Arm, world: World, rounds: int) -> list[Ran]:
         world: a fresh one.
         rounds: tasks of each subject.
     """
-    strategies: Any = Subjects() if arm.strategies else NoStrategies()
-    records = Records()
+    strategies, records = Subjects(), Records()
     return [await _ran(arm, world, job, strategies, records) for job in world.jobs(rounds)]
 
 
-async def _ran(arm: Arm, world: World, job: Job, strategies: Any, records: Records) -> Ran:
+async def _ran(arm: Arm, world: World, job: Job, strategies: Subjects, records: Records) -> Ran:
     prompts = PROMPTS | {"preflight": "x"}
     if not arm.replanning:
         prompts = {name: text for name, text in prompts.items() if name != "evaluate"}
     stages = ("preflight",) if arm.preflight else ()
     agent = NOVA.model_copy(update={"stages": stages, "prompts": prompts, "tools": (), "outside": (SERVER,)})
     model = Scripted()
-    stage = TaskStage(model, goal=job.goal, agent=agent, strategies=strategies, experience=records)
+    thinking = CognitionSettings() if arm.strategies else CognitionSettings(strategies=0)
+    stage = TaskStage(model, goal=job.goal, agent=agent, strategies=strategies, experience=records, thinking=thinking)
     stage.neighbours.owners |= {OFFERED.rpc.subject: world.offered(), CALLED: world.read, REMEMBER.subject: world.save}
     await stage.run()
     for used in stage.running.tools:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
+from time import monotonic
 from typing import Any
 from uuid import uuid4
 
@@ -121,6 +123,25 @@ async def test_one_id_joins_what_four_services_log_of_a_turn(desk: Desk) -> None
                 joined.add(service)
                 assert {name: line.get(name) for name in ids} == ids, line
     assert joined == {"orchestrator", "memory", "instructions", "graph"}
+
+
+@pytest.mark.req("V-134", "V-140", "V-141")
+async def test_no_reply_waits_for_the_memory_that_records_it_and_the_episode_comes_when_that_goes_on(
+    desk: Desk, somebody: Person
+) -> None:
+    word = f"plover{uuid4().hex[:8]}"
+    scripted(desk, word, "tools", {"answer": "Noted.", "confidence": 0.9})
+    memory = desk.stack.process("memory")
+    memory.suspend()
+    try:
+        turn = await answered(somebody, f"Note what I say about {word}")
+        assert turn["reply"]["user_response"] == "Noted."
+    finally:
+        memory.resume()
+    end = monotonic() + 30
+    while word not in (told := (await somebody.tool("memory_query", {"operation": "episodes", "query": word})).text):
+        assert monotonic() < end, told
+        await asyncio.sleep(0.1)
 
 
 @pytest.mark.req("V-185")

@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from phronesis.bus.logs import configure
-from phronesis.bus.tracing import Tracing, correlation, turn
+from phronesis.bus.tracing import Tracing, conversation, correlation, turn, user
 from phronesis.contracts import NotFound
 
 SAID = "what somebody said"
@@ -40,13 +40,13 @@ def line(stream: io.StringIO) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.req("K-095")
+@pytest.mark.req("K-095", "V-169")
 def test_a_line_has_the_ids_of_the_work_at_hand(stream: io.StringIO) -> None:
-    tokens = correlation.set("c-1"), turn.set("t-1")
+    tokens = [(one, one.set(f"{one.name}-1")) for one in (correlation, turn, conversation, user)]
     with Tracing("memory").span("serve", parent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"):
         logging.getLogger("phronesis.memory").warning("%d items are late", 3)
-    correlation.reset(tokens[0])
-    turn.reset(tokens[1])
+    for one, token in tokens:
+        one.reset(token)
     found = line(stream)
     del found["timestamp"]
     assert found == {
@@ -54,8 +54,10 @@ def test_a_line_has_the_ids_of_the_work_at_hand(stream: io.StringIO) -> None:
         "level": "warning",
         "logger": "phronesis.memory",
         "service": "memory",
-        "correlation_id": "c-1",
-        "turn_id": "t-1",
+        "correlation_id": "correlation-1",
+        "turn_id": "turn-1",
+        "conversation_id": "conversation-1",
+        "user_id": "user-1",
         "trace_id": "0af7651916cd43dd8448eb211c80319c",
     }
 

@@ -30,6 +30,8 @@ from .schemas import Schema, UnknownMigration
 from .settings import PostgresSettings
 
 _LOCK = 7_420_911
+_CONNECT = 5
+"""Seconds for a connection."""
 
 
 def migrate(settings: PostgresSettings, services: list[str]) -> None:
@@ -70,7 +72,8 @@ def losses(settings: PostgresSettings, service: str, to: str) -> list[str]:
 
 @contextmanager
 def _alone(settings: PostgresSettings) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
-    with psycopg.connect(settings.dsn.get_secret_value(), password=settings.password(), autocommit=True) as guard:
+    dsn, password = settings.dsn.get_secret_value(), settings.password()
+    with psycopg.connect(dsn, password=password, connect_timeout=_CONNECT, autocommit=True) as guard:
         guard.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
         yield guard
 

@@ -89,6 +89,8 @@ class CognitionSettings(BaseSettings):
     """Seconds that looking back at a text for others may take."""
     plan_tokens: int = Field(default=1_500, ge=100)
     """Tokens of what was thought about a message that a prompt may hold."""
+    strategies: int = Field(default=2, ge=0, le=10)
+    """Approaches of earlier tasks that a task or a turn is shown at most; 0 for none, which are then not asked for."""
     strong_context: int = Field(default=500, ge=1)
     """Characters of recalled text from which on the context is called strong."""
     sentence_openers: bool = True

@@ -130,6 +130,12 @@ async def test_strategies_are_recalled_once_and_told_to_the_look_ahead_and_the_w
     assert "PROVEN STRATEGIES: 1 lines" in caplog.text
 
 
+async def test_strategies_that_an_operator_switched_off_are_not_asked_for() -> None:
+    memory = FakeExperience()
+    plan = await plan_of(running(memory, strategies=0), FakeThinker(), of(Intent(Tier.QUALITY)))
+    assert ("strategies" in memory.asked, "PROVEN STRATEGIES" in plan) == (False, False)
+
+
 @pytest.mark.req("V-016", "V-107", "V-045")
 async def test_the_persona_that_writes_differs_in_style_and_in_a_look_back_alone() -> None:
     asked, calls = [], []
@@ -188,7 +194,7 @@ async def test_a_look_ahead_that_fails_is_not_asked_again_and_costs_the_turn_not
     assert hand.steps.spent.input_tokens == (7 if isinstance(ahead, CallFailed) else 0)
 
 
-@pytest.mark.req("V-111")
+@pytest.mark.req("V-111", "V-134")
 @pytest.mark.parametrize("part", ["episodes", "strategies", "records", "style"])
 @pytest.mark.parametrize("error", [Unavailable("away"), ValueError("broken"), None])
 async def test_a_part_of_memory_that_fails_or_hangs_is_left_out_and_the_others_stay(part: str, error: Exception | None) -> None:

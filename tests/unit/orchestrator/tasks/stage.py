@@ -24,7 +24,7 @@ from phronesis.orchestrator.ledger.spent import Spent
 from phronesis.orchestrator.loops.router import Answered
 from phronesis.orchestrator.reasoner import Answer, Reasoner, TurnContext
 from phronesis.orchestrator.running import Running
-from phronesis.orchestrator.settings import OrchestratorSettings
+from phronesis.orchestrator.settings import CognitionSettings, OrchestratorSettings
 from phronesis.orchestrator.steps import Steps
 from phronesis.orchestrator.tasks.background import LOOKING_UP, PURPOSES, Background
 from phronesis.orchestrator.tasks.plan import Plan, Step
@@ -127,7 +127,7 @@ class MemoryStrategies:
     found: tuple[Strategy, ...] = ()
     log: list[tuple[str, Any]] = field(default_factory=list)
 
-    async def recall(self, who: Principal, goal: str, n: int = 2) -> tuple[Strategy, ...]:
+    async def recall(self, who: Principal, goal: str, n: int) -> tuple[Strategy, ...]:
         return self.found[:n]
 
     async def record(self, claim: Claim, goal: str, told: Strategy, score: float | None, *, succeeded: bool) -> None:
@@ -169,7 +169,7 @@ class TaskStage:
     goal: str = "Do it all"
     budget: TaskBudget = field(default_factory=TaskBudget)
     journal: FakeJournal = field(default_factory=FakeJournal)
-    strategies: MemoryStrategies = field(default_factory=MemoryStrategies)
+    strategies: Any = field(default_factory=MemoryStrategies)
     answers: dict[str, Any] = field(default_factory=dict)
     """By type what a survey gives: an error, or a coroutine function; else one row."""
     events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
@@ -180,6 +180,7 @@ class TaskStage:
     agent: AgentProfile = NOVA
     tracing: Tracing = field(default_factory=lambda: Tracing("orchestrator"))
     experience: Experience = field(default_factory=NoExperience)
+    thinking: CognitionSettings = field(default_factory=CognitionSettings)
 
     def __post_init__(self) -> None:
         self.store = MemoryStore(self.journal)
@@ -206,7 +207,7 @@ class TaskStage:
             self.events.append((line.phase or line.kind, line.detail))
 
         steps = Steps(self.journal, self.claim, self.tracing)
-        cognition = Cognition(experience=self.experience)
+        cognition = Cognition(self.thinking, self.experience)
         running = Running(
             self.claim, steps, self.tracing, self.neighbours, OrchestratorSettings(), show, [], cognition=cognition
         )

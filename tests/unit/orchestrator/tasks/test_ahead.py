@@ -9,6 +9,7 @@ import pytest
 from phronesis.contracts import Unavailable
 from phronesis.orchestrator.cognition.remembered import ToolRecord
 from phronesis.orchestrator.cognition.thinker import LookAhead
+from phronesis.orchestrator.settings import CognitionSettings
 from phronesis.orchestrator.tasks.ports import Strategy
 from tests.support.cognition import FakeExperience
 
@@ -68,3 +69,13 @@ async def test_an_agent_without_a_prompt_for_it_keeps_every_plan_as_it_was_made(
     stage = TaskStage(ThinkingPlanner([plan("a b c", "d")]), agent=agent, answers={"a": Unavailable("down")})
     await stage.run()
     assert (stage.planner.times("evaluate"), stage.state.replanned, stage.made[-1]) == (0, False, "d")
+
+
+@pytest.mark.parametrize(("shown", "given"), [(2, (WORKED,)), (0, ())])
+async def test_a_task_is_planned_with_as_many_strategies_as_an_operator_lets_it_have(
+    shown: int, given: tuple[Strategy, ...]
+) -> None:
+    thinking = CognitionSettings(strategies=shown)
+    stage = TaskStage(ThinkingPlanner([plan("a")]), strategies=MemoryStrategies((WORKED,)), thinking=thinking)
+    await stage.run()
+    assert stage.planner.known("decompose").strategies == given

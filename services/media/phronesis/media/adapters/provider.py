@@ -63,7 +63,10 @@ class GroqReader:
         self._local = local
         logging.getLogger("groq").setLevel(logging.WARNING)  # at debug level it would log whole images
         self._client: Any = groq.AsyncGroq(
-            api_key=settings.groq_api_key.get_secret_value(), base_url=settings.groq_url, max_retries=_RETRIES
+            api_key=settings.groq_api_key.get_secret_value(),
+            base_url=settings.groq_url,
+            timeout=settings.parse_seconds,
+            max_retries=_RETRIES,
         )
         self._prompt = files("phronesis.media").joinpath("content", "caption.md").read_text("utf-8")
 

@@ -13,7 +13,7 @@ from phronesis.contracts.tools import Tool
 from ..reasoner import TurnContext
 from ..running import Running
 from .measures import STRATEGIES, capability
-from .plan import MAX_EPISODES, MAX_EXAMPLES, MAX_STRATEGIES
+from .plan import MAX_EPISODES, MAX_EXAMPLES
 from .remembered import Remembered, ToolRecord
 from .thought import CONTENT_WRITER, Intent, Tier
 
@@ -36,12 +36,17 @@ async def gathered(running: Running, turn: TurnContext, intent: Intent, tools: S
     query = " ".join((turn.user_text or turn.final_input).split())[:_QUERY]
     if intent.tier is Tier.FLASH or not query:
         return Remembered(records=running.cognition.records.get(who) or ())
-    recall = "recall" in stages
+    recall, shown = "recall" in stages, running.cognition.settings.strategies
     styled = recall and intent.persona == CONTENT_WRITER
     episodes, style, known, records = await asyncio.gather(
         _part(running, "episodes", recall, lambda: experience.recall_episodes(who, query, MAX_EPISODES)),
         _part(running, "style", styled, lambda: experience.style_examples(who, query, MAX_EXAMPLES)),
-        _part(running, STRATEGIES, "strategies" in stages, lambda: experience.recall_strategies(who, query, MAX_STRATEGIES)),
+        _part(
+            running,
+            STRATEGIES,
+            "strategies" in stages and shown > 0,
+            lambda: experience.recall_strategies(who, query, shown),
+        ),
         tool_records(running, tools, wanted=recall),
     )
     return Remembered(episodes or (), style or (), known or (), records, asked=recall or known is not None)

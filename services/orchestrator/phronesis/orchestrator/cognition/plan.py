@@ -20,7 +20,7 @@ from .remembered import Remembered
 
 TOKENS = 1_500
 """Tokens of the whole block (V-112)."""
-MAX_EPISODES, MAX_EXAMPLES, MAX_STRATEGIES = 3, 3, 2
+MAX_EPISODES, MAX_EXAMPLES = 3, 3
 _LONGEST = 600
 """Characters of one recalled text (V-176)."""
 
@@ -97,7 +97,7 @@ def strategies(found: Remembered) -> list[Line]:
     """The lines of the strategies alone."""
     told = (
         _json(goal=one.goal, approach=one.approach, tools=", ".join(one.tools), avoid=one.avoid, score=f"{one.score:.2f}")
-        for one in found.strategies[:MAX_STRATEGIES]
+        for one in found.strategies
     )
     return [Line(Section.STRATEGIES, text) for text in told]
 

@@ -46,7 +46,8 @@ async def known_of(
     template = await templates.template(who, signature(goal, running.claim.agent))
 
     async def recalled() -> dict[str, Any]:
-        found = await strategies.recall(who, goal[:GOAL])
+        shown = running.cognition.settings.strategies
+        found = await strategies.recall(who, goal[:GOAL], shown) if shown else ()
         return {"strategies": [vars(one) for one in found], "tools": list(tools)}
 
     given = await running.steps.called("task.recall", "task.recall", recalled)

@@ -147,7 +147,7 @@ class Planner(Protocol):
 class Strategies(Protocol):
     """Approaches that worked, kept by the memory."""
 
-    async def recall(self, who: Principal, goal: str, n: int = 2) -> tuple[Strategy, ...]:
+    async def recall(self, who: Principal, goal: str, n: int) -> tuple[Strategy, ...]:
         """Those for goals like this one, best first. Never raises: without memory there are none (V-134)."""
         ...
 
@@ -158,20 +158,6 @@ class Strategies(Protocol):
     async def outcome(self, claim: Claim, ids: tuple[str, ...], *, worked: bool) -> None:
         """Say what came of using strategies. Never raises."""
         ...
-
-
-class NoStrategies:
-    """The memory of strategies where there is none."""
-
-    async def recall(self, who: Principal, goal: str, n: int = 2) -> tuple[Strategy, ...]:
-        """None."""
-        return ()
-
-    async def record(self, claim: Claim, goal: str, told: Strategy, score: float | None, *, succeeded: bool) -> None:
-        """Nothing is kept."""
-
-    async def outcome(self, claim: Claim, ids: tuple[str, ...], *, worked: bool) -> None:
-        """Nothing is kept."""
 
 
 class Templates(Protocol):

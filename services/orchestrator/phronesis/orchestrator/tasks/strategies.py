@@ -33,7 +33,7 @@ class RememberedStrategies:
     def __init__(self, neighbours: Neighbours) -> None:
         self._neighbours = neighbours
 
-    async def recall(self, who: Principal, goal: str, n: int = 2) -> tuple[Strategy, ...]:
+    async def recall(self, who: Principal, goal: str, n: int) -> tuple[Strategy, ...]:
         """Those for goals like this one, best first."""
         try:
             found = await self._neighbours.ask(who, RECALL_STRATEGIES, RecallStrategies(goal=goal[:MAX_GOAL], n=n))
