@@ -26,7 +26,7 @@ _NAMED = """
 # Any of the question's words counts; the more of them stand close together, the better.
 _WORDED = """
     WITH asked AS (SELECT replace(plainto_tsquery('english', $3)::text, '&', '|')::tsquery AS query), newest AS (
-        SELECT episode_id, place, tool, code, detail, at, to_tsvector('english', tool || ' ' || code || ' ' || detail) AS words
+        SELECT episode_id, place, tool, code, detail, at, words
         FROM tool_outcomes WHERE tenant = $1 AND owner = $2 AND NOT ok ORDER BY at DESC LIMIT $5
     )
     SELECT episode_id, place, tool, code, detail, at, ts_rank(words, query, 32) AS score FROM newest, asked

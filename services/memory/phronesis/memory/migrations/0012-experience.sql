@@ -12,6 +12,10 @@ CREATE TABLE tool_outcomes (
     detail text NOT NULL DEFAULT '',
     ms integer NOT NULL,
     at timestamptz NOT NULL,
+    -- What an error is found by: made once here, and not of a thousand rows for each question.
+    words tsvector GENERATED ALWAYS AS (
+        CASE WHEN NOT ok THEN to_tsvector('english', tool || ' ' || code || ' ' || detail) END
+    ) STORED,
     PRIMARY KEY (episode_id, place)
 );
 CREATE INDEX tool_outcomes_uses ON tool_outcomes (tenant, owner, tool, ok, at);
