@@ -60,12 +60,7 @@ class Scoring:
     def points(self, said: str) -> int:
         """Points of all signs that a text gives, each kind once (V-150)."""
         low = said.casefold()
-        found = {
-            sign
-            for known in self.vocabularies
-            for sign, words in known.items()
-            if any(one in low and _holds(low, one) for one in words)
-        }
+        found = {sign for known in self.vocabularies for sign, words in known.items() if _gives(low, words)}
         return sum(POINTS[sign] for sign in found) + (_OF_NAME if self._names(said) else 0)
 
     def _names(self, said: str) -> bool:
@@ -76,6 +71,13 @@ class Scoring:
 
 
 DEFAULT = Scoring()
+
+
+def _gives(low: str, words: tuple[str, ...]) -> bool:
+    for one in words:  # 200 turns are weighed for one prompt, and a generator costs twice as much
+        if one in low and _holds(low, one):
+            return True
+    return False
 
 
 def _holds(low: str, words: str) -> bool:

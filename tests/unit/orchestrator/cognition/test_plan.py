@@ -52,12 +52,6 @@ def test_a_section_without_content_leaves_no_header(section: Section) -> None:
     assert own(section, "") == []
 
 
-@pytest.mark.req("V-109")
-def test_two_strategies_are_told_at_most() -> None:
-    many = Remembered(strategies=(STRATEGY,) * 5, episodes=(EPISODE,) * 9)
-    assert [line.section for line in recalled(many)] == [Section.EPISODES] * 3 + [Section.STRATEGIES] * 2
-
-
 @pytest.mark.req("V-112")
 def test_where_there_is_no_room_episodes_go_first_and_the_risk_last() -> None:
     gone: list[Section] = []

@@ -19,7 +19,7 @@ from phronesis.orchestrator.cognition.thinking import as_said, calibrations, dec
 from phronesis.orchestrator.cognition.thought import CONTENT_WRITER, Intent, Tier
 from phronesis.orchestrator.inquiry import Draft
 from phronesis.orchestrator.reasoner import Answer, CallFailed, Spent, TurnContext
-from tests.support.cognition import FakeExperience, FakeThinker, a_turn, an_agent, running
+from tests.support.cognition import STRATEGY, FakeExperience, FakeThinker, a_turn, an_agent, running
 from tests.unit.orchestrator.fakes import FakeJournal
 
 from .test_reasoning import POST
@@ -128,6 +128,12 @@ async def test_strategies_are_recalled_once_and_told_to_the_look_ahead_and_the_w
     assert "PROVEN STRATEGIES" in given.thought.plan
     assert "EPISODIC RECALL" not in given.thought.plan
     assert "PROVEN STRATEGIES: 1 lines" in caplog.text
+
+
+@pytest.mark.req("V-109")
+async def test_two_strategies_are_told_at_most_where_an_operator_says_nothing() -> None:
+    plan = await plan_of(running(FakeExperience(strategies=(STRATEGY,) * 5)), FakeThinker(), of(Intent(Tier.QUALITY)))
+    assert plan.count(STRATEGY.approach) == 2
 
 
 async def test_strategies_that_an_operator_switched_off_are_not_asked_for() -> None:

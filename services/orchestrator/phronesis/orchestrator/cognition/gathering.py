@@ -49,7 +49,7 @@ async def gathered(running: Running, turn: TurnContext, intent: Intent, tools: S
         ),
         tool_records(running, tools, wanted=recall),
     )
-    return Remembered(episodes or (), style or (), known or (), records, asked=recall or known is not None)
+    return Remembered(episodes or (), style or (), (known or ())[:shown], records, asked=recall or known is not None)
 
 
 async def tool_records(running: Running, tools: Iterable[Tool[Any, Any]], *, wanted: bool = True) -> tuple[ToolRecord, ...]:
