@@ -19,9 +19,13 @@ _USES = """
     SELECT tool, count(*) AS uses, count(*) FILTER (WHERE ok) AS successes, max(at) AS last_at FROM tool_outcomes
     WHERE tenant = $1 AND owner = $2 AND ($3::text[] = '{}' OR tool = ANY($3::text[]))
     GROUP BY tool ORDER BY uses DESC, tool LIMIT $4"""
+# Word by word: of a list of words the planner looks through every failure instead, the longer the fewer name a tool.
 _NAMED = """
-    SELECT episode_id, place, tool, code, detail, at, 1.0 AS score FROM tool_outcomes
-    WHERE tenant = $1 AND owner = $2 AND NOT ok AND lower(replace(tool, '.', '_')) = ANY($3::text[])
+    SELECT found.*, 1.0 AS score FROM unnest($3::text[]) AS word, LATERAL (
+        SELECT episode_id, place, tool, code, detail, at FROM tool_outcomes
+        WHERE tenant = $1 AND owner = $2 AND NOT ok AND lower(replace(tool, '.', '_')) = word
+        ORDER BY at DESC, episode_id, place LIMIT $4
+    ) AS found
     ORDER BY at DESC, episode_id, place LIMIT $4"""
 # Any of the question's words counts; the more of them stand close together, the better.
 _WORDED = """

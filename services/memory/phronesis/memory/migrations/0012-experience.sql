@@ -20,6 +20,8 @@ CREATE TABLE tool_outcomes (
 );
 CREATE INDEX tool_outcomes_uses ON tool_outcomes (tenant, owner, tool, ok, at);
 CREATE INDEX tool_outcomes_failures ON tool_outcomes (tenant, owner, at DESC) WHERE NOT ok;
+-- As questions name tools. Without it, a question that names none is held against every failure.
+CREATE INDEX tool_outcomes_named ON tool_outcomes (tenant, owner, lower(replace(tool, '.', '_')), at DESC) WHERE NOT ok;
 
 -- How tasks that went well were done. The goal is the text of the item; what is not as good as this is refused here too.
 CREATE TABLE strategies (
