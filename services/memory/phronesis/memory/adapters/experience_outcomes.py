@@ -23,7 +23,7 @@ _USES = """
 _NAMED = """
     SELECT found.*, 1.0 AS score FROM unnest($3::text[]) AS word, LATERAL (
         SELECT episode_id, place, tool, code, detail, at FROM tool_outcomes
-        WHERE tenant = $1 AND owner = $2 AND NOT ok AND lower(replace(tool, '.', '_')) = word
+        WHERE tenant = $1 AND owner = $2 AND NOT ok AND named = word
         ORDER BY at DESC, episode_id, place LIMIT $4
     ) AS found
     ORDER BY at DESC, episode_id, place LIMIT $4"""

@@ -12,6 +12,8 @@ CREATE TABLE tool_outcomes (
     detail text NOT NULL DEFAULT '',
     ms integer NOT NULL,
     at timestamptz NOT NULL,
+    -- As questions name it; a column, since row level security lets no index be searched by a function like `lower`.
+    named text GENERATED ALWAYS AS (lower(replace(tool, '.', '_'))) STORED,
     -- What an error is found by: made once here, and not of a thousand rows for each question.
     words tsvector GENERATED ALWAYS AS (
         CASE WHEN NOT ok THEN to_tsvector('english', tool || ' ' || code || ' ' || detail) END
@@ -20,8 +22,8 @@ CREATE TABLE tool_outcomes (
 );
 CREATE INDEX tool_outcomes_uses ON tool_outcomes (tenant, owner, tool, ok, at);
 CREATE INDEX tool_outcomes_failures ON tool_outcomes (tenant, owner, at DESC) WHERE NOT ok;
--- As questions name tools. Without it, a question that names none is held against every failure.
-CREATE INDEX tool_outcomes_named ON tool_outcomes (tenant, owner, lower(replace(tool, '.', '_')), at DESC) WHERE NOT ok;
+-- Without it, a question that names no tool is held against every failure.
+CREATE INDEX tool_outcomes_named ON tool_outcomes (tenant, owner, named, at DESC) WHERE NOT ok;
 
 -- How tasks that went well were done. The goal is the text of the item; what is not as good as this is refused here too.
 CREATE TABLE strategies (
