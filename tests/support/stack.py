@@ -27,6 +27,10 @@ sys.exit(up(LocalSettings().model_copy(update={"data": Path(sys.argv[1]), "port"
 """
 
 
+_UNHURRIED = {"ORCHESTRATOR_RECALL_LIMIT": "10"}
+"""A turn of a test waits for memory: a machine that is busy with other tests takes longer than a person should have to wait."""
+
+
 class RunningStack:
     """A supervisor process and what it runs.
 
@@ -39,7 +43,7 @@ class RunningStack:
     def __init__(self, folder: Path, parts: Sequence[str] = SERVERS, environment: dict[str, str] | None = None) -> None:
         self.data = DataDir(folder)
         self._parts = parts
-        self._environment = inherited() | (environment or {})
+        self._environment = inherited() | _UNHURRIED | (environment or {})
         self.supervisor: subprocess.Popen[str] | None = None
 
     def launch(self) -> subprocess.Popen[str]:
