@@ -180,6 +180,15 @@ async def test_what_the_provider_itself_refused_is_a_fault_to_repair(server: Gro
     assert answer.fault.said == '{"name": "delete_all"'
 
 
+async def test_half_a_surrogate_in_what_the_provider_refused_is_left_out(server: GroqServer) -> None:
+    error = {"message": "failed", "code": "json_validate_failed", "failed_generation": '{"name": "\ud800delete_all"'}
+    server.fail("router", Fault(status=400, error=error))
+    async with reasoning(server) as model:
+        answer = await model.route(a_turn())
+    assert answer.fault is not None
+    assert answer.fault.said == '{"name": "delete_all"'
+
+
 async def test_a_completion_without_choices_is_a_fault(server: GroqServer) -> None:
     server.fail("final", Fault(without=("choices",)))
     async with reasoning(server) as model:

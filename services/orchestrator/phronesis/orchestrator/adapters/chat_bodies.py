@@ -102,7 +102,7 @@ def refused(error: dict[str, Any]) -> str | None:
     """What the model said where the provider itself refused it as no JSON, or as a call of a tool it was not offered."""
     if error.get("code") not in ("json_validate_failed", "tool_use_failed"):
         return None
-    return str(error.get("failed_generation") or "(nothing)")
+    return str(storable(str(error.get("failed_generation") or ""))) or "(nothing)"
 
 
 def _call(function: _Function) -> ToolCall:
