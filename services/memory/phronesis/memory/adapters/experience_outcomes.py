@@ -27,9 +27,9 @@ _NAMED = """
         ORDER BY at DESC, episode_id, place LIMIT $4
     ) AS found
     ORDER BY at DESC, episode_id, place LIMIT $4"""
-# Any of the question's words counts; the more of them stand close together, the better.
+# Any of the question's words counts; the more of them stand close together, the better. They are read once, not for each row.
 _WORDED = """
-    WITH asked AS (SELECT replace(plainto_tsquery('english', $3)::text, '&', '|')::tsquery AS query), newest AS (
+    WITH asked AS MATERIALIZED (SELECT replace(plainto_tsquery('english', $3)::text, '&', '|')::tsquery AS query), newest AS (
         SELECT episode_id, place, tool, code, detail, at, words
         FROM tool_outcomes WHERE tenant = $1 AND owner = $2 AND NOT ok ORDER BY at DESC LIMIT $5
     )
