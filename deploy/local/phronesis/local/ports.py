@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import random
 import socket
+from collections import deque
 
 LOOPBACK = "127.0.0.1"
-_LOWEST, _HIGHEST = 20_000, 32_000
+_LOWEST, _HIGHEST = 10_000, 32_000
+_given: deque[int] = deque(maxlen=5_000)
+"""Ports that this process was given last: who asked for one may not listen on it yet."""
 
 
 def is_free(port: int) -> bool:
@@ -20,17 +23,22 @@ def is_free(port: int) -> bool:
         return True
 
 
-def free_port() -> int:
-    """A port that nobody listens on.
+def free_port(run: int = 1) -> int:
+    """A port that nobody listens on, and that was given to nobody else of this process.
 
     It lies below the range that the system gives to outgoing connections: while a server is away for a restart, a
     client's own connection could otherwise be given the server's port.
+
+    Args:
+        run: how many such ports there are, one after the other, from the one that is returned.
 
     Raises:
         OSError: hundreds of tries found none.
     """
     for _ in range(500):
-        port = random.randint(_LOWEST, _HIGHEST)
-        if is_free(port):
-            return port
+        first = random.randint(_LOWEST, _HIGHEST)
+        ports = range(first, first + run)
+        if not any(port in _given for port in ports) and all(map(is_free, ports)):
+            _given.extend(ports)
+            return first
     raise OSError("no free port")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .child import Program
 from .http import status_of
-from .ports import LOOPBACK, free_port, is_free
+from .ports import LOOPBACK, free_port
 
 NAME = "weaviate"
 USER = "phronesis"
@@ -35,7 +35,7 @@ class Ports:
         Raises:
             OSError: there are not enough of them.
         """
-        return cls(free_port(), free_port(), free_port(), free_port(), _free_pair())
+        return cls(free_port(), free_port(), free_port(), free_port(), free_port(2))
 
     @property
     def url(self) -> str:
@@ -74,15 +74,6 @@ def program(binary: Path, folder: Path, ports: Ports, key: str, log: Path, envir
 async def answers(port: int) -> bool:
     """Whether the server that listens on `port` takes questions."""
     return await status_of(port, "/v1/.well-known/ready") == 200
-
-
-def _free_pair() -> int:
-    """The first of two ports, one after the other, that nobody listens on."""
-    for _ in range(100):
-        port = free_port()
-        if is_free(port + 1):
-            return port
-    raise OSError("no two free ports")
 
 
 def settings_of(folder: Path, ports: Ports, key: str) -> dict[str, str]:
