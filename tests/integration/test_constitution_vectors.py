@@ -202,6 +202,18 @@ async def test_what_is_written_while_memory_is_away_is_embedded_when_it_is_back(
         await eventually(all_current)
 
 
+@pytest.mark.req("O-359")
+async def test_what_was_taken_when_memory_stopped_is_embedded_as_soon_as_it_is_back(world: World) -> None:
+    who = somebody(role=Role.ADMIN)
+    world.embedder.open.clear()
+    async with world.memory():
+        await world.create(who, "goal", "first", "quince hedge")
+        await world.embedder.begun.wait()
+    world.embedder.open.set()
+    async with world.memory():
+        await eventually(lambda: _is(world.found(who, "goal quince hedge"), ["first"]))
+
+
 @pytest.mark.req("O-321", "O-355", "O-114")
 async def test_with_the_embedder_away_writes_succeed_and_what_failed_is_made_good_by_an_order(world: World) -> None:
     who = somebody(role=Role.ADMIN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -55,6 +56,11 @@ class ObedientEmbedder(WordEmbedder):
         self.failures: list[ServiceError] = []
         self.set: dict[str, Vector] = {}
         self.refused = ""
+        self.begun = asyncio.Event()
+        """Set by the first call for texts."""
+        self.open = asyncio.Event()
+        """Calls for texts end while it is set, as it is unless a test clears it."""
+        self.open.set()
 
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
         """The vectors of questions, which are not counted."""
@@ -64,6 +70,8 @@ class ObedientEmbedder(WordEmbedder):
         """The vectors of texts."""
         self.calls += 1
         self.texts.extend(texts)
+        self.begun.set()
+        await self.open.wait()
         self._answer()
         if self.failures:
             raise self.failures.pop(0)

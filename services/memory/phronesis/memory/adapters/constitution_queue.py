@@ -59,6 +59,10 @@ _DRIFTED = """
 _DONE = """
     UPDATE constitution_nodes SET due = NULL
     WHERE tenant = $1 AND node_id = ANY($2::text[]) AND due = $3 AND state = 'current'"""
+_BACK = """
+    UPDATE constitution_nodes n SET due = $3, attempts = greatest(n.attempts - 1, 0)
+    FROM unnest($1::text[], $2::text[]) AS given (tenant, id)
+    WHERE (n.tenant, n.node_id) = (given.tenant, given.id) AND due = $4"""
 _FAILED = """
     UPDATE constitution_nodes SET state = $4, due = $5, attempts = $6, problem = $7
     WHERE tenant = $1 AND node_id = $2 AND text_hash = $3"""
@@ -124,6 +128,11 @@ class NodeQueue:
             Due(row["tenant"], row["node_id"], row["type"], Tier(row["tier"]), row["body"], row["text_hash"], row["attempts"])
             for row in rows
         ]
+
+    async def give_back(self, taken: Sequence[Due], when: datetime) -> None:
+        """Nodes that were taken at a time and are not done are due for whoever comes first."""
+        async with self._database.transaction(EVERY_TENANT) as connection:
+            await connection.execute(_BACK, [due.tenant for due in taken], [due.id for due in taken], when, when + _LEASE)
 
     async def store(self, tenant: str, made: Sequence[tuple[Due, Vector]], now: datetime) -> list[str]:
         """Store the vectors of texts that are still the same, with their drift and news of it; the nodes that have one now.

@@ -92,7 +92,7 @@ class Embedding:
         self._task = asyncio.create_task(self._run(), name="constitution-embedding")
 
     async def stop(self) -> None:
-        """End; what is taken comes again when its lease ends."""
+        """End; what is taken and not done is given back."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -110,8 +110,13 @@ class Embedding:
         """
         now = self._clock()
         taken = sorted(await self._queue.take(now, BATCH), key=lambda due: (due.tenant, due.tier, due.id))
-        for tenant, of_tenant in groupby(await self._made(taken), key=lambda made: made[0].tenant):
-            await self._keep(tenant, list(of_tenant), now)
+        try:
+            for tenant, of_tenant in groupby(await self._made(taken), key=lambda made: made[0].tenant):
+                await self._keep(tenant, list(of_tenant), now)
+        except asyncio.CancelledError:
+            # Whoever goes on in place of this process would wait for the lease to end otherwise.
+            await self._queue.give_back(taken, now)
+            raise
         return len(taken)
 
     async def _made(self, taken: Sequence[Due]) -> list[tuple[Due, Vector]]:
