@@ -8,13 +8,17 @@ UV := VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv
 MEMBERS := $(sort $(wildcard libs/*/pyproject.toml services/*/pyproject.toml) deploy/local/pyproject.toml deploy/operations/pyproject.toml)
 CHECKED := libs services deploy/local deploy/operations scripts
 READY := .venv/.ready
-# Tests that ask neither a graph store nor a vector store: `make test` runs them, once is enough.
-WITHOUT_STORE := tests/integration/gateway $(patsubst %,tests/integration/test_%.py,analyst_modes analyst_traps bus_copies \
-	bus_health bus_outage bus_outsiders bus_permissions bus_rpc bus_streams calendar_readers chat_breaker chat_cells chat_failures \
-	chat_model chat_summaries chat_traces counsel forged_tokens hostile_files hostile_orders hostile_urls instructions media \
-	media_fetch media_pictures media_provider media_reader media_speech media_workers memory_embedder nats_cluster nats_declaring \
-	nats_deployment nats_tls orchestrator outside_postgres profiles_by_user rolling sessions) \
-	$(patsubst %,tests/stores/test_%.py,calendars deletions instruction_releases instructions pasts schema_wait turns) \
+# Tests that ask neither a graph store nor a vector store, and of the whole stack those of what no such store decides: how services
+# are replaced under load, and what an injected order may do. `make test` runs them, once is enough.
+WITHOUT_STORE := tests/integration/gateway $(patsubst %,tests/integration/test_%.py,analyst_modes analyst_traps approvals \
+	bus_copies bus_erasing bus_health bus_outage bus_outsiders bus_permissions bus_rpc bus_streams calendar_readers chat_breaker \
+	chat_cells chat_failures chat_learning chat_model chat_summaries chat_traces cognition counsel forged_tokens hostile_files \
+	hostile_orders hostile_urls instructions media media_fetch media_pictures media_provider media_reader media_speech \
+	media_workers memory_embedder nats_cluster nats_declaring nats_deployment nats_tls orchestrator outside_agents outside_calls \
+	outside_postgres outside_servers profiles_by_user replays rolling sessions tasks_model) \
+	$(patsubst %,tests/stores/test_%.py,approvals calendars conversation_finding deletions forgotten_again instruction_releases \
+	instructions learning ledger migrations outside_servers pasts schema_wait task_claims turns) \
+	$(patsubst %,tests/e2e/test_%.py,injections rolling_restart) \
 	tests/e2e/test_three_faces.py::test_bad_input_is_the_same_problem_by_all_faces
 
 help:  ## List the targets

@@ -364,6 +364,26 @@ async def test_a_handler_that_outlasts_the_time_to_stop_is_ended_and_its_message
         await eventually(lambda: seen == ["begun"])
 
 
+async def test_a_stop_that_is_cancelled_leaves_no_handler_at_work(server: NatsServer, gateway: Bus) -> None:
+    async with connected(server, "orchestrator") as (first,):
+        begun, ended = asyncio.Event(), asyncio.Event()
+
+        async def wait(call: Call, turn: SubmitTurn) -> None:
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+        await take(first, TURN, wait, workers=1)
+        await tell(gateway, somebody(), TURN, a_turn("begun"))
+        await begun.wait()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await first.stop()
+        await eventually(ended.is_set, within=5)
+
+
 async def test_a_message_on_its_way_when_the_service_stops_is_handed_back(
     server: NatsServer, gateway: Bus, admin: Bus, monkeypatch: pytest.MonkeyPatch
 ) -> None:

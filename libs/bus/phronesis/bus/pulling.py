@@ -70,7 +70,15 @@ class _Puller:
                 queue.put_nowait(None)
 
     async def stop(self) -> None:
-        """Ask for nothing more, hand back what was not begun, let what runs end."""
+        """Ask for nothing more, hand back what was not begun, let what runs end. Cut short, it leaves nothing at work."""
+        try:
+            await self._ended()
+        finally:
+            for task in self._tasks:  # a message that was not acknowledged comes again
+                task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _ended(self) -> None:
         idle = [task for i, task in enumerate(self._tasks) if i not in self._busy]
         for task in idle:
             task.cancel()
@@ -81,12 +89,8 @@ class _Puller:
                 msg = queue.get_nowait()
                 if msg is not None and _status(msg) is None:
                     await msg.nak()
-        running = [task for task in self._tasks if not task.done()]
-        if running:
-            _, late = await asyncio.wait(running, timeout=_GRACE)
-            for task in late:  # its message was not acknowledged: it comes again
-                task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
+        if running := [task for task in self._tasks if not task.done()]:
+            await asyncio.wait(running, timeout=_GRACE)
 
     async def _run(self, slot: int) -> None:
         queue = self._slots[slot]
