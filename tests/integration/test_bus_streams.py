@@ -337,51 +337,51 @@ async def test_stopping_hands_back_what_it_has_not_begun(server: NatsServer, gat
         stopping.cancel()
 
 
+class Hanging:
+    """A handler that does not end by itself."""
+
+    def __init__(self) -> None:
+        self.begun, self.ended = asyncio.Event(), asyncio.Event()
+
+    async def handle(self, call: Call, turn: SubmitTurn) -> None:
+        """Begin, and wait to be ended."""
+        self.begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.ended.set()
+
+
 async def test_a_handler_that_outlasts_the_time_to_stop_is_ended_and_its_message_comes_again(
     server: NatsServer, gateway: Bus, admin: Bus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pulling, "_GRACE", 0.1)
     await waiting(admin, 1)
     async with connected(server, "orchestrator", "orchestrator") as (first, second):
-        begun, ended, seen = asyncio.Event(), asyncio.Event(), []
-
-        async def wait(call: Call, turn: SubmitTurn) -> None:
-            begun.set()
-            try:
-                await asyncio.Event().wait()
-            finally:
-                ended.set()
+        hanging, seen = Hanging(), []
 
         async def note(call: Call, turn: SubmitTurn) -> None:
             seen.append(turn.text)
 
-        await take(first, TURN, wait, workers=1)
+        await take(first, TURN, hanging.handle, workers=1)
         await tell(gateway, somebody(), TURN, a_turn("begun"))
-        await begun.wait()
+        await hanging.begun.wait()
         await first.stop()
-        assert ended.is_set()
+        assert hanging.ended.is_set()
         await take(second, TURN, note)
         await eventually(lambda: seen == ["begun"])
 
 
 async def test_a_stop_that_is_cancelled_leaves_no_handler_at_work(server: NatsServer, gateway: Bus) -> None:
     async with connected(server, "orchestrator") as (first,):
-        begun, ended = asyncio.Event(), asyncio.Event()
-
-        async def wait(call: Call, turn: SubmitTurn) -> None:
-            begun.set()
-            try:
-                await asyncio.Event().wait()
-            finally:
-                ended.set()
-
-        await take(first, TURN, wait, workers=1)
+        hanging = Hanging()
+        await take(first, TURN, hanging.handle, workers=1)
         await tell(gateway, somebody(), TURN, a_turn("begun"))
-        await begun.wait()
+        await hanging.begun.wait()
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.5):
                 await first.stop()
-        await eventually(ended.is_set, within=5)
+        await eventually(hanging.ended.is_set, within=5)
 
 
 async def test_a_message_on_its_way_when_the_service_stops_is_handed_back(
