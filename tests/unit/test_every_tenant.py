@@ -12,7 +12,7 @@ PLACES = {
     "libs/postgres/phronesis/postgres/schemas.py": {"_uri"},
     "services/gateway/phronesis/gateway/adapters/postgres_keys.py": {"by_hash", "by_id", "of", "revoke", "revoked_of_bus"},
     "services/memory/phronesis/memory/adapters/constitution_pgvector.py": {"warm"},
-    "services/memory/phronesis/memory/adapters/constitution_queue.py": {"take", "renew", "left"},
+    "services/memory/phronesis/memory/adapters/constitution_queue.py": {"take", "renew", "give_back", "left"},
     "services/memory/phronesis/memory/adapters/constitution_schedule.py": {"look"},
     "services/memory/phronesis/memory/adapters/constitution_weaviate.py": {"clear"},
     "services/memory/phronesis/memory/adapters/constitution_retrievals.py": {"prune"},
