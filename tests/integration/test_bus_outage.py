@@ -145,7 +145,7 @@ async def test_a_restart_of_a_moment_does_not_leave_a_worker_waiting(server: Nat
         began = time.monotonic()
         await told(gateway, "after")
         await eventually(lambda: turns == ["before", "after"])
-        assert time.monotonic() - began < 5, "a request that the broker forgot would have run for twenty seconds"
+        assert time.monotonic() - began < 15, "a request that the broker forgot would have run for twenty seconds"
 
 
 async def test_what_is_asked_while_the_broker_is_away_fails_at_once(server: NatsServer) -> None:

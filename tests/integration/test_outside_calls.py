@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import sys
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -182,9 +181,8 @@ async def test_a_lost_answer_of_a_tool_that_is_not_idempotent_is_an_unknown_outc
 async def test_a_slow_idempotent_tool_is_out_of_time_and_others_answer_beside_it(running: RunningOutsider) -> None:
     async with caller(registered(running, "slow", seconds=3.0)) as calls:
         slow = [asyncio.create_task(failed(calls, "slow")) for _ in range(4)]
-        began = time.monotonic()
         assert (await calls.call(ANN, "outside.out.add", {"a": 1, "b": 1}, "t/2"))["text"] == "2"
-        assert time.monotonic() - began < 2.5
+        assert not any(task.done() for task in slow)
         assert set(await asyncio.gather(*slow)) == {TimedOut.code}
 
 

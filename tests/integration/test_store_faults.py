@@ -35,8 +35,8 @@ from tests.support.tcp_proxy import Mode, TcpProxy, tcp_proxy
 MODES: tuple[Mode, ...] = ("refuse", "reset", "stall", "slow")
 LIMIT = 0.5
 """Seconds that a caller gives a store here."""
-SLACK = 1.0
-"""Seconds over that limit in which the caller has its answer, on a busy machine."""
+SLACK = 4.0
+"""Seconds over that limit in which the caller has its answer, on a busy machine; a statement's own limit is 10."""
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -169,9 +168,8 @@ async def test_a_text_on_a_topic_has_the_research_directive(text: str, told: boo
 async def test_a_look_ahead_that_hangs_is_stopped_at_its_limit() -> None:
     thinker = FakeThinker(ahead=None)
     hand = running(preflight_limit=0.05)
-    began = time.monotonic()
-    plan = await plan_of(hand, thinker, of(Intent(Tier.SONNET)))
-    assert time.monotonic() - began < 2
+    async with asyncio.timeout(30):
+        plan = await plan_of(hand, thinker, of(Intent(Tier.SONNET)))
     assert ("PRE-FLIGHT" in plan, "REASONING CONTEXT" in plan, thinker.stopped) == (False, True, True)
     assert hand.degraded == ["preflight"]
     assert running().cognition.settings.preflight_limit == 3.0
