@@ -13,14 +13,14 @@ from statistics import mean
 
 from scipy.stats import binomtest
 
-from phronesis.contracts import Principal
-from phronesis.contracts.memory import REMEMBER
-from phronesis.orchestrator.cognition.ports import NoExperience
-from phronesis.orchestrator.cognition.remembered import ToolRecord
-from phronesis.orchestrator.domain import Claim
-from phronesis.orchestrator.outside.offers import CALLED, OFFERED
-from phronesis.orchestrator.settings import CognitionSettings
-from phronesis.orchestrator.tasks.ports import Strategies, Strategy
+from phronesis_contracts import Principal
+from phronesis_contracts.memory import REMEMBER
+from phronesis_orchestrator.cognition.ports import NoExperience
+from phronesis_orchestrator.cognition.remembered import ToolRecord
+from phronesis_orchestrator.domain import Claim
+from phronesis_orchestrator.outside.offers import CALLED, OFFERED
+from phronesis_orchestrator.settings import CognitionSettings
+from phronesis_orchestrator.tasks.ports import Strategies, Strategy
 from tests.unit.orchestrator.tasks.stage import NOVA, PROMPTS, TaskStage
 
 from .ablation_model import Scripted

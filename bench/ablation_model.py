@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from phronesis.orchestrator.cognition.thinker import Decided, LookAhead, Reflected
-from phronesis.orchestrator.inquiry import Draft
-from phronesis.orchestrator.reasoner import Answer, TurnContext
-from phronesis.orchestrator.tasks.plan import Plan, Step
-from phronesis.orchestrator.tasks.ports import Criticism, Known, StepResult, Verdict, Written
+from phronesis_orchestrator.cognition.thinker import Decided, LookAhead, Reflected
+from phronesis_orchestrator.inquiry import Draft
+from phronesis_orchestrator.reasoner import Answer, TurnContext
+from phronesis_orchestrator.tasks.plan import Plan, Step
+from phronesis_orchestrator.tasks.ports import Criticism, Known, StepResult, Verdict, Written
 
 POOR = 50
 """Percent of calls that went well under which a look ahead names a tool as a risk."""

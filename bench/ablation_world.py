@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from phronesis.contracts import NotFound, Risk, ServiceError, TimedOut, Unavailable
-from phronesis.contracts.memory import Remember, Remembered, RememberedItem
-from phronesis.contracts.outside import AcceptedTool
-from phronesis.orchestrator.outside.offers import Offered, OfferedTool, OutsideArguments, OutsideResult
+from phronesis_contracts import NotFound, Risk, ServiceError, TimedOut, Unavailable
+from phronesis_contracts.memory import Remember, Remembered, RememberedItem
+from phronesis_contracts.outside import AcceptedTool
+from phronesis_orchestrator.outside.offers import Offered, OfferedTool, OutsideArguments, OutsideResult
 
 SERVER = "field"
 SOURCES = ("archive", "ledger", "registry", "survey", "wire")

@@ -7,16 +7,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from phronesis.contracts.catalog import TOOLS
-from phronesis.orchestrator.cognition.intent import intent
-from phronesis.orchestrator.cognition.plan import Line, composed, recalled, signals
-from phronesis.orchestrator.cognition.reasoning import ReasoningContext
-from phronesis.orchestrator.cognition.remembered import KnownStrategy, PastEpisode, Remembered, ToolRecord
-from phronesis.orchestrator.cognition.thought import Tone
-from phronesis.orchestrator.cognition.tone import tone
-from phronesis.orchestrator.history import STEP, WINDOW, Past, PastTurn, Summary
-from phronesis.orchestrator.summary import parted, view
-from phronesis.tokens import load
+from phronesis_contracts.catalog import TOOLS
+from phronesis_orchestrator.cognition.intent import intent
+from phronesis_orchestrator.cognition.plan import Line, composed, recalled, signals
+from phronesis_orchestrator.cognition.reasoning import ReasoningContext
+from phronesis_orchestrator.cognition.remembered import KnownStrategy, PastEpisode, Remembered, ToolRecord
+from phronesis_orchestrator.cognition.thought import Tone
+from phronesis_orchestrator.cognition.tone import tone
+from phronesis_orchestrator.history import STEP, WINDOW, Past, PastTurn, Summary
+from phronesis_orchestrator.summary import parted, view
+from phronesis_tokens import load
 
 TURNS, ROUNDS, QUICK = 200, 2_000, 20
 _SAID = "Please compare both offers for the archive by tomorrow, I prefer the cheaper one. Is Fatima informed? "

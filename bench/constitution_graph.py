@@ -11,9 +11,9 @@ from uuid import uuid4
 
 import httpx
 
-from phronesis.client.constitution import Made, generate, parts
-from phronesis.contracts.constitution.keeping import REGENERATE_TOOL
-from phronesis.contracts.constitution.loading import LOAD_TOOL
+from phronesis.constitution import Made, generate, parts
+from phronesis_contracts.constitution.keeping import REGENERATE_TOOL
+from phronesis_contracts.constitution.loading import LOAD_TOOL
 from tests.support.people import Person, Town
 
 from .load import Connection, Timed

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import silhouette_score
 
-from phronesis.client.constitution import Query, families
-from phronesis.client.constitution.plan import Spot
-from phronesis.contracts.constitution.registry import TYPES
-from phronesis.contracts.constitution.values import ConstitutionNode
-from phronesis.memory.constitution.texts import text_of
+from phronesis.constitution import Query, families
+from phronesis.constitution.plan import Spot
+from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.values import ConstitutionNode
+from phronesis_memory.constitution.texts import text_of
 
 from .constitution_graph import SEED, Graph, at
 from .constitution_seed import (

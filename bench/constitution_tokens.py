@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from phronesis.client.constitution import layers_of
+from phronesis.constitution import layers_of
 
 from .constitution_graph import Graph
 from .constitution_seed import BUDGET, CONVERSATION, GROWTH, SEARCHES, SIZES, TOKENS, verdict

@@ -16,18 +16,18 @@ from uuid import uuid4
 
 import asyncpg
 
-from phronesis.bus import Call
-from phronesis.contracts import Principal
-from phronesis.contracts.episodes import AskToolStatistics, MemoryOperation, MemoryQuery, RecallEpisodes
-from phronesis.contracts.strategies import RecallStrategies
-from phronesis.memory.adapters.local_embedder import LocalEmbedder
-from phronesis.memory.adapters.pgvector import PgVector
-from phronesis.memory.domain.values import Vector
-from phronesis.memory.experience.serving import Experience, assemble_experience
-from phronesis.memory.experience.settings import ExperienceSettings
-from phronesis.memory.ports import Embedder, VectorIndex
-from phronesis.memory.settings import MemorySettings
-from phronesis.postgres import Database
+from phronesis_bus import Call
+from phronesis_contracts import Principal
+from phronesis_contracts.episodes import AskToolStatistics, MemoryOperation, MemoryQuery, RecallEpisodes
+from phronesis_contracts.strategies import RecallStrategies
+from phronesis_memory.adapters.local_embedder import LocalEmbedder
+from phronesis_memory.adapters.pgvector import PgVector
+from phronesis_memory.domain.values import Vector
+from phronesis_memory.experience.serving import Experience, assemble_experience
+from phronesis_memory.experience.settings import ExperienceSettings
+from phronesis_memory.ports import Embedder, VectorIndex
+from phronesis_memory.settings import MemorySettings
+from phronesis_postgres import Database
 from tests.support.servers import PostgresServer
 
 from .filling import build_index, fill

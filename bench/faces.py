@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any
 from uuid import uuid4
 
-from phronesis.contracts import Role
+from phronesis_contracts import Role
 from tests.chaos.stack import ChaosStack
 from tests.support import mcp
 from tests.support.faces import REFUSED, Face, callers

@@ -9,8 +9,8 @@ import asyncpg
 import numpy as np
 import numpy.typing as npt
 
-from phronesis.memory.domain.analysis import term, words
-from phronesis.memory.ports import VectorIndex
+from phronesis_memory.domain.analysis import term, words
+from phronesis_memory.ports import VectorIndex
 
 from .synthetic import DIMENSION, MODEL, Synthetic
 

@@ -7,10 +7,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from phronesis.client.twin import Twin, generate
-from phronesis.contracts import Principal, ServiceError
-from phronesis.contracts.twin import DiagnoseGaps
-from phronesis.graph.reasoning import Reasoning
+from phronesis.twin import Twin, generate
+from phronesis_contracts import Principal, ServiceError
+from phronesis_contracts.twin import DiagnoseGaps
+from phronesis_graph.reasoning import Reasoning
 from tests.support import production
 from tests.support.bus import eventually, somebody
 from tests.support.graph import Stores, opened

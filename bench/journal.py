@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from phronesis.bus.tracing import Tracing
-from phronesis.contracts import Principal
-from phronesis.contracts.orchestrator import SubmitTurn, turn_id
-from phronesis.orchestrator.adapters.store import PostgresJournal, PostgresTurns
-from phronesis.orchestrator.domain import Claim, NewTurn
-from phronesis.orchestrator.ledger.spent import Asked, Spent
-from phronesis.orchestrator.reasoner import Answer, Composed
-from phronesis.orchestrator.steps import Steps
-from phronesis.postgres import Database
+from phronesis_bus.tracing import Tracing
+from phronesis_contracts import Principal
+from phronesis_contracts.orchestrator import SubmitTurn, turn_id
+from phronesis_orchestrator.adapters.store import PostgresJournal, PostgresTurns
+from phronesis_orchestrator.domain import Claim, NewTurn
+from phronesis_orchestrator.ledger.spent import Asked, Spent
+from phronesis_orchestrator.reasoner import Answer, Composed
+from phronesis_orchestrator.steps import Steps
+from phronesis_postgres import Database
 from tests.support.servers import PostgresServer
 
 from .pairs import started

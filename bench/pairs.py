@@ -8,8 +8,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from phronesis.memory.adapters.weaviate_index import WeaviateIndex
-from phronesis.postgres import Database
+from phronesis_memory.adapters.weaviate_index import WeaviateIndex
+from phronesis_postgres import Database
 from tests.support.graph import opened
 from tests.support.production_servers import Neo4jServer, WeaviateServer
 from tests.support.servers import ArcadeServer, NatsServer, OwnServer, PostgresServer

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from phronesis.local import nats
-from phronesis.local.ports import LOOPBACK, free_port
+from phronesis_local import nats
+from phronesis_local.ports import LOOPBACK, free_port
 
 
 class PlainNats:

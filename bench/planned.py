@@ -9,15 +9,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
-from phronesis.bus import run
-from phronesis.bus.tracing import Tracing
-from phronesis.orchestrator.__main__ import start
-from phronesis.orchestrator.extractive import Extractive
-from phronesis.orchestrator.ledger.spent import Asked, Spent
-from phronesis.orchestrator.reasoner import Answer, Reasoner, TurnContext, Value
-from phronesis.orchestrator.settings import ModelSettings
-from phronesis.orchestrator.tasks.plan import Plan, Step
-from phronesis.orchestrator.tasks.ports import Criticism, Known, Verdict, Written
+from phronesis_bus import run
+from phronesis_bus.tracing import Tracing
+from phronesis_orchestrator.__main__ import start
+from phronesis_orchestrator.extractive import Extractive
+from phronesis_orchestrator.ledger.spent import Asked, Spent
+from phronesis_orchestrator.reasoner import Answer, Reasoner, TurnContext, Value
+from phronesis_orchestrator.settings import ModelSettings
+from phronesis_orchestrator.tasks.plan import Plan, Step
+from phronesis_orchestrator.tasks.ports import Criticism, Known, Verdict, Written
 
 WAVES, WIDE = 5, 4
 """Of each plan: 20 steps."""

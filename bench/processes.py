@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import psutil
 
-from phronesis.local import record
-from phronesis.local.parts import EVERY_SERVER
+from phronesis_local import record
+from phronesis_local.parts import EVERY_SERVER
 from tests.chaos.stack import ChaosStack
 
 

@@ -14,20 +14,20 @@ from pathlib import Path
 import asyncpg
 import numpy as np
 
-from phronesis.bus import Call
-from phronesis.client.portfolio import rows_of_portfolio
-from phronesis.contracts import Principal
-from phronesis.contracts.memory import Recall, Recalled, Remember, RememberItem
-from phronesis.memory.adapters.local_embedder import LocalEmbedder
-from phronesis.memory.adapters.weaviate_index import WeaviateIndex
-from phronesis.memory.app import assemble
-from phronesis.memory.domain.values import Audience, Vector
-from phronesis.memory.drafting import Drafting
-from phronesis.memory.indexes import pgvector
-from phronesis.memory.ports import Embedder, VectorIndex
-from phronesis.memory.rebuild import rebuild_vectors
-from phronesis.memory.settings import MemorySettings
-from phronesis.postgres import Database
+from phronesis.portfolio import rows_of_portfolio
+from phronesis_bus import Call
+from phronesis_contracts import Principal
+from phronesis_contracts.memory import Recall, Recalled, Remember, RememberItem
+from phronesis_memory.adapters.local_embedder import LocalEmbedder
+from phronesis_memory.adapters.weaviate_index import WeaviateIndex
+from phronesis_memory.app import assemble
+from phronesis_memory.domain.values import Audience, Vector
+from phronesis_memory.drafting import Drafting
+from phronesis_memory.indexes import pgvector
+from phronesis_memory.ports import Embedder, VectorIndex
+from phronesis_memory.rebuild import rebuild_vectors
+from phronesis_memory.settings import MemorySettings
+from phronesis_postgres import Database
 from tests.support.production_servers import WeaviateServer
 from tests.support.servers import PostgresServer
 

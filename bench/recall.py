@@ -17,17 +17,17 @@ from uuid import uuid4
 
 import asyncpg
 
-from phronesis.bus import Call
-from phronesis.contracts import Principal
-from phronesis.contracts.graph import Neighbour, Node
-from phronesis.contracts.memory import SHARED, Recall
-from phronesis.memory.adapters.pgvector import PgVector
-from phronesis.memory.adapters.texts import PostgresTexts
-from phronesis.memory.app import assemble
-from phronesis.memory.domain.values import Audience
-from phronesis.memory.ports import VectorIndex
-from phronesis.memory.settings import MemorySettings
-from phronesis.postgres import Database
+from phronesis_bus import Call
+from phronesis_contracts import Principal
+from phronesis_contracts.graph import Neighbour, Node
+from phronesis_contracts.memory import SHARED, Recall
+from phronesis_memory.adapters.pgvector import PgVector
+from phronesis_memory.adapters.texts import PostgresTexts
+from phronesis_memory.app import assemble
+from phronesis_memory.domain.values import Audience
+from phronesis_memory.ports import VectorIndex
+from phronesis_memory.settings import MemorySettings
+from phronesis_postgres import Database
 
 from .filling import build_index, copy_vectors, fill
 from .progress import say

@@ -51,6 +51,6 @@ async def ready(stack: ChaosStack) -> None:
 
 async def load_portfolio(stack: ChaosStack) -> None:
     """Load the sample portfolio."""
-    command = [sys.executable, "-m", "phronesis.client", "load", "portfolio", "--data", str(stack.data.root)]
+    command = [sys.executable, "-m", "phronesis", "load", "portfolio", "--data", str(stack.data.root)]
     process = await asyncio.create_subprocess_exec(*command, stdout=sys.stderr)
     assert await process.wait() == 0

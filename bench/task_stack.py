@@ -10,11 +10,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from phronesis.bus import Bus, Call, connect, serve
-from phronesis.contracts import Nothing
-from phronesis.contracts.instructions import AGENT_GET, AgentProfile, AgentRef
-from phronesis.contracts.memory import PROFILE_GET, REMEMBER_TOOL, Profile, Remember, Remembered, RememberedItem
-from phronesis.contracts.strategies import (
+from phronesis_bus import Bus, Call, connect, serve
+from phronesis_contracts import Nothing
+from phronesis_contracts.instructions import AGENT_GET, AgentProfile, AgentRef
+from phronesis_contracts.memory import PROFILE_GET, REMEMBER_TOOL, Profile, Remember, Remembered, RememberedItem
+from phronesis_contracts.strategies import (
     RECALL_STRATEGIES,
     RECORD_STRATEGY,
     RecalledStrategies,
@@ -23,9 +23,9 @@ from phronesis.contracts.strategies import (
     RecordStrategy,
     StrategyRecorded,
 )
-from phronesis.contracts.twin import SURVEY_TOOL, Survey, Surveyed
-from phronesis.orchestrator.tasks.background import LOOKING_UP, PURPOSES
-from phronesis.postgres import PostgresSettings
+from phronesis_contracts.twin import SURVEY_TOOL, Survey, Surveyed
+from phronesis_orchestrator.tasks.background import LOOKING_UP, PURPOSES
+from phronesis_postgres import PostgresSettings
 from tests.support.servers import NatsServer
 
 from .planned import TOOL

@@ -17,10 +17,10 @@ from uuid import uuid4
 
 import asyncpg
 
-from phronesis.bus import Bus, connect, tell
-from phronesis.contracts import Principal, Role
-from phronesis.contracts.orchestrator import TURN, SubmitTurn
-from phronesis.contracts.tasks import TaskOrder
+from phronesis_bus import Bus, connect, tell
+from phronesis_contracts import Principal, Role
+from phronesis_contracts.orchestrator import TURN, SubmitTurn
+from phronesis_contracts.tasks import TaskOrder
 from tests.support.servers import NatsServer, PostgresServer
 
 from .pairs import started

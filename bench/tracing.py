@@ -12,8 +12,8 @@ from time import process_time
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from phronesis.bus.settings import TelemetrySettings
-from phronesis.bus.tracing import Tracing
+from phronesis_bus.settings import TelemetrySettings
+from phronesis_bus.tracing import Tracing
 from tests.chaos.stack import SERVICES, ChaosStack
 from tests.support.collector import Collector
 from tests.support.people import town

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from phronesis.local import record
-from phronesis.local.ports import free_port
+from phronesis_local import record
+from phronesis_local.ports import free_port
 from tests.chaos.stack import ChaosStack
 from tests.support.servers import PostgresServer
 

@@ -3,7 +3,7 @@
 Needs a local stack with the sample portfolio: `phronesis up`, then `phronesis load portfolio`.
 """
 
-from phronesis.client import Client
+from phronesis import Client
 
 with Client() as client:
     reply = client.conversations.send("What is the Geological Disposal Facility programme for?")

@@ -3,8 +3,8 @@
 The `external_id` makes running this twice harmless: the same id again replaces the item.
 """
 
-from phronesis.client import Client
-from phronesis.contracts.memory import RememberItem
+from phronesis import Client
+from phronesis_contracts.memory import RememberItem
 
 FACTS = [
     RememberItem(external_id="example-mug", text="The blue mug on the third floor belongs to Ada."),

@@ -1,6 +1,6 @@
 """Hold a conversation: the second question only makes sense because the first one was asked."""
 
-from phronesis.client import Client
+from phronesis import Client
 
 with Client() as client:
     first = client.conversations.send("What is the Geological Disposal Facility programme for?")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from phronesis.client import Client
+from phronesis import Client
 
 NOTE = Path(__file__).parent / "portfolio_note.pdf"
 

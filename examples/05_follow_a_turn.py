@@ -2,7 +2,7 @@
 
 import asyncio
 
-from phronesis.client import AsyncClient
+from phronesis import AsyncClient
 
 
 async def main() -> None:

@@ -2,8 +2,8 @@
 
 from uuid import uuid4
 
-from phronesis.client import Client
-from phronesis.contracts import BadRequest, NotFound, ServiceError
+from phronesis import Client
+from phronesis_contracts import BadRequest, NotFound, ServiceError
 
 with Client() as client:
     try:

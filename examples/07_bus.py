@@ -19,7 +19,7 @@ from nats.aio.client import Client
 from nats.errors import NoRespondersError, TimeoutError
 
 TURNS = UUID("6d0a1c9e-53b7-5f0e-9b51-6b1f8e8d4a77")
-CREATE = [sys.executable, "-m", "phronesis.client", "keys", "create", "--for", "bus", "--json"]
+CREATE = [sys.executable, "-m", "phronesis", "keys", "create", "--for", "bus", "--json"]
 CREATE += ["--tenant", "local", "--user", "example", "--role", "noor", "--days", "1"]
 
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from phronesis.client import Client
-from phronesis.contracts.memory import ItemKind
+from phronesis import Client
+from phronesis_contracts.memory import ItemKind
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(".data/demo")
@@ -62,7 +62,7 @@ def phronesis(*arguments: str, capture: bool = False) -> str:
     """
     words = [*arguments, "--data", str(DATA)]
     print(f"\n$ phronesis {shlex.join(words)}", flush=True)
-    command = [sys.executable, "-m", "phronesis.client", *words]
+    command = [sys.executable, "-m", "phronesis", *words]
     stdout = subprocess.PIPE if capture else None
     return subprocess.run(command, cwd=ROOT, check=True, text=True, stdout=stdout, timeout=LONGEST).stdout or ""
 

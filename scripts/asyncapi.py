@@ -8,8 +8,8 @@ from typing import Any
 import yaml
 from pydantic.json_schema import models_json_schema
 
-from phronesis.bus import VERSION
-from phronesis.contracts import Event, Job, Message, Out, Rpc
+from phronesis_bus import VERSION
+from phronesis_contracts import Event, Job, Message, Out, Rpc
 
 from .messages import Contract, carried, contracts, kind, name
 from .tree import DOCS, GENERATED

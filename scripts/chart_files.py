@@ -9,8 +9,8 @@ from pathlib import Path
 
 import yaml
 
-from phronesis.bus.topology import consumers
-from phronesis.contracts.service import SERVICES
+from phronesis_bus.topology import consumers
+from phronesis_contracts.service import SERVICES
 
 from . import nats
 from .tree import GENERATED, ROOT

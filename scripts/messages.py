@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from phronesis.contracts import Event, Job, Message, Out, Rpc
-from phronesis.contracts.catalog import EVENTS, JOBS, OUTS, RPCS
+from phronesis_contracts import Event, Job, Message, Out, Rpc
+from phronesis_contracts.catalog import EVENTS, JOBS, OUTS, RPCS
 
 Contract = Rpc[Any, Any] | Job[Any] | Event[Any] | Out[Any]
 

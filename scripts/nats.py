@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from phronesis.bus.deployment import server_config
+from phronesis_bus.deployment import server_config
 
 from .tree import GENERATED, ROOT
 

@@ -44,14 +44,14 @@ def write(name: str, root: Path) -> list[Path]:
 def _files(name: str, root: Path) -> dict[Path, str]:
     places = {
         TEMPLATES / "service": root / "services" / name,
-        TEMPLATES / "contracts": root / "libs/contracts/phronesis/contracts",
+        TEMPLATES / "contracts": root / "libs/contracts/phronesis_contracts",
         TEMPLATES / "tests": root / "tests/unit" / name,
     }
     words = {"{{name}}": name, "{{Name}}": name.capitalize(), "{{NAME}}": name.upper()}
     found = {}
     for folder, target in places.items():
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-            relative = path.relative_to(folder).as_posix().replace("/name/", f"/{name}/").removesuffix(".txt")
+            relative = path.relative_to(folder).as_posix().replace("_name/", f"_{name}/").removesuffix(".txt")
             text = path.read_text()
             for word, value in words.items():
                 text = text.replace(word, value)
@@ -61,7 +61,7 @@ def _files(name: str, root: Path) -> dict[Path, str]:
 
 def _lists(name: str, root: Path) -> dict[Path, str]:
     """The lists that name every service, with the new one at their end."""
-    contracts = root / "libs/contracts/phronesis/contracts"
+    contracts = root / "libs/contracts/phronesis_contracts"
     changes: list[tuple[Path, str, Callable[[re.Match[str]], str]]] = [
         (contracts / "service.py", r"^SERVICES = \((.*)\)$", lambda m: f'SERVICES = ({m[1]}, "{name}")'),
         (contracts / "catalog.py", r"^(from \. import \(\n)((?:    \w+,\n)+)", lambda m: m[1] + _sorted(m[2], name)),
@@ -69,9 +69,8 @@ def _lists(name: str, root: Path) -> dict[Path, str]:
         (contracts / "catalog.py", r'^(    "gateway": \(.*)\),$', lambda m: f'{m[1]}, "{name}"),'),
         (contracts / "catalog.py", r'^(    "media": \(\),)$', lambda m: f'{m[1]}\n    "{name}": (),'),
         (root / "pyproject.toml", r"^(phronesis-media = .*)$", lambda m: f"{m[1]}\nphronesis-{name} = {{ workspace = true }}"),
-        (root / "pyproject.toml", r'^(mypy_path = ".*?)(:deploy/.*)$', lambda m: f"{m[1]}:services/{name}{m[2]}"),
-        (root / ".importlinter", r"^    phronesis\.media$", lambda m: f"{m[0]}\n    phronesis.{name}"),
-        (root / ".importlinter", r"^(    phronesis\.gateway \| .*)$", lambda m: f"{m[1]} | phronesis.{name}"),
+        (root / ".importlinter", r"^    phronesis_media$", lambda m: f"{m[0]}\n    phronesis_{name}"),
+        (root / ".importlinter", r"^(    phronesis_gateway \| .*)$", lambda m: f"{m[1]} | phronesis_{name}"),
     ]
     texts: dict[Path, str] = {}
     for path, pattern, change in changes:

@@ -8,10 +8,10 @@ from typing import cast
 
 from nats.aio.client import Client
 
-from phronesis.bus import Bus, BusSettings
-from phronesis.gateway.app import Parts, api
-from phronesis.gateway.ports import KeyStore
-from phronesis.gateway.settings import GatewaySettings
+from phronesis_bus import Bus, BusSettings
+from phronesis_gateway.app import Parts, api
+from phronesis_gateway.ports import KeyStore
+from phronesis_gateway.settings import GatewaySettings
 
 from .tree import DOCS
 

@@ -18,8 +18,8 @@ from typing import Any
 
 import yaml
 
-from phronesis.contracts.catalog import TOOLS
-from phronesis.gateway.description import present
+from phronesis_contracts.catalog import TOOLS
+from phronesis_gateway.description import present
 
 from . import asyncapi, openapi
 from .schemas import breaks

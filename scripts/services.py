@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from phronesis.contracts import EVERYONE, Rpc, Tool
-from phronesis.contracts.catalog import ASKS, EVENTS, JOBS, OUTS, RPCS, TOOLS
+from phronesis_contracts import EVERYONE, Rpc, Tool
+from phronesis_contracts.catalog import ASKS, EVENTS, JOBS, OUTS, RPCS, TOOLS
 
 from .messages import Contract
 from .tree import DOCS, GENERATED

@@ -22,11 +22,11 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
-from phronesis.contracts import Principal, Role
-from phronesis.memory.adapters.texts import PostgresTexts
-from phronesis.memory.app import assemble
-from phronesis.memory.settings import MemorySettings
-from phronesis.postgres import EVERY_TENANT, Database
+from phronesis_contracts import Principal, Role
+from phronesis_memory.adapters.texts import PostgresTexts
+from phronesis_memory.app import assemble
+from phronesis_memory.settings import MemorySettings
+from phronesis_postgres import EVERY_TENANT, Database
 from tests.support.servers import PostgresServer
 
 from .corpus import USER, Corpus

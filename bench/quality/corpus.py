@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from uuid import uuid4
 
-from phronesis.bus import Call, News
-from phronesis.client.portfolio import batches
-from phronesis.contracts import Principal
-from phronesis.contracts.graph import ChangedNode, Neighbour, Node, NodeChanged, NodeText, UpsertNode
-from phronesis.contracts.memory import ItemKind, Remember, RememberItem
-from phronesis.contracts.orchestrator import TurnEndedNews, TurnStatus
-from phronesis.memory.domain.values import Draft
-from phronesis.memory.drafting import of_item, of_node, of_turn
-from phronesis.memory.handlers import Handlers
+from phronesis.portfolio import batches
+from phronesis_bus import Call, News
+from phronesis_contracts import Principal
+from phronesis_contracts.graph import ChangedNode, Neighbour, Node, NodeChanged, NodeText, UpsertNode
+from phronesis_contracts.memory import ItemKind, Remember, RememberItem
+from phronesis_contracts.orchestrator import TurnEndedNews, TurnStatus
+from phronesis_memory.domain.values import Draft
+from phronesis_memory.drafting import of_item, of_node, of_turn
+from phronesis_memory.handlers import Handlers
 
 from . import routine
 from .labels import rows

@@ -6,15 +6,15 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from phronesis.bus import Call
-from phronesis.contracts import Principal
-from phronesis.contracts.memory import ItemKind, Recall
-from phronesis.memory.adapters.texts import PostgresTexts
-from phronesis.memory.domain.ranking import matched
-from phronesis.memory.domain.values import Audience, TextHit, VectorHit
-from phronesis.memory.handlers import Handlers
-from phronesis.memory.ports import Embedder, VectorIndex
-from phronesis.postgres import Database
+from phronesis_bus import Call
+from phronesis_contracts import Principal
+from phronesis_contracts.memory import ItemKind, Recall
+from phronesis_memory.adapters.texts import PostgresTexts
+from phronesis_memory.domain.ranking import matched
+from phronesis_memory.domain.values import Audience, TextHit, VectorHit
+from phronesis_memory.handlers import Handlers
+from phronesis_memory.ports import Embedder, VectorIndex
+from phronesis_postgres import Database
 
 from .labels import Question
 from .metrics import rank

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from phronesis.local.settings import Stores
+from phronesis_local.settings import Stores
 from tests.support.production import STORES, prepare
 
 from .cuts import cut_streams

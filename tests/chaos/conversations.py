@@ -8,7 +8,7 @@ from uuid import UUID
 
 import asyncpg
 
-from phronesis.contracts.orchestrator import Directive
+from phronesis_contracts.orchestrator import Directive
 
 from .traffic import Sent
 

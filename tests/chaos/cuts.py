@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 
-from phronesis.bus import Bus, BusSettings, connect
-from phronesis.bus.declare import USER as DECLARE
-from phronesis.client import AsyncClient
+from phronesis import AsyncClient
+from phronesis_bus import Bus, BusSettings, connect
+from phronesis_bus.declare import USER as DECLARE
 from tests.support.tcp_proxy import TcpProxy, tcp_proxy
 
 from .mix import Wish

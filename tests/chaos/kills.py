@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from phronesis.local import weaviate
+from phronesis_local import weaviate
 from tests.support.production import GRAPH, SERVERS
 
 from .gates import POINTS, RETRIEVAL, Point

@@ -68,7 +68,7 @@ async def paused_orchestrator(folder: Path, seconds: float) -> bool:
             await gates.end_sessions(sessions)
             await gates.open()
             second = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "phronesis.orchestrator", env=environment, stderr=asyncio.subprocess.DEVNULL
+                sys.executable, "-m", "phronesis_orchestrator", env=environment, stderr=asyncio.subprocess.DEVNULL
             )
             try:
                 ended = await traffic.ended(sent, limit=seconds + 60)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from phronesis.contracts.orchestrator import Directive
+from phronesis_contracts.orchestrator import Directive
 from tests.support import documents, pictures, speech
 
 OPENINGS = ("plain", "question", "document", "picture", "recording")

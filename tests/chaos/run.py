@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 
-from phronesis.bus import BusSettings, connect
-from phronesis.bus.declare import USER as DECLARE
+from phronesis_bus import BusSettings, connect
+from phronesis_bus.declare import USER as DECLARE
 
 from .gates import RETRIEVAL, Gates
 from .kills import READING, Kill

@@ -11,8 +11,8 @@ from time import monotonic
 
 import psutil
 
-from phronesis.local import postgres, record
-from phronesis.local.layout import DataDir
+from phronesis_local import postgres, record
+from phronesis_local.layout import DataDir
 
 SERVICES = ("gateway", "orchestrator", "memory", "instructions", "graph", "media")
 READERS = "readers"
@@ -120,7 +120,7 @@ class ChaosStack:
         return False
 
     async def _command(self, *arguments: str) -> None:
-        command = [sys.executable, "-m", "phronesis.local", *arguments, "--data", str(self.data.root)]
+        command = [sys.executable, "-m", "phronesis_local", *arguments, "--data", str(self.data.root)]
         process = await asyncio.create_subprocess_exec(
             *command, env=self._environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
         )

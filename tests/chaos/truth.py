@@ -6,9 +6,9 @@ import base64
 from dataclasses import dataclass
 from typing import Any
 
-from phronesis.bus import Bus
-from phronesis.bus.stored import stored
-from phronesis.contracts.orchestrator import PROGRESS, TurnProgress
+from phronesis_bus import Bus
+from phronesis_bus.stored import stored
+from phronesis_contracts.orchestrator import PROGRESS, TurnProgress
 
 from .reading import Event, Reading
 

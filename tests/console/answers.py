@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from phronesis.contracts.analysis import Analysis, AnswerData, MemoryProcess, Visualization, VisualizationType
-from phronesis.contracts.orchestrator import Reply, Source, SubmitTurn, Usage
+from phronesis_contracts.analysis import Analysis, AnswerData, MemoryProcess, Visualization, VisualizationType
+from phronesis_contracts.orchestrator import Reply, Source, SubmitTurn, Usage
 
 V = VisualizationType
 RATINGS: list[dict[str, Any]] = [

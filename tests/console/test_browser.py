@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from phronesis.contracts import Role
+from phronesis_contracts import Role
 from tests.console.answers import CHARTS, GAPS, RATINGS
 from tests.support.browser import Page
 from tests.support.gateway import Holder, RunningGateway

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from phronesis.bus.topology import consumers, streams
-from phronesis.contracts import Event, ServiceError
-from phronesis.contracts.catalog import ASKS, EVENTS, JOBS, OUTS, RPCS, TOOLS
-from phronesis.contracts.errors import codes
-from phronesis.contracts.service import AUDITED, HEALTH, SERVICES, SPANS
+from phronesis_bus.topology import consumers, streams
+from phronesis_contracts import Event, ServiceError
+from phronesis_contracts.catalog import ASKS, EVENTS, JOBS, OUTS, RPCS, TOOLS
+from phronesis_contracts.errors import codes
+from phronesis_contracts.service import AUDITED, HEALTH, SERVICES, SPANS
 from scripts.messages import contracts, kind, name
 from scripts.tree import ROOT
 
@@ -96,7 +96,7 @@ def test_every_follower_and_owner_is_a_service() -> None:
 
 
 def test_subjects_stand_in_the_contracts_alone() -> None:
-    allowed = {ROOT / "libs/bus/phronesis/bus/permissions.py", ROOT / "libs/bus/phronesis/bus/topology.py"}
+    allowed = {ROOT / "libs/bus/phronesis_bus/permissions.py", ROOT / "libs/bus/phronesis_bus/topology.py"}
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno}: {node.value!r}"
         for path in sources("libs", "services", "deploy")
@@ -122,7 +122,7 @@ def test_each_contract_is_served_taken_or_followed_once_by_the_service_that_owns
 
 def named_events() -> dict[str, Event[Any]]:
     """The events by the names of their constants."""
-    from phronesis.contracts import catalog
+    from phronesis_contracts import catalog
 
     found = {key: value for module in catalog._MODULES for key, value in vars(module).items() if isinstance(value, Event)}
     return found
@@ -130,7 +130,7 @@ def named_events() -> dict[str, Event[Any]]:
 
 def expected() -> set[str]:
     """What the services have to wire, by the names of the contracts' constants."""
-    from phronesis.contracts import catalog
+    from phronesis_contracts import catalog
 
     named = {id(value): key for module in catalog._MODULES for key, value in vars(module).items()}
     tools = {tool.rpc: tool for tool in reversed(list(TOOLS.values()))}  # of several names for one contract the first is served

@@ -8,9 +8,9 @@ from itertools import product
 
 import pytest
 
-from phronesis.contracts.catalog import ASKS
-from phronesis.contracts.service import SERVICES
-from phronesis.media.addresses import is_public
+from phronesis_contracts.catalog import ASKS
+from phronesis_contracts.service import SERVICES
+from phronesis_media.addresses import is_public
 from scripts.chart import Object
 from tests.support.chart import BUILD_SECONDS, NAMESPACE, of_kind, rendered, workloads
 from tests.support.network import End, arrows

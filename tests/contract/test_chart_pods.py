@@ -7,7 +7,7 @@ import tomllib
 import pytest
 import yaml
 
-from phronesis.contracts.service import SERVICES
+from phronesis_contracts.service import SERVICES
 from scripts.tree import ROOT
 from tests.support.chart import BUILD_SECONDS, COMPONENT, of_kind, rendered, workload, workloads
 

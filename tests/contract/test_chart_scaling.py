@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis.bus.topology import consumers
-from phronesis.contracts.service import SERVICES
+from phronesis_bus.topology import consumers
+from phronesis_contracts.service import SERVICES
 from scripts.chart import Object
 from tests.support.chart import BUILD_SECONDS, component, of_kind, rendered, workload
 

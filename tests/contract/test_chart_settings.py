@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from pydantic_settings import BaseSettings
 
-from phronesis.bus import BusSettings
-from phronesis.bus.settings import TelemetrySettings
-from phronesis.contracts.service import SERVICES
-from phronesis.gateway.settings import GatewaySettings, McpSettings
-from phronesis.graph.settings import GraphSettings
-from phronesis.postgres import PostgresSettings
+from phronesis_bus import BusSettings
+from phronesis_bus.settings import TelemetrySettings
+from phronesis_contracts.service import SERVICES
+from phronesis_gateway.settings import GatewaySettings, McpSettings
+from phronesis_graph.settings import GraphSettings
+from phronesis_postgres import PostgresSettings
 from scripts.readmes import settings
 from scripts.tree import ROOT
 from tests.support.chart import BUILD_SECONDS, rendered, secret_keys, workload, workloads

@@ -16,7 +16,7 @@ import yaml
 from pydantic import AliasChoices
 from pydantic_settings import BaseSettings
 
-from phronesis.contracts.service import SERVICES
+from phronesis_contracts.service import SERVICES
 from scripts.tree import ROOT
 
 TEXT = (ROOT / "docker-compose.yml").read_text()
@@ -30,9 +30,9 @@ WRITABLE = {"neo4j"}
 UNASKED = {"collector"}
 """Long-running parts without a health check: the image has nothing that could be run for one."""
 EXTRA = {
-    "declare": ("phronesis.bus.settings",),
-    "migrate": ("phronesis.postgres.settings",),
-    "operations": tuple(f"phronesis.{name}.settings" for name in ("bus", "postgres", "graph", "memory")),
+    "declare": ("phronesis_bus.settings",),
+    "migrate": ("phronesis_postgres.settings",),
+    "operations": tuple(f"phronesis_{name}.settings" for name in ("bus", "postgres", "graph", "memory")),
 }
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
@@ -53,7 +53,7 @@ def classes(part: str) -> tuple[type[BaseSettings], ...]:
     if part in SERVICES:
         needs = tomllib.loads((ROOT / f"services/{part}/pyproject.toml").read_text())["project"]["dependencies"]
         libs = [need.removeprefix("phronesis-") for need in needs if need.startswith("phronesis-")]
-        wanted = [f"phronesis.{name}.settings" for name in (*libs, part)]
+        wanted = [f"phronesis_{name}.settings" for name in (*libs, part)]
         modules = tuple(name for name in wanted if importlib.util.find_spec(name))
     found = {value for name in modules for value in vars(importlib.import_module(name)).values() if inspect.isclass(value)}
     return tuple(sorted((c for c in found if issubclass(c, BaseSettings) and c is not BaseSettings), key=lambda c: c.__name__))

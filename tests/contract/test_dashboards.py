@@ -11,7 +11,7 @@ from functools import cache
 import pytest
 import yaml
 
-from phronesis.bus.metrics import Kind, Metric
+from phronesis_bus.metrics import Kind, Metric
 from scripts.deployment import ALERTS, DASHBOARDS, expressions
 from scripts.tree import ROOT
 
@@ -30,7 +30,7 @@ _WORDS = {
 def metrics() -> tuple[Metric, ...]:
     """Every metric of the code."""
     found = []
-    for path in sorted([*ROOT.glob("libs/*/phronesis/**/*.py"), *ROOT.glob("services/*/phronesis/**/*.py")]):
+    for path in sorted([*ROOT.glob("libs/*/phronesis*/**/*.py"), *ROOT.glob("services/*/phronesis*/**/*.py")]):
         if re.search(r"= Metric\($", path.read_text().replace('Metric("', 'Metric(\n"'), re.MULTILINE):
             module = ".".join(path.with_suffix("").parts[len(ROOT.parts) + 2 :])
             found += [value for value in vars(importlib.import_module(module)).values() if isinstance(value, Metric)]

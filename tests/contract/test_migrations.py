@@ -24,8 +24,9 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def _migrations(tree: Path) -> dict[str, str]:
-    found = sorted((tree / "services").glob("*/phronesis/*/migrations/*.sql"))
-    return {str(path.relative_to(tree)): path.read_text() for path in found if not path.name.endswith(".rollback.sql")}
+    found = sorted((tree / "services").glob("*/phronesis*/**/migrations/*.sql"))
+    files = (path for path in found if not path.name.endswith(".rollback.sql"))
+    return {f"{path.relative_to(tree / 'services').parts[0]}/{path.name}": path.read_text() for path in files}
 
 
 def breaks(sql: str) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts import Message
+from phronesis_contracts import Message
 from scripts.messages import carried, contracts, name
 from scripts.samples import committed, example
 

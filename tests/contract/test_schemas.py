@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import Field, create_model
 
-from phronesis.contracts import Message
+from phronesis_contracts import Message
 from scripts import schemas
 
 

@@ -11,7 +11,7 @@ from tests.support.stack import RunningStack
 
 async def command(stack: RunningStack, *arguments: str) -> tuple[int, str, str]:
     """Run `phronesis` on the stack: exit code, stdout, stderr."""
-    line = [sys.executable, "-m", "phronesis.client", *arguments, "--data", str(stack.data.root)]
+    line = [sys.executable, "-m", "phronesis", *arguments, "--data", str(stack.data.root)]
     process = await asyncio.create_subprocess_exec(*line, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
     out, err = await asyncio.wait_for(process.communicate(), 60)
     assert process.returncode is not None

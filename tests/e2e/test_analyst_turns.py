@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.local.parts import SERVICES
+from phronesis_local.parts import SERVICES
 from tests.support import groq_tools
 from tests.support.bus import eventually
 from tests.support.groq_server import Fault, GroqServer, groq_server

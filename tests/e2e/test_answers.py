@@ -8,10 +8,10 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.bus import BusSettings, connect, tell
-from phronesis.contracts import Principal
-from phronesis.contracts.orchestrator import TURN, SubmitTurn, turn_id
-from phronesis.local.keys import password_file, signing_key_file
+from phronesis_bus import BusSettings, connect, tell
+from phronesis_contracts import Principal
+from phronesis_contracts.orchestrator import TURN, SubmitTurn, turn_id
+from phronesis_local.keys import password_file, signing_key_file
 from tests.support.bus import eventually
 from tests.support.documents import pdf
 from tests.support.people import Person, Town

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from phronesis.client.portfolio import rows_of_portfolio
+from phronesis.portfolio import rows_of_portfolio
 from tests.support.browser import NoBrowser, Page, window
 from tests.support.people import Person, Town
 from tests.support.sample_portfolio import PROGRAMME

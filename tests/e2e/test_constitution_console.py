@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from phronesis.client.constitution import parts, sample
-from phronesis.contracts.constitution.loading import LOAD_TOOL
+from phronesis.constitution import parts, sample
+from phronesis_contracts.constitution.loading import LOAD_TOOL
 from tests.support.browser import NoBrowser, Page, window
 from tests.support.people import Person, Town
 

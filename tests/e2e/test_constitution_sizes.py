@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from phronesis.client.constitution import Made, generate, parts
-from phronesis.contracts.catalog import TOOLS
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.contracts.constitution.loading import LOAD_TOOL
-from phronesis.contracts.constitution.registry import TYPES
-from phronesis.contracts.constitution.values import MAX_TOKENS
-from phronesis.tokens import count
+from phronesis.constitution import Made, generate, parts
+from phronesis_contracts.catalog import TOOLS
+from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.loading import LOAD_TOOL
+from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.values import MAX_TOKENS
+from phronesis_tokens import count
 from tests.support.bus import eventually
 from tests.support.people import Person, Town
 

@@ -16,10 +16,10 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
-from phronesis import tokens
-from phronesis.contracts.catalog import TOOLS
-from phronesis.contracts.faces import legal
-from phronesis.local import postgres
+import phronesis_tokens as tokens
+from phronesis_contracts.catalog import TOOLS
+from phronesis_contracts.faces import legal
+from phronesis_local import postgres
 from tests.support import constitution_calls, institute
 from tests.support.bus import eventually
 from tests.support.counsel import AGENTS, profile

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.local.settings import Stores
+from phronesis_local.settings import Stores
 from tests.faults.measure import FACT, QUESTION, ask, someone_who_knows
 from tests.faults.model_faults import FAULTS
 from tests.faults.model_part import model_cell

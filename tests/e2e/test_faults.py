@@ -12,7 +12,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from phronesis.local.parts import SERVICES
+from phronesis_local.parts import SERVICES
 from tests.support.freezing import frozen
 from tests.support.people import TURNS, Person, Town
 from tests.support.production import GRAPH

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts import Role
+from phronesis_contracts import Role
 from tests.support.faces import REFUSED, callers
 from tests.support.people import Town
 from tests.support.stack import RunningStack

@@ -9,7 +9,7 @@ import asyncpg
 import httpx
 import pytest
 
-from phronesis.local import postgres
+from phronesis_local import postgres
 from tests.support.bus import eventually
 from tests.support.people import MESSAGES, TURNS, Person, Town
 from tests.support.stack import RunningStack

@@ -10,9 +10,9 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.contracts import Role
-from phronesis.contracts.catalog import TOOLS
-from phronesis.contracts.scoped_memory import RECALLED, Scope
+from phronesis_contracts import Role
+from phronesis_contracts.catalog import TOOLS
+from phronesis_contracts.scoped_memory import RECALLED, Scope
 from tests.support.people import Person, Town
 
 pytestmark = pytest.mark.timeout(480)

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.local import postgres
+from phronesis_local import postgres
 from tests.support.holding import held
 from tests.support.people import Person, Town
 from tests.support.stack import RunningStack
@@ -24,7 +24,7 @@ OTHER_WORDS = "Which MOD programmes of 2021, 2022 and 2023 were rated red or oth
 
 async def started(stack: RunningStack, person: Person, *arguments: str) -> asyncio.subprocess.Process:
     """A command of a person on the stack that has begun."""
-    line = [sys.executable, "-m", "phronesis.client", *arguments, "--key", person.key]
+    line = [sys.executable, "-m", "phronesis", *arguments, "--key", person.key]
     pipe = asyncio.subprocess.PIPE
     return await asyncio.create_subprocess_exec(*line, "--url", str(person.http.base_url), stdout=pipe, stderr=pipe)
 

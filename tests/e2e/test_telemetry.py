@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from phronesis.local.parts import SERVICES
+from phronesis_local.parts import SERVICES
 from tests.support.bus import eventually
 from tests.support.collector import Collector, Exported, collecting
 from tests.support.groq_server import groq_server

@@ -13,8 +13,8 @@ from uuid import uuid4
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from phronesis.contracts import Role
-from phronesis.contracts.catalog import TOOLS
+from phronesis_contracts import Role
+from phronesis_contracts.catalog import TOOLS
 from tests.support import constitution_calls, counsel
 from tests.support.bus import eventually
 from tests.support.faces import REFUSED, Caller, callers

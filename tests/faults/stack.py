@@ -8,14 +8,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from phronesis.local import postgres
-from phronesis.local.child import Program
-from phronesis.local.layout import DataDir
-from phronesis.local.parts import OWNERS, SERVICES, Answers, Parts
-from phronesis.local.ports import LOOPBACK
-from phronesis.local.settings import LocalSettings
-from phronesis.local.stack import Stack
-from phronesis.postgres.roles import role_of
+from phronesis_local import postgres
+from phronesis_local.child import Program
+from phronesis_local.layout import DataDir
+from phronesis_local.parts import OWNERS, SERVICES, Answers, Parts
+from phronesis_local.ports import LOOPBACK
+from phronesis_local.settings import LocalSettings
+from phronesis_local.stack import Stack
+from phronesis_postgres.roles import role_of
 from tests.faults.embedding_server import DIMENSION, FLOOR, embedding_server
 from tests.support.groq_server import GroqServer, groq_server
 from tests.support.people import Town, town

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts import Risk, Role
-from phronesis.contracts.memory import RECALL, ItemKind, Recalled, RecalledItem
-from phronesis.orchestrator.domain import Completed
-from phronesis.orchestrator.outside.offers import CALLED, OFFERED, Offered, OutsideResult
+from phronesis_contracts import Risk, Role
+from phronesis_contracts.memory import RECALL, ItemKind, Recalled, RecalledItem
+from phronesis_orchestrator.domain import Completed
+from phronesis_orchestrator.outside.offers import CALLED, OFFERED, Offered, OutsideResult
 from tests.integration.test_outside_agents import tool
 from tests.support.analysts import analyst, profile
 from tests.support.groq_server import Fault, GroqServer, groq_server

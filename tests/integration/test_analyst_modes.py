@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from phronesis.contracts import Role
-from phronesis.contracts.analysis import Analysis
-from phronesis.contracts.cypher import READ_CYPHER, CypherRows
-from phronesis.contracts.scoped_memory import KEEP_MEMORY, KeepMemory, Scope
-from phronesis.orchestrator.domain import Completed
-from phronesis.orchestrator.extractive import Extractive
+from phronesis_contracts import Role
+from phronesis_contracts.analysis import Analysis
+from phronesis_contracts.cypher import READ_CYPHER, CypherRows
+from phronesis_contracts.scoped_memory import KEEP_MEMORY, KeepMemory, Scope
+from phronesis_orchestrator.domain import Completed
+from phronesis_orchestrator.extractive import Extractive
 from tests.support import groq_tools
 from tests.support.analysts import ROWS, SNIPPET, TIER1, analyst, ask, profile
 from tests.support.groq_server import Fault, GroqServer, groq_server

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts import Principal, ServiceError, TimedOut, Unavailable
-from phronesis.contracts.cypher import READ_CYPHER, CypherRows, QueryRefused
-from phronesis.contracts.instructions import RETRIEVE_INSTRUCTIONS
-from phronesis.contracts.scoped_memory import RECALL_MEMORY, RecalledMemories, Scope, Snippet
-from phronesis.contracts.twin import DIAGNOSE_GAPS, Diagnosed, DiagnoseGaps, Gap, GapType
-from phronesis.orchestrator.domain import Completed, Failed, LostClaim
-from phronesis.orchestrator.gate import MAX_ROUNDS, MAX_TURN_CALLS
-from phronesis.orchestrator.loops import tools
+from phronesis_contracts import Principal, ServiceError, TimedOut, Unavailable
+from phronesis_contracts.cypher import READ_CYPHER, CypherRows, QueryRefused
+from phronesis_contracts.instructions import RETRIEVE_INSTRUCTIONS
+from phronesis_contracts.scoped_memory import RECALL_MEMORY, RecalledMemories, Scope, Snippet
+from phronesis_contracts.twin import DIAGNOSE_GAPS, Diagnosed, DiagnoseGaps, Gap, GapType
+from phronesis_orchestrator.domain import Completed, Failed, LostClaim
+from phronesis_orchestrator.gate import MAX_ROUNDS, MAX_TURN_CALLS
+from phronesis_orchestrator.loops import tools
 from tests.support import groq_tools
 from tests.support.analysts import ROWS, analyst, ask
 from tests.support.groq_server import Fault, GroqServer, groq_server

@@ -12,10 +12,10 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.bus import Call, ask, connect, serve
-from phronesis.bus.envelope import decode
-from phronesis.contracts import Forbidden, NotFound, Nothing, Principal, Role
-from phronesis.contracts.approvals import (
+from phronesis_bus import Call, ask, connect, serve
+from phronesis_bus.envelope import decode
+from phronesis_contracts import Forbidden, NotFound, Nothing, Principal, Role
+from phronesis_contracts.approvals import (
     APPROVAL_ANSWER,
     APPROVAL_GET,
     APPROVAL_LIST,
@@ -26,13 +26,13 @@ from phronesis.contracts.approvals import (
     Decision,
     ListApprovals,
 )
-from phronesis.contracts.constitution.writes import DELETE_CONSTITUTION_NODE_TOOL, DeleteConstitutionNode, NodeDeletedForGood
-from phronesis.contracts.instructions import AGENT_GET, AgentProfile, AgentRef
-from phronesis.contracts.memory import PROFILE_GET, Profile
-from phronesis.contracts.orchestrator import PROGRESS, TURN_CANCEL, Turn, TurnProgress, TurnRef, TurnStatus
-from phronesis.contracts.traces import TURN_REPLAY, ReplayTurn
-from phronesis.orchestrator.policy.serving import ApprovalHandlers
-from phronesis.postgres import Database
+from phronesis_contracts.constitution.writes import DELETE_CONSTITUTION_NODE_TOOL, DeleteConstitutionNode, NodeDeletedForGood
+from phronesis_contracts.instructions import AGENT_GET, AgentProfile, AgentRef
+from phronesis_contracts.memory import PROFILE_GET, Profile
+from phronesis_contracts.orchestrator import PROGRESS, TURN_CANCEL, Turn, TurnProgress, TurnRef, TurnStatus
+from phronesis_contracts.traces import TURN_REPLAY, ReplayTurn
+from phronesis_orchestrator.policy.serving import ApprovalHandlers
+from phronesis_postgres import Database
 from tests.integration.test_orchestrator import Front, orchestrator
 from tests.support.chat import reasoning
 from tests.support.counsel import profile

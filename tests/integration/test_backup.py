@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.local.parts import SERVICES
+from phronesis_local.parts import SERVICES
 from tests.support.bus import eventually
 from tests.support.documents import pdf
 from tests.support.operations import WITHOUT_A_MODEL, alike, content, counts, phronesis

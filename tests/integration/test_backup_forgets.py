@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.local.parts import SERVICES
+from phronesis_local.parts import SERVICES
 from tests.support.bus import eventually
 from tests.support.operations import WITHOUT_A_MODEL, content, phronesis
 from tests.support.people import Person, Town, town

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from phronesis.local.parts import SERVICES, servers
-from phronesis.local.settings import LocalSettings, Stores
+from phronesis_local.parts import SERVICES, servers
+from phronesis_local.settings import LocalSettings, Stores
 from tests.support import production
 from tests.support.bus import eventually
 from tests.support.operations import WITHOUT_A_MODEL, counts, phronesis

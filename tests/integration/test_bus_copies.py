@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from phronesis.bus import ask_each, serve_basics
-from phronesis.contracts import Nothing, ServiceError
-from phronesis.contracts.service import HEALTH, SPANS, TraceRef
+from phronesis_bus import ask_each, serve_basics
+from phronesis_contracts import Nothing, ServiceError
+from phronesis_contracts.service import HEALTH, SPANS, TraceRef
 from tests.support.bus import connected, somebody
 from tests.support.servers import NatsServer
 

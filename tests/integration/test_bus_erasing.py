@@ -10,11 +10,11 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.bus import Bus, erase_parked, erase_shown, show
-from phronesis.bus.envelope import PARKED_FROM
-from phronesis.bus.publishing import publish
-from phronesis.contracts import Unavailable
-from phronesis.contracts.orchestrator import PROGRESS, TURN_ENDED, TurnEndedNews, TurnProgress, TurnStatus
+from phronesis_bus import Bus, erase_parked, erase_shown, show
+from phronesis_bus.envelope import PARKED_FROM
+from phronesis_bus.publishing import publish
+from phronesis_contracts import Unavailable
+from phronesis_contracts.orchestrator import PROGRESS, TURN_ENDED, TurnEndedNews, TurnProgress, TurnStatus
 from tests.support.bus import broker, connected, eventually, somebody
 from tests.support.servers import NatsServer
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from phronesis.local.ports import free_port
+from phronesis_local.ports import free_port
 from tests.support.bus import broker, connected, eventually, restarted
 from tests.support.servers import NatsServer
 
@@ -33,7 +33,7 @@ async def test_the_declaring_program_is_ready_when_it_has_declared_and_lives_on_
     port = free_port()
     async with broker(tmp_path) as server:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "phronesis.bus.declare"), env={**os.environ, **variables(server, port)}
+            *(sys.executable, "-m", "phronesis_bus.declare"), env={**os.environ, **variables(server, port)}
         )
         try:
             await eventually(lambda: answers(port, "ready", 200))
@@ -48,7 +48,7 @@ async def test_the_declaring_program_is_ready_when_it_has_declared_and_lives_on_
 async def test_a_service_that_still_waits_for_its_broker_stops_when_it_is_told_to(tmp_path: Path) -> None:
     absent = {"BUS_URL": f"nats://127.0.0.1:{free_port()}", "MEDIA_SCRATCH": str(tmp_path)}
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "phronesis.media"), env={**os.environ, **absent}, stderr=PIPE
+        *(sys.executable, "-m", "phronesis_media"), env={**os.environ, **absent}, stderr=PIPE
     )
     assert process.stderr is not None
     try:

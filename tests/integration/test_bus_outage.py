@@ -16,11 +16,11 @@ from uuid import uuid4
 import pytest
 from nats.aio.transport import TcpTransport
 
-from phronesis.bus import Bus, Call, News, Relay, Sendable, ask, follow, sendable, serve, serve_basics, show, take, tell
-from phronesis.bus.declare import keep
-from phronesis.contracts import Nothing, ServiceError, TimedOut, Unavailable
-from phronesis.contracts.memory import RECALL, Recall, Recalled
-from phronesis.contracts.orchestrator import (
+from phronesis_bus import Bus, Call, News, Relay, Sendable, ask, follow, sendable, serve, serve_basics, show, take, tell
+from phronesis_bus.declare import keep
+from phronesis_contracts import Nothing, ServiceError, TimedOut, Unavailable
+from phronesis_contracts.memory import RECALL, Recall, Recalled
+from phronesis_contracts.orchestrator import (
     PROGRESS,
     TURN,
     TURN_ENDED,
@@ -29,7 +29,7 @@ from phronesis.contracts.orchestrator import (
     TurnProgress,
     TurnStatus,
 )
-from phronesis.contracts.service import HEALTH
+from phronesis_contracts.service import HEALTH
 from tests.support.bus import broker, connected, eventually, restarted, somebody
 from tests.support.servers import NatsServer
 

@@ -10,11 +10,11 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.bus import Bus, Call, News, follow, revoke, serve, show, take
-from phronesis.contracts import Principal, Role
-from phronesis.contracts.memory import RECALL_TOOL, Recall, Recalled
-from phronesis.contracts.orchestrator import PROGRESS, TURN, Audited, SubmitTurn, TurnProgress
-from phronesis.contracts.service import AUDITED
+from phronesis_bus import Bus, Call, News, follow, revoke, serve, show, take
+from phronesis_contracts import Principal, Role
+from phronesis_contracts.memory import RECALL_TOOL, Recall, Recalled
+from phronesis_contracts.orchestrator import PROGRESS, TURN, Audited, SubmitTurn, TurnProgress
+from phronesis_contracts.service import AUDITED
 from tests.support.bus import connected, eventually, somebody
 from tests.support.outside import Outside, access, admitting, is_let_in, outside, spied_broker
 from tests.support.servers import NatsServer

@@ -9,10 +9,10 @@ import pytest
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
-from phronesis.bus import Bus
-from phronesis.contracts.catalog import ASKS
-from phronesis.contracts.orchestrator import PROGRESS, TURN
-from phronesis.contracts.service import SERVICES
+from phronesis_bus import Bus
+from phronesis_contracts.catalog import ASKS
+from phronesis_contracts.orchestrator import PROGRESS, TURN
+from phronesis_contracts.service import SERVICES
 from tests.support.bus import connected, eventually
 from tests.support.servers import NatsServer
 

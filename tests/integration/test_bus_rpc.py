@@ -12,10 +12,10 @@ from uuid import uuid4
 import pytest
 from nats.aio.msg import Msg
 
-from phronesis.bus import Bus, Call, ask, serve, serve_basics
-from phronesis.bus.connection import INBOX
-from phronesis.bus.envelope import remaining
-from phronesis.contracts import (
+from phronesis_bus import Bus, Call, ask, serve, serve_basics
+from phronesis_bus.connection import INBOX
+from phronesis_bus.envelope import remaining
+from phronesis_contracts import (
     BadRequest,
     Busy,
     Conflict,
@@ -34,8 +34,8 @@ from phronesis.contracts import (
     Unavailable,
     UnsupportedMedia,
 )
-from phronesis.contracts.graph import EXPAND, Expand, Expanded
-from phronesis.contracts.memory import (
+from phronesis_contracts.graph import EXPAND, Expand, Expanded
+from phronesis_contracts.memory import (
     PROFILE_GET,
     RECALL,
     RECALL_TOOL,
@@ -48,7 +48,7 @@ from phronesis.contracts.memory import (
     Remembered,
     RememberItem,
 )
-from phronesis.contracts.service import HEALTH, SPANS, TraceRef
+from phronesis_contracts.service import HEALTH, SPANS, TraceRef
 from tests.support.bus import broker, connected, eventually, somebody
 from tests.support.servers import NatsServer
 

@@ -14,10 +14,10 @@ from uuid import uuid4
 import pytest
 from nats.aio.subscription import Subscription
 
-from phronesis.bus import Bus, Call, News, announce, follow, pulling, take, tell
-from phronesis.bus.envelope import PARKED_FROM, PARKED_REASON
-from phronesis.contracts import Busy, NotFound, ServiceError, TimedOut, Unauthorized, Unavailable
-from phronesis.contracts.orchestrator import TURN, TURN_ENDED, SubmitTurn, TurnEndedNews, TurnStatus
+from phronesis_bus import Bus, Call, News, announce, follow, pulling, take, tell
+from phronesis_bus.envelope import PARKED_FROM, PARKED_REASON
+from phronesis_contracts import Busy, NotFound, ServiceError, TimedOut, Unauthorized, Unavailable
+from phronesis_contracts.orchestrator import TURN, TURN_ENDED, SubmitTurn, TurnEndedNews, TurnStatus
 from tests.support.bus import broker, connected, eventually, somebody
 from tests.support.servers import NatsServer
 

@@ -9,10 +9,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from phronesis.contracts import TimedOut, UnsupportedMedia
-from phronesis.orchestrator.adapters.ical_readers import CalendarReaders
-from phronesis.orchestrator.sessions.domain import Found, Occurrence
-from phronesis.orchestrator.sessions.windows import Window
+from phronesis_contracts import TimedOut, UnsupportedMedia
+from phronesis_orchestrator.adapters.ical_readers import CalendarReaders
+from phronesis_orchestrator.sessions.domain import Found, Occurrence
+from phronesis_orchestrator.sessions.windows import Window
 
 WEEK = Window(date(2026, 11, 23), date(2026, 11, 30), ZoneInfo("Europe/Berlin"))
 _EVENT = "BEGIN:VEVENT\r\nUID:1\r\nSUMMARY:Board\r\nDTSTART:20261124T090000Z\r\nDURATION:PT1H\r\n{}END:VEVENT\r\n"

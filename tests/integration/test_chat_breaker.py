@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from phronesis.contracts import ModelUnavailable
-from phronesis.contracts.orchestrator import Directive
-from phronesis.orchestrator.adapters.breaker import Breaker
-from phronesis.orchestrator.adapters.chat_model import CallLimits, LanguageModel
-from phronesis.orchestrator.adapters.chat_retry import Patience
-from phronesis.orchestrator.domain import Completed, Failed
-from phronesis.orchestrator.reasoner import CallFailed
+from phronesis_contracts import ModelUnavailable
+from phronesis_contracts.orchestrator import Directive
+from phronesis_orchestrator.adapters.breaker import Breaker
+from phronesis_orchestrator.adapters.chat_model import CallLimits, LanguageModel
+from phronesis_orchestrator.adapters.chat_retry import Patience
+from phronesis_orchestrator.domain import Completed, Failed
+from phronesis_orchestrator.reasoner import CallFailed
 from tests.support.chat import AGENT, MEMORY, a_turn, reasoning
 from tests.support.groq_server import Fault, GroqServer, groq_server
 from tests.unit.orchestrator.fakes import FakeConversations, FakeNeighbours, Stage, claim
@@ -135,7 +135,7 @@ async def test_with_both_breakers_open_a_turn_fails_with_its_code_and_calls_nobo
 async def test_it_says_when_it_opens_and_when_it_closes(
     server: GroqServer, model: LanguageModel, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "phronesis.orchestrator.adapters.breaker")
+    caplog.set_level(logging.INFO, "phronesis_orchestrator.adapters.breaker")
     await opened(server, model)
     clock.now = 15.1
     await model.route(a_turn())

@@ -11,12 +11,12 @@ from typing import Any
 import httpx
 import pytest
 
-from phronesis.bus import envelope
-from phronesis.bus.tracing import Tracing
-from phronesis.contracts import ModelRateLimited, ModelUnavailable
-from phronesis.orchestrator.adapters.chat_client import ChatClient
-from phronesis.orchestrator.adapters.chat_model import CallLimits, LanguageModel
-from phronesis.orchestrator.reasoner import CallFailed, Spent
+from phronesis_bus import envelope
+from phronesis_bus.tracing import Tracing
+from phronesis_contracts import ModelRateLimited, ModelUnavailable
+from phronesis_orchestrator.adapters.chat_client import ChatClient
+from phronesis_orchestrator.adapters.chat_model import CallLimits, LanguageModel
+from phronesis_orchestrator.reasoner import CallFailed, Spent
 from tests.support.bus import eventually
 from tests.support.chat import KEY, MEMORY, REPLY, a_turn, quick, reasoning
 from tests.support.groq_server import Fault, GroqServer, groq_server

@@ -6,12 +6,12 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from phronesis.contracts import BudgetExceeded, Principal
-from phronesis.contracts.facts import LEARN, Learnt, Origin
-from phronesis.orchestrator.learning.domain import EndedTurn, statements_of
-from phronesis.orchestrator.learning.learner import Learner
-from phronesis.orchestrator.learning.ports import Drawer
-from phronesis.orchestrator.ledger.spent import Charged, Spend
+from phronesis_contracts import BudgetExceeded, Principal
+from phronesis_contracts.facts import LEARN, Learnt, Origin
+from phronesis_orchestrator.learning.domain import EndedTurn, statements_of
+from phronesis_orchestrator.learning.learner import Learner
+from phronesis_orchestrator.learning.ports import Drawer
+from phronesis_orchestrator.ledger.spent import Charged, Spend
 from tests.support.chat import AGENT, reasoning
 from tests.support.groq_server import Fault, groq_server
 from tests.unit.orchestrator.fakes import FakeNeighbours

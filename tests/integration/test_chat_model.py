@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from phronesis.bus.tracing import Tracing
-from phronesis.contracts.orchestrator import Directive
-from phronesis.orchestrator.adapters.chat_model import CallLimits, language_model
-from phronesis.orchestrator.cognition.thought import Tier
-from phronesis.orchestrator.reasoner import Composed, Routed, Spent
+from phronesis_bus.tracing import Tracing
+from phronesis_contracts.orchestrator import Directive
+from phronesis_orchestrator.adapters.chat_model import CallLimits, language_model
+from phronesis_orchestrator.cognition.thought import Tier
+from phronesis_orchestrator.reasoner import Composed, Routed, Spent
 from tests.support.chat import KEY, MEMORY, REPLY, a_turn, reasoning
 from tests.support.groq_server import Fault, GroqServer, groq_server
 

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from phronesis.contracts import ServiceError
-from phronesis.orchestrator.history import PastTurn, Summary
-from phronesis.orchestrator.reasoner import Summarised, Summariser
+from phronesis_contracts import ServiceError
+from phronesis_orchestrator.history import PastTurn, Summary
+from phronesis_orchestrator.reasoner import Summarised, Summariser
 from tests.support.chat import AGENT, a_turn, reasoning
 from tests.support.groq_server import Fault, GroqServer, groq_server
 

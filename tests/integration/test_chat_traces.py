@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from phronesis.bus.settings import TelemetrySettings
-from phronesis.bus.tracing import Tracing
-from phronesis.contracts import Unavailable
-from phronesis.contracts.service import TraceRef
-from phronesis.orchestrator.adapters.chat_client import ChatCall, ChatClient
-from phronesis.orchestrator.reasoner import CallFailed, step
+from phronesis_bus.settings import TelemetrySettings
+from phronesis_bus.tracing import Tracing
+from phronesis_contracts import Unavailable
+from phronesis_contracts.service import TraceRef
+from phronesis_orchestrator.adapters.chat_client import ChatCall, ChatClient
+from phronesis_orchestrator.reasoner import CallFailed, step
 from tests.support.bus import eventually
 from tests.support.chat import AGENT, KEY, MEMORY, a_turn, reasoning
 from tests.support.collector import collecting
@@ -101,7 +101,7 @@ async def test_no_words_of_a_turn_are_logged_above_debug_level(server: GroqServe
         await model.route(a_turn("a-private-question"))
         await model.compose(a_turn("a-private-question"), None, MEMORY)
     private = [(record.levelname, record.name) for record in caplog.records if "a-private" in record.getMessage()]
-    assert private == [("DEBUG", "phronesis.orchestrator.answers")]
+    assert private == [("DEBUG", "phronesis_orchestrator.answers")]
 
 
 async def test_without_instructions_no_model_is_asked(server: GroqServer) -> None:

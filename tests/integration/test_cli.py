@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.local.environment import inherited
+from phronesis_local.environment import inherited
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -38,7 +38,7 @@ class Stack:
 
     async def phronesis(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """Run the command `phronesis`."""
-        return await self.run("-m", "phronesis.client", *arguments, stdin=stdin)
+        return await self.run("-m", "phronesis", *arguments, stdin=stdin)
 
 
 @pytest.fixture(scope="module")

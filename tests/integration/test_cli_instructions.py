@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from phronesis.local.environment import inherited
+from phronesis_local.environment import inherited
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -27,7 +27,7 @@ class Stack:
         self.environment = inherited() | {"PHRONESIS_DATA": str(data)}
 
     async def phronesis(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        whole = [sys.executable, "-m", "phronesis.client", *arguments]
+        whole = [sys.executable, "-m", "phronesis", *arguments]
         return await asyncio.to_thread(
             subprocess.run, whole, env=self.environment, cwd=ROOT, capture_output=True, text=True, timeout=240
         )

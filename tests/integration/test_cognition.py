@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts import Principal, Role, Unavailable
-from phronesis.contracts.orchestrator import Reply
-from phronesis.orchestrator.adapters.chat_model import CallLimits
-from phronesis.orchestrator.cognition.remembered import PastEpisode
-from phronesis.orchestrator.cognition.stages import Cognition
-from phronesis.orchestrator.domain import Completed
-from phronesis.orchestrator.history import PastMessage
-from phronesis.orchestrator.settings import CognitionSettings
+from phronesis_contracts import Principal, Role, Unavailable
+from phronesis_contracts.orchestrator import Reply
+from phronesis_orchestrator.adapters.chat_model import CallLimits
+from phronesis_orchestrator.cognition.remembered import PastEpisode
+from phronesis_orchestrator.cognition.stages import Cognition
+from phronesis_orchestrator.domain import Completed
+from phronesis_orchestrator.history import PastMessage
+from phronesis_orchestrator.settings import CognitionSettings
 from tests.support.analysts import profile as analyst_profile
 from tests.support.chat import reasoning
 from tests.support.cognition import FakeExperience

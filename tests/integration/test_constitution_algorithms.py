@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from phronesis.bus import Bus, ask, ask_each
-from phronesis.contracts import BadRequest, Forbidden, NotFound, Nothing, Principal, Role, Unavailable
-from phronesis.contracts.constitution import algorithms, insight, lists, paths, writes
-from phronesis.contracts.service import HEALTH
-from phronesis.graph.adapters.bolt import Bolt
-from phronesis.graph.adapters.constitution_igraph import IgraphEngine
-from phronesis.graph.app import build
-from phronesis.graph.constitution.engines import Algorithm, Computed
-from phronesis.graph.constitution.projection import Projection
-from phronesis.graph.constitution.walk_serving import MEMORY, NODES, SECONDS
-from phronesis.graph.settings import GraphSettings
+from phronesis_bus import Bus, ask, ask_each
+from phronesis_contracts import BadRequest, Forbidden, NotFound, Nothing, Principal, Role, Unavailable
+from phronesis_contracts.constitution import algorithms, insight, lists, paths, writes
+from phronesis_contracts.service import HEALTH
+from phronesis_graph.adapters.bolt import Bolt
+from phronesis_graph.adapters.constitution_igraph import IgraphEngine
+from phronesis_graph.app import build
+from phronesis_graph.constitution.engines import Algorithm, Computed
+from phronesis_graph.constitution.projection import Projection
+from phronesis_graph.constitution.walk_serving import MEMORY, NODES, SECONDS
+from phronesis_graph.settings import GraphSettings
 from tests.support.bus import connected, eventually, somebody
 from tests.support.graph import settings
 from tests.support.servers import GraphServer, NatsServer
@@ -141,7 +141,7 @@ class Off(IgraphEngine):
 async def test_without_algorithms_and_their_projections_everything_else_answers(
     nats_server: NatsServer, graph_server: GraphServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("phronesis.graph.app.IgraphEngine", Off)
+    monkeypatch.setattr("phronesis_graph.app.IgraphEngine", Off)
     who, how = owner(), settings(graph_server, tmp_path)
     async with connected(nats_server, "graph", "gateway") as (own, gateway), service(own, how):
         await eventually(lambda: _ready(gateway))

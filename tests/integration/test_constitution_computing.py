@@ -10,10 +10,10 @@ from random import Random
 
 import pytest
 
-from phronesis.contracts import Unavailable
-from phronesis.graph.adapters.constitution_igraph import IgraphEngine
-from phronesis.graph.constitution.engines import Algorithm
-from phronesis.graph.constitution.projection import Projection, projection
+from phronesis_contracts import Unavailable
+from phronesis_graph.adapters.constitution_igraph import IgraphEngine
+from phronesis_graph.constitution.engines import Algorithm
+from phronesis_graph.constitution.projection import Projection, projection
 from tests.support.bus import eventually
 from tests.support.constitutions import DAWN
 from tests.unit.graph.fakes_constitution import Engine

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from phronesis.bus import Bus, ask
-from phronesis.contracts import Forbidden, Nothing, Principal, Role
-from phronesis.contracts.constitution import lists, writes
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.contracts.constitution.registry import TYPES
-from phronesis.contracts.constitution.writes import Relate, Unrelate, UpdateAnyNode
-from phronesis.contracts.service import HEALTH
-from phronesis.graph.adapters.bolt import Bolt
-from phronesis.graph.app import build
-from phronesis.graph.constitution.list_measures import SECONDS
-from phronesis.graph.settings import GraphSettings
+from phronesis_bus import Bus, ask
+from phronesis_contracts import Forbidden, Nothing, Principal, Role
+from phronesis_contracts.constitution import lists, writes
+from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.writes import Relate, Unrelate, UpdateAnyNode
+from phronesis_contracts.service import HEALTH
+from phronesis_graph.adapters.bolt import Bolt
+from phronesis_graph.app import build
+from phronesis_graph.constitution.list_measures import SECONDS
+from phronesis_graph.settings import GraphSettings
 from tests.support.bus import connected, eventually, somebody
 from tests.support.graph import settings
 from tests.support.servers import GraphServer, NatsServer

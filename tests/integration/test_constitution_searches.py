@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from phronesis.bus import Bus, ask
-from phronesis.contracts import Forbidden, NotFound, Principal, Role
-from phronesis.contracts.constitution import insight, retrieval, search, writes
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.contracts.constitution.lists import GET_NODE, GetConstitutionNode
-from phronesis.contracts.constitution.search import SEARCH_TOKENS
-from phronesis.graph.adapters.bolt import Bolt
-from phronesis.graph.app import build as build_graph
-from phronesis.memory.app import build
-from phronesis.memory.indexes import pgvector
-from phronesis.memory.settings import MemorySettings
-from phronesis.postgres import Database
+from phronesis_bus import Bus, ask
+from phronesis_contracts import Forbidden, NotFound, Principal, Role
+from phronesis_contracts.constitution import insight, retrieval, search, writes
+from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.lists import GET_NODE, GetConstitutionNode
+from phronesis_contracts.constitution.search import SEARCH_TOKENS
+from phronesis_graph.adapters.bolt import Bolt
+from phronesis_graph.app import build as build_graph
+from phronesis_memory.app import build
+from phronesis_memory.indexes import pgvector
+from phronesis_memory.settings import MemorySettings
+from phronesis_postgres import Database
 from tests.support.bus import connected, eventually, somebody
 from tests.support.graph import settings
 from tests.support.memory import WordEmbedder, open_index

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from phronesis.bus import Blobs, Bus, ask
-from phronesis.bus.topology import BACKUPS
-from phronesis.contracts import Forbidden, Nothing, Principal, Role, ServiceError, Unavailable
-from phronesis.contracts.constitution import keeping, lists, writes
-from phronesis.contracts.constitution.keeping import (
+from phronesis_bus import Blobs, Bus, ask
+from phronesis_bus.topology import BACKUPS
+from phronesis_contracts import Forbidden, Nothing, Principal, Role, ServiceError, Unavailable
+from phronesis_contracts.constitution import keeping, lists, writes
+from phronesis_contracts.constitution.keeping import (
     BACKUP_RESTORE,
     EMBEDDINGS,
     REGENERATE,
@@ -27,21 +27,21 @@ from phronesis.contracts.constitution.keeping import (
     BackupOrRestore,
     Regenerate,
 )
-from phronesis.contracts.constitution.kinds import Lifecycle
-from phronesis.contracts.constitution.writes import DeleteConstitutionNode, Relate, UpdateAnyNode
-from phronesis.contracts.service import HEALTH
-from phronesis.graph.adapters.bolt import Bolt
-from phronesis.graph.app import build as build_graph
-from phronesis.memory.adapters.constitution_graph import BusConstitution
-from phronesis.memory.adapters.constitution_pgvector import PgNodeVectors
-from phronesis.memory.adapters.remote_embedder import RemoteEmbedder
-from phronesis.memory.app import build
-from phronesis.memory.constitution.ports import Chosen
-from phronesis.memory.constitution.serving import assemble_constitution
-from phronesis.memory.domain.values import Vector
-from phronesis.memory.indexes import open_nodes, pgvector
-from phronesis.memory.settings import MemorySettings
-from phronesis.postgres import EVERY_TENANT, Database
+from phronesis_contracts.constitution.kinds import Lifecycle
+from phronesis_contracts.constitution.writes import DeleteConstitutionNode, Relate, UpdateAnyNode
+from phronesis_contracts.service import HEALTH
+from phronesis_graph.adapters.bolt import Bolt
+from phronesis_graph.app import build as build_graph
+from phronesis_memory.adapters.constitution_graph import BusConstitution
+from phronesis_memory.adapters.constitution_pgvector import PgNodeVectors
+from phronesis_memory.adapters.remote_embedder import RemoteEmbedder
+from phronesis_memory.app import build
+from phronesis_memory.constitution.ports import Chosen
+from phronesis_memory.constitution.serving import assemble_constitution
+from phronesis_memory.domain.values import Vector
+from phronesis_memory.indexes import open_nodes, pgvector
+from phronesis_memory.settings import MemorySettings
+from phronesis_postgres import EVERY_TENANT, Database
 from tests.faults.embedding_server import DIMENSION, FLOOR, embedding_server
 from tests.support.bus import connected, eventually, somebody
 from tests.support.constitution_memory import ObedientEmbedder

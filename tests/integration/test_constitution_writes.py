@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 from pydantic import ConfigDict
 
-from phronesis.bus import Bus, News, ask, follow
-from phronesis.contracts import BadRequest, Forbidden, Message, Principal, Role, Rpc
-from phronesis.contracts.constitution import keeping, writes
-from phronesis.contracts.constitution.insight import CHECK_POLICY, CheckPolicy
-from phronesis.contracts.constitution.registry import TYPES
-from phronesis.contracts.constitution.writes import CONSTITUTION_CHANGED, ConstitutionChanged, GuardrailHit, NodeWritten
-from phronesis.contracts.orchestrator import Audited
-from phronesis.contracts.service import AUDITED
-from phronesis.graph.adapters.bolt import Bolt
-from phronesis.graph.app import build
-from phronesis.graph.settings import GraphSettings
+from phronesis_bus import Bus, News, ask, follow
+from phronesis_contracts import BadRequest, Forbidden, Message, Principal, Role, Rpc
+from phronesis_contracts.constitution import keeping, writes
+from phronesis_contracts.constitution.insight import CHECK_POLICY, CheckPolicy
+from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.writes import CONSTITUTION_CHANGED, ConstitutionChanged, GuardrailHit, NodeWritten
+from phronesis_contracts.orchestrator import Audited
+from phronesis_contracts.service import AUDITED
+from phronesis_graph.adapters.bolt import Bolt
+from phronesis_graph.app import build
+from phronesis_graph.settings import GraphSettings
 from tests.support.bus import connected, eventually, somebody
 from tests.support.graph import opened, settings
 from tests.support.servers import GraphServer, NatsServer

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts import Principal, Role, Unavailable
-from phronesis.contracts.constitution.insight import CHECK_POLICY, WHY
-from phronesis.contracts.constitution.search import SEMANTIC_SEARCH
-from phronesis.contracts.constitution.session import START_SESSION
-from phronesis.contracts.constitution.writes import CREATE, GuardrailHit
-from phronesis.contracts.faces import legal
-from phronesis.contracts.orchestrator import Reply
-from phronesis.orchestrator.domain import Completed
-from phronesis.orchestrator.gate import MAX_ROUNDS, MAX_TURN_CALLS
+from phronesis_contracts import Principal, Role, Unavailable
+from phronesis_contracts.constitution.insight import CHECK_POLICY, WHY
+from phronesis_contracts.constitution.search import SEMANTIC_SEARCH
+from phronesis_contracts.constitution.session import START_SESSION
+from phronesis_contracts.constitution.writes import CREATE, GuardrailHit
+from phronesis_contracts.faces import legal
+from phronesis_contracts.orchestrator import Reply
+from phronesis_orchestrator.domain import Completed
+from phronesis_orchestrator.gate import MAX_ROUNDS, MAX_TURN_CALLS
 from tests.support.chat import reasoning
 from tests.support.counsel import AGENTS, OWNERS, profile, stage
 from tests.support.groq_server import Fault, GroqServer, groq_server

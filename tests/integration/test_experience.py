@@ -13,9 +13,9 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.bus import Bus, Call, Relay, announce, ask, connect, serve, tell
-from phronesis.contracts import NotFound, Principal, Role, ServiceError, Unavailable
-from phronesis.contracts.episodes import (
+from phronesis_bus import Bus, Call, Relay, announce, ask, connect, serve, tell
+from phronesis_contracts import NotFound, Principal, Role, ServiceError, Unavailable
+from phronesis_contracts.episodes import (
     MEMORY_QUERY,
     RECALL_EPISODES,
     TOOL_STATISTICS,
@@ -26,23 +26,23 @@ from phronesis.contracts.episodes import (
     MemoryQuery,
     RecallEpisodes,
 )
-from phronesis.contracts.instructions import AGENT_GET, AgentProfile, AgentRef
-from phronesis.contracts.memory import REMEMBER, ItemKind, Remember, RememberItem
-from phronesis.contracts.messages import Nothing
-from phronesis.contracts.orchestrator import TURN, TURN_GET, SubmitTurn, Turn, TurnEndedNews, TurnRef, TurnStatus, turn_id
-from phronesis.contracts.service import HEALTH
-from phronesis.contracts.strategies import RECALL_STRATEGIES, RECORD_STRATEGY, RecallStrategies
-from phronesis.memory.adapters.local_embedder import LocalEmbedder
-from phronesis.memory.app import build as build_memory
-from phronesis.memory.ports import Embedder
-from phronesis.memory.settings import MemorySettings
-from phronesis.orchestrator.adapters.ical_readers import CalendarReaders
-from phronesis.orchestrator.adapters.seal import Seal
-from phronesis.orchestrator.adapters.stores import stores
-from phronesis.orchestrator.app import build as build_orchestrator
-from phronesis.orchestrator.reasoner import Reasoner
-from phronesis.orchestrator.settings import OrchestratorSettings
-from phronesis.postgres import Database, PostgresOutbox
+from phronesis_contracts.instructions import AGENT_GET, AgentProfile, AgentRef
+from phronesis_contracts.memory import REMEMBER, ItemKind, Remember, RememberItem
+from phronesis_contracts.messages import Nothing
+from phronesis_contracts.orchestrator import TURN, TURN_GET, SubmitTurn, Turn, TurnEndedNews, TurnRef, TurnStatus, turn_id
+from phronesis_contracts.service import HEALTH
+from phronesis_contracts.strategies import RECALL_STRATEGIES, RECORD_STRATEGY, RecallStrategies
+from phronesis_memory.adapters.local_embedder import LocalEmbedder
+from phronesis_memory.app import build as build_memory
+from phronesis_memory.ports import Embedder
+from phronesis_memory.settings import MemorySettings
+from phronesis_orchestrator.adapters.ical_readers import CalendarReaders
+from phronesis_orchestrator.adapters.seal import Seal
+from phronesis_orchestrator.adapters.stores import stores
+from phronesis_orchestrator.app import build as build_orchestrator
+from phronesis_orchestrator.reasoner import Reasoner
+from phronesis_orchestrator.settings import OrchestratorSettings
+from phronesis_postgres import Database, PostgresOutbox
 from tests.support import groq_tools
 from tests.support.analysts import profile
 from tests.support.bus import eventually

@@ -11,13 +11,13 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from phronesis.bus import Bus, Call, Signer, connect, serve, take
-from phronesis.bus.envelope import PRINCIPAL
-from phronesis.contracts import Principal, Role
-from phronesis.contracts.memory import RECALL_TOOL, Recall, Recalled
-from phronesis.contracts.orchestrator import TURN, TURN_LIST, ListTurns, SubmitTurn, Turns
-from phronesis.gateway.routes.keys import KEYS as KEYS_ROUTE
-from phronesis.gateway.routes.turns import TURNS
+from phronesis_bus import Bus, Call, Signer, connect, serve, take
+from phronesis_bus.envelope import PRINCIPAL
+from phronesis_contracts import Principal, Role
+from phronesis_contracts.memory import RECALL_TOOL, Recall, Recalled
+from phronesis_contracts.orchestrator import TURN, TURN_LIST, ListTurns, SubmitTurn, Turns
+from phronesis_gateway.routes.keys import KEYS as KEYS_ROUTE
+from phronesis_gateway.routes.turns import TURNS
 from tests.support.bus import eventually
 from tests.support.forgeries import HEADERS, KEYS, PRINCIPALS, TOKENS, WHO
 from tests.support.gateway import Holder, RunningGateway, gateway

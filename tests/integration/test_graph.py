@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from phronesis.bus import Bus, News, announce, ask, follow
-from phronesis.contracts import BadRequest, Forbidden, KeyReused, Nothing, Principal, Role, Unavailable
-from phronesis.contracts.graph import (
+from phronesis_bus import Bus, News, announce, ask, follow
+from phronesis_contracts import BadRequest, Forbidden, KeyReused, Nothing, Principal, Role, Unavailable
+from phronesis_contracts.graph import (
     EXPAND,
     NODE_CHANGED,
     NODES,
@@ -22,12 +22,12 @@ from phronesis.contracts.graph import (
     Upsert,
     Upserted,
 )
-from phronesis.contracts.memory import KNOWLEDGE_STORED
-from phronesis.contracts.orchestrator import Audited
-from phronesis.contracts.service import AUDITED, HEALTH, Health
-from phronesis.graph.adapters.bolt import Bolt
-from phronesis.graph.app import build
-from phronesis.graph.settings import GraphSettings
+from phronesis_contracts.memory import KNOWLEDGE_STORED
+from phronesis_contracts.orchestrator import Audited
+from phronesis_contracts.service import AUDITED, HEALTH, Health
+from phronesis_graph.adapters.bolt import Bolt
+from phronesis_graph.app import build
+from phronesis_graph.settings import GraphSettings
 from tests.support.bus import connected, eventually, somebody
 from tests.support.graph import Stores, joined, node, opened, ref, settings, stored
 from tests.support.production import own_graph_server

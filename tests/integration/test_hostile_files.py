@@ -12,9 +12,9 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.bus import Blobs, Bus, ask
-from phronesis.contracts import ServiceError
-from phronesis.contracts.media import (
+from phronesis_bus import Blobs, Bus, ask
+from phronesis_contracts import ServiceError
+from phronesis_contracts.media import (
     ACCEPT_UPLOAD,
     CAPTION,
     EXTRACT_TEXT,
@@ -25,8 +25,8 @@ from phronesis.contracts.media import (
     MediaKind,
     MediaRef,
 )
-from phronesis.media.domain import LONGEST_REPLY
-from phronesis.media.settings import MediaSettings
+from phronesis_media.domain import LONGEST_REPLY
+from phronesis_media.settings import MediaSettings
 from tests.support import documents
 from tests.support.bus import connected, somebody
 from tests.support.canary import Canary, canary

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from phronesis.contracts import Principal
-from phronesis.contracts.media import ExtractedText
-from phronesis.media.sniff import medium_type
-from phronesis.orchestrator.quoting import quotes
-from phronesis.orchestrator.stages.media import final_input, read_media
+from phronesis_contracts import Principal
+from phronesis_contracts.media import ExtractedText
+from phronesis_media.sniff import medium_type
+from phronesis_orchestrator.quoting import quotes
+from phronesis_orchestrator.stages.media import final_input, read_media
 from tests.support.chat import a_turn, reasoning
 from tests.support.groq_answers import blocks
 from tests.support.groq_server import GroqServer, groq_server

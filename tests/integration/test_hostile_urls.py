@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from phronesis.bus import Bus, ask
-from phronesis.contracts import Nothing, ServiceError, Unavailable
-from phronesis.contracts.media import FETCH, READ_WEB, FetchUrl, ReadWeb
-from phronesis.contracts.service import HEALTH
-from phronesis.media.adapters.destinations import Destinations
-from phronesis.media.adapters.web import PublicWeb, SystemResolver
-from phronesis.media.app import build
-from phronesis.media.domain import Fetched, Order, Page
+from phronesis_bus import Bus, ask
+from phronesis_contracts import Nothing, ServiceError, Unavailable
+from phronesis_contracts.media import FETCH, READ_WEB, FetchUrl, ReadWeb
+from phronesis_contracts.service import HEALTH
+from phronesis_media.adapters.destinations import Destinations
+from phronesis_media.adapters.web import PublicWeb, SystemResolver
+from phronesis_media.app import build
+from phronesis_media.domain import Fetched, Order, Page
 from tests.support.bus import connected, somebody
 from tests.support.canary import Canary, canary, knock
 from tests.support.certificates import certificate

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from phronesis.bus import Bus, News, ask, follow
-from phronesis.contracts import Forbidden, NotFound, Nothing, Principal, Role, Unavailable
-from phronesis.contracts.experiments import (
+from phronesis_bus import Bus, News, ask, follow
+from phronesis_contracts import Forbidden, NotFound, Nothing, Principal, Role, Unavailable
+from phronesis_contracts.experiments import (
     RECORD_OUTCOME,
     REPORT_EXPERIMENT,
     START_EXPERIMENT,
@@ -20,7 +20,7 @@ from phronesis.contracts.experiments import (
     ReportExperiment,
     StartExperiment,
 )
-from phronesis.contracts.instructions import (
+from phronesis_contracts.instructions import (
     AGENT_GET,
     RELEASED,
     RETRIEVE_INSTRUCTIONS,
@@ -29,7 +29,7 @@ from phronesis.contracts.instructions import (
     Released,
     RetrieveInstructions,
 )
-from phronesis.contracts.releases import (
+from phronesis_contracts.releases import (
     LIST_INSTRUCTIONS,
     PUBLISH_INSTRUCTIONS,
     ROLLBACK_INSTRUCTIONS,
@@ -38,14 +38,14 @@ from phronesis.contracts.releases import (
     PublishInstructions,
     RollbackInstructions,
 )
-from phronesis.contracts.service import HEALTH
-from phronesis.instructions.adapters.files import agents
-from phronesis.instructions.adapters.matrix import matrix
-from phronesis.instructions.app import build
-from phronesis.instructions.settings import InstructionsSettings
-from phronesis.postgres import Database, PostgresSettings
-from phronesis.postgres.migrate import migrate
-from phronesis.postgres.roles import role_of
+from phronesis_contracts.service import HEALTH
+from phronesis_instructions.adapters.files import agents
+from phronesis_instructions.adapters.matrix import matrix
+from phronesis_instructions.app import build
+from phronesis_instructions.settings import InstructionsSettings
+from phronesis_postgres import Database, PostgresSettings
+from phronesis_postgres.migrate import migrate
+from phronesis_postgres.roles import role_of
 from tests.support.bus import broker, connected, eventually, somebody
 from tests.support.servers import NatsServer, PostgresServer
 

@@ -8,9 +8,9 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.bus import MEDIA, Blobs, Bus, News, ask, follow
-from phronesis.contracts import BadRequest, NotFound, Nothing, Principal, TooLarge, UnsupportedMedia
-from phronesis.contracts.media import (
+from phronesis_bus import MEDIA, Blobs, Bus, News, ask, follow
+from phronesis_contracts import BadRequest, NotFound, Nothing, Principal, TooLarge, UnsupportedMedia
+from phronesis_contracts.media import (
     ACCEPT_UPLOAD,
     CAPTION,
     EXTRACT_TEXT,
@@ -24,12 +24,12 @@ from phronesis.contracts.media import (
     MediaKind,
     MediaRef,
 )
-from phronesis.contracts.orchestrator import Audited
-from phronesis.contracts.service import AUDITED, HEALTH
-from phronesis.media.adapters.destinations import Destinations
-from phronesis.media.adapters.web import PublicWeb, SystemResolver
-from phronesis.media.app import build
-from phronesis.media.shelf import Shelf
+from phronesis_contracts.orchestrator import Audited
+from phronesis_contracts.service import AUDITED, HEALTH
+from phronesis_media.adapters.destinations import Destinations
+from phronesis_media.adapters.web import PublicWeb, SystemResolver
+from phronesis_media.app import build
+from phronesis_media.shelf import Shelf
 from tests.support import documents, pictures, sample_note, speech
 from tests.support.bus import connected, somebody
 from tests.support.readers import reader

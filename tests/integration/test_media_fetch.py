@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from phronesis.contracts import BadRequest, ServiceError, TimedOut, TooLarge, Unavailable
-from phronesis.contracts.media import MAX_UPLOAD
-from phronesis.media.adapters.web import PublicWeb, SystemResolver
-from phronesis.media.addresses import is_public
-from phronesis.media.domain import Fetched, Order, Page
+from phronesis_contracts import BadRequest, ServiceError, TimedOut, TooLarge, Unavailable
+from phronesis_contracts.media import MAX_UPLOAD
+from phronesis_media.adapters.web import PublicWeb, SystemResolver
+from phronesis_media.addresses import is_public
+from phronesis_media.domain import Fetched, Order, Page
 from tests.support.certificates import certificate
 
 HERE = "127.0.0.1"

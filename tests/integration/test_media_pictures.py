@@ -8,8 +8,8 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
-from phronesis.contracts import TooLarge, Unavailable, UnsupportedMedia
-from phronesis.media.adapters.child import ChildReader
+from phronesis_contracts import TooLarge, Unavailable, UnsupportedMedia
+from phronesis_media.adapters.child import ChildReader
 from tests.support import documents, pictures
 from tests.support.readers import reader as started
 from tests.support.readers import text_of
@@ -104,7 +104,7 @@ async def test_half_an_image_is_damaged(reader: ChildReader, format: str) -> Non
 async def test_an_installation_without_the_extra_says_which_is_missing(
     reader: ChildReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("phronesis.media.adapters.child.find_spec", lambda name: None)
+    monkeypatch.setattr("phronesis_media.adapters.child.find_spec", lambda name: None)
     with pytest.raises(Unavailable, match=r"the extra phronesis-media\[ocr\] is missing"):
         await text_of(reader, pictures.encoded(pictures.drawn(LINES)))
 

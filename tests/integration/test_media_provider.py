@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts import TooLarge, UnsupportedMedia
-from phronesis.media.adapters.child import ChildReader
-from phronesis.media.adapters.provider import GroqReader
-from phronesis.media.settings import MediaSettings
+from phronesis_contracts import TooLarge, UnsupportedMedia
+from phronesis_media.adapters.child import ChildReader
+from phronesis_media.adapters.provider import GroqReader
+from phronesis_media.settings import MediaSettings
 from tests.support import documents, pictures, speech
 from tests.support.groq_media import HEARD, Fault, GroqMediaServer, groq_media_server
 from tests.support.readers import reader as started

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from phronesis.contracts import ServiceError, TimedOut, TooLarge, UnsupportedMedia
-from phronesis.media import formats
-from phronesis.media.adapters.child import ChildReader
-from phronesis.media.sniff import medium_type
+from phronesis_contracts import ServiceError, TimedOut, TooLarge, UnsupportedMedia
+from phronesis_media import formats
+from phronesis_media.adapters.child import ChildReader
+from phronesis_media.sniff import medium_type
 from tests.support import documents
 from tests.support.bus import eventually
 from tests.support.readers import processes

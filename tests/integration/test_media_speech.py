@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from phronesis.contracts import TooLarge, Unavailable, UnsupportedMedia
-from phronesis.media.adapters.child import ChildReader
+from phronesis_contracts import TooLarge, Unavailable, UnsupportedMedia
+from phronesis_media.adapters.child import ChildReader
 from tests.support import speech
 from tests.support.readers import reader as started
 from tests.support.readers import text_of
@@ -93,7 +93,7 @@ async def test_a_video_that_calls_itself_a_recording_is_refused(reader: ChildRea
 async def test_an_installation_without_the_extra_says_which_is_missing(
     reader: ChildReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("phronesis.media.adapters.child.find_spec", lambda name: None)
+    monkeypatch.setattr("phronesis_media.adapters.child.find_spec", lambda name: None)
     with pytest.raises(Unavailable, match=r"the extra phronesis-media\[speech\] is missing"):
         await text_of(reader, speech.PATH.read_bytes())
 

@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager
 import psutil
 import pytest
 
-from phronesis.contracts import UnsupportedMedia
-from phronesis.media import formats
-from phronesis.media.adapters.child import ChildReader
+from phronesis_contracts import UnsupportedMedia
+from phronesis_media import formats
+from phronesis_media.adapters.child import ChildReader
 from tests.support import documents, pictures
 from tests.support.bus import eventually
 from tests.support.readers import processes, reader

@@ -9,9 +9,9 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.bus import Bus, Call, News, announce, ask, connect, follow, serve
-from phronesis.contracts import BadRequest, Forbidden, Nothing, Principal, Role, Unavailable
-from phronesis.contracts.graph import (
+from phronesis_bus import Bus, Call, News, announce, ask, connect, follow, serve
+from phronesis_contracts import BadRequest, Forbidden, Nothing, Principal, Role, Unavailable
+from phronesis_contracts.graph import (
     EXPAND,
     NODE_CHANGED,
     NODES,
@@ -25,7 +25,7 @@ from phronesis.contracts.graph import (
     Nodes,
     NodeText,
 )
-from phronesis.contracts.memory import (
+from phronesis_contracts.memory import (
     KNOWLEDGE_STORED,
     PROFILE_GET,
     PROFILE_PUT,
@@ -42,11 +42,11 @@ from phronesis.contracts.memory import (
     RememberItem,
     Retrieve,
 )
-from phronesis.contracts.orchestrator import TURN_ENDED, Audited, TurnEndedNews, TurnStatus
-from phronesis.contracts.service import AUDITED, HEALTH
-from phronesis.memory.app import assemble, build
-from phronesis.memory.settings import MemorySettings
-from phronesis.postgres import Database
+from phronesis_contracts.orchestrator import TURN_ENDED, Audited, TurnEndedNews, TurnStatus
+from phronesis_contracts.service import AUDITED, HEALTH
+from phronesis_memory.app import assemble, build
+from phronesis_memory.settings import MemorySettings
+from phronesis_postgres import Database
 from tests.support.bus import eventually
 from tests.support.memory import ScriptedGraph, WordEmbedder, open_index, someone
 from tests.support.servers import NatsServer, PostgresServer, VectorServer

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from pydantic import SecretStr
 
-from phronesis.contracts import Unavailable
-from phronesis.memory.adapters.remote_embedder import RemoteEmbedder
+from phronesis_contracts import Unavailable
+from phronesis_memory.adapters.remote_embedder import RemoteEmbedder
 
 
 class _Server(ThreadingHTTPServer):

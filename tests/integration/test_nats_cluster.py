@@ -10,12 +10,12 @@ from typing import Any
 
 from nats.errors import Error as NatsError
 
-from phronesis.bus import Bus, BusSettings, Call, connect, take, tell
-from phronesis.bus.declare import DeclarationError, declare
-from phronesis.bus.secrets import make
-from phronesis.contracts import ServiceError
-from phronesis.contracts.orchestrator import TURN, SubmitTurn
-from phronesis.local.ports import LOOPBACK, free_port
+from phronesis_bus import Bus, BusSettings, Call, connect, take, tell
+from phronesis_bus.declare import DeclarationError, declare
+from phronesis_bus.secrets import make
+from phronesis_contracts import ServiceError
+from phronesis_contracts.orchestrator import TURN, SubmitTurn
+from phronesis_local.ports import LOOPBACK, free_port
 from tests.support.bus import eventually, somebody
 from tests.support.certificates import Authority
 from tests.support.nats_deployment import DeployedNats

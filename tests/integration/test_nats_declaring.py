@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from nats.errors import Error as NatsError
 
-from phronesis.bus import Bus, connect
-from phronesis.bus.declare import declare
-from phronesis.bus.topology import consumers, streams
-from phronesis.local.environment import inherited
-from phronesis.local.ports import LOOPBACK, free_port
+from phronesis_bus import Bus, connect
+from phronesis_bus.declare import declare
+from phronesis_bus.topology import consumers, streams
+from phronesis_local.environment import inherited
+from phronesis_local.ports import LOOPBACK, free_port
 from tests.support.bus import eventually
 from tests.support.nats_deployment import DeployedNats, deployed
 
@@ -42,7 +42,7 @@ async def program(server: DeployedNats, *arguments: str, **variables: str) -> As
         "BUS_TRUST_DIR": str(server.secrets / "trust"),
     }
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "phronesis.bus.declare", *arguments),
+        *(sys.executable, "-m", "phronesis_bus.declare", *arguments),
         env=inherited() | stated | variables,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,

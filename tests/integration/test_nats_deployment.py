@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from phronesis.bus.secrets import make
-from phronesis.contracts import Role
-from phronesis.contracts.service import SERVICES
+from phronesis_bus.secrets import make
+from phronesis_contracts import Role
+from phronesis_contracts.service import SERVICES
 from tests.support import rights
 from tests.support.bus import connected, eventually
 from tests.support.nats_deployment import FILES, DeployedNats, Wire, deployed

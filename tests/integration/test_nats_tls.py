@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from phronesis.bus import Bus, BusSettings, UntrustedBroker, connect, revoke
-from phronesis.local.ports import LOOPBACK
+from phronesis_bus import Bus, BusSettings, UntrustedBroker, connect, revoke
+from phronesis_local.ports import LOOPBACK
 from tests.support.bus import connected, eventually
 from tests.support.certificates import Authority
 from tests.support.nats_deployment import DeployedNats, deployed

@@ -12,14 +12,14 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.bus import Bus, Call, Relay, announce, ask, connect, serve, tell
-from phronesis.bus.envelope import decode
-from phronesis.contracts import Conflict, NotFound, Nothing, Principal, TurnEnded
-from phronesis.contracts.gateway import KEY_REVOKED, KeyRevoked
-from phronesis.contracts.instructions import AGENT_GET, AgentProfile, AgentRef
-from phronesis.contracts.media import MEDIA_GET, Media, MediaRef
-from phronesis.contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryContext, Profile, Retrieve
-from phronesis.contracts.orchestrator import (
+from phronesis_bus import Bus, Call, Relay, announce, ask, connect, serve, tell
+from phronesis_bus.envelope import decode
+from phronesis_contracts import Conflict, NotFound, Nothing, Principal, TurnEnded
+from phronesis_contracts.gateway import KEY_REVOKED, KeyRevoked
+from phronesis_contracts.instructions import AGENT_GET, AgentProfile, AgentRef
+from phronesis_contracts.media import MEDIA_GET, Media, MediaRef
+from phronesis_contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryContext, Profile, Retrieve
+from phronesis_contracts.orchestrator import (
     CONVERSATION_GET,
     PROGRESS,
     TURN,
@@ -34,13 +34,13 @@ from phronesis.contracts.orchestrator import (
     TurnStatus,
     turn_id,
 )
-from phronesis.orchestrator.adapters.ical_readers import CalendarReaders
-from phronesis.orchestrator.adapters.seal import Seal
-from phronesis.orchestrator.adapters.stores import stores
-from phronesis.orchestrator.app import build
-from phronesis.orchestrator.reasoner import Answer, Composed, Fault, Routed, TurnContext
-from phronesis.orchestrator.settings import OrchestratorSettings
-from phronesis.postgres import Database, PostgresOutbox
+from phronesis_orchestrator.adapters.ical_readers import CalendarReaders
+from phronesis_orchestrator.adapters.seal import Seal
+from phronesis_orchestrator.adapters.stores import stores
+from phronesis_orchestrator.app import build
+from phronesis_orchestrator.reasoner import Answer, Composed, Fault, Routed, TurnContext
+from phronesis_orchestrator.settings import OrchestratorSettings
+from phronesis_postgres import Database, PostgresOutbox
 from tests.support.servers import NatsServer, PostgresServer
 from tests.unit.orchestrator.fakes import PROFILE
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts import Risk, TimedOut, Unavailable
-from phronesis.contracts.outside import AcceptedTool, OutcomeUnknown
-from phronesis.orchestrator.outside.listing import pin
-from phronesis.orchestrator.outside.offers import CALLED, OFFERED, Offered, OfferedTool, OutsideArguments, OutsideResult
+from phronesis_contracts import Risk, TimedOut, Unavailable
+from phronesis_contracts.outside import AcceptedTool, OutcomeUnknown
+from phronesis_orchestrator.outside.listing import pin
+from phronesis_orchestrator.outside.offers import CALLED, OFFERED, Offered, OfferedTool, OutsideArguments, OutsideResult
 from tests.integration.test_counsel import ask, offered, said, script, told
 from tests.support.counsel import profile, stage
 from tests.support.groq_server import GroqServer, groq_server
@@ -155,7 +155,7 @@ async def test_instructions_in_a_description_and_a_result_open_no_other_tool(ser
 
 
 def test_the_arguments_of_two_tools_are_two_types() -> None:
-    from phronesis.orchestrator.outside.offers import tool_of
+    from phronesis_orchestrator.outside.offers import tool_of
 
     add, other = tool_of(tool("add", idempotent=True)), tool_of(tool("other", parameters={"type": "object"}))
     assert (add.rpc.input.tool, add.rpc.input.idempotent) == ("outside.out.add", True)

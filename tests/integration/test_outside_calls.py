@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from phronesis.contracts import BadRequest, Principal, Risk, ServiceError, TimedOut
-from phronesis.contracts.media import ResolvedAddress
-from phronesis.contracts.outside import (
+from phronesis_contracts import BadRequest, Principal, Risk, ServiceError, TimedOut
+from phronesis_contracts.media import ResolvedAddress
+from phronesis_contracts.outside import (
     AcceptedTool,
     CommandsOff,
     OutcomeUnknown,
@@ -28,13 +28,13 @@ from phronesis.contracts.outside import (
     ToolNotAllowed,
     UnknownServer,
 )
-from phronesis.orchestrator.adapters.mcp_client import McpConnector
-from phronesis.orchestrator.adapters.mcp_command import LAUNCHER
-from phronesis.orchestrator.adapters.seal import Seal
-from phronesis.orchestrator.outside.calls import MAX_RESULT, Calls
-from phronesis.orchestrator.outside.domain import Server, owner
-from phronesis.orchestrator.outside.listing import parsed
-from phronesis.orchestrator.outside.pool import Sessions
+from phronesis_orchestrator.adapters.mcp_client import McpConnector
+from phronesis_orchestrator.adapters.mcp_command import LAUNCHER
+from phronesis_orchestrator.adapters.seal import Seal
+from phronesis_orchestrator.outside.calls import MAX_RESULT, Calls
+from phronesis_orchestrator.outside.domain import Server, owner
+from phronesis_orchestrator.outside.listing import parsed
+from phronesis_orchestrator.outside.pool import Sessions
 from tests.support.mcp_outsiders import INJECTION, Outsider, RunningOutsider, command, outsider
 
 ANN = Principal(tenant="acme", user="ann")

@@ -12,8 +12,8 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.local.environment import inherited
-from phronesis.local.parts import SERVICES
+from phronesis_local.environment import inherited
+from phronesis_local.parts import SERVICES
 from tests.support.mcp_outsiders import INJECTION, RunningOutsider, outsider
 from tests.support.operations import WITHOUT_A_MODEL
 from tests.support.people import Person, Town, town
@@ -37,7 +37,7 @@ class Here:
     async def phronesis(self, *arguments: str, key: str | None = None) -> tuple[int, str, str]:
         """Run `phronesis mcp`: exit code, stdout, stderr. The key is the owner's where none is stated."""
         where = ["--url", self.stack.data.url.read_text().strip(), "--key", key or self.people.owner.key]
-        line = [sys.executable, "-m", "phronesis.client", "mcp", *where, *arguments]
+        line = [sys.executable, "-m", "phronesis", "mcp", *where, *arguments]
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(*line, stdout=pipe, stderr=pipe, env=inherited())
         out, err = await asyncio.wait_for(process.communicate(), 60)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from phronesis.local.layout import DataDir
-from phronesis.local.parts import OWNERS, Parts, addresses
-from phronesis.local.settings import LocalSettings
-from phronesis.postgres import Database, PostgresSettings
+from phronesis_local.layout import DataDir
+from phronesis_local.parts import OWNERS, Parts, addresses
+from phronesis_local.settings import LocalSettings
+from phronesis_postgres import Database, PostgresSettings
 from tests.support.servers import PostgresServer
 
 
@@ -54,7 +54,7 @@ async def test_the_way_back_is_asked_for_twice(postgres: PostgresServer) -> None
 
 
 async def _migrate(environment: dict[str, str], *arguments: str) -> tuple[str, int | None]:
-    command = (sys.executable, "-m", "phronesis.postgres.migrate", *arguments)
+    command = (sys.executable, "-m", "phronesis_postgres.migrate", *arguments)
     process = await asyncio.create_subprocess_exec(*command, env=environment, stdout=PIPE)
     said, _ = await process.communicate()
     return said.decode(), process.returncode

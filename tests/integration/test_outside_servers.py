@@ -10,10 +10,10 @@ from uuid import uuid4
 import pytest
 from pydantic import SecretStr
 
-from phronesis.bus import Bus, Relay, ask, connect, serve
-from phronesis.contracts import BadRequest, Forbidden, Nothing, Principal, Risk, Role
-from phronesis.contracts.media import RESOLVE_ADDRESS
-from phronesis.contracts.outside import (
+from phronesis_bus import Bus, Relay, ask, connect, serve
+from phronesis_contracts import BadRequest, Forbidden, Nothing, Principal, Risk, Role
+from phronesis_contracts.media import RESOLVE_ADDRESS
+from phronesis_contracts.outside import (
     ACCEPT_TOOLS,
     ADD_SERVER,
     INSPECT_SERVER,
@@ -35,15 +35,15 @@ from phronesis.contracts.outside import (
     ToolState,
     UnknownServer,
 )
-from phronesis.media.adapters.destinations import Destinations
-from phronesis.media.adapters.web import PublicWeb, SystemResolver
-from phronesis.media.fetching import Fetching
-from phronesis.orchestrator.adapters.neighbours import BusNeighbours
-from phronesis.orchestrator.adapters.outside import PostgresServers
-from phronesis.orchestrator.adapters.seal import Seal
-from phronesis.orchestrator.outside.offers import outside_tools
-from phronesis.orchestrator.outside.serving import serve_outside
-from phronesis.postgres import Database, PostgresOutbox
+from phronesis_media.adapters.destinations import Destinations
+from phronesis_media.adapters.web import PublicWeb, SystemResolver
+from phronesis_media.fetching import Fetching
+from phronesis_orchestrator.adapters.neighbours import BusNeighbours
+from phronesis_orchestrator.adapters.outside import PostgresServers
+from phronesis_orchestrator.adapters.seal import Seal
+from phronesis_orchestrator.outside.offers import outside_tools
+from phronesis_orchestrator.outside.serving import serve_outside
+from phronesis_postgres import Database, PostgresOutbox
 from tests.support.mcp_outsiders import INJECTION, RunningOutsider, outsider
 from tests.support.servers import NatsServer, PostgresServer
 

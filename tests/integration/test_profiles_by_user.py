@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from phronesis.bus import Call, serve
-from phronesis.contracts import NotFound, Unavailable
-from phronesis.contracts.instructions import AGENT_GET, AgentProfile, AgentRef
-from phronesis.orchestrator.adapters.neighbours import BusNeighbours
+from phronesis_bus import Call, serve
+from phronesis_contracts import NotFound, Unavailable
+from phronesis_contracts.instructions import AGENT_GET, AgentProfile, AgentRef
+from phronesis_orchestrator.adapters.neighbours import BusNeighbours
 from tests.support.bus import connected, somebody
 from tests.support.servers import NatsServer
 

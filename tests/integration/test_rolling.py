@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from phronesis.local.child import Program
-from phronesis.local.layout import DataDir, write_atomically
-from phronesis.local.record import Restart
-from phronesis.local.restarting import REFUSED, restart
-from phronesis.local.rolling import Asked, Rolling, planned
-from phronesis.local.supervisor import Supervisor
+from phronesis_local.child import Program
+from phronesis_local.layout import DataDir, write_atomically
+from phronesis_local.record import Restart
+from phronesis_local.restarting import REFUSED, restart
+from phronesis_local.rolling import Asked, Rolling, planned
+from phronesis_local.supervisor import Supervisor
 from tests.support.bus import eventually
 
 THERE = ("gateway", "gateway-2", "memory", "memory-2", "graph", "graph-2")

@@ -10,11 +10,11 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.bus import Bus, News, ask, connect, follow
-from phronesis.contracts import BadRequest, Forbidden, Nothing, Role, Rpc
-from phronesis.contracts.memory import KNOWLEDGE_STORED, KnowledgeStored
-from phronesis.contracts.orchestrator import Audited
-from phronesis.contracts.scoped_memory import (
+from phronesis_bus import Bus, News, ask, connect, follow
+from phronesis_contracts import BadRequest, Forbidden, Nothing, Role, Rpc
+from phronesis_contracts.memory import KNOWLEDGE_STORED, KnowledgeStored
+from phronesis_contracts.orchestrator import Audited
+from phronesis_contracts.scoped_memory import (
     FORGET_MEMORY,
     KEEP_MEMORY,
     RECALL_MEMORY,
@@ -24,11 +24,11 @@ from phronesis.contracts.scoped_memory import (
     RecallMemory,
     Scope,
 )
-from phronesis.contracts.service import AUDITED, HEALTH
-from phronesis.memory.app import build
-from phronesis.memory.domain.values import Vector
-from phronesis.memory.settings import MemorySettings
-from phronesis.postgres import Database
+from phronesis_contracts.service import AUDITED, HEALTH
+from phronesis_memory.app import build
+from phronesis_memory.domain.values import Vector
+from phronesis_memory.settings import MemorySettings
+from phronesis_postgres import Database
 from tests.support.bus import eventually
 from tests.support.memory import WordEmbedder, open_index
 from tests.support.scopes import person, some_tenant

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from phronesis import tokens
-from phronesis.bus import Bus, announce, ask, connect
-from phronesis.contracts import Principal, Role
-from phronesis.contracts.constitution import writes
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.contracts.constitution.lists import LISTS, ListLayer
-from phronesis.contracts.constitution.registry import TYPES
-from phronesis.contracts.constitution.session import (
+import phronesis_tokens as tokens
+from phronesis_bus import Bus, announce, ask, connect
+from phronesis_contracts import Principal, Role
+from phronesis_contracts.constitution import writes
+from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.lists import LISTS, ListLayer
+from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.session import (
     ASSESS_WORKLOAD,
     CONTEXT_USAGE,
     START_SESSION,
@@ -29,7 +29,7 @@ from phronesis.contracts.constitution.session import (
     SessionStarted,
     StartSession,
 )
-from phronesis.contracts.constitution.writes import (
+from phronesis_contracts.constitution.writes import (
     CONSTITUTION_CHANGED,
     ConstitutionChanged,
     DeleteConstitutionNode,
@@ -39,14 +39,14 @@ from phronesis.contracts.constitution.writes import (
     Unrelate,
     UpdateAnyNode,
 )
-from phronesis.graph.adapters.bolt import Bolt
-from phronesis.graph.app import build
-from phronesis.orchestrator.adapters.calendars import PostgresCalendars
-from phronesis.orchestrator.adapters.ical_readers import CalendarReaders
-from phronesis.orchestrator.adapters.neighbours import BusNeighbours
-from phronesis.orchestrator.adapters.seal import Seal
-from phronesis.orchestrator.sessions.serving import serve_sessions
-from phronesis.postgres import Database
+from phronesis_graph.adapters.bolt import Bolt
+from phronesis_graph.app import build
+from phronesis_orchestrator.adapters.calendars import PostgresCalendars
+from phronesis_orchestrator.adapters.ical_readers import CalendarReaders
+from phronesis_orchestrator.adapters.neighbours import BusNeighbours
+from phronesis_orchestrator.adapters.seal import Seal
+from phronesis_orchestrator.sessions.serving import serve_sessions
+from phronesis_postgres import Database
 from tests.support.bus import eventually, somebody
 from tests.support.constitutions import plant, thing
 from tests.support.graph import opened, settings

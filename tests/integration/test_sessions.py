@@ -14,12 +14,12 @@ from uuid import uuid4
 import pytest
 from pydantic import SecretStr
 
-from phronesis.bus import Bus, Call, Relay, announce, ask, connect, serve
-from phronesis.contracts import BadRequest, Forbidden, Nothing, Principal, Role, ServiceError, Unavailable
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.contracts.constitution.lists import LIST_FOUNDATION_TOOL, LIST_VISION_TOOL
-from phronesis.contracts.constitution.paths import DUE_WORK_TOOL
-from phronesis.contracts.constitution.session import (
+from phronesis_bus import Bus, Call, Relay, announce, ask, connect, serve
+from phronesis_contracts import BadRequest, Forbidden, Nothing, Principal, Role, ServiceError, Unavailable
+from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.lists import LIST_FOUNDATION_TOOL, LIST_VISION_TOOL
+from phronesis_contracts.constitution.paths import DUE_WORK_TOOL
+from phronesis_contracts.constitution.session import (
     ASSESS_WORKLOAD,
     CONTEXT_USAGE,
     GET_CALENDAR,
@@ -32,15 +32,15 @@ from phronesis.contracts.constitution.session import (
     SetCalendar,
     StartSession,
 )
-from phronesis.contracts.constitution.values import READERS
-from phronesis.contracts.constitution.writes import CONSTITUTION_CHANGED, ConstitutionChanged, LinkNews, NodeNews, Operation
-from phronesis.contracts.media import READ_WEB, ReadWeb, WebRead
-from phronesis.orchestrator.adapters.calendars import PostgresCalendars
-from phronesis.orchestrator.adapters.ical_readers import CalendarReaders
-from phronesis.orchestrator.adapters.neighbours import BusNeighbours
-from phronesis.orchestrator.adapters.seal import Seal
-from phronesis.orchestrator.sessions.serving import serve_sessions
-from phronesis.postgres import Database, PostgresOutbox
+from phronesis_contracts.constitution.values import READERS
+from phronesis_contracts.constitution.writes import CONSTITUTION_CHANGED, ConstitutionChanged, LinkNews, NodeNews, Operation
+from phronesis_contracts.media import READ_WEB, ReadWeb, WebRead
+from phronesis_orchestrator.adapters.calendars import PostgresCalendars
+from phronesis_orchestrator.adapters.ical_readers import CalendarReaders
+from phronesis_orchestrator.adapters.neighbours import BusNeighbours
+from phronesis_orchestrator.adapters.seal import Seal
+from phronesis_orchestrator.sessions.serving import serve_sessions
+from phronesis_postgres import Database, PostgresOutbox
 from tests.support.bus import eventually
 from tests.support.servers import NatsServer, PostgresServer
 from tests.unit.orchestrator.sessions.fakes import DUE, FOUNDATION, VISION

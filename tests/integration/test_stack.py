@@ -15,12 +15,12 @@ import asyncpg
 import pytest
 from neo4j import AsyncGraphDatabase, AsyncManagedTransaction
 
-from phronesis.local import arcadedb, postgres
-from phronesis.local.doctor import look
-from phronesis.local.layout import DataDir
-from phronesis.local.record import ProcessId, read
-from phronesis.local.settings import LocalSettings, Stores
-from phronesis.local.status import all_up, status
+from phronesis_local import arcadedb, postgres
+from phronesis_local.doctor import look
+from phronesis_local.layout import DataDir
+from phronesis_local.record import ProcessId, read
+from phronesis_local.settings import LocalSettings, Stores
+from phronesis_local.status import all_up, status
 from tests.support.production import GRAPH, GRAPH_DATABASE, SERVERS, STORES, graph_login
 from tests.support.servers import NatsServer
 from tests.support.stack import RunningStack, running
@@ -162,7 +162,7 @@ async def test_down_ends_what_a_killed_supervisor_left(tmp_path: Path) -> None:
     assert len(stack.left()) > 3
     assert not all_up(status(stack.data))
     said = subprocess.run(
-        [sys.executable, "-m", "phronesis.local", "down", "--data", str(tmp_path)], capture_output=True, text=True, timeout=50
+        [sys.executable, "-m", "phronesis_local", "down", "--data", str(tmp_path)], capture_output=True, text=True, timeout=50
     )
     assert (said.returncode, said.stdout) == (0, "stopped\n")
     assert stack.left() == []
@@ -212,7 +212,7 @@ async def test_a_server_that_cannot_start_is_told_with_its_reason(tmp_path: Path
 
 
 def _up(data: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "phronesis.local", "up", "--data", str(data), "--port", "0"]
+    command = [sys.executable, "-m", "phronesis_local", "up", "--data", str(data), "--port", "0"]
     return subprocess.run(command, capture_output=True, text=True, timeout=50, env=os.environ | environment)
 
 

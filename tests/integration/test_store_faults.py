@@ -13,20 +13,20 @@ from uuid import uuid4
 import pytest
 from pydantic import SecretStr
 
-from phronesis.bus import Blobs, News, ask, connect, envelope, follow
-from phronesis.contracts import NotFound, Role, ServiceError, TimedOut, Unavailable
-from phronesis.contracts.constitution.writes import CONSTITUTION_CHANGED, CREATE, ConstitutionChanged
-from phronesis.contracts.media import UPLOADS
-from phronesis.contracts.memory import AugmentedMemoryContext, Remember, RememberItem, Retrieve
-from phronesis.graph.adapters.bolt import Bolt
-from phronesis.graph.app import build as build_graph
-from phronesis.graph.settings import GraphSettings
-from phronesis.local import postgres as embedded
-from phronesis.memory.adapters.remote_embedder import RemoteEmbedder
-from phronesis.memory.app import assemble
-from phronesis.memory.handlers import Handlers
-from phronesis.memory.settings import MemorySettings
-from phronesis.postgres import Database, PostgresSettings
+from phronesis_bus import Blobs, News, ask, connect, envelope, follow
+from phronesis_contracts import NotFound, Role, ServiceError, TimedOut, Unavailable
+from phronesis_contracts.constitution.writes import CONSTITUTION_CHANGED, CREATE, ConstitutionChanged
+from phronesis_contracts.media import UPLOADS
+from phronesis_contracts.memory import AugmentedMemoryContext, Remember, RememberItem, Retrieve
+from phronesis_graph.adapters.bolt import Bolt
+from phronesis_graph.app import build as build_graph
+from phronesis_graph.settings import GraphSettings
+from phronesis_local import postgres as embedded
+from phronesis_memory.adapters.remote_embedder import RemoteEmbedder
+from phronesis_memory.app import assemble
+from phronesis_memory.handlers import Handlers
+from phronesis_memory.settings import MemorySettings
+from phronesis_postgres import Database, PostgresSettings
 from tests.support.bus import connected, eventually, somebody
 from tests.support.memory import ScriptedGraph, WordEmbedder, calling, someone
 from tests.support.servers import GraphServer, NatsServer, PostgresServer

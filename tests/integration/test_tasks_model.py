@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts.faces import legal
-from phronesis.contracts.tasks import NoPlan, TaskBudget
-from phronesis.orchestrator.adapters.chat_model import CallLimits
-from phronesis.orchestrator.loops.router import Answered
-from phronesis.orchestrator.tasks.ports import Strategy
+from phronesis_contracts.faces import legal
+from phronesis_contracts.tasks import NoPlan, TaskBudget
+from phronesis_orchestrator.adapters.chat_model import CallLimits
+from phronesis_orchestrator.loops.router import Answered
+from phronesis_orchestrator.tasks.ports import Strategy
 from tests.support.chat import reasoning
 from tests.support.counsel import profile
 from tests.support.groq_answers import blocks

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from phronesis.local.http import status_of
-from phronesis.local.parts import SERVICES
-from phronesis.local.record import read
+from phronesis_local.http import status_of
+from phronesis_local.parts import SERVICES
+from phronesis_local.record import read
 from tests.support.production import SERVERS
 from tests.support.stack import RunningStack
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.timeout(180)
 
 
 def _command(data: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "phronesis.local", *arguments, "--data", str(data)]
+    command = [sys.executable, "-m", "phronesis_local", *arguments, "--data", str(data)]
     return subprocess.run(command, capture_output=True, text=True, timeout=150)
 
 

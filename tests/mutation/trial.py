@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from phronesis.contracts.cypher import QueryRefused
-from phronesis.graph import guard as package
-from phronesis.graph.guard import Guard, Rules, parser
-from phronesis.graph.ontology import load
+from phronesis_contracts.cypher import QueryRefused
+from phronesis_graph import guard as package
+from phronesis_graph.guard import Guard, Rules, parser
+from phronesis_graph.ontology import load
 from tests.guard.corpus import VALUES, honest, hostile, knowledge
 from tests.guard.values import LIMITS, NAMES_REFUSED, REFUSED, TAKEN
 
@@ -23,7 +23,7 @@ from .mutants import Mutant
 FOLDER = Path(package.__file__).parent
 MODULES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in ("__init__", "parser", "tree"))
 """All but the one that loads the parser, whose tests are its own, and the one that says what a tree is."""
-NAME = "phronesis.graph.guard"
+NAME = "phronesis_graph.guard"
 SECONDS = 60
 
 _VALUE = "MATCH (n:EntityProject) WHERE n.id = $value RETURN n.id"

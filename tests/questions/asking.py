@@ -7,12 +7,12 @@ from types import SimpleNamespace
 from typing import Any, cast
 from uuid import uuid4
 
-from phronesis.contracts import Principal
-from phronesis.contracts.analysis import Analysis
-from phronesis.contracts.orchestrator import Directive
-from phronesis.orchestrator.analyst import analyse
-from phronesis.orchestrator.reasoner import PastMessage, TurnContext
-from phronesis.orchestrator.running import Running
+from phronesis_contracts import Principal
+from phronesis_contracts.analysis import Analysis
+from phronesis_contracts.orchestrator import Directive
+from phronesis_orchestrator.analyst import analyse
+from phronesis_orchestrator.reasoner import PastMessage, TurnContext
+from phronesis_orchestrator.running import Running
 
 from .twin import MemoryTwin
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from phronesis.client import portfolio
-from phronesis.orchestrator.analyst.lexicon import phrases
+from phronesis import portfolio
+from phronesis_orchestrator.analyst.lexicon import phrases
 from tests.questions.asking import Asker
 from tests.questions.checks import CONFIDENT
 from tests.questions.twin import MemoryTwin

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis.client import portfolio
+from phronesis import portfolio
 from tests.questions.asking import Asker
 from tests.questions.twin import MemoryTwin
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from phronesis.client import portfolio
+from phronesis import portfolio
 from tests.questions.asking import Asker
 from tests.questions.checks import CONFIDENT
 from tests.questions.questions import DECLINED, QUESTIONS, Question

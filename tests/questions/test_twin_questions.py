@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from phronesis.client.twin import Twin, generate
-from phronesis.contracts.graph import UpsertNode
+from phronesis.twin import Twin, generate
+from phronesis_contracts.graph import UpsertNode
 from tests.questions.asking import Asker
 from tests.questions.checks import figure, groups, names, number
 from tests.questions.twin import MemoryTwin

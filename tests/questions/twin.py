@@ -10,10 +10,10 @@ from typing import Any
 
 import yaml
 
-from phronesis.contracts import Principal
-from phronesis.contracts.graph import Upsert, UpsertNode
-from phronesis.contracts.memory import RECALL, ItemKind, Recall, Recalled, RecalledItem
-from phronesis.contracts.twin import (
+from phronesis_contracts import Principal
+from phronesis_contracts.graph import Upsert, UpsertNode
+from phronesis_contracts.memory import RECALL, ItemKind, Recall, Recalled, RecalledItem
+from phronesis_contracts.twin import (
     DIAGNOSE_GAPS,
     FIND_ENTITIES,
     RUN_CHAIN,
@@ -35,7 +35,7 @@ from phronesis.contracts.twin import (
     Where,
 )
 
-_FILE = Path(__file__).resolve().parents[2] / "services/graph/phronesis/graph/content/transformation_twin.yaml"
+_FILE = Path(__file__).resolve().parents[2] / "services/graph/phronesis_graph/content/transformation_twin.yaml"
 CHAINS: dict[str, list[list[str]]] = {
     name: [[part.strip() for part in step.split("|")] for step in steps]
     for name, steps in yaml.safe_load(_FILE.read_text(encoding="utf-8"))["chains"].items()

@@ -10,8 +10,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from phronesis.contracts import NotFound, Principal, Risk, Role, ServiceError, TurnEnded
-from phronesis.contracts.approvals import (
+from phronesis_contracts import NotFound, Principal, Risk, Role, ServiceError, TurnEnded
+from phronesis_contracts.approvals import (
     AnswerApproval,
     ApprovalAnswered,
     ApprovalRef,
@@ -19,13 +19,13 @@ from phronesis.contracts.approvals import (
     Decision,
     ListApprovals,
 )
-from phronesis.contracts.constitution.writes import DeleteConstitutionNode
-from phronesis.contracts.orchestrator import ListConversations, TurnStatus
-from phronesis.orchestrator.adapters.store import PostgresConversations, PostgresJournal, PostgresTurns
-from phronesis.orchestrator.domain import Claim, LostClaim
-from phronesis.orchestrator.policy.rules import judge
-from phronesis.orchestrator.policy.waiting import LIFETIME, Asked, asked
-from phronesis.postgres import EVERY_TENANT, Database
+from phronesis_contracts.constitution.writes import DeleteConstitutionNode
+from phronesis_contracts.orchestrator import ListConversations, TurnStatus
+from phronesis_orchestrator.adapters.store import PostgresConversations, PostgresJournal, PostgresTurns
+from phronesis_orchestrator.domain import Claim, LostClaim
+from phronesis_orchestrator.policy.rules import judge
+from phronesis_orchestrator.policy.waiting import LIFETIME, Asked, asked
+from phronesis_postgres import EVERY_TENANT, Database
 from tests.stores.test_turns import LEASE, claimed, completed, new, someone
 from tests.support.postgres_text import holding
 from tests.support.servers import PostgresServer

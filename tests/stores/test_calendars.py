@@ -10,12 +10,12 @@ import asyncpg
 import pytest
 from pydantic import SecretStr
 
-from phronesis.bus import Call
-from phronesis.contracts import Principal
-from phronesis.orchestrator.adapters.calendars import PostgresCalendars
-from phronesis.orchestrator.adapters.seal import Seal
-from phronesis.orchestrator.sessions.domain import Calendar
-from phronesis.postgres import Database, PostgresSettings
+from phronesis_bus import Call
+from phronesis_contracts import Principal
+from phronesis_orchestrator.adapters.calendars import PostgresCalendars
+from phronesis_orchestrator.adapters.seal import Seal
+from phronesis_orchestrator.sessions.domain import Calendar
+from phronesis_postgres import Database, PostgresSettings
 from tests.support.servers import PostgresServer
 
 SEAL = Seal(SecretStr("a long enough key of somebody"))

@@ -9,17 +9,17 @@ from random import Random
 
 import pytest
 
-from phronesis.bus import Call
-from phronesis.contracts.constitution.algorithms import FindBridges, FindCommunities, FindShortestPath, RankNodes
-from phronesis.contracts.constitution.insight import AskWhy, WithoutNode
-from phronesis.graph.adapters.constitution_igraph import IgraphEngine
-from phronesis.graph.adapters.constitution_projection import BoltProjection
-from phronesis.graph.adapters.constitution_walks import BoltWalks
-from phronesis.graph.constitution.algorithms import Algorithms
-from phronesis.graph.constitution.alignment import Alignment
-from phronesis.graph.constitution.availability import Availability
-from phronesis.graph.constitution.projections import Projections
-from phronesis.graph.constitution.reasons import Reasons
+from phronesis_bus import Call
+from phronesis_contracts.constitution.algorithms import FindBridges, FindCommunities, FindShortestPath, RankNodes
+from phronesis_contracts.constitution.insight import AskWhy, WithoutNode
+from phronesis_graph.adapters.constitution_igraph import IgraphEngine
+from phronesis_graph.adapters.constitution_projection import BoltProjection
+from phronesis_graph.adapters.constitution_walks import BoltWalks
+from phronesis_graph.constitution.algorithms import Algorithms
+from phronesis_graph.constitution.alignment import Alignment
+from phronesis_graph.constitution.availability import Availability
+from phronesis_graph.constitution.projections import Projections
+from phronesis_graph.constitution.reasons import Reasons
 from tests.support.bus import somebody
 from tests.support.constitutions import join, plant, thing, things, triples
 from tests.support.graph import Stores, opened

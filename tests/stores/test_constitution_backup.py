@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from phronesis.contracts.constitution.registry import NODE_LABEL, TYPES
-from phronesis.graph.ontology import load as ontology
-from phronesis.operations.errors import Damaged
-from phronesis.operations.graph_dump import GraphDump
-from phronesis.operations.graph_load import GraphLoad
-from phronesis.operations.tenancy import Tenancy
+from phronesis_contracts.constitution.registry import NODE_LABEL, TYPES
+from phronesis_graph.ontology import load as ontology
+from phronesis_operations.errors import Damaged
+from phronesis_operations.graph_dump import GraphDump
+from phronesis_operations.graph_load import GraphLoad
+from phronesis_operations.tenancy import Tenancy
 from tests.stores.test_graph_backup import Records
 from tests.support.constitution_writes import Constitution, declared
 from tests.support.graph import Stores, opened

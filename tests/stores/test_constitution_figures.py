@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from phronesis.bus import Call
-from phronesis.contracts import NotFound
-from phronesis.contracts.constitution.paths import AggregateTrack, DecisionsSince, DueWork, LeadsTo, RelateFoundation
-from phronesis.graph.adapters.constitution_figures import BoltFigures
-from phronesis.graph.adapters.constitution_walks import BoltWalks
-from phronesis.graph.constitution.figures import Figures
+from phronesis_bus import Call
+from phronesis_contracts import NotFound
+from phronesis_contracts.constitution.paths import AggregateTrack, DecisionsSince, DueWork, LeadsTo, RelateFoundation
+from phronesis_graph.adapters.constitution_figures import BoltFigures
+from phronesis_graph.adapters.constitution_walks import BoltWalks
+from phronesis_graph.constitution.figures import Figures
 from tests.support.bus import somebody
 from tests.support.constitutions import plant, thing
 from tests.support.graph import Stores, opened

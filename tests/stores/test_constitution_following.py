@@ -9,14 +9,14 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from phronesis.contracts import Unavailable
-from phronesis.contracts.constitution.keeping import AskEmbeddings, EmbeddingRecord, EmbeddingState
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.contracts.constitution.registry import TYPES
-from phronesis.contracts.orchestrator import Audited
-from phronesis.contracts.service import AUDITED
-from phronesis.memory.constitution.ports import Chosen, Pair
-from phronesis.postgres import EVERY_TENANT
+from phronesis_contracts import Unavailable
+from phronesis_contracts.constitution.keeping import AskEmbeddings, EmbeddingRecord, EmbeddingState
+from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.orchestrator import Audited
+from phronesis_contracts.service import AUDITED
+from phronesis_memory.constitution.ports import Chosen, Pair
+from phronesis_postgres import EVERY_TENANT
 from tests.support.bus import eventually
 from tests.support.constitution_memory import Constitution, admin, open_constitution, unit
 from tests.support.memory import calling

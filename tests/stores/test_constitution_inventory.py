@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from phronesis.contracts import Nothing, Principal
-from phronesis.contracts.constitution.lists import Inventory
-from phronesis.contracts.constitution.registry import TYPES
-from phronesis.graph.adapters.constitution_schema import INDEXES, KEY
-from phronesis.graph.adapters.constitution_survey import BoltSurvey
-from phronesis.graph.adapters.schema import Schema
-from phronesis.graph.constitution.inventory import Inventories
+from phronesis_contracts import Nothing, Principal
+from phronesis_contracts.constitution.lists import Inventory
+from phronesis_contracts.constitution.registry import TYPES
+from phronesis_graph.adapters.constitution_schema import INDEXES, KEY
+from phronesis_graph.adapters.constitution_survey import BoltSurvey
+from phronesis_graph.adapters.schema import Schema
+from phronesis_graph.constitution.inventory import Inventories
 from tests.support.bus import somebody
 from tests.support.graph import Stores, opened
 from tests.support.listed import call, keep, link, node

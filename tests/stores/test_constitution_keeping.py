@@ -9,8 +9,8 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.contracts import BadRequest, NotFound, TimedOut
-from phronesis.contracts.constitution.keeping import (
+from phronesis_contracts import BadRequest, NotFound, TimedOut
+from phronesis_contracts.constitution.keeping import (
     AskEmbeddings,
     Backup,
     BackupDamaged,
@@ -21,22 +21,22 @@ from phronesis.contracts.constitution.keeping import (
     Regenerated,
     WrongConfirmation,
 )
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.contracts.constitution.registry import TYPES
-from phronesis.contracts.constitution.values import ConstitutionLink
-from phronesis.contracts.memory import EmbeddingMismatch
-from phronesis.contracts.orchestrator import Audited
-from phronesis.contracts.service import AUDITED
-from phronesis.memory.adapters.local_embedder import LocalEmbedder
-from phronesis.memory.constitution import regenerating
-from phronesis.memory.constitution.backups import KEPT
-from phronesis.memory.constitution.ports import Chosen
-from phronesis.memory.constitution.serving import assemble_constitution, warm
-from phronesis.memory.indexes import pg_nodes
-from phronesis.memory.rebuild import rebuild_nodes
-from phronesis.memory.settings import MemorySettings
-from phronesis.postgres import EVERY_TENANT
-from phronesis.tokens import count
+from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.values import ConstitutionLink
+from phronesis_contracts.memory import EmbeddingMismatch
+from phronesis_contracts.orchestrator import Audited
+from phronesis_contracts.service import AUDITED
+from phronesis_memory.adapters.local_embedder import LocalEmbedder
+from phronesis_memory.constitution import regenerating
+from phronesis_memory.constitution.backups import KEPT
+from phronesis_memory.constitution.ports import Chosen
+from phronesis_memory.constitution.serving import assemble_constitution, warm
+from phronesis_memory.indexes import pg_nodes
+from phronesis_memory.rebuild import rebuild_nodes
+from phronesis_memory.settings import MemorySettings
+from phronesis_postgres import EVERY_TENANT
+from phronesis_tokens import count
 from tests.support.constitution_memory import Constitution, ObedientEmbedder, admin, open_constitution, unit
 from tests.support.memory import calling
 from tests.support.servers import PostgresServer, VectorServer

@@ -8,11 +8,11 @@ from itertools import pairwise
 
 import pytest
 
-from phronesis.contracts import BadRequest, Forbidden, KeyReused, NotFound, Role
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.contracts.constitution.relationships import RELATIONSHIPS
-from phronesis.contracts.constitution.values import ConstitutionLink, ConstitutionNode
-from phronesis.contracts.constitution.writes import RegistryRefused
+from phronesis_contracts import BadRequest, Forbidden, KeyReused, NotFound, Role
+from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.relationships import RELATIONSHIPS
+from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode
+from phronesis_contracts.constitution.writes import RegistryRefused
 from tests.support.constitution_writes import Constitution
 from tests.support.graph import Stores, opened
 from tests.support.servers import GraphServer

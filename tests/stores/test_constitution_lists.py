@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from phronesis.bus import Metrics, audited
-from phronesis.contracts import NotFound
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.contracts.constitution.lists import (
+from phronesis_bus import Metrics, audited
+from phronesis_contracts import NotFound
+from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.lists import (
     GetAll,
     GetConstitutionNode,
     ListFoundation,
@@ -23,21 +23,21 @@ from phronesis.contracts.constitution.lists import (
     ReadNodes,
     WalkNodes,
 )
-from phronesis.contracts.constitution.registry import TYPES, of_layer
-from phronesis.contracts.constitution.values import ConstitutionNode
-from phronesis.contracts.constitution.writes import NodeWritten
-from phronesis.graph.adapters.constitution_links import BoltLinks
-from phronesis.graph.adapters.constitution_lists import BoltLists
-from phronesis.graph.adapters.constitution_news import Turn
-from phronesis.graph.adapters.constitution_nodes import BoltConstitution
-from phronesis.graph.adapters.names import StoreNames
-from phronesis.graph.constitution.essentials import Essentials
-from phronesis.graph.constitution.list_cache import Kept
-from phronesis.graph.constitution.list_measures import Listed
-from phronesis.graph.constitution.listing import Lists
-from phronesis.graph.constitution.ports import Order
-from phronesis.graph.constitution.whole import Whole
-from phronesis.tokens import count
+from phronesis_contracts.constitution.registry import TYPES, of_layer
+from phronesis_contracts.constitution.values import ConstitutionNode
+from phronesis_contracts.constitution.writes import NodeWritten
+from phronesis_graph.adapters.constitution_links import BoltLinks
+from phronesis_graph.adapters.constitution_lists import BoltLists
+from phronesis_graph.adapters.constitution_news import Turn
+from phronesis_graph.adapters.constitution_nodes import BoltConstitution
+from phronesis_graph.adapters.names import StoreNames
+from phronesis_graph.constitution.essentials import Essentials
+from phronesis_graph.constitution.list_cache import Kept
+from phronesis_graph.constitution.list_measures import Listed
+from phronesis_graph.constitution.listing import Lists
+from phronesis_graph.constitution.ports import Order
+from phronesis_graph.constitution.whole import Whole
+from phronesis_tokens import count
 from tests.support.bus import somebody
 from tests.support.graph import Stores, opened
 from tests.support.listed import call, keep, link, node, words

@@ -12,24 +12,24 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from phronesis.contracts import KeyReused, Principal, Role
-from phronesis.contracts.constitution.insight import AskEvolution, FindDuplicates, ListTopics, ReportDrift, TopicNodes
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.contracts.constitution.retrieval import ReportRetrieval, TuneRetrieval
-from phronesis.contracts.constitution.search import (
+from phronesis_contracts import KeyReused, Principal, Role
+from phronesis_contracts.constitution.insight import AskEvolution, FindDuplicates, ListTopics, ReportDrift, TopicNodes
+from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.retrieval import ReportRetrieval, TuneRetrieval
+from phronesis_contracts.constitution.search import (
     HybridSearch,
     NoSuchRetrieval,
     PrecedentSearch,
     RateRetrieval,
     SemanticSearch,
 )
-from phronesis.memory.adapters.constitution_retrievals import PostgresRetrievals
-from phronesis.memory.constitution.log import Retrieval, RetrievalLog
-from phronesis.memory.constitution.reasoning import Reasoning
-from phronesis.memory.constitution.search_serving import Sources, reasoning, searching
-from phronesis.memory.constitution.searching import Searching
-from phronesis.memory.constitution.settings import RetrievalSettings
-from phronesis.postgres import EVERY_TENANT
+from phronesis_memory.adapters.constitution_retrievals import PostgresRetrievals
+from phronesis_memory.constitution.log import Retrieval, RetrievalLog
+from phronesis_memory.constitution.reasoning import Reasoning
+from phronesis_memory.constitution.search_serving import Sources, reasoning, searching
+from phronesis_memory.constitution.searching import Searching
+from phronesis_memory.constitution.settings import RetrievalSettings
+from phronesis_postgres import EVERY_TENANT
 from tests.support.constitution_memory import Constitution, open_constitution, unit
 from tests.support.memory import calling
 from tests.support.servers import PostgresServer, VectorServer

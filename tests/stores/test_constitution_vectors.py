@@ -9,12 +9,12 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.contracts.constitution.keeping import Regenerate
-from phronesis.contracts.constitution.kinds import Layer, Lifecycle
-from phronesis.contracts.constitution.writes import ConstitutionChanged
-from phronesis.contracts.memory import EmbeddingMismatch
-from phronesis.local.settings import Stores
-from phronesis.memory.constitution.ports import Chosen, NodeHit
+from phronesis_contracts.constitution.keeping import Regenerate
+from phronesis_contracts.constitution.kinds import Layer, Lifecycle
+from phronesis_contracts.constitution.writes import ConstitutionChanged
+from phronesis_contracts.memory import EmbeddingMismatch
+from phronesis_local.settings import Stores
+from phronesis_memory.constitution.ports import Chosen, NodeHit
 from tests.support.constitution_memory import Constitution, ObedientEmbedder, open_constitution, unit
 from tests.support.production import STORES
 from tests.support.servers import PostgresServer, VectorServer

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from phronesis.bus import Call
-from phronesis.contracts import NotFound, Principal
-from phronesis.contracts.constitution.paths import (
+from phronesis_bus import Call
+from phronesis_contracts import NotFound, Principal
+from phronesis_contracts.constitution.paths import (
     BridgeConcepts,
     ClimbLadder,
     ExpandPath,
@@ -17,10 +17,10 @@ from phronesis.contracts.constitution.paths import (
     StrategiesForGoal,
     Subgraph,
 )
-from phronesis.graph.adapters.constitution_figures import BoltFigures
-from phronesis.graph.adapters.constitution_walks import BoltWalks
-from phronesis.graph.constitution.figures import Figures
-from phronesis.graph.constitution.walks import Walks
+from phronesis_graph.adapters.constitution_figures import BoltFigures
+from phronesis_graph.adapters.constitution_walks import BoltWalks
+from phronesis_graph.constitution.figures import Figures
+from phronesis_graph.constitution.walks import Walks
 from tests.support.bus import somebody
 from tests.support.constitutions import plant, thing, things
 from tests.support.graph import Stores, opened

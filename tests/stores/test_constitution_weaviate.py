@@ -9,14 +9,14 @@ import pytest
 from weaviate.classes.data import DataObject
 from weaviate.classes.query import Filter
 
-from phronesis.contracts import Unavailable
-from phronesis.contracts.constitution.keeping import Regenerate
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.local.settings import Stores
-from phronesis.memory.adapters.weaviate_client import Weaviate
-from phronesis.memory.adapters.weaviate_schema import NODES
-from phronesis.memory.constitution.ports import Chosen
-from phronesis.memory.settings import WeaviateSettings
+from phronesis_contracts import Unavailable
+from phronesis_contracts.constitution.keeping import Regenerate
+from phronesis_contracts.constitution.kinds import Layer
+from phronesis_local.settings import Stores
+from phronesis_memory.adapters.weaviate_client import Weaviate
+from phronesis_memory.adapters.weaviate_schema import NODES
+from phronesis_memory.constitution.ports import Chosen
+from phronesis_memory.settings import WeaviateSettings
 from tests.support.bus import eventually
 from tests.support.constitution_memory import Constitution, open_constitution, unit
 from tests.support.production import STORES

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts import Conflict, Forbidden, KeyReused, NotFound, Role
-from phronesis.contracts.constitution.kinds import Layer, Lifecycle
-from phronesis.contracts.constitution.registry import NODE_LABEL, TYPES
-from phronesis.contracts.constitution.writes import GuardrailHit, NodeWritten, RegistryRefused
-from phronesis.graph.adapters.constitution_schema import INDEXES, KEY, constitution_schema
-from phronesis.graph.adapters.schema import Schema
-from phronesis.graph.settings import Dialect
+from phronesis_contracts import Conflict, Forbidden, KeyReused, NotFound, Role
+from phronesis_contracts.constitution.kinds import Layer, Lifecycle
+from phronesis_contracts.constitution.registry import NODE_LABEL, TYPES
+from phronesis_contracts.constitution.writes import GuardrailHit, NodeWritten, RegistryRefused
+from phronesis_graph.adapters.constitution_schema import INDEXES, KEY, constitution_schema
+from phronesis_graph.adapters.schema import Schema
+from phronesis_graph.settings import Dialect
 from tests.support.constitution_writes import Constitution, declared
 from tests.support.curators import Curators
 from tests.support.graph import Stores, opened

@@ -7,11 +7,11 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from phronesis.contracts import Principal
-from phronesis.contracts.orchestrator import FindConversation
-from phronesis.gateway.openai.asking import digest
-from phronesis.orchestrator.adapters.store import PostgresConversations
-from phronesis.postgres import Database
+from phronesis_contracts import Principal
+from phronesis_contracts.orchestrator import FindConversation
+from phronesis_gateway.openai.asking import digest
+from phronesis_orchestrator.adapters.store import PostgresConversations
+from phronesis_postgres import Database
 from tests.support.servers import PostgresServer
 
 

@@ -9,9 +9,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from phronesis.contracts import BadRequest, Conflict, NotFound, Principal, TurnEnded
-from phronesis.contracts.deletions import MAX_RELEASED, ConversationDeleted, DeletionState, Purged
-from phronesis.contracts.orchestrator import (
+from phronesis_contracts import BadRequest, Conflict, NotFound, Principal, TurnEnded
+from phronesis_contracts.deletions import MAX_RELEASED, ConversationDeleted, DeletionState, Purged
+from phronesis_contracts.orchestrator import (
     CONVERSATION_DELETED,
     ConversationRef,
     ListConversations,
@@ -21,11 +21,11 @@ from phronesis.contracts.orchestrator import (
     TurnStatus,
     turn_id,
 )
-from phronesis.orchestrator.adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
-from phronesis.orchestrator.domain import Failed, LostClaim, NewTurn
-from phronesis.orchestrator.paging import Place, cursor_of
-from phronesis.orchestrator.traces.record import KeptRecord, Question
-from phronesis.postgres import EVERY_TENANT, Database
+from phronesis_orchestrator.adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
+from phronesis_orchestrator.domain import Failed, LostClaim, NewTurn
+from phronesis_orchestrator.paging import Place, cursor_of
+from phronesis_orchestrator.traces.record import KeptRecord, Question
+from phronesis_postgres import EVERY_TENANT, Database
 from tests.stores.test_turns import LEASE, claimed, completed, new, someone
 from tests.support.postgres_text import holding
 from tests.support.servers import PostgresServer

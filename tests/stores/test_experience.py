@@ -10,11 +10,11 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.contracts import BadRequest
-from phronesis.contracts.episodes import AskToolStatistics, RecallEpisodes, ToolUse
-from phronesis.contracts.memory import Forget, ItemKind, Profile, Recall, Remember, RememberItem
-from phronesis.contracts.orchestrator import ToolOutcome, TurnStatus
-from phronesis.contracts.strategies import (
+from phronesis_contracts import BadRequest
+from phronesis_contracts.episodes import AskToolStatistics, RecallEpisodes, ToolUse
+from phronesis_contracts.memory import Forget, ItemKind, Profile, Recall, Remember, RememberItem
+from phronesis_contracts.orchestrator import ToolOutcome, TurnStatus
+from phronesis_contracts.strategies import (
     RecallStrategies,
     Recording,
     StrategyOutcome,

@@ -11,10 +11,10 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.bus import News
-from phronesis.contracts import BadRequest, KeyReused, NotFound, Principal
-from phronesis.contracts.deletions import ConversationDeleted, DeletionState, Purged
-from phronesis.contracts.facts import (
+from phronesis_bus import News
+from phronesis_contracts import BadRequest, KeyReused, NotFound, Principal
+from phronesis_contracts.deletions import ConversationDeleted, DeletionState, Purged
+from phronesis_contracts.facts import (
     Fact,
     FactKind,
     ImportMemory,
@@ -25,14 +25,14 @@ from phronesis.contracts.facts import (
     RecallFacts,
     Statement,
 )
-from phronesis.contracts.forgetting import MEMORY_FORGOTTEN, CopiesPurged, ForgetFor, ForgettingRef, MemoryForgotten
-from phronesis.contracts.memory import Remember, RememberItem, Retrieve
-from phronesis.contracts.orchestrator import TurnEndedNews, TurnStatus
-from phronesis.memory.adapters.fact_forgetting import PostgresForgettings
-from phronesis.memory.facts.handlers import FactHandlers
-from phronesis.memory.facts.serving import assemble_facts
-from phronesis.memory.settings import MemorySettings
-from phronesis.postgres import EVERY_TENANT
+from phronesis_contracts.forgetting import MEMORY_FORGOTTEN, CopiesPurged, ForgetFor, ForgettingRef, MemoryForgotten
+from phronesis_contracts.memory import Remember, RememberItem, Retrieve
+from phronesis_contracts.orchestrator import TurnEndedNews, TurnStatus
+from phronesis_memory.adapters.fact_forgetting import PostgresForgettings
+from phronesis_memory.facts.handlers import FactHandlers
+from phronesis_memory.facts.serving import assemble_facts
+from phronesis_memory.settings import MemorySettings
+from phronesis_postgres import EVERY_TENANT
 from tests.support.memory import Memory, calling, open_memory, someone
 from tests.support.postgres_text import holding
 from tests.support.servers import PostgresServer, VectorServer

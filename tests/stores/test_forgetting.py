@@ -9,10 +9,10 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.bus import News
-from phronesis.contracts import BadRequest, KeyReused, NotFound, Nothing, Principal
-from phronesis.contracts.deletions import ConversationDeleted, Purged
-from phronesis.contracts.memory import (
+from phronesis_bus import News
+from phronesis_contracts import BadRequest, KeyReused, NotFound, Nothing, Principal
+from phronesis_contracts.deletions import ConversationDeleted, Purged
+from phronesis_contracts.memory import (
     ITEMS_FORGOTTEN,
     MEMORY_PURGED,
     DeleteProfile,
@@ -27,8 +27,8 @@ from phronesis.contracts.memory import (
     RememberItem,
     UpdateProfile,
 )
-from phronesis.contracts.orchestrator import TurnEndedNews, TurnStatus
-from phronesis.postgres import EVERY_TENANT
+from phronesis_contracts.orchestrator import TurnEndedNews, TurnStatus
+from phronesis_postgres import EVERY_TENANT
 from tests.support.memory import Memory, calling, open_memory, someone
 from tests.support.postgres_text import holding
 from tests.support.servers import PostgresServer, VectorServer

@@ -6,8 +6,8 @@ from uuid import uuid4
 
 import asyncpg
 
-from phronesis.operations.forgotten import forget_again, forgotten
-from phronesis.postgres import EVERY_TENANT, Database
+from phronesis_operations.forgotten import forget_again, forgotten
+from phronesis_postgres import EVERY_TENANT, Database
 from tests.support.servers import PostgresServer
 
 _INSERT = "INSERT INTO forgettings (id, tenant, owner, ids, turns, conversation_id) VALUES ($1, 'acme', 'ann', $2, $3, 'c1')"

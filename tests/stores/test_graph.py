@@ -8,14 +8,14 @@ from types import MappingProxyType
 
 import pytest
 
-from phronesis.client.portfolio import batches, total
-from phronesis.contracts import BadRequest, Internal, KeyReused, Principal, ServiceError, Unavailable
-from phronesis.contracts.graph import Level, Node, NodeText, Upsert, Upserted
-from phronesis.graph.adapters.bolt import Bolt
-from phronesis.graph.adapters.labels import PLATFORM
-from phronesis.graph.adapters.twin import BoltTwin
-from phronesis.graph.ontology import LevelRule, RelationshipType, load
-from phronesis.local.ports import free_port
+from phronesis.portfolio import batches, total
+from phronesis_contracts import BadRequest, Internal, KeyReused, Principal, ServiceError, Unavailable
+from phronesis_contracts.graph import Level, Node, NodeText, Upsert, Upserted
+from phronesis_graph.adapters.bolt import Bolt
+from phronesis_graph.adapters.labels import PLATFORM
+from phronesis_graph.adapters.twin import BoltTwin
+from phronesis_graph.ontology import LevelRule, RelationshipType, load
+from phronesis_local.ports import free_port
 from tests.support.bus import somebody
 from tests.support.graph import Stores, joined, node, opened, ref, settings
 from tests.support.servers import GraphServer

@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts import Role
-from phronesis.contracts.graph import Upsert
-from phronesis.graph.adapters.bolt import Row
-from phronesis.graph.adapters.labels import LOCKS, NEWS
-from phronesis.graph.ontology import load as ontology
-from phronesis.local.settings import Stores
-from phronesis.operations.errors import Damaged, Failed
-from phronesis.operations.frames import Frame, packed, unpacked
-from phronesis.operations.graph_dump import GraphDump
-from phronesis.operations.graph_load import GraphLoad
-from phronesis.operations.graph_model import labels, written
-from phronesis.operations.tenancy import Tenancy
+from phronesis_contracts import Role
+from phronesis_contracts.graph import Upsert
+from phronesis_graph.adapters.bolt import Row
+from phronesis_graph.adapters.labels import LOCKS, NEWS
+from phronesis_graph.ontology import load as ontology
+from phronesis_local.settings import Stores
+from phronesis_operations.errors import Damaged, Failed
+from phronesis_operations.frames import Frame, packed, unpacked
+from phronesis_operations.graph_dump import GraphDump
+from phronesis_operations.graph_load import GraphLoad
+from phronesis_operations.graph_model import labels, written
+from phronesis_operations.tenancy import Tenancy
 from tests.support import production
 from tests.support.bus import somebody
 from tests.support.graph import Stores as GraphStores
@@ -182,7 +182,7 @@ async def test_a_twin_that_is_written_all_the_time_is_read_all_the_same(
     stores: GraphStores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a write whose key was read, all is read; of one that came later, there is no key."""
-    monkeypatch.setattr("phronesis.operations.graph_dump._PAUSE", 0.001)
+    monkeypatch.setattr("phronesis_operations.graph_dump._PAUSE", 0.001)
     dump, who = GraphDump(stores.bolt, ontology()), somebody(role=Role.MAESTRO)
     read, done = dump._pages, list[str]()
 

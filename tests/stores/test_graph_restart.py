@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from phronesis.contracts import Principal, ServiceError, Unavailable
-from phronesis.contracts.graph import Upsert
+from phronesis_contracts import Principal, ServiceError, Unavailable
+from phronesis_contracts.graph import Upsert
 from tests.support.bus import eventually, somebody
 from tests.support.graph import Stores, node, opened, ref, stored
 from tests.support.production import own_graph_server

@@ -10,18 +10,18 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.bus import Call
-from phronesis.contracts import Conflict, NotFound, Principal, Role
-from phronesis.contracts.experiments import Arm, RecordOutcome, StartExperiment
-from phronesis.contracts.releases import NewText, PublishInstructions, RollbackInstructions, Unpublishable
-from phronesis.instructions.adapters.experiments import PostgresExperiments
-from phronesis.instructions.adapters.exposures import PostgresExposures
-from phronesis.instructions.adapters.matrix import matrix
-from phronesis.instructions.adapters.releases import PostgresReleases
-from phronesis.instructions.adapters.store import PostgresStore
-from phronesis.instructions.domain.intervals import Sample
-from phronesis.instructions.domain.library import Library
-from phronesis.postgres import EVERY_TENANT, Database
+from phronesis_bus import Call
+from phronesis_contracts import Conflict, NotFound, Principal, Role
+from phronesis_contracts.experiments import Arm, RecordOutcome, StartExperiment
+from phronesis_contracts.releases import NewText, PublishInstructions, RollbackInstructions, Unpublishable
+from phronesis_instructions.adapters.experiments import PostgresExperiments
+from phronesis_instructions.adapters.exposures import PostgresExposures
+from phronesis_instructions.adapters.matrix import matrix
+from phronesis_instructions.adapters.releases import PostgresReleases
+from phronesis_instructions.adapters.store import PostgresStore
+from phronesis_instructions.domain.intervals import Sample
+from phronesis_instructions.domain.library import Library
+from phronesis_postgres import EVERY_TENANT, Database
 from tests.support.servers import PostgresServer
 
 MATRIX = matrix()

@@ -10,13 +10,13 @@ from typing import Any
 import asyncpg
 import pytest
 
-from phronesis.contracts import Unavailable
-from phronesis.instructions.adapters.files import agents
-from phronesis.instructions.adapters.store import PostgresStore
-from phronesis.instructions.domain import AgentContent
-from phronesis.instructions.domain.library import Library, Profile
-from phronesis.postgres import EVERY_TENANT, Database
-from phronesis.postgres.migrate import migrate
+from phronesis_contracts import Unavailable
+from phronesis_instructions.adapters.files import agents
+from phronesis_instructions.adapters.store import PostgresStore
+from phronesis_instructions.domain import AgentContent
+from phronesis_instructions.domain.library import Library, Profile
+from phronesis_postgres import EVERY_TENANT, Database
+from phronesis_postgres.migrate import migrate
 from tests.support.servers import PostgresServer
 
 DIALOGUE = next(content for content in agents() if content.agent == "dialogue")

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts import Role
-from phronesis.graph.curation import KNOWLEDGE
-from phronesis.graph.ontology import load as ontology
-from phronesis.operations.errors import Damaged
-from phronesis.operations.frames import Frame
-from phronesis.operations.graph_dump import GraphDump
-from phronesis.operations.graph_load import GraphLoad
-from phronesis.operations.tenancy import Tenancy
+from phronesis_contracts import Role
+from phronesis_graph.curation import KNOWLEDGE
+from phronesis_graph.ontology import load as ontology
+from phronesis_operations.errors import Damaged
+from phronesis_operations.frames import Frame
+from phronesis_operations.graph_dump import GraphDump
+from phronesis_operations.graph_load import GraphLoad
+from phronesis_operations.tenancy import Tenancy
 from tests.stores.test_graph_backup import Records
 from tests.support.bus import somebody
 from tests.support.curators import Curators

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts.graph import Upsert
-from phronesis.contracts.knowledge_graph import CreateNode
-from phronesis.graph.curation import KNOWLEDGE
+from phronesis_contracts.graph import Upsert
+from phronesis_contracts.knowledge_graph import CreateNode
+from phronesis_graph.curation import KNOWLEDGE
 from tests.support.curators import Curators
 from tests.support.graph import Stores, node, opened, stored
 from tests.support.servers import GraphServer

@@ -9,17 +9,17 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from phronesis.contracts import NotFound, Principal
-from phronesis.contracts.forgetting import COPIES_PURGED, MemoryForgotten
-from phronesis.contracts.orchestrator import Directive, Problem, Reply, Source, SubmitTurn, TurnStatus, turn_id
-from phronesis.contracts.traces import TurnForgotten
-from phronesis.orchestrator.adapters.copies import PostgresCopies
-from phronesis.orchestrator.adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
-from phronesis.orchestrator.adapters.unlearnt import PostgresUnlearnt
-from phronesis.orchestrator.domain import Claim, Completed, Failed, NewTurn
-from phronesis.orchestrator.history import Summary
-from phronesis.orchestrator.traces.record import Item, KeptRecord, Question
-from phronesis.postgres import EVERY_TENANT, Database
+from phronesis_contracts import NotFound, Principal
+from phronesis_contracts.forgetting import COPIES_PURGED, MemoryForgotten
+from phronesis_contracts.orchestrator import Directive, Problem, Reply, Source, SubmitTurn, TurnStatus, turn_id
+from phronesis_contracts.traces import TurnForgotten
+from phronesis_orchestrator.adapters.copies import PostgresCopies
+from phronesis_orchestrator.adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
+from phronesis_orchestrator.adapters.unlearnt import PostgresUnlearnt
+from phronesis_orchestrator.domain import Claim, Completed, Failed, NewTurn
+from phronesis_orchestrator.history import Summary
+from phronesis_orchestrator.traces.record import Item, KeptRecord, Question
+from phronesis_postgres import EVERY_TENANT, Database
 from tests.support.postgres_text import holding
 from tests.support.servers import PostgresServer
 

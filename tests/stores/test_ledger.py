@@ -11,14 +11,14 @@ from uuid import uuid4
 import pytest
 from pydantic import ValidationError
 
-from phronesis.bus import Call
-from phronesis.contracts import BudgetExceeded, Principal, Role
-from phronesis.contracts.ledger import GetUsage, Limits, LimitState, SetLimit, UsageSum
-from phronesis.orchestrator.adapters.store import PostgresJournal, PostgresRecords, PostgresTurns
-from phronesis.orchestrator.domain import Claim, LostClaim
-from phronesis.orchestrator.ledger.budgets import Budgets
-from phronesis.orchestrator.ledger.spent import Asked, Spend, Spent
-from phronesis.postgres import EVERY_TENANT, Database
+from phronesis_bus import Call
+from phronesis_contracts import BudgetExceeded, Principal, Role
+from phronesis_contracts.ledger import GetUsage, Limits, LimitState, SetLimit, UsageSum
+from phronesis_orchestrator.adapters.store import PostgresJournal, PostgresRecords, PostgresTurns
+from phronesis_orchestrator.domain import Claim, LostClaim
+from phronesis_orchestrator.ledger.budgets import Budgets
+from phronesis_orchestrator.ledger.spent import Asked, Spend, Spent
+from phronesis_postgres import EVERY_TENANT, Database
 from tests.stores.test_turns import claimed, new, someone
 from tests.support.servers import PostgresServer
 

@@ -12,9 +12,9 @@ import asyncpg
 import pytest
 from pydantic import SecretStr
 
-from phronesis.postgres import PostgresSettings
-from phronesis.postgres.migrate import go_back, losses, migrate
-from phronesis.postgres.schemas import Schema, UnknownMigration
+from phronesis_postgres import PostgresSettings
+from phronesis_postgres.migrate import go_back, losses, migrate
+from phronesis_postgres.schemas import Schema, UnknownMigration
 from tests.stores.migration_rows import REMOVED_BY_GOING_BACK, ROWS
 from tests.support.servers import PostgresServer
 

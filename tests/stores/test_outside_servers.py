@@ -11,9 +11,9 @@ import asyncpg
 import pytest
 from pydantic import SecretStr
 
-from phronesis.bus import Call
-from phronesis.contracts import Conflict, KeyReused, NotFound, Principal, Risk, Role
-from phronesis.contracts.outside import (
+from phronesis_bus import Call
+from phronesis_contracts import Conflict, KeyReused, NotFound, Principal, Risk, Role
+from phronesis_contracts.outside import (
     AcceptedTool,
     AcceptTools,
     AddServer,
@@ -23,10 +23,10 @@ from phronesis.contracts.outside import (
     SwitchServer,
     UnknownServer,
 )
-from phronesis.orchestrator.adapters.outside import PostgresServers
-from phronesis.orchestrator.adapters.seal import Seal
-from phronesis.orchestrator.outside.domain import owner
-from phronesis.postgres import Database, PostgresSettings
+from phronesis_orchestrator.adapters.outside import PostgresServers
+from phronesis_orchestrator.adapters.seal import Seal
+from phronesis_orchestrator.outside.domain import owner
+from phronesis_postgres import Database, PostgresSettings
 from tests.support.servers import PostgresServer
 
 SEAL = Seal(SecretStr("a long enough key of somebody"))

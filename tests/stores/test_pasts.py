@@ -10,18 +10,18 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from phronesis.contracts import Principal
-from phronesis.contracts.memory import AugmentedMemoryContext
-from phronesis.contracts.orchestrator import Directive
-from phronesis.orchestrator.adapters.store import PostgresConversations
-from phronesis.orchestrator.domain import Completed
-from phronesis.orchestrator.extractive import Extractive
-from phronesis.orchestrator.history import AGED, KEPT, MAX_CHARS, STEP, WINDOW, Note, Past, PastTurn, Summary
-from phronesis.orchestrator.prompts import router_messages
-from phronesis.orchestrator.reasoner import TurnContext
-from phronesis.orchestrator.summary import view
-from phronesis.postgres import Database, PostgresSettings
-from phronesis.tokens import load
+from phronesis_contracts import Principal
+from phronesis_contracts.memory import AugmentedMemoryContext
+from phronesis_contracts.orchestrator import Directive
+from phronesis_orchestrator.adapters.store import PostgresConversations
+from phronesis_orchestrator.domain import Completed
+from phronesis_orchestrator.extractive import Extractive
+from phronesis_orchestrator.history import AGED, KEPT, MAX_CHARS, STEP, WINDOW, Note, Past, PastTurn, Summary
+from phronesis_orchestrator.prompts import router_messages
+from phronesis_orchestrator.reasoner import TurnContext
+from phronesis_orchestrator.summary import view
+from phronesis_postgres import Database, PostgresSettings
+from phronesis_tokens import load
 from tests.support.servers import PostgresServer
 from tests.unit.orchestrator.fakes import FakeNeighbours, Stage, claim
 from tests.unit.orchestrator.test_prompts import AGENT

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from phronesis.client.portfolio import batches, departments, rows_of_portfolio
-from phronesis.contracts import Principal
-from phronesis.contracts.graph import Level
-from phronesis.contracts.twin import DiagnoseGaps, FindEntities, GapQuestion, GapType, GroupBy, Survey
+from phronesis.portfolio import batches, departments, rows_of_portfolio
+from phronesis_contracts import Principal
+from phronesis_contracts.graph import Level
+from phronesis_contracts.twin import DiagnoseGaps, FindEntities, GapQuestion, GapType, GroupBy, Survey
 from tests.support.bus import somebody
 from tests.support.graph import Stores, opened, ref
 from tests.support.servers import GraphServer

@@ -12,9 +12,9 @@ import psycopg
 import pytest
 from pydantic import SecretStr
 
-from phronesis.postgres import Database, PostgresSettings
-from phronesis.postgres.migrate import migrate
-from phronesis.postgres.roles import RoleAbove, let_in, role_of
+from phronesis_postgres import Database, PostgresSettings
+from phronesis_postgres.migrate import migrate
+from phronesis_postgres.roles import RoleAbove, let_in, role_of
 from tests.support.servers import PostgresServer
 
 OWNERS = ("gateway", "orchestrator", "memory", "instructions")

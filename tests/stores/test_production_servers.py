@@ -14,7 +14,7 @@ import pytest
 from neo4j import AsyncDriver, AsyncGraphDatabase
 from neo4j.exceptions import AuthError, ClientError
 
-from phronesis.local.settings import Stores
+from phronesis_local.settings import Stores
 from tests.support.production import STORES
 from tests.support.production_servers import Neo4jServer, WeaviateServer
 from tests.support.servers import Login

@@ -5,11 +5,11 @@ from contextlib import suppress
 
 import pytest
 
-from phronesis.contracts import Internal, Role, TimedOut
-from phronesis.contracts.cypher import QueryRefused
-from phronesis.contracts.graph import Upsert
-from phronesis.graph.curation import KNOWLEDGE
-from phronesis.graph.querying import Found
+from phronesis_contracts import Internal, Role, TimedOut
+from phronesis_contracts.cypher import QueryRefused
+from phronesis_contracts.graph import Upsert
+from phronesis_graph.curation import KNOWLEDGE
+from phronesis_graph.querying import Found
 from tests.support.bus import somebody
 from tests.support.curators import Curators
 from tests.support.graph import Stores, joined, node, opened, ref, stored

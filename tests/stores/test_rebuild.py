@@ -9,17 +9,17 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.bus import News
-from phronesis.contracts import Principal
-from phronesis.contracts.graph import ChangedNode, Level, Node, NodeChanged, NodeText
-from phronesis.contracts.memory import ItemKind, Recall, Recalled, Remember, RememberItem
-from phronesis.contracts.orchestrator import TurnEndedNews, TurnStatus
-from phronesis.memory.app import assemble
-from phronesis.memory.domain.values import Vector
-from phronesis.memory.drafting import Drafting
-from phronesis.memory.rebuild import rebuild_links, rebuild_vectors
-from phronesis.memory.settings import MemorySettings
-from phronesis.postgres import EVERY_TENANT
+from phronesis_bus import News
+from phronesis_contracts import Principal
+from phronesis_contracts.graph import ChangedNode, Level, Node, NodeChanged, NodeText
+from phronesis_contracts.memory import ItemKind, Recall, Recalled, Remember, RememberItem
+from phronesis_contracts.orchestrator import TurnEndedNews, TurnStatus
+from phronesis_memory.app import assemble
+from phronesis_memory.domain.values import Vector
+from phronesis_memory.drafting import Drafting
+from phronesis_memory.rebuild import rebuild_links, rebuild_vectors
+from phronesis_memory.settings import MemorySettings
+from phronesis_postgres import EVERY_TENANT
 from tests.support.memory import Memory, WordEmbedder, calling, open_index, open_memory, someone
 from tests.support.servers import PostgresServer, VectorServer
 

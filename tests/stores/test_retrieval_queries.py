@@ -12,18 +12,18 @@ from typing import Any, TypeVar
 import asyncpg
 import pytest
 
-from phronesis.contracts import Principal
-from phronesis.contracts.graph import Expand, Neighbour
-from phronesis.contracts.memory import AugmentedMemoryContext, ItemKind, Remember, RememberItem, Retrieve
-from phronesis.graph.adapters.bolt import Bolt, Row, Transaction
-from phronesis.graph.adapters.knowledge import BoltKnowledge
-from phronesis.graph.knowledge import LABELS
-from phronesis.graph.settings import Dialect
-from phronesis.local.settings import Stores as Choice
-from phronesis.memory.app import assemble
-from phronesis.memory.handlers import Handlers
-from phronesis.memory.settings import MemorySettings
-from phronesis.postgres import EVERY_TENANT, Connection, Database
+from phronesis_contracts import Principal
+from phronesis_contracts.graph import Expand, Neighbour
+from phronesis_contracts.memory import AugmentedMemoryContext, ItemKind, Remember, RememberItem, Retrieve
+from phronesis_graph.adapters.bolt import Bolt, Row, Transaction
+from phronesis_graph.adapters.knowledge import BoltKnowledge
+from phronesis_graph.knowledge import LABELS
+from phronesis_graph.settings import Dialect
+from phronesis_local.settings import Stores as Choice
+from phronesis_memory.app import assemble
+from phronesis_memory.handlers import Handlers
+from phronesis_memory.settings import MemorySettings
+from phronesis_postgres import EVERY_TENANT, Connection, Database
 from tests.support.bus import somebody
 from tests.support.graph import Stores, opened, stored
 from tests.support.memory import ScriptedGraph, WordEmbedder, calling, open_index, someone

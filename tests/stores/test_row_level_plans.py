@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from phronesis.memory.adapters import texts
-from phronesis.memory.adapters.vector_statements import exact, nearest
-from phronesis.postgres import Database, PostgresSettings
-from phronesis.postgres.migrate import migrate
+from phronesis_memory.adapters import texts
+from phronesis_memory.adapters.vector_statements import exact, nearest
+from phronesis_postgres import Database, PostgresSettings
+from phronesis_postgres.migrate import migrate
 from tests.support.servers import PostgresServer
 
 TENANT, OWNER = "t1", "u1"

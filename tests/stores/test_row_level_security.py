@@ -10,8 +10,8 @@ import asyncpg
 import pytest
 from pydantic import SecretStr
 
-from phronesis.contracts import Unavailable
-from phronesis.postgres import EVERY_TENANT, Connection, Database, PostgresSettings
+from phronesis_contracts import Unavailable
+from phronesis_postgres import EVERY_TENANT, Connection, Database, PostgresSettings
 from tests.support.servers import PostgresServer
 
 ACME, OTHER = "acme", "other"

@@ -9,10 +9,10 @@ import asyncpg
 import pytest
 from pydantic import SecretStr
 
-from phronesis.postgres import PostgresSettings
-from phronesis.postgres.migrate import migrate
-from phronesis.postgres.reached import newest
-from phronesis.postgres.wait import NotReached, wait
+from phronesis_postgres import PostgresSettings
+from phronesis_postgres.migrate import migrate
+from phronesis_postgres.reached import newest
+from phronesis_postgres.wait import NotReached, wait
 from tests.support.servers import PostgresServer
 
 

@@ -12,27 +12,27 @@ import numpy as np
 import pytest
 from pydantic import SecretStr
 
-from phronesis.bus import News
-from phronesis.contracts import BadRequest, Forbidden, KeyReused, Principal, Role, Unavailable
-from phronesis.contracts.deletions import ConversationDeleted
-from phronesis.contracts.memory import KNOWLEDGE_STORED, Forget, ItemKind, Recall, Remember, RememberItem, Retrieve
-from phronesis.contracts.orchestrator import Audited
-from phronesis.contracts.scoped_memory import KeepMemory, RecallMemory, Scope
-from phronesis.memory.app import scoped
-from phronesis.memory.domain.rooms import room_of
-from phronesis.memory.domain.values import Vector
-from phronesis.memory.drafting import Drafting
-from phronesis.memory.indexes import pgvector
-from phronesis.memory.rebuild import rebuild_links, rebuild_vectors
-from phronesis.memory.settings import MemorySettings
-from phronesis.postgres import EVERY_TENANT, Database, PostgresSettings
+from phronesis_bus import News
+from phronesis_contracts import BadRequest, Forbidden, KeyReused, Principal, Role, Unavailable
+from phronesis_contracts.deletions import ConversationDeleted
+from phronesis_contracts.memory import KNOWLEDGE_STORED, Forget, ItemKind, Recall, Remember, RememberItem, Retrieve
+from phronesis_contracts.orchestrator import Audited
+from phronesis_contracts.scoped_memory import KeepMemory, RecallMemory, Scope
+from phronesis_memory.app import scoped
+from phronesis_memory.domain.rooms import room_of
+from phronesis_memory.domain.values import Vector
+from phronesis_memory.drafting import Drafting
+from phronesis_memory.indexes import pgvector
+from phronesis_memory.rebuild import rebuild_links, rebuild_vectors
+from phronesis_memory.settings import MemorySettings
+from phronesis_postgres import EVERY_TENANT, Database, PostgresSettings
 from tests.support.memory import WordEmbedder, calling
 from tests.support.scopes import Scopes, minister, open_scopes, person, some_tenant
 from tests.support.servers import PostgresServer, VectorServer
 
 OKAPI = "The okapi lives in the forest."
 _TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename !~ '^_?yoyo_'"
-LOGGER = "phronesis.memory.scoping"
+LOGGER = "phronesis_memory.scoping"
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.contracts import Principal
-from phronesis.contracts.orchestrator import SubmitTurn, turn_id
-from phronesis.contracts.tasks import TaskOrder
-from phronesis.orchestrator.adapters.store import PostgresTurns
-from phronesis.orchestrator.domain import Claim, NewTurn
-from phronesis.postgres import Database
+from phronesis_contracts import Principal
+from phronesis_contracts.orchestrator import SubmitTurn, turn_id
+from phronesis_contracts.tasks import TaskOrder
+from phronesis_orchestrator.adapters.store import PostgresTurns
+from phronesis_orchestrator.domain import Claim, NewTurn
+from phronesis_postgres import Database
 from tests.support.servers import PostgresServer
 
 SLOTS, LEASE = 32, 15.0

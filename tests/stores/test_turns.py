@@ -9,8 +9,8 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.contracts import BadRequest, Busy, KeyReused, NotFound, Principal, TurnEnded
-from phronesis.contracts.orchestrator import (
+from phronesis_contracts import BadRequest, Busy, KeyReused, NotFound, Principal, TurnEnded
+from phronesis_contracts.orchestrator import (
     ConversationRef,
     Directive,
     ListTurns,
@@ -20,10 +20,10 @@ from phronesis.contracts.orchestrator import (
     TurnStatus,
     turn_id,
 )
-from phronesis.orchestrator.adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
-from phronesis.orchestrator.domain import Claim, Completed, Failed, LostClaim, NewTurn
-from phronesis.orchestrator.history import Past
-from phronesis.postgres import EVERY_TENANT, Database, PostgresOutbox
+from phronesis_orchestrator.adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
+from phronesis_orchestrator.domain import Claim, Completed, Failed, LostClaim, NewTurn
+from phronesis_orchestrator.history import Past
+from phronesis_postgres import EVERY_TENANT, Database, PostgresOutbox
 from tests.support.servers import PostgresServer
 
 LEASE = 15.0

@@ -12,14 +12,14 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from phronesis.contracts.memory import SHARED, EmbeddingMismatch, ItemKind
-from phronesis.local.settings import Stores
-from phronesis.memory.adapters.pgvector import PgVector
-from phronesis.memory.adapters.weaviate_client import Weaviate
-from phronesis.memory.adapters.weaviate_index import WeaviateIndex
-from phronesis.memory.domain.values import Audience, Vector, VectorEntry, VectorHit
-from phronesis.memory.ports import VectorIndex
-from phronesis.postgres import EVERY_TENANT, Database
+from phronesis_contracts.memory import SHARED, EmbeddingMismatch, ItemKind
+from phronesis_local.settings import Stores
+from phronesis_memory.adapters.pgvector import PgVector
+from phronesis_memory.adapters.weaviate_client import Weaviate
+from phronesis_memory.adapters.weaviate_index import WeaviateIndex
+from phronesis_memory.domain.values import Audience, Vector, VectorEntry, VectorHit
+from phronesis_memory.ports import VectorIndex
+from phronesis_postgres import EVERY_TENANT, Database
 from tests.support.production import STORES
 from tests.support.servers import PostgresServer, VectorServer
 

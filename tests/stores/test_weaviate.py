@@ -13,17 +13,17 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from phronesis.bus import Metrics, News
-from phronesis.contracts import Unavailable
-from phronesis.contracts.deletions import ConversationDeleted, Purged
-from phronesis.contracts.memory import Forget, ItemKind, Recall, RememberItem
-from phronesis.local.ports import free_port
-from phronesis.local.settings import Stores
-from phronesis.memory.adapters import vector_changes
-from phronesis.memory.adapters.vector_depth import VectorDepth
-from phronesis.memory.domain.values import Audience, Vector, VectorEntry
-from phronesis.memory.settings import WeaviateSettings
-from phronesis.postgres import EVERY_TENANT, PostgresSettings
+from phronesis_bus import Metrics, News
+from phronesis_contracts import Unavailable
+from phronesis_contracts.deletions import ConversationDeleted, Purged
+from phronesis_contracts.memory import Forget, ItemKind, Recall, RememberItem
+from phronesis_local.ports import free_port
+from phronesis_local.settings import Stores
+from phronesis_memory.adapters import vector_changes
+from phronesis_memory.adapters.vector_depth import VectorDepth
+from phronesis_memory.domain.values import Audience, Vector, VectorEntry
+from phronesis_memory.settings import WeaviateSettings
+from phronesis_postgres import EVERY_TENANT, PostgresSettings
 from tests.support.bus import eventually
 from tests.support.memory import calling, someone
 from tests.support.production import STORES

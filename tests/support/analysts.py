@@ -7,14 +7,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from phronesis.contracts import Principal, Role
-from phronesis.contracts.analysis import Analysis
-from phronesis.contracts.cypher import READ_CYPHER, CypherRows
-from phronesis.contracts.instructions import RETRIEVE_INSTRUCTIONS, AgentProfile, InstructionText, RetrieveInstructions
-from phronesis.contracts.orchestrator import Reply
-from phronesis.contracts.scoped_memory import KEEP_MEMORY, RECALL_MEMORY, KeptMemory, RecalledMemories, Scope, Snippet
-from phronesis.instructions.adapters.files import agents
-from phronesis.orchestrator.domain import Completed
+from phronesis_contracts import Principal, Role
+from phronesis_contracts.analysis import Analysis
+from phronesis_contracts.cypher import READ_CYPHER, CypherRows
+from phronesis_contracts.instructions import RETRIEVE_INSTRUCTIONS, AgentProfile, InstructionText, RetrieveInstructions
+from phronesis_contracts.orchestrator import Reply
+from phronesis_contracts.scoped_memory import KEEP_MEMORY, RECALL_MEMORY, KeptMemory, RecalledMemories, Scope, Snippet
+from phronesis_instructions.adapters.files import agents
+from phronesis_orchestrator.domain import Completed
 from tests.support.chat import reasoning
 from tests.support.groq_server import GroqServer
 from tests.unit.orchestrator.fakes import FakeConversations, FakeNeighbours, Stage, claim

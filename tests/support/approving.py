@@ -13,8 +13,8 @@ from uuid import uuid4
 
 import asyncpg
 
-from phronesis.local import postgres
-from phronesis.local.parts import SERVICES
+from phronesis_local import postgres
+from phronesis_local.parts import SERVICES
 from tests.support.counsel import profile
 from tests.support.groq_server import Fault, GroqServer, groq_server
 from tests.support.people import Person, Town, town

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from phronesis.bus import Bus, connect
-from phronesis.contracts import Principal
+from phronesis_bus import Bus, connect
+from phronesis_contracts import Principal
 from tests.support.servers import NatsServer
 
 

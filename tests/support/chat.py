@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from phronesis.bus.tracing import Tracing
-from phronesis.contracts.instructions import AgentProfile
-from phronesis.contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
-from phronesis.contracts.orchestrator import Directive
-from phronesis.orchestrator.adapters.breaker import Breaker
-from phronesis.orchestrator.adapters.chat_client import ChatClient
-from phronesis.orchestrator.adapters.chat_model import CallLimits, LanguageModel
-from phronesis.orchestrator.adapters.chat_retry import Patience
-from phronesis.orchestrator.reasoner import TurnContext
+from phronesis_bus.tracing import Tracing
+from phronesis_contracts.instructions import AgentProfile
+from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
+from phronesis_contracts.orchestrator import Directive
+from phronesis_orchestrator.adapters.breaker import Breaker
+from phronesis_orchestrator.adapters.chat_client import ChatClient
+from phronesis_orchestrator.adapters.chat_model import CallLimits, LanguageModel
+from phronesis_orchestrator.adapters.chat_retry import Patience
+from phronesis_orchestrator.reasoner import TurnContext
 from tests.support.groq_server import GroqServer
 
 KEY = "gsk-a-secret-key"

@@ -7,19 +7,19 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from phronesis.bus.tracing import Tracing
-from phronesis.contracts import Principal
-from phronesis.contracts.instructions import AgentProfile
-from phronesis.contracts.orchestrator import Directive, TurnProgress
-from phronesis.orchestrator.cognition.remembered import KnownStrategy, PastEpisode, ToolRecord
-from phronesis.orchestrator.cognition.stages import Cognition
-from phronesis.orchestrator.cognition.thinker import Decided, LookAhead, Reflected
-from phronesis.orchestrator.domain import Claim
-from phronesis.orchestrator.inquiry import Draft
-from phronesis.orchestrator.reasoner import Answer, Spent, TurnContext
-from phronesis.orchestrator.running import Running
-from phronesis.orchestrator.settings import CognitionSettings, OrchestratorSettings
-from phronesis.orchestrator.steps import Steps
+from phronesis_bus.tracing import Tracing
+from phronesis_contracts import Principal
+from phronesis_contracts.instructions import AgentProfile
+from phronesis_contracts.orchestrator import Directive, TurnProgress
+from phronesis_orchestrator.cognition.remembered import KnownStrategy, PastEpisode, ToolRecord
+from phronesis_orchestrator.cognition.stages import Cognition
+from phronesis_orchestrator.cognition.thinker import Decided, LookAhead, Reflected
+from phronesis_orchestrator.domain import Claim
+from phronesis_orchestrator.inquiry import Draft
+from phronesis_orchestrator.reasoner import Answer, Spent, TurnContext
+from phronesis_orchestrator.running import Running
+from phronesis_orchestrator.settings import CognitionSettings, OrchestratorSettings
+from phronesis_orchestrator.steps import Steps
 from tests.unit.orchestrator.fakes import FakeJournal, FakeNeighbours, ScriptedReasoner, claim
 
 EPISODE = PastEpisode("Mailed John about the lease; he agreed.", "completed", "2026-03-01")

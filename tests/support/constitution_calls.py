@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import uuid4
 
-from phronesis.contracts.catalog import TOOLS
-from phronesis.contracts.constitution import writes
-from phronesis.contracts.constitution.kinds import Layer
+from phronesis_contracts.catalog import TOOLS
+from phronesis_contracts.constitution import writes
+from phronesis_contracts.constitution.kinds import Layer
 from scripts.samples import example
 from tests.support.people import Person
 

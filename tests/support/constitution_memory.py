@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from phronesis.contracts import NotFound, Principal, Role, ServiceError, Unavailable
-from phronesis.contracts.constitution.keeping import EmbeddingRefused
-from phronesis.contracts.constitution.registry import TYPES
-from phronesis.contracts.constitution.values import ConstitutionLink, ConstitutionNode
-from phronesis.contracts.constitution.writes import ConstitutionChanged, NodeNews, Operation
-from phronesis.memory.adapters.constitution_weaviate import WeaviateNodeVectors
-from phronesis.memory.adapters.weaviate_client import Weaviate
-from phronesis.memory.constitution.keeping import NodeIndex
-from phronesis.memory.constitution.serving import Parts, assemble_constitution
-from phronesis.memory.domain.values import Vector
-from phronesis.memory.indexes import pg_nodes
-from phronesis.memory.settings import MemorySettings, WeaviateSettings
-from phronesis.postgres import Database
+from phronesis_contracts import NotFound, Principal, Role, ServiceError, Unavailable
+from phronesis_contracts.constitution.keeping import EmbeddingRefused
+from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode
+from phronesis_contracts.constitution.writes import ConstitutionChanged, NodeNews, Operation
+from phronesis_memory.adapters.constitution_weaviate import WeaviateNodeVectors
+from phronesis_memory.adapters.weaviate_client import Weaviate
+from phronesis_memory.constitution.keeping import NodeIndex
+from phronesis_memory.constitution.serving import Parts, assemble_constitution
+from phronesis_memory.domain.values import Vector
+from phronesis_memory.indexes import pg_nodes
+from phronesis_memory.settings import MemorySettings, WeaviateSettings
+from phronesis_postgres import Database
 
 from .memory import WordEmbedder
 from .servers import PostgresServer, VectorServer

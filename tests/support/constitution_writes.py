@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from phronesis.bus import Call
-from phronesis.contracts import Principal, Role, ServiceError
-from phronesis.contracts.constitution import keeping, loading, writes
-from phronesis.contracts.constitution.insight import CheckPolicy, PolicyChecked
-from phronesis.contracts.constitution.kinds import Kind, NodeType
-from phronesis.contracts.constitution.registry import NODE_LABEL, TYPES
-from phronesis.contracts.constitution.values import ConstitutionLink, ConstitutionNode
-from phronesis.contracts.constitution.writes import ConstitutionChanged, NodeWritten
-from phronesis.contracts.orchestrator import Audited
-from phronesis.graph.adapters.constitution_links import BoltLinks
-from phronesis.graph.adapters.constitution_load import BoltLoads
-from phronesis.graph.adapters.constitution_news import Turn
-from phronesis.graph.adapters.constitution_nodes import BoltConstitution
-from phronesis.graph.adapters.constitution_restore import BoltRestores
-from phronesis.graph.adapters.constitution_rules import BoltRules
-from phronesis.graph.adapters.names import StoreNames
-from phronesis.graph.constitution.loading import Loading
-from phronesis.graph.constitution.policing import Policing
-from phronesis.graph.constitution.records import key_of, link_of, node_of
-from phronesis.graph.constitution.relating import Relating
-from phronesis.graph.constitution.restoring import Restoring
-from phronesis.graph.constitution.ruling import Ruling
-from phronesis.graph.constitution.writing import Writing
+from phronesis_bus import Call
+from phronesis_contracts import Principal, Role, ServiceError
+from phronesis_contracts.constitution import keeping, loading, writes
+from phronesis_contracts.constitution.insight import CheckPolicy, PolicyChecked
+from phronesis_contracts.constitution.kinds import Kind, NodeType
+from phronesis_contracts.constitution.registry import NODE_LABEL, TYPES
+from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode
+from phronesis_contracts.constitution.writes import ConstitutionChanged, NodeWritten
+from phronesis_contracts.orchestrator import Audited
+from phronesis_graph.adapters.constitution_links import BoltLinks
+from phronesis_graph.adapters.constitution_load import BoltLoads
+from phronesis_graph.adapters.constitution_news import Turn
+from phronesis_graph.adapters.constitution_nodes import BoltConstitution
+from phronesis_graph.adapters.constitution_restore import BoltRestores
+from phronesis_graph.adapters.constitution_rules import BoltRules
+from phronesis_graph.adapters.names import StoreNames
+from phronesis_graph.constitution.loading import Loading
+from phronesis_graph.constitution.policing import Policing
+from phronesis_graph.constitution.records import key_of, link_of, node_of
+from phronesis_graph.constitution.relating import Relating
+from phronesis_graph.constitution.restoring import Restoring
+from phronesis_graph.constitution.ruling import Ruling
+from phronesis_graph.constitution.writing import Writing
 from tests.support import graph
 from tests.support.bus import somebody
 

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from phronesis.contracts import Principal
-from phronesis.contracts.constitution.registry import NODE_LABEL, TYPES
-from phronesis.contracts.constitution.values import ConstitutionNode
-from phronesis.graph.constitution.records import key_of, link_key, row_of
+from phronesis_contracts import Principal
+from phronesis_contracts.constitution.registry import NODE_LABEL, TYPES
+from phronesis_contracts.constitution.values import ConstitutionNode
+from phronesis_graph.constitution.records import key_of, link_key, row_of
 from tests.support.graph import Stores
 
 DAWN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
-from phronesis.contracts import Principal, Role
-from phronesis.contracts.constitution.insight import (
+from phronesis_contracts import Principal, Role
+from phronesis_contracts.constitution.insight import (
     CHECK_POLICY,
     CONTRADICTIONS,
     WHY,
@@ -21,10 +21,10 @@ from phronesis.contracts.constitution.insight import (
     RuleHit,
     WhyAnswered,
 )
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.contracts.constitution.lists import VisionNode
-from phronesis.contracts.constitution.paths import CLIMB_LADDER, DUE_WORK, DueFound, LadderClimbed, Step
-from phronesis.contracts.constitution.search import (
+from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.lists import VisionNode
+from phronesis_contracts.constitution.paths import CLIMB_LADDER, DUE_WORK, DueFound, LadderClimbed, Step
+from phronesis_contracts.constitution.search import (
     GOAL_SEARCH,
     PRECEDENT_SEARCH,
     SEMANTIC_SEARCH,
@@ -38,7 +38,7 @@ from phronesis.contracts.constitution.search import (
     Supported,
     SupportedFound,
 )
-from phronesis.contracts.constitution.session import (
+from phronesis_contracts.constitution.session import (
     ASSESS_WORKLOAD,
     START_SESSION,
     CalendarFigures,
@@ -49,14 +49,14 @@ from phronesis.contracts.constitution.session import (
     TaskShown,
     WorkloadAssessed,
 )
-from phronesis.contracts.constitution.values import ConstitutionNode, Mention
-from phronesis.contracts.constitution.writes import CREATE, NodeWritten
-from phronesis.contracts.instructions import AgentProfile
-from phronesis.contracts.orchestrator import Reply
-from phronesis.instructions.adapters.files import agents
-from phronesis.instructions.domain.allowing import PURPOSE, allowed
-from phronesis.orchestrator.domain import Completed
-from phronesis.orchestrator.extractive import Extractive
+from phronesis_contracts.constitution.values import ConstitutionNode, Mention
+from phronesis_contracts.constitution.writes import CREATE, NodeWritten
+from phronesis_contracts.instructions import AgentProfile
+from phronesis_contracts.orchestrator import Reply
+from phronesis_instructions.adapters.files import agents
+from phronesis_instructions.domain.allowing import PURPOSE, allowed
+from phronesis_orchestrator.domain import Completed
+from phronesis_orchestrator.extractive import Extractive
 from tests.unit.orchestrator.fakes import FakeConversations, FakeNeighbours, Stage, claim
 
 AGENTS = ("discuss", "decisions", "execute", "mind")

@@ -5,20 +5,20 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from phronesis.bus import Call
-from phronesis.contracts import Principal, Role, ServiceError, knowledge_graph
-from phronesis.contracts.cypher import CypherRows, ReadCypher
-from phronesis.contracts.knowledge_graph import Envelope
-from phronesis.graph import guard
-from phronesis.graph.adapters.changes import BoltChanges
-from phronesis.graph.adapters.names import StoreNames
-from phronesis.graph.adapters.nodes import BoltNodes
-from phronesis.graph.adapters.queries import BoltQueries
-from phronesis.graph.curating import Curating
-from phronesis.graph.curation import names
-from phronesis.graph.curators import Stores
-from phronesis.graph.ontology import load
-from phronesis.graph.reading import MOST_ROWS, Reading
+from phronesis_bus import Call
+from phronesis_contracts import Principal, Role, ServiceError, knowledge_graph
+from phronesis_contracts.cypher import CypherRows, ReadCypher
+from phronesis_contracts.knowledge_graph import Envelope
+from phronesis_graph import guard
+from phronesis_graph.adapters.changes import BoltChanges
+from phronesis_graph.adapters.names import StoreNames
+from phronesis_graph.adapters.nodes import BoltNodes
+from phronesis_graph.adapters.queries import BoltQueries
+from phronesis_graph.curating import Curating
+from phronesis_graph.curation import names
+from phronesis_graph.curators import Stores
+from phronesis_graph.ontology import load
+from phronesis_graph.reading import MOST_ROWS, Reading
 from tests.support import graph
 from tests.support.bus import somebody
 

@@ -9,14 +9,14 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from phronesis.bus import News
-from phronesis.contracts import Principal
-from phronesis.contracts.deletions import ConversationDeleted
-from phronesis.contracts.episodes import MemoryFound, MemoryOperation, MemoryQuery
-from phronesis.contracts.orchestrator import ToolOutcome, TurnEndedNews, TurnStatus
-from phronesis.contracts.strategies import RecordStrategy
-from phronesis.memory.experience.serving import Experience, assemble_experience
-from phronesis.memory.settings import MemorySettings
+from phronesis_bus import News
+from phronesis_contracts import Principal
+from phronesis_contracts.deletions import ConversationDeleted
+from phronesis_contracts.episodes import MemoryFound, MemoryOperation, MemoryQuery
+from phronesis_contracts.orchestrator import ToolOutcome, TurnEndedNews, TurnStatus
+from phronesis_contracts.strategies import RecordStrategy
+from phronesis_memory.experience.serving import Experience, assemble_experience
+from phronesis_memory.settings import MemorySettings
 
 from .memory import Memory, WordEmbedder, calling, open_memory
 from .servers import PostgresServer, VectorServer

@@ -15,9 +15,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent
 from nats.aio.client import Client as Broker
 
-from phronesis.client import AsyncClient
-from phronesis.contracts import Role, ServiceError
-from phronesis.contracts.catalog import TOOLS
+from phronesis import AsyncClient
+from phronesis_contracts import Role, ServiceError
+from phronesis_contracts.catalog import TOOLS
 from tests.support.people import Person, Town
 
 Said = dict[str, Any]

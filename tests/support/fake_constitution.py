@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from phronesis.contracts.constitution.kinds import lifecycle
-from phronesis.contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.kinds import lifecycle
+from phronesis_contracts.constitution.registry import TYPES
 from tests.support.fake_routes import FakeGateway
 
 _AT = "2026-01-05T08:00:00Z"

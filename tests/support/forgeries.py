@@ -13,9 +13,9 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from phronesis.bus import Signer
-from phronesis.contracts import Principal, Role
-from phronesis.gateway.domain import new_secret
+from phronesis_bus import Signer
+from phronesis_contracts import Principal, Role
+from phronesis_gateway.domain import new_secret
 from tests.support.issuer import AUDIENCE, ISSUER, Issuer, bytes_of, public, rsa_key, text
 
 Forge = Callable[[Issuer], str]

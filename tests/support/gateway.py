@@ -11,14 +11,14 @@ from uuid import uuid4
 
 import httpx
 
-from phronesis.bus import Bus, Relay, connect
-from phronesis.contracts import SYSTEM_TENANT, Principal, Role
-from phronesis.gateway.adapters.postgres_keys import PostgresKeys
-from phronesis.gateway.app import Tokens, build
-from phronesis.gateway.domain import SHOWN, Key, digest, new_secret
-from phronesis.gateway.server import HttpServer, bind
-from phronesis.gateway.settings import GatewaySettings, McpSettings, ToolSettings
-from phronesis.postgres import Database, PostgresOutbox, PostgresSettings
+from phronesis_bus import Bus, Relay, connect
+from phronesis_contracts import SYSTEM_TENANT, Principal, Role
+from phronesis_gateway.adapters.postgres_keys import PostgresKeys
+from phronesis_gateway.app import Tokens, build
+from phronesis_gateway.domain import SHOWN, Key, digest, new_secret
+from phronesis_gateway.server import HttpServer, bind
+from phronesis_gateway.settings import GatewaySettings, McpSettings, ToolSettings
+from phronesis_postgres import Database, PostgresOutbox, PostgresSettings
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
 from tests.support.servers import NatsServer
 

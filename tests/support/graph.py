@@ -7,18 +7,18 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from phronesis.bus import Call, audited
-from phronesis.contracts import Principal
-from phronesis.contracts.graph import Expand, Level, Neighbour, Node, NodeRef, Upsert, Upserted, UpsertNode, UpsertRelationship
-from phronesis.contracts.memory import EntityType, KnowledgeLink, KnowledgeNode, KnowledgeStored
-from phronesis.graph.adapters.bolt import Bolt, Row, Transaction
-from phronesis.graph.adapters.knowledge import BoltKnowledge
-from phronesis.graph.adapters.outbox import GraphOutbox
-from phronesis.graph.adapters.schema import Schema
-from phronesis.graph.adapters.twin import BoltTwin
-from phronesis.graph.domain import plan
-from phronesis.graph.ontology import Ontology, load
-from phronesis.graph.settings import Dialect, GraphSettings
+from phronesis_bus import Call, audited
+from phronesis_contracts import Principal
+from phronesis_contracts.graph import Expand, Level, Neighbour, Node, NodeRef, Upsert, Upserted, UpsertNode, UpsertRelationship
+from phronesis_contracts.memory import EntityType, KnowledgeLink, KnowledgeNode, KnowledgeStored
+from phronesis_graph.adapters.bolt import Bolt, Row, Transaction
+from phronesis_graph.adapters.knowledge import BoltKnowledge
+from phronesis_graph.adapters.outbox import GraphOutbox
+from phronesis_graph.adapters.schema import Schema
+from phronesis_graph.adapters.twin import BoltTwin
+from phronesis_graph.domain import plan
+from phronesis_graph.ontology import Ontology, load
+from phronesis_graph.settings import Dialect, GraphSettings
 from tests.support.servers import GraphServer
 
 YEAR = 2023

@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import Any
 from uuid import uuid4
 
-from phronesis.local.parts import SERVICES
+from phronesis_local.parts import SERVICES
 from tests.support.approving import AGENT, Desk, environment
 from tests.support.counsel import profile
 from tests.support.groq_media import Fault, GroqMediaServer, groq_media_server

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from phronesis.bus import Call
-from phronesis.contracts import NotFound, Principal, Role, Unavailable
-from phronesis.instructions.domain import AgentContent
-from phronesis.instructions.domain.assignment import Standing, proposed
-from phronesis.instructions.domain.library import Overlay, Platform, Profile, Running
-from phronesis.instructions.domain.matrix import Matrix
-from phronesis.instructions.domain.texts import Text
+from phronesis_bus import Call
+from phronesis_contracts import NotFound, Principal, Role, Unavailable
+from phronesis_instructions.domain import AgentContent
+from phronesis_instructions.domain.assignment import Standing, proposed
+from phronesis_instructions.domain.library import Overlay, Platform, Profile, Running
+from phronesis_instructions.domain.matrix import Matrix
+from phronesis_instructions.domain.texts import Text
 
 CALL = Call(Principal(tenant="acme", user="ann"), "orchestrator")
 EDITOR = Call(Principal(tenant="acme", user="eve", role=Role.EDITOR), "gateway")

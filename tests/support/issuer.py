@@ -15,9 +15,9 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
-from phronesis.gateway.adapters.jwks import Jwks
-from phronesis.gateway.app import Tokens
-from phronesis.gateway.settings import JwtSettings
+from phronesis_gateway.adapters.jwks import Jwks
+from phronesis_gateway.app import Tokens
+from phronesis_gateway.settings import JwtSettings
 
 ISSUER = "https://id.example"
 AUDIENCE = "phronesis"

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from phronesis.bus import Call
-from phronesis.contracts import Principal
-from phronesis.contracts.constitution.registry import NODE_LABEL, TYPES
-from phronesis.contracts.constitution.values import ConstitutionLink, ConstitutionNode
-from phronesis.graph.constitution.records import key_of, link_key, moment, row_of
+from phronesis_bus import Call
+from phronesis_contracts import Principal
+from phronesis_contracts.constitution.registry import NODE_LABEL, TYPES
+from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode
+from phronesis_graph.constitution.records import key_of, link_key, moment, row_of
 from tests.support.graph import Stores
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -9,4 +9,4 @@ import pytest
 
 def logged(caplog: pytest.LogCaptureFixture, package: str) -> list[logging.LogRecord]:
     """The records of one package of the platform, oldest first."""
-    return [record for record in caplog.records if record.name.startswith(f"phronesis.{package}.")]
+    return [record for record in caplog.records if record.name.startswith(f"phronesis_{package}.")]

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 import psutil
 
-from phronesis.bus import Bus, ask
-from phronesis.contracts import Nothing, ServiceError
-from phronesis.contracts.service import HEALTH
+from phronesis_bus import Bus, ask
+from phronesis_contracts import Nothing, ServiceError
+from phronesis_contracts.service import HEALTH
 from tests.support.bus import eventually, somebody
 from tests.support.servers import NatsServer
 
@@ -35,7 +35,7 @@ class Peaks:
 
 @asynccontextmanager
 async def media_process(nats: NatsServer, gateway: Bus, **more: str) -> AsyncIterator[psutil.Process]:
-    """`python -m phronesis.media`, once it is ready, for the length of a block."""
+    """`python -m phronesis_media`, once it is ready, for the length of a block."""
     bus = nats.settings("media")
     environment = {
         "BUS_URL": bus.url,
@@ -45,7 +45,7 @@ async def media_process(nats: NatsServer, gateway: Bus, **more: str) -> AsyncIte
         **more,
     }
     given = {name: value for name, value in environment.items() if value}
-    running = await asyncio.create_subprocess_exec(sys.executable, "-m", "phronesis.media", env=given, stderr=DEVNULL)
+    running = await asyncio.create_subprocess_exec(sys.executable, "-m", "phronesis_media", env=given, stderr=DEVNULL)
     try:
         await eventually(lambda: is_ready(gateway), within=60)
         yield psutil.Process(running.pid)

@@ -11,17 +11,17 @@ from uuid import uuid4
 
 import numpy as np
 
-from phronesis.bus import Call
-from phronesis.contracts import Principal, Role, Unavailable
-from phronesis.contracts.graph import Neighbour, Node
-from phronesis.memory.adapters.weaviate_index import WeaviateIndex
-from phronesis.memory.app import assemble
-from phronesis.memory.domain.analysis import stems
-from phronesis.memory.domain.values import Vector, VectorEntry
-from phronesis.memory.handlers import Handlers
-from phronesis.memory.ports import VectorIndex
-from phronesis.memory.settings import MemorySettings
-from phronesis.postgres import Database
+from phronesis_bus import Call
+from phronesis_contracts import Principal, Role, Unavailable
+from phronesis_contracts.graph import Neighbour, Node
+from phronesis_memory.adapters.weaviate_index import WeaviateIndex
+from phronesis_memory.app import assemble
+from phronesis_memory.domain.analysis import stems
+from phronesis_memory.domain.values import Vector, VectorEntry
+from phronesis_memory.handlers import Handlers
+from phronesis_memory.ports import VectorIndex
+from phronesis_memory.settings import MemorySettings
+from phronesis_postgres import Database
 
 from .servers import PostgresServer, VectorServer
 

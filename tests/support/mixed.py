@@ -13,15 +13,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from phronesis.local import record, stack
-from phronesis.local.child import Program
-from phronesis.local.layout import DataDir, write_atomically
-from phronesis.local.parts import SERVICES, Answers, Parts, copies, service_of
-from phronesis.local.settings import LocalSettings
-from phronesis.local.up import up
+from phronesis_local import record, stack
+from phronesis_local.child import Program
+from phronesis_local.layout import DataDir, write_atomically
+from phronesis_local.parts import SERVICES, Answers, Parts, copies, service_of
+from phronesis_local.settings import LocalSettings
+from phronesis_local.up import up
 from tests.chaos.stack import ChaosStack
 
-from .previous import python_path
+from .previous import previous_module, previous_python
 from .stack import RunningStack
 
 REPLICAS = 2
@@ -55,8 +55,8 @@ def _previous(program: Program, tree: Path) -> Program:
         text = program.log.read_bytes()
         return f"{service_of(program.name)} is up".encode() in text[began if began <= len(text) else 0 :]
 
-    environment = dict(program.environment) | {"PYTHONPATH": python_path(tree)}
-    return replace(program, environment=environment, ready=ready, prepare=prepare)
+    command = [str(previous_python(tree)), "-m", previous_module(tree, service_of(program.name))]
+    return replace(program, command=command, ready=ready, prepare=prepare)
 
 
 class MixedStack(ChaosStack):
@@ -93,8 +93,8 @@ class MixedStack(ChaosStack):
 
     def previous(self) -> set[str]:
         """The parts whose running process has the code of the version before."""
-        path = python_path(self._tree)
-        return {part for part in PARTS if self._running.process(part).environ().get("PYTHONPATH") == path}
+        python = str(previous_python(self._tree))
+        return {part for part in PARTS if self._running.process(part).cmdline()[0] == python}
 
     def starts(self) -> int:
         """How often a process had to be started because it had ended by itself, or was killed."""
@@ -106,7 +106,7 @@ class MixedStack(ChaosStack):
         Raises:
             AssertionError: it says that it failed.
         """
-        command = [sys.executable, "-m", "phronesis.client", "restart", *names, "--data", str(self.data.root)]
+        command = [sys.executable, "-m", "phronesis", "restart", *names, "--data", str(self.data.root)]
         process = await asyncio.create_subprocess_exec(
             *command, env=self._environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
         )

@@ -11,12 +11,12 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from phronesis.bus import BusSettings
-from phronesis.bus.secrets import SIGNERS, make
-from phronesis.local.child import Child, Program
-from phronesis.local.environment import inherited
-from phronesis.local.nats import binary
-from phronesis.local.ports import LOOPBACK, free_port
+from phronesis_bus import BusSettings
+from phronesis_bus.secrets import SIGNERS, make
+from phronesis_local.child import Child, Program
+from phronesis_local.environment import inherited
+from phronesis_local.nats import binary
+from phronesis_local.ports import LOOPBACK, free_port
 from tests.support.certificates import Authority
 from tests.support.servers import NatsServer
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import mcp_types as types
 
-from phronesis.contracts.faces import legal
+from phronesis_contracts.faces import legal
 from tests.support.groq_http import Fault
 from tests.support.groq_server import GroqServer
 from tests.support.mcp_outsiders import ANYTHING, Outsider

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from phronesis.local.environment import inherited
-from phronesis.operations.reading import Archive, Kind
+from phronesis_local.environment import inherited
+from phronesis_operations.reading import Archive, Kind
 
 _ROUNDING = 1e-4
 """Of a figure: the cosines of Weaviate differ in the sixth digit from one process to the next."""
@@ -19,7 +19,7 @@ async def phronesis(
     *arguments: str, data: Path, within: float = 250.0, environment: dict[str, str] | None = None
 ) -> tuple[int, str, str]:
     """Run the command on a data directory: exit code, stdout, stderr."""
-    line = [sys.executable, "-m", "phronesis.client", *arguments, "--data", str(data)]
+    line = [sys.executable, "-m", "phronesis", *arguments, "--data", str(data)]
     process = await asyncio.create_subprocess_exec(
         *line, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=inherited() | (environment or {})
     )

@@ -15,11 +15,11 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
-from phronesis.bus import Bus, Credentials, connect, credentials
-from phronesis.bus.admission import admit
-from phronesis.bus.declare import USER as DECLARE
-from phronesis.bus.tls import options
-from phronesis.contracts import Principal
+from phronesis_bus import Bus, Credentials, connect, credentials
+from phronesis_bus.admission import admit
+from phronesis_bus.declare import USER as DECLARE
+from phronesis_bus.tls import options
+from phronesis_contracts import Principal
 from tests.support.bus import somebody
 from tests.support.servers import NatsServer
 

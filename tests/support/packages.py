@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from phronesis.local import neo4j
-from phronesis.local.child import Child, ChildFailed
-from phronesis.local.environment import inherited
-from phronesis.local.ports import free_port
+from phronesis_local import neo4j
+from phronesis_local.child import Child, ChildFailed
+from phronesis_local.environment import inherited
+from phronesis_local.ports import free_port
 
 NEO4J_VERSION = "5.26.30"
 """The newest of 5.26, which is the long-term one; Java 17 runs it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncpg
 
-from phronesis.postgres import EVERY_TENANT, Connection, Database
+from phronesis_postgres import EVERY_TENANT, Connection, Database
 
 _TABLES = """
 SELECT table_schema, table_name FROM information_schema.tables

@@ -14,12 +14,12 @@ import os
 import sys
 from pathlib import Path
 
-from phronesis.local import arcadedb, neo4j
-from phronesis.local.keys import password
-from phronesis.local.layout import DataDir
-from phronesis.local.parts import servers
-from phronesis.local.settings import LocalSettings, Stores
-from phronesis.memory.settings import WeaviateSettings
+from phronesis_local import arcadedb, neo4j
+from phronesis_local.keys import password
+from phronesis_local.layout import DataDir
+from phronesis_local.parts import servers
+from phronesis_local.settings import LocalSettings, Stores
+from phronesis_memory.settings import WeaviateSettings
 from tests.support import containers, packages
 from tests.support.production_servers import Neo4jServer, OutsideNeo4j, OutsideWeaviate, WeaviateServer
 from tests.support.servers import ArcadeServer, GraphServer, Login, VectorServer

@@ -6,13 +6,13 @@ import secrets
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from phronesis.graph.settings import Dialect
-from phronesis.local import neo4j, weaviate
-from phronesis.local.bolt import speaks_bolt
-from phronesis.local.child import Child
-from phronesis.local.environment import inherited
-from phronesis.local.ports import LOOPBACK, free_port
-from phronesis.memory.settings import WeaviateSettings
+from phronesis_graph.settings import Dialect
+from phronesis_local import neo4j, weaviate
+from phronesis_local.bolt import speaks_bolt
+from phronesis_local.child import Child
+from phronesis_local.environment import inherited
+from phronesis_local.ports import LOOPBACK, free_port
+from phronesis_memory.settings import WeaviateSettings
 from tests.support import packages
 from tests.support.bus import eventually
 from tests.support.servers import Login, OwnServer

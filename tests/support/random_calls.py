@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from phronesis.contracts import Risk, Tool
-from phronesis.contracts.catalog import TOOLS
+from phronesis_contracts import Risk, Tool
+from phronesis_contracts.catalog import TOOLS
 from tests.support.belongings import TOPICS, Belongings
 
 _BLIND = ("", "*", ">", "%", "a", "0", "null", "../..", "' OR 1=1 --", "\u202e", "system", "local", "local/owner")

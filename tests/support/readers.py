@@ -8,9 +8,9 @@ from typing import Any
 
 import psutil
 
-from phronesis.media.adapters.child import ChildReader
-from phronesis.media.settings import MediaSettings
-from phronesis.media.sniff import medium_type
+from phronesis_media.adapters.child import ChildReader
+from phronesis_media.settings import MediaSettings
+from phronesis_media.sniff import medium_type
 
 SECONDS = 60.0
 """More than the service's own limit: the machine of a test may be busy."""
@@ -36,7 +36,7 @@ def processes() -> list[psutil.Process]:
     found = []
     for child in psutil.Process().children():
         try:
-            if "phronesis.media.reading.process" in child.cmdline():
+            if "phronesis_media.reading.process" in child.cmdline():
                 found.append(child)
         except psutil.Error:
             continue

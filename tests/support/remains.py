@@ -12,14 +12,14 @@ import httpx
 from nats.js.errors import NotFoundError
 from neo4j import AsyncGraphDatabase
 
-from phronesis.bus import MEDIA, Bus, BusSettings, connect
-from phronesis.bus.declare import USER as DECLARE
-from phronesis.bus.stored import stored
-from phronesis.bus.topology import BACKUPS
-from phronesis.contracts.media import UPLOADS
-from phronesis.local import postgres, weaviate
-from phronesis.local.keys import password, password_file
-from phronesis.local.ports import LOOPBACK
+from phronesis_bus import MEDIA, Bus, BusSettings, connect
+from phronesis_bus.declare import USER as DECLARE
+from phronesis_bus.stored import stored
+from phronesis_bus.topology import BACKUPS
+from phronesis_contracts.media import UPLOADS
+from phronesis_local import postgres, weaviate
+from phronesis_local.keys import password, password_file
+from phronesis_local.ports import LOOPBACK
 from tests.support.postgres_text import rows_with
 from tests.support.production import GRAPH, GRAPH_DATABASE, SERVERS, graph_login
 from tests.support.stack import RunningStack

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from phronesis.contracts import Principal
-from phronesis.contracts.catalog import EVENTS, JOBS, OUTS, RPCS, TOOLS
+from phronesis_contracts import Principal
+from phronesis_contracts.catalog import EVENTS, JOBS, OUTS, RPCS, TOOLS
 
 ARROWS = {
     "gateway": {"orchestrator", "memory", "instructions", "graph", "media"},

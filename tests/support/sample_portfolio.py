@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from phronesis.client import portfolio
-from phronesis.contracts.graph import Upsert, UpsertNode
+from phronesis import portfolio
+from phronesis_contracts.graph import Upsert, UpsertNode
 
 YEAR = 2023
 PROGRAMME = "Geological Disposal Facility Programme (GDF)"

@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from uuid import uuid4
 
-from phronesis.contracts import Principal, Role
-from phronesis.contracts.scoped_memory import ForgetMemory, KeepMemory, KeptMemory, RecalledMemories, RecallMemory, Scope
-from phronesis.memory.app import scoped
-from phronesis.memory.scoping import Scoping
-from phronesis.memory.settings import MemorySettings
-from phronesis.postgres import EVERY_TENANT
+from phronesis_contracts import Principal, Role
+from phronesis_contracts.scoped_memory import ForgetMemory, KeepMemory, KeptMemory, RecalledMemories, RecallMemory, Scope
+from phronesis_memory.app import scoped
+from phronesis_memory.scoping import Scoping
+from phronesis_memory.settings import MemorySettings
+from phronesis_postgres import EVERY_TENANT
 
 from .bus import eventually
 from .memory import Memory, WordEmbedder, calling, open_memory

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from phronesis.bus import Bus, Call, serve, serve_basics, show, take, trace_id, traceparent
-from phronesis.contracts import BadRequest, NotFound, Principal, TurnEnded
-from phronesis.contracts.deletions import DeleteConversation, Deletion, DeletionRef, DeletionState
-from phronesis.contracts.orchestrator import (
+from phronesis_bus import Bus, Call, serve, serve_basics, show, take, trace_id, traceparent
+from phronesis_contracts import BadRequest, NotFound, Principal, TurnEnded
+from phronesis_contracts.deletions import DeleteConversation, Deletion, DeletionRef, DeletionState
+from phronesis_contracts.orchestrator import (
     CONVERSATION_DELETE,
     CONVERSATION_FIND,
     CONVERSATION_GET,
@@ -43,7 +43,7 @@ from phronesis.contracts.orchestrator import (
     TurnStatus,
     turn_id,
 )
-from phronesis.gateway.openai.asking import digest
+from phronesis_gateway.openai.asking import digest
 
 KEY_REUSED = Problem(code="idempotency_key_reused", status=409, detail="this key was used with another message")
 

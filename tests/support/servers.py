@@ -16,22 +16,22 @@ from uuid import uuid4
 import asyncpg
 from pydantic import SecretStr
 
-from phronesis.bus import BusSettings, connect
-from phronesis.bus.declare import USER as DECLARE
-from phronesis.bus.declare import declare
-from phronesis.bus.recording import USER as OPERATOR
-from phronesis.contracts.service import SERVICES
-from phronesis.graph.settings import Dialect
-from phronesis.local import arcadedb, nats, postgres
-from phronesis.local.child import Child
-from phronesis.local.environment import inherited
-from phronesis.local.keys import SIGNERS, admission_key_file, password, password_file, signing_key_file
-from phronesis.local.layout import DataDir
-from phronesis.local.ports import LOOPBACK, free_port
-from phronesis.memory.settings import WeaviateSettings
-from phronesis.postgres import PostgresSettings
-from phronesis.postgres.migrate import migrate
-from phronesis.postgres.roles import role_of
+from phronesis_bus import BusSettings, connect
+from phronesis_bus.declare import USER as DECLARE
+from phronesis_bus.declare import declare
+from phronesis_bus.recording import USER as OPERATOR
+from phronesis_contracts.service import SERVICES
+from phronesis_graph.settings import Dialect
+from phronesis_local import arcadedb, nats, postgres
+from phronesis_local.child import Child
+from phronesis_local.environment import inherited
+from phronesis_local.keys import SIGNERS, admission_key_file, password, password_file, signing_key_file
+from phronesis_local.layout import DataDir
+from phronesis_local.ports import LOOPBACK, free_port
+from phronesis_memory.settings import WeaviateSettings
+from phronesis_postgres import PostgresSettings
+from phronesis_postgres.migrate import migrate
+from phronesis_postgres.roles import role_of
 
 
 class NatsServer:

@@ -11,18 +11,18 @@ from pathlib import Path
 
 import psutil
 
-from phronesis.local import postgres
-from phronesis.local.cleanup import down
-from phronesis.local.environment import inherited, marked
-from phronesis.local.layout import DataDir
-from phronesis.local.record import PartRecord, StackRecord, read
+from phronesis_local import postgres
+from phronesis_local.cleanup import down
+from phronesis_local.environment import inherited, marked
+from phronesis_local.layout import DataDir
+from phronesis_local.record import PartRecord, StackRecord, read
 from tests.support.production import SERVERS
 
 _RUN = """
 import sys
 from pathlib import Path
-from phronesis.local.settings import LocalSettings
-from phronesis.local.up import up
+from phronesis_local.settings import LocalSettings
+from phronesis_local.up import up
 sys.exit(up(LocalSettings().model_copy(update={"data": Path(sys.argv[1]), "port": 0}), sys.argv[2:]))
 """
 

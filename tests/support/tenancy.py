@@ -19,8 +19,8 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
-from phronesis.contracts import Role
-from phronesis.contracts.catalog import TOOLS
+from phronesis_contracts import Role
+from phronesis_contracts.catalog import TOOLS
 from tests.support import mcp
 from tests.support.belongings import Belongings
 from tests.support.people import Person, Town

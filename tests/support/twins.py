@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from phronesis.bus import Call
-from phronesis.client.twin import Question, Twin
-from phronesis.contracts import Principal
-from phronesis.contracts.graph import NodeRef, Upsert
-from phronesis.contracts.twin import Diagnosed, DiagnoseGaps, Gap, GapQuestion
-from phronesis.graph.adapters.reasoning import BoltReasoning
-from phronesis.graph.chains import walks
-from phronesis.graph.reasoning import Reasoning
+from phronesis.twin import Question, Twin
+from phronesis_bus import Call
+from phronesis_contracts import Principal
+from phronesis_contracts.graph import NodeRef, Upsert
+from phronesis_contracts.twin import Diagnosed, DiagnoseGaps, Gap, GapQuestion
+from phronesis_graph.adapters.reasoning import BoltReasoning
+from phronesis_graph.chains import walks
+from phronesis_graph.reasoning import Reasoning
 from tests.support.graph import Stores
 
 AT_ONCE = 200

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 from weaviate import WeaviateAsyncClient
 
-from phronesis.contracts import Principal
-from phronesis.contracts.deletions import Purged
-from phronesis.contracts.memory import MEMORY_PURGED, Recall, Remember, RememberItem
-from phronesis.memory.adapters.weaviate_client import Weaviate
-from phronesis.memory.adapters.weaviate_index import WeaviateIndex
-from phronesis.memory.app import assemble
-from phronesis.memory.handlers import Handlers
-from phronesis.memory.settings import MemorySettings, WeaviateSettings
-from phronesis.postgres import EVERY_TENANT, Database, PostgresSettings
+from phronesis_contracts import Principal
+from phronesis_contracts.deletions import Purged
+from phronesis_contracts.memory import MEMORY_PURGED, Recall, Remember, RememberItem
+from phronesis_memory.adapters.weaviate_client import Weaviate
+from phronesis_memory.adapters.weaviate_index import WeaviateIndex
+from phronesis_memory.app import assemble
+from phronesis_memory.handlers import Handlers
+from phronesis_memory.settings import MemorySettings, WeaviateSettings
+from phronesis_postgres import EVERY_TENANT, Database, PostgresSettings
 
 from .memory import ScriptedGraph, WordEmbedder, calling
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
 
-from phronesis.local.parts import SERVICES
+from phronesis_local.parts import SERVICES
 from tests.support.belongings import Belongings
 from tests.support.people import town
 from tests.support.production import SERVERS, prepare

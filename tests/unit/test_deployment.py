@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from phronesis.contracts.service import SERVICES
+from phronesis_contracts.service import SERVICES
 from scripts import tools
 from scripts.tree import ROOT
 
@@ -51,7 +51,7 @@ def test_an_image_is_told_what_it_is() -> None:
 
 
 def test_every_service_has_what_the_image_starts() -> None:
-    assert [s for s in SERVICES if not (ROOT / f"services/{s}/phronesis/{s}/__main__.py").exists()] == []
+    assert [s for s in SERVICES if not (ROOT / f"services/{s}/phronesis_{s}/__main__.py").exists()] == []
     assert '"/opt/phronesis/bin/start"' in instructions(STAGES[-1], "ENTRYPOINT")[0]
 
 

@@ -181,7 +181,7 @@ def copied(target: Path) -> Path:
 def test_a_new_service_has_its_files_and_a_passing_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = copied(tmp_path)
     new_service.write("billing", root)
-    package = root / "services/billing/phronesis/billing"
+    package = root / "services/billing/phronesis_billing"
     assert {path.name for path in package.iterdir()} >= {
         "app.py", "domain.py", "handlers.py", "ports.py", "adapters", "settings.py", "__main__.py",
     }  # fmt: skip

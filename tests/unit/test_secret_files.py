@@ -8,12 +8,12 @@ import pytest
 from pydantic import SecretStr
 from pydantic_settings import BaseSettings
 
-from phronesis.bus import Tracing
-from phronesis.media.settings import MediaSettings
-from phronesis.memory.settings import MemorySettings
-from phronesis.orchestrator.adapters.reasoners import reasoner
-from phronesis.orchestrator.extractive import Extractive
-from phronesis.orchestrator.settings import CalendarSettings, ModelSettings
+from phronesis_bus import Tracing
+from phronesis_media.settings import MediaSettings
+from phronesis_memory.settings import MemorySettings
+from phronesis_orchestrator.adapters.reasoners import reasoner
+from phronesis_orchestrator.extractive import Extractive
+from phronesis_orchestrator.settings import CalendarSettings, ModelSettings
 
 KEYS = [
     (MediaSettings, "GROQ_API_KEY", "groq_api_key"),

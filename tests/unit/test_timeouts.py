@@ -36,7 +36,7 @@ RECEIVERS = {
 
 def calls() -> Iterator[tuple[str, str, frozenset[str]]]:
     """Each call of services and their libraries that has to be bounded: place, name, and the arguments that bound it."""
-    for path in sorted([*ROOT.glob("services/*/phronesis/**/*.py"), *ROOT.glob("libs/[bp]*/phronesis/**/*.py")]):
+    for path in sorted([*ROOT.glob("services/*/phronesis*/**/*.py"), *ROOT.glob("libs/[bp]*/phronesis*/**/*.py")]):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and node.keywords and (name := _bounded(node.func)):
                 given = frozenset(one.arg for one in node.keywords if one.arg)

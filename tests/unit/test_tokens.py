@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis.tokens import CUT, clean, count, cut, fits, load
+from phronesis_tokens import CUT, clean, count, cut, fits, load
 
 UNITS = ("🙂", "👩‍👩‍👧‍👦", "語", "e\u0301", " ", "\n", "a", "word ", "\x00", "\U0010ffff")
 

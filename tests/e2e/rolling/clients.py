@@ -11,9 +11,9 @@ from uuid import uuid4
 
 import httpx
 
-from phronesis.client import AsyncClient
-from phronesis.contracts import ServiceError
-from phronesis.contracts.memory import RememberItem
+from phronesis import AsyncClient
+from phronesis_contracts import ServiceError
+from phronesis_contracts.memory import RememberItem
 from tests.chaos.mix import Wish, wish
 from tests.chaos.reading import Event, Reading
 from tests.chaos.traffic import Note, Sent

@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 from contextlib import suppress
 
-from phronesis.local.rolling import planned
+from phronesis_local.rolling import planned
 from tests.support.mixed import PARTS, MixedStack
 
 _LOOK = 0.02

@@ -12,9 +12,9 @@ from nats.aio.client import Client
 from nats.errors import NoRespondersError
 from nats.errors import TimeoutError as NatsTimeout
 
-from phronesis.client import AsyncClient
-from phronesis.contracts import Role, ServiceError, TimedOut, Unavailable
-from phronesis.contracts.graph import UPSERT_TOOL
+from phronesis import AsyncClient
+from phronesis_contracts import Role, ServiceError, TimedOut, Unavailable
+from phronesis_contracts.graph import UPSERT_TOOL
 
 
 class Outsider:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 
-from phronesis.client import AsyncClient
-from phronesis.local.parts import GATEWAY, service_of
+from phronesis import AsyncClient
+from phronesis_local.parts import GATEWAY, service_of
 from tests.chaos.model import scripted_model
 from tests.support.mixed import PARTS, MixedStack
 from tests.support.previous import previous_tree

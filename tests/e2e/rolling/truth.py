@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 from neo4j import AsyncGraphDatabase
 
-from phronesis.bus import Bus, BusSettings, connect
-from phronesis.bus.declare import USER as DECLARE
+from phronesis_bus import Bus, BusSettings, connect
+from phronesis_bus.declare import USER as DECLARE
 from tests.chaos.promise import Findings, findings
 from tests.chaos.reading import Reading
 from tests.chaos.truth import compared, progress_of, without

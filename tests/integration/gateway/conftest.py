@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from phronesis.postgres import PostgresSettings
+from phronesis_postgres import PostgresSettings
 from tests.support.gateway import Holder, RunningGateway, gateway, scripted_orchestrator
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
 from tests.support.servers import NatsServer, PostgresServer

@@ -11,20 +11,20 @@ from typing import Any
 import pytest
 from mcp import MCPError
 
-from phronesis.bus import Call, announce, connect, serve
-from phronesis.bus.connection import Bus
-from phronesis.contracts import NotFound, Role
-from phronesis.contracts.constitution.search import (
+from phronesis_bus import Call, announce, connect, serve
+from phronesis_bus.connection import Bus
+from phronesis_contracts import NotFound, Role
+from phronesis_contracts.constitution.search import (
     SEMANTIC_SEARCH_TOOL,
     SearchStats,
     SemanticFound,
     SemanticSearch,
 )
-from phronesis.contracts.faces import legal
-from phronesis.contracts.instructions import AGENT_GET, RELEASED, AgentProfile, AgentRef, Released
-from phronesis.contracts.service import AUDITED
-from phronesis.gateway.settings import ToolSettings
-from phronesis.postgres import PostgresSettings
+from phronesis_contracts.faces import legal
+from phronesis_contracts.instructions import AGENT_GET, RELEASED, AgentProfile, AgentRef, Released
+from phronesis_contracts.service import AUDITED
+from phronesis_gateway.settings import ToolSettings
+from phronesis_postgres import PostgresSettings
 from tests.support import mcp
 from tests.support.bus import broker, eventually
 from tests.support.counsel import AGENTS, profile

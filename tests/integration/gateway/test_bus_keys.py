@@ -9,9 +9,9 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.bus import Bus, Credentials, connect
-from phronesis.contracts import Role
-from phronesis.postgres import EVERY_TENANT, Database, PostgresSettings
+from phronesis_bus import Bus, Credentials, connect
+from phronesis_contracts import Role
+from phronesis_postgres import EVERY_TENANT, Database, PostgresSettings
 from tests.support.bus import eventually, somebody
 from tests.support.gateway import Holder, RunningGateway, gateway
 from tests.support.outside import admitting, is_let_in, outside

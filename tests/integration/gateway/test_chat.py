@@ -10,8 +10,8 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from phronesis.contracts.analysis import Analysis, AnswerData, MemoryProcess, Visualization, VisualizationType
-from phronesis.contracts.orchestrator import Problem, Reply, SubmitTurn
+from phronesis_contracts.analysis import Analysis, AnswerData, MemoryProcess, Visualization, VisualizationType
+from phronesis_contracts.orchestrator import Problem, Reply, SubmitTurn
 from tests.integration.gateway.test_events import watching
 from tests.support.gateway import Holder, RunningGateway
 from tests.support.scripted_orchestrator import ScriptedOrchestrator

@@ -8,8 +8,8 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from phronesis.contracts.orchestrator import Problem, turn_id
-from phronesis.gateway.console.session import COOKIE
+from phronesis_contracts.orchestrator import Problem, turn_id
+from phronesis_gateway.console.session import COOKIE
 from tests.support.gateway import Holder, RunningGateway
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
 

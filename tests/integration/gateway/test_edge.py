@@ -11,9 +11,9 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from phronesis.contracts.orchestrator import MAX_TEXT
-from phronesis.gateway import door, protocol
-from phronesis.postgres import PostgresSettings
+from phronesis_contracts.orchestrator import MAX_TEXT
+from phronesis_gateway import door, protocol
+from phronesis_postgres import PostgresSettings
 from tests.support.gateway import Holder, RunningGateway, gateway
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
 from tests.support.servers import NatsServer

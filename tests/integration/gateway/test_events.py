@@ -13,8 +13,8 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from phronesis.contracts.orchestrator import Problem, TurnProgress
-from phronesis.gateway.events import CHUNK
+from phronesis_contracts.orchestrator import Problem, TurnProgress
+from phronesis_gateway.events import CHUNK
 from tests.support.bus import eventually
 from tests.support.gateway import Holder, RunningGateway
 from tests.support.scripted_orchestrator import ScriptedOrchestrator

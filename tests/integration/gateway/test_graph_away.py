@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from phronesis.bus import Call, connect, serve
-from phronesis.contracts import Role
-from phronesis.contracts.catalog import TOOLS
-from phronesis.contracts.constitution.insight import CHECK_POLICY_TOOL, CheckPolicy
+from phronesis_bus import Call, connect, serve
+from phronesis_contracts import Role
+from phronesis_contracts.catalog import TOOLS
+from phronesis_contracts.constitution.insight import CHECK_POLICY_TOOL, CheckPolicy
 from scripts.tree import CONTRACTS
 from tests.support import mcp
 from tests.support.gateway import RunningGateway

@@ -10,12 +10,12 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from phronesis.contracts import Principal, Role
-from phronesis.gateway.adapters.jwks import Jwks
-from phronesis.gateway.app import Tokens
-from phronesis.gateway.routes.keys import KEYS
-from phronesis.gateway.routes.turns import MESSAGES, TURNS
-from phronesis.postgres import PostgresSettings
+from phronesis_contracts import Principal, Role
+from phronesis_gateway.adapters.jwks import Jwks
+from phronesis_gateway.app import Tokens
+from phronesis_gateway.routes.keys import KEYS
+from phronesis_gateway.routes.turns import MESSAGES, TURNS
+from phronesis_postgres import PostgresSettings
 from tests.support.gateway import Holder, RunningGateway, gateway
 from tests.support.issuer import Issuer, key_server
 from tests.support.scripted_orchestrator import ScriptedOrchestrator

@@ -6,14 +6,14 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.bus import News, follow
-from phronesis.contracts import Role
-from phronesis.contracts.gateway import KEY_REVOKED, KeyRevoked
-from phronesis.contracts.orchestrator import Audited
-from phronesis.contracts.service import AUDITED
-from phronesis.gateway.bootstrap import enter, first_key
-from phronesis.gateway.domain import new_secret
-from phronesis.postgres import EVERY_TENANT, Database, PostgresSettings
+from phronesis_bus import News, follow
+from phronesis_contracts import Role
+from phronesis_contracts.gateway import KEY_REVOKED, KeyRevoked
+from phronesis_contracts.orchestrator import Audited
+from phronesis_contracts.service import AUDITED
+from phronesis_gateway.bootstrap import enter, first_key
+from phronesis_gateway.domain import new_secret
+from phronesis_postgres import EVERY_TENANT, Database, PostgresSettings
 from tests.support.bus import eventually
 from tests.support.gateway import Holder, RunningGateway, gateway
 from tests.support.scripted_orchestrator import ScriptedOrchestrator

@@ -11,11 +11,11 @@ import pytest
 from mcp import Client
 from mcp_types import PROTOCOL_VERSION_META_KEY
 
-from phronesis.contracts.service import AUDITED
-from phronesis.gateway.mcp import HEADERS
-from phronesis.gateway.mcp.resource import WELL_KNOWN
-from phronesis.gateway.settings import McpSettings
-from phronesis.postgres import PostgresSettings
+from phronesis_contracts.service import AUDITED
+from phronesis_gateway.mcp import HEADERS
+from phronesis_gateway.mcp.resource import WELL_KNOWN
+from phronesis_gateway.settings import McpSettings
+from phronesis_postgres import PostgresSettings
 from tests.support import mcp
 from tests.support.gateway import Holder, RunningGateway, gateway
 from tests.support.issuer import Issuer

@@ -10,11 +10,11 @@ from uuid import uuid4
 import pytest
 from mcp import MCPError
 
-from phronesis.bus import Call, connect, serve, trace_id, traceparent
-from phronesis.contracts import Role, Unavailable
-from phronesis.contracts.catalog import TOOLS
-from phronesis.contracts.faces import answered, legal, told
-from phronesis.contracts.memory import (
+from phronesis_bus import Call, connect, serve, trace_id, traceparent
+from phronesis_contracts import Role, Unavailable
+from phronesis_contracts.catalog import TOOLS
+from phronesis_contracts.faces import answered, legal, told
+from phronesis_contracts.memory import (
     RECALL_TOOL,
     REMEMBER_TOOL,
     ItemKind,
@@ -25,9 +25,9 @@ from phronesis.contracts.memory import (
     Remembered,
     RememberedItem,
 )
-from phronesis.contracts.service import TraceRef
-from phronesis.gateway.mcp.results import MOST
-from phronesis.gateway.mcp.server import KEY
+from phronesis_contracts.service import TraceRef
+from phronesis_gateway.mcp.results import MOST
+from phronesis_gateway.mcp.server import KEY
 from tests.support import mcp
 from tests.support.gateway import Holder, RunningGateway
 from tests.support.servers import NatsServer

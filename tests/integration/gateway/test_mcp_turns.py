@@ -11,8 +11,8 @@ import anyio
 import httpx
 import pytest
 
-from phronesis.contracts.orchestrator import Problem, TurnStatus, turn_id
-from phronesis.gateway.mcp.server import KEY
+from phronesis_contracts.orchestrator import Problem, TurnStatus, turn_id
+from phronesis_gateway.mcp.server import KEY
 from tests.support import mcp
 from tests.support.bus import eventually
 from tests.support.gateway import Holder, RunningGateway, gateway

@@ -9,7 +9,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from phronesis.contracts.orchestrator import Problem, turn_id
+from phronesis_contracts.orchestrator import Problem, turn_id
 from tests.support.gateway import Holder, RunningGateway
 from tests.support.scripted_orchestrator import KEY_REUSED, ScriptedOrchestrator
 

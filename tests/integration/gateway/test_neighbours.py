@@ -10,11 +10,11 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.bus import Blobs, Bus, Call, connect, serve, serve_basics
-from phronesis.contracts import BadRequest, NotFound, Nothing, Role, Unavailable, UnsupportedMedia
-from phronesis.contracts.catalog import TOOLS
-from phronesis.contracts.graph import UPSERT_TOOL, Upsert, Upserted
-from phronesis.contracts.media import (
+from phronesis_bus import Blobs, Bus, Call, connect, serve, serve_basics
+from phronesis_contracts import BadRequest, NotFound, Nothing, Role, Unavailable, UnsupportedMedia
+from phronesis_contracts.catalog import TOOLS
+from phronesis_contracts.graph import UPSERT_TOOL, Upsert, Upserted
+from phronesis_contracts.media import (
     ACCEPT_UPLOAD,
     FETCH,
     MAX_UPLOAD,
@@ -26,8 +26,8 @@ from phronesis.contracts.media import (
     MediaKind,
     MediaRef,
 )
-from phronesis.contracts.memory import PROFILE_GET, PROFILE_PUT, REMEMBER_TOOL, Profile, Remember, Remembered, RememberedItem
-from phronesis.gateway.readiness import Readiness
+from phronesis_contracts.memory import PROFILE_GET, PROFILE_PUT, REMEMBER_TOOL, Profile, Remember, Remembered, RememberedItem
+from phronesis_gateway.readiness import Readiness
 from tests.support.gateway import Holder, RunningGateway
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
 from tests.support.servers import NatsServer

@@ -13,10 +13,10 @@ import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
-from phronesis.bus import Call, connect, serve
-from phronesis.contracts.instructions import AGENT_LIST, AgentNames, ListAgents
-from phronesis.contracts.media import ACCEPT_UPLOAD, AcceptUpload, Media, MediaKind
-from phronesis.contracts.orchestrator import Problem, Reply, SubmitTurn, Usage
+from phronesis_bus import Call, connect, serve
+from phronesis_contracts.instructions import AGENT_LIST, AgentNames, ListAgents
+from phronesis_contracts.media import ACCEPT_UPLOAD, AcceptUpload, Media, MediaKind
+from phronesis_contracts.orchestrator import Problem, Reply, SubmitTurn, Usage
 from tests.support.gateway import Holder, RunningGateway
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
 from tests.support.servers import NatsServer

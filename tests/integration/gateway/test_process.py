@@ -14,9 +14,9 @@ from pathlib import Path
 
 import httpx
 
-from phronesis.gateway.domain import new_secret
-from phronesis.local.ports import free_port
-from phronesis.postgres import PostgresSettings
+from phronesis_gateway.domain import new_secret
+from phronesis_local.ports import free_port
+from phronesis_postgres import PostgresSettings
 from tests.support.bus import broker, eventually, restarted
 from tests.support.gateway import gateway, scripted_orchestrator
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
@@ -27,7 +27,7 @@ MESSAGES = "/api/v1/conversations/messages"
 
 @asynccontextmanager
 async def process(nats: NatsServer, database: PostgresSettings, port: int, **more: str) -> AsyncIterator[Process]:
-    """`python -m phronesis.gateway` on `port`, for the length of a block."""
+    """`python -m phronesis_gateway` on `port`, for the length of a block."""
     bus = nats.settings("gateway")
     environment = {
         "BUS_URL": bus.url,
@@ -38,7 +38,7 @@ async def process(nats: NatsServer, database: PostgresSettings, port: int, **mor
         "GATEWAY_PORT": str(port),
         **more,
     }
-    running = await asyncio.create_subprocess_exec(sys.executable, "-m", "phronesis.gateway", env=environment, stderr=PIPE)
+    running = await asyncio.create_subprocess_exec(sys.executable, "-m", "phronesis_gateway", env=environment, stderr=PIPE)
     try:
         yield running
     finally:

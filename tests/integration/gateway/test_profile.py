@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from phronesis.bus import connect, serve
-from phronesis.contracts.memory import PROFILE_DELETE_TOOL, PROFILE_GET_TOOL, PROFILE_PUT, PROFILE_UPDATE_TOOL
+from phronesis_bus import connect, serve
+from phronesis_contracts.memory import PROFILE_DELETE_TOOL, PROFILE_GET_TOOL, PROFILE_PUT, PROFILE_UPDATE_TOOL
 from tests.support.gateway import Holder, RunningGateway
 from tests.support.memory import open_memory
 from tests.support.servers import NatsServer, PostgresServer

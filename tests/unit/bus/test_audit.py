@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis.bus import audited
-from phronesis.contracts import Principal, Role
-from phronesis.contracts.orchestrator import Audited
+from phronesis_bus import audited
+from phronesis_contracts import Principal, Role
+from phronesis_contracts.orchestrator import Audited
 
 ANN = Principal(tenant="acme", user="ann", role=Role.CURATOR)
 MARK = "hunter2-hunter2"

@@ -8,7 +8,7 @@ import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from phronesis.bus import Bus, BusSettings
+from phronesis_bus import Bus, BusSettings
 
 
 class _Waiting(Client):

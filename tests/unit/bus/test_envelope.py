@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis.bus import envelope
-from phronesis.contracts import BadRequest, ServiceError, TooLarge
-from phronesis.contracts.memory import Recall, Remember
+from phronesis_bus import envelope
+from phronesis_contracts import BadRequest, ServiceError, TooLarge
+from phronesis_contracts.memory import Recall, Remember
 
 
 def test_without_a_deadline_the_contracts_time_counts() -> None:

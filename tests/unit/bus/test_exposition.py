@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from phronesis.bus.exposition import exposed
-from phronesis.bus.metrics import Kind, Metric, Metrics
+from phronesis_bus.exposition import exposed
+from phronesis_bus.metrics import Kind, Metric, Metrics
 
 DEPTH = Metric("depth", Kind.GAUGE, "What waits.")
 

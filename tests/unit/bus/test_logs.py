@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from phronesis.bus.logs import configure
-from phronesis.bus.tracing import Tracing, conversation, correlation, turn, user
-from phronesis.contracts import NotFound
+from phronesis_bus.logs import configure
+from phronesis_bus.tracing import Tracing, conversation, correlation, turn, user
+from phronesis_contracts import NotFound
 
 SAID = "what somebody said"
 
@@ -44,7 +44,7 @@ def line(stream: io.StringIO) -> dict[str, Any]:
 def test_a_line_has_the_ids_of_the_work_at_hand(stream: io.StringIO) -> None:
     tokens = [(one, one.set(f"{one.name}-1")) for one in (correlation, turn, conversation, user)]
     with Tracing("memory").span("serve", parent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"):
-        logging.getLogger("phronesis.memory").warning("%d items are late", 3)
+        logging.getLogger("phronesis_memory").warning("%d items are late", 3)
     for one, token in tokens:
         one.reset(token)
     found = line(stream)
@@ -52,7 +52,7 @@ def test_a_line_has_the_ids_of_the_work_at_hand(stream: io.StringIO) -> None:
     assert found == {
         "event": "3 items are late",
         "level": "warning",
-        "logger": "phronesis.memory",
+        "logger": "phronesis_memory",
         "service": "memory",
         "correlation_id": "correlation-1",
         "turn_id": "turn-1",
@@ -64,10 +64,10 @@ def test_a_line_has_the_ids_of_the_work_at_hand(stream: io.StringIO) -> None:
 
 @pytest.mark.req("O-335")
 def test_a_line_has_the_figures_that_it_is_given_and_no_other_field(stream: io.StringIO) -> None:
-    logging.getLogger("phronesis.graph").warning("a list", extra={"tool": "t", "tokens": 5, "cached": True, "title": SAID})
+    logging.getLogger("phronesis_graph").warning("a list", extra={"tool": "t", "tokens": 5, "cached": True, "title": SAID})
     found = line(stream)
     del found["timestamp"]
-    about = {"event": "a list", "level": "warning", "logger": "phronesis.graph", "service": "memory"}
+    about = {"event": "a list", "level": "warning", "logger": "phronesis_graph", "service": "memory"}
     assert found == {**about, "tool": "t", "tokens": 5, "cached": True}
 
 
@@ -78,10 +78,10 @@ def test_an_exception_is_logged_by_class_and_place_and_without_its_text(stream: 
         except ValidationError as error:
             raise NotFound(SAID) from error
     except NotFound:
-        logging.getLogger("phronesis.memory").exception("a question failed")
+        logging.getLogger("phronesis_memory").exception("a question failed")
     told = line(stream)["exception"].splitlines()
     assert [text for text in told if not text.startswith("  ")] == [
-        "phronesis.contracts.errors.NotFound (not_found)",
+        "phronesis_contracts.errors.NotFound (not_found)",
         "pydantic_core._pydantic_core.ValidationError",
     ]
     assert (SAID in stream.getvalue(), any("test_logs.py" in text for text in told)) == (False, True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis.bus.metrics import OTHER, SERIES, Kind, Metric, Metrics
+from phronesis_bus.metrics import OTHER, SERIES, Kind, Metric, Metrics
 
 ASKED = Metric("asked", Kind.COUNTER, "Questions.", ("subject",))
 DEPTH = Metric("depth", Kind.GAUGE, "What waits.")

@@ -13,8 +13,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from phronesis.bus import Signer, Verifier, new_key
-from phronesis.contracts import Principal, Role, Unauthorized
+from phronesis_bus import Signer, Verifier, new_key
+from phronesis_contracts import Principal, Role, Unauthorized
 
 KEY = Ed25519PrivateKey.generate()
 SIGNER = Signer("gateway", KEY)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import bcrypt
 
-from phronesis.bus import Signer, Verifier
-from phronesis.bus.nkeys import Issuer
-from phronesis.bus.secrets import SIGNERS, make
-from phronesis.contracts import Principal
-from phronesis.contracts.service import SERVICES
-from phronesis.gateway.domain import is_secret
+from phronesis_bus import Signer, Verifier
+from phronesis_bus.nkeys import Issuer
+from phronesis_bus.secrets import SIGNERS, make
+from phronesis_contracts import Principal
+from phronesis_contracts.service import SERVICES
+from phronesis_gateway.domain import is_secret
 
 NAMES = {
     *(f"nats-{user}.password" for user in (*SERVICES, "declare", "operator")),
@@ -84,7 +84,7 @@ def test_the_first_key_is_one_that_the_gateway_takes(tmp_path: Path) -> None:
 
 
 def test_the_program_shows_nothing(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "phronesis.bus.secrets", str(tmp_path / "secrets")]
+    command = [sys.executable, "-m", "phronesis_bus.secrets", str(tmp_path / "secrets")]
     ended = subprocess.run(command, capture_output=True, check=True, timeout=50)
     assert (ended.stdout, ended.stderr) == (b"", b"")
     assert (tmp_path / "secrets" / "nats-users.conf").exists()

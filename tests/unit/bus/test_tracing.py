@@ -6,11 +6,11 @@ import threading
 
 import pytest
 
-from phronesis.bus import at_hand, finished, inner, traceparent
-from phronesis.bus.settings import TelemetrySettings
-from phronesis.bus.tracing import Tracing
-from phronesis.contracts import Unavailable
-from phronesis.contracts.service import Span, TraceRef
+from phronesis_bus import at_hand, finished, inner, traceparent
+from phronesis_bus.settings import TelemetrySettings
+from phronesis_bus.tracing import Tracing
+from phronesis_contracts import Unavailable
+from phronesis_contracts.service import Span, TraceRef
 from tests.support.bus import eventually
 from tests.support.collector import collecting
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from phronesis.client import Client
+from phronesis import Client
 from tests.support.fake_gateway import KEY, FakeGateway, Server, running
 
 

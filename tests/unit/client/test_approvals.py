@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from phronesis.client import Client
-from phronesis.client.cli import run
-from phronesis.contracts import BadRequest, NotFound
-from phronesis.contracts.approvals import Approval, ApprovalAnswered, ApprovalStatus, Decision
+from phronesis import Client
+from phronesis.cli import run
+from phronesis_contracts import BadRequest, NotFound
+from phronesis_contracts.approvals import Approval, ApprovalAnswered, ApprovalStatus, Decision
 from tests.support.fake_gateway import KEY, FakeGateway
 
 Printed = pytest.CaptureFixture[str]

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from phronesis.client import Client
-from phronesis.client.cli import conversations, run
-from phronesis.contracts.deletions import Deletion, DeletionState
-from phronesis.contracts.orchestrator import ConversationPage
+from phronesis import Client
+from phronesis.cli import conversations, run
+from phronesis_contracts.deletions import Deletion, DeletionState
+from phronesis_contracts.orchestrator import ConversationPage
 from tests.support.fake_gateway import KEY, FakeGateway
 
 Printed = pytest.CaptureFixture[str]

@@ -8,7 +8,7 @@ import sys
 
 from tests.support.fake_gateway import KEY, FakeGateway
 
-COMMAND = [sys.executable, "-m", "phronesis.client"]
+COMMAND = [sys.executable, "-m", "phronesis"]
 
 
 def _started(gateway: FakeGateway, *arguments: str) -> subprocess.Popen[str]:
@@ -46,8 +46,6 @@ def test_a_reader_that_leaves_is_no_traceback(gateway: FakeGateway) -> None:
 
 
 def test_help_does_not_import_what_only_other_commands_need() -> None:
-    code = (
-        "import sys, phronesis.client.cli; print([m for m in ('httpx', 'rich.console', 'phronesis.local') if m in sys.modules])"
-    )
+    code = "import sys, phronesis.cli; print([m for m in ('httpx', 'rich.console', 'phronesis_local') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
     assert done.stdout == "[]\n"

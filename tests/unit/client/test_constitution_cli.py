@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from phronesis.client.cli import run
-from phronesis.client.constitution import sample
-from phronesis.contracts.constitution.search import SemanticFound
+from phronesis.cli import run
+from phronesis.constitution import sample
+from phronesis_contracts.constitution.search import SemanticFound
 from tests.support.fake_constitution import FakeConstitution
 from tests.support.fake_gateway import KEY, FakeGateway, problem
 

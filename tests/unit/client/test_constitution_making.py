@@ -9,14 +9,14 @@ from datetime import date
 
 import pytest
 
-from phronesis.client.constitution import generate, layers_of, parts
-from phronesis.client.constitution.themes import themes
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.contracts.constitution.loading import LOAD, NODES, RELATIONSHIPS, LoadNode
-from phronesis.contracts.constitution.registry import TYPES
-from phronesis.graph.constitution.checking import found_type, merged, told
-from phronesis.graph.constitution.joining import check_ends
-from phronesis.tokens import count
+from phronesis.constitution import generate, layers_of, parts
+from phronesis.constitution.themes import themes
+from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.loading import LOAD, NODES, RELATIONSHIPS, LoadNode
+from phronesis_contracts.constitution.registry import TYPES
+from phronesis_graph.constitution.checking import found_type, merged, told
+from phronesis_graph.constitution.joining import check_ends
+from phronesis_tokens import count
 
 _BAGS = {"properties", "metadata", "provenance"}
 _PROSE = ("summary", "description", "narrative", "statement", "rationale", "reasoning", "content", "pattern", "response")

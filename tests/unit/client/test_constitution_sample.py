@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from phronesis.client.constitution import Unreadable, read, sample
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.contracts.constitution.loading import LoadNode
-from phronesis.contracts.constitution.registry import TYPES
-from phronesis.contracts.constitution.values import ConstitutionNode
-from phronesis.graph.constitution.checking import found_type, merged, told
-from phronesis.graph.constitution.guardrails import Rule, hits, rule, subject
-from phronesis.graph.constitution.joining import check_ends, check_name
+from phronesis.constitution import Unreadable, read, sample
+from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.loading import LoadNode
+from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.values import ConstitutionNode
+from phronesis_graph.constitution.checking import found_type, merged, told
+from phronesis_graph.constitution.guardrails import Rule, hits, rule, subject
+from phronesis_graph.constitution.joining import check_ends, check_name
 
 TODAY = date(2026, 11, 23)
 SAMPLE = sample(TODAY)

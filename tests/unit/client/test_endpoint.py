@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from phronesis.client import Client
-from phronesis.client.endpoint import Endpoint, find
-from phronesis.contracts import BadRequest, Unavailable
+from phronesis import Client
+from phronesis.endpoint import Endpoint, find
+from phronesis_contracts import BadRequest, Unavailable
 
 LOCAL = "http://127.0.0.1:4000"
 

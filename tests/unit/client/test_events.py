@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis.client import AsyncClient, Client, TurnEvent, sse
-from phronesis.client.sse import Following, Parser
-from phronesis.contracts import Internal, NotFound, Unavailable
+from phronesis import AsyncClient, Client, TurnEvent, sse
+from phronesis.sse import Following, Parser
+from phronesis_contracts import Internal, NotFound, Unavailable
 from tests.support.fake_gateway import KEY, FakeGateway, problem
 
 STREAM = (

@@ -5,10 +5,10 @@ from functools import cache
 
 import pytest
 
-from phronesis.client.portfolio import batches, departments, rows_of_portfolio, status, total
-from phronesis.contracts.graph import NODE_CHANGED, UPSERT, Upsert, UpsertNode
-from phronesis.graph.domain import Plan, Stored, check_levels, plan
-from phronesis.graph.ontology import load
+from phronesis.portfolio import batches, departments, rows_of_portfolio, status, total
+from phronesis_contracts.graph import NODE_CHANGED, UPSERT, Upsert, UpsertNode
+from phronesis_graph.domain import Plan, Stored, check_levels, plan
+from phronesis_graph.ontology import load
 
 
 @cache

@@ -8,9 +8,9 @@ import time
 import pytest
 from starlette.responses import PlainTextResponse, Response
 
-from phronesis.client import Client
-from phronesis.client.retries import WAIT_IN_ALL
-from phronesis.contracts import Busy, Internal, TooManyRequests, Unavailable
+from phronesis import Client
+from phronesis.retries import WAIT_IN_ALL
+from phronesis_contracts import Busy, Internal, TooManyRequests, Unavailable
 from tests.support.fake_gateway import KEY, FakeGateway, problem
 
 MESSAGES = "/api/v1/conversations/messages"

@@ -8,12 +8,12 @@ from types import ModuleType
 
 import pytest
 
-from phronesis.client import Client, KeyInfo, Readiness, aio, sync
-from phronesis.contracts import BadRequest, NotFound, Role, TimedOut, TooLarge, TurnEnded, Unauthorized
-from phronesis.contracts.deletions import DeletionState
-from phronesis.contracts.media import MAX_UPLOAD
-from phronesis.contracts.memory import Forgotten, ItemKind, ProfileChanged, RecalledItem, RememberItem
-from phronesis.contracts.orchestrator import TurnStatus
+from phronesis import Client, KeyInfo, Readiness, aio, sync
+from phronesis_contracts import BadRequest, NotFound, Role, TimedOut, TooLarge, TurnEnded, Unauthorized
+from phronesis_contracts.deletions import DeletionState
+from phronesis_contracts.media import MAX_UPLOAD
+from phronesis_contracts.memory import Forgotten, ItemKind, ProfileChanged, RecalledItem, RememberItem
+from phronesis_contracts.orchestrator import TurnStatus
 from tests.support.fake_gateway import FakeGateway, problem
 
 MESSAGES = "/api/v1/conversations/messages"

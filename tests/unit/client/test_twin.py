@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from phronesis.client.cli import run
-from phronesis.client.twin import generate
-from phronesis.client.twin.shape import CHAINS, CODES, LINKS
-from phronesis.contracts.graph import Level, Upsert
-from phronesis.graph.domain import plan
-from phronesis.graph.ontology import LevelRule, load
+from phronesis.cli import run
+from phronesis.twin import generate
+from phronesis.twin.shape import CHAINS, CODES, LINKS
+from phronesis_contracts.graph import Level, Upsert
+from phronesis_graph.domain import plan
+from phronesis_graph.ontology import LevelRule, load
 from tests.support.fake_gateway import KEY, FakeGateway
 
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from phronesis.contracts.catalog import TOOLS
-from phronesis.contracts.episodes import MEMORY_QUERY_TOOL, MemoryOperation, MemoryQuery
-from phronesis.contracts.principal import EVERYONE
-from phronesis.contracts.tools import Risk
+from phronesis_contracts.catalog import TOOLS
+from phronesis_contracts.episodes import MEMORY_QUERY_TOOL, MemoryOperation, MemoryQuery
+from phronesis_contracts.principal import EVERYONE
+from phronesis_contracts.tools import Risk
 
 NAMES = ("episodes", "context", "style", "failures")
 

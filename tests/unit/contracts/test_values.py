@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from phronesis.contracts import Principal
-from phronesis.contracts.graph import NodeRef
-from phronesis.contracts.memory import RECALL, RECALL_TOOL, EntityType, ItemKind, Recall
-from phronesis.contracts.orchestrator import PROGRESS, TURN, TURN_ENDED, TurnStatus, turn_id
+from phronesis_contracts import Principal
+from phronesis_contracts.graph import NodeRef
+from phronesis_contracts.memory import RECALL, RECALL_TOOL, EntityType, ItemKind, Recall
+from phronesis_contracts.orchestrator import PROGRESS, TURN, TURN_ENDED, TurnStatus, turn_id
 
 
 def test_a_subject_begins_with_its_kind_and_its_tenant() -> None:

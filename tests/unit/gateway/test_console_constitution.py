@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts import Principal, Role
-from phronesis.contracts.constitution.kinds import Layer, Lifecycle
-from phronesis.gateway.console.constitution.asking import Asking
-from phronesis.instructions.adapters.files import agents
-from phronesis.instructions.domain.allowing import allowed
+from phronesis_contracts import Principal, Role
+from phronesis_contracts.constitution.kinds import Layer, Lifecycle
+from phronesis_gateway.console.constitution.asking import Asking
+from phronesis_instructions.adapters.files import agents
+from phronesis_instructions.domain.allowing import allowed
 from tests.support.counsel import AGENTS
 
 LISTS = {one.agent: allowed(one.prompts["allow_list"]) for one in agents() if one.agent in AGENTS}

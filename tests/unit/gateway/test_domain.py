@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis.contracts import BadRequest, Forbidden, Principal, Role
-from phronesis.gateway.domain import OPERATOR, is_secret, may_make, new_secret
-from phronesis.gateway.messages import MessageGiven
-from phronesis.gateway.uploads import file_name
+from phronesis_contracts import BadRequest, Forbidden, Principal, Role
+from phronesis_gateway.domain import OPERATOR, is_secret, may_make, new_secret
+from phronesis_gateway.messages import MessageGiven
+from phronesis_gateway.uploads import file_name
 
 ADMIN = Principal(tenant="acme", user="boss", role=Role.ADMIN, scopes=("audit",))
 OWNER = Principal(tenant="local", user="owner", role=Role.ADMIN, scopes=(OPERATOR,))

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import pytest
 from starlette.types import Message
 
-from phronesis.gateway import event_stream
-from phronesis.gateway.event_stream import EventStream
+from phronesis_gateway import event_stream
+from phronesis_gateway.event_stream import EventStream
 
 
 class Lines:

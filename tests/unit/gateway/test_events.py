@@ -9,11 +9,11 @@ from typing import cast
 
 import pytest
 
-from phronesis.bus.watch import Ear, Shown, Watch
-from phronesis.contracts import Principal
-from phronesis.contracts.orchestrator import Turn, TurnProgress, TurnStatus
-from phronesis.gateway.events import Events
-from phronesis.gateway.submission import Turns
+from phronesis_bus.watch import Ear, Shown, Watch
+from phronesis_contracts import Principal
+from phronesis_contracts.orchestrator import Turn, TurnProgress, TurnStatus
+from phronesis_gateway.events import Events
+from phronesis_gateway.submission import Turns
 
 ANN = Principal(tenant="acme", user="ann")
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from phronesis.contracts import Unavailable
-from phronesis.gateway.adapters import jwks
-from phronesis.gateway.adapters.jwks import FRESH, GAP, MAX_BYTES, STALE, Jwks, fetched, parsed
+from phronesis_contracts import Unavailable
+from phronesis_gateway.adapters import jwks
+from phronesis_gateway.adapters.jwks import FRESH, GAP, MAX_BYTES, STALE, Jwks, fetched, parsed
 from tests.support.bus import eventually
 from tests.support.issuer import Issuer, key_server, public, rsa_key
 

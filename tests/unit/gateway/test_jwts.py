@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from phronesis.contracts import Principal, Role, Unauthorized
-from phronesis.gateway.adapters.jwks import Jwks
-from phronesis.gateway.jwts import Jwts
-from phronesis.gateway.settings import JwtSettings
+from phronesis_contracts import Principal, Role, Unauthorized
+from phronesis_gateway.adapters.jwks import Jwks
+from phronesis_gateway.jwts import Jwts
+from phronesis_gateway.settings import JwtSettings
 from tests.support.issuer import Issuer
 
 NOW = 1_800_000_000.0

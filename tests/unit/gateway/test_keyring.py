@@ -9,9 +9,9 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.contracts import Principal, Role, Unauthorized, Unavailable
-from phronesis.gateway.domain import SHOWN, Key, digest, new_secret
-from phronesis.gateway.keyring import FRESH, STALE, Keyring
+from phronesis_contracts import Principal, Role, Unauthorized, Unavailable
+from phronesis_gateway.domain import SHOWN, Key, digest, new_secret
+from phronesis_gateway.keyring import FRESH, STALE, Keyring
 
 
 class Store:

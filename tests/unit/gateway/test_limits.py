@@ -6,8 +6,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from phronesis.contracts import TooManyRequests
-from phronesis.gateway.limits import Rate, Streams
+from phronesis_contracts import TooManyRequests
+from phronesis_gateway.limits import Rate, Streams
 
 
 class Clock:

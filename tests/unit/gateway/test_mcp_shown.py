@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 
-from phronesis.client.cli.mcp import Stamp
-from phronesis.contracts import Principal, Risk
-from phronesis.contracts.catalog import TOOLS
-from phronesis.contracts.faces import legal, told
-from phronesis.gateway.mcp.shown import NAMES, shown
-from phronesis.gateway.mcp.turns import ASK
-from phronesis.gateway.offers import find
-from phronesis.gateway.scopes import READ, WRITE, InsufficientScope, require
+from phronesis.cli.mcp import Stamp
+from phronesis_contracts import Principal, Risk
+from phronesis_contracts.catalog import TOOLS
+from phronesis_contracts.faces import legal, told
+from phronesis_gateway.mcp.shown import NAMES, shown
+from phronesis_gateway.mcp.turns import ASK
+from phronesis_gateway.offers import find
+from phronesis_gateway.scopes import READ, WRITE, InsufficientScope, require
 from tests.support.mcp import BEFORE, headers_of, message
 
 

@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from phronesis import tokens
-from phronesis.bus import News
-from phronesis.contracts import SYSTEM_TENANT, Forbidden, NotFound, Principal, Retired, Risk, Role, ServiceError, Unavailable
-from phronesis.contracts.catalog import TOOLS
-from phronesis.contracts.faces import PREFIXES, legal
-from phronesis.contracts.instructions import AgentProfile, Released
-from phronesis.gateway.allowing import AGENTS, AllowLists
-from phronesis.gateway.mcp.searching import SEARCH, SearchTools, search
-from phronesis.gateway.mcp.shown import BUDGET, listed
-from phronesis.gateway.mcp.turns import ASK
-from phronesis.gateway.offers import Offers, find
-from phronesis.gateway.settings import ToolSettings
-from phronesis.instructions.adapters.files import agents
-from phronesis.instructions.domain.allowing import allowed
+import phronesis_tokens as tokens
+from phronesis_bus import News
+from phronesis_contracts import SYSTEM_TENANT, Forbidden, NotFound, Principal, Retired, Risk, Role, ServiceError, Unavailable
+from phronesis_contracts.catalog import TOOLS
+from phronesis_contracts.faces import PREFIXES, legal
+from phronesis_contracts.instructions import AgentProfile, Released
+from phronesis_gateway.allowing import AGENTS, AllowLists
+from phronesis_gateway.mcp.searching import SEARCH, SearchTools, search
+from phronesis_gateway.mcp.shown import BUDGET, listed
+from phronesis_gateway.mcp.turns import ASK
+from phronesis_gateway.offers import Offers, find
+from phronesis_gateway.settings import ToolSettings
+from phronesis_instructions.adapters.files import agents
+from phronesis_instructions.domain.allowing import allowed
 
 RELEASED = Released(tags=("discuss/allow_list",), version="4.0.0+1")
 PROFILES = {one.agent: allowed(one.prompts["allow_list"]) for one in agents() if "allow_list" in one.prompts}

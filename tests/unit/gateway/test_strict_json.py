@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis.contracts import BadRequest
-from phronesis.gateway.strict_json import MAX_DEPTH, strict_json
+from phronesis_contracts import BadRequest
+from phronesis_gateway.strict_json import MAX_DEPTH, strict_json
 
 _TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00"))
 _NUMBER = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis.contracts import Unauthorized
-from phronesis.gateway.tickets import LIFETIME, Tickets
+from phronesis_contracts import Unauthorized
+from phronesis_gateway.tickets import LIFETIME, Tickets
 
 
 class Clock:

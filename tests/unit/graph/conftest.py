@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis.graph.guard import Guard
-from phronesis.graph.ontology import load
+from phronesis_graph.guard import Guard
+from phronesis_graph.ontology import load
 
 
 @pytest.fixture(scope="session")

@@ -6,15 +6,15 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal, TypeVar
 
-from phronesis.bus import Call
-from phronesis.contracts import Principal
-from phronesis.contracts.constitution.kinds import Lifecycle, lifecycle
-from phronesis.contracts.constitution.values import ConstitutionLink, ConstitutionNode
-from phronesis.graph.constitution import computing
-from phronesis.graph.constitution.engines import DAMPING, EXACT, PIVOTS, SEED, Algorithm, Computed
-from phronesis.graph.constitution.projection import Projection, projection
-from phronesis.graph.constitution.records import moment
-from phronesis.graph.constitution.walkable import Edge, Follow, Met, Reader
+from phronesis_bus import Call
+from phronesis_contracts import Principal
+from phronesis_contracts.constitution.kinds import Lifecycle, lifecycle
+from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode
+from phronesis_graph.constitution import computing
+from phronesis_graph.constitution.engines import DAMPING, EXACT, PIVOTS, SEED, Algorithm, Computed
+from phronesis_graph.constitution.projection import Projection, projection
+from phronesis_graph.constitution.records import moment
+from phronesis_graph.constitution.walkable import Edge, Follow, Met, Reader
 from tests.support.constitutions import DAWN, triples
 
 T = TypeVar("T")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from phronesis.contracts.constitution.kinds import Layer, Lifecycle
-from phronesis.contracts.constitution.registry import TYPES
-from phronesis.contracts.constitution.relationships import PARENTS
-from phronesis.contracts.constitution.values import ConstitutionLink, ConstitutionNode
-from phronesis.graph.constitution.list_ports import Parent, Row, Wanted
-from phronesis.graph.constitution.records import row_of
-from phronesis.graph.constitution.telling import full
+from phronesis_contracts.constitution.kinds import Layer, Lifecycle
+from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.relationships import PARENTS
+from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode
+from phronesis_graph.constitution.list_ports import Parent, Row, Wanted
+from phronesis_graph.constitution.records import row_of
+from phronesis_graph.constitution.telling import full
 
 
 class Graph:

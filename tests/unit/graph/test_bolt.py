@@ -9,9 +9,9 @@ import pytest
 from neo4j import AsyncDriver
 from neo4j.exceptions import Neo4jError
 
-from phronesis.contracts import Internal, Unavailable
-from phronesis.graph.adapters.bolt import Bolt, Transaction
-from phronesis.graph.settings import GraphSettings
+from phronesis_contracts import Internal, Unavailable
+from phronesis_graph.adapters.bolt import Bolt, Transaction
+from phronesis_graph.settings import GraphSettings
 
 
 class Driver:

@@ -5,9 +5,9 @@ import logging
 import pytest
 from neo4j.exceptions import Neo4jError
 
-from phronesis.contracts import Conflict, Internal, TimedOut
-from phronesis.contracts.cypher import QueryRefused
-from phronesis.graph.adapters.complaints import complaint
+from phronesis_contracts import Conflict, Internal, TimedOut
+from phronesis_contracts.cypher import QueryRefused
+from phronesis_graph.adapters.complaints import complaint
 from tests.support.logs import logged
 
 

@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis.contracts import NotFound
-from phronesis.contracts.constitution.algorithms import FindBridges, FindCommunities, FindShortestPath, RankNodes
-from phronesis.contracts.constitution.insight import AskWhy, WithoutNode
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.contracts.constitution.relationships import CONSTITUTIONAL
-from phronesis.contracts.constitution.writes import ConstitutionChanged, LinkNews, NodeNews, Operation
-from phronesis.graph.constitution.algorithms import Algorithms
-from phronesis.graph.constitution.alignment import Alignment
-from phronesis.graph.constitution.availability import Availability
-from phronesis.graph.constitution.engines import Algorithm, Computed
-from phronesis.graph.constitution.projection import Projection, projection
-from phronesis.graph.constitution.projections import Projections
-from phronesis.graph.constitution.reasons import Reasons
+from phronesis_contracts import NotFound
+from phronesis_contracts.constitution.algorithms import FindBridges, FindCommunities, FindShortestPath, RankNodes
+from phronesis_contracts.constitution.insight import AskWhy, WithoutNode
+from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.relationships import CONSTITUTIONAL
+from phronesis_contracts.constitution.writes import ConstitutionChanged, LinkNews, NodeNews, Operation
+from phronesis_graph.constitution.algorithms import Algorithms
+from phronesis_graph.constitution.alignment import Alignment
+from phronesis_graph.constitution.availability import Availability
+from phronesis_graph.constitution.engines import Algorithm, Computed
+from phronesis_graph.constitution.projection import Projection, projection
+from phronesis_graph.constitution.projections import Projections
+from phronesis_graph.constitution.reasons import Reasons
 from tests.support.constitutions import DAWN, thing, things
 from tests.unit.graph.fakes_constitution import ANN, Clock, Engine, Graph, over
 

@@ -7,9 +7,9 @@ from tomllib import loads
 
 import pytest
 
-from phronesis.contracts.service import SERVICES
-from phronesis.gateway.settings import GatewaySettings
-from phronesis.memory.settings import MemorySettings
+from phronesis_contracts.service import SERVICES
+from phronesis_gateway.settings import GatewaySettings
+from phronesis_memory.settings import MemorySettings
 
 ROOT = Path(__file__).resolve().parents[3]
 

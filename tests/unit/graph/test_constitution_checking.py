@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis.contracts.constitution.kinds import Kind, NodeType, Property, TaskStatus
-from phronesis.contracts.constitution.registry import TYPES
-from phronesis.contracts.constitution.writes import CREATE, UPDATE, RegistryRefused, UpdateAnyNode
-from phronesis.graph.constitution.checking import differing, found_type, merged, told
-from phronesis.graph.constitution.typed import typed
+from phronesis_contracts.constitution.kinds import Kind, NodeType, Property, TaskStatus
+from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.writes import CREATE, UPDATE, RegistryRefused, UpdateAnyNode
+from phronesis_graph.constitution.checking import differing, found_type, merged, told
+from phronesis_graph.constitution.typed import typed
 from tests.support.constitution_writes import declared
 
 EVERY = list(TYPES.values())

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis.contracts import BadRequest, NotFound
-from phronesis.contracts.constitution.paths import (
+from phronesis_contracts import BadRequest, NotFound
+from phronesis_contracts.constitution.paths import (
     AggregateTrack,
     DecisionsSince,
     LeadsTo,
@@ -18,13 +18,13 @@ from phronesis.contracts.constitution.paths import (
     RelateFoundation,
     StrategiesForGoal,
 )
-from phronesis.contracts.constitution.values import ConstitutionNode
-from phronesis.graph.constitution.budgets import shortened
-from phronesis.graph.constitution.figured import Due, Measured
-from phronesis.graph.constitution.figures import Figures, summary, thinned
-from phronesis.graph.constitution.walkable import Met
-from phronesis.graph.constitution.windows import Window, instant, since, window
-from phronesis.tokens import count
+from phronesis_contracts.constitution.values import ConstitutionNode
+from phronesis_graph.constitution.budgets import shortened
+from phronesis_graph.constitution.figured import Due, Measured
+from phronesis_graph.constitution.figures import Figures, summary, thinned
+from phronesis_graph.constitution.walkable import Met
+from phronesis_graph.constitution.windows import Window, instant, since, window
+from phronesis_tokens import count
 from tests.support.constitutions import thing, things
 from tests.unit.graph.fakes_constitution import ANN, Graph
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis.contracts.constitution.registry import TYPES
-from phronesis.contracts.constitution.values import ConstitutionNode
-from phronesis.contracts.constitution.writes import GuardrailHit
-from phronesis.graph.constitution.guardrails import Rule, allow, hits, rule, subject
-from phronesis.graph.constitution.triggers import Comparisons, Subject, Words, stems, trigger
+from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.values import ConstitutionNode
+from phronesis_contracts.constitution.writes import GuardrailHit
+from phronesis_graph.constitution.guardrails import Rule, allow, hits, rule, subject
+from phronesis_graph.constitution.triggers import Comparisons, Subject, Words, stems, trigger
 
 
 def guardrail(text: str | None, severity: str = "high", id: str = "g-1", **more: Any) -> Rule:

@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis.contracts import BadRequest, Forbidden, Role
-from phronesis.contracts.constitution.kinds import Layer, NodeType
-from phronesis.contracts.constitution.registry import LABELS, NODE_LABEL, TYPES
-from phronesis.contracts.constitution.relationships import RELATIONSHIPS, choices
-from phronesis.contracts.constitution.values import WRITERS
-from phronesis.contracts.constitution.writes import RegistryRefused, Relate
-from phronesis.contracts.cypher import QueryRefused
-from phronesis.graph.adapters.constitution_schema import INDEXES, KEY, constitution_schema
-from phronesis.graph.constitution.joining import check_cycle, check_ends, check_name, check_writer
-from phronesis.graph.curation import names
-from phronesis.graph.guard import KNOWLEDGE, KNOWLEDGE_WRITING, Guard, Rules
-from phronesis.graph.ontology import load
-from phronesis.graph.settings import Dialect
+from phronesis_contracts import BadRequest, Forbidden, Role
+from phronesis_contracts.constitution.kinds import Layer, NodeType
+from phronesis_contracts.constitution.registry import LABELS, NODE_LABEL, TYPES
+from phronesis_contracts.constitution.relationships import RELATIONSHIPS, choices
+from phronesis_contracts.constitution.values import WRITERS
+from phronesis_contracts.constitution.writes import RegistryRefused, Relate
+from phronesis_contracts.cypher import QueryRefused
+from phronesis_graph.adapters.constitution_schema import INDEXES, KEY, constitution_schema
+from phronesis_graph.constitution.joining import check_cycle, check_ends, check_name, check_writer
+from phronesis_graph.curation import names
+from phronesis_graph.guard import KNOWLEDGE, KNOWLEDGE_WRITING, Guard, Rules
+from phronesis_graph.ontology import load
+from phronesis_graph.settings import Dialect
 
 kinds = st.sampled_from(list(TYPES.values()))
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis.graph.constitution.ladders import ladders, longest, parents
-from phronesis.graph.constitution.projection import Projection, leads_up, projection
-from phronesis.graph.constitution.reasons import TOPS, losses
-from phronesis.graph.constitution.routes import distances, routes, shortest
-from phronesis.graph.constitution.walkable import Edge, Met
+from phronesis_graph.constitution.ladders import ladders, longest, parents
+from phronesis_graph.constitution.projection import Projection, leads_up, projection
+from phronesis_graph.constitution.reasons import TOPS, losses
+from phronesis_graph.constitution.routes import distances, routes, shortest
+from phronesis_graph.constitution.walkable import Edge, Met
 from tests.support.constitutions import DAWN
 
 NODES = range(6)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from phronesis.bus import Call, News
-from phronesis.contracts import Principal, Role
-from phronesis.contracts.constitution.insight import CheckPolicy
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.contracts.constitution.values import ConstitutionNode
-from phronesis.contracts.constitution.writes import ConstitutionChanged, NodeNews, Operation
-from phronesis.graph.constitution.policing import Policing
-from phronesis.graph.constitution.ruling import Ruling
+from phronesis_bus import Call, News
+from phronesis_contracts import Principal, Role
+from phronesis_contracts.constitution.insight import CheckPolicy
+from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.values import ConstitutionNode
+from phronesis_contracts.constitution.writes import ConstitutionChanged, NodeNews, Operation
+from phronesis_graph.constitution.policing import Policing
+from phronesis_graph.constitution.ruling import Ruling
 
 
 class Source:

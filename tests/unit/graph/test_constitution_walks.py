@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts import BadRequest, NotFound
-from phronesis.contracts.constitution.paths import BridgeConcepts, ClimbLadder, ExpandPath, Near, Step, Subgraph
-from phronesis.contracts.constitution.values import MAX_TOKENS, ConstitutionNode
-from phronesis.graph.constitution.budgets import measured
-from phronesis.graph.constitution.walks import Walks
-from phronesis.tokens import count
+from phronesis_contracts import BadRequest, NotFound
+from phronesis_contracts.constitution.paths import BridgeConcepts, ClimbLadder, ExpandPath, Near, Step, Subgraph
+from phronesis_contracts.constitution.values import MAX_TOKENS, ConstitutionNode
+from phronesis_graph.constitution.budgets import measured
+from phronesis_graph.constitution.walks import Walks
+from phronesis_tokens import count
 from tests.support.constitutions import thing, things
 from tests.unit.graph.fakes_constitution import ANN, Graph
 

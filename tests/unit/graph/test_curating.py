@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from phronesis.bus import Call
-from phronesis.contracts import BadRequest, Internal, Principal, Role, ServiceError, Unavailable
-from phronesis.contracts.catalog import TOOLS as CATALOG
-from phronesis.contracts.cypher import QueryRefused
-from phronesis.contracts.knowledge_graph import FoundNode, NodeCreated, NodeDeleted, QueryExecuted, RelationshipCreated
-from phronesis.contracts.orchestrator import Audited
-from phronesis.graph.curating import Curating
-from phronesis.graph.curation import names
-from phronesis.graph.curators import Change, Gone, Join, Stores
-from phronesis.graph.guard import Allowed
-from phronesis.graph.ontology import load
-from phronesis.graph.querying import Found
+from phronesis_bus import Call
+from phronesis_contracts import BadRequest, Internal, Principal, Role, ServiceError, Unavailable
+from phronesis_contracts.catalog import TOOLS as CATALOG
+from phronesis_contracts.cypher import QueryRefused
+from phronesis_contracts.knowledge_graph import FoundNode, NodeCreated, NodeDeleted, QueryExecuted, RelationshipCreated
+from phronesis_contracts.orchestrator import Audited
+from phronesis_graph.curating import Curating
+from phronesis_graph.curation import names
+from phronesis_graph.curators import Change, Gone, Join, Stores
+from phronesis_graph.guard import Allowed
+from phronesis_graph.ontology import load
+from phronesis_graph.querying import Found
 from tests.support.curators import TOOLS
 from tests.support.logs import logged
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts import BadRequest, Busy, Conflict, Internal, KeyReused, NotFound, ServiceError, TimedOut, Unavailable
-from phronesis.contracts.cypher import QueryRefused
-from phronesis.graph.curation import held, names, properties
-from phronesis.graph.envelopes import told
-from phronesis.graph.ontology import load
-from phronesis.graph.querying import blanked
+from phronesis_contracts import BadRequest, Busy, Conflict, Internal, KeyReused, NotFound, ServiceError, TimedOut, Unavailable
+from phronesis_contracts.cypher import QueryRefused
+from phronesis_graph.curation import held, names, properties
+from phronesis_graph.envelopes import told
+from phronesis_graph.ontology import load
+from phronesis_graph.querying import blanked
 from tests.support.curators import TOOLS
 
 NAMES = names(load())

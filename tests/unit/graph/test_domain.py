@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from phronesis.contracts import BadRequest
-from phronesis.contracts.graph import Level, NodeRef, Upsert, UpsertNode
-from phronesis.graph.checks import nearest, value
-from phronesis.graph.domain import Stored, check_levels, plan
-from phronesis.graph.ontology import Kind, LevelRule, Property, load
+from phronesis_contracts import BadRequest
+from phronesis_contracts.graph import Level, NodeRef, Upsert, UpsertNode
+from phronesis_graph.checks import nearest, value
+from phronesis_graph.domain import Stored, check_levels, plan
+from phronesis_graph.ontology import Kind, LevelRule, Property, load
 from tests.support.graph import joined, node, ref
 
 ONTOLOGY = load()

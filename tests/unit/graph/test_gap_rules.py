@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis.bus import Call
-from phronesis.contracts import Principal
-from phronesis.contracts.graph import Level, NodeRef
-from phronesis.contracts.twin import ChainRun, DiagnoseGaps, GapQuestion, RunChain, Survey, Surveyed
-from phronesis.graph.chains import Walk, walks
-from phronesis.graph.entities import Named
-from phronesis.graph.gaps import Asked, Case, Direction, Reached, Thing, Tie, Tied
-from phronesis.graph.ontology import load
-from phronesis.graph.reasoning import Reasoning
+from phronesis_bus import Call
+from phronesis_contracts import Principal
+from phronesis_contracts.graph import Level, NodeRef
+from phronesis_contracts.twin import ChainRun, DiagnoseGaps, GapQuestion, RunChain, Survey, Surveyed
+from phronesis_graph.chains import Walk, walks
+from phronesis_graph.entities import Named
+from phronesis_graph.gaps import Asked, Case, Direction, Reached, Thing, Tie, Tied
+from phronesis_graph.ontology import load
+from phronesis_graph.reasoning import Reasoning
 
 ONTOLOGY = load()
 WALKS = walks(ONTOLOGY)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis.contracts.cypher import QueryRefused
-from phronesis.graph.guard import KNOWLEDGE, KNOWLEDGE_WRITING, Guard, Rules
+from phronesis_contracts.cypher import QueryRefused
+from phronesis_graph.guard import KNOWLEDGE, KNOWLEDGE_WRITING, Guard, Rules
 from tests.guard.corpus import VALUES, knowledge
 
 

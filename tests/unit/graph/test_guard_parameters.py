@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts.cypher import QueryRefused
-from phronesis.graph.guard import Guard
+from phronesis_contracts.cypher import QueryRefused
+from phronesis_graph.guard import Guard
 from tests.guard.values import LIMITS, NAMES_REFUSED, REFUSED, TAKEN
 
 STATEMENT = "MATCH (n:EntityProject) WHERE n.id = $value RETURN n.id"

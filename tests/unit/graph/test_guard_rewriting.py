@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis.graph.guard import KNOWLEDGE, KNOWLEDGE_WRITING, READING, Guard, Rules
-from phronesis.graph.guard.parser import Parser
-from phronesis.graph.guard.tree import Tree, name
+from phronesis_graph.guard import KNOWLEDGE, KNOWLEDGE_WRITING, READING, Guard, Rules
+from phronesis_graph.guard.parser import Parser
+from phronesis_graph.guard.tree import Tree, name
 from tests.guard.corpus import VALUES, honest
 
 TENANT = "phronesis_tenant"

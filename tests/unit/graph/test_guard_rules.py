@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts.cypher import QueryRefused
-from phronesis.graph.guard import Guard
+from phronesis_contracts.cypher import QueryRefused
+from phronesis_graph.guard import Guard
 
 PREFIX = "MCP Constraint Violation:"
 

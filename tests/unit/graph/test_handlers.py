@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis.bus import Call, News
-from phronesis.contracts import BadRequest, Principal, TooLarge
-from phronesis.contracts.graph import Expand, Level, Neighbour, Node, NodeKeys, NodeText, Upsert, Upserted
-from phronesis.contracts.memory import KnowledgeLink, KnowledgeStored
-from phronesis.contracts.orchestrator import Audited
-from phronesis.graph.domain import Plan
-from phronesis.graph.handlers import Handlers
-from phronesis.graph.knowledge import nearest_first
-from phronesis.graph.ontology import load
+from phronesis_bus import Call, News
+from phronesis_contracts import BadRequest, Principal, TooLarge
+from phronesis_contracts.graph import Expand, Level, Neighbour, Node, NodeKeys, NodeText, Upsert, Upserted
+from phronesis_contracts.memory import KnowledgeLink, KnowledgeStored
+from phronesis_contracts.orchestrator import Audited
+from phronesis_graph.domain import Plan
+from phronesis_graph.handlers import Handlers
+from phronesis_graph.knowledge import nearest_first
+from phronesis_graph.ontology import load
 from tests.support.graph import joined, node, ref
 
 ANN = Call(Principal(tenant="acme", user="ann"), "gateway")

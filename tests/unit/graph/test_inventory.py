@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from phronesis.contracts import Nothing
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.contracts.constitution.lists import IndexState, Inventory
-from phronesis.contracts.constitution.registry import TYPES
-from phronesis.contracts.constitution.relationships import RELATIONSHIPS
-from phronesis.graph.constitution.inventory import Inventories
-from phronesis.graph.constitution.list_ports import Counted
-from phronesis.graph.constitution.pages import weight
+from phronesis_contracts import Nothing
+from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.lists import IndexState, Inventory
+from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.relationships import RELATIONSHIPS
+from phronesis_graph.constitution.inventory import Inventories
+from phronesis_graph.constitution.list_ports import Counted
+from phronesis_graph.constitution.pages import weight
 from tests.support.bus import somebody
 from tests.support.listed import call
 

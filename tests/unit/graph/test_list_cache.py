@@ -7,18 +7,18 @@ from collections.abc import Sequence
 
 import pytest
 
-from phronesis.bus import Metrics
-from phronesis.contracts import Principal
-from phronesis.contracts.constitution.kinds import Layer, Lifecycle
-from phronesis.contracts.constitution.lists import ListFoundation, ListVision
-from phronesis.contracts.constitution.registry import TYPES
-from phronesis.contracts.constitution.values import ConstitutionLink
-from phronesis.contracts.constitution.writes import ConstitutionChanged, LinkNews, NodeNews, Operation
-from phronesis.graph.constitution.essentials import Essentials
-from phronesis.graph.constitution.list_cache import SECONDS, Kept
-from phronesis.graph.constitution.list_measures import Listed
-from phronesis.graph.constitution.list_ports import Row
-from phronesis.graph.constitution.whole import Whole
+from phronesis_bus import Metrics
+from phronesis_contracts import Principal
+from phronesis_contracts.constitution.kinds import Layer, Lifecycle
+from phronesis_contracts.constitution.lists import ListFoundation, ListVision
+from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.values import ConstitutionLink
+from phronesis_contracts.constitution.writes import ConstitutionChanged, LinkNews, NodeNews, Operation
+from phronesis_graph.constitution.essentials import Essentials
+from phronesis_graph.constitution.list_cache import SECONDS, Kept
+from phronesis_graph.constitution.list_measures import Listed
+from phronesis_graph.constitution.list_ports import Row
+from phronesis_graph.constitution.whole import Whole
 from tests.support.bus import somebody
 from tests.support.listed import call, link, node
 from tests.unit.graph.fakes_lists import Graph

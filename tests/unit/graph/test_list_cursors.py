@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis.bus import Metrics
-from phronesis.contracts import BadRequest
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.contracts.constitution.lists import GetAll, ListLayer, ReadNodes, WalkNodes
-from phronesis.graph.constitution.cursors import cursor, place
-from phronesis.graph.constitution.list_measures import Listed
-from phronesis.graph.constitution.listing import Lists
-from phronesis.graph.constitution.pages import weight
+from phronesis_bus import Metrics
+from phronesis_contracts import BadRequest
+from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.lists import GetAll, ListLayer, ReadNodes, WalkNodes
+from phronesis_graph.constitution.cursors import cursor, place
+from phronesis_graph.constitution.list_measures import Listed
+from phronesis_graph.constitution.listing import Lists
+from phronesis_graph.constitution.pages import weight
 from tests.support.bus import somebody
 from tests.support.listed import call, link, node, words
 from tests.unit.graph.fakes_lists import Graph

@@ -4,14 +4,14 @@ import random
 
 import pytest
 
-from phronesis.bus import Metrics
-from phronesis.contracts import BadRequest, TooLarge
-from phronesis.contracts.constitution.lists import WHOLE, ListFoundation, ListVision
-from phronesis.graph.constitution.essentials import Essentials
-from phronesis.graph.constitution.horizons import horizon_place
-from phronesis.graph.constitution.list_cache import Kept
-from phronesis.graph.constitution.list_measures import Listed
-from phronesis.graph.constitution.whole import Whole
+from phronesis_bus import Metrics
+from phronesis_contracts import BadRequest, TooLarge
+from phronesis_contracts.constitution.lists import WHOLE, ListFoundation, ListVision
+from phronesis_graph.constitution.essentials import Essentials
+from phronesis_graph.constitution.horizons import horizon_place
+from phronesis_graph.constitution.list_cache import Kept
+from phronesis_graph.constitution.list_measures import Listed
+from phronesis_graph.constitution.whole import Whole
 from tests.support.bus import somebody
 from tests.support.listed import call, node
 from tests.unit.graph.fakes_lists import Graph

@@ -8,21 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis.bus import Metrics
-from phronesis.contracts.constitution.lists import (
+from phronesis_bus import Metrics
+from phronesis_contracts.constitution.lists import (
     FOUNDATION_BUDGET,
     VISION_BUDGET,
     FoundationListed,
     ListFoundation,
     ListVision,
 )
-from phronesis.graph.constitution.essentials import Essentials
-from phronesis.graph.constitution.list_cache import Kept
-from phronesis.graph.constitution.list_measures import Listed
-from phronesis.graph.constitution.pages import weight
-from phronesis.graph.constitution.trimming import budget
-from phronesis.graph.constitution.whole import Whole
-from phronesis.tokens import count
+from phronesis_graph.constitution.essentials import Essentials
+from phronesis_graph.constitution.list_cache import Kept
+from phronesis_graph.constitution.list_measures import Listed
+from phronesis_graph.constitution.pages import weight
+from phronesis_graph.constitution.trimming import budget
+from phronesis_graph.constitution.whole import Whole
+from phronesis_tokens import count
 from tests.support.bus import somebody
 from tests.support.listed import call, link, node, words
 from tests.unit.graph.fakes_lists import Graph

@@ -8,21 +8,21 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from phronesis.bus import Metrics
-from phronesis.contracts import BadRequest, Message, NotFound
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.contracts.constitution.lists import (
+from phronesis_bus import Metrics
+from phronesis_contracts import BadRequest, Message, NotFound
+from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.lists import (
     GetAll,
     GetConstitutionNode,
     ListFoundation,
     ListLayer,
     ListVision,
 )
-from phronesis.graph.constitution.essentials import Essentials
-from phronesis.graph.constitution.list_cache import Kept
-from phronesis.graph.constitution.list_measures import SECONDS, Listed
-from phronesis.graph.constitution.listing import Lists
-from phronesis.graph.constitution.whole import Whole
+from phronesis_graph.constitution.essentials import Essentials
+from phronesis_graph.constitution.list_cache import Kept
+from phronesis_graph.constitution.list_measures import SECONDS, Listed
+from phronesis_graph.constitution.listing import Lists
+from phronesis_graph.constitution.whole import Whole
 from tests.support.bus import somebody
 from tests.support.listed import call, link, node, words
 from tests.support.logs import logged
@@ -216,7 +216,7 @@ async def test_a_node_with_too_many_relationships_says_that_some_are_left_out() 
 async def test_every_list_leaves_a_line_and_figures(caplog: pytest.LogCaptureFixture) -> None:
     graph, metrics, who = Graph([node("a"), node("g", "goal")]), Metrics(), somebody()
     listing, essentials = lists(graph, metrics), Essentials(Whole(graph), Kept(), Listed(metrics))
-    with caplog.at_level(logging.INFO, "phronesis.graph.constitution.list_measures"):
+    with caplog.at_level(logging.INFO, "phronesis_graph.constitution.list_measures"):
         first = await listing.layer(Layer.FOUNDATION, call(who), ListLayer())
         await listing.get_all(call(who), GetAll())
         for _ in range(2):

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
-from phronesis.contracts.graph import Level
-from phronesis.graph.ontology import Kind, LevelRule, Property, load, parse
+from phronesis_contracts.graph import Level
+from phronesis_graph.ontology import Kind, LevelRule, Property, load, parse
 
 
 def content() -> dict[str, Any]:
-    text = files("phronesis.graph").joinpath("content", "transformation_twin.yaml").read_text(encoding="utf-8")
+    text = files("phronesis_graph").joinpath("content", "transformation_twin.yaml").read_text(encoding="utf-8")
     data: dict[str, Any] = yaml.safe_load(text)
     return data
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from phronesis.bus import Call
-from phronesis.contracts import Principal, Role, ServiceError, TimedOut, Unavailable
-from phronesis.contracts.cypher import READ_CYPHER_TOOL, CypherRows, QueryRefused, ReadCypher
-from phronesis.graph.guard import Allowed
-from phronesis.graph.querying import Found
-from phronesis.graph.reading import Reading
+from phronesis_bus import Call
+from phronesis_contracts import Principal, Role, ServiceError, TimedOut, Unavailable
+from phronesis_contracts.cypher import READ_CYPHER_TOOL, CypherRows, QueryRefused, ReadCypher
+from phronesis_graph.guard import Allowed
+from phronesis_graph.querying import Found
+from phronesis_graph.reading import Reading
 from tests.support.logs import logged
 
 ANN = Call(Principal(tenant="acme", user="ann"), "orchestrator")

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts import Internal
-from phronesis.graph.adapters.schema import Schema
-from phronesis.graph.ontology import load
-from phronesis.graph.settings import Dialect
+from phronesis_contracts import Internal
+from phronesis_graph.adapters.schema import Schema
+from phronesis_graph.ontology import load
+from phronesis_graph.settings import Dialect
 
 
 class Store:

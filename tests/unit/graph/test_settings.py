@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from phronesis.graph.settings import GraphSettings
+from phronesis_graph.settings import GraphSettings
 
 README = Path(__file__).parents[3] / "services" / "graph" / "README.md"
 

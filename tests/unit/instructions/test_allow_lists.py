@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from phronesis.contracts import Risk, Role
-from phronesis.contracts.catalog import TOOLS
-from phronesis.contracts.constitution import similarity
-from phronesis.contracts.instructions import AgentRef
-from phronesis.contracts.releases import NewText, Unpublishable
-from phronesis.instructions.adapters.files import agents
-from phronesis.instructions.domain import AgentContent
-from phronesis.instructions.domain.allowing import allowed, outside, unknown
-from phronesis.instructions.domain.library import Library, Overlay
-from phronesis.instructions.domain.publishing import published
-from phronesis.instructions.handlers import Handlers
-from phronesis.instructions.libraries import Libraries
-from phronesis.orchestrator.templates import check
+from phronesis_contracts import Risk, Role
+from phronesis_contracts.catalog import TOOLS
+from phronesis_contracts.constitution import similarity
+from phronesis_contracts.instructions import AgentRef
+from phronesis_contracts.releases import NewText, Unpublishable
+from phronesis_instructions.adapters.files import agents
+from phronesis_instructions.domain import AgentContent
+from phronesis_instructions.domain.allowing import allowed, outside, unknown
+from phronesis_instructions.domain.library import Library, Overlay
+from phronesis_instructions.domain.publishing import published
+from phronesis_instructions.handlers import Handlers
+from phronesis_instructions.libraries import Libraries
+from phronesis_orchestrator.templates import check
 from tests.support.counsel import AGENTS, profile
 from tests.support.instructions import CALL, Clock, HashedArms, MemoryStore
 

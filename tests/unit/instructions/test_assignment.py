@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis.instructions.domain.assignment import Standing, chosen, proposed
+from phronesis_instructions.domain.assignment import Standing, chosen, proposed
 
 USERS = 10_000
 SHAPES: dict[str, Callable[[int, int], str]] = {

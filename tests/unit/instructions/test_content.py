@@ -9,9 +9,9 @@ import re
 import pytest
 from pydantic import ValidationError
 
-from phronesis.contracts.orchestrator import Directive
-from phronesis.instructions.adapters.files import agents
-from phronesis.instructions.domain import AgentContent, replaces
+from phronesis_contracts.orchestrator import Directive
+from phronesis_instructions.adapters.files import agents
+from phronesis_instructions.domain import AgentContent, replaces
 
 DIALOGUE = next(content for content in agents() if content.agent == "dialogue")
 SHARED = {"profile", "directive", "directive_text", "history", "input", "boundary"}

@@ -6,14 +6,14 @@ import asyncio
 
 import pytest
 
-from phronesis.bus import News
-from phronesis.contracts import NotFound, Unavailable
-from phronesis.contracts.instructions import AgentRef, Released, RetrieveInstructions
-from phronesis.instructions.adapters.files import agents
-from phronesis.instructions.adapters.matrix import matrix
-from phronesis.instructions.domain.library import Platform
-from phronesis.instructions.handlers import Handlers
-from phronesis.instructions.libraries import Libraries
+from phronesis_bus import News
+from phronesis_contracts import NotFound, Unavailable
+from phronesis_contracts.instructions import AgentRef, Released, RetrieveInstructions
+from phronesis_instructions.adapters.files import agents
+from phronesis_instructions.adapters.matrix import matrix
+from phronesis_instructions.domain.library import Platform
+from phronesis_instructions.handlers import Handlers
+from phronesis_instructions.libraries import Libraries
 from tests.support.instructions import CALL, Clock, HashedArms, MemoryStore
 
 DIALOGUE = next(content for content in agents() if content.agent == "dialogue")

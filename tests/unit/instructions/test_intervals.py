@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from phronesis.instructions.domain.intervals import Sample, of_difference, of_mean
+from phronesis_instructions.domain.intervals import Sample, of_difference, of_mean
 
 
 def shares(users: int, successes: int) -> Sample:

@@ -11,13 +11,13 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from phronesis import tokens
-from phronesis.instructions.adapters.matrix import matrix
-from phronesis.instructions.domain.matrix import Matrix
-from phronesis.instructions.domain.texts import combined
+import phronesis_tokens as tokens
+from phronesis_instructions.adapters.matrix import matrix
+from phronesis_instructions.domain.matrix import Matrix
+from phronesis_instructions.domain.texts import combined
 
 ROOT = Path(__file__).parents[3]
-GRAPH = ROOT / "services/graph/phronesis/graph/content/transformation_twin.yaml"
+GRAPH = ROOT / "services/graph/phronesis_graph/content/transformation_twin.yaml"
 ONTOLOGY: dict[str, Any] = yaml.safe_load(GRAPH.read_text(encoding="utf-8"))
 MATRIX = matrix()
 TEXTS = {text.tag: text for text in MATRIX.texts()}
@@ -146,7 +146,7 @@ def test_no_two_elements_say_the_same() -> None:
 
 
 def test_the_packaged_ontology_is_the_one_of_the_graph() -> None:
-    copy = ROOT / "services/instructions/phronesis/instructions/content/matrix/ontology.yaml"
+    copy = ROOT / "services/instructions/phronesis_instructions/content/matrix/ontology.yaml"
     assert copy.read_text(encoding="utf-8") == GRAPH.read_text(encoding="utf-8")
 
 

@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from phronesis.bus import Call
-from phronesis.contracts import NotFound
-from phronesis.contracts import releases as contract
-from phronesis.contracts.releases import NewText, Publication, PublishInstructions, RollbackInstructions, Unpublishable
-from phronesis.instructions.adapters.files import agents
-from phronesis.instructions.adapters.matrix import matrix
-from phronesis.instructions.domain.library import Library, Overlay, Platform, Profile
-from phronesis.instructions.domain.publishing import arm_faults, differences, published
-from phronesis.instructions.domain.texts import Text
-from phronesis.instructions.libraries import Libraries
-from phronesis.instructions.publishing import Publishing
+from phronesis_bus import Call
+from phronesis_contracts import NotFound
+from phronesis_contracts import releases as contract
+from phronesis_contracts.releases import NewText, Publication, PublishInstructions, RollbackInstructions, Unpublishable
+from phronesis_instructions.adapters.files import agents
+from phronesis_instructions.adapters.matrix import matrix
+from phronesis_instructions.domain.library import Library, Overlay, Platform, Profile
+from phronesis_instructions.domain.publishing import arm_faults, differences, published
+from phronesis_instructions.domain.texts import Text
+from phronesis_instructions.libraries import Libraries
+from phronesis_instructions.publishing import Publishing
 from tests.support.instructions import EDITOR, MemoryStore
 
 TEXTS = {text.tag: text for text in matrix().texts()}

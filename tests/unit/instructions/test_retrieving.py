@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from phronesis.contracts import BadRequest, NotFound, TooLarge
-from phronesis.contracts.instructions import InstructionText, RetrieveInstructions
-from phronesis.instructions.adapters.matrix import matrix
-from phronesis.instructions.domain.library import Overlay, Running, RunningArm
-from phronesis.instructions.domain.texts import Text
-from phronesis.instructions.handlers import Handlers
-from phronesis.instructions.libraries import Libraries
+from phronesis_contracts import BadRequest, NotFound, TooLarge
+from phronesis_contracts.instructions import InstructionText, RetrieveInstructions
+from phronesis_instructions.adapters.matrix import matrix
+from phronesis_instructions.domain.library import Overlay, Running, RunningArm
+from phronesis_instructions.domain.texts import Text
+from phronesis_instructions.handlers import Handlers
+from phronesis_instructions.libraries import Libraries
 from tests.support.instructions import CALL, HashedArms, MemoryStore
 from tests.support.logs import logged
 

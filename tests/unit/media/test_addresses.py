@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis.contracts import BadRequest
-from phronesis.media.addresses import checked, is_public
+from phronesis_contracts import BadRequest
+from phronesis_media.addresses import checked, is_public
 
 REFUSED = [
     "http://localhost",

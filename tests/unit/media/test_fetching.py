@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from phronesis.bus import Call
-from phronesis.contracts import BadRequest, Principal, UnsupportedMedia
-from phronesis.contracts.media import HttpFetch, HttpFetched, ResolveAddress, ResolvedAddress
-from phronesis.media.adapters.destinations import Destinations
-from phronesis.media.domain import Fetched, Order, Page, Reading
-from phronesis.media.fetching import MAX_CONTENT, Fetching
+from phronesis_bus import Call
+from phronesis_contracts import BadRequest, Principal, UnsupportedMedia
+from phronesis_contracts.media import HttpFetch, HttpFetched, ResolveAddress, ResolvedAddress
+from phronesis_media.adapters.destinations import Destinations
+from phronesis_media.domain import Fetched, Order, Page, Reading
+from phronesis_media.fetching import MAX_CONTENT, Fetching
 
 ANN = Principal(tenant="acme", user="ann")
 CALL = Call(ANN, "gateway")

@@ -9,12 +9,12 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from phronesis.bus import Call
-from phronesis.contracts import BadRequest, NotFound, Principal, ServiceError, TimedOut, TooLarge, Unavailable, UnsupportedMedia
-from phronesis.contracts.media import MAX_UPLOAD, AcceptUpload, FetchUrl, Media, MediaKind, MediaRef
-from phronesis.media.domain import Fetched, Reading
-from phronesis.media.handlers import Handlers
-from phronesis.media.shelf import Shelf
+from phronesis_bus import Call
+from phronesis_contracts import BadRequest, NotFound, Principal, ServiceError, TimedOut, TooLarge, Unavailable, UnsupportedMedia
+from phronesis_contracts.media import MAX_UPLOAD, AcceptUpload, FetchUrl, Media, MediaKind, MediaRef
+from phronesis_media.domain import Fetched, Reading
+from phronesis_media.handlers import Handlers
+from phronesis_media.shelf import Shelf
 
 ANN = Principal(tenant="acme", user="ann")
 CALL = Call(ANN, "gateway")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis.media.domain import LARGEST_REPLY, LONGEST_REPLY, clean_name, fit, tidy
+from phronesis_media.domain import LARGEST_REPLY, LONGEST_REPLY, clean_name, fit, tidy
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from phronesis.bus import Call
-from phronesis.contracts import BadRequest, Principal, TooLarge
-from phronesis.contracts.media import MAX_PAGE, ReadWeb, WebRead
-from phronesis.media.domain import Fetched, Order, Page
-from phronesis.media.pages import Pages
+from phronesis_bus import Call
+from phronesis_contracts import BadRequest, Principal, TooLarge
+from phronesis_contracts.media import MAX_PAGE, ReadWeb, WebRead
+from phronesis_media.domain import Fetched, Order, Page
+from phronesis_media.pages import Pages
 
 CALL = Call(Principal(tenant="acme", user="ann"), "orchestrator")
 URL = "https://calendar.example/ann"

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from phronesis.media.domain import Reading
-from phronesis.media.reading.colours import colours
-from phronesis.media.reading.layout import Line, ordered
-from phronesis.media.scans import merged
+from phronesis_media.domain import Reading
+from phronesis_media.reading.colours import colours
+from phronesis_media.reading.layout import Line, ordered
+from phronesis_media.scans import merged
 
 
 def line(text: str, left: float, top: float, width: float, height: float = 20) -> Line:

@@ -6,14 +6,14 @@ import asyncio
 
 import pytest
 
-from phronesis.bus import Call, News
-from phronesis.contracts import NotFound, Principal
-from phronesis.contracts.deletions import ConversationDeleted, Purged
-from phronesis.contracts.media import AcceptUpload, MediaRef
-from phronesis.media.domain import Reading
-from phronesis.media.handlers import Handlers
-from phronesis.media.removal import Removal
-from phronesis.media.shelf import Shelf
+from phronesis_bus import Call, News
+from phronesis_contracts import NotFound, Principal
+from phronesis_contracts.deletions import ConversationDeleted, Purged
+from phronesis_contracts.media import AcceptUpload, MediaRef
+from phronesis_media.domain import Reading
+from phronesis_media.handlers import Handlers
+from phronesis_media.removal import Removal
+from phronesis_media.shelf import Shelf
 from tests.unit.media.test_handlers import ANN, CALL, TEXT, CountingReader, MemoryBucket, OnePage
 
 BOB = Principal(tenant="acme", user="bob")

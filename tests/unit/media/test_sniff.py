@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis.contracts import BadRequest, ServiceError, TooLarge, UnsupportedMedia
-from phronesis.media import formats
-from phronesis.media.sniff import decode, medium_type
+from phronesis_contracts import BadRequest, ServiceError, TooLarge, UnsupportedMedia
+from phronesis_media import formats
+from phronesis_media.sniff import decode, medium_type
 from tests.support import documents
 
 PDF = documents.pdf([["one"], ["two"]])

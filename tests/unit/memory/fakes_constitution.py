@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from phronesis.bus import Call
-from phronesis.contracts import Principal, Role, Unavailable
-from phronesis.contracts.constitution.insight import Duplicate
-from phronesis.contracts.constitution.kinds import Layer, lifecycle
-from phronesis.contracts.constitution.values import ConstitutionNode
-from phronesis.memory.cache import QueryVectors
-from phronesis.memory.constitution.answers import Answers
-from phronesis.memory.constitution.finding import Finding
-from phronesis.memory.constitution.log import Retrieval, RetrievalLog
-from phronesis.memory.constitution.meaning import Meaning
-from phronesis.memory.constitution.ports import Chosen, LayerState, NodeHit, NodeVector, Pair, Version
-from phronesis.memory.constitution.searching import Searching
-from phronesis.memory.domain.values import Vector
+from phronesis_bus import Call
+from phronesis_contracts import Principal, Role, Unavailable
+from phronesis_contracts.constitution.insight import Duplicate
+from phronesis_contracts.constitution.kinds import Layer, lifecycle
+from phronesis_contracts.constitution.values import ConstitutionNode
+from phronesis_memory.cache import QueryVectors
+from phronesis_memory.constitution.answers import Answers
+from phronesis_memory.constitution.finding import Finding
+from phronesis_memory.constitution.log import Retrieval, RetrievalLog
+from phronesis_memory.constitution.meaning import Meaning
+from phronesis_memory.constitution.ports import Chosen, LayerState, NodeHit, NodeVector, Pair, Version
+from phronesis_memory.constitution.searching import Searching
+from phronesis_memory.domain.values import Vector
 from tests.unit.memory.fakes_nodes import JANUARY, ScriptedGraph, node
 from tests.unit.memory.fakes_retrievals import KeptRetrievals
 

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from phronesis.contracts import NotFound, Principal, Unavailable
-from phronesis.contracts.constitution.kinds import Lifecycle, lifecycle
-from phronesis.contracts.constitution.paths import Near, Reached, Step
-from phronesis.contracts.constitution.registry import TYPES
-from phronesis.contracts.constitution.values import ConstitutionLink, ConstitutionNode, Mention
+from phronesis_contracts import NotFound, Principal, Unavailable
+from phronesis_contracts.constitution.kinds import Lifecycle, lifecycle
+from phronesis_contracts.constitution.paths import Near, Reached, Step
+from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode, Mention
 
 JANUARY = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from phronesis.bus import Call
-from phronesis.contracts import Unavailable
-from phronesis.contracts.constitution.retrieval import RetrievalReported, RetrievalTuned, TuneRetrieval
-from phronesis.contracts.constitution.search import NoSuchRetrieval, RateRetrieval, RetrievalRated
-from phronesis.memory.constitution.log import Retrieval
-from phronesis.memory.constitution.tuning import told
+from phronesis_bus import Call
+from phronesis_contracts import Unavailable
+from phronesis_contracts.constitution.retrieval import RetrievalReported, RetrievalTuned, TuneRetrieval
+from phronesis_contracts.constitution.search import NoSuchRetrieval, RateRetrieval, RetrievalRated
+from phronesis_memory.constitution.log import Retrieval
+from phronesis_memory.constitution.tuning import told
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis.memory.domain.analysis import stems, term, words
+from phronesis_memory.domain.analysis import stems, term, words
 
 
 def test_stop_words_fall_and_stems_stand() -> None:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from phronesis.contracts import Unavailable
-from phronesis.memory.cache import QueryVectors
-from phronesis.memory.domain.values import Vector
+from phronesis_contracts import Unavailable
+from phronesis_memory.cache import QueryVectors
+from phronesis_memory.domain.values import Vector
 from tests.support.memory import WordEmbedder
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis.memory.domain.chunks import chunks, passages, pieces, pooled
+from phronesis_memory.domain.chunks import chunks, passages, pieces, pooled
 
 TEXTS = st.lists(st.sampled_from(["one", "two.", "three!", "four;", "five\n", "six?"]), max_size=400).map(" ".join)
 

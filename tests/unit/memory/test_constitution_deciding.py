@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from phronesis.contracts.constitution.keeping import EmbeddingState
-from phronesis.contracts.constitution.kinds import Tier
-from phronesis.contracts.constitution.registry import TYPES
-from phronesis.contracts.constitution.values import ConstitutionNode
-from phronesis.memory.constitution.deciding import (
+from phronesis_contracts.constitution.keeping import EmbeddingState
+from phronesis_contracts.constitution.kinds import Tier
+from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.values import ConstitutionNode
+from phronesis_memory.constitution.deciding import (
     Known,
     Standing,
     VectorRefused,
@@ -21,8 +21,8 @@ from phronesis.memory.constitution.deciding import (
     fit,
     is_older,
 )
-from phronesis.memory.constitution.schedule import DRIFT_MONTHLY, DRIFT_WEEKLY, NIGHTLY, WEEKLY, runs
-from phronesis.memory.constitution.texts import Facts, facts_of
+from phronesis_memory.constitution.schedule import DRIFT_MONTHLY, DRIFT_WEEKLY, NIGHTLY, WEEKLY, runs
+from phronesis_memory.constitution.texts import Facts, facts_of
 
 NOW = datetime(2026, 1, 7, 12, 0, tzinfo=UTC)
 CURRENT, PENDING, FAILED, SKIPPED = EmbeddingState

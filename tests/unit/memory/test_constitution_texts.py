@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts.constitution.kinds import Layer, Lifecycle, Tier
-from phronesis.contracts.constitution.registry import TYPES
-from phronesis.contracts.constitution.values import ConstitutionNode
-from phronesis.memory.constitution.texts import MOST, facts_of, parts_of, text_of
+from phronesis_contracts.constitution.kinds import Layer, Lifecycle, Tier
+from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.values import ConstitutionNode
+from phronesis_memory.constitution.texts import MOST, facts_of, parts_of, text_of
 
 ALL: dict[str, Any] = {
     "summary": "S", "description": "D", "content": "C", "statement": "St", "priority": 4, "rationale": "Ra",

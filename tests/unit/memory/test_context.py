@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis.contracts.memory import ContextItem, ItemKind
-from phronesis.memory.domain.context import fitted, name_of, ordered
-from phronesis.tokens import count, cut
+from phronesis_contracts.memory import ContextItem, ItemKind
+from phronesis_memory.domain.context import fitted, name_of, ordered
+from phronesis_tokens import count, cut
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 

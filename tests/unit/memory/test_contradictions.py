@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis.contracts import NotFound
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.memory.constitution.analogies import Analogies
-from phronesis.memory.constitution.contradictions import Contradictions
-from phronesis.memory.constitution.duplicates import Duplicates
-from phronesis.memory.constitution.outcomes import Ended, ended
-from phronesis.memory.constitution.ports import Pair
+from phronesis_contracts import NotFound
+from phronesis_contracts.constitution.kinds import Layer
+from phronesis_memory.constitution.analogies import Analogies
+from phronesis_memory.constitution.contradictions import Contradictions
+from phronesis_memory.constitution.duplicates import Duplicates
+from phronesis_memory.constitution.outcomes import Ended, ended
+from phronesis_memory.constitution.ports import Pair
 from tests.unit.memory.fakes_constitution import Ground, ScriptedHistory, at_cosine, calling, ids, pair_ids
 from tests.unit.memory.fakes_nodes import node
 

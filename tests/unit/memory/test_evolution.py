@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from phronesis.contracts import NotFound
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.memory.constitution.drift import Drift
-from phronesis.memory.constitution.evolution import Evolution
-from phronesis.memory.constitution.ports import Version
+from phronesis_contracts import NotFound
+from phronesis_contracts.constitution.kinds import Layer
+from phronesis_memory.constitution.drift import Drift
+from phronesis_memory.constitution.evolution import Evolution
+from phronesis_memory.constitution.ports import Version
 from tests.unit.memory.fakes_constitution import Ground, ScriptedEmbedder, ScriptedHistory, at_cosine, calling
 
 WHO = calling().who

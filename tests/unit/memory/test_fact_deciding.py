@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis.contracts.facts import FactKind, Origin, Statement
-from phronesis.memory.facts.deciding import Decided, decide
-from phronesis.memory.facts.slots import slot_of
-from phronesis.memory.facts.values import TRUST, Evidence, Kept, Saying
+from phronesis_contracts.facts import FactKind, Origin, Statement
+from phronesis_memory.facts.deciding import Decided, decide
+from phronesis_memory.facts.slots import slot_of
+from phronesis_memory.facts.values import TRUST, Evidence, Kept, Saying
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 numbers = count()

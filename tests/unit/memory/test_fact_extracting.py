@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis.contracts import BadRequest
-from phronesis.contracts.facts import MAX_IMPORT_LINES, FactKind, Origin
-from phronesis.memory.facts.extracting import MOST, statements_of
-from phronesis.memory.facts.reading import read
-from phronesis.memory.facts.secrets import has_secret
+from phronesis_contracts import BadRequest
+from phronesis_contracts.facts import MAX_IMPORT_LINES, FactKind, Origin
+from phronesis_memory.facts.extracting import MOST, statements_of
+from phronesis_memory.facts.reading import read
+from phronesis_memory.facts.secrets import has_secret
 
 
 @pytest.mark.parametrize(

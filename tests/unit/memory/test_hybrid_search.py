@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import ValidationError
 
-from phronesis.contracts import BadRequest, NotFound, ServiceError, Unavailable
-from phronesis.contracts.constitution.paths import Step
-from phronesis.contracts.constitution.search import HybridSearch
+from phronesis_contracts import BadRequest, NotFound, ServiceError, Unavailable
+from phronesis_contracts.constitution.paths import Step
+from phronesis_contracts.constitution.search import HybridSearch
 from tests.unit.memory.fakes_constitution import Ground, at_cosine, calling, flushed, ids
 
 

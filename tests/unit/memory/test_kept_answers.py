@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis.bus import News
-from phronesis.contracts import Principal, Role
-from phronesis.contracts.constitution.retrieval import TuneRetrieval
-from phronesis.contracts.constitution.search import SearchStats, SemanticFound, SemanticSearch
-from phronesis.contracts.constitution.writes import ConstitutionChanged
-from phronesis.memory.constitution.answers import KEPT, MOST, SETTLING, Answers
+from phronesis_bus import News
+from phronesis_contracts import Principal, Role
+from phronesis_contracts.constitution.retrieval import TuneRetrieval
+from phronesis_contracts.constitution.search import SearchStats, SemanticFound, SemanticSearch
+from phronesis_contracts.constitution.writes import ConstitutionChanged
+from phronesis_memory.constitution.answers import KEPT, MOST, SETTLING, Answers
 from tests.unit.memory.fakes_constitution import Ground, calling, flushed, ids
 
 ANN = Principal(tenant="acme", user="ann", role=Role.DISCUSS)

@@ -13,12 +13,12 @@ from functools import partial
 import numpy as np
 import pytest
 
-from phronesis.contracts import Busy, Unavailable
-from phronesis.memory.adapters import lanes as lanes_module
-from phronesis.memory.adapters import minilm
-from phronesis.memory.adapters.lanes import Lanes
-from phronesis.memory.adapters.local_embedder import LocalEmbedder
-from phronesis.memory.domain.values import Vector
+from phronesis_contracts import Busy, Unavailable
+from phronesis_memory.adapters import lanes as lanes_module
+from phronesis_memory.adapters import minilm
+from phronesis_memory.adapters.lanes import Lanes
+from phronesis_memory.adapters.local_embedder import LocalEmbedder
+from phronesis_memory.domain.values import Vector
 
 
 @pytest.fixture(scope="module")
@@ -137,9 +137,9 @@ async def test_a_model_that_fails_is_unavailable(embedder: LocalEmbedder, monkey
 
 _OFFLINE = """
 import asyncio, sys
-from phronesis.memory.__main__ import _embedder
-from phronesis.memory.settings import MemorySettings
-from phronesis.tokens import load
+from phronesis_memory.__main__ import _embedder
+from phronesis_memory.settings import MemorySettings
+from phronesis_tokens import load
 
 def deny(event, arguments):
     if event in ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto", "socket.sendmsg"):

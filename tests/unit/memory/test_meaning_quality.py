@@ -8,10 +8,10 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from phronesis.contracts.constitution.search import HybridSearch, SemanticSearch
-from phronesis.memory.adapters.local_embedder import LocalEmbedder
-from phronesis.memory.constitution.clusters import OUTSIDE, clustered
-from phronesis.memory.constitution.contradictions import Contradictions
+from phronesis_contracts.constitution.search import HybridSearch, SemanticSearch
+from phronesis_memory.adapters.local_embedder import LocalEmbedder
+from phronesis_memory.constitution.clusters import OUTSIDE, clustered
+from phronesis_memory.constitution.contradictions import Contradictions
 from tests.unit.memory.fakes_constitution import Ground, calling, ids
 from tests.unit.memory.test_topics import purity
 

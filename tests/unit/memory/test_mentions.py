@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis.memory.domain.mentions import MOST, Titles
+from phronesis_memory.domain.mentions import MOST, Titles
 
 
 def test_a_title_counts_as_whole_words_whatever_its_case() -> None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis.contracts.constitution.insight import DetectPatterns
-from phronesis.contracts.constitution.writes import GuardrailHit
-from phronesis.memory.constitution.analogies import Analogies
-from phronesis.memory.constitution.contradictions import Contradictions
-from phronesis.memory.constitution.drift import Drift
-from phronesis.memory.constitution.duplicates import Duplicates
-from phronesis.memory.constitution.evolution import Evolution
-from phronesis.memory.constitution.patterns import Patterns, high
-from phronesis.memory.constitution.proposing import Proposals
-from phronesis.memory.constitution.reasoning import Reasoning
-from phronesis.memory.constitution.topics import Topics
+from phronesis_contracts.constitution.insight import DetectPatterns
+from phronesis_contracts.constitution.writes import GuardrailHit
+from phronesis_memory.constitution.analogies import Analogies
+from phronesis_memory.constitution.contradictions import Contradictions
+from phronesis_memory.constitution.drift import Drift
+from phronesis_memory.constitution.duplicates import Duplicates
+from phronesis_memory.constitution.evolution import Evolution
+from phronesis_memory.constitution.patterns import Patterns, high
+from phronesis_memory.constitution.proposing import Proposals
+from phronesis_memory.constitution.reasoning import Reasoning
+from phronesis_memory.constitution.topics import Topics
 from tests.unit.memory.fakes_constitution import Ground, ScriptedHistory, at_cosine, calling
 from tests.unit.memory.fakes_nodes import node
 from tests.unit.memory.test_topics import KeptTopics

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from phronesis.memory.constitution.limits import Limit, limits
-from phronesis.memory.constitution.polarity import opposed
+from phronesis_memory.constitution.limits import Limit, limits
+from phronesis_memory.constitution.polarity import opposed
 
 CONTRARY = [
     ("Always publish our data openly", "Never publish our data openly"),

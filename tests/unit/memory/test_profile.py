@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts import BadRequest, TooLarge
-from phronesis.memory.domain.profile import MAX_DEPTH, MAX_PROFILE, check, merged
+from phronesis_contracts import BadRequest, TooLarge
+from phronesis_memory.domain.profile import MAX_DEPTH, MAX_PROFILE, check, merged
 
 # The examples of RFC 7396, appendix A, whose target and patch are objects.
 EXAMPLES: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis.contracts.memory import ItemKind
-from phronesis.memory.domain.ranking import K1, Rows, Weights, bm25, fuse, idf, matched
+from phronesis_contracts.memory import ItemKind
+from phronesis_memory.domain.ranking import K1, Rows, Weights, bm25, fuse, idf, matched
 
 KINDS = st.sampled_from([ItemKind.FACT, ItemKind.NOTE])
 COUNTS = st.dictionaries(st.integers(-5, 5), st.integers(1, 255), max_size=8)

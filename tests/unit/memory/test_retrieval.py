@@ -9,13 +9,13 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.bus import Call
-from phronesis.contracts import Principal, Unavailable
-from phronesis.contracts.graph import Neighbour, Node
-from phronesis.contracts.memory import AugmentedMemoryContext, EntityType, ItemKind, Remember, Remembered, Retrieve
-from phronesis.memory.domain.values import Audience, Draft, Item, NodeState
-from phronesis.memory.retrieval import Retrieval
-from phronesis.memory.search import Candidate, Found
+from phronesis_bus import Call
+from phronesis_contracts import Principal, Unavailable
+from phronesis_contracts.graph import Neighbour, Node
+from phronesis_contracts.memory import AugmentedMemoryContext, EntityType, ItemKind, Remember, Remembered, Retrieve
+from phronesis_memory.domain.values import Audience, Draft, Item, NodeState
+from phronesis_memory.retrieval import Retrieval
+from phronesis_memory.search import Candidate, Found
 
 ANN = Principal(tenant="acme", user="ann")
 NOW = datetime(2024, 1, 1, tzinfo=UTC)

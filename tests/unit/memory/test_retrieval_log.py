@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from phronesis.contracts import BadRequest, Role
-from phronesis.contracts.constitution.retrieval import TUNABLE, TuneRetrieval
-from phronesis.contracts.constitution.search import (
+from phronesis_contracts import BadRequest, Role
+from phronesis_contracts.constitution.retrieval import TUNABLE, TuneRetrieval
+from phronesis_contracts.constitution.search import (
     EmbeddingUnavailable,
     HybridSearch,
     NoSuchRetrieval,
@@ -17,9 +17,9 @@ from phronesis.contracts.constitution.search import (
     RetrievalRated,
     SemanticSearch,
 )
-from phronesis.memory.constitution import log as log_module
-from phronesis.memory.constitution.log import WAITING, Retrieval, RetrievalLog
-from phronesis.memory.constitution.tuning import told
+from phronesis_memory.constitution import log as log_module
+from phronesis_memory.constitution.log import WAITING, Retrieval, RetrievalLog
+from phronesis_memory.constitution.tuning import told
 from tests.support.bus import eventually
 from tests.unit.memory.fakes_constitution import Ground, calling, flushed
 from tests.unit.memory.fakes_retrievals import KeptRetrievals
@@ -127,7 +127,7 @@ async def test_a_rating_is_linked_to_a_retrieval_at_once() -> None:
 
 @pytest.mark.req("O-365")
 async def test_a_retrieval_that_there_is_not_cannot_be_rated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("phronesis.memory.constitution.searching._PAUSE", 0.001)
+    monkeypatch.setattr("phronesis_memory.constitution.searching._PAUSE", 0.001)
     with pytest.raises(NoSuchRetrieval):
         await Ground().searching.rate_retrieval(calling(), RateRetrieval(retrieval_id="none", relevant=True))
 

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from phronesis.bus import Call
-from phronesis.contracts import BadRequest, Forbidden, Principal, Role, Unavailable
-from phronesis.contracts.scoped_memory import (
+from phronesis_bus import Call
+from phronesis_contracts import BadRequest, Forbidden, Principal, Role, Unavailable
+from phronesis_contracts.scoped_memory import (
     FORGET_MEMORY_TOOL,
     KEEP_MEMORY_TOOL,
     RECALL_MEMORY_TOOL,
@@ -28,10 +28,10 @@ from phronesis.contracts.scoped_memory import (
     Scope,
     Snippet,
 )
-from phronesis.memory.cache import QueryVectors
-from phronesis.memory.domain.values import Draft, Vector
-from phronesis.memory.drafting import Drafting
-from phronesis.memory.scoping import Scoping
+from phronesis_memory.cache import QueryVectors
+from phronesis_memory.domain.values import Draft, Vector
+from phronesis_memory.drafting import Drafting
+from phronesis_memory.scoping import Scoping
 from tests.support.logs import logged
 from tests.support.memory import WordEmbedder, calling
 

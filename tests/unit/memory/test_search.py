@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from phronesis.contracts import Unavailable
-from phronesis.contracts.memory import ItemKind
-from phronesis.memory.cache import QueryVectors
-from phronesis.memory.domain.ranking import Weights
-from phronesis.memory.domain.values import Audience, TextHit, Vector, VectorEntry, VectorHit
-from phronesis.memory.ports import Transaction
-from phronesis.memory.search import Candidate, HybridSearch, best_of_family
+from phronesis_contracts import Unavailable
+from phronesis_contracts.memory import ItemKind
+from phronesis_memory.cache import QueryVectors
+from phronesis_memory.domain.ranking import Weights
+from phronesis_memory.domain.values import Audience, TextHit, Vector, VectorEntry, VectorHit
+from phronesis_memory.ports import Transaction
+from phronesis_memory.search import Candidate, HybridSearch, best_of_family
 from tests.support.memory import WordEmbedder
 
 FACT = ItemKind.FACT

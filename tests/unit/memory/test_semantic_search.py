@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import ValidationError
 
-from phronesis.contracts import BadRequest, Unavailable
-from phronesis.contracts.constitution.kinds import Layer, Lifecycle
-from phronesis.contracts.constitution.search import SEARCH_TOKENS, EmbeddingUnavailable, SemanticSearch
-from phronesis.contracts.constitution.values import ConstitutionLink
-from phronesis.memory.constitution.meaning import FILLING
-from phronesis.tokens import count
+from phronesis_contracts import BadRequest, Unavailable
+from phronesis_contracts.constitution.kinds import Layer, Lifecycle
+from phronesis_contracts.constitution.search import SEARCH_TOKENS, EmbeddingUnavailable, SemanticSearch
+from phronesis_contracts.constitution.values import ConstitutionLink
+from phronesis_memory.constitution.meaning import FILLING
+from phronesis_tokens import count
 from tests.support.logs import logged
 from tests.unit.memory.fakes_constitution import DIMENSION, Ground, calling, ids
 
@@ -202,7 +202,7 @@ async def test_a_hit_whose_node_has_gone_is_left_out_and_logged(caplog: pytest.L
     ground.add("gone", "value", 0.9)
     ground.add("there", "value", 0.8)
     ground.remove("gone")
-    with caplog.at_level(logging.INFO, "phronesis.memory.constitution.meaning"):
+    with caplog.at_level(logging.INFO, "phronesis_memory.constitution.meaning"):
         found = await ground.searching.semantic_search(calling(), asked(topK=1))
     assert ids(found.results) == ["there"]
     assert [record.getMessage() for record in logged(caplog, "memory")] == ["stale hits of the index: gone"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis.contracts import BadRequest
-from phronesis.contracts.constitution.search import (
+from phronesis_contracts import BadRequest
+from phronesis_contracts.constitution.search import (
     SEARCH_TOKENS,
     EmbeddingUnavailable,
     GoalSearch,
@@ -14,8 +14,8 @@ from phronesis.contracts.constitution.search import (
     PrecedentSearch,
     SemanticSearch,
 )
-from phronesis.contracts.constitution.values import Mention
-from phronesis.tokens import count
+from phronesis_contracts.constitution.values import Mention
+from phronesis_tokens import count
 from tests.unit.memory.fakes_constitution import Ground, calling, flushed, ids
 
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from phronesis.contracts import NotFound
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.memory.constitution.clusters import OUTSIDE, SMALLEST, Matrix, alike, clustered, numbers, silhouette, unit
-from phronesis.memory.constitution.keywords import keywords
-from phronesis.memory.constitution.topic_store import Listed, Run
-from phronesis.memory.constitution.topics import Topics
+from phronesis_contracts import NotFound
+from phronesis_contracts.constitution.kinds import Layer
+from phronesis_memory.constitution.clusters import OUTSIDE, SMALLEST, Matrix, alike, clustered, numbers, silhouette, unit
+from phronesis_memory.constitution.keywords import keywords
+from phronesis_memory.constitution.topic_store import Listed, Run
+from phronesis_memory.constitution.topics import Topics
 from tests.unit.memory.fakes_constitution import DIMENSION, Ground, at_cosine, calling
 
 WHO = calling().who
@@ -217,7 +217,7 @@ async def test_an_empty_graph_has_no_topics() -> None:
 _FIRST_GROUPS = """
 import asyncio, sys
 import numpy as np
-from phronesis.memory.constitution.clusters import alike, clustered, load
+from phronesis_memory.constitution.clusters import alike, clustered, load
 
 asyncio.run(load())
 before = set(sys.modules)

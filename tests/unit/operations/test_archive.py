@@ -18,11 +18,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from phronesis.operations.errors import Damaged, Refused
-from phronesis.operations.frames import packed, unpacked
-from phronesis.operations.manifest import FORMAT, PRODUCT, About, Manifest
-from phronesis.operations.reading import Archive
-from phronesis.operations.writing import writing
+from phronesis_operations.errors import Damaged, Refused
+from phronesis_operations.frames import packed, unpacked
+from phronesis_operations.manifest import FORMAT, PRODUCT, About, Manifest
+from phronesis_operations.reading import Archive
+from phronesis_operations.writing import writing
 
 MEMBERS = {"postgres/memory/items": 3, "vectors": 2, "events": 0}
 
@@ -116,9 +116,9 @@ def test_a_disk_that_takes_no_more_is_a_clear_error(tmp_path: Path) -> None:
     program = f"""
 import os, resource
 from pathlib import Path
-from phronesis.operations.errors import Failed
-from phronesis.operations.manifest import About
-from phronesis.operations.writing import writing
+from phronesis_operations.errors import Failed
+from phronesis_operations.manifest import About
+from phronesis_operations.writing import writing
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, {resource.RLIM_INFINITY}))
 try:
     with writing(Path({str(tmp_path / "big")!r}), force=False) as writer:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from phronesis.operations.errors import Refused
-from phronesis.operations.forgotten import read, written
+from phronesis_operations.errors import Refused
+from phronesis_operations.forgotten import read, written
 
 ONE = {
     "id": "00000000-0000-4000-8000-000000000001",

@@ -7,20 +7,20 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from phronesis.bus.tracing import Tracing
-from phronesis.contracts import NotFound, Principal, ServiceError, Unavailable
-from phronesis.contracts.approvals import ApprovalStatus
-from phronesis.contracts.instructions import AgentProfile
-from phronesis.contracts.media import ExtractedText, Media, MediaKind
-from phronesis.contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
-from phronesis.contracts.orchestrator import Audited, ConversationRef, Directive, SubmitTurn, TurnProgress
-from phronesis.orchestrator.cognition.stages import Cognition
-from phronesis.orchestrator.domain import AlreadyBegun, Claim, Completed, Failed
-from phronesis.orchestrator.history import Past, PastTurn, Summary
-from phronesis.orchestrator.policy.waiting import Answered, Asked
-from phronesis.orchestrator.reasoner import Answer, Composed, Fault, PastMessage, Routed, Spent, TurnContext
-from phronesis.orchestrator.run import Runner
-from phronesis.orchestrator.settings import OrchestratorSettings
+from phronesis_bus.tracing import Tracing
+from phronesis_contracts import NotFound, Principal, ServiceError, Unavailable
+from phronesis_contracts.approvals import ApprovalStatus
+from phronesis_contracts.instructions import AgentProfile
+from phronesis_contracts.media import ExtractedText, Media, MediaKind
+from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
+from phronesis_contracts.orchestrator import Audited, ConversationRef, Directive, SubmitTurn, TurnProgress
+from phronesis_orchestrator.cognition.stages import Cognition
+from phronesis_orchestrator.domain import AlreadyBegun, Claim, Completed, Failed
+from phronesis_orchestrator.history import Past, PastTurn, Summary
+from phronesis_orchestrator.policy.waiting import Answered, Asked
+from phronesis_orchestrator.reasoner import Answer, Composed, Fault, PastMessage, Routed, Spent, TurnContext
+from phronesis_orchestrator.run import Runner
+from phronesis_orchestrator.settings import OrchestratorSettings
 
 PROFILE = AgentProfile(
     agent="dialogue",

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis.orchestrator.answers import COMPOSED_SCHEMA, MAX_REASONING, MAX_REPLY, parse_composed, parse_routed, salvage
-from phronesis.orchestrator.reasoner import Composed, Fault, Routed
+from phronesis_orchestrator.answers import COMPOSED_SCHEMA, MAX_REASONING, MAX_REPLY, parse_composed, parse_routed, salvage
+from phronesis_orchestrator.reasoner import Composed, Fault, Routed
 
 
 @pytest.mark.req("D-056")

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis.contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
-from phronesis.contracts.orchestrator import Directive
-from phronesis.orchestrator.budget import ANSWER, SHARES, Line, fit
-from phronesis.orchestrator.history import KEPT, STEP, WINDOW, Note, PastMessage, Summary
-from phronesis.orchestrator.prompts import final_messages, size
-from phronesis.orchestrator.reasoner import Fault, TurnContext
-from phronesis.orchestrator.settings import ModelSettings
-from phronesis.orchestrator.summary import NOTES
-from phronesis.tokens import CUT, count
+from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
+from phronesis_contracts.orchestrator import Directive
+from phronesis_orchestrator.budget import ANSWER, SHARES, Line, fit
+from phronesis_orchestrator.history import KEPT, STEP, WINDOW, Note, PastMessage, Summary
+from phronesis_orchestrator.prompts import final_messages, size
+from phronesis_orchestrator.reasoner import Fault, TurnContext
+from phronesis_orchestrator.settings import ModelSettings
+from phronesis_orchestrator.summary import NOTES
+from phronesis_tokens import CUT, count
 from tests.unit.orchestrator.test_prompts import AGENT, blocks
 
 BUDGET = 3_000

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts.analysis import VisualizationType
-from phronesis.orchestrator.charts import BadChart, chart
+from phronesis_contracts.analysis import VisualizationType
+from phronesis_orchestrator.charts import BadChart, chart
 
 ROWS = [{"name": "a", "count": 1, "share": 2.5, "size": 3}, {"name": "b", "count": 4, "share": 5, "size": 6}]
 CONFIGS: dict[str, dict[str, Any]] = {

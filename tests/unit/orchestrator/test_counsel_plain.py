@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts import NotFound, Principal, Role, Unavailable
-from phronesis.contracts.constitution.insight import CHECK_POLICY, CONTRADICTIONS, WITHOUT, ContradictionsFound
-from phronesis.contracts.constitution.paths import CLIMB_LADDER, DUE_WORK, DueFound
-from phronesis.contracts.constitution.search import (
+from phronesis_contracts import NotFound, Principal, Role, Unavailable
+from phronesis_contracts.constitution.insight import CHECK_POLICY, CONTRADICTIONS, WITHOUT, ContradictionsFound
+from phronesis_contracts.constitution.paths import CLIMB_LADDER, DUE_WORK, DueFound
+from phronesis_contracts.constitution.search import (
     GOAL_SEARCH,
     PRECEDENT_SEARCH,
     SEMANTIC_SEARCH,
@@ -19,12 +19,12 @@ from phronesis.contracts.constitution.search import (
     SemanticFound,
     SupportedFound,
 )
-from phronesis.contracts.constitution.session import ASSESS_WORKLOAD, START_SESSION
-from phronesis.contracts.orchestrator import Directive
-from phronesis.orchestrator.counsel.asking import Kind, understood
-from phronesis.orchestrator.counsel.room import window
-from phronesis.orchestrator.domain import Failed
-from phronesis.orchestrator.reasoner import PastMessage, TurnContext
+from phronesis_contracts.constitution.session import ASSESS_WORKLOAD, START_SESSION
+from phronesis_contracts.orchestrator import Directive
+from phronesis_orchestrator.counsel.asking import Kind, understood
+from phronesis_orchestrator.counsel.room import window
+from phronesis_orchestrator.domain import Failed
+from phronesis_orchestrator.reasoner import PastMessage, TurnContext
 from tests.support.counsel import AGENTS, STRATEGY, ask, node, profile, stage, workload
 from tests.unit.orchestrator.fakes import claim
 

@@ -9,13 +9,13 @@ from typing import Any
 import grimp
 import pytest
 
-from phronesis.contracts import Principal
-from phronesis.contracts.instructions import AgentProfile
-from phronesis.contracts.media import ExtractedText, Media, MediaKind
-from phronesis.contracts.memory import AugmentedMemoryContext
-from phronesis.orchestrator.domain import Claim, Completed
-from phronesis.orchestrator.history import Past
-from phronesis.orchestrator.reasoner import Answer, Composed, Fault, Routed, TurnContext
+from phronesis_contracts import Principal
+from phronesis_contracts.instructions import AgentProfile
+from phronesis_contracts.media import ExtractedText, Media, MediaKind
+from phronesis_contracts.memory import AugmentedMemoryContext
+from phronesis_orchestrator.domain import Claim, Completed
+from phronesis_orchestrator.history import Past
+from phronesis_orchestrator.reasoner import Answer, Composed, Fault, Routed, TurnContext
 from tests.unit.orchestrator.fakes import (
     FakeConversations,
     FakeJournal,
@@ -34,7 +34,7 @@ TOOLS = {
     MediaKind.AUDIO: "audio.transcribe",
     MediaKind.DOCUMENT: "document.extract_text",
 }
-_STORES = ("asyncpg", "psycopg", "neo4j", "phronesis.postgres", "phronesis.orchestrator.adapters")
+_STORES = ("asyncpg", "psycopg", "neo4j", "phronesis_postgres", "phronesis_orchestrator.adapters")
 Told = Callable[[str], None]
 
 
@@ -161,7 +161,7 @@ async def test_names_and_vague_expressions_reach_retrieval_as_the_router_gave_th
 
 @pytest.mark.req("D-129")
 def test_the_agent_reaches_no_store_but_by_its_collaborators() -> None:
-    packages = ("phronesis.orchestrator", "phronesis.postgres", "phronesis.contracts")
+    packages = ("phronesis_orchestrator", "phronesis_postgres", "phronesis_contracts")
     graph = grimp.build_graph(*packages, include_external_packages=True, cache_dir=None)
 
     def stores(module: str, *, whole: bool) -> set[str]:
@@ -169,5 +169,5 @@ def test_the_agent_reaches_no_store_but_by_its_collaborators() -> None:
         return {name for name in reached if name.startswith(_STORES)}
 
     agent = {"run": False, "running": False, "steps": False, "loops": True, "stages": True}
-    assert [found for name, whole in agent.items() if (found := stores(f"phronesis.orchestrator.{name}", whole=whole))] == []
-    assert {"asyncpg", "phronesis.postgres.pool"} <= stores("phronesis.orchestrator.__main__", whole=False)
+    assert [found for name, whole in agent.items() if (found := stores(f"phronesis_orchestrator.{name}", whole=whole))] == []
+    assert {"asyncpg", "phronesis_postgres.pool"} <= stores("phronesis_orchestrator.__main__", whole=False)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts.analysis import Visualization, VisualizationType
-from phronesis.orchestrator.confidence import at_once, confidence, coverage
-from phronesis.orchestrator.evidence import Evidence, stats
-from phronesis.orchestrator.findings import Findings, Read
+from phronesis_contracts.analysis import Visualization, VisualizationType
+from phronesis_orchestrator.confidence import at_once, confidence, coverage
+from phronesis_orchestrator.evidence import Evidence, stats
+from phronesis_orchestrator.findings import Findings, Read
 
 ROWS = (
     {"department": "Health", "year": 2021, "cost": 10.5, "open": True},

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts.instructions import AgentProfile
-from phronesis.contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
-from phronesis.contracts.orchestrator import Directive
-from phronesis.orchestrator.extractive import Extractive
-from phronesis.orchestrator.phrases import focus, key_phrases
-from phronesis.orchestrator.ranking import ranked
-from phronesis.orchestrator.reasoner import PastMessage, TurnContext
-from phronesis.orchestrator.text import sentences, snippet, words
+from phronesis_contracts.instructions import AgentProfile
+from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
+from phronesis_contracts.orchestrator import Directive
+from phronesis_orchestrator.extractive import Extractive
+from phronesis_orchestrator.phrases import focus, key_phrases
+from phronesis_orchestrator.ranking import ranked
+from phronesis_orchestrator.reasoner import PastMessage, TurnContext
+from phronesis_orchestrator.text import sentences, snippet, words
 
 GDF = "Geological Disposal Facility Programme (GDF)"
 ASKED = "What is the Geological Disposal Facility programme for?"
@@ -29,7 +29,7 @@ _TEXTS = ("aims", "rating_comment", "schedule_comment", "budget_comment")
 @cache
 def reports() -> tuple[ContextItem, ...]:
     """Every report of the portfolio, as retrieval hands it back."""
-    file = files("phronesis.client").joinpath("samples", "gmpp", "portfolio_2020_2023.csv")
+    file = files("phronesis").joinpath("samples", "gmpp", "portfolio_2020_2023.csv")
     rows = csv.DictReader(file.read_text(encoding="utf-8").splitlines(keepends=True))
     return tuple(
         ContextItem(

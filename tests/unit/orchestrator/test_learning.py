@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts import BudgetExceeded, KeyReused, ModelUnavailable, Principal, Unavailable
-from phronesis.contracts.facts import LEARN, Learnt, Origin
-from phronesis.contracts.instructions import AgentProfile
-from phronesis.orchestrator.learning.domain import Drawn, DrawnStatement, EndedTurn, lines_of, parse_drawn, statements_of
-from phronesis.orchestrator.learning.learner import ATTEMPTS, Learner
-from phronesis.orchestrator.ledger.books import NO_BOOKS, Books
-from phronesis.orchestrator.ledger.spent import Asked, Charged, Spend, admission
-from phronesis.orchestrator.reasoner import Answer, CallFailed, Fault, Spent
+from phronesis_contracts import BudgetExceeded, KeyReused, ModelUnavailable, Principal, Unavailable
+from phronesis_contracts.facts import LEARN, Learnt, Origin
+from phronesis_contracts.instructions import AgentProfile
+from phronesis_orchestrator.learning.domain import Drawn, DrawnStatement, EndedTurn, lines_of, parse_drawn, statements_of
+from phronesis_orchestrator.learning.learner import ATTEMPTS, Learner
+from phronesis_orchestrator.ledger.books import NO_BOOKS, Books
+from phronesis_orchestrator.ledger.spent import Asked, Charged, Spend, admission
+from phronesis_orchestrator.reasoner import Answer, CallFailed, Fault, Spent
 from tests.unit.orchestrator.fakes import PROFILE, FakeNeighbours
 
 ANN = Principal(tenant="acme", user="ann")

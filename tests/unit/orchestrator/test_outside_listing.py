@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis.contracts import Risk
-from phronesis.contracts.faces import LONGEST, legal
-from phronesis.contracts.outside import AcceptedTool, ToolState
-from phronesis.orchestrator.outside.listing import MOST, inspected, parsed, pin, whole_name
-from phronesis.orchestrator.outside.offers import OfferedTool, tool_of
-from phronesis.orchestrator.outside.schemas import Unfit, checked, fault
+from phronesis_contracts import Risk
+from phronesis_contracts.faces import LONGEST, legal
+from phronesis_contracts.outside import AcceptedTool, ToolState
+from phronesis_orchestrator.outside.listing import MOST, inspected, parsed, pin, whole_name
+from phronesis_orchestrator.outside.offers import OfferedTool, tool_of
+from phronesis_orchestrator.outside.schemas import Unfit, checked, fault
 
 PLAIN = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis.contracts import BadRequest, Principal
-from phronesis.orchestrator import paging
-from phronesis.orchestrator.paging import TITLE, Place, cursor_of, place_of, title_of
+from phronesis_contracts import BadRequest, Principal
+from phronesis_orchestrator import paging
+from phronesis_orchestrator.paging import TITLE, Place, cursor_of, place_of, title_of
 
 ANN = Principal(tenant="acme", user="ann")
 PLACE = Place(datetime(2026, 5, 4, 3, 2, 1, 123456, UTC), UUID("0d3cbb0a-77a5-4b7c-8f0d-1f0f6a0c9b11"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis.orchestrator.prices import cost, together
-from phronesis.orchestrator.reasoner import Spent
+from phronesis_orchestrator.prices import cost, together
+from phronesis_orchestrator.reasoner import Spent
 
 MILLION = 1_000_000
 

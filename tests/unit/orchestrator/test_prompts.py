@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis.contracts.instructions import AgentProfile
-from phronesis.contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
-from phronesis.contracts.orchestrator import Directive
-from phronesis.orchestrator.cognition.thought import Thought
-from phronesis.orchestrator.fences import fresh
-from phronesis.orchestrator.history import Note, PastTurn, Summary
-from phronesis.orchestrator.prompts import final_messages, router_messages, size, summarise_messages
-from phronesis.orchestrator.reasoner import Fault, PastMessage, TurnContext
-from phronesis.orchestrator.templates import OPTIONAL, PURPOSES, BadTemplate, check, render
+from phronesis_contracts.instructions import AgentProfile
+from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
+from phronesis_contracts.orchestrator import Directive
+from phronesis_orchestrator.cognition.thought import Thought
+from phronesis_orchestrator.fences import fresh
+from phronesis_orchestrator.history import Note, PastTurn, Summary
+from phronesis_orchestrator.prompts import final_messages, router_messages, size, summarise_messages
+from phronesis_orchestrator.reasoner import Fault, PastMessage, TurnContext
+from phronesis_orchestrator.templates import OPTIONAL, PURPOSES, BadTemplate, check, render
 
 AGENT = AgentProfile(
     agent="dialogue",
@@ -252,7 +252,7 @@ def test_the_size_of_a_prompt_counts_what_stands_around_its_texts() -> None:
 
 
 def test_the_prompts_that_are_shipped_can_be_filled() -> None:
-    folder = files("phronesis.instructions").joinpath("content", "agents", "dialogue")
+    folder = files("phronesis_instructions").joinpath("content", "agents", "dialogue")
     texts = {purpose: folder.joinpath(f"{purpose}.md") for purpose in (*PURPOSES, *OPTIONAL)}
     prompts = {purpose: text.read_text(encoding="utf-8") for purpose, text in texts.items() if text.is_file()}
     check(AGENT.model_copy(update={"prompts": prompts}))

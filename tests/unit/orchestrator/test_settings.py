@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis.orchestrator.settings import ModelSettings
+from phronesis_orchestrator.settings import ModelSettings
 
 
 def test_an_empty_key_is_no_key(monkeypatch: pytest.MonkeyPatch) -> None:

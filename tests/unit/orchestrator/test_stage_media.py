@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from phronesis.contracts import NotFound, Principal, ServiceError, TooLarge, Unavailable
-from phronesis.contracts.media import ExtractedText, Media, MediaKind
-from phronesis.orchestrator.quoting import notes, quotes
-from phronesis.orchestrator.stages.media import ReadMedia, read_media
+from phronesis_contracts import NotFound, Principal, ServiceError, TooLarge, Unavailable
+from phronesis_contracts.media import ExtractedText, Media, MediaKind
+from phronesis_orchestrator.quoting import notes, quotes
+from phronesis_orchestrator.stages.media import ReadMedia, read_media
 from tests.unit.orchestrator.fakes import FakeNeighbours
 
 ANN = Principal(tenant="acme", user="ann")

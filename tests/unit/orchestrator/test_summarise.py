@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts import ServiceError, TimedOut, Unavailable
-from phronesis.orchestrator.domain import Completed
-from phronesis.orchestrator.history import STEP, PastMessage, PastTurn, Summary
-from phronesis.orchestrator.reasoner import Answer, Spent, Summarised, TurnContext
-from phronesis.orchestrator.stages.summarise import MOST, beside
-from phronesis.orchestrator.summary import folded
-from phronesis.tokens import count
+from phronesis_contracts import ServiceError, TimedOut, Unavailable
+from phronesis_orchestrator.domain import Completed
+from phronesis_orchestrator.history import STEP, PastMessage, PastTurn, Summary
+from phronesis_orchestrator.reasoner import Answer, Spent, Summarised, TurnContext
+from phronesis_orchestrator.stages.summarise import MOST, beside
+from phronesis_orchestrator.summary import folded
+from phronesis_tokens import count
 from tests.unit.orchestrator.fakes import (
     PROFILE,
     FakeConversations,

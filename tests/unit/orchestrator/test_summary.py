@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis.contracts.orchestrator import Directive
-from phronesis.orchestrator.history import AGED, KEPT, STEP, WINDOW, Past, PastMessage, PastTurn, Summary
-from phronesis.orchestrator.importance import importance, own_words
-from phronesis.orchestrator.summary import NOTES, folded, stated, view
-from phronesis.tokens import count
+from phronesis_contracts.orchestrator import Directive
+from phronesis_orchestrator.history import AGED, KEPT, STEP, WINDOW, Past, PastMessage, PastTurn, Summary
+from phronesis_orchestrator.importance import importance, own_words
+from phronesis_orchestrator.summary import NOTES, folded, stated, view
+from phronesis_tokens import count
 from tests.unit.orchestrator.test_prompts import a_turn
 
 LONG = "This is a reply of more than forty characters, surely."

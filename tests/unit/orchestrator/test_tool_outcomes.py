@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from phronesis.bus.tracing import Tracing
-from phronesis.contracts import Unavailable
-from phronesis.contracts.episodes import MEMORY_QUERY, MemoryFound, MemoryHit, MemoryOperation
-from phronesis.contracts.orchestrator import MAX_DETAIL, ToolOutcome
-from phronesis.contracts.scoped_memory import RECALL_MEMORY
-from phronesis.orchestrator.findings import Findings
-from phronesis.orchestrator.gate import Gate
-from phronesis.orchestrator.hands import hands
-from phronesis.orchestrator.inquiry import Move, Result, ToolCall
-from phronesis.orchestrator.policy.outcomes import called
-from phronesis.orchestrator.running import Running
-from phronesis.orchestrator.settings import OrchestratorSettings
-from phronesis.orchestrator.steps import Steps
-from phronesis.orchestrator.toolbox import toolbox
+from phronesis_bus.tracing import Tracing
+from phronesis_contracts import Unavailable
+from phronesis_contracts.episodes import MEMORY_QUERY, MemoryFound, MemoryHit, MemoryOperation
+from phronesis_contracts.orchestrator import MAX_DETAIL, ToolOutcome
+from phronesis_contracts.scoped_memory import RECALL_MEMORY
+from phronesis_orchestrator.findings import Findings
+from phronesis_orchestrator.gate import Gate
+from phronesis_orchestrator.hands import hands
+from phronesis_orchestrator.inquiry import Move, Result, ToolCall
+from phronesis_orchestrator.policy.outcomes import called
+from phronesis_orchestrator.running import Running
+from phronesis_orchestrator.settings import OrchestratorSettings
+from phronesis_orchestrator.steps import Steps
+from phronesis_orchestrator.toolbox import toolbox
 from tests.support.analysts import OWNERS, profile
 from tests.unit.orchestrator.fakes import FakeJournal, FakeNeighbours, claim
 

@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis.bus.tracing import Tracing
-from phronesis.contracts import Nothing, Principal
-from phronesis.contracts.cypher import READ_CYPHER, CypherRows
-from phronesis.contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryContext, ContextItem, ItemKind, Profile
-from phronesis.contracts.scoped_memory import KEEP_MEMORY, KeepMemory, KeptMemory, RecalledMemories, Scope, Snippet
-from phronesis.contracts.traces import MAX_CALLS, MAX_STAGES, NotRecorded
-from phronesis.orchestrator.measures import STAGE
-from phronesis.orchestrator.timing import timed
-from phronesis.orchestrator.traces.difference import diff
-from phronesis.orchestrator.traces.holding import arguments_of, is_held, items_of, restored
-from phronesis.orchestrator.traces.record import MOST_BYTES, Item, KeptRecord, Question, Record, digest, joined, memories
-from phronesis.orchestrator.traces.replaying import Recorded
-from phronesis.orchestrator.traces.telling import facts_of
+from phronesis_bus.tracing import Tracing
+from phronesis_contracts import Nothing, Principal
+from phronesis_contracts.cypher import READ_CYPHER, CypherRows
+from phronesis_contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryContext, ContextItem, ItemKind, Profile
+from phronesis_contracts.scoped_memory import KEEP_MEMORY, KeepMemory, KeptMemory, RecalledMemories, Scope, Snippet
+from phronesis_contracts.traces import MAX_CALLS, MAX_STAGES, NotRecorded
+from phronesis_orchestrator.measures import STAGE
+from phronesis_orchestrator.timing import timed
+from phronesis_orchestrator.traces.difference import diff
+from phronesis_orchestrator.traces.holding import arguments_of, is_held, items_of, restored
+from phronesis_orchestrator.traces.record import MOST_BYTES, Item, KeptRecord, Question, Record, digest, joined, memories
+from phronesis_orchestrator.traces.replaying import Recorded
+from phronesis_orchestrator.traces.telling import facts_of
 from tests.unit.orchestrator.fakes import FACT, PROFILE, FakeNeighbours
 
 ANN = Principal(tenant="acme", user="ann")

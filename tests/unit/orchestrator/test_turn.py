@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts import TimedOut, Unavailable, UnsupportedMedia
-from phronesis.contracts.media import ExtractedText
-from phronesis.contracts.memory import AugmentedMemoryContext
-from phronesis.contracts.orchestrator import Directive, TurnStatus
-from phronesis.orchestrator.domain import Completed, Failed
-from phronesis.orchestrator.reasoner import PastMessage, Routed
+from phronesis_contracts import TimedOut, Unavailable, UnsupportedMedia
+from phronesis_contracts.media import ExtractedText
+from phronesis_contracts.memory import AugmentedMemoryContext
+from phronesis_contracts.orchestrator import Directive, TurnStatus
+from phronesis_orchestrator.domain import Completed, Failed
+from phronesis_orchestrator.reasoner import PastMessage, Routed
 from tests.unit.orchestrator.fakes import (
     FACT,
     FakeConversations,

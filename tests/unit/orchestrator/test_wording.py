@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis.orchestrator.inquiry import Draft
-from phronesis.orchestrator.markup import fragment, plain, shown
-from phronesis.orchestrator.wording import Wording, mended, read_by_people
+from phronesis_orchestrator.inquiry import Draft
+from phronesis_orchestrator.markup import fragment, plain, shown
+from phronesis_orchestrator.wording import Wording, mended, read_by_people
 
 
 @pytest.mark.parametrize(

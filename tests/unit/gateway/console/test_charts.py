@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis.contracts.analysis import Visualization, VisualizationType
-from phronesis.gateway.console.charts import MOST, figure
-from phronesis.gateway.console.fields import NotDrawable
+from phronesis_contracts.analysis import Visualization, VisualizationType
+from phronesis_gateway.console.charts import MOST, figure
+from phronesis_gateway.console.fields import NotDrawable
 
 CONFIGS: dict[str, dict[str, Any]] = {
     "column": {"xAxis": "a", "yAxis": "b"},

@@ -8,12 +8,12 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.contracts.constitution.paths import SubgraphFound
-from phronesis.contracts.constitution.registry import of_layer
-from phronesis.contracts.constitution.values import ConstitutionLink, ConstitutionNode
-from phronesis.gateway.console.constitution.drawing import HEIGHT, WIDTH, picture
-from phronesis.gateway.console.constitution.drawn import drawn
+from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.paths import SubgraphFound
+from phronesis_contracts.constitution.registry import of_layer
+from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode
+from phronesis_gateway.console.constitution.drawing import HEIGHT, WIDTH, picture
+from phronesis_gateway.console.constitution.drawn import drawn
 
 
 def node(id: str, layer: Layer, title: str = "A title") -> ConstitutionNode:

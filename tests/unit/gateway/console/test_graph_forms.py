@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from phronesis.contracts import BadRequest, Principal, Role
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.contracts.constitution.registry import TYPES
-from phronesis.contracts.constitution.values import ConstitutionNode
-from phronesis.contracts.constitution.writes import CREATE, UPDATE
-from phronesis.contracts.orchestrator import Problem
-from phronesis.gateway.console.constitution.forms import create_page, edit_page, filled_from, given
+from phronesis_contracts import BadRequest, Principal, Role
+from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.values import ConstitutionNode
+from phronesis_contracts.constitution.writes import CREATE, UPDATE
+from phronesis_contracts.orchestrator import Problem
+from phronesis_gateway.console.constitution.forms import create_page, edit_page, filled_from, given
 
 ANN = Principal(tenant="acme", user="ann", role=Role.MAESTRO)
 NOW = datetime(2026, 11, 22, tzinfo=UTC)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis.gateway.console.tables import MOST, table, written
-from phronesis.gateway.console.texts import clean, markdown, rich
+from phronesis_gateway.console.tables import MOST, table, written
+from phronesis_gateway.console.texts import clean, markdown, rich
 
 PARTS = st.sampled_from(
     (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis.contracts.service import Span
-from phronesis.gateway.console.trace_tree import Branch, tree
+from phronesis_contracts.service import Span
+from phronesis_gateway.console.trace_tree import Branch, tree
 
 TRACE = "0" * 32
 

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from phronesis.contracts import BadRequest, NotFound, ServiceError, TooLarge
-from phronesis.contracts.orchestrator import MAX_TEXT
-from phronesis.gateway.messages import MediaGiven
-from phronesis.gateway.openai.asking import ChatMessage, digest, question
-from phronesis.gateway.openai.completions import ChatAsked
-from phronesis.gateway.openai.content import Said
-from phronesis.gateway.openai.responses import ResponseAsked, id_of, turn_of
-from phronesis.gateway.uploads import Arrived
+from phronesis_contracts import BadRequest, NotFound, ServiceError, TooLarge
+from phronesis_contracts.orchestrator import MAX_TEXT
+from phronesis_gateway.messages import MediaGiven
+from phronesis_gateway.openai.asking import ChatMessage, digest, question
+from phronesis_gateway.openai.completions import ChatAsked
+from phronesis_gateway.openai.content import Said
+from phronesis_gateway.openai.responses import ResponseAsked, id_of, turn_of
+from phronesis_gateway.uploads import Arrived
 
 
 def chat(*messages: tuple[str, Any]) -> list[ChatMessage]:

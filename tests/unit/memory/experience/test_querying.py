@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from phronesis.contracts import Principal, Unavailable
-from phronesis.contracts.episodes import (
+from phronesis_contracts import Principal, Unavailable
+from phronesis_contracts.episodes import (
     AskToolStatistics,
     Episode,
     MemoryFound,
@@ -19,13 +19,13 @@ from phronesis.contracts.episodes import (
     MemoryQuery,
     ToolStatistics,
 )
-from phronesis.contracts.memory import Profile
-from phronesis.memory.cache import QueryVectors
-from phronesis.memory.domain.ranking import Weights
-from phronesis.memory.domain.values import Audience, Item, TextHit, Vector, VectorHit
-from phronesis.memory.experience.querying import Querying
-from phronesis.memory.experience.remembering import Remembering
-from phronesis.memory.search import HybridSearch
+from phronesis_contracts.memory import Profile
+from phronesis_memory.cache import QueryVectors
+from phronesis_memory.domain.ranking import Weights
+from phronesis_memory.domain.values import Audience, Item, TextHit, Vector, VectorHit
+from phronesis_memory.experience.querying import Querying
+from phronesis_memory.experience.remembering import Remembering
+from phronesis_memory.search import HybridSearch
 from tests.support.logs import logged
 from tests.support.memory import WordEmbedder, calling, someone
 

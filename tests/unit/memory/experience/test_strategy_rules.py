@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis.memory.experience.domain import entries_of, is_spent, lower_bound, names_in, plain, refusal, shared, worth
-from phronesis.memory.experience.settings import ExperienceSettings
+from phronesis_memory.experience.domain import entries_of, is_spent, lower_bound, names_in, plain, refusal, shared, worth
+from phronesis_memory.experience.settings import ExperienceSettings
 
 TITLES = ("REASONING CONTEXT", "PRE-FLIGHT REASONING", "PROVEN STRATEGIES")
 

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from phronesis.orchestrator.cognition.intent import intent
-from phronesis.orchestrator.cognition.said import parse_decided, parse_look_ahead, parse_reflected
-from phronesis.orchestrator.cognition.thinker import Decided, LookAhead, Reflected
-from phronesis.orchestrator.cognition.thought import CONTENT_WRITER, DEEP, LIGHT, Intent, Tier
-from phronesis.orchestrator.cognition.tiers import models
-from phronesis.orchestrator.reasoner import Fault
+from phronesis_orchestrator.cognition.intent import intent
+from phronesis_orchestrator.cognition.said import parse_decided, parse_look_ahead, parse_reflected
+from phronesis_orchestrator.cognition.thinker import Decided, LookAhead, Reflected
+from phronesis_orchestrator.cognition.thought import CONTENT_WRITER, DEEP, LIGHT, Intent, Tier
+from phronesis_orchestrator.cognition.tiers import models
+from phronesis_orchestrator.reasoner import Fault
 
 
 @pytest.mark.req("V-012")

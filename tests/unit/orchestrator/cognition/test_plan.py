@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis.orchestrator.cognition.plan import HEADERS, TOKENS, Section, composed, harmless, own, recalled, signals
-from phronesis.orchestrator.cognition.reasoning import ReasoningContext
-from phronesis.orchestrator.cognition.remembered import KnownStrategy, PastEpisode, Remembered
-from phronesis.orchestrator.cognition.thought import Tone, ToneLabel
-from phronesis.tokens import count
+from phronesis_orchestrator.cognition.plan import HEADERS, TOKENS, Section, composed, harmless, own, recalled, signals
+from phronesis_orchestrator.cognition.reasoning import ReasoningContext
+from phronesis_orchestrator.cognition.remembered import KnownStrategy, PastEpisode, Remembered
+from phronesis_orchestrator.cognition.thought import Tone, ToneLabel
+from phronesis_tokens import count
 
 from .test_reasoning import POST
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts import Message, Risk, Rpc, Tool
-from phronesis.orchestrator.cognition.reasoning import HEADER, MOST, ReasoningContext
-from phronesis.orchestrator.cognition.remembered import ToolRecord
-from phronesis.orchestrator.cognition.thought import Tone, ToneLabel
+from phronesis_contracts import Message, Risk, Rpc, Tool
+from phronesis_orchestrator.cognition.reasoning import HEADER, MOST, ReasoningContext
+from phronesis_orchestrator.cognition.remembered import ToolRecord
+from phronesis_orchestrator.cognition.thought import Tone, ToneLabel
 
 
 class Anything(Message):

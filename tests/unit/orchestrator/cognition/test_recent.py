@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis.contracts import Unavailable
-from phronesis.contracts.orchestrator import Directive, Reply
-from phronesis.orchestrator.cognition.recent import RecentPasts
-from phronesis.orchestrator.domain import Completed
-from phronesis.orchestrator.history import Past, PastMessage, PastTurn
+from phronesis_contracts import Unavailable
+from phronesis_contracts.orchestrator import Directive, Reply
+from phronesis_orchestrator.cognition.recent import RecentPasts
+from phronesis_orchestrator.domain import Completed
+from phronesis_orchestrator.history import Past, PastMessage, PastTurn
 from tests.unit.orchestrator.fakes import FakeConversations, claim
 
 SAID = (PastMessage("user", "My cat is Tom."), PastMessage("assistant", "Noted."))

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts import ModelRateLimited, ModelUnavailable, Unavailable
-from phronesis.orchestrator.cognition.measures import CAPABILITIES, COGNITION
-from phronesis.orchestrator.cognition.plan import HEADERS, Section
-from phronesis.orchestrator.cognition.reflection import reflected
-from phronesis.orchestrator.cognition.thinker import Decided, LookAhead, Reflected
-from phronesis.orchestrator.cognition.thinking import as_said, calibrations, decided, noticed, prepared
-from phronesis.orchestrator.cognition.thought import CONTENT_WRITER, Intent, Tier
-from phronesis.orchestrator.inquiry import Draft
-from phronesis.orchestrator.reasoner import Answer, CallFailed, Spent, TurnContext
+from phronesis_contracts import ModelRateLimited, ModelUnavailable, Unavailable
+from phronesis_orchestrator.cognition.measures import CAPABILITIES, COGNITION
+from phronesis_orchestrator.cognition.plan import HEADERS, Section
+from phronesis_orchestrator.cognition.reflection import reflected
+from phronesis_orchestrator.cognition.thinker import Decided, LookAhead, Reflected
+from phronesis_orchestrator.cognition.thinking import as_said, calibrations, decided, noticed, prepared
+from phronesis_orchestrator.cognition.thought import CONTENT_WRITER, Intent, Tier
+from phronesis_orchestrator.inquiry import Draft
+from phronesis_orchestrator.reasoner import Answer, CallFailed, Spent, TurnContext
 from tests.support.cognition import STRATEGY, FakeExperience, FakeThinker, a_turn, an_agent, running
 from tests.unit.orchestrator.fakes import FakeJournal
 

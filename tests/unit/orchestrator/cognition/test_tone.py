@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis.orchestrator.cognition.thought import Tone, ToneLabel
-from phronesis.orchestrator.cognition.tone import tone
+from phronesis_orchestrator.cognition.thought import Tone, ToneLabel
+from phronesis_orchestrator.cognition.tone import tone
 
 
 @pytest.mark.req("V-074", "V-075")

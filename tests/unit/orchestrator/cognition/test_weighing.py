@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis.orchestrator.history import KEPT, PRUNE_AFTER, WINDOW, PastMessage, Summary
-from phronesis.orchestrator.importance import Scoring, Sign, importance
-from phronesis.orchestrator.summary import view
+from phronesis_orchestrator.history import KEPT, PRUNE_AFTER, WINDOW, PastMessage, Summary
+from phronesis_orchestrator.importance import Scoring, Sign, importance
+from phronesis_orchestrator.summary import view
 from tests.unit.orchestrator.test_summary import past_of, turns
 
 STRICT = Scoring(openers=False)

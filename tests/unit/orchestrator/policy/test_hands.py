@@ -10,23 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis.bus.tracing import Tracing
-from phronesis.contracts import Message, NotFound, Principal, Risk, Role, ServiceError, Tool, Unavailable
-from phronesis.contracts.approvals import ApprovalStatus
-from phronesis.contracts.constitution.writes import DELETE_CONSTITUTION_NODE_TOOL, NodeDeletedForGood
-from phronesis.contracts.memory import RECALL_TOOL, REMEMBER_TOOL, Recalled, Remembered
-from phronesis.contracts.scoped_memory import KEEP_MEMORY_TOOL, KeptMemory
-from phronesis.orchestrator.gate import MAX_TURN_CALLS, Gate
-from phronesis.orchestrator.inquiry import Move, Result, ToolCall
-from phronesis.orchestrator.policy import hands as module
-from phronesis.orchestrator.policy.hands import Hands
-from phronesis.orchestrator.policy.outcomes import Made, note
-from phronesis.orchestrator.policy.table import TABLE, Row, Table, table_of
-from phronesis.orchestrator.policy.waiting import Waiting
-from phronesis.orchestrator.running import Running
-from phronesis.orchestrator.settings import OrchestratorSettings
-from phronesis.orchestrator.steps import JournalAway, Steps
-from phronesis.orchestrator.toolbox import Toolbox
+from phronesis_bus.tracing import Tracing
+from phronesis_contracts import Message, NotFound, Principal, Risk, Role, ServiceError, Tool, Unavailable
+from phronesis_contracts.approvals import ApprovalStatus
+from phronesis_contracts.constitution.writes import DELETE_CONSTITUTION_NODE_TOOL, NodeDeletedForGood
+from phronesis_contracts.memory import RECALL_TOOL, REMEMBER_TOOL, Recalled, Remembered
+from phronesis_contracts.scoped_memory import KEEP_MEMORY_TOOL, KeptMemory
+from phronesis_orchestrator.gate import MAX_TURN_CALLS, Gate
+from phronesis_orchestrator.inquiry import Move, Result, ToolCall
+from phronesis_orchestrator.policy import hands as module
+from phronesis_orchestrator.policy.hands import Hands
+from phronesis_orchestrator.policy.outcomes import Made, note
+from phronesis_orchestrator.policy.table import TABLE, Row, Table, table_of
+from phronesis_orchestrator.policy.waiting import Waiting
+from phronesis_orchestrator.running import Running
+from phronesis_orchestrator.settings import OrchestratorSettings
+from phronesis_orchestrator.steps import JournalAway, Steps
+from phronesis_orchestrator.toolbox import Toolbox
 from tests.unit.orchestrator.fakes import FakeJournal, FakeNeighbours, FakeTurns, claim
 
 TOOLS: dict[str, Tool[Any, Any]] = {

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts import NotFound, Principal, Role
-from phronesis.contracts.catalog import TOOLS
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.contracts.constitution.search import SEMANTIC_SEARCH, Hit, SearchStats, SemanticFound
-from phronesis.contracts.faces import legal
-from phronesis.contracts.media import ExtractedText, MediaKind
-from phronesis.contracts.memory import RECALL, ItemKind, Recalled, RecalledItem
-from phronesis.orchestrator.inquiry import Classified, Draft, Inquiry, Move, ToolCall
-from phronesis.orchestrator.policy.rules import Ruling, judge
-from phronesis.orchestrator.reasoner import Answer, Fault, PastMessage, TurnContext
+from phronesis_contracts import NotFound, Principal, Role
+from phronesis_contracts.catalog import TOOLS
+from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.search import SEMANTIC_SEARCH, Hit, SearchStats, SemanticFound
+from phronesis_contracts.faces import legal
+from phronesis_contracts.media import ExtractedText, MediaKind
+from phronesis_contracts.memory import RECALL, ItemKind, Recalled, RecalledItem
+from phronesis_orchestrator.inquiry import Classified, Draft, Inquiry, Move, ToolCall
+from phronesis_orchestrator.policy.rules import Ruling, judge
+from phronesis_orchestrator.reasoner import Answer, Fault, PastMessage, TurnContext
 from tests.support.counsel import node, profile
 from tests.unit.orchestrator.fakes import FakeConversations, FakeNeighbours, Stage, claim
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from phronesis.contracts import Risk
-from phronesis.contracts.catalog import TOOLS
-from phronesis.orchestrator.policy.rules import Ruling, Verdict, judge, named
-from phronesis.orchestrator.policy.table import ROWS, SAFE_READONLY, TABLE, Row, scoped, table_of
+from phronesis_contracts import Risk
+from phronesis_contracts.catalog import TOOLS
+from phronesis_orchestrator.policy.rules import Ruling, Verdict, judge, named
+from phronesis_orchestrator.policy.table import ROWS, SAFE_READONLY, TABLE, Row, scoped, table_of
 
 LINKEDIN = table_of(
     (

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from phronesis.bus import Call, Metrics
-from phronesis.contracts import Principal, Role, ServiceError, Unavailable
-from phronesis.contracts.constitution.lists import (
+from phronesis_bus import Call, Metrics
+from phronesis_contracts import Principal, Role, ServiceError, Unavailable
+from phronesis_contracts.constitution.lists import (
     LIST_FOUNDATION,
     LIST_VISION,
     FoundationListed,
@@ -19,14 +19,14 @@ from phronesis.contracts.constitution.lists import (
     VisionListed,
     VisionNode,
 )
-from phronesis.contracts.constitution.paths import DUE_WORK, DueFound
-from phronesis.contracts.constitution.values import ConstitutionLink, ConstitutionNode, Mention
-from phronesis.orchestrator.sessions.domain import Calendar, Found, Occurrence
-from phronesis.orchestrator.sessions.parts import Parts
-from phronesis.orchestrator.sessions.sources import Events
-from phronesis.orchestrator.sessions.start import Sessions
-from phronesis.orchestrator.sessions.windows import Window
-from phronesis.orchestrator.sessions.workload import Workload
+from phronesis_contracts.constitution.paths import DUE_WORK, DueFound
+from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode, Mention
+from phronesis_orchestrator.sessions.domain import Calendar, Found, Occurrence
+from phronesis_orchestrator.sessions.parts import Parts
+from phronesis_orchestrator.sessions.sources import Events
+from phronesis_orchestrator.sessions.start import Sessions
+from phronesis_orchestrator.sessions.windows import Window
+from phronesis_orchestrator.sessions.workload import Workload
 
 MONDAY = datetime(2026, 11, 23, 9, 30, tzinfo=UTC)
 FOUNDATION = FoundationListed(

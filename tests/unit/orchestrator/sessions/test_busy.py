@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis.contracts.constitution.session import CalendarEvent
-from phronesis.orchestrator.sessions.busy import busy
-from phronesis.orchestrator.sessions.domain import HOURS, Occurrence
-from phronesis.orchestrator.sessions.windows import Window
+from phronesis_contracts.constitution.session import CalendarEvent
+from phronesis_orchestrator.sessions.busy import busy
+from phronesis_orchestrator.sessions.domain import HOURS, Occurrence
+from phronesis_orchestrator.sessions.windows import Window
 from tests.unit.orchestrator.sessions.fakes import at
 
 UTC_ZONE = ZoneInfo("UTC")

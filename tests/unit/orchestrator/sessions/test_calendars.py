@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from phronesis.bus import Call
-from phronesis.contracts import BadRequest, Nothing, ServiceError, Unavailable, UnsupportedMedia
-from phronesis.contracts.constitution.session import AssessWorkload, CalendarSet, SetCalendar
-from phronesis.contracts.media import READ_WEB, ReadWeb, WebRead
-from phronesis.orchestrator.adapters.seal import Seal
-from phronesis.orchestrator.sessions.calendars import CalendarHandlers
-from phronesis.orchestrator.sessions.domain import Calendar
-from phronesis.orchestrator.sessions.sources import Events
+from phronesis_bus import Call
+from phronesis_contracts import BadRequest, Nothing, ServiceError, Unavailable, UnsupportedMedia
+from phronesis_contracts.constitution.session import AssessWorkload, CalendarSet, SetCalendar
+from phronesis_contracts.media import READ_WEB, ReadWeb, WebRead
+from phronesis_orchestrator.adapters.seal import Seal
+from phronesis_orchestrator.sessions.calendars import CalendarHandlers
+from phronesis_orchestrator.sessions.domain import Calendar
+from phronesis_orchestrator.sessions.sources import Events
 from tests.unit.orchestrator.sessions.fakes import Diary, PlainSeal, Stage, at, caller
 
 FILE = b"BEGIN:VCALENDAR\r\nEND:VCALENDAR\r\n"

@@ -7,11 +7,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from phronesis.contracts import BadRequest
-from phronesis.contracts.constitution.session import Capacity
-from phronesis.orchestrator.sessions.capacity import available, capacity
-from phronesis.orchestrator.sessions.domain import HOURS
-from phronesis.orchestrator.sessions.windows import window
+from phronesis_contracts import BadRequest
+from phronesis_contracts.constitution.session import Capacity
+from phronesis_orchestrator.sessions.capacity import available, capacity
+from phronesis_orchestrator.sessions.domain import HOURS
+from phronesis_orchestrator.sessions.windows import window
 from tests.unit.orchestrator.sessions.fakes import MONDAY
 
 LONDON, AUCKLAND = ZoneInfo("Europe/London"), ZoneInfo("Pacific/Auckland")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis.contracts.constitution.kinds import Layer
-from phronesis.contracts.constitution.writes import ConstitutionChanged, LinkNews, NodeNews, Operation
-from phronesis.orchestrator.sessions.changes import touches_foundation, touches_vision, touches_work
+from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.writes import ConstitutionChanged, LinkNews, NodeNews, Operation
+from phronesis_orchestrator.sessions.changes import touches_foundation, touches_vision, touches_work
 
 PARENTS = frozenset({"p1"})
 CREATE, UPDATE, DELETE = Operation.CREATE, Operation.UPDATE, Operation.DELETE

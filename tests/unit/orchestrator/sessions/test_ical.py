@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis.orchestrator.adapters import ical
-from phronesis.orchestrator.adapters.ical import Happening, NoCalendar, TooMuch, happenings, narrowed
+from phronesis_orchestrator.adapters import ical
+from phronesis_orchestrator.adapters.ical import Happening, NoCalendar, TooMuch, happenings, narrowed
 
 BERLIN = ZoneInfo("Europe/Berlin")
 MONDAY = datetime(2026, 11, 23, tzinfo=BERLIN)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from phronesis.orchestrator.sessions.kept import Kept
+from phronesis_orchestrator.sessions.kept import Kept
 from tests.unit.orchestrator.sessions.fakes import Clock
 
 ANN, BOB = ("acme", "ann"), ("other", "bob")

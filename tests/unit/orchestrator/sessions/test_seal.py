@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from phronesis.contracts import BadRequest, Principal, Unavailable
-from phronesis.orchestrator.adapters.seal import Seal
-from phronesis.orchestrator.settings import CalendarSettings
+from phronesis_contracts import BadRequest, Principal, Unavailable
+from phronesis_orchestrator.adapters.seal import Seal
+from phronesis_orchestrator.settings import CalendarSettings
 
 ANN = Principal(tenant="acme", user="ann")
 KEY = SecretStr("a long enough key of somebody")

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from phronesis import tokens
-from phronesis.bus import Call, News
-from phronesis.contracts import Role, TimedOut, Unavailable
-from phronesis.contracts.constitution.kinds import Layer, Lifecycle
-from phronesis.contracts.constitution.lists import (
+import phronesis_tokens as tokens
+from phronesis_bus import Call, News
+from phronesis_contracts import Role, TimedOut, Unavailable
+from phronesis_contracts.constitution.kinds import Layer, Lifecycle
+from phronesis_contracts.constitution.lists import (
     LIST_FOUNDATION,
     LIST_VISION,
     LISTS,
@@ -25,12 +25,12 @@ from phronesis.contracts.constitution.lists import (
     ListVision,
     VisionNode,
 )
-from phronesis.contracts.constitution.paths import DUE_WORK, DueWork
-from phronesis.contracts.constitution.session import SessionStarted, StartSession
-from phronesis.contracts.constitution.values import READERS, ConstitutionNode
-from phronesis.contracts.constitution.writes import ConstitutionChanged, NodeNews, Operation
-from phronesis.orchestrator.sessions import start as start_module
-from phronesis.orchestrator.sessions.measures import STARTS
+from phronesis_contracts.constitution.paths import DUE_WORK, DueWork
+from phronesis_contracts.constitution.session import SessionStarted, StartSession
+from phronesis_contracts.constitution.values import READERS, ConstitutionNode
+from phronesis_contracts.constitution.writes import ConstitutionChanged, NodeNews, Operation
+from phronesis_orchestrator.sessions import start as start_module
+from phronesis_orchestrator.sessions.measures import STARTS
 from tests.support.logs import logged
 from tests.unit.orchestrator.sessions.fakes import DUE, FOUNDATION, VISION, Clock, Diary, Owners, Stage, at, caller
 
@@ -369,7 +369,7 @@ async def test_after_the_broker_was_away_everything_is_loaded_anew() -> None:
 
 @pytest.mark.req("O-335")
 async def test_each_list_is_logged_with_its_nodes_and_tokens(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level("INFO", logger="phronesis.orchestrator.sessions.parts"):
+    with caplog.at_level("INFO", logger="phronesis_orchestrator.sessions.parts"):
         found = await start(Stage())
     assert sorted(record.getMessage() for record in logged(caplog, "orchestrator")) == [
         f"foundation.list.v2: 2 nodes, {found.stats.foundation_tokens} tokens",

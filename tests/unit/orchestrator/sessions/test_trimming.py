@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis import tokens
-from phronesis.contracts.constitution.lists import VisionNode
-from phronesis.contracts.constitution.values import ConstitutionLink, ConstitutionNode, Mention
-from phronesis.orchestrator.sessions.trimming import size, trimmed
+import phronesis_tokens as tokens
+from phronesis_contracts.constitution.lists import VisionNode
+from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode, Mention
+from phronesis_orchestrator.sessions.trimming import size, trimmed
 
 WORDS = "candour before comfort, and comfort before haste; "
 

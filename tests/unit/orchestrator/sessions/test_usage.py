@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis.contracts import NotFound, Principal, Role
-from phronesis.contracts.constitution.session import AskUsage, ContextUsage, SessionStats, StartSession, UsageRow
-from phronesis.contracts.constitution.values import READERS
-from phronesis.contracts.instructions import AgentProfile
-from phronesis.orchestrator.sessions.usage import Usage, rows, schemas
+from phronesis_contracts import NotFound, Principal, Role
+from phronesis_contracts.constitution.session import AskUsage, ContextUsage, SessionStats, StartSession, UsageRow
+from phronesis_contracts.constitution.values import READERS
+from phronesis_contracts.instructions import AgentProfile
+from phronesis_orchestrator.sessions.usage import Usage, rows, schemas
 from tests.unit.orchestrator.fakes import PROFILE
 from tests.unit.orchestrator.sessions.fakes import Stage, caller
 

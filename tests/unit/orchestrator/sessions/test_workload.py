@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from phronesis import tokens
-from phronesis.contracts import BadRequest, Forbidden, TimedOut, Unavailable
-from phronesis.contracts.constitution.paths import DUE_WORK, DueFound, DueWork
-from phronesis.contracts.constitution.session import (
+import phronesis_tokens as tokens
+from phronesis_contracts import BadRequest, Forbidden, TimedOut, Unavailable
+from phronesis_contracts.constitution.paths import DUE_WORK, DueFound, DueWork
+from phronesis_contracts.constitution.session import (
     AssessWorkload,
     CalendarEvent,
     CalendarFigures,
@@ -19,9 +19,9 @@ from phronesis.contracts.constitution.session import (
     TaskShown,
     WorkloadAssessed,
 )
-from phronesis.contracts.constitution.values import ConstitutionNode
-from phronesis.orchestrator.sessions import workload as workload_module
-from phronesis.orchestrator.sessions.domain import Occurrence
+from phronesis_contracts.constitution.values import ConstitutionNode
+from phronesis_orchestrator.sessions import workload as workload_module
+from phronesis_orchestrator.sessions.domain import Occurrence
 from tests.unit.orchestrator.sessions.fakes import Diary, Owners, Stage, at, caller
 
 

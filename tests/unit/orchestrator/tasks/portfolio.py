@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from phronesis.client.portfolio import batches, rows_of_portfolio
-from phronesis.contracts.graph import Level, UpsertNode
-from phronesis.contracts.twin import Survey, Surveyed
+from phronesis.portfolio import batches, rows_of_portfolio
+from phronesis_contracts.graph import Level, UpsertNode
+from phronesis_contracts.twin import Survey, Surveyed
 
 _NODES: list[tuple[UpsertNode, frozenset[str]]] = []
 

@@ -7,28 +7,28 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from phronesis.bus.tracing import Tracing
-from phronesis.contracts import Principal, Role, Unavailable
-from phronesis.contracts.instructions import AgentProfile
-from phronesis.contracts.memory import Remember, Remembered, RememberedItem
-from phronesis.contracts.orchestrator import Directive, TurnProgress
-from phronesis.contracts.tasks import TaskBudget, TaskOrder, TaskState
-from phronesis.contracts.twin import Survey, Surveyed
-from phronesis.orchestrator.cognition.ports import Experience, NoExperience
-from phronesis.orchestrator.cognition.stages import Cognition
-from phronesis.orchestrator.cognition.thinker import Decided, LookAhead, Reflected
-from phronesis.orchestrator.domain import Claim
-from phronesis.orchestrator.extractive import Extractive
-from phronesis.orchestrator.inquiry import Draft
-from phronesis.orchestrator.ledger.spent import Spent
-from phronesis.orchestrator.loops.router import Answered
-from phronesis.orchestrator.reasoner import Answer, Reasoner, TurnContext
-from phronesis.orchestrator.running import Running
-from phronesis.orchestrator.settings import CognitionSettings, OrchestratorSettings
-from phronesis.orchestrator.steps import Steps
-from phronesis.orchestrator.tasks.background import LOOKING_UP, PURPOSES, Background
-from phronesis.orchestrator.tasks.plan import Plan, Step
-from phronesis.orchestrator.tasks.ports import Criticism, Known, Strategy, Verdict, Written
+from phronesis_bus.tracing import Tracing
+from phronesis_contracts import Principal, Role, Unavailable
+from phronesis_contracts.instructions import AgentProfile
+from phronesis_contracts.memory import Remember, Remembered, RememberedItem
+from phronesis_contracts.orchestrator import Directive, TurnProgress
+from phronesis_contracts.tasks import TaskBudget, TaskOrder, TaskState
+from phronesis_contracts.twin import Survey, Surveyed
+from phronesis_orchestrator.cognition.ports import Experience, NoExperience
+from phronesis_orchestrator.cognition.stages import Cognition
+from phronesis_orchestrator.cognition.thinker import Decided, LookAhead, Reflected
+from phronesis_orchestrator.domain import Claim
+from phronesis_orchestrator.extractive import Extractive
+from phronesis_orchestrator.inquiry import Draft
+from phronesis_orchestrator.ledger.spent import Spent
+from phronesis_orchestrator.loops.router import Answered
+from phronesis_orchestrator.reasoner import Answer, Reasoner, TurnContext
+from phronesis_orchestrator.running import Running
+from phronesis_orchestrator.settings import CognitionSettings, OrchestratorSettings
+from phronesis_orchestrator.steps import Steps
+from phronesis_orchestrator.tasks.background import LOOKING_UP, PURPOSES, Background
+from phronesis_orchestrator.tasks.plan import Plan, Step
+from phronesis_orchestrator.tasks.ports import Criticism, Known, Strategy, Verdict, Written
 from tests.unit.orchestrator.fakes import FakeJournal, FakeNeighbours, claim, raised
 
 ANN = Principal(tenant="acme", user="ann", role=Role.MAESTRO)

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from phronesis.contracts import Unavailable
-from phronesis.orchestrator.cognition.remembered import ToolRecord
-from phronesis.orchestrator.cognition.thinker import LookAhead
-from phronesis.orchestrator.settings import CognitionSettings
-from phronesis.orchestrator.tasks.ports import Strategy
+from phronesis_contracts import Unavailable
+from phronesis_orchestrator.cognition.remembered import ToolRecord
+from phronesis_orchestrator.cognition.thinker import LookAhead
+from phronesis_orchestrator.settings import CognitionSettings
+from phronesis_orchestrator.tasks.ports import Strategy
 from tests.support.cognition import FakeExperience
 
 from .stage import NOVA, PROMPTS, MemoryStrategies, TaskStage, ThinkingPlanner, plan

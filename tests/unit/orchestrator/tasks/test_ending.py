@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts import Unavailable
-from phronesis.contracts.tasks import NoPlan, StepState, TaskBudget
-from phronesis.orchestrator.ledger.spent import Spent
-from phronesis.orchestrator.tasks.plan import Plan
-from phronesis.orchestrator.tasks.ports import Criticism, Strategy
-from phronesis.orchestrator.tasks.templates import signature
+from phronesis_contracts import Unavailable
+from phronesis_contracts.tasks import NoPlan, StepState, TaskBudget
+from phronesis_orchestrator.ledger.spent import Spent
+from phronesis_orchestrator.tasks.plan import Plan
+from phronesis_orchestrator.tasks.ports import Criticism, Strategy
+from phronesis_orchestrator.tasks.templates import signature
 
 from .stage import BROKEN, KEEP, MemoryStrategies, ScriptedPlanner, TaskStage, never, plan, step
 

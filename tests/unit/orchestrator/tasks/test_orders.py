@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts import BadRequest, Role
-from phronesis.contracts.orchestrator import SubmitTurn
-from phronesis.contracts.strategies import RECORD_STRATEGY
-from phronesis.contracts.tasks import NoPlan, TaskBudget, TaskOrder
-from phronesis.orchestrator.domain import Claim
-from phronesis.orchestrator.tasks import replan
-from phronesis.orchestrator.tasks.limits import ENDING, check_order, expiry_of, limit_of
-from phronesis.orchestrator.tasks.ports import Strategy
-from phronesis.orchestrator.tasks.strategies import RememberedStrategies
-from phronesis.orchestrator.tasks.templates import signature
-from phronesis.orchestrator.worker import Worker
+from phronesis_contracts import BadRequest, Role
+from phronesis_contracts.orchestrator import SubmitTurn
+from phronesis_contracts.strategies import RECORD_STRATEGY
+from phronesis_contracts.tasks import NoPlan, TaskBudget, TaskOrder
+from phronesis_orchestrator.domain import Claim
+from phronesis_orchestrator.tasks import replan
+from phronesis_orchestrator.tasks.limits import ENDING, check_order, expiry_of, limit_of
+from phronesis_orchestrator.tasks.ports import Strategy
+from phronesis_orchestrator.tasks.strategies import RememberedStrategies
+from phronesis_orchestrator.tasks.templates import signature
+from phronesis_orchestrator.worker import Worker
 from tests.unit.orchestrator.fakes import FakeNeighbours, ScriptedReasoner, Stage, claim, direct, reply
 
 from .stage import ANN, ScriptedPlanner, TaskStage, plan

@@ -6,11 +6,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from phronesis.contracts import Risk, Unavailable
-from phronesis.contracts.outside import AcceptedTool
-from phronesis.contracts.tasks import StepState
-from phronesis.orchestrator.outside.offers import CALLED, OFFERED, Offered, OfferedTool, OutsideResult
-from phronesis.orchestrator.tasks.plan import Plan, Step
+from phronesis_contracts import Risk, Unavailable
+from phronesis_contracts.outside import AcceptedTool
+from phronesis_contracts.tasks import StepState
+from phronesis_orchestrator.outside.offers import CALLED, OFFERED, Offered, OfferedTool, OutsideResult
+from phronesis_orchestrator.tasks.plan import Plan, Step
 
 from .stage import NOVA, ScriptedPlanner, TaskStage
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from phronesis.orchestrator.tasks.plan import MAX_OF_WAVE, MAX_STEPS, BadPlan, Plan, Step, checked
-from phronesis.orchestrator.tasks.waves import lacking, next_wave, renamed
+from phronesis_orchestrator.tasks.plan import MAX_OF_WAVE, MAX_STEPS, BadPlan, Plan, Step, checked
+from phronesis_orchestrator.tasks.waves import lacking, next_wave, renamed
 
 from .stage import plan, step
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts import Unavailable
-from phronesis.orchestrator.tasks import replan
-from phronesis.orchestrator.tasks.plan import Plan
-from phronesis.orchestrator.tasks.ports import Strategy
+from phronesis_contracts import Unavailable
+from phronesis_orchestrator.tasks import replan
+from phronesis_orchestrator.tasks.plan import Plan
+from phronesis_orchestrator.tasks.ports import Strategy
 
 from .stage import BROKEN, KEEP, REVISE, ScriptedPlanner, TaskStage, never, plan, step
 

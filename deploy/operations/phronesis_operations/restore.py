@@ -1,0 +1,198 @@
+"""`phronesis restore`: an archive into empty stores, of whichever kind they are."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+
+from phronesis_bus import MEDIA, Blobs, Bus, connect
+from phronesis_bus.recording import USER, events_waiting, forget_events, remembered
+from phronesis_contracts import ServiceError
+from phronesis_graph.adapters.bolt import Bolt
+from phronesis_graph.adapters.outbox import GraphOutbox
+from phronesis_graph.adapters.schema import Schema
+from phronesis_graph.ontology import load as ontology
+from phronesis_memory.ports import VectorIndex
+from phronesis_postgres.migrate import migrate
+
+from . import events, graph_model, objects, rows, tables, vectors
+from .errors import Failed, Refused
+from .forgotten import Forgotten, forget_again, forgotten
+from .frames import Frame
+from .graph_load import GraphLoad
+from .manifest import Manifest
+from .places import Places
+from .progress import Progress
+from .reading import Archive
+from .rows import Connection
+from .tables import SCHEMAS, Table
+
+Counts = dict[str, int]
+_RELEASE = """
+    WITH held AS (DELETE FROM memory.held_news RETURNING tenant, subject, body, headers)
+    INSERT INTO memory.outbox (tenant, subject, body, headers) SELECT * FROM held"""
+_AGAIN = "the stores hold part of it: do it again with --force, before any service is started"
+
+
+async def restore(
+    places: Places, archive: Archive, progress: Progress, *, force: bool = False, known: Forgotten = ()
+) -> Counts:
+    """Load a backup.
+
+    Args:
+        places: the stores; no service may run on them.
+        archive: a backup.
+        progress: what is told.
+        force: whether to empty stores that are not; what they know to be forgotten is forgotten again.
+        known: more that is to be forgotten again.
+
+    Returns:
+        What the stores hold now, by the names of the manifest's members.
+
+    Raises:
+        Refused: services run, the schemas differ, or a store is not empty; nothing was changed.
+        Failed: it ended half-way.
+    """
+    async with AsyncExitStack() as stack:
+        target = await Target.opened(stack, places, archive.manifest)
+        await target.check_versions()
+        if not force:
+            await target.check_empty()
+        try:
+            if force:
+                known = [*known, *await target.known()]
+                await target.empty()
+            for name, frames in archive.members():
+                progress.done(name, await target.load(name, frames))
+            await target.finish()
+            if force:
+                await target.forgotten(progress)
+            counts = await target.counts()
+            await target.release()
+            await target.forget_again(known, progress)
+            return counts
+        except (ServiceError, Failed, Refused, OSError) as error:
+            raise Failed(f"{error}; {_AGAIN}") from error
+
+
+class Target:
+    """The stores of an installation, opened to be loaded. `opened()` makes one."""
+
+    def __init__(self, manifest: Manifest, connection: Connection, bus: Bus, bolt: Bolt, index: VectorIndex) -> None:
+        self._manifest = manifest
+        self._connection = connection
+        self._bus = bus
+        self._bolt = bolt
+        self._graph = GraphLoad(bolt, ontology())
+        self._index = index
+        self._bucket = Blobs(bus, MEDIA)
+        self._tables: list[Table] = []
+        self._published = 0
+        self._began = time.monotonic()
+
+    @classmethod
+    async def opened(cls, stack: AsyncExitStack, places: Places, manifest: Manifest) -> Target:
+        """The stores until `stack` is closed, with the schemas that this version has.
+
+        Raises:
+            Refused: services run on them, or Postgres does not let us in.
+            ServiceError: another store does not answer.
+        """
+        connection = await stack.enter_async_context(rows.connected(places.postgres))
+        if there := await rows.services_there(connection):
+            names = ", ".join(name.removeprefix("phronesis-") for name in there)
+            raise Refused(f"services run on these stores ({names}): stop them first")
+        await asyncio.to_thread(migrate, places.postgres, list(SCHEMAS))
+        bus = await stack.enter_async_context(connect(USER, places.bus.model_copy(update={"trust_dir": None})))
+        bolt = await stack.enter_async_context(graph_model.opened(places.graph))
+        await Schema(bolt, ontology(), places.graph.dialect).declared()
+        index = await stack.enter_async_context(vectors.opened(places, manifest.model or "", manifest.dimension or 1))
+        target = cls(manifest, connection, bus, bolt, index)
+        target._tables = await tables.tables(connection)
+        return target
+
+    async def check_versions(self) -> None:
+        """Raise `Refused` unless the archive's tables are those of this version."""
+        here = await tables.migrations(self._connection)
+        for schema, applied in here.items():
+            if self._manifest.migrations.get(schema) != applied:
+                raise Refused(
+                    f"the archive holds another version of the schema {schema}: "
+                    "restore it with the version that wrote it, and bring that up to date"
+                )
+        held = {member.name for member in self._manifest.members if member.name.startswith("postgres/")}
+        if held != {table.member for table in self._tables}:
+            raise Refused("the archive holds other tables than this version has")
+
+    async def check_empty(self) -> None:
+        """Raise `Refused` unless every store is empty."""
+        counts = await self.counts()
+        claimed = await vectors.model(self._connection)
+        waiting = {events.EVENTS: await events_waiting(self._bus), vectors.VECTORS: counts[vectors.VECTORS] or claimed}
+        if full := [name for name, count in (counts | waiting).items() if count]:
+            raise Refused(f"there is something in {', '.join(full[:5])}: --force removes everything first")
+
+    async def empty(self) -> None:
+        """Remove everything from every store."""
+        await rows.empty(self._connection, self._tables)
+        await self._graph.empty()
+        await self._index.clear()
+        await objects.empty(self._bucket)
+        await forget_events(self._bus)
+
+    async def load(self, name: str, frames: Iterator[Frame]) -> int:
+        """Load one member; how many there were."""
+        by_member = {table.member: table for table in self._tables}
+        if name in by_member:
+            return await rows.load(self._connection, by_member[name], frames)
+        if name == vectors.VECTORS:
+            return await vectors.load(self._index, frames, self._manifest.dimension or 0)
+        if name == graph_model.NODES:
+            return await self._graph.nodes(frames)
+        if name == graph_model.RELATIONSHIPS:
+            return await self._graph.relationships(frames)
+        if name == objects.OBJECTS:
+            return await objects.load(self._bucket, frames)
+        if name == events.EVENTS:
+            self._published = await events.publish_all(self._bus, frames)
+            return self._published
+        raise Refused(f"the archive holds {name}, which this version does not know")
+
+    async def finish(self) -> None:
+        """Let no sequence give a number again that it gave before the point."""
+        await rows.set_sequences(self._connection, self._manifest.sequences)
+
+    async def forgotten(self, progress: Progress) -> None:
+        """Where news waits in an outbox, wait until the broker has forgotten that it saw it: it would swallow it."""
+        unsent = [await rows.count(self._connection, table) for table in self._tables if table.name == "outbox"]
+        left = remembered() - (time.monotonic() - self._began)
+        if left > 0 and (any(unsent) or await GraphOutbox(self._bolt).waiting()):
+            progress.say(f"waiting {left:.0f} s until the broker takes news again that it saw before")
+            await asyncio.sleep(left)
+
+    async def known(self) -> Forgotten:
+        """What these stores know to be forgotten."""
+        return await forgotten(self._connection)
+
+    async def forget_again(self, known: Forgotten, progress: Progress) -> None:
+        """Let the memory service forget again, when it starts, what the archive does not know to be forgotten."""
+        if count := await forget_again(self._connection, known):
+            progress.say(f"{count} forgettings will be made again when the services start")
+
+    async def release(self) -> None:
+        """Let news go that waited for vectors to be gone: the archive holds none of them."""
+        await self._connection.execute(_RELEASE)
+
+    async def counts(self) -> Counts:
+        """What the stores hold, by the names of members."""
+        nodes, relationships = await self._graph.counts()
+        return {
+            graph_model.NODES: nodes,
+            graph_model.RELATIONSHIPS: relationships,
+            **{table.member: await rows.count(self._connection, table) for table in self._tables},
+            vectors.VECTORS: await vectors.count(self._index),
+            objects.OBJECTS: len(await self._bucket.names()),
+            events.EVENTS: self._published,
+        }

@@ -1,0 +1,94 @@
+"""`phronesis remember`, `phronesis recall` and `phronesis forget`."""
+
+from __future__ import annotations
+
+from phronesis.calls import checked
+from phronesis.sync import Client
+from phronesis_contracts import BadRequest
+from phronesis_contracts.memory import ItemKind, RecalledItem, RememberItem
+
+from . import output
+
+SHOWN = 300
+"""Characters of a text that a list shows."""
+KINDS = tuple(kind for kind in ItemKind if kind not in (ItemKind.NODE, ItemKind.STRATEGY))
+
+
+def remember(client: Client, text: str, title: str | None, kind: str, external_id: str | None) -> None:
+    """Store one item and print its id and status."""
+    if kind not in KINDS:
+        raise BadRequest(f"the kinds are {', '.join(KINDS)}", field="kind")
+    item = checked(RememberItem, {"text": text, "title": title, "kind": kind, "external_id": external_id})
+    for one in client.memory.remember([item]).items:
+        output.out(f"{one.id}  {one.status}")
+
+
+def recall(client: Client, query: str, limit: int, as_json: bool) -> None:
+    """Print what was found, best first."""
+    found = client.memory.recall(query, limit)
+    if as_json:
+        output.as_json(found)
+        return
+    for number, item in enumerate(found.items, 1):
+        output.out(f"{number}. {_line(item)}")
+    if found.degraded:
+        output.note(f"[degraded: {', '.join(found.degraded)}]")
+    if not found.items:
+        output.note("nothing found")
+
+
+def forget(client: Client, ids: list[str], as_json: bool) -> None:
+    """Remove items and print the ids of those that there were."""
+    done = client.memory.forget(ids)
+    if as_json:
+        output.as_json(done)
+        return
+    for id in done.ids:
+        output.out(id)
+    output.note(f"{done.count} forgotten")
+
+
+def keep(client: Client, scope: str, key: str | None, content: str) -> None:
+    """Keep one memory in a scope and print its id and status."""
+    if key is None:
+        raise BadRequest("what is kept in a scope needs an --external-id", field="external_id")
+    kept = client.memory.keep_memory(scope, key, content)
+    output.out(f"{kept.id}  {kept.status}")
+
+
+def recall_scope(client: Client, scope: str, query: str, limit: int, as_json: bool) -> None:
+    """Print what a scope holds, best first, and where it comes from if that is another scope."""
+    found = client.memory.recall_memory(scope, query, limit)
+    if as_json:
+        output.as_json(found)
+        return
+    for number, one in enumerate(found.snippets, 1):
+        output.out(f"{number}. {one.key} (score {one.score:.2f}, confidence {one.confidence:.2f})\n   {_cut(one.content)}")
+    if found.scope != scope:
+        output.note(f"[from the scope {found.scope}]")
+    if found.degraded:
+        output.note(f"[degraded: {', '.join(found.degraded)}]")
+    if not found.snippets:
+        output.note("nothing found")
+
+
+def forget_scope(client: Client, scope: str, keys: list[str], as_json: bool) -> None:
+    """Remove memories of a scope, one by one, and print the ids of those that there were."""
+    gone = [client.memory.forget_memory(scope, key) for key in keys]
+    if as_json:
+        for one in gone:
+            output.as_json(one)
+        return
+    ids = [one.id for one in gone if one.id is not None]
+    for id in ids:
+        output.out(id)
+    output.note(f"{len(ids)} forgotten")
+
+
+def _line(item: RecalledItem) -> str:
+    return f"{item.title or item.id} ({item.kind}, score {item.score:.2f})\n   {_cut(item.text)}"
+
+
+def _cut(content: str) -> str:
+    text = " ".join(content.split())
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"

@@ -1,6 +1,0 @@
-"""`python -m phronesis.client` is the command `phronesis`."""
-
-from .cli import main
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,200 @@
+"""A pool of connections to one schema. Driver errors leave it as ours."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, TypeAlias
+
+import asyncpg
+
+from phronesis_bus import Metrics, Tracing, finished
+from phronesis_bus.metrics import POOL, POOL_MOST, POOL_WAITING
+from phronesis_contracts import Unavailable
+
+from .failures import GONE, translated
+from .settings import PostgresSettings
+from .tenants import Reach, beginning
+
+if TYPE_CHECKING:
+    Connection: TypeAlias = asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
+else:
+    Connection = asyncpg.pool.PoolConnectionProxy
+
+log = logging.getLogger(__name__)
+
+_ACQUIRE, _CONNECT, _RELEASE = 5.0, 3.0, 0.25
+"""Seconds to get a connection, to make one, and to wait for the end of what failed on one; then it is dropped."""
+_VANISHED = {
+    "statement_timeout": "60s",
+    "idle_in_transaction_session_timeout": "60s",
+    "tcp_user_timeout": "30s",
+    "tcp_keepalives_idle": "15s",
+    "tcp_keepalives_interval": "5s",
+    "tcp_keepalives_count": "3",
+}
+"""How long the server keeps the locks of a client that vanished without a word; by default that is hours."""
+_ABOVE = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
+
+
+class Database:
+    """One service's schema. `open()` makes one."""
+
+    def __init__(self, pool: asyncpg.Pool, schema: str) -> None:
+        self._pool = pool
+        self.schema = schema
+        self._waiting = 0
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, settings: PostgresSettings, schema: str, tracing: Tracing | None = None) -> AsyncIterator[Database]:
+        """The database for the length of a block. It need not be there yet: each use finds that out by itself.
+
+        Args:
+            settings: where it is.
+            schema: the service's schema.
+            tracing: where the pool's figures are shown, and statements traced.
+        """
+        pool = asyncpg.create_pool(  # type: ignore[call-overload]  # the stubs know connections, not the pool's proxies
+            settings.dsn.get_secret_value(),
+            password=settings.password(),
+            min_size=0,
+            max_size=settings.pool_size,
+            command_timeout=settings.command_timeout,
+            timeout=_CONNECT,
+            max_inactive_connection_lifetime=60,
+            init=_init_traced if tracing is not None and tracing.exports else _init,
+            reset=_kept,
+            # in the start-up packet, and not in a statement, so that it outlives the pool's reset of a connection
+            server_settings={
+                "search_path": f"{schema},public",
+                "application_name": f"phronesis-{schema}",
+                "standard_conforming_strings": "on",
+                **_VANISHED,
+            },
+        )
+        await pool
+        database = cls(pool, schema)
+        if tracing is not None:
+            database._show(tracing.metrics)
+        try:
+            yield database
+        finally:
+            try:
+                await _closed(pool)
+            except TimeoutError:
+                pool.terminate()
+
+    @asynccontextmanager
+    async def connection(self, tenant: Reach) -> AsyncIterator[Connection]:
+        """A connection to read with, in one transaction that sees the rows of `tenant` alone.
+
+        Raises:
+            Unavailable: the database is down, refuses, or does not answer in time.
+        """
+        async with self._begun(beginning(tenant, writes=False)) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def transaction(self, tenant: Reach) -> AsyncIterator[Connection]:
+        """A connection in one transaction, committed when the block ends well, that reaches the rows of `tenant` alone.
+
+        Raises:
+            Unavailable: the database is down, or the outcome of the commit is not known; a repeat finds out by its key.
+        """
+        async with self._begun(beginning(tenant, writes=True)) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def _begun(self, begin: str) -> AsyncIterator[Connection]:
+        async with self._held() as connection:
+            try:
+                await connection.execute(begin)
+                yield connection
+                # What a block swallowed has ended the transaction all the same.
+                if await connection.execute("COMMIT") != "COMMIT":
+                    raise asyncpg.InFailedSQLTransactionError("the transaction was rolled back")
+            except BaseException:
+                await _rolled_back(connection)
+                raise
+
+    @asynccontextmanager
+    async def _held(self) -> AsyncIterator[Connection]:
+        with translated():
+            connection = await self._acquired()
+            try:
+                yield connection
+            finally:
+                await self._released(connection)
+
+    async def _acquired(self) -> Connection:
+        self._waiting += 1
+        try:
+            return await self._pool.acquire(timeout=_ACQUIRE)
+        finally:
+            self._waiting -= 1
+
+    def _show(self, metrics: Metrics) -> None:
+        pool, idle = self._pool, self._pool.get_idle_size
+        metrics.watch(POOL, lambda: float(pool.get_size() - idle()), self.schema, "used")
+        metrics.watch(POOL, lambda: float(idle()), self.schema, "idle")
+        metrics.watch(POOL_WAITING, lambda: float(self._waiting), self.schema)
+        metrics.set(POOL_MOST, float(pool.get_max_size()), self.schema)
+
+    async def _released(self, connection: Connection) -> None:
+        """Give a connection back. What was cancelled on it has a moment to end: a caller's limit is not held up by it."""
+        try:
+            await self._pool.release(connection, timeout=_RELEASE)
+        except GONE as error:  # the pool has dropped it
+            log.warning("a connection to the database is dropped: %s", type(error).__name__)
+
+    async def ping(self) -> None:
+        """Raise `Unavailable` unless the database answers."""
+        async with self._held() as connection:
+            await connection.execute("SELECT 1")
+
+
+async def _init(connection: Connection) -> None:  # one for each new connection
+    if await connection.fetchval(_ABOVE):
+        log.error("the database's role is above row-level security; a service needs one of its own, which migrating makes")
+        raise Unavailable("the database's role may do too much", retry_after=5)
+    for name in ("json", "jsonb"):
+        await connection.set_type_codec(name, schema="pg_catalog", encoder=json.dumps, decoder=json.loads)
+
+
+async def _init_traced(connection: Connection) -> None:
+    await _init(connection)
+    connection.add_query_logger(_told)
+
+
+def _told(query: asyncpg.connection.LoggedQuery) -> None:
+    """A span for a statement: its first word, and nothing of its text or its values."""
+    operation, error = query.query.split(None, 1)[0].rstrip(";").upper(), query.exception
+    if operation == "BEGIN":  # there is one before each; what a transaction costs is told by its end
+        return
+    code = getattr(error, "sqlstate", None) or (type(error).__name__ if error is not None else None)
+    finished(operation, query.elapsed, code, db__system__name="postgresql", db__operation__name=operation)
+
+
+async def _kept(connection: Connection) -> None:
+    """Nothing to reset, and so no round trip: what is set is set for one transaction (`SET LOCAL`), which has ended."""
+
+
+async def _rolled_back(connection: Connection) -> None:
+    """Leave the transaction, or else the connection: none goes back to the pool with a tenant set."""
+    try:
+        async with asyncio.timeout(_RELEASE):
+            await connection.execute("ROLLBACK")
+    except BaseException as error:
+        connection.terminate()
+        if not isinstance(error, GONE):
+            raise
+        log.warning("a connection to the database is dropped: %s", type(error).__name__)
+
+
+async def _closed(pool: asyncpg.Pool) -> None:
+    async with asyncio.timeout(5):
+        await pool.close()

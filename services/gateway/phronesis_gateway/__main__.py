@@ -1,0 +1,46 @@
+"""The gateway's process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from phronesis_bus import Bus, Relay, run
+from phronesis_postgres import Database, PostgresOutbox, PostgresSettings
+
+from .adapters.jwks import Jwks
+from .adapters.postgres_keys import PostgresKeys
+from .app import Tokens, build
+from .bootstrap import enter, first_key
+from .server import NOTICE, HttpServer, bind
+from .settings import GatewaySettings, JwtSettings, McpSettings, ToolSettings
+
+
+@asynccontextmanager
+async def start(bus: Bus) -> AsyncIterator[None]:
+    """Open the store, wire the gateway, answer."""
+    settings, trusted = GatewaySettings(), JwtSettings()
+    tokens = Tokens(trusted, Jwks.of(trusted)) if trusted.issuer else None
+    first = first_key(settings.bootstrap_key_file) if settings.bootstrap_key_file else None
+    bound = bind(settings.host, settings.port)
+    async with Database.open(PostgresSettings(), "gateway", bus.tracing) as database:
+        relay = Relay(bus, PostgresOutbox(database))
+        store = PostgresKeys(database, relay.wake)
+        relay.start()
+        gateway = await build(bus, store, settings, {"postgres": database.ping}, tokens, McpSettings(), ToolSettings())
+        server = HttpServer(gateway.app, bound, settings.max_connections, gateway.closing, NOTICE)
+        await server.start()
+        # Registered last, so it stops first: requests end while the bus still carries their answers.
+        bus.on_stop(server.stop)
+        entering = asyncio.create_task(enter(store, *first)) if first else None
+        yield
+        if entering is not None:
+            entering.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await entering
+
+
+if __name__ == "__main__":
+    run("gateway", start)

@@ -1,0 +1,189 @@
+"""The table of contents of the gateway: everything it is made of, and every route."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from phronesis_bus import VERSION, Bus, Watch, follow, serve_basics
+from phronesis_contracts.gateway import KEY_REVOKED
+from phronesis_contracts.instructions import RELEASED
+from phronesis_contracts.media import MAX_UPLOAD
+from phronesis_contracts.orchestrator import PROGRESS
+
+from . import console, openai
+from .allowing import AllowLists, told_by
+from .bus_keys import BusKeys
+from .description import described
+from .door import Door
+from .edge import Edge
+from .jwts import Jwts
+from .keyring import Keyring
+from .limits import Rate, Streams
+from .mcp import HEADERS, PATH, Face, Named, protected_resource
+from .metrics import Metrics
+from .offers import Offers
+from .ports import JwtKeys, KeyStore
+from .problems import install
+from .readiness import Readiness
+from .routes import (
+    approvals,
+    bus_keys,
+    chat,
+    conversations,
+    events,
+    keys,
+    ledger,
+    mcp_servers,
+    memory,
+    operations,
+    profile,
+    tasks,
+    tools,
+    turns,
+)
+from .settings import GatewaySettings, JwtSettings, McpSettings, ToolSettings
+from .submission import Turns
+from .tickets import Tickets
+from .traces import Traces
+from .uploads import ENVELOPE, Uploads
+
+Ping = Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """A wired gateway: its application, and what ends what would keep requests open."""
+
+    app: ASGIApp
+    closing: Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """An identity provider whose tokens are taken: what its tokens say, and its public keys."""
+
+    settings: JwtSettings
+    keys: JwtKeys
+
+
+async def build(
+    bus: Bus,
+    store: KeyStore,
+    settings: GatewaySettings,
+    pings: dict[str, Ping],
+    tokens: Tokens | None = None,
+    mcp: McpSettings | None = None,
+    retired: ToolSettings | None = None,
+) -> Gateway:
+    """Wire the gateway.
+
+    Args:
+        bus: the connected bus.
+        store: where keys are kept.
+        settings: what the operator set.
+        pings: the gateway's own dependencies by name.
+        tokens: whose tokens are taken beside keys; nobody's by default.
+        mcp: what the operator set for agents; loopback alone by default.
+        retired: the tools that are not to be used any more; none by default.
+    """
+    parts = Parts(bus, store, settings, {"bus": bus.ping, **pings}, tokens, mcp, retired)
+    await parts.watch.start()
+    await serve_basics(bus, parts.pings)
+    await follow(bus, KEY_REVOKED, parts.bus_keys.on_key_revoked, workers=1)
+    await follow(bus, RELEASED, parts.allowed.on_released, every_copy=True)
+    parts.bus_keys.start()
+    edge = Edge(api(parts), bus, parts.metrics, settings.max_body, {memory.MEDIA: MAX_UPLOAD + ENVELOPE})
+    return Gateway(edge, parts.close)
+
+
+class Parts:
+    """What the routes are made of. Nothing is asked and nothing is opened here."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        store: KeyStore,
+        settings: GatewaySettings,
+        pings: dict[str, Ping],
+        tokens: Tokens | None = None,
+        mcp: McpSettings | None = None,
+        retired: ToolSettings | None = None,
+    ) -> None:
+        self.bus = bus
+        self.store = store
+        self.settings = settings
+        self.pings = pings
+        self.watch = Watch(bus, PROGRESS)
+        self.readiness = Readiness(bus, pings)
+        self.streams = Streams(settings.max_streams, settings.max_streams_per_key)
+        self.metrics = Metrics(self.streams, bus.tracing)
+        self.tickets = Tickets.load(bus.settings.signing_key_file)
+        self.keyring = Keyring(store)
+        self.bus_keys = BusKeys(bus, store)
+        self.tokens = tokens
+        jwts = Jwts(tokens.settings, tokens.keys) if tokens else None
+        self.door = Door(self.keyring, self.tickets, Rate(settings.requests_per_second, settings.burst), jwts)
+        self.turns = Turns(bus, self.watch, settings.accept_wait)
+        self.named = Named(mcp or McpSettings(urls=()), settings.cors_origins)
+        self.allowed = AllowLists(told_by(bus))
+        self.offers = Offers(self.allowed, (retired or ToolSettings(retired=())).retired)
+        self.mcp = Face(self.door, self.named, bus, self.turns, self.offers, self.metrics, settings.max_body)
+
+    def close(self) -> None:
+        """Take no more work, and let those who wait know."""
+        self.readiness.stopping = True
+        if self.tokens is not None:
+            self.tokens.keys.close()
+        self.watch.close()
+
+
+def api(parts: Parts) -> FastAPI:
+    """The application with every route."""
+    app = FastAPI(title="Phronesis", version=VERSION, redoc_url=None, redirect_slashes=False)
+    install(app)
+    settings, door, bus = parts.settings, parts.door, parts.bus
+    if settings.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors_origins,
+            allow_methods=("GET", "POST", "PUT", "PATCH", "DELETE"),
+            allow_headers=(
+                "Authorization",
+                "Content-Type",
+                "Idempotency-Key",
+                "If-Match",
+                "Last-Event-ID",
+                "X-File-Name",
+                *HEADERS,
+                *openai.HEADERS,
+            ),
+            expose_headers=("ETag", "Location", "Retry-After", "X-Request-Id", "WWW-Authenticate", "Mcp-Session-Id"),
+        )
+    app.include_router(turns.router(door, bus, parts.turns, Traces(bus), settings.wait))
+    app.include_router(chat.router(door, parts.turns, settings.wait))
+    app.include_router(events.router(door, parts.turns, parts.watch, parts.streams, parts.tickets, settings.stream_seconds))
+    app.include_router(conversations.router(door, bus))
+    app.include_router(approvals.router(door, bus))
+    app.include_router(tasks.router(door, bus, parts.turns, parts.watch, parts.streams, settings.stream_seconds))
+    pages = console.router(door, bus, parts.turns, parts.watch, parts.streams, settings.stream_seconds, parts.offers)
+    app.include_router(pages)
+    app.include_router(profile.router(door, bus))
+    uploads = Uploads(bus, settings.max_uploads)
+    app.include_router(memory.router(door, bus, uploads))
+    app.include_router(openai.router(door, bus, parts.turns, uploads, parts.streams, settings.wait, settings.stream_seconds))
+    app.include_router(ledger.router(door, bus, parts.offers))
+    app.include_router(tools.router(door, bus, parts.offers))
+    app.include_router(mcp_servers.router(door, bus, parts.offers))
+    app.include_router(keys.router(door, bus, parts.store, parts.keyring))
+    app.include_router(bus_keys.router(door, bus, parts.bus_keys))
+    app.include_router(protected_resource(parts.named, parts.tokens.settings.issuer if parts.tokens else None))
+    app.router.routes.append(Route(PATH, parts.mcp, include_in_schema=False))
+    app.include_router(operations.router(parts.readiness, parts.metrics, settings.revision))
+    app.openapi = lambda: described(app)  # type: ignore[method-assign]
+    return app

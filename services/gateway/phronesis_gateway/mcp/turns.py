@@ -1,0 +1,136 @@
+"""Talking to the agents of the platform itself: `ask` hands a turn in and waits. `turn_get` looks where it is."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+import anyio
+import mcp_types as types
+from pydantic import Field
+
+from phronesis_bus import Bus
+from phronesis_bus import ask as ask_owner
+from phronesis_contracts import BadRequest, Message, NotFound, Principal, ServiceError, TurnEnded
+from phronesis_contracts.faces import answered, told
+from phronesis_contracts.orchestrator import MAX_TEXT, TURN_CANCEL, Problem, Turn, TurnProgress, TurnRef, TurnStatus, turn_id
+from phronesis_gateway.messages import MessageGiven
+from phronesis_gateway.scopes import WRITE, require
+from phronesis_gateway.submission import Refused, Submitted, Turns
+
+from .results import problem, result
+
+log = logging.getLogger(__name__)
+
+LONGEST = 300.0
+"""Seconds that one call may wait for the end of a turn."""
+CANCEL_SECONDS = 3.0
+"""Seconds in which the turn of a call that was given up has to be cancelled."""
+PHASES = ("preprocessed", "routed", "retrieved", "answered")
+
+Progress = Callable[[float, float, str], Awaitable[None]]
+"""Takes how far a turn is, of how much, in words."""
+
+
+class Ask(Message):
+    """A message to an agent of the platform."""
+
+    message: str = Field(min_length=1, max_length=MAX_TEXT)
+    conversation_id: str | None = Field(
+        default=None, min_length=1, max_length=64, description="conversation to go on with; a new one without it"
+    )
+    agent: str = Field(default="dialogue", min_length=1, max_length=64, description="who answers")
+    wait: float = Field(default=60.0, ge=0, le=LONGEST, description="seconds to wait for the reply")
+
+
+ASK = types.Tool(
+    name="ask",
+    description="Ask an agent of the platform, which knows the caller's memory, and wait for its reply. Cancelling the "
+    "call cancels the turn.",
+    input_schema=told(Ask.model_json_schema()),
+    output_schema=answered(Turn.model_json_schema()),
+    annotations=types.ToolAnnotations(
+        read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False
+    ),
+)
+
+
+class Asking:
+    """The tool `ask`.
+
+    Args:
+        bus: the connected bus.
+        turns: hands turns in and waits for them.
+    """
+
+    def __init__(self, bus: Bus, turns: Turns) -> None:
+        self._bus = bus
+        self._turns = turns
+
+    async def ask(self, who: Principal, given: Ask, key: str, progress: Progress) -> types.CallToolResult:
+        """Hand a turn in under `key`, and wait for its end."""
+        require(who, WRITE)
+        message = MessageGiven(conversation_id=given.conversation_id, current_message_text=given.message, agent=given.agent)
+        if message.empty:
+            raise BadRequest("a message needs text", field="message")
+        id = turn_id(who.tenant, who.user, key)
+        try:
+            async with self._turns.submitted(who, message, key) as turn:
+                await progress(0, _STEPS, "accepted")
+                return await self._end(who, turn, given.wait, progress)
+        except Refused as refusal:
+            return problem(refusal.problem.model_dump(exclude_none=True) | _field(refusal.problem.field))
+        except asyncio.CancelledError:
+            with anyio.move_on_after(CANCEL_SECONDS, shield=True):
+                await self.cancel(who, id)
+            raise
+
+    async def cancel(self, who: Principal, id: str) -> None:
+        """Cancel a turn, also one that is on its way in; nothing is said of one that has ended."""
+        while True:
+            try:
+                await ask_owner(self._bus, who, TURN_CANCEL, TurnRef(turn_id=id))
+            except NotFound:
+                await asyncio.sleep(0.2)
+                continue
+            except TurnEnded:
+                pass
+            except ServiceError as error:
+                log.warning("a turn whose caller went away could not be cancelled: %s", error.code)
+            return
+
+    async def _end(self, who: Principal, turn: Submitted, wait: float, progress: Progress) -> types.CallToolResult:
+        reached = 0
+
+        async def heard(said: TurnProgress) -> None:
+            # A turn that is tried again goes through its phases again; what a client is told must only grow.
+            nonlocal reached
+            if said.phase in PHASES[reached:]:
+                reached = PHASES.index(said.phase) + 1
+                await progress(reached, _STEPS, said.phase)
+
+        ended = await self._turns.ended(who, turn, wait, heard)
+        return _told(ended or await self._turns.state(who, turn.turn_id))
+
+
+_STEPS = len(PHASES)
+_FIELDS = {"currentMessageText": "message", "conversationId": "conversation_id"}
+
+
+def _field(name: str | None) -> dict[str, str]:
+    """The field at fault as agents call it."""
+    return {} if name is None else {"field": _FIELDS.get(name, name)}
+
+
+def _told(turn: Turn) -> types.CallToolResult:
+    """A turn as a result: its problem is the call's, and one that was cancelled gave no answer."""
+    found = turn.problem
+    if found is None and turn.status in (TurnStatus.CANCELLED, TurnStatus.PARKED):
+        found = Problem(
+            code=TurnEnded.code, status=TurnEnded.status, detail=f"the turn ended without a reply: it is {turn.status}"
+        )
+    if found is not None:
+        more = {"turn_id": turn.turn_id, "conversation_id": turn.conversation_id}
+        return problem(found.model_dump(exclude_none=True) | more)
+    return result(turn, reads=False)

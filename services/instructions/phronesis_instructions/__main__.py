@@ -1,0 +1,26 @@
+"""Run the instructions service."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from phronesis_bus import Bus, run
+from phronesis_postgres import Database, PostgresSettings
+
+from .adapters.files import agents
+from .adapters.matrix import matrix
+from .app import build
+from .settings import InstructionsSettings
+
+
+@asynccontextmanager
+async def start(bus: Bus) -> AsyncIterator[None]:
+    """The service for the length of a block."""
+    async with Database.open(PostgresSettings(), "instructions", bus.tracing) as database:
+        await build(bus, database, (matrix(), *agents()), InstructionsSettings())
+        yield
+
+
+if __name__ == "__main__":
+    run("instructions", start)

@@ -1,0 +1,56 @@
+"""All that the instructions service answers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from phronesis_bus import Bus, Relay, follow, serve, serve_basics
+from phronesis_contracts import experiments, instructions, releases
+from phronesis_postgres import Database, PostgresOutbox
+
+from .adapters.experiments import PostgresExperiments
+from .adapters.exposures import PostgresExposures
+from .adapters.releases import PostgresReleases
+from .adapters.store import PostgresStore
+from .experimenting import Experimenting
+from .handlers import Handlers
+from .libraries import Libraries
+from .ports import Content
+from .publishing import Publishing
+from .settings import InstructionsSettings
+
+
+async def build(bus: Bus, database: Database, contents: tuple[Content, ...], settings: InstructionsSettings) -> None:
+    """Wire the service to the bus, and begin to load its content."""
+    store, relay = PostgresStore(database), Relay(bus, PostgresOutbox(database))
+    relay.start()
+    libraries = Libraries(store, settings.cache_seconds)
+    handlers = Handlers(store, libraries, PostgresExposures(database, relay.wake))
+    publishing = Publishing(libraries, PostgresReleases(database), relay.wake)
+    experimenting = Experimenting(libraries, PostgresExperiments(database), relay.wake)
+    loading = asyncio.create_task(handlers.load(contents, settings.retry_seconds, relay.wake), name="load-content")
+
+    async def stop_loading() -> None:
+        loading.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await loading
+
+    bus.on_stop(stop_loading)
+    await follow(bus, instructions.RELEASED, libraries.on_released, every_copy=True)
+    await serve(bus, instructions.AGENT_GET, handlers.agent_get)
+    await serve(bus, instructions.AGENT_LIST, handlers.agent_list)
+    await serve(bus, instructions.RETRIEVE_INSTRUCTIONS_TOOL, handlers.retrieve_instructions)
+    await serve(bus, instructions.RETRIEVE_AT, handlers.retrieve_at)
+    await serve(bus, releases.LIST_INSTRUCTIONS_TOOL, publishing.list_instructions)
+    await serve(bus, releases.SHOW_INSTRUCTION_TOOL, publishing.show_instruction)
+    await serve(bus, releases.DIFF_INSTRUCTIONS_TOOL, publishing.diff_instructions)
+    await serve(bus, releases.PUBLISH_INSTRUCTIONS_TOOL, publishing.publish_instructions)
+    await serve(bus, releases.ROLLBACK_INSTRUCTIONS_TOOL, publishing.rollback_instructions)
+    await serve(bus, releases.LIST_RELEASES_TOOL, publishing.list_releases)
+    await serve(bus, experiments.START_EXPERIMENT_TOOL, experimenting.start_experiment)
+    await serve(bus, experiments.STOP_EXPERIMENT_TOOL, experimenting.stop_experiment)
+    await serve(bus, experiments.LIST_EXPERIMENTS_TOOL, experimenting.list_experiments)
+    await serve(bus, experiments.REPORT_EXPERIMENT_TOOL, experimenting.report_experiment)
+    await serve(bus, experiments.RECORD_OUTCOME_TOOL, experimenting.record_outcome)
+    await serve_basics(bus, {"postgres": store.ping, "content": handlers.ready, "tier1_bootstrap": handlers.tier_1})

@@ -1,0 +1,202 @@
+"""Embedding nodes: what is due is taken in batches, the higher tiers first, and no write waits for it (O-308 to O-311)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from itertools import groupby, islice
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from phronesis_contracts import ServiceError, Unavailable
+from phronesis_contracts.constitution import similarity
+from phronesis_contracts.constitution.keeping import EmbeddingRefused
+from phronesis_contracts.memory import EmbeddingMismatch
+
+from ..adapters.constitution_queue import Due, NodeQueue
+from ..domain.chunks import pooled
+from ..domain.values import Vector
+from ..ports import Embedder
+from .deciding import VectorRefused, after_failure, fit
+from .keeping import NodeIndex
+from .ports import Chosen, NodeHit
+from .texts import parts_of
+
+log = logging.getLogger(__name__)
+
+BATCH = 32
+"""Texts of one call. What is written meanwhile waits for one batch at most."""
+_EVERY = 1.0
+"""Seconds between two looks at the queue and the schedule, where nobody says that there is something."""
+_HOPELESS = 3
+"""Texts refused in a row after which the others of a batch are not tried by themselves: it is the key, and not the text."""
+_ALIKE = 10
+"""Near-duplicates of one node that are kept."""
+_FOR_GOOD = (EmbeddingRefused, EmbeddingMismatch, VectorRefused)
+
+
+Nearest: TypeAlias = Callable[[str, Vector, Chosen, int], Awaitable[list[NodeHit]]]
+
+
+class Called(Protocol):
+    """What puts nodes on the queue by the clock."""
+
+    async def look(self, now: datetime) -> None:
+        """Begin the runs that are due."""
+        ...
+
+
+class Never:
+    """No schedule, for whoever embeds what is due and ends."""
+
+    async def look(self, now: datetime) -> None:
+        """Begin nothing."""
+
+
+class Embedding:
+    """Embeds what is due, in a task of its own. `step` does one batch, for whoever has no task.
+
+    Args:
+        queue: the nodes that are due.
+        embedder: the model.
+        index: what is told of new vectors.
+        alike: the nodes nearest to a vector, in the service's own schema.
+        schedule: the runs by the clock.
+        clock: the time.
+    """
+
+    def __init__(
+        self,
+        queue: NodeQueue,
+        embedder: Embedder,
+        index: NodeIndex,
+        alike: Nearest,
+        schedule: Called,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._queue = queue
+        self._embedder = embedder
+        self._index = index
+        self._alike = alike
+        self._schedule = schedule
+        self._clock = clock
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin."""
+        self._task = asyncio.create_task(self._run(), name="constitution-embedding")
+
+    async def stop(self) -> None:
+        """End; what is taken and not done is given back."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    def wake(self) -> None:
+        """Say that something is due."""
+        self._wake.set()
+
+    async def step(self) -> int:
+        """Embed one batch; how many nodes were taken.
+
+        Raises:
+            Unavailable: the store does not answer.
+        """
+        now = self._clock()
+        taken = sorted(await self._queue.take(now, BATCH), key=lambda due: (due.tenant, due.tier, due.id))
+        try:
+            for tenant, of_tenant in groupby(await self._made(taken), key=lambda made: made[0].tenant):
+                await self._keep(tenant, list(of_tenant), now)
+        except asyncio.CancelledError:
+            # Whoever goes on in place of this process would wait for the lease to end otherwise.
+            await self._queue.give_back(taken, now)
+            raise
+        return len(taken)
+
+    async def _made(self, taken: Sequence[Due]) -> list[tuple[Due, Vector]]:
+        """The vectors of those that could be embedded; of the others it is written down why not."""
+        try:
+            return await self._checked(taken, await self._vectors(taken))
+        except EmbeddingRefused as error:
+            return await self._one_by_one(taken) if len(taken) > 1 else await self._failed(taken, error)
+        except ServiceError as error:
+            return await self._failed(taken, error)
+
+    async def _vectors(self, taken: Sequence[Due]) -> list[Vector]:
+        parts = [parts_of(due.body) for due in taken]
+        made = await self._embedder.embed_texts([part for some in parts for part in some]) if parts else []
+        if len(made) != sum(map(len, parts)):
+            raise Unavailable("the embedder did not answer for every text")
+        rest = iter(made)
+        return [some[0] if len(some) == 1 else _pooled(some) for some in (list(islice(rest, len(of))) for of in parts)]
+
+    async def _checked(self, taken: Sequence[Due], vectors: Sequence[Vector]) -> list[tuple[Due, Vector]]:
+        good: list[tuple[Due, Vector]] = []
+        for due, vector in zip(taken, vectors, strict=True):
+            try:
+                fit(vector, self._embedder.dimension)
+                good.append((due, vector))
+            except VectorRefused as error:
+                await self._failed([due], error)
+        return good
+
+    async def _one_by_one(self, taken: Sequence[Due]) -> list[tuple[Due, Vector]]:
+        good: list[tuple[Due, Vector]] = []
+        for number, due in enumerate(taken):
+            if not good and number >= _HOPELESS:
+                return await self._failed(taken[number:], EmbeddingRefused("the embedder refuses"))
+            good += await self._made([due])
+        return good
+
+    async def _failed(self, taken: Sequence[Due], error: ServiceError) -> list[tuple[Due, Vector]]:
+        for due in taken:
+            standing = after_failure(due.attempts, error.code, self._clock(), for_good=isinstance(error, _FOR_GOOD))
+            log.warning("node %s could not be embedded: %s, now %s", due.id, error.code, standing.state)
+            await self._queue.fail(due, standing)
+        return []
+
+    async def _keep(self, tenant: str, made: Sequence[tuple[Due, Vector]], taken: datetime) -> None:
+        try:
+            stored = await self._queue.store(tenant, made, self._clock())
+        except EmbeddingMismatch as error:
+            await self._failed([due for due, _ in made], error)
+            return
+        await self._index.tell(tenant, stored)
+        for due, vector in made:
+            if due.id in stored:
+                await self._compare(tenant, due, vector)
+        await self._queue.done(tenant, stored, taken)
+
+    async def _compare(self, tenant: str, due: Due, vector: Vector) -> None:
+        near = await self._alike(tenant, vector, Chosen(types=frozenset({due.type})), _ALIKE + 1)
+        found = [(hit.id, hit.cosine) for hit in near if hit.id != due.id and hit.cosine > similarity.DUPLICATE]
+        await self._queue.pair(tenant, due.id, found[:_ALIKE])
+
+    async def _run(self) -> None:
+        while True:
+            self._wake.clear()
+            more = 0
+            try:
+                await self._schedule.look(self._clock())
+                more = await self.step()
+            except ServiceError as error:
+                log.warning("nodes could not be embedded: %s", error.code)
+            except Exception:
+                # The task may not end: what is due would stay due with nobody to notice.
+                log.exception("nodes could not be embedded")
+            if not more:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_EVERY):
+                        await self._wake.wait()
+
+
+def _pooled(vectors: Sequence[Vector]) -> Vector:
+    """One vector of several; one that cannot be searched by stays so, and is refused."""
+    fits = len({vector.shape for vector in vectors}) == 1 and all(vector.any() for vector in vectors)
+    return pooled(vectors) if fits else np.zeros_like(vectors[0])

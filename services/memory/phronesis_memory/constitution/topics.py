@@ -1,0 +1,164 @@
+"""Topics: clusters of the graph's vectors, with keywords, kept until they are found anew (O-384 to O-386)."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import numpy.typing as npt
+
+from phronesis_contracts import NotFound, Principal
+from phronesis_contracts.constitution.insight import Topic, TopicNodesFound, TopicsListed
+from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.values import Mention
+
+from .clusters import OUTSIDE, Clustering, Matrix, clustered, load
+from .keywords import keywords
+from .matrix import Gathered, gathered
+from .mentions import mention
+from .ports import Chosen, NodeVectors, Texts
+from .structure import Structure
+from .topic_store import Found, Member, Run, TopicStore
+
+NEAREST = 5
+"""Nodes that stand for a topic in the list."""
+_FRESH = timedelta(days=1)
+"""Age at which topics are found anew by whoever asks for them."""
+_SAME = 0.3
+"""Share of nodes that a topic has in common with a former one (of all that either has) where it keeps its id."""
+_TEXTS = 500
+
+
+class Topics:
+    """Finds topics, and tells those that were found.
+
+    Args:
+        vectors: the index, which also knows the topic of each node.
+        texts: what the nodes say.
+        structure: the graph.
+        store: where topics are kept.
+    """
+
+    def __init__(self, vectors: NodeVectors, texts: Texts, structure: Structure, store: TopicStore) -> None:
+        self._vectors = vectors
+        self._texts = texts
+        self._structure = structure
+        self._store = store
+        self._finding = asyncio.Lock()
+
+    async def list(self, who: Principal, layers: frozenset[Layer], refresh: bool) -> TopicsListed:
+        """The topics, the largest first; found anew where that is asked for, or where they are a day old."""
+        run = await self._store.run(who.tenant)
+        if refresh or run is None or datetime.now(UTC) - run.computed_at > _FRESH:
+            run = await self._found(who.tenant)
+        listed = await self._store.listed(who.tenant, layers, NEAREST)
+        wanted = sorted({id for one in listed for id in one.nearest})
+        nodes = await self._structure.nodes(who, wanted) if wanted else {}
+        topics = tuple(
+            Topic(
+                id=one.id,
+                keywords=one.keywords,
+                size=one.size,
+                nodes=tuple(mention(nodes[id]) for id in one.nearest if id in nodes),
+            )
+            for one in listed
+        )
+        return TopicsListed(topics=topics, silhouette=run.silhouette, unassigned=run.unassigned, computed_at=run.computed_at)
+
+    async def nodes(self, who: Principal, topic_id: str, limit: int) -> TopicNodesFound:
+        """The nodes of a topic, those nearest to its middle first.
+
+        Raises:
+            NotFound: there is no such topic.
+        """
+        found = await self._store.members(who.tenant, topic_id, limit)
+        if found is None:
+            raise NotFound("there is no such topic; topics.list.v1 lists them", field="topicId")
+        ids, total = found
+        nodes = await self._structure.nodes(who, ids) if ids else {}
+        told: tuple[Mention, ...] = tuple(mention(nodes[id]) for id in ids if id in nodes)
+        return TopicNodesFound(nodes=told, total=total)
+
+    async def _found(self, tenant: str) -> Run:
+        async with self._finding:  # one at a time: each takes a whole core
+            those = await gathered(self._vectors, tenant, Chosen())
+            await load()
+            clusters = await asyncio.to_thread(clustered, those.points)
+            texts: dict[str, str] = {}
+            for at in range(0, len(those.ids), _TEXTS):
+                texts |= await self._texts.texts(tenant, those.ids[at : at + _TEXTS])
+            before = await self._store.all(tenant)
+            run = await asyncio.to_thread(topics, those, clusters, texts, before)
+            await self._store.replace(tenant, run)
+            of_node: dict[str, str | None] = {id: None for id in those.ids}
+            of_node |= {id: None for members in before.values() for id in members}
+            of_node |= {member.id: topic.id for topic in run.topics for member in topic.members}
+            await self._vectors.assign(tenant, of_node)
+            return run
+
+
+def topics(those: Gathered, clusters: Clustering, texts: Mapping[str, str], before: Mapping[str, frozenset[str]]) -> Run:
+    """Clusters as topics: with keywords, and with the ids that they had before where they are still the same.
+
+    Args:
+        those: the nodes.
+        clusters: which cluster each is in.
+        texts: what they say.
+        before: the nodes of the topics that there were.
+    """
+    groups = [np.flatnonzero(clusters.labels == label) for label in np.unique(clusters.labels) if label != OUTSIDE]
+    members = [_members(those, group) for group in groups]
+    names = _names([frozenset(member.id for member in some) for some in members], [some[0].id for some in members], before)
+    said = keywords(
+        {name: [_body(texts.get(member.id, "")) for member in some] for name, some in zip(names, members, strict=True)}
+    )
+    found = [Found(name, said[name], tuple(some)) for name, some in zip(names, members, strict=True)]
+    return Run(
+        datetime.now(UTC),
+        round(clusters.silhouette, 6),
+        int(np.count_nonzero(clusters.labels == OUTSIDE)),
+        tuple(sorted(found, key=lambda one: (-len(one.members), one.id))),
+    )
+
+
+def _members(those: Gathered, group: npt.NDArray[np.intp]) -> list[Member]:
+    points: Matrix = those.points[group]
+    middle = points.sum(axis=0)
+    closeness = points @ (middle / np.float32(np.linalg.norm(middle) or 1.0))
+    found = [
+        Member(those.ids[row], those.types[row], those.layers[row], round(float(close), 6))
+        for row, close in zip(group, closeness, strict=True)
+    ]
+    return sorted(found, key=lambda member: (-member.closeness, member.id))
+
+
+def _names(groups: Sequence[frozenset[str]], nearest: Sequence[str], before: Mapping[str, frozenset[str]]) -> list[str]:
+    """An id for each group: that of the former topic that it shares most nodes with, or one made of its nearest node."""
+    shared = sorted(
+        (-len(group & members) / len(group | members), place, id)
+        for place, group in enumerate(groups)
+        for id, members in before.items()
+        if group & members
+    )
+    names: dict[int, str] = {}
+    for share, place, id in shared:
+        if -share >= _SAME and place not in names and id not in names.values():
+            names[place] = id
+    taken = {*names.values(), *before}
+    for place, id in enumerate(nearest):
+        salt = 0
+        while place not in names:
+            name = f"topic-{hashlib.sha256(f'{id} {salt}'.encode()).hexdigest()[:10]}"
+            if name not in taken:
+                names[place] = name
+                taken.add(name)
+            salt += 1
+    return [names[place] for place in range(len(groups))]
+
+
+def _body(text: str) -> str:
+    """A text without its first line, which names its type."""
+    return text.partition("\n")[2]

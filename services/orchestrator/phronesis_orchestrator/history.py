@@ -1,0 +1,82 @@
+"""What is known of a conversation: its newest turns word for word, the weighty ones before them, and a summary of the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from phronesis_contracts import Message
+from phronesis_contracts.orchestrator import Directive
+
+WINDOW = 10
+"""Newest turns that a prompt holds word for word (V-151, D-C06)."""
+KEPT = 5
+"""Older turns that it also holds word for word: the most important ones (V-152)."""
+PRUNE_AFTER = 15
+"""Turns up to which a conversation stands word for word as a whole (V-C18)."""
+STEP = 10
+"""Turns that leave the window before the stored summary is carried on: one write, and with a model one call, for so many."""
+AGED = 40
+"""Turns beyond the window that one turn reads at most; a longer gap is worked off by the turns that follow."""
+MAX_CHARS = 16_000
+"""Characters of a past message that are read: more could not stand in a prompt, where no message takes a third of it."""
+
+
+@dataclass(frozen=True)
+class PastMessage:
+    """One message of the history."""
+
+    role: str
+    text: str
+    seq: int | None = None
+    """Its number, where messages between it and the next were left out."""
+
+
+@dataclass(frozen=True)
+class PastTurn:
+    """What the user said and what was answered."""
+
+    seq: int
+    """Number of the turn's first message."""
+    user: str
+    reply: str
+
+
+class Note(Message):
+    """One sentence of an older turn."""
+
+    seq: int
+    role: str
+    text: str
+    weight: float
+
+
+class Summary(Message):
+    """What is left of the turns before the window."""
+
+    through: int = 0
+    """Number of the last message that it covers."""
+    kept: tuple[int, ...] = ()
+    """Numbers of the turns that are kept word for word (V-152)."""
+    text: str = ""
+    """What a language model made of the turns up to `text_through`; empty where none was asked."""
+    text_through: int = 0
+    notes: tuple[Note, ...] = ()
+    """What rules made of the turns that `text` does not cover."""
+
+
+NO_SUMMARY = Summary()
+
+
+@dataclass(frozen=True)
+class Past:
+    """A conversation as it is read for a turn."""
+
+    directive: Directive = Directive.SUPPORTIVE_COMPANION
+    summary: Summary = NO_SUMMARY
+    kept: tuple[PastTurn, ...] = ()
+    """The turns that the summary keeps word for word."""
+    aged: tuple[PastTurn, ...] = ()
+    """Turns that have left the window and that the stored summary does not cover yet, oldest first."""
+    window: tuple[PastTurn, ...] = ()
+    stale: bool = False
+    """Whether the store did not answer, and this is what was kept of an earlier reading."""

@@ -1,0 +1,199 @@
+"""Which sentences of the sources answer a question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem
+
+from .ranking import node_year, ranked, weigh
+from .text import Terms, is_content, sentences, shorten, stem, words
+
+_MEDIA = 100_000
+"""Characters of attached text that are looked at."""
+_LONGEST = 420
+"""Characters of one quoted sentence."""
+_ITEMS, _OF_THE_FIRST, _OF_OTHERS = 2, 3, 1
+_FIRST_CHOICE = 1.2
+"""By how much another year's best sentence must score higher to be taken instead."""
+_CLOSE = 0.6
+"""A third sentence of a source is quoted where its score is no further than this share below that of the best."""
+_NEAR = 0.7
+"""An item further than this share below the best one is not quoted beside it."""
+_EARLIER = "Earlier in this conversation"
+_DOCUMENT = re.compile(r"^\[(document|image|audio): ([^\n]{1,300})\]\n(.*?)(?:^\[end of \1\]$|\Z)", re.M | re.S)
+_ATTACHED = re.compile(
+    r"\b(?:attach\w*|document|file|pdf|report|paper|page|upload\w*|summar\w*|this|slides?|spreadsheet"
+    r"|image|picture|photo\w*|scan\w*|screenshot|audio|recording|voice|transcript|(?:is|was) said)\b",
+    re.I,
+)
+
+
+def _any(*patterns: str) -> re.Pattern[str]:
+    return re.compile(rf"(?:{'|'.join(patterns)})", re.I)
+
+
+_HINTS = (
+    (
+        _any(
+            r"\bfor\W*$",
+            r"\bpurpose",
+            r"\baims?\b",
+            r"\bgoals?\b",
+            r"\bobjectives?\b",
+            r"\bwhat (?:is|are|does|do|was)\b",
+            r"\babout\b",
+        ),
+        _any(
+            *(r"\baims?\b", r"\bobjectives?\b", r"\bpurpose", r"\bgoals?\b", r"\bseeks? to\b", r"^to \w+", r"\bintended to\b"),
+            *(r"\bwill (?:deliver|provide|enable|replace|create|build)", r"\bin order to\b", r"\bso that\b"),
+            r"\b(?:delivers?|provides?|enables?|replaces?|supports?)\b",
+        ),
+    ),
+    (
+        _any(r"\bconfiden", r"\brat(?:ed|ings?)\b", r"\bstatus\b", r"\bon track\b"),
+        _any(r"\bconfidence\b", r"\brat(?:ed|ings?)\b", r"\b(?:amber|green|red)\b"),
+    ),
+    (
+        _any(r"\bdepartments?\b", r"\bwho (?:runs|owns|leads|delivers)\b", r"\brun by\b", r"\bresponsible\b", r"\bministry\b"),
+        _any(r"\bdepartments?\b", r"\b(?:run|led|owned|delivered|sponsored) by\b", r"\bresponsible\b", r"\bministry\b"),
+    ),
+    (
+        _any(r"\bcosts?\b", r"\bbudget", r"\bhow (?:much|expensive)\b", r"\bmoney\b", r"\bspend"),
+        _any(r"[£$€]\s?\d", r"\bcosts?\b", r"\bbudget", r"\bgbp\b", r"\b\d[\d.,]*\s?(?:m|bn|million|billion)\b"),
+    ),
+    (
+        _any(r"\bwhen\b", r"\bdates?\b", r"\bdeadline", r"\bhow long\b", r"\bfinish", r"\bschedule", r"\bdelay"),
+        _any(r"\b(?:19|20)\d\d\b", r"\bend[- ]date", r"\bschedule", r"\bdelay", r"\bmilestone"),
+    ),
+    (
+        _any(r"\brisks?\b", r"\bproblems?\b", r"\bchallenges?\b", r"\bissues?\b", r"\bwhy\b"),
+        _any(r"\brisks?\b", r"\buncertain", r"\bchallenge", r"\bconstraint", r"\bissues?\b", r"\bdue to\b"),
+    ),
+)
+"""What a question asks for, and the form that an answer to it has."""
+
+
+@dataclass(frozen=True)
+class Quote:
+    """Sentences of one source."""
+
+    title: str
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Source:
+    title: str
+    sentences: list[str]
+    score: float
+
+
+@dataclass(frozen=True)
+class _Question:
+    text: str
+    terms: Terms
+    answers: tuple[re.Pattern[str], ...]
+
+    @staticmethod
+    def of(text: str) -> _Question:
+        return _Question(text, Terms.of(text), tuple(answer for hint, answer in _HINTS if hint.search(text)))
+
+
+def quotes(question: str, media_text: str, memory: AugmentedMemoryContext | None, said: Sequence[str] = ()) -> list[Quote]:
+    """Two to four sentences of at most two sources, best source first; empty where nothing fits.
+
+    Args:
+        question: what was asked, made whole (`phrases.focus`).
+        media_text: text of the attached media, empty where there is none.
+        memory: what retrieval handed back.
+        said: what the user stated earlier in the conversation.
+    """
+    asked = _Question.of(question)
+    found = [*_retrieved(asked, memory), *_attached(asked, media_text)] if memory else [*_attached(asked, media_text)]
+    found += _stated(asked, said, found)
+    sources = sorted((source for source in found if source.sentences), key=lambda source: -source.score)[:_ITEMS]
+    weights = weigh(asked.terms, [asked.terms.found_in(line) for source in sources for line in source.sentences])
+    limits = (_OF_THE_FIRST, *[_OF_OTHERS] * _ITEMS)
+    return [Quote(source.title, _best(asked, weights, source, limit)) for source, limit in zip(sources, limits, strict=False)]
+
+
+def _retrieved(asked: _Question, memory: AugmentedMemoryContext) -> Iterator[_Source]:
+    """The best items that are near the best one, each title once."""
+    items = ranked(asked.text, memory)[: 2 * _ITEMS]
+    titles: set[str] = set()
+    for score, item in items:
+        if score >= _NEAR * items[0][0] and item.title not in titles:
+            titles.add(item.title)
+            yield _Source(item.title, _told(asked, item, memory), score)
+
+
+def _told(asked: _Question, item: ContextItem, memory: AugmentedMemoryContext) -> list[str]:
+    """The sentences of an item and of what else was retrieved of its node: of the year that the item was chosen for, or
+    of another year that answers clearly better. Years are not mixed, since they contradict each other."""
+    node, chosen = node_year(item)
+    years: dict[str, list[str]] = {chosen: sentences(item.text)}
+    for other in (*memory.concepts, *memory.memory_units):
+        same, year = node_year(other)
+        if same == node and other.id != item.id:
+            years.setdefault(year, []).extend(sentences(other.text))
+    if chosen in asked.text:
+        return years[chosen]
+    even = dict.fromkeys(asked.terms.stems, 1.0)
+    peaks = {year: max(_scores(asked, even, _Source(item.title, lines, 0.0)), default=0.0) for year, lines in years.items()}
+    return years[max(peaks, key=lambda year: (peaks[year] * (_FIRST_CHOICE if year == chosen else 1.0), year))]
+
+
+def notes(media_text: str) -> str:
+    """What is said of attachments beside their text: that one could not be read."""
+    return " ".join(_DOCUMENT.sub("", media_text[:_MEDIA]).split())[:_LONGEST]
+
+
+def _attached(asked: _Question, media_text: str) -> Iterator[_Source]:
+    """The attached documents that the question is about: it says so, or a sentence of one holds a third of its terms."""
+    meant = not asked.terms.stems or _ATTACHED.search(asked.text) is not None
+    for match in _DOCUMENT.finditer(media_text[:_MEDIA]):
+        lines = sentences(match[3])
+        share = max((len(asked.terms.found_in(line)) for line in lines), default=0) / (len(asked.terms.stems) or 1)
+        if meant or share > 1 / 3:
+            yield _Source(match[2], lines, share + (1.0 if meant else 0.0))
+
+
+def _stated(asked: _Question, said: Sequence[str], found: Sequence[_Source]) -> list[_Source]:
+    """What the user stated earlier, where one sentence of it holds most of the question, and more than any other source."""
+    held = {line: len(asked.terms.found_in(line)) for line in said}
+    elsewhere = max((len(asked.terms.found_in(line)) for source in found for line in source.sentences), default=0)
+    most = max(held.values(), default=0)
+    if most <= elsewhere or 2 * most <= len(asked.terms.stems):
+        return []
+    return [_Source(_EARLIER, [line for line in held if held[line] == most][-1:], 1.0)]
+
+
+def _best(asked: _Question, weights: dict[str, float], source: _Source, limit: int) -> tuple[str, ...]:
+    scores = _scores(asked, weights, source)
+    order = sorted(range(len(scores)), key=lambda at: (-scores[at], at))
+    kept = [at for place, at in enumerate(order[:limit]) if place < limit - 1 or scores[at] >= _CLOSE * scores[order[0]]]
+    return tuple(shorten(source.sentences[at], _LONGEST) for at in sorted(kept))
+
+
+def _scores(asked: _Question, weights: dict[str, float], source: _Source) -> list[float]:
+    """How well each sentence answers: the terms that the title leaves open, the form of an answer, an early place."""
+    stems = asked.terms.stems
+    named = asked.terms.found_in(source.title)
+    left_open = sum(weights[term] for term in stems - named)
+    scores = []
+    for at, line in enumerate(source.sentences):
+        held = asked.terms.found_in(line)
+        score = sum(weights[term] for term in held - named) / left_open if left_open else 0.0
+        score += 0.15 * len(held) / (len(stems) or 1) + 0.3 / (1 + at)
+        score += 0.45 * sum(answer.search(line) is not None for answer in asked.answers)
+        scores.append(score if _adds(line, asked.terms) else 0.2 * score)
+    return scores
+
+
+def _adds(line: str, asked: Terms) -> bool:
+    """Whether a sentence says more than the question did."""
+    new = {stem(word) for word in words(line[:_LONGEST]) if is_content(word)} - asked.stems
+    return len(new) >= 3

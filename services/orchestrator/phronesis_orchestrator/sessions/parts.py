@@ -1,0 +1,124 @@
+"""The parts that are read from the graph: the foundation and the vision, by the second version of their lists.
+
+Where that fails twice, the first version serves (O-363).
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import Generic
+
+from phronesis_contracts import Principal, ServiceError, Unavailable
+from phronesis_contracts.constitution.kinds import Layer, Lifecycle
+from phronesis_contracts.constitution.lists import (
+    LIST_FOUNDATION,
+    LIST_FOUNDATION_TOOL,
+    LIST_VISION,
+    LIST_VISION_TOOL,
+    LISTS,
+    ListFoundation,
+    ListLayer,
+    ListVision,
+    VisionNode,
+)
+from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode
+
+from .asking import twice
+from .ports import Ask
+from .trimming import Node, size, trimmed
+
+log = logging.getLogger(__name__)
+
+FOUNDATION, VISION, WORK = 15_000, 8_000, 2_000
+"""Tokens of each part (O-246)."""
+_LIMIT = 3.0
+"""Seconds that one list may take."""
+_PAGES = 20
+"""Pages of a list of the first version."""
+_HEAVY = ("properties", "metadata", "embedding", "provenance")
+
+
+@dataclass(frozen=True)
+class Part(Generic[Node]):
+    """A part as it is told."""
+
+    nodes: tuple[Node, ...]
+    links: tuple[ConstitutionLink, ...]
+    tokens: int
+    left_out: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    makeshift: bool = False
+    """Whether it came by the first version of its list, for want of the second, and so is not worth keeping."""
+
+    @property
+    def parents(self) -> frozenset[str]:
+        """Ids of the parents that are told."""
+        return frozenset(one.id for node in self.nodes for one in getattr(node, "parents", None) or ())
+
+
+class Parts:
+    """Reads them from the graph."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    async def foundation(self, who: Principal) -> Part[ConstitutionNode]:
+        """The foundation within its budget (O-239). Raises the `ServiceError` of the last try."""
+        request = ListFoundation(exclude_fields=_HEAVY, include_relationships=True, status=Lifecycle.ACTIVE)
+        try:
+            found = await twice(self._ask, who, LIST_FOUNDATION, request, _LIMIT)
+        except ServiceError as error:
+            return await self._first_version(who, Layer.FOUNDATION, ConstitutionNode, FOUNDATION, error)
+        told = _by_list(Layer.FOUNDATION, found.truncated, found.next_cursor)
+        return _part(LIST_FOUNDATION_TOOL.name, Layer.FOUNDATION, found.items, found.relationships, FOUNDATION, told)
+
+    async def vision(self, who: Principal) -> Part[VisionNode]:
+        """The vision with its parents within its budget (O-240). Raises the `ServiceError` of the last try."""
+        request = ListVision(exclude_fields=(*_HEAVY, "description"), include_hierarchy=True, status=Lifecycle.ACTIVE)
+        try:
+            found = await twice(self._ask, who, LIST_VISION, request, _LIMIT)
+        except ServiceError as error:
+            return await self._first_version(who, Layer.VISION, VisionNode, VISION, error)
+        told = _by_list(Layer.VISION, found.truncated, found.next_cursor)
+        return _part(LIST_VISION_TOOL.name, Layer.VISION, found.items, (), VISION, told)
+
+    async def _first_version(
+        self, who: Principal, layer: Layer, kind: type[Node], budget: int, error: ServiceError
+    ) -> Part[Node]:
+        """The nodes of a layer by the first version of its list, which tells no relationships."""
+        log.warning("%s.list.v2 failed (%s); version 1 is asked", layer, error.code)
+        tool, nodes, cursor = LISTS[layer], list[Node](), None
+        for _ in range(_PAGES):
+            page = await self._ask(who, tool.rpc, ListLayer(status=Lifecycle.ACTIVE, cursor=cursor), _LIMIT)
+            nodes += [kind.model_validate(node.model_dump()) for node in page.items]
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        else:
+            raise Unavailable(f"the {layer} layer is more than {_PAGES} pages")
+        whole = size(nodes, ())
+        said = f"{layer}: version 1 of its list, without relationships, {whole} tokens before anything was left out"
+        return replace(_part(tool.name, layer, nodes, (), budget, (), (said,)), makeshift=True)
+
+
+def _by_list(layer: Layer, truncated: bool, cursor: str | None) -> tuple[str, ...]:
+    """What a list of the second version says that it left out."""
+    fields = (f"{layer}: fields, by its list",) if truncated else ()
+    return (*fields, f"{layer}: nodes beyond one answer of its list") if cursor else fields
+
+
+def _part(
+    tool: str,
+    layer: Layer,
+    nodes: tuple[Node, ...] | list[Node],
+    links: tuple[ConstitutionLink, ...],
+    budget: int,
+    told: tuple[str, ...],
+    warnings: tuple[str, ...] = (),
+) -> Part[Node]:
+    cut = trimmed(nodes, links, budget)
+    log.info("%s: %d nodes, %d tokens", tool, len(cut.nodes), cut.tokens)
+    if cut.tokens > budget:
+        warnings = (*warnings, f"{layer}: over its budget of {budget} tokens with what names its nodes alone")
+    return Part(cut.nodes, cut.links, cut.tokens, (*told, *(f"{layer}: {one}" for one in cut.left_out)), warnings)

@@ -1,0 +1,186 @@
+"""The start of a session: foundation, vision and workload, side by side, each from what is kept where no write touched it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+from uuid import uuid4
+
+from phronesis_bus import Call, Metrics, News
+from phronesis_contracts import Principal, ServiceError, Unavailable
+from phronesis_contracts.constitution.lists import VisionNode
+from phronesis_contracts.constitution.session import (
+    AssessWorkload,
+    SessionStarted,
+    SessionStats,
+    StartSession,
+    WorkloadAssessed,
+)
+from phronesis_contracts.constitution.values import ConstitutionNode
+from phronesis_contracts.constitution.writes import ConstitutionChanged
+
+from .changes import touches_foundation, touches_vision, touches_work
+from .kept import Kept
+from .measures import STARTS
+from .parts import WORK, Part, Parts
+from .ports import Calendars
+from .trimming import Node
+from .workload import Workload
+
+log = logging.getLogger(__name__)
+
+Value = TypeVar("Value")
+
+SAFETY = 600.0
+"""Seconds after which a part is loaded anew, in case news of a write was lost (C-83)."""
+_PARTS, _WORKLOADS, _SESSIONS = 200, 2_000, 5_000
+"""Parts, workloads and sessions that are kept at most."""
+_LIMIT = 7.0
+"""Seconds that a part may take, with its second try and the first version of its list."""
+_NO_FOUNDATION: Part[ConstitutionNode] = Part((), (), 0)
+_NO_VISION: Part[VisionNode] = Part((), (), 0)
+
+
+@dataclass(frozen=True)
+class _Got(Generic[Value]):
+    """A part, and how it was come by."""
+
+    value: Value | None = None
+    cached: bool = False
+    problem: tuple[str, ...] = ()
+
+
+class Sessions:
+    """Starts sessions.
+
+    What is kept of foundation and vision belongs to a tenant and a role, what is kept of a workload to a user and a role as
+    well, so that nobody is served what was loaded with another's rights (O-324).
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        workload: Workload,
+        calendars: Calendars,
+        metrics: Metrics,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._parts = parts
+        self._workload = workload
+        self._calendars = calendars
+        self._metrics = metrics
+        self._clock = clock
+        self._foundations: Kept[Part[ConstitutionNode]] = Kept(_PARTS, SAFETY, clock)
+        self._visions: Kept[Part[VisionNode]] = Kept(_PARTS, SAFETY, clock)
+        self._workloads: Kept[WorkloadAssessed] = Kept(_WORKLOADS, SAFETY, clock)
+        self._started: Kept[SessionStats] = Kept(_SESSIONS, float("inf"), clock)
+
+    async def start(self, call: Call, request: StartSession) -> SessionStarted:
+        """What a session begins with (O-237 to O-252). A part that cannot be had is absent, and named in the warnings.
+
+        Raises:
+            Unavailable: none of the parts could be had.
+        """
+        began = self._clock()
+        foundation, vision, work = await asyncio.gather(
+            _within("foundation", _part(self._foundations, call.who, self._parts.foundation)),
+            _within("vision", _part(self._visions, call.who, self._parts.vision)),
+            _within("workload", self._work(call.who)),
+        )
+        self._count((foundation.value, vision.value, work.value))
+        low, high = foundation.value or _NO_FOUNDATION, vision.value or _NO_VISION
+        degraded = ("workload: the calendar could not be read",) if work.value and work.value.degraded else ()
+        ways = {"foundation": foundation.cached, "vision": vision.cached, "workload": work.cached}
+        load = work.value.token_estimate if work.value else 0
+        started = SessionStarted(
+            session_id=request.session_id or str(uuid4()),
+            foundation=low.nodes,
+            foundation_relationships=low.links,
+            vision=high.nodes,
+            workload=work.value,
+            stats=_stats(low, high, load, 1000 * (self._clock() - began), ways),
+            warnings=(*foundation.problem, *vision.problem, *work.problem, *low.warnings, *high.warnings, *degraded),
+            left_out=(*low.left_out, *high.left_out),
+        )
+        self._remember(call.who, started)
+        return started
+
+    def of(self, who: Principal, session_id: str | None) -> SessionStats | None:
+        """What the caller's session of that id came to, or the last one; `None` where this process started none such."""
+        return self._started.get((who.tenant, who.user, session_id or ""))
+
+    async def on_constitution_changed(self, news: News, change: ConstitutionChanged) -> None:
+        """Forget what a write touched: by whichever agent, on whichever path."""
+        if touches_foundation(change):
+            self._foundations.drop(news.tenant)
+        if touches_vision(change, frozenset(node.id for node in change.nodes)):  # were they all parents
+            self._visions.drop(news.tenant, lambda part: touches_vision(change, part.parents))
+        if touches_work(change):
+            self._workloads.drop(news.tenant)
+
+    def forget(self) -> None:
+        """Forget all parts: news may have been lost while the broker was away."""
+        for kept in (self._foundations, self._visions, self._workloads):
+            kept.clear()
+
+    async def _work(self, who: Principal) -> _Got[WorkloadAssessed]:
+        calendar, request = await self._calendars.of(who), AssessWorkload()
+        window = self._workload.window(calendar, request)
+        key = (who.tenant, who.user, who.role.value, str(calendar.version), window.first.isoformat())
+        if (found := self._workloads.get(key)) is not None:
+            return _Got(found, cached=True)
+        with self._workloads.loading(key) as load:
+            work = await self._workload.of(who, calendar, window, request)
+            load.value = None if work.degraded else work
+        return _Got(work)
+
+    def _remember(self, who: Principal, started: SessionStarted) -> None:
+        for name in (started.session_id, ""):
+            with self._started.loading((who.tenant, who.user, name)) as load:
+                load.value = started.stats
+
+    def _count(self, parts: tuple[object | None, ...]) -> None:
+        missing = sum(part is None for part in parts)
+        self._metrics.count(STARTS, "full" if not missing else "failed" if missing == len(parts) else "partial")
+        if missing == len(parts):
+            raise Unavailable("nothing of the context can be loaded", retry_after=1)
+
+
+def _stats(
+    foundation: Part[ConstitutionNode], vision: Part[VisionNode], load: int, milliseconds: float, cached: dict[str, bool]
+) -> SessionStats:
+    work = max(WORK, load)
+    return SessionStats(
+        total_nodes=len(foundation.nodes) + len(vision.nodes),
+        total_tokens=foundation.tokens + vision.tokens + work,
+        foundation_tokens=foundation.tokens,
+        vision_tokens=vision.tokens,
+        workload_tokens=work,
+        load_time=round(milliseconds, 3),
+        cached=tuple(name for name, kept in cached.items() if kept),
+    )
+
+
+async def _part(kept: Kept[Part[Node]], who: Principal, load: Callable[[Principal], Awaitable[Part[Node]]]) -> _Got[Part[Node]]:
+    key = (who.tenant, who.role.value)
+    if (found := kept.get(key)) is not None:
+        return _Got(found, cached=True)
+    with kept.loading(key) as loading:
+        part = await load(who)
+        loading.value = None if part.makeshift else part
+    return _Got(part)
+
+
+async def _within(name: str, loading: Awaitable[_Got[Value]]) -> _Got[Value]:
+    """A part, or what is wrong with it where it cannot be had in time (O-250)."""
+    try:
+        async with asyncio.timeout(_LIMIT):
+            return await loading
+    except (ServiceError, TimeoutError) as error:
+        code = error.code if isinstance(error, ServiceError) else "timed_out"
+        log.warning("a session begins without its %s: %s", name, code)
+        return _Got(problem=(f"{name}: it could not be loaded ({code})",))

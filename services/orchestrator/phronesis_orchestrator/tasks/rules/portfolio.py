@@ -1,0 +1,132 @@
+"""The risk report on a portfolio: what a goal asks for, and the steps to it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from phronesis_contracts.graph import Level
+from phronesis_contracts.memory import RECALL_TOOL
+from phronesis_contracts.twin import FIND_ENTITIES_TOOL, MAX_ROWS, SURVEY_TOOL
+
+from ...analyst.departments import DEPARTMENTS, ONLY_IN_CAPITALS
+from ...analyst.frame import DEPARTMENT
+from ..plan import Plan, Step
+
+KIND = "portfolio risk report"
+PROJECT = "EntityProject"
+SHOWN = ("rating", "category", "status", "end_date", "whole_life_cost", "year_baseline", "year_forecast")
+"""What is read of each project."""
+GAPS = {"rating": "a rating", "end_date": "an end date", "whole_life_cost": "a whole-life cost"}
+"""What may be missing of a project, and how that is said."""
+ALL_YEARS = (2020, 2021, 2022, 2023)
+"""The years of a report whose goal names none: those that the sample portfolio has."""
+_MOST_YEARS = 10
+_RISK = re.compile(r"\b(?:risk\w*|ratings?|rated|delivery confidence|in doubt|trouble|red)\b", re.I)
+_PROJECTS = re.compile(r"\b(?:portfolio|projects?|programmes?|programs?)\b", re.I)
+_YEAR = re.compile(r"\b(?:19|20)\d{2}\b")
+_RANGE = re.compile(r"\b((?:19|20)\d{2})\s*(?:to|-|–|—|until|till|through|up to|and)\s*((?:19|20)\d{2})\b", re.I)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a report is to cover."""
+
+    department: str | None
+    """Its short name; all of them where absent."""
+    years: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        """The department's name in full."""
+        return DEPARTMENTS[self.department][0] if self.department else "all departments"
+
+
+def understood(goal: str) -> Asked | None:
+    """What a goal asks for; `None` where it is no risk report on projects."""
+    department = _department(goal)
+    if not _RISK.search(goal) or not (_PROJECTS.search(goal) or department):
+        return None
+    return Asked(department, _years(goal))
+
+
+def _department(goal: str) -> str | None:
+    """The department that is named first; the longest name at that place."""
+    folded, found = goal.casefold(), list[tuple[int, int, str]]()
+    for short, names in DEPARTMENTS.items():
+        for name in names:
+            if match := re.search(rf"\b{re.escape(name.casefold())}\b", folded):
+                found.append((match.start(), -len(name), short))
+        text = goal if short in ONLY_IN_CAPITALS else goal.upper()
+        if match := re.search(rf"\b{short}\b", text):
+            found.append((match.start(), -len(short), short))
+    return min(found)[2] if found else None
+
+
+def _years(goal: str) -> tuple[int, ...]:
+    """The years that are named, those between the ends of a range included."""
+    found = {int(year) for year in _YEAR.findall(goal)}
+    for first, last in _RANGE.findall(goal):
+        found |= set(range(int(first), int(last) + 1))
+    return tuple(sorted(found))[:_MOST_YEARS] or ALL_YEARS
+
+
+def plan(asked: Asked, tools: tuple[str, ...]) -> Plan:
+    """The steps: the projects of each year, then what is not published of them, then the portfolio that they are held against.
+
+    Looking for an earlier report and for other spellings of the department are optional: a strategy that worked without
+    them leaves them out.
+    """
+    steps = [_projects(asked, year) for year in asked.years]
+    if RECALL_TOOL.name in tools:
+        steps.append(_looked("earlier", "Earlier notes on this", RECALL_TOOL.name, {"query": f"risk {asked.name}", "limit": 5}))
+    if asked.department and FIND_ENTITIES_TOOL.name in tools:
+        steps.append(_looked("spelling", "Other spellings of the department", FIND_ENTITIES_TOOL.name, _entities(asked)))
+    steps += [_gap(asked, name, said) for name, said in GAPS.items()]
+    steps.append(_all_ratings(asked))
+    title = f"Portfolio risk report: {asked.name}, {_span(asked.years)}"
+    return Plan(title=title, kind=KIND, steps=tuple(steps))
+
+
+def _span(years: tuple[int, ...]) -> str:
+    return str(years[0]) if len(years) == 1 else f"{years[0]} to {years[-1]}"
+
+
+def _entities(asked: Asked) -> dict[str, Any]:
+    return {"text": asked.name, "types": ["SectorGovEntity"], "limit": 5}
+
+
+def _looked(id: str, description: str, tool: str, arguments: dict[str, Any]) -> Step:
+    return Step(id=id, description=description, tool=tool, arguments=arguments, wave=1, optional=True)
+
+
+def _projects(asked: Asked, year: int) -> Step:
+    arguments = _survey(asked, (year,)) | {"measure": "list", "show": list(SHOWN), "limit": MAX_ROWS}
+    return Step(
+        id=f"projects.{year}", description=f"The projects of {year}", tool=SURVEY_TOOL.name, arguments=arguments, wave=1
+    )
+
+
+def _gap(asked: Asked, name: str, said: str) -> Step:
+    arguments = _survey(asked, asked.years) | {"group_by": [{"property": "year"}]}
+    arguments["where"] = [*arguments["where"], {"property": name, "op": "unknown"}]
+    return Step(
+        id=f"without.{name}",
+        description=f"How many projects have not published {said}",
+        tool=SURVEY_TOOL.name,
+        arguments=arguments,
+        wave=2,
+    )
+
+
+def _all_ratings(asked: Asked) -> Step:
+    arguments = _survey(Asked(None, asked.years), asked.years)
+    arguments |= {"group_by": [{"property": "year"}, {"property": "rating"}], "limit": MAX_ROWS}
+    description = "The ratings of all departments, for comparison"
+    return Step(id="all.ratings", description=description, tool=SURVEY_TOOL.name, arguments=arguments, wave=3)
+
+
+def _survey(asked: Asked, years: tuple[int, ...]) -> dict[str, Any]:
+    where = [{"property": "id", "op": "=", "value": asked.department, **DEPARTMENT}] if asked.department else []
+    return {"type": PROJECT, "level": Level.L3.value, "years": list(years), "where": where}

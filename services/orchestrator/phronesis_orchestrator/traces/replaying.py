@@ -1,0 +1,184 @@
+"""The stand-ins that a replay runs on: questions are answered from the record, and nothing is written."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from typing import Any
+
+from phronesis_contracts import Message, Nothing, Principal, Rpc, ServiceError
+from phronesis_contracts.instructions import (
+    AGENT_GET,
+    RETRIEVE_AT,
+    RETRIEVE_INSTRUCTIONS,
+    AgentProfile,
+    AgentRef,
+    RetrieveAt,
+    RetrieveInstructions,
+)
+from phronesis_contracts.media import MEDIA_GET, ExtractedText, Media, MediaRef
+from phronesis_contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryContext, Retrieve
+from phronesis_contracts.messages import In, Out_
+from phronesis_contracts.traces import NotRecorded, ToolCalled
+
+from ..domain import Claim, Completed, Failed
+from ..history import Past, Summary
+from ..ledger.spent import Spend
+from ..ports import Neighbours
+from .holding import arguments_of, restored, tool_of
+from .record import KeptRecord, Question, digest_of
+from .recording import TEXT_OF
+from .telling import called
+
+_WIDE = 32_000
+"""Tokens of the retrieval that reads the texts of recorded memories again: more than any turn asked for."""
+
+
+class Recorded:
+    """Answers a turn's questions from its record. No tool is called: what is not in the record is said to be so.
+
+    Texts that their owner alone keeps (memories, the profile, attachments) are read there again, as the turn's user.
+
+    Args:
+        record: of the turn.
+        profile: the agent's profile to run with.
+        live: the services, for those texts, and for the instructions of another release.
+        release: number of the release that texts of instructions are read from; `None` for the recorded ones.
+    """
+
+    def __init__(self, record: KeptRecord, profile: AgentProfile, live: Neighbours, release: int | None) -> None:
+        self._profile = profile
+        self._live = live
+        self._release = release
+        self._left: dict[tuple[str, str], deque[Question]] = defaultdict(deque)
+        for question in record.questions:
+            self._left[question.subject, question.digest].append(question)
+        self.unrecorded: list[ToolCalled] = []
+        """Questions that are not in the record."""
+        self.lost: dict[str, None] = {}
+        """What its owner no longer has as it was."""
+
+    async def agent(self, who: Principal, name: str) -> AgentProfile:
+        """The profile to run with."""
+        return self._profile
+
+    async def profile(self, who: Principal) -> dict[str, object]:
+        """What memory knows of the user."""
+        question = self._next(who, PROFILE_GET, Nothing())
+        if question.held is None:
+            return _told(question, PROFILE_GET).profile
+        known = await self._live.profile(who)
+        if digest_of(PROFILE_GET.output(profile=known)) != question.held:
+            self.lost["profile"] = None
+        return known
+
+    async def retrieve(self, who: Principal, phrases: tuple[str, ...], budget: int, limit: float) -> AugmentedMemoryContext:
+        """The recorded memories."""
+        question = self._next(who, RETRIEVE, Retrieve(key_phrases=phrases, budget_tokens=budget))
+        if question.held is None:
+            return _told(question, RETRIEVE)
+        again = await self._live.retrieve(who, phrases, _WIDE, limit)
+        return self._again(question, again)
+
+    async def media(self, who: Principal, media_id: str) -> Media:
+        """One medium."""
+        question = self._next(who, MEDIA_GET, MediaRef(media_id=media_id))
+        return _told(question, MEDIA_GET) if question.held is None else await self._live.media(who, media_id)
+
+    async def medium_text(self, who: Principal, medium: Media, limit: float) -> ExtractedText:
+        """The text of a medium."""
+        question = self._next(who, TEXT_OF[medium.kind], MediaRef(media_id=medium.id))
+        if question.held is None:
+            return _told(question, TEXT_OF[medium.kind])
+        return self._again(question, await self._live.medium_text(who, medium, limit), medium.id)
+
+    async def ask(self, who: Principal, rpc: Rpc[In, Out_], request: In, *, key: str | None = None) -> Out_:
+        """The recorded answer of a tool; no key goes out, since nothing is written."""
+        if self._release is not None and rpc.subject == RETRIEVE_INSTRUCTIONS.subject:
+            assert isinstance(request, RetrieveInstructions)
+            text: Any = await self._live.ask(who, RETRIEVE_AT, RetrieveAt(release=self._release, wanted=request))
+            return rpc.output.model_validate(text.model_dump())
+        question = self._next(who, rpc, request)
+        if question.held is None:
+            return _told(question, rpc)
+        # Only what reads is ever held (`holding`), so nothing is changed by asking again.
+        return self._again(question, await self._live.ask(who, rpc, request), rpc.subject)
+
+    def _next(self, who: Principal, rpc: Rpc[Any, Any], request: Message) -> Question:
+        left = self._left.get((rpc.subject, digest_of(request)))
+        if not left:
+            tool = tool_of(rpc)
+            name = tool.name if tool else rpc.subject
+            question = Question(subject=rpc.subject, digest="", tool=name, arguments=arguments_of(who, rpc, request))
+            self.unrecorded.append(called(question).model_copy(update={"outcome": NotRecorded.code}))
+            raise NotRecorded("the turn that is replayed did not ask this, so there is no answer to it")
+        return left.popleft() if len(left) > 1 else left[0]
+
+    def _again(self, question: Question, answer: Out_, name: str = "") -> Out_:
+        found, lost = restored(answer, question.items)
+        self.lost |= dict.fromkeys(lost)
+        if name and not question.items and digest_of(answer) != question.held:
+            self.lost[name] = None
+        assert isinstance(found, type(answer))
+        return found
+
+
+def _told(question: Question, rpc: Rpc[In, Out_]) -> Out_:
+    if question.problem is not None:
+        raise ServiceError.from_body(question.problem)
+    if question.answer is None:
+        raise NotRecorded("the answer was too large to be recorded")
+    return rpc.output.model_validate(question.answer)
+
+
+async def profile_at(live: Neighbours, who: Principal, agent: str, release: int) -> AgentProfile:
+    """An agent's profile as of a release of the tenant. Raises `NotFound` where there is no such release."""
+    return await live.ask(who, AGENT_GET, AgentRef(agent=agent, release=release))
+
+
+class Blank:
+    """A journal that knows nothing and keeps nothing: a replay makes each step itself. What it spends is entered.
+
+    Args:
+        spent: enters a call in the ledger.
+    """
+
+    def __init__(self, spent: Any) -> None:
+        self._spent = spent
+
+    async def intend(self, claim: Claim, step: str, intent: dict[str, Any], *, once: bool = False) -> dict[str, Any] | None:
+        """Nothing is known of a step."""
+        return None
+
+    async def result(self, claim: Claim, step: str, result: dict[str, Any], spend: Spend | None = None) -> None:
+        """Keep nothing but what was spent."""
+        if spend is not None:
+            await self._spent(claim, spend)
+
+
+class Shown:
+    """The conversation as the turn saw it; what would be written to it is dropped."""
+
+    def __init__(self, past: Past) -> None:
+        self._past = past
+
+    async def recent(self, tenant: str, conversation_id: str) -> Past:
+        """The history that the turn was shown."""
+        return self._past
+
+    async def keep_summary(self, tenant: str, conversation_id: str, summary: Summary) -> None:
+        """Keep nothing."""
+
+    async def get(self, who: Principal, ref: Any) -> Any:
+        """A replay reads no conversation."""
+        raise NotRecorded("a replay reads no conversation")
+
+
+class Outcome:
+    """Where a replay ends: in a value, and in no row."""
+
+    def __init__(self) -> None:
+        self.end_of: Completed | Failed | None = None
+
+    async def end(self, claim: Claim, end: Completed | Failed) -> None:
+        """Keep the end in memory."""
+        self.end_of = end
