@@ -47,8 +47,10 @@ class Ledger:
 
     async def spent(self, turn: Charged, spend: Spend) -> None:
         """Enter a call that has no result in the journal."""
-        self._budgets.used(turn, spend)
-        await self._accounts.spent(turn, spend)
+        try:
+            await self._accounts.spent(turn, spend)
+        finally:  # after the store has it: a sum that is read from now on holds it
+            self._budgets.used(turn, spend)
 
     def used(self, turn: Charged, spend: Spend) -> None:
         """Count a call that the journal's transaction has entered."""

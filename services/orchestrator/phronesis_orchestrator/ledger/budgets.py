@@ -24,10 +24,10 @@ Payer = tuple[str, str, str]
 
 @dataclass
 class Kept:
-    """What the store said, and what this process has used since."""
+    """What the store said, and what this process has used since it was asked."""
 
-    limits: tuple[LimitState, ...]
     at: float
+    limits: tuple[LimitState, ...] = ()
     tokens: int = 0
     usd: float = 0.0
 
@@ -44,6 +44,7 @@ class Budgets:
     accounts: Accounts
     clock: Callable[[], float] = time.monotonic
     _kept: OrderedDict[Payer, Kept] = field(default_factory=OrderedDict)
+    _reading: list[tuple[Payer, Kept]] = field(default_factory=list)
 
     async def admit(self, turn: Charged) -> None:
         """Let a model call of this turn be made.
@@ -55,17 +56,28 @@ class Budgets:
         payer = _payer(turn)
         kept = self._kept.get(payer)
         if kept is None or self.clock() - kept.at >= FRESH or _reached(kept, NEAR):
-            kept = Kept(await self.accounts.bearing(turn.who, turn.agent), self.clock())
-            self._kept[payer] = kept
-            self._kept.move_to_end(payer)
-            if len(self._kept) > _PAYERS:
-                self._kept.popitem(last=False)
+            kept = await self._read(payer, turn)
         if (limit := _reached(kept, 1.0)) is not None:
             raise BudgetExceeded(told(limit))
 
+    async def _read(self, payer: Payer, turn: Charged) -> Kept:
+        """Ask the store. What is used meanwhile is counted on top of its answer, which may not hold it."""
+        kept = Kept(self.clock())
+        reading = (payer, kept)
+        self._reading.append(reading)
+        try:
+            kept.limits = await self.accounts.bearing(turn.who, turn.agent)
+        finally:
+            self._reading.remove(reading)
+        self._kept[payer] = kept
+        self._kept.move_to_end(payer)
+        if len(self._kept) > _PAYERS:
+            self._kept.popitem(last=False)
+        return kept
+
     def used(self, turn: Charged, spend: Spend) -> None:
         """Count a call that was made here, for everybody whom it may bring to a limit."""
-        for payer, kept in self._kept.items():
+        for payer, kept in (*self._kept.items(), *self._reading):
             if payer[0] == turn.who.tenant:
                 kept.tokens += spend.tokens
                 kept.usd += spend.cost_usd or 0.0
