@@ -5,8 +5,8 @@
 UV_VERSION := 0.13.9
 BIN := .venv/bin
 UV := VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv
-MEMBERS := $(sort $(wildcard libs/*/pyproject.toml services/*/pyproject.toml) deploy/local/pyproject.toml deploy/operations/pyproject.toml)
-CHECKED := libs services deploy/local deploy/operations scripts
+MEMBERS := $(sort $(wildcard libs/*/pyproject.toml services/*/pyproject.toml) deploy/local/pyproject.toml deploy/operations/pyproject.toml samples/pyproject.toml)
+CHECKED := libs services deploy/local deploy/operations samples scripts
 READY := .venv/.ready
 # Tests that ask neither a graph store nor a vector store, and of the whole stack those of what no such store decides: how services
 # are replaced under load, and what an injected order may do. `make test` runs them, once is enough.

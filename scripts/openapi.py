@@ -9,8 +9,8 @@ from typing import cast
 from nats.aio.client import Client
 
 from phronesis_bus import Bus, BusSettings
-from phronesis_gateway.app import Parts, api
-from phronesis_gateway.ports import KeyStore
+from phronesis_gateway.app import Parts, build_api
+from phronesis_gateway.auth.ports import KeyStore
 from phronesis_gateway.settings import GatewaySettings
 
 from .tree import DOCS
@@ -27,5 +27,5 @@ def document() -> dict[str, object]:
     """The gateway's routes; nothing is connected and no store is opened for it."""
     bus = Bus("gateway", BusSettings(signing_key_file=None, trust_dir=None), Client())
     parts = Parts(bus, cast(KeyStore, None), GatewaySettings(), {})
-    found: dict[str, object] = api(parts).openapi()
+    found: dict[str, object] = build_api(parts).openapi()
     return found

@@ -23,9 +23,9 @@ from pathlib import Path
 from uuid import uuid4
 
 from phronesis_contracts import Principal, Role
-from phronesis_memory.adapters.texts import PostgresTexts
 from phronesis_memory.app import assemble
 from phronesis_memory.settings import MemorySettings
+from phronesis_memory.words.store import PostgresTexts
 from phronesis_postgres import EVERY_TENANT, Database
 from tests.support.servers import PostgresServer
 

@@ -23,11 +23,10 @@ from phronesis_bus.recording import USER as OPERATOR
 from phronesis_contracts.service import SERVICES
 from phronesis_graph.settings import Dialect
 from phronesis_local import arcadedb, nats, postgres
-from phronesis_local.child import Child
-from phronesis_local.environment import inherited
 from phronesis_local.keys import SIGNERS, admission_key_file, password, password_file, signing_key_file
-from phronesis_local.layout import DataDir
-from phronesis_local.ports import LOOPBACK, free_port
+from phronesis_local.layout import DataDir, inherited_environment
+from phronesis_local.loopback import LOOPBACK, free_port
+from phronesis_local.processes import Child
 from phronesis_memory.settings import WeaviateSettings
 from phronesis_postgres import PostgresSettings
 from phronesis_postgres.migrate import migrate
@@ -46,7 +45,7 @@ class NatsServer:
         for name in SIGNERS:
             signing_key_file(self._data, name)
         admission, log = admission_key_file(self._data), self._data.log("nats")
-        self._child = Child(nats.program(self._data.nats, self.port, passwords, admission, log, inherited()))
+        self._child = Child(nats.program(self._data.nats, self.port, passwords, admission, log, inherited_environment()))
 
     def settings(self, name: str) -> BusSettings:
         """How the service `name` connects; messages come again quickly, so that tests need not wait."""
@@ -110,7 +109,7 @@ class PostgresServer(OwnServer):
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._child = Child(postgres.program(folder, folder / "log", inherited()))
+        self._child = Child(postgres.program(folder, folder / "log", inherited_environment()))
         self._migrating = asyncio.Lock()
         self.dsn = self.dsn_of("postgres")
 
@@ -233,4 +232,4 @@ class ArcadeServer(OwnServer):
         reader = Login(arcadedb.READER, secrets.token_hex(8))
         self.reader: Login | None = reader
         passwords = {login.user: login.password for login in (self.root, reader)}
-        self._child = Child(arcadedb.program(folder, self.ports, passwords, folder / "log.txt", inherited()))
+        self._child = Child(arcadedb.program(folder, self.ports, passwords, folder / "log.txt", inherited_environment()))

@@ -9,8 +9,8 @@ import pytest
 
 from phronesis_contracts import BudgetExceeded, Principal
 from phronesis_contracts.ledger import LimitState
-from phronesis_orchestrator.ledger.budgets import Budgets
-from phronesis_orchestrator.ledger.spent import Asked, Spend, Spent
+from phronesis_orchestrator.ledger.books import Budgets
+from phronesis_orchestrator.ledger.usage import AskedModel, CallUsage, LedgerEntry
 
 ANN = Principal(tenant="acme", user="ann")
 
@@ -37,9 +37,9 @@ class Slow:
         return (LimitState(window="day", tokens=1000, used_tokens=seen, used_usd=0.0),)
 
 
-def spend(tokens: int) -> Spend:
-    spent = Spent(input_tokens=tokens - 10, output_tokens=10, model_calls=1)
-    return Spend("route", Asked("router", "small"), spent, 0.0, 7, "ok")
+def spend(tokens: int) -> LedgerEntry:
+    spent = CallUsage(input_tokens=tokens - 10, output_tokens=10, model_calls=1)
+    return LedgerEntry("route", AskedModel("router", "small"), spent, 0.0, 7, "ok")
 
 
 async def test_what_is_used_while_the_store_is_read_counts_towards_the_limit() -> None:

@@ -18,7 +18,7 @@ def test_a_models_sdk_is_named_by_adapters_alone() -> None:
     """The import rules see import statements; this sees what is imported by name, too."""
     sources = [path for folder in ("libs", "services", "deploy") for path in (ROOT / folder).rglob("*.py")]
     found = [path.relative_to(ROOT) for path in sources if _SDK.search(path.read_text())]
-    assert "services/orchestrator/phronesis_orchestrator/adapters/chat_client.py" in [path.as_posix() for path in found]
+    assert "services/orchestrator/phronesis_orchestrator/models/client.py" in [path.as_posix() for path in found]
     assert [path for path in found if path.parent.name != "adapters"] == []
 
 

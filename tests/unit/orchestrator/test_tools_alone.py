@@ -12,14 +12,14 @@ from scripts.tree import ROOT
 _PROGRAM = """
 import asyncio, sys
 from phronesis_contracts import Principal
-from phronesis_orchestrator.findings import Findings
-from phronesis_orchestrator.gate import Gate
-from phronesis_orchestrator.hands import hands as made_for
-from phronesis_orchestrator.inquiry import Move, ToolCall
-from phronesis_orchestrator.running import Running
+from phronesis_orchestrator.agents.findings import Findings
+from phronesis_orchestrator.agents.tools import Gate
+from phronesis_orchestrator.agents.findings import hands as made_for
+from phronesis_orchestrator.models.reasoner import Move, ToolCall
+from phronesis_orchestrator.turns.execution import Running
 from phronesis_orchestrator.settings import OrchestratorSettings
-from phronesis_orchestrator.steps import Steps
-from phronesis_orchestrator.toolbox import toolbox
+from phronesis_orchestrator.turns.execution import Steps
+from phronesis_orchestrator.agents.tools import toolbox
 from phronesis_bus.tracing import Tracing
 from tests.support.analysts import OWNERS, profile
 from tests.unit.orchestrator.fakes import FakeJournal, FakeNeighbours, claim
