@@ -226,12 +226,12 @@ async def test_an_empty_graph_has_no_topics() -> None:
 _FIRST_GROUPS = """
 import asyncio, sys
 import numpy as np
-from phronesis_memory.constitution.clusters import alike, clustered, load
+from phronesis_memory.constitution.clusters import cluster, group_alike, load_libraries
 
-asyncio.run(load())
+asyncio.run(load_libraries())
 before = set(sys.modules)
 points = np.random.default_rng(7).normal(size=(40, 16)).astype(np.float32)
-clustered(points), alike(points, 0.8)
+cluster(points), group_alike(points, 0.8)
 print(sorted({name.split(".")[0] for name in set(sys.modules) - before} & {"sklearn", "scipy", "threadpoolctl"}))
 """
 

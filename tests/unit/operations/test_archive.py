@@ -116,10 +116,10 @@ import os, resource
 from pathlib import Path
 from phronesis_operations.reporting import Failed
 from phronesis_operations.format import About
-from phronesis_operations.archive import writing
+from phronesis_operations.archive import write_archive
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, {resource.RLIM_INFINITY}))
 try:
-    with writing(Path({str(tmp_path / "big")!r}), force=False) as writer:
+    with write_archive(Path({str(tmp_path / "big")!r}), force=False) as writer:
         with writer.member("events") as member:
             for _ in range(20):
                 member.add({{}}, os.urandom(1_000_000))
