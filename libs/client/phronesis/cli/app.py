@@ -263,7 +263,7 @@ def portfolio(
     key: Key = None,
     data: Data = None,
 ) -> None:
-    """Load the UK government's major projects 2020-2023 into the graph; again is harmless."""
+    """Load the sample portfolio of government projects into the graph; loading it again changes nothing."""
     from ..sync import Client
     from .loading import load
 
