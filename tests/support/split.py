@@ -1,0 +1,145 @@
+"""Which tests a run takes, in which order, and which of them have to run in one process.
+
+**Two speeds.** `make test` runs what has no mark `verify`, within eight minutes on two processors: unit tests, contracts, the
+suite of each store, a path that goes well and one that fails for each message, some stories on one whole stack, and a short
+run of kills. `make verify` runs the rest. A test that belongs to the rest says so where it stands:
+
+    pytestmark = pytest.mark.verify                      # a whole module
+    @pytest.mark.verify                                  # one test
+    pytest.param(..., marks=pytest.mark.verify)          # one case of a table
+
+and every test of a folder in `VERIFIED` belongs to it. What makes a test one of the rest: it starts a whole stack of its own, or
+it goes through a catalogue case by case (every tool, every role, every hostile file) where a sample of the cases is in
+`make test`. A module whose every test is of the other speed is not even imported.
+
+**Groups.** A module's tests run in one process, one after the other, for they share its fixtures; so do the modules of
+`tests/e2e` that use the package's stack, in as many groups as there are processes. Groups that take long begin first.
+
+**Stores.** Where `PHRONESIS_STORES=production`, what touches neither a graph store nor a vector store is left out: it ran on the
+embedded ones, and would do the same. So is what is marked `any_store`: it runs on a whole stack, and no store decides about it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+VERIFIED = ("questions", "console")
+"""Folders of `tests` that belong to `make verify` as a whole."""
+SPEEDS = ("not verify", "verify")
+"""What `-m` says of the two."""
+_ORDER = ("chaos", "e2e", "console", "integration", "stores", "questions", "contract", "unit")
+_WHOLE_MODULE = re.compile(r"^pytestmark = (\[\s*)?pytest\.mark\.verify\b", re.MULTILINE)
+_SOME = re.compile(r"\bmark\.verify\b")
+_SHARED_STACK = "stack"
+_STORES = {"graph_server", "weaviate"}
+_STARTS = ("tests.support.stack", "tests.support.production", "tests.support.production_servers")
+"""Modules of what starts stores; who names a thing of theirs, directly or by a helper, touches stores."""
+_ONLY_NAMES = {"STORES", "SERVERS", "GRAPH", "GRAPH_DATABASE", "prepare", "production"}
+"""What of these starts nothing."""
+
+
+def of_the_other_speed(path: Path, expression: str) -> bool:
+    """Whether every test of a file is deselected by `expression`, one of `SPEEDS`, as its text shows."""
+    if expression not in SPEEDS or not path.name.startswith("test_") or TESTS not in path.parents:
+        return False
+    whole = path.relative_to(TESTS).parts[0] in VERIFIED
+    text = path.read_text(encoding="utf-8")
+    whole = whole or _WHOLE_MODULE.search(text) is not None
+    return whole if expression == "not verify" else not whole and _SOME.search(text) is None
+
+
+def mark_folders(items: list[pytest.Item]) -> None:
+    """Mark what is of a folder in `VERIFIED`."""
+    for item in items:
+        if _folder(item) in VERIFIED:
+            item.add_marker(pytest.mark.verify)
+
+
+def group(items: list[pytest.Item], workers: int) -> None:
+    """Say which tests run in one process, and let the long groups begin first."""
+    items.sort(key=lambda item: _ORDER.index(_folder(item)) if _folder(item) in _ORDER else len(_ORDER))
+    stories = list(dict.fromkeys(item.path for item in items if _uses_the_packages_stack(item)))
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            name = item.path.relative_to(TESTS).with_suffix("").as_posix() if TESTS in item.path.parents else item.path.stem
+            if item.path in stories:
+                name = f"e2e-{stories.index(item.path) * workers // len(stories)}"
+            item.add_marker(pytest.mark.xdist_group(name))
+
+
+def without_stores(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """The tests that a run on other stores is about, and those that it leaves out."""
+    kept: list[pytest.Item] = []
+    left: list[pytest.Item] = []
+    for item in items:
+        (kept if touches_stores(item) and item.get_closest_marker("any_store") is None else left).append(item)
+    return kept, left
+
+
+def touches_stores(item: pytest.Item) -> bool:
+    """Whether a test, or a fixture that it uses, starts a graph store or a vector store or asks the run's."""
+    if not isinstance(item, pytest.Function):
+        return True
+    if _STORES & set(item.fixturenames):
+        return True
+    fixtures = [fixture.func for found in item._fixtureinfo.name2fixturedefs.values() for fixture in found]
+    return any(_starts(_plain(function)) for function in (item.obj, *fixtures))
+
+
+def _folder(item: pytest.Item) -> str:
+    return item.path.relative_to(TESTS).parts[0] if TESTS in item.path.parents else ""
+
+
+def _uses_the_packages_stack(item: pytest.Item) -> bool:
+    if not isinstance(item, pytest.Function) or _folder(item) != "e2e":
+        return False
+    found = item._fixtureinfo.name2fixturedefs.get(_SHARED_STACK, ())
+    return any(fixture.scope == "package" for fixture in found)
+
+
+def _plain(function: Any) -> Any:
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return getattr(function, "__func__", function)
+
+
+@cache
+def _starts(function: Callable[..., Any]) -> bool:
+    return _reaches(function, set())
+
+
+def _reaches(thing: Any, seen: set[int]) -> bool:
+    """Whether a function or a class of the tests names something that starts a store, itself or by what it names."""
+    thing = _plain(thing)
+    if id(thing) in seen:
+        return False
+    seen.add(id(thing))
+    if isinstance(thing, type):
+        members = [_plain(member) for member in vars(thing).values()]
+        return any(_reaches(member, seen) for member in members if hasattr(member, "__code__"))
+    code, known = getattr(thing, "__code__", None), getattr(thing, "__globals__", {})
+    if code is None:
+        return False
+    for name in _names(code):
+        named = known.get(name)
+        module = getattr(named, "__module__", None) or getattr(named, "__name__", "")
+        if module in _STARTS and name not in _ONLY_NAMES and callable(named):
+            return True
+        if name == "production" and {"graph_server", "own_graph_server", "vector_server"} & _names(code):
+            return True
+        if isinstance(module, str) and module.startswith("tests.") and callable(named) and _reaches(named, seen):
+            return True
+    return False
+
+
+def _names(code: CodeType) -> set[str]:
+    inner = [_names(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
+    return set(code.co_names).union(*inner)
