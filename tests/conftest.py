@@ -11,9 +11,11 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 from phronesis_local.settings import Stores
 from tests.support import packages, production, shared, split, trust
@@ -60,7 +62,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if production.STORES is Stores.PRODUCTION:
         items[:], left = split.without_stores(items)
         config.hook.pytest_deselected(items=left)
-    split.group(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+    split.long_ones_first(items)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """Give each group of tests to one process."""
+    return Groups(config, log)
+
+
+class Groups(LoadScopeScheduling):
+    """Gives whole groups to the processes, in their order, one after the other."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return split.group(nodeid, self.numnodes)
 
 
 def pytest_collection_finish() -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 from nats.errors import Error as NatsError
 
+import pytest
+
 from phronesis_bus import Bus, BusSettings, Call, connect, take, tell
 from phronesis_bus.declare import DeclarationError, declare
 from phronesis_bus.secrets import make
@@ -19,6 +21,8 @@ from phronesis_local.ports import LOOPBACK, free_port
 from tests.support.bus import eventually, somebody
 from tests.support.certificates import Authority
 from tests.support.nats_deployment import DeployedNats
+
+pytestmark = pytest.mark.verify
 
 
 @asynccontextmanager

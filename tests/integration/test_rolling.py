@@ -18,6 +18,8 @@ from phronesis_local.rolling import Asked, Rolling, planned
 from phronesis_local.supervisor import Supervisor
 from tests.support.bus import eventually
 
+pytestmark = pytest.mark.verify
+
 THERE = ("gateway", "gateway-2", "memory", "memory-2", "graph", "graph-2")
 _STAYS, _ENDS = "import time; time.sleep(600)", "raise SystemExit(3)"
 

@@ -1,9 +1,9 @@
 """What the workers of one run share, and what keeps them apart.
 
-A run has one Postgres and one ArcadeDB, which its keeper starts when the first test asks (`tests/support/keeper.py`). Each worker
-has its own databases in them, and its own NATS: the services answer in queue groups and work for all tenants, so two workers
-on one NATS or in one database would take each other's work. Neo4j's Community edition has one database alone, so on the
-production stores each worker has its own. Ports that a worker draws come from a range of its own.
+A run has one Postgres and one ArcadeDB, which its keeper starts when the first test asks (`tests/support/keeper.py`). Each
+worker has its own databases in them, and its own NATS: the services answer in queue groups and work for all tenants, so two
+workers on one NATS or in one database would take each other's work. Neo4j's Community edition has one database alone, so on
+the production stores each worker has its own. Ports that a worker draws come from a range of its own.
 """
 
 from __future__ import annotations

@@ -8,20 +8,22 @@ run of kills. `make verify` runs the rest. A test that belongs to the rest says 
     @pytest.mark.verify                                  # one test
     pytest.param(..., marks=pytest.mark.verify)          # one case of a table
 
-and every test of a folder in `VERIFIED` belongs to it. What makes a test one of the rest: it starts a whole stack of its own, or
-it goes through a catalogue case by case (every tool, every role, every hostile file) where a sample of the cases is in
+and every test of a folder in `VERIFIED` belongs to it. What makes a test one of the rest: it starts a whole stack of its own,
+or it goes through a catalogue case by case (every tool, every role, every hostile file) where a sample of the cases is in
 `make test`. A module whose every test is of the other speed is not even imported.
 
 **Groups.** A module's tests run in one process, one after the other, for they share its fixtures; so do the modules of
 `tests/e2e` that use the package's stack, in as many groups as there are processes. Groups that take long begin first.
 
-**Stores.** Where `PHRONESIS_STORES=production`, what touches neither a graph store nor a vector store is left out: it ran on the
-embedded ones, and would do the same. So is what is marked `any_store`: it runs on a whole stack, and no store decides about it.
+**Stores.** Where `PHRONESIS_STORES=production`, what touches neither a graph store nor a vector store is left out: it ran on
+the embedded ones, and would do the same. So is what is marked `any_store`: it runs on a whole stack, and no such store decides
+about it.
 """
 
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -38,7 +40,8 @@ SPEEDS = ("not verify", "verify")
 _ORDER = ("chaos", "e2e", "console", "integration", "stores", "questions", "contract", "unit")
 _WHOLE_MODULE = re.compile(r"^pytestmark = (\[\s*)?pytest\.mark\.verify\b", re.MULTILINE)
 _SOME = re.compile(r"\bmark\.verify\b")
-_SHARED_STACK = "stack"
+_SHARED_STACK = re.compile(r"\b(stack: RunningStack|everybody: Town|analyst: Person|somebody: Person)\b")
+_OWN_STACK = re.compile(r"tmp_path_factory")
 _STORES = {"graph_server", "weaviate"}
 _STARTS = ("tests.support.stack", "tests.support.production", "tests.support.production_servers")
 """Modules of what starts stores; who names a thing of theirs, directly or by a helper, touches stores."""
@@ -63,16 +66,17 @@ def mark_folders(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.verify)
 
 
-def group(items: list[pytest.Item], workers: int) -> None:
-    """Say which tests run in one process, and let the long groups begin first."""
+def long_ones_first(items: list[pytest.Item]) -> None:
+    """Let what takes long begin first, so that no process is left alone with it at the end."""
     items.sort(key=lambda item: _ORDER.index(_folder(item)) if _folder(item) in _ORDER else len(_ORDER))
-    stories = list(dict.fromkeys(item.path for item in items if _uses_the_packages_stack(item)))
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            name = item.path.relative_to(TESTS).with_suffix("").as_posix() if TESTS in item.path.parents else item.path.stem
-            if item.path in stories:
-                name = f"e2e-{stories.index(item.path) * workers // len(stories)}"
-            item.add_marker(pytest.mark.xdist_group(name))
+
+
+def group(test: str, workers: int) -> str:
+    """The name of the group of a test, by its id: the tests of a group run in one process."""
+    module = test.partition("::")[0]
+    if module.startswith("tests/e2e/") and _uses_the_packages_stack(module):
+        return f"stories {zlib.crc32(module.encode()) % workers}"
+    return module
 
 
 def without_stores(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
@@ -91,29 +95,29 @@ def touches_stores(item: pytest.Item) -> bool:
     if _STORES & set(item.fixturenames):
         return True
     fixtures = [fixture.func for found in item._fixtureinfo.name2fixturedefs.values() for fixture in found]
-    return any(_starts(_plain(function)) for function in (item.obj, *fixtures))
+    return any(starts_stores(function) for function in (item.obj, *fixtures))
+
+
+@cache
+def starts_stores(function: Callable[..., Any]) -> bool:
+    """Whether a function of the tests, a test or a fixture, names what starts a store, or what names that."""
+    return _reaches(function, set())
 
 
 def _folder(item: pytest.Item) -> str:
     return item.path.relative_to(TESTS).parts[0] if TESTS in item.path.parents else ""
 
 
-def _uses_the_packages_stack(item: pytest.Item) -> bool:
-    if not isinstance(item, pytest.Function) or _folder(item) != "e2e":
-        return False
-    found = item._fixtureinfo.name2fixturedefs.get(_SHARED_STACK, ())
-    return any(fixture.scope == "package" for fixture in found)
+@cache
+def _uses_the_packages_stack(module: str) -> bool:
+    text = (TESTS.parent / module).read_text(encoding="utf-8")
+    return _SHARED_STACK.search(text) is not None and _OWN_STACK.search(text) is None
 
 
 def _plain(function: Any) -> Any:
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     return getattr(function, "__func__", function)
-
-
-@cache
-def _starts(function: Callable[..., Any]) -> bool:
-    return _reaches(function, set())
 
 
 def _reaches(thing: Any, seen: set[int]) -> bool:
