@@ -8,9 +8,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from nats.errors import Error as NatsError
-
 import pytest
+from nats.errors import Error as NatsError
 
 from phronesis_bus import Bus, BusSettings, Call, connect, take, tell
 from phronesis_bus.declare import DeclarationError, declare

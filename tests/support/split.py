@@ -16,8 +16,8 @@ or it goes through a catalogue case by case (every tool, every role, every hosti
 `tests/e2e` that use the package's stack, in as many groups as there are processes. Groups that take long begin first.
 
 **Stores.** Where `PHRONESIS_STORES=production`, what touches neither a graph store nor a vector store is left out: it ran on
-the embedded ones, and would do the same. So is what is marked `any_store`: it runs on a whole stack, and no such store decides
-about it.
+the embedded ones, and would do the same. Where neither a fixture nor a helper of the tests shows it, `stores` says so. Left out
+too is what is marked `any_store`: it runs on a whole stack, and no such store decides about it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import zlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 import pytest
@@ -38,14 +38,16 @@ VERIFIED = ("questions", "console")
 SPEEDS = ("not verify", "verify")
 """What `-m` says of the two."""
 _ORDER = ("chaos", "e2e", "console", "integration", "stores", "questions", "contract", "unit")
+_AFTER_ALL_STORIES = "test_what_the_logs_hold"
 _WHOLE_MODULE = re.compile(r"^pytestmark = (\[\s*)?pytest\.mark\.verify\b", re.MULTILINE)
 _SOME = re.compile(r"\bmark\.verify\b")
 _SHARED_STACK = re.compile(r"\b(stack: RunningStack|everybody: Town|analyst: Person|somebody: Person)\b")
 _OWN_STACK = re.compile(r"tmp_path_factory")
-_STORES = {"graph_server", "weaviate"}
+_STORES = {"graph_server", "weaviate", "stack"}
+"""Fixtures that are stores or have them, by whatever command they start them."""
 _STARTS = ("tests.support.stack", "tests.support.production", "tests.support.production_servers")
 """Modules of what starts stores; who names a thing of theirs, directly or by a helper, touches stores."""
-_ONLY_NAMES = {"STORES", "SERVERS", "GRAPH", "GRAPH_DATABASE", "prepare", "production"}
+_ONLY_NAMES = {"prepare", "graph_login"}
 """What of these starts nothing."""
 
 
@@ -68,7 +70,12 @@ def mark_folders(items: list[pytest.Item]) -> None:
 
 def long_ones_first(items: list[pytest.Item]) -> None:
     """Let what takes long begin first, so that no process is left alone with it at the end."""
-    items.sort(key=lambda item: _ORDER.index(_folder(item)) if _folder(item) in _ORDER else len(_ORDER))
+
+    def place(item: pytest.Item) -> tuple[int, bool]:
+        folder = _folder(item)
+        return _ORDER.index(folder) if folder in _ORDER else len(_ORDER), item.path.stem == _AFTER_ALL_STORIES
+
+    items.sort(key=place)
 
 
 def group(test: str, workers: int) -> str:
@@ -92,7 +99,7 @@ def touches_stores(item: pytest.Item) -> bool:
     """Whether a test, or a fixture that it uses, starts a graph store or a vector store or asks the run's."""
     if not isinstance(item, pytest.Function):
         return True
-    if _STORES & set(item.fixturenames):
+    if _STORES & set(item.fixturenames) or item.get_closest_marker("stores") is not None:
         return True
     fixtures = [fixture.func for found in item._fixtureinfo.name2fixturedefs.values() for fixture in found]
     return any(starts_stores(function) for function in (item.obj, *fixtures))
@@ -132,16 +139,21 @@ def _reaches(thing: Any, seen: set[int]) -> bool:
     code, known = getattr(thing, "__code__", None), getattr(thing, "__globals__", {})
     if code is None:
         return False
-    for name in _names(code):
-        named = known.get(name)
-        module = getattr(named, "__module__", None) or getattr(named, "__name__", "")
-        if module in _STARTS and name not in _ONLY_NAMES and callable(named):
-            return True
-        if name == "production" and {"graph_server", "own_graph_server", "vector_server"} & _names(code):
-            return True
-        if isinstance(module, str) and module.startswith("tests.") and callable(named) and _reaches(named, seen):
-            return True
+    names = _names(code)
+    named = [(name, known[name]) for name in names if name in known]
+    of_modules = [(name, getattr(one, name)) for _, one in named if _is_of_tests(one) for name in names if hasattr(one, name)]
+    for name, one in (*named, *of_modules):
+        module = getattr(one, "__module__", None)
+        if callable(one) and isinstance(module, str) and module.startswith("tests."):
+            if module in _STARTS and name not in _ONLY_NAMES:
+                return True
+            if _reaches(one, seen):
+                return True
     return False
+
+
+def _is_of_tests(thing: Any) -> bool:
+    return isinstance(thing, ModuleType) and thing.__name__.startswith("tests.")
 
 
 def _names(code: CodeType) -> set[str]:
