@@ -1,6 +1,6 @@
 # Targets with a line each: `make`. Everything runs in .venv, which `make setup` fills with what requirements.lock says.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test test-stores unit check chaos faults bench docs requirements new-service lock fmt
+.PHONY: help setup demo up test verify test-stores unit check chaos faults bench docs requirements new-service lock fmt
 
 UV_VERSION := 0.13.9
 BIN := .venv/bin
@@ -8,18 +8,10 @@ UV := VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv
 MEMBERS := $(sort $(wildcard libs/*/pyproject.toml services/*/pyproject.toml) deploy/local/pyproject.toml deploy/operations/pyproject.toml samples/pyproject.toml)
 CHECKED := libs services deploy/local deploy/operations samples scripts
 READY := .venv/.ready
-# Tests that ask neither a graph store nor a vector store, and of the whole stack those of what no such store decides: how services
-# are replaced under load, and what an injected order may do. `make test` runs them, once is enough.
-WITHOUT_STORE := tests/integration/gateway $(patsubst %,tests/integration/test_%.py,analyst_modes analyst_traps approvals \
-	bus_copies bus_erasing bus_health bus_outage bus_outsiders bus_permissions bus_rpc bus_streams calendar_readers chat_breaker \
-	chat_cells chat_failures chat_learning chat_model chat_summaries chat_traces cognition counsel forged_tokens hostile_files \
-	hostile_orders hostile_urls instructions media media_fetch media_pictures media_provider media_reader media_speech \
-	media_workers memory_embedder nats_cluster nats_declaring nats_deployment nats_tls orchestrator outside_agents outside_calls \
-	outside_postgres outside_servers profiles_by_user replays rolling sessions tasks_model) \
-	$(patsubst %,tests/stores/test_%.py,approvals calendars conversation_finding deletions forgotten_again instruction_releases \
-	instructions learning ledger migrations outside_servers pasts schema_wait task_claims turns) \
-	$(patsubst %,tests/e2e/test_%.py,injections rolling_restart) \
-	tests/e2e/test_three_faces.py::test_bad_input_is_the_same_problem_by_all_faces
+PYTEST := $(BIN)/python -m pytest
+# Processes that run tests; which tests run, and which of them in one process, says tests/support/split.py.
+WORKERS := 2
+SPLIT := -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,16 +32,20 @@ demo: setup  ## The main job: start the stack, load the portfolio, hold a conver
 up: setup  ## Start the embedded stack and stay with it (Ctrl-C stops it)
 	$(BIN)/phronesis up
 
-test: setup  ## Every test, on the real embedded servers
-	$(BIN)/python -m pytest tests
+test: setup  ## The tests of every change, on the real embedded servers, within eight minutes
+	$(PYTEST) tests $(SPLIT) -m "not verify" --durations=25
 
-test-stores: setup  ## The store, integration and end-to-end suites on real Neo4j and Weaviate servers
+verify: setup  ## What `make test` leaves out: the rest, more examples of each property, and the production stores
+	$(PYTEST) tests/unit tests/contract $(SPLIT) -m hypothesis --hypothesis-profile=thorough
+	$(PYTEST) tests $(SPLIT) -m verify --durations=25
+	@$(MAKE) --no-print-directory test-stores
+
+test-stores: setup  ## What touches a graph or a vector store, on real Neo4j and Weaviate servers
 	$(BIN)/python -m tests.support.production
-	PHRONESIS_STORES=production $(BIN)/python -m pytest tests/stores tests/integration tests/e2e \
-		$(WITHOUT_STORE:%=--deselect=%)
+	PHRONESIS_STORES=production $(PYTEST) tests/stores tests/integration tests/e2e $(SPLIT) --durations=25
 
-unit: setup  ## The tests that need nothing but Python, in seconds
-	$(BIN)/python -m pytest tests/unit tests/contract
+unit: setup  ## The tests that need nothing but Python, within a minute
+	$(PYTEST) tests/unit tests/contract $(SPLIT) -m "not verify"
 
 check: setup  ## Formatting, lint, types, import rules, generated documents, the chart
 	$(BIN)/ruff check .

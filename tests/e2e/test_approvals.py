@@ -132,6 +132,7 @@ async def test_the_command_lists_shows_and_answers(desk: Desk) -> None:
     assert (code, "approval_answered" in error) == (3, True)
 
 
+@pytest.mark.verify
 async def test_an_orchestrator_that_is_killed_around_the_answer_loses_nothing(desk: Desk) -> None:
     goal = await desk.goal()
     desk.deletes(goal, "Gone.")

@@ -19,7 +19,7 @@ from phronesis_tokens import count
 from tests.support.bus import eventually
 from tests.support.people import Person, Town
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(600)]
 
 
 _REGENERATE = "/api/v1/tools/embeddings.regenerate.v1"

@@ -85,6 +85,7 @@ async def good(person: Person, tool: str, given: dict[str, Any]) -> Any:
     return answer.json()
 
 
+@pytest.mark.verify
 @EACH
 @pytest.mark.parametrize("question", QUESTIONS)
 async def test_every_agent_answers_on_the_sample_without_a_key_and_cites_nodes(
@@ -114,6 +115,7 @@ async def test_every_agents_session_starts_with_foundation_vision_and_workload(
     assert started["workload"]["capacity"]["availableHours"] > 0
 
 
+@pytest.mark.verify
 @pytest.mark.req("O-234", "O-374")
 async def test_the_session_of_discuss_reads_the_second_versions_alone(everybody: Town, keeper: Person) -> None:
     fresh = await everybody.someone(role="admin")  # nothing of its tenant is cached yet
@@ -133,6 +135,7 @@ async def test_the_session_of_discuss_reads_the_second_versions_alone(everybody:
     assert await listed() == {f"serve graph.v2.constitution.{layer}.list" for layer in ("foundation", "vision")}
 
 
+@pytest.mark.verify
 @EACH
 @pytest.mark.req("O-229", "O-346")
 async def test_the_official_client_lists_and_calls_every_tool_of_an_agent_and_is_refused_the_others(
@@ -169,6 +172,7 @@ async def test_the_official_client_lists_and_calls_every_tool_of_an_agent_and_is
         await connection.close()
 
 
+@pytest.mark.verify
 @EACH
 @pytest.mark.req("O-236", "O-289")
 async def test_each_example_of_a_guide_answers_on_the_sample(everybody: Town, keeper: Person, agent: str) -> None:
@@ -178,6 +182,7 @@ async def test_each_example_of_a_guide_answers_on_the_sample(everybody: Town, ke
         await good(asking, example["tool"], example["arguments"])
 
 
+@pytest.mark.verify
 @pytest.mark.req("O-442", "O-446", "O-290")
 async def test_decisions_looks_up_a_precedent_in_one_call_and_in_two(everybody: Town, keeper: Person) -> None:
     asking = await everybody.someone(keeper.tenant, "decisions")
@@ -191,6 +196,7 @@ async def test_decisions_looks_up_a_precedent_in_one_call_and_in_two(everybody: 
     assert all(isinstance(hit["node"]["roi"]["total"], int | float) for hit in by_hand)
 
 
+@pytest.mark.verify
 @pytest.mark.req("O-443")
 async def test_execute_assesses_the_workload_and_finds_what_is_due(everybody: Town, keeper: Person) -> None:
     asking = await everybody.someone(keeper.tenant, "execute")
@@ -201,6 +207,7 @@ async def test_execute_assesses_the_workload_and_finds_what_is_due(everybody: To
     assert {task["id"] for task in due["items"]} == {task["id"] for task in found["tasks"]["items"]}
 
 
+@pytest.mark.verify
 @pytest.mark.req("O-444")
 async def test_mind_searches_insights(everybody: Town, keeper: Person) -> None:
     asking = await everybody.someone(keeper.tenant, "mind")
@@ -210,6 +217,7 @@ async def test_mind_searches_insights(everybody: Town, keeper: Person) -> None:
     assert {hit["node"]["layer"] for hit in found} == {"mind"}
 
 
+@pytest.mark.verify
 @pytest.mark.req("O-445", "O-285", "O-286", "O-288")
 async def test_a_goal_that_is_named_in_words_comes_with_the_strategies_around_it(everybody: Town, keeper: Person) -> None:
     asking = await everybody.someone(keeper.tenant, "discuss")
@@ -221,6 +229,7 @@ async def test_a_goal_that_is_named_in_words_comes_with_the_strategies_around_it
     assert tokens.count(json.dumps(found)) <= 12_000
 
 
+@pytest.mark.verify
 @pytest.mark.req("O-222", "O-223", "O-225", "O-226", "O-227")
 @pytest.mark.parametrize(
     ("tool", "same", "given"),
@@ -242,6 +251,7 @@ async def test_an_agents_own_name_of_a_tool_answers_the_same(
     assert one == other
 
 
+@pytest.mark.verify
 @pytest.mark.req("O-235", "O-405")
 async def test_a_tool_that_a_tenant_takes_from_an_agent_is_gone_at_once_and_back_after_a_rollback(
     stack: RunningStack, everybody: Town
@@ -280,6 +290,7 @@ async def test_a_write_that_goes_against_a_rule_is_refused_with_the_rule_named(e
     assert made["acknowledged"] == ["guardrail-long-task"]
 
 
+@pytest.mark.verify
 async def test_a_decision_that_goes_against_a_rule_is_answered_with_the_rule(everybody: Town, keeper: Person) -> None:
     asking = await everybody.someone(keeper.tenant, "decisions")
     answer = await asking.say("Should we publish residents' addresses with the gauge readings?", agent="decisions")
@@ -288,6 +299,7 @@ async def test_a_decision_that_goes_against_a_rule_is_answered_with_the_rule(eve
     assert "guardrail-personal-data" in {source["id"] for source in reply["sources"]}
 
 
+@pytest.mark.verify
 async def test_agents_of_the_portfolio_stay_as_they_are(everybody: Town) -> None:
     """Their tools follow from their loop and from the caller's role."""
     somebody = await everybody.someone()

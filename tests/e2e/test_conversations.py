@@ -39,6 +39,7 @@ async def test_two_turns_sent_together_are_answered_in_order(stack: RunningStack
     assert kept == [first["turn_id"]] * 2 + [second["turn_id"]] * 2
 
 
+@pytest.mark.verify
 async def test_twenty_waiting_turns_do_not_delay_another_conversation(stack: RunningStack, somebody: Person) -> None:
     long = (await somebody.reply("Hello!"))["conversation_id"]
     with frozen(stack.process("memory")):
@@ -73,6 +74,7 @@ async def test_a_cancelled_turn_commits_nothing(stack: RunningStack, somebody: P
     assert [(await somebody.turn(turn))["reply"] for turn in (running, queued)] == [None, None]
 
 
+@pytest.mark.verify
 @pytest.mark.req("D-122", "D-168")
 async def test_a_conversation_outlives_the_orchestrator_that_began_it(stack: RunningStack, everybody: Town) -> None:
     somebody = await everybody.someone()

@@ -85,6 +85,7 @@ async def test_nothing_is_left_of_a_deleted_conversation_in_any_store(stack: Run
     assert (await somebody.submit("Still there?", conversation)).status_code == 404
 
 
+@pytest.mark.verify
 async def test_a_turn_that_runs_while_its_conversation_is_deleted_leaves_nothing(stack: RunningStack, somebody: Person) -> None:
     marker = f"kingfisher{uuid4().hex[:12]}"
     conversation = (await somebody.reply(f"Tell me of the {marker}."))["conversation_id"]
@@ -106,6 +107,7 @@ async def test_a_turn_that_runs_while_its_conversation_is_deleted_leaves_nothing
     await clean(stack, marker, somebody)
 
 
+@pytest.mark.verify
 async def test_nothing_is_left_of_a_deleted_profile(stack: RunningStack, somebody: Person) -> None:
     marker = f"kingfisher{uuid4().hex[:12]}"
     profile = "/api/v1/profile"
@@ -116,6 +118,7 @@ async def test_nothing_is_left_of_a_deleted_profile(stack: RunningStack, somebod
     await clean(stack, marker, somebody)
 
 
+@pytest.mark.verify
 async def test_the_command_deletes_and_waits(stack: RunningStack) -> None:
     marker = f"kingfisher{uuid4().hex[:12]}"
     code, out, err = await command(stack, "remember", f"The {marker} is blue.", "--external-id", marker)

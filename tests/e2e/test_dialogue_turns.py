@@ -64,6 +64,7 @@ def _content(tool: str) -> bytes:
             return pdf([[words]])
 
 
+@pytest.mark.verify
 @pytest.mark.req("D-159", "D-004", "D-021", "D-026", "D-027")
 @pytest.mark.parametrize("tool", READERS)
 async def test_a_medium_with_words_and_without_is_read_once_by_its_own_tool(somebody: Person, tool: str) -> None:
@@ -101,6 +102,7 @@ async def test_every_door_leads_to_one_run_of_the_agent(stack: RunningStack, som
     assert {name for name, given in tools.items() if "message" in given} == {"ask"}
 
 
+@pytest.mark.verify
 @pytest.mark.req("D-065")
 async def test_the_decision_is_logged_with_the_trace_and_the_turn(stack: RunningStack, somebody: Person) -> None:
     wanted = {}

@@ -22,7 +22,7 @@ from tests.support.people import Person
 from tests.support.production import STORES
 from tests.support.tcp_proxy import Mode
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.verify, pytest.mark.stores, pytest.mark.timeout(180)]
 
 WITHOUT_POSTGRES = ("profile", "vector", "text") if STORES is Stores.EMBEDDED else ("profile", "text", "content")
 """What a reply lacks while memory has no Postgres: Weaviate goes on answering, and then the items' texts are missing."""

@@ -126,6 +126,7 @@ async def test_a_preference_that_changed_is_held_as_it_is_now_and_forgotten_with
     assert logged(stack, marker) == []
 
 
+@pytest.mark.verify
 async def test_the_command_imports_once_lists_explains_and_forgets(stack: RunningStack, tmp_path: Path) -> None:
     marker = f"kestrel{uuid4().hex[:12]}"
     file = tmp_path / "facts.jsonl"

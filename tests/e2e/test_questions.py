@@ -13,7 +13,7 @@ from tests.questions.checks import CONFIDENT
 from tests.questions.questions import DECLINED, QUESTIONS, Question
 from tests.support.people import Person
 
-pytestmark = pytest.mark.timeout(290)
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(290)]
 
 CHAT = "/api/v1/chat/message"
 AT_ONCE = 4

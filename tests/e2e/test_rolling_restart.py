@@ -15,6 +15,8 @@ from tests.support.previous import is_ancestor, previous_module, previous_python
 
 from .rolling.run import FIRST, SECOND, running
 
+pytestmark = [pytest.mark.verify, pytest.mark.any_store]
+
 _WHERE = """
 import importlib, sys
 print("\\n".join(importlib.import_module(name).__file__ for name in sys.argv[1:]))

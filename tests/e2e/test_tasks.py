@@ -53,6 +53,7 @@ async def test_a_task_by_command_gives_a_saved_report_whose_figures_are_the_publ
     assert found["task_id"] in out.decode()
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("step", ["projects.2022", "without.end_date", "all.ratings"], ids=["wave-1", "wave-2", "wave-3"])
 async def test_a_kill_midway_in_a_wave_costs_no_figure_and_makes_no_second_document(
     stack: RunningStack, everybody: Town, colleague: Person, step: str
@@ -71,6 +72,7 @@ async def test_a_kill_midway_in_a_wave_costs_no_figure_and_makes_no_second_docum
     assert await documents(stack, id) == [report["document_id"]]
 
 
+@pytest.mark.verify
 async def test_a_second_task_in_other_words_recalls_the_strategy_and_makes_fewer_steps(
     everybody: Town, colleague: Person
 ) -> None:
@@ -85,6 +87,7 @@ async def test_a_second_task_in_other_words_recalls_the_strategy_and_makes_fewer
     assert told(second["progress"]["report"]) == told(without["progress"]["report"]) == published()
 
 
+@pytest.mark.verify
 async def test_ctrl_c_leaves_a_task_running_and_says_how_to_follow_or_cancel_it(stack: RunningStack, colleague: Person) -> None:
     async with held(postgres.dsn(stack.data.postgres), "task.step.without.end_date") as hold:
         process = await started(stack, colleague, "task", GOAL, "--wait")
@@ -126,6 +129,7 @@ async def test_a_key_hands_a_task_in_once_and_only_its_owner_finds_it(everybody:
     assert (await ended(colleague, ids[0]))["status"] == "completed"
 
 
+@pytest.mark.verify
 async def test_spent_calls_end_a_task_typed_with_a_report_of_what_there_is(colleague: Person) -> None:
     found = await ended(colleague, await task(colleague, tool_calls=2))
     progress = found["progress"]
@@ -143,6 +147,7 @@ async def test_a_bad_order_names_its_field(somebody: Person, body: dict[str, Any
     assert (answer.status_code, answer.json()["field"]) == (400, field)
 
 
+@pytest.mark.verify
 async def test_events_go_on_behind_the_last_one_that_was_seen(colleague: Person) -> None:
     id = await task(colleague)
     await ended(colleague, id)

@@ -22,7 +22,7 @@ from tests.support.people import Person, Town
 from tests.support.sample_portfolio import PROGRAMME, few_projects
 from tests.support.stack import RunningStack
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(240)]
 
 SAMPLES = Path(__file__).resolve().parents[2] / "examples"
 ROLE = Role.ADMIN
@@ -333,6 +333,7 @@ _EACH_KIND = frozenset(TOOLS) - constitution_calls.OF_TYPES | {"task.create.v1",
 """Every tool, but of those that there are for each node type only a task's: the others differ from them in names of fields."""
 
 
+@pytest.mark.any_store
 @pytest.mark.parametrize("owner", sorted({TOOLS[name].rpc.subject.partition(".")[0] for name in _EACH_KIND}))
 async def test_bad_input_is_the_same_problem_by_all_faces(everyone: Everyone, owner: str) -> None:
     tools = sorted(name for name in _EACH_KIND if TOOLS[name].rpc.subject.startswith(f"{owner}."))

@@ -21,7 +21,7 @@ from tests.support.production import SERVERS
 from tests.support.sample_portfolio import few_projects
 from tests.support.stack import RunningStack, running
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(600)]
 
 LINES = ["The ferry to Utvorda leaves at six.", "It carries twelve cars."]
 QUERIES = ("When does the ferry leave?", "twelve cars", "Finsevatn weather station", "lighthouse")

@@ -17,6 +17,7 @@ from tests.support.sample_portfolio import few_projects
 from tests.support.stack import running
 
 pytestmark = [
+    pytest.mark.verify,
     pytest.mark.timeout(900),
     pytest.mark.skipif(production.STORES is Stores.EMBEDDED, reason="needs Neo4j and Weaviate: make test-stores"),
 ]

@@ -49,7 +49,7 @@ SERVICE = 512 * 1024 * 1024
 OUTSIDE = Path("/tmp/phronesis-hostile")
 """Where archives want to write to."""
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(900)]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from nats.errors import Error as NatsError
 
 from phronesis_bus import Bus, BusSettings, Call, connect, take, tell
@@ -19,6 +20,8 @@ from phronesis_local.loopback import LOOPBACK, free_port
 from tests.support.bus import eventually, somebody
 from tests.support.certificates import Authority
 from tests.support.nats_deployment import DeployedNats
+
+pytestmark = pytest.mark.verify
 
 
 @asynccontextmanager

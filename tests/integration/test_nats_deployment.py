@@ -16,6 +16,8 @@ from tests.support.bus import connected, eventually
 from tests.support.nats_deployment import FILES, DeployedNats, Wire, deployed
 from tests.support.outside import access, admitting, is_let_in
 
+pytestmark = pytest.mark.verify
+
 USERS = (*SERVICES, "declare", "operator", "system")
 COMMITTED = (FILES / "nats.conf").read_text()
 MESSAGES = rights.messages(COMMITTED, USERS)

@@ -16,6 +16,8 @@ from phronesis_local.supervisor import RestartRequest, Rolling, Supervisor, plan
 from phronesis_local.up import REFUSED, restart
 from tests.support.bus import eventually
 
+pytestmark = pytest.mark.verify
+
 THERE = ("gateway", "gateway-2", "memory", "memory-2", "graph", "graph-2")
 _STAYS, _ENDS = "import time; time.sleep(600)", "raise SystemExit(3)"
 

@@ -24,6 +24,8 @@ from tests.support.production import GRAPH, GRAPH_DATABASE, SERVERS, STORES, gra
 from tests.support.servers import NatsServer
 from tests.support.stack import RunningStack, running
 
+pytestmark = pytest.mark.verify
+
 
 @pytest.fixture(scope="module")
 async def servers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningStack]:

@@ -17,7 +17,7 @@ from phronesis_local.parts import SERVICES
 from tests.support.production import SERVERS
 from tests.support.stack import RunningStack
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.verify, pytest.mark.stores, pytest.mark.timeout(180)]
 
 
 def _command(data: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

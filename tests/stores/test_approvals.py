@@ -228,7 +228,7 @@ async def test_an_admin_of_the_tenant_sees_and_answers(turns: PostgresTurns) -> 
     assert (await turns.approvals(who, ListApprovals(status=ApprovalStatus.PENDING))).approvals == ()
 
 
-@pytest.mark.parametrize("id", ["no-uuid", str(uuid4())])
+@pytest.mark.parametrize("id", ["no-uuid", pytest.param(str(uuid4()), id="a-uuid")])
 async def test_an_id_that_nobody_has_is_unknown(turns: PostgresTurns, id: str) -> None:
     with pytest.raises(NotFound):
         await turns.answer(someone(), AnswerApproval(approval_id=id, decision=Decision.APPROVE))

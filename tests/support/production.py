@@ -20,9 +20,9 @@ from phronesis_local.layout import DataDir
 from phronesis_local.parts import servers
 from phronesis_local.settings import LocalSettings, Stores
 from phronesis_memory.settings import WeaviateSettings
-from tests.support import containers, packages
+from tests.support import containers, packages, shared
 from tests.support.production_servers import Neo4jServer, OutsideNeo4j, OutsideWeaviate, WeaviateServer
-from tests.support.servers import ArcadeServer, GraphServer, Login, VectorServer
+from tests.support.servers import ArcadeServer, GraphServer, Login, SharedArcade, VectorServer
 
 STORES = LocalSettings().stores
 SERVERS = servers(LocalSettings())
@@ -55,9 +55,9 @@ def prepare() -> None:
 
 
 def graph_server(folder: Path) -> GraphServer:
-    """A graph server for many tests; it is not started yet."""
+    """A graph server for many tests of this worker; it is not started yet, or is the one that the run has."""
     if STORES is Stores.EMBEDDED:
-        return ArcadeServer(folder)
+        return SharedArcade(shared.ask("arcadedb"), shared.worker())
     if url := os.environ.get("PHRONESIS_TEST_NEO4J_URL"):
         password = _secret("PHRONESIS_TEST_NEO4J_PASSWORD_FILE")
         return OutsideNeo4j(url, Login(os.environ.get("PHRONESIS_TEST_NEO4J_USER", "neo4j"), password))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -26,11 +26,13 @@ from phronesis_local import arcadedb, nats, postgres
 from phronesis_local.keys import SIGNERS, admission_key_file, password, password_file, signing_key_file
 from phronesis_local.layout import DataDir, inherited_environment
 from phronesis_local.loopback import LOOPBACK, free_port
-from phronesis_local.processes import Child
+from phronesis_local.processes import Child, Program
 from phronesis_memory.settings import WeaviateSettings
 from phronesis_postgres import PostgresSettings
 from phronesis_postgres.migrate import migrate
 from phronesis_postgres.roles import role_of
+
+_MIGRATING = 7_420_912
 
 
 class NatsServer:
@@ -105,12 +107,16 @@ class OwnServer:
 
 
 class PostgresServer(OwnServer):
-    """A Postgres with pgvector."""
+    """A Postgres with pgvector.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: its data, its log and its socket. Who knows the folder reaches the server, whichever process started it.
+        connections: sessions at most.
+    """
+
+    def __init__(self, folder: Path, connections: int = 100) -> None:
         self._folder = folder
-        self._child = Child(postgres.program(folder, folder / "log", inherited_environment()))
-        self._migrating = asyncio.Lock()
+        self._child = Child(postgres.program(folder, folder / "log", inherited_environment(), connections))
         self.dsn = self.dsn_of("postgres")
 
     def dsn_of(self, database: str, role: str = "postgres") -> str:
@@ -146,17 +152,18 @@ class PostgresServer(OwnServer):
 
     async def _template(self, *services: str) -> str:
         name = "_".join(("template", *services))
-        async with self._migrating:
-            connection = await asyncpg.connect(self.dsn)
-            try:
-                found = await connection.fetchval("SELECT true FROM pg_database WHERE datname = $1", name)
-            finally:
-                await connection.close()
-            if not found:
-                await self._statement(f'CREATE DATABASE "{name}_new"')
+        connection = await asyncpg.connect(self.dsn)
+        try:
+            # One at a time, of all processes that share the server; the end of the session lets go of it.
+            await connection.execute("SELECT pg_advisory_lock($1)", _MIGRATING)
+            if not await connection.fetchval("SELECT true FROM pg_database WHERE datname = $1", name):
+                await connection.execute(f'DROP DATABASE IF EXISTS "{name}_new"')
+                await connection.execute(f'CREATE DATABASE "{name}_new"')
                 fresh = PostgresSettings(dsn=SecretStr(self.dsn_of(f"{name}_new")))
                 await asyncio.to_thread(migrate, fresh, list(services))
-                await self._statement(f'ALTER DATABASE "{name}_new" RENAME TO "{name}"')
+                await connection.execute(f'ALTER DATABASE "{name}_new" RENAME TO "{name}"')
+        finally:
+            await connection.close()
         return name
 
     async def _statement(self, statement: str) -> None:
@@ -219,12 +226,17 @@ class GraphServer(Protocol):
 
 
 class ArcadeServer(OwnServer):
-    """An ArcadeDB that speaks Bolt, with a user that may do all and one that may only read records."""
+    """An ArcadeDB that speaks Bolt, with a user that may do all and one that may only read records.
+
+    Args:
+        folder: its configuration, its databases and its log.
+        databases: the databases that it has; the one that a stack uses by default.
+    """
 
     database = arcadedb.DATABASE
     dialect = Dialect.ARCADEDB
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, databases: Sequence[str] = (arcadedb.DATABASE,)) -> None:
         self.ports = arcadedb.Ports(bolt=free_port(), http=free_port())
         self.port = self.ports.bolt
         self.url = f"bolt://{LOOPBACK}:{self.port}"
@@ -232,4 +244,48 @@ class ArcadeServer(OwnServer):
         reader = Login(arcadedb.READER, secrets.token_hex(8))
         self.reader: Login | None = reader
         passwords = {login.user: login.password for login in (self.root, reader)}
-        self._child = Child(arcadedb.program(folder, self.ports, passwords, folder / "log.txt", inherited_environment()))
+        run = arcadedb.program(folder, self.ports, passwords, folder / "log.txt", inherited_environment())
+        self._child = Child(_with_databases(run, folder, databases))
+
+
+def _with_databases(run: Program, folder: Path, databases: Sequence[str]) -> Program:
+    """The same server with several databases, of which the user that may only read reads each."""
+    only, all_of_them = f"{arcadedb.DATABASE}[{arcadedb.ROOT}]", ";".join(f"{name}[{arcadedb.ROOT}]" for name in databases)
+
+    async def prepare() -> None:
+        await run.prepare()
+        users = folder / "config" / "server-users.jsonl"
+        users.write_text(users.read_text().replace(f'{{"{arcadedb.DATABASE}":', '{"*":'))
+
+    if list(databases) == [arcadedb.DATABASE]:
+        return run
+    return replace(run, command=[part.replace(only, all_of_them) for part in run.command], prepare=prepare)
+
+
+class SharedArcade:
+    """A worker's own database of the ArcadeDB that all workers of a run share; who started it stops it.
+
+    Args:
+        told: how the server is reached, as the run's keeper says.
+        worker: the number of the worker.
+    """
+
+    dialect = Dialect.ARCADEDB
+
+    def __init__(self, told: dict[str, Any], worker: int) -> None:
+        self.port: int = told["bolt"]
+        self.url = f"bolt://{LOOPBACK}:{self.port}"
+        self.database: str = told["databases"][worker]
+        root, reader = (Login(*login) for login in told["logins"])
+        self.root = root
+        self.reader: Login | None = reader
+
+    async def start(self) -> None:
+        """It runs."""
+
+    async def kill(self) -> None:
+        """Refuse: other workers use it too."""
+        raise RuntimeError("this ArcadeDB is all workers'; take `production.own_graph_server`")
+
+    async def stop(self) -> None:
+        """Leave it as it is."""

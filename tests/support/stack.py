@@ -15,13 +15,16 @@ from phronesis_local import postgres
 from phronesis_local.layout import DataDir, PartRecord, StackRecord, inherited_environment, marked_processes, read_record
 from phronesis_local.stack import stop_stack
 from tests.support.production import SERVERS
+from tests.support.shared import ROOT, port_range
 
 _RUN = """
 import sys
 from pathlib import Path
 from phronesis_local.settings import LocalSettings
 from phronesis_local.up import up
-sys.exit(up(LocalSettings().model_copy(update={"data": Path(sys.argv[1]), "port": 0}), sys.argv[2:]))
+from tests.support.shared import keep_ports_apart
+keep_ports_apart(int(sys.argv[2]), int(sys.argv[3]))
+sys.exit(up(LocalSettings().model_copy(update={"data": Path(sys.argv[1]), "port": 0}), sys.argv[4:]))
 """
 
 
@@ -46,9 +49,15 @@ class RunningStack:
 
     def launch(self) -> subprocess.Popen[str]:
         """Start a supervisor and return at once."""
-        command = [sys.executable, "-c", _RUN, str(self.data.root), *self._parts]
+        command = [sys.executable, "-c", _RUN, str(self.data.root), *map(str, port_range()), *self._parts]
         return subprocess.Popen(
-            command, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+            command,
+            cwd=ROOT,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
         )
 
     async def start(self) -> None:

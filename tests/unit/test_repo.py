@@ -22,6 +22,7 @@ TARGETS = {
     "demo",
     "up",
     "test",
+    "verify",
     "test-stores",
     "unit",
     "check",
@@ -37,21 +38,6 @@ def test_make_alone_lists_every_target_with_a_line() -> None:
     listed = subprocess.run(["make", "-s"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     told = {line.split()[1] for line in listed.splitlines() if len(line.split()) > 3}
     assert told >= TARGETS
-
-
-_FACES = "tests/e2e/test_three_faces.py"
-
-
-def test_what_make_test_stores_leaves_out_starts_neither_a_graph_store_nor_a_vector_store() -> None:
-    made = subprocess.run(["make", "-sn", "test-stores"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    named = re.findall(r"--deselect=(\S+)", made)
-    # One test of a file that stays: what is wrong with an input is said before any store is asked.
-    left_out = [name for name in named if "::" not in name]
-    assert [name for name in named if "::" in name] == [f"{_FACES}::test_bad_input_is_the_same_problem_by_all_faces"]
-    assert left_out
-    stores = re.compile(r"graph_server|\bweaviate\b|support\.(graph|stack)|phronesis\.local(\.stack)? ")
-    files = [file for name in left_out for file in ((ROOT / name).rglob("*.py") if (ROOT / name).is_dir() else [ROOT / name])]
-    assert [file for file in files if stores.search(file.read_text())] == []
 
 
 def test_the_lock_names_no_index_and_no_file_of_a_machine() -> None:

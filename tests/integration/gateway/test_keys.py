@@ -123,7 +123,15 @@ async def test_a_key_that_cannot_be_is_refused_with_its_field(api: RunningGatewa
 
 
 @pytest.mark.parametrize(
-    "header", [None, "Basic eDp5", "Bearer", "Bearer phr_short", f"Bearer {new_secret()}", "Bearer ' OR 1=1"]
+    "header",
+    [
+        None,
+        "Basic eDp5",
+        "Bearer",
+        "Bearer phr_short",
+        pytest.param(f"Bearer {new_secret()}", id="nobody's"),
+        "Bearer ' OR 1=1",
+    ],
 )
 async def test_a_request_without_a_good_key_is_refused(api: RunningGateway, header: str | None) -> None:
     answer = await api.http.get("/api/v1/turns", headers={"Authorization": header} if header else {})
