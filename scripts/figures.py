@@ -25,7 +25,10 @@ def figures(root: Path) -> dict[str, str]:
     files = [path for folder in PRODUCT for path in sorted((root / folder).rglob("*.py")) if "__pycache__" not in path.parts]
     orchestrator = [path for path in files if root / "services" / "orchestrator" in path.parents]
     folders = {
-        str(folder.relative_to(root)) for path in files for folder in path.parents if folder.name == CONSTITUTION and folder != root
+        str(folder.relative_to(root))
+        for path in files
+        for folder in path.parents
+        if folder.name == CONSTITUTION and folder != root
     }
     return {
         "product files": f"{len(files)}",

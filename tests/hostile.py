@@ -1,4 +1,4 @@
-"""The table of hostile inputs: `python -m tests.hostile` writes `docs/hostile-inputs.md` anew."""
+"""The table of hostile inputs: `python -m tests.hostile` writes `docs/generated/hostile-inputs.md` anew."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.support.hostile_files import HostileFile, hostile_files
 from tests.support.hostile_urls import HostileUrl, hostile_urls
 
-PATH = Path(__file__).parents[1] / "docs" / "hostile-inputs.md"
+PATH = Path(__file__).parents[1] / "docs" / "generated" / "hostile-inputs.md"
 _TOP = """# Hostile inputs
 
 Written by `python -m tests.hostile` from what the tests use. Each file is uploaded to the media service and read

@@ -3,7 +3,7 @@
 python -m tests.tenancy                    a hundred thousand calls
 python -m tests.tenancy --calls 5000       fewer
 python -m tests.tenancy --seed 7           other ones
-python -m tests.tenancy --no-report        leave docs/tenancy-report.md as it is
+python -m tests.tenancy --no-report        leave docs/generated/tenancy-report.md as it is
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.support.production import SERVERS, prepare
 from tests.support.stack import running
 from tests.support.tenancy import AT_ONCE, Found, stranger
 
-REPORT = Path(__file__).resolve().parents[2] / "docs" / "tenancy-report.md"
+REPORT = Path(__file__).resolve().parents[2] / "docs" / "generated" / "tenancy-report.md"
 ENVIRONMENT = {
     "GROQ_API_KEY": "",
     "ORCHESTRATOR_MODEL_URL": "",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-_PAGE = Path(__file__).parents[4] / "docs" / "cognition.md"
+_PAGE = Path(__file__).parents[4] / "docs" / "explanation" / "cognition.md"
 
 
 @pytest.mark.req("V-162")
