@@ -63,7 +63,7 @@ async def section(quick: bool) -> list[str]:
     """Its lines."""
     sizes, questions = (QUICK, 40) if quick else (SIZES, 200)
     lines = [
-        "On PostgreSQL with pgvector. The aims are for p95 at 100,000 with the embedding, which is made anew for every",
+        "On PostgreSQL with pgvector. The aims are for p95 at 100,000 with the embedding, which is computed for every",
         "question; with a given vector a question aims at 10 ms at the median (V-060). Failures and figures need no vector.",
         "",
         "| episodes, and strategies | what is asked | p50 ms | p95 ms | with embedding, p50 ms | p95 ms | aim for p95, ms |",

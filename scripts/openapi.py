@@ -1,4 +1,4 @@
-"""`docs/openapi.json`: every route of the gateway, from its application."""
+"""`docs/generated/openapi.json`: every route of the gateway, from its application."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from phronesis_gateway.app import Parts, build_api
 from phronesis_gateway.auth.ports import KeyStore
 from phronesis_gateway.settings import GatewaySettings
 
-from .tree import DOCS
+from .tree import GENERATED_DOCS
 
-PATH = DOCS / "openapi.json"
+PATH = GENERATED_DOCS / "openapi.json"
 
 
 def documents() -> dict[Path, str]:

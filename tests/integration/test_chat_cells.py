@@ -1,4 +1,4 @@
-"""Each fault of the model in each call of a turn, and what the turn ends with; `docs/faults.md` has it measured on a stack."""
+"""Each fault of the model in each call of a turn, and how the turn ends; `docs/generated/faults.md` measures it on a stack."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ PLACES = {
     "services/orchestrator/phronesis_orchestrator/learning/store.py": {"claim"},
     "services/orchestrator/phronesis_orchestrator/approvals/store.py": {"expire"},
 }
-"""By file the functions that say `EVERY_TENANT`. What is added here stands in `docs/operations.md` too, with its reason."""
+"""By file the functions that say `EVERY_TENANT`; `docs/reference/tenants-in-postgres.md` lists each file with its reason."""
 
 
 def _functions(path: Path) -> set[str]:
@@ -46,6 +46,6 @@ def test_only_the_platforms_own_work_reaches_every_tenant() -> None:
 
 
 def test_what_reaches_every_tenant_is_documented() -> None:
-    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-    section = page.partition("## Tenants in Postgres")[2].partition("\n## ")[0]
+    page = (ROOT / "docs" / "reference" / "tenants-in-postgres.md").read_text(encoding="utf-8")
+    section = page.partition("## What reaches every tenant")[2].partition("\n## ")[0]
     assert {path for path in PLACES if path.split("/", 2)[2] not in section} == set()

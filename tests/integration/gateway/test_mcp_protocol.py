@@ -1,4 +1,4 @@
-"""What a server of the Model Context Protocol must do, one test for each; `docs/mcp.md` has the table."""
+"""What a server of the Model Context Protocol must do, one test for each; `docs/how-to/mcp.md` has the table."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def test_the_shares_are_a_whole() -> None:
 
 def test_the_documents_state_the_shares_in_their_order() -> None:
     """And the other figures of the section."""
-    page = (Path(__file__).parents[3] / "docs" / "concepts.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "explanation" / "concepts.md").read_text(encoding="utf-8")
     section = page.split("## What a prompt holds")[1].split("\n## ")[0]
     rows = re.findall(r"^\| (\w+)[^|]*\| (\d+) % \|", section, re.M)
     assert rows == [(part, f"{100 * share:.0f}") for part, share in SHARES.items()]

@@ -10,15 +10,19 @@ from pathlib import Path
 
 import pytest
 
-_PAGE = Path(__file__).parents[4] / "docs" / "cognition.md"
+_ROOT = Path(__file__).parents[4]
+_PAGE = _ROOT / "docs" / "explanation" / "cognition.md"
+_PACKAGE = _ROOT / "services" / "orchestrator" / "phronesis_orchestrator"
 
 
 @pytest.mark.req("V-162")
 def test_every_module_that_the_page_names_is_there() -> None:
-    named = re.findall(r"`(phronesis_orchestrator[\w.]+)`", _PAGE.read_text("utf-8").partition("## Where it is")[2])
-    assert len(named) >= 8
-    for name in named:
-        importlib.import_module(name)
+    rows = re.findall(
+        r"^\| [^|]+ \| (`.+`) \|$", _PAGE.read_text("utf-8").partition("## Where it is in the code")[2], re.MULTILINE
+    )
+    assert len(rows) >= 8
+    for name in re.findall(r"`([\w/]+)`", " ".join(rows)):
+        importlib.import_module(f"{_PACKAGE.name}.{name.replace('/', '.')}")
 
 
 @pytest.mark.req("V-163", "V-002")
