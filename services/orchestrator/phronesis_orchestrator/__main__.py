@@ -21,7 +21,7 @@ from .sessions.store import AesSeal
 from .settings import CalendarSettings, CognitionSettings, ModelSettings, OrchestratorSettings, OutsideSettings
 from .stores import open_stores
 from .turns.neighbours import BusExperience
-from .turns.queue import QueueDepth
+from .turns.store import QueueDepth
 
 
 @asynccontextmanager

@@ -21,7 +21,7 @@ from phronesis_tokens import clean, cut
 
 from ..conversations.history import STEP, Past, PastMessage, Summary
 from ..conversations.summary import partition, select_history
-from ..models.reasoner import Reasoner, Summariser, TurnContext
+from ..models.reasoner import ModelSummary, Reasoner, Summariser, TurnContext
 from ..turns.execution import TurnRun
 from ..turns.ports import Conversations, Neighbours
 from .text import rank_items, snippet
@@ -241,7 +241,7 @@ async def carry_on_summary(
 async def _by_model(running: TurnRun, reasoner: Summariser, turn: TurnContext, past: Past) -> Summary:
     _, dropped = partition(past.kept, past.aged)
     try:
-        answer = await running.steps.summarised(PURPOSE, lambda: reasoner.summarise(turn, past.summary, tuple(dropped)))
+        answer = await running.steps.made(PURPOSE, ModelSummary, lambda: reasoner.summarise(turn, past.summary, tuple(dropped)))
     except ServiceError as error:
         log.warning("the model made no summary: %s", error.code)
         answer = None

@@ -35,9 +35,9 @@ from .check import Diagnosis, answer_at_once, apology, check_draft, diagnose
 from .cognition.preparation import apply_decision, prepare_plan
 from .counsel.tools import TurnTools
 from .counsel.turn import counsel
-from .extractive import key_phrases
 from .findings import Findings, build_executor
 from .presentation import Wording, reader_texts
+from .text import key_phrases
 from .tools import MAX_ROUNDS, MAX_TURN_CALLS, Gate, Toolbox, build_toolbox, uses_allow_list
 
 log = logging.getLogger(__name__)
@@ -83,10 +83,10 @@ async def run_router(running: TurnRun, reasoner: Reasoner, turn: TurnContext) ->
 async def _route(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> RouteDecision:
     """The decision; where none can be had, memory is asked with phrases drawn by code (D-133, D-134)."""
     try:
-        answer = await running.steps.routed("route", lambda: reasoner.route(turn))
+        answer = await running.steps.made("route", RouteDecision, lambda: reasoner.route(turn))
         if answer.value is None:
             fault = answer.fault
-            answer = await running.steps.routed("route.repair", lambda: reasoner.route(turn, fault))
+            answer = await running.steps.made("route.repair", RouteDecision, lambda: reasoner.route(turn, fault))
     except ServiceError as error:
         log.warning("the router call failed: %s", error.code)
         answer = None
@@ -123,10 +123,12 @@ async def _compose(
     """The reply; where the model gives none, what can be saved of it, the draft, or an apology (D-140)."""
     fault: Fault | None = None
     try:
-        answer = await running.steps.composed("compose", lambda: reasoner.compose(turn, draft, memory))
+        answer = await running.steps.made("compose", ComposedReply, lambda: reasoner.compose(turn, draft, memory))
         if answer.value is None:
             fault = answer.fault
-            answer = await running.steps.composed("compose.repair", lambda: reasoner.compose(turn, draft, memory, fault))
+            answer = await running.steps.made(
+                "compose.repair", ComposedReply, lambda: reasoner.compose(turn, draft, memory, fault)
+            )
         if answer.value is not None:
             return answer.value
         fault = answer.fault or fault

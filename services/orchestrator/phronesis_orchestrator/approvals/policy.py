@@ -12,16 +12,7 @@ from uuid import UUID, uuid5
 
 from phronesis_bus import mask
 from phronesis_contracts import Forbidden, Message, Principal, Risk, ServiceError
-from phronesis_contracts.approvals import (
-    AnswerApproval,
-    Approval,
-    ApprovalExpired,
-    ApprovalRef,
-    ApprovalRefused,
-    Approvals,
-    ApprovalStatus,
-    ListApprovals,
-)
+from phronesis_contracts.approvals import ApprovalExpired, ApprovalRefused, ApprovalStatus
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.orchestrator import Audited, TurnProgress
 
@@ -222,11 +213,9 @@ class ApprovalAnswers(Protocol):
 
     async def answered(self, claim: Claim, approval_id: str) -> ApprovalAnswer | None:
         """The approval of a call; `None` where nobody was asked yet. Raises `Unavailable`."""
-        ...
 
     async def record(self, claim: Claim, entry: Audited) -> None:
         """Enter a call, or its refusal, in the audit trail. Raises `Unavailable`."""
-        ...
 
 
 class ApprovalWaits(ApprovalAnswers, Protocol):
@@ -234,27 +223,6 @@ class ApprovalWaits(ApprovalAnswers, Protocol):
 
     async def wait(self, claim: Claim, asked: ApprovalRequest) -> None:
         """Write down what a person is asked and let the turn wait, in one transaction. Raises `LostClaim`."""
-        ...
-
-
-class ApprovalStore(ApprovalWaits, Protocol):
-    """The store of approvals, and of the turns that wait for them."""
-
-    async def approval(self, who: Principal, ref: ApprovalRef) -> Approval:
-        """An approval of the caller, or for an admin, of the tenant. Raises `NotFound`."""
-        ...
-
-    async def approvals(self, who: Principal, query: ListApprovals) -> Approvals:
-        """The same as a list, newest first."""
-        ...
-
-    async def answer(self, who: Principal, answer: AnswerApproval) -> Approval:
-        """Answer, and put the turn back into the queue, in one transaction. Raises `NotFound`, `ApprovalAnswered`."""
-        ...
-
-    async def expire(self, limit: int) -> list[ExpiredWait]:
-        """End up to `limit` turns whose approvals ran out."""
-        ...
 
 
 def request_approval(turn_id: str, step: str, verdict: Verdict, request: Message) -> ApprovalRequest:

@@ -16,7 +16,7 @@ from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.orchestrator import PROGRESS
 
 from ..agents.cognition.state import RecentHistory
-from ..ledger.books import Books, make_entry
+from ..ledger.budgets import Ledger, make_entry
 from ..ledger.usage import admission
 from ..models.reasoner import Answer, CallFailed, Reasoner, current_call
 from ..settings import LearningSettings
@@ -103,7 +103,7 @@ class Learner:
         turns: the queue.
         neighbours: the services it asks.
         reasoner: what may draw statements.
-        books: what a model's calls are entered in, and held to: a batch is charged to its oldest turn.
+        ledger: what a model's calls are entered in, and held to: a batch is charged to its oldest turn.
         connected: whether the bus can be reached; nothing is claimed without it.
         batch: turns of a user that one call of a model takes.
         after: seconds after which a batch that is not full is taken all the same.
@@ -114,7 +114,7 @@ class Learner:
         turns: Unlearnt,
         neighbours: Neighbours,
         reasoner: Reasoner,
-        books: Books,
+        ledger: Ledger,
         connected: Callable[[], bool],
         *,
         batch: int,
@@ -123,7 +123,7 @@ class Learner:
         self._turns = turns
         self._neighbours = neighbours
         self._reasoner = reasoner
-        self._books = books
+        self._ledger = ledger
         self._connected = connected
         self._batch = batch
         self._after = after
@@ -194,7 +194,7 @@ class Learner:
             ServiceError: a limit is reached (`BudgetExceeded`), or the ledger does not answer.
         """
         payer, began = batch[0], perf_counter()
-        asking, admitted = current_call.set(f"{payer.turn_id}/{PURPOSE}"), admission.set(lambda: self._books.admit(payer))
+        asking, admitted = current_call.set(f"{payer.turn_id}/{PURPOSE}"), admission.set(lambda: self._ledger.admit(payer))
         made: Answer[Drawn] | CallFailed
         try:
             made = await reasoner.draw(agent, batch)
@@ -204,7 +204,7 @@ class Learner:
             admission.reset(admitted)
             current_call.reset(asking)
         if spend := make_entry(PURPOSE, made, began):
-            await self._books.spent(payer, spend)
+            await self._ledger.spent(payer, spend)
         if isinstance(made, CallFailed):
             raise made
         return made
@@ -227,7 +227,7 @@ class Learner:
 
 
 async def serve_learning(
-    bus: Bus, turns: Unlearnt, forgetting: Forgetting, neighbours: Neighbours, reasoner: Reasoner, books: Books
+    bus: Bus, turns: Unlearnt, forgetting: Forgetting, neighbours: Neighbours, reasoner: Reasoner, ledger: Ledger
 ) -> None:
     """Follow what is forgotten, and begin to learn.
 
@@ -237,13 +237,13 @@ async def serve_learning(
         forgetting: follows what memory forgets.
         neighbours: the services that are asked.
         reasoner: what may draw statements.
-        books: the ledger, and the limits.
+        ledger: the ledger, and the limits.
     """
     settings = LearningSettings()
     await follow(bus, MEMORY_FORGOTTEN, forgetting.on_memory_forgotten, workers=1)
     await follow(bus, COPIES_PURGED, forgetting.on_copies_purged, every_copy=True)
     connected, batch, after = lambda: bus.connected, settings.learn_batch, settings.learn_after
-    learner = Learner(turns, neighbours, reasoner, books, connected, batch=batch, after=after)
+    learner = Learner(turns, neighbours, reasoner, ledger, connected, batch=batch, after=after)
     if settings.learn:
         learner.start()
         bus.on_stop(learner.stop)

@@ -14,6 +14,7 @@ from phronesis_contracts.ledger import MAX_ROWS, GetUsage, Limits, LimitState, S
 from phronesis_contracts.service import AUDITED
 from phronesis_postgres import Connection, Database, write_news
 
+from ..turns.journal import enter_spend
 from .usage import ChargedTurn, LedgerEntry
 
 SERVICE = "orchestrator"
@@ -21,11 +22,6 @@ LEARNING = "learn"
 """Purpose of the calls that are made for turns that have ended; they are in the ledger, and no part of an answer."""
 MOST_LIMITS = 500
 """Limits of one tenant."""
-ENTER = """
-INSERT INTO ledger (tenant, user_id, agent, turn_id, step, purpose, model, outcome, attempts, input_tokens, output_tokens,
-                    cached_tokens, reasoning_tokens, cost_usd, ms)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
-"""
 _BEGAN = "(date_trunc(limits.period, now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC')"
 _STATES = f"""
 SELECT period AS window, nullif(agent, '') AS agent, nullif(user_id, '') AS user, tokens, usd, used_tokens, used_usd
@@ -51,10 +47,11 @@ _PARTS = {
 }
 
 
-class LedgerRows:
-    """The part of the records that keeps accounts."""
+class PostgresLedger:
+    """What model calls used, and the limits on it, inside one tenant at a time."""
 
-    _database: Database
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     async def spent(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
         """Enter a call."""
@@ -103,19 +100,6 @@ class LedgerRows:
                 *(UUID(turn_id), tenant, LEARNING, MAX_CALLS),
             )
         return tuple(ModelCalled(**{name: row[name] for name in ModelCalled.model_fields}) for row in rows)
-
-
-async def enter_spend(connection: Connection, turn: ChargedTurn, spend: LedgerEntry) -> None:
-    """Write one entry, in the transaction at hand."""
-    await connection.execute(ENTER, *entry_row(turn, spend))
-
-
-def entry_row(turn: ChargedTurn, spend: LedgerEntry) -> tuple[object, ...]:
-    """The values of one entry, in the order of `ENTER`."""
-    who, asked, spent = turn.who, spend.asked, spend.spent
-    called = (spend.step, asked.purpose, asked.model, spend.outcome, spent.model_calls)
-    used = (spent.input_tokens, spent.output_tokens, spent.cached_tokens, spent.reasoning_tokens, spend.cost_usd, spend.ms)
-    return (who.tenant, who.user, turn.agent, UUID(turn.turn_id), *called, *used)
 
 
 async def _read_limits(connection: Connection, tenant: str, user: str | None) -> Limits:

@@ -23,7 +23,7 @@ from phronesis_bus import Tracing
 from phronesis_bus.metrics import MODEL_SECONDS, MODEL_TOKENS
 from phronesis_bus.tracing import conversation
 
-from ..ledger.books import price_call
+from ..ledger.budgets import price_call
 from ..ledger.usage import CallUsage
 from ..metrics import COST
 from .parsing import make_storable

@@ -23,8 +23,7 @@ from phronesis_contracts.tasks import ListTasks, Task, Tasks, TaskState
 from phronesis_postgres import Database
 
 from ..turns.ports import Neighbours
-from ..turns.store import parse_uuid
-from ..turns.turn import Claim, LostClaim
+from ..turns.turn import Claim, LostClaim, parse_uuid
 from .plan import Plan
 from .ports import Strategy
 

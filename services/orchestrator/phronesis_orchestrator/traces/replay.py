@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from phronesis_contracts import Message, Nothing, Principal, Rpc, ServiceError
@@ -26,10 +27,10 @@ from phronesis_contracts.orchestrator import Audited
 from ..approvals.policy import ApprovalAnswer, ApprovalRequest, make_approval_id
 from ..conversations.history import Past, Summary
 from ..ledger.usage import LedgerEntry
+from ..turns.execution import TEXT_OF
 from ..turns.ports import Neighbours
 from ..turns.turn import Claim, Completed, Failed
 from .record import Question, StoredRecord, find_tool, message_digest, restore_answer, trace_arguments
-from .recorder import TEXT_OF
 from .trace import describe_call
 
 _NOBODY = ApprovalAnswer(ApprovalStatus.REFUSED, "", "")
@@ -184,6 +185,9 @@ class BlankJournal:
         if spend is not None:
             await self._spent(claim, spend)
 
+    async def keep_record(self, claim: Claim, record: StoredRecord, profile: AgentProfile | None) -> None:
+        """The record is the caller's."""
+
 
 class RecordedConversations:
     """The conversation as the turn saw it; what would be written to it is dropped."""
@@ -212,3 +216,13 @@ class ReplayEnd:
     async def end(self, claim: Claim, end: Completed | Failed) -> None:
         """Keep the end in memory."""
         self.end_of = end
+
+
+@dataclass(frozen=True)
+class ReplayStores:
+    """The stores of one replay."""
+
+    turns: ReplayEnd
+    journal: BlankJournal
+    conversations: RecordedConversations
+    approvals: RecordedApprovals

@@ -1,4 +1,4 @@
-"""What the orchestrator answers: turns submitted, read and cancelled, conversations, and the news it follows."""
+"""What the orchestrator answers about turns: submitted, read, cancelled and tried again."""
 
 from __future__ import annotations
 
@@ -10,29 +10,14 @@ from uuid import uuid4
 
 from phronesis_bus import Call, News, correlation, traceparent
 from phronesis_contracts import BadRequest, NotFound, Principal, ServiceError, TimedOut, Unavailable
-from phronesis_contracts.deletions import DeleteConversation, Deletion, DeletionRef, Purged
 from phronesis_contracts.errors import Busy
 from phronesis_contracts.instructions import Released
-from phronesis_contracts.orchestrator import (
-    Audited,
-    Conversation,
-    ConversationPage,
-    ConversationRef,
-    FindConversation,
-    FoundConversation,
-    ListConversations,
-    ListTurns,
-    SubmitTurn,
-    Turn,
-    TurnProgress,
-    TurnRef,
-    Turns,
-    turn_id,
-)
+from phronesis_contracts.orchestrator import ListTurns, SubmitTurn, Turn, TurnProgress, TurnRef, Turns, turn_id
 from phronesis_contracts.service import KeyRevoked
 
 from ..settings import OrchestratorSettings
-from .ports import ConversationStore, Neighbours, Records, TurnStore
+from .ports import Neighbours
+from .store import PostgresTurns
 from .turn import Accepted, NewTurn, check_task_order, expiry_seconds, problem_from_error
 
 log = logging.getLogger(__name__)
@@ -41,10 +26,10 @@ Progress = Callable[[Principal, TurnProgress], Awaitable[None]]
 
 
 class TurnHandlers:
-    """The orchestrator's handlers.
+    """The handlers.
 
     Args:
-        turns, conversations, records: the store.
+        turns: the store.
         neighbours: the services it may ask.
         settings: limits.
         progress: shows a line of a turn's progress to its user.
@@ -55,9 +40,7 @@ class TurnHandlers:
 
     def __init__(
         self,
-        turns: TurnStore,
-        conversations: ConversationStore,
-        records: Records,
+        turns: PostgresTurns,
         neighbours: Neighbours,
         settings: OrchestratorSettings,
         progress: Progress,
@@ -66,8 +49,6 @@ class TurnHandlers:
         released: Callable[[], None],
     ) -> None:
         self._turns = turns
-        self._conversations = conversations
-        self._records = records
         self._neighbours = neighbours
         self._settings = settings
         self._progress = progress
@@ -150,46 +131,13 @@ class TurnHandlers:
         await self._say_accepted(call.who, await self._turns.accept(new, self._settings.open_turns))
         return await self._turns.get(call.who, new.id)
 
-    async def conversation(self, call: Call, request: ConversationRef) -> Conversation:
-        """A conversation with its messages."""
-        return await self._conversations.get(call.who, request)
-
-    async def conversations(self, call: Call, request: ListConversations) -> ConversationPage:
-        """The caller's conversations, page by page."""
-        return await self._conversations.page(call.who, request)
-
-    async def find_conversation(self, call: Call, request: FindConversation) -> FoundConversation:
-        """The caller's conversation that ends as a client says."""
-        return FoundConversation(conversation_id=await self._conversations.ending(call.who, request))
-
-    async def delete_conversation(self, call: Call, request: DeleteConversation) -> Deletion:
-        """Delete a conversation; what it has running commits nothing from here on."""
-        deletion, stopped = await self._conversations.delete(call.who, request.conversation_id)
-        for turn in stopped:
-            self._cancelled(turn)
-            line = TurnProgress(turn_id=turn, kind="ended", conversation_id=deletion.conversation_id)
-            await self._progress(call.who, line)
-        return deletion
-
-    async def deletion(self, call: Call, request: DeletionRef) -> Deletion:
-        """How far a deletion is."""
-        return await self._conversations.deletion(call.who, request.deletion_id)
-
-    async def on_purged(self, news: News, event: Purged, service: str) -> None:
-        """A service has removed its part of a deleted conversation."""
-        await self._conversations.purged(news.tenant, service, event)
-
     async def on_key_revoked(self, news: News, event: KeyRevoked) -> None:
         """Turns of a revoked key end at their next claim."""
-        await self._records.revoke(news.tenant, event.key)
+        await self._turns.revoke(news.tenant, event.key)
 
     async def on_released(self, news: News, event: Released) -> None:
         """Instructions changed: profiles are looked up anew."""
         self._released()
-
-    async def on_audited(self, news: News, event: Audited, service: str) -> None:
-        """Keep an audit entry."""
-        await self._records.audit(news.id, news.tenant, service, event)
 
 
 def _hashed_bytes(request: SubmitTurn) -> bytes:

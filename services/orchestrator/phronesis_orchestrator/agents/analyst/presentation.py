@@ -10,8 +10,9 @@ from typing import Any
 from phronesis_contracts.answers import Analysis, MemoryProcess, Mode, Visualization, VisualizationType
 
 from ...models.reasoner import TurnContext
-from ..extractive import courtesy, say
+from ..extractive import say
 from ..presentation import MAX_ROWS, sanitize_answer
+from ..text import courtesy
 from .ontology import CHAINS, COLOURS, JOINS, THINGS, called
 from .reading import HINT
 from .vocabulary import folded

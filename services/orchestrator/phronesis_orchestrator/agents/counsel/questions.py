@@ -15,8 +15,8 @@ from phronesis_contracts.constitution.session import START_SESSION_TOOL, StartSe
 
 from ...models.reasoner import TurnContext
 from ...turns.execution import TurnRun
-from ..extractive import courtesy, say
-from ..text import is_content, sentences, stem, words
+from ..extractive import say
+from ..text import courtesy, is_content, sentences, stem, words
 from .answers import assess_capacity, contradictions, losses, precedents, purpose, strategies
 from .tools import NotOffered, SeenNode, TurnTools, cite, describe_hits, find_broken_rules, joined, listed, paragraphs
 

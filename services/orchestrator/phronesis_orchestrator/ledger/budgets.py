@@ -1,4 +1,4 @@
-"""What a turn does with the ledger: it asks before a model call, prices it, and enters what it used."""
+"""The limits on model calls, their prices, and the entries that they leave in the ledger."""
 
 from __future__ import annotations
 
@@ -83,6 +83,13 @@ class Budgets:
             self._kept.popitem(last=False)
         return kept
 
+    async def spent(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
+        """Enter a call that has no result in the journal."""
+        try:
+            await self.accounts.spent(turn, spend)
+        finally:  # after the store has it: a sum that is read from now on holds it
+            self.used(turn, spend)
+
     def used(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
         """Count a call that was made here, for everybody whom it may bring to a limit."""
         for payer, kept in (*self._kept.items(), *self._reading):
@@ -157,64 +164,33 @@ def sum_costs(costs: list[float | None]) -> float | None:
     return round(sum(known), 9) if costs and len(known) == len(costs) else None
 
 
-class Books(Protocol):
-    """The books of running turns."""
+class Ledger(Protocol):
+    """What a turn asks before a model call, and tells after it."""
 
     async def admit(self, turn: ChargedTurn) -> None:
         """Let a model call be made. Raises `BudgetExceeded`."""
-        ...
 
     async def spent(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
         """Enter a call that has no result in the journal."""
-        ...
 
     def used(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
         """Count a call that the journal's transaction has entered."""
-        ...
 
 
-class Ledger:
-    """The books on the store.
-
-    Args:
-        accounts: the ledger.
-        budgets: the limits.
-    """
-
-    def __init__(self, accounts: Accounts, budgets: Budgets) -> None:
-        self._accounts = accounts
-        self._budgets = budgets
+class NoLedger:
+    """A ledger without limits that stores nothing: for steps that stand alone."""
 
     async def admit(self, turn: ChargedTurn) -> None:
-        """Let a model call be made. Raises `BudgetExceeded`."""
-        await self._budgets.admit(turn)
+        pass
 
     async def spent(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
-        """Enter a call that has no result in the journal."""
-        try:
-            await self._accounts.spent(turn, spend)
-        finally:  # after the store has it: a sum that is read from now on holds it
-            self._budgets.used(turn, spend)
+        pass
 
     def used(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
-        """Count a call that the journal's transaction has entered."""
-        self._budgets.used(turn, spend)
+        pass
 
 
-class NoBooks:
-    """Books without limits that keep nothing: for steps that stand alone."""
-
-    async def admit(self, turn: ChargedTurn) -> None:
-        """Let every call be made."""
-
-    async def spent(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
-        """Keep nothing."""
-
-    def used(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
-        """Count nothing."""
-
-
-NO_BOOKS = NoBooks()
+NO_LEDGER = NoLedger()
 
 
 def make_entry(step: str, made: Answer[Any] | CallFailed, began: float) -> LedgerEntry | None:
