@@ -55,12 +55,7 @@ OpenReasoner = Callable[[ModelSettings, Tracing], AbstractAsyncContextManager[Re
 
 @asynccontextmanager
 async def start(bus: Bus, reasoners: OpenReasoner = open_reasoner) -> AsyncIterator[None]:
-    """Open the store and the reasoner, and wire the handlers.
-
-    Args:
-        bus: the connected bus.
-        reasoners: opens the reasoner that the settings name.
-    """
+    """Open the store and the reasoner, and wire the handlers."""
     settings, of_calendars = OrchestratorSettings(), CalendarSettings(_secrets_dir=secrets_dir())
     reader = CalendarReaders(of_calendars.calendar_readers)
     bus.on_stop(reader.close)

@@ -6,15 +6,7 @@ from phronesis_bus import Bus, Relay, follow, serve, serve_basics, show, take
 from phronesis_bus.service import Ping
 from phronesis_contracts import Principal
 from phronesis_contracts.instructions import RELEASED
-from phronesis_contracts.orchestrator import (
-    PROGRESS,
-    TURN,
-    TURN_CANCEL,
-    TURN_GET_TOOL,
-    TURN_LIST,
-    TURN_RETRY,
-    TurnProgress,
-)
+from phronesis_contracts.orchestrator import PROGRESS, TURN, TURN_CANCEL, TURN_GET_TOOL, TURN_LIST, TURN_RETRY, TurnProgress
 from phronesis_contracts.service import KEY_REVOKED
 
 from .agents.cognition.state import Cognition
@@ -58,14 +50,8 @@ async def build(
     """Wire the orchestrator.
 
     Args:
-        bus: the connected bus.
-        settings: the service's settings.
         stores: where everything is kept.
-        relay: sends the news that the stores commit.
-        reasoner: who thinks.
-        pings: what has to answer for the service to be ready.
         seal: encrypts secrets of users and outside servers.
-        reader: takes calendars apart.
         cognition: the stages around a turn's work; without experience where it is left out.
         commands: whether outside servers may be commands that run here.
     """
@@ -109,13 +95,7 @@ async def build(
     bus.tracing.metrics.watch(RUNNING, lambda: float(worker.running))
     bus.tracing.metrics.set(SLOTS, settings.slots)
     handlers = TurnHandlers(
-        turns,
-        neighbours,
-        settings,
-        progress,
-        accepted=worker.wake,
-        cancelled=cancelled,
-        released=neighbours.forget_agents,
+        turns, neighbours, settings, progress, accepted=worker.wake, cancelled=cancelled, released=neighbours.forget_agents
     )
     await take(bus, TURN, handlers.turn, workers=_INTAKE)
     await serve(bus, TURN_GET_TOOL, handlers.get)

@@ -1,4 +1,4 @@
-"""Every tool call of every agent is made here, behind the one policy gate (V-066, V-115), with its outcome."""
+"""Every tool call of every agent is made here, behind the one policy gate, with its outcome."""
 
 from __future__ import annotations
 
@@ -68,13 +68,7 @@ def problem_result(call: ToolCall, code: str, detail: str) -> CallResult:
 
 
 def executed_outcome(made: ExecutedCall, result: CallResult, tool: str) -> CallOutcome:
-    """The outcome of a call that was admitted.
-
-    Args:
-        made: the call.
-        result: what the model is told of it.
-        tool: the tool's own name.
-    """
+    """The outcome of a call that was admitted."""
     return CallOutcome(result, tool_outcome(tool, made.problem, made.ms))
 
 
@@ -84,10 +78,9 @@ def refused_outcome(call: ToolCall, code: str, detail: str) -> CallOutcome:
 
 
 def tool_outcome(tool: str, problem: Mapping[str, Any] | None, ms: int) -> ToolOutcome:
-    """A call as the turn's end tells it to the memory (V-136, V-138).
+    """A call as the turn's end tells it to the memory.
 
     Args:
-        tool: the tool's name.
         problem: the body of its error; `None` where it worked.
         ms: milliseconds that its owner took; of a call that is known from the journal, those of the time it was made.
     """
@@ -112,42 +105,30 @@ class ExecutorHooks(Protocol):
 
     def check(self, request: Message) -> None:
         """Hold a call to rules of the loop's own. Raises `NotAdmitted`."""
-        ...
 
     def phase(self, tool: Tool[Any, Any]) -> str:
         """The phase of the turn that a call of this tool belongs to."""
-        ...
 
     def journals(self, tool: Tool[Any, Any]) -> bool:
         """Whether the answer of a reading tool is journalled; of one that writes it always is."""
-        ...
 
     def refused(self, problem: dict[str, Any]) -> bool:
         """Whether the call was found wrong, so that a changed one may pass; else its owner failed."""
-        ...
 
     async def told(self, made: ExecutedCall) -> CallResult:
         """Note what a call gave, and put it as the model is told it."""
-        ...
 
 
 class ToolExecutor:
     """Makes the tool calls of one turn.
 
     Args:
-        running: the turn.
-        box: the tools offered.
         gate: the order and the limits of the loop's calls.
         manner: what else the loop does with them.
-        table: the risks.
     """
 
     def __init__(self, running: TurnRun, box: Toolbox, gate: Gate, manner: ExecutorHooks, table: RiskTable = TABLE) -> None:
-        self._running = running
-        self._box = box
-        self._gate = gate
-        self._manner = manner
-        self._table = table
+        self._running, self._box, self._gate, self._manner, self._table = running, box, gate, manner, table
 
     async def work(self, number: int, move: Move) -> tuple[CallResult, ...]:
         """Make the calls of round `number` side by side; one answer for each, in their order. A failure is an answer.
@@ -237,7 +218,6 @@ class ToolExecutor:
         return await self._denied(verdict, missing_approval(found))
 
     async def _denied(self, verdict: Verdict, error: ServiceError) -> ServiceError:
-        """Log and enter a refusal (V-072)."""
         who = self._running.claim.who
         log.warning(
             "a call was refused: tool=%s action=%s level=%s user=%s code=%s",
@@ -270,7 +250,7 @@ class ToolExecutor:
             self._running.tools.append(tool_outcome(tool.name, late, round((perf_counter() - began) * 1000)))
             raise
         except Exception:
-            # Of a tool that breaks the model is told, as of one that answers with an error (V-118).
+            # Of a tool that breaks the model is told, as of one that answers with an error.
             log.exception("the tool %s broke", tool.name)
             given = {"problem": Internal(f"{tool.name} failed").body()}
         return {**given, "ms": round((perf_counter() - began) * 1000)}

@@ -105,14 +105,7 @@ class _Question:
 
 
 def quotes(question: str, media_text: str, memory: AugmentedMemoryContext | None, said: Sequence[str] = ()) -> list[Quote]:
-    """Two to four sentences of at most two sources, best source first; empty where nothing fits.
-
-    Args:
-        question: what was asked, made whole (`focus`).
-        media_text: text of the attached media, empty where there is none.
-        memory: what retrieval handed back.
-        said: what the user stated earlier in the conversation.
-    """
+    """Two to four sentences of at most two sources, best source first; empty where nothing fits."""
     asked = _Question.of(question)
     found = [*_retrieved(asked, memory), *_attached(asked, media_text)] if memory else [*_attached(asked, media_text)]
     found += _stated(asked, said, found)
@@ -123,7 +116,6 @@ def quotes(question: str, media_text: str, memory: AugmentedMemoryContext | None
 
 
 def _retrieved(asked: _Question, memory: AugmentedMemoryContext) -> Iterator[_Source]:
-    """The best items that are near the best one, each title once."""
     items = rank_items(asked.text, memory)[: 2 * _ITEMS]
     titles: set[str] = set()
     for score, item in items:
@@ -154,7 +146,6 @@ def notes(media_text: str) -> str:
 
 
 def _attached(asked: _Question, media_text: str) -> Iterator[_Source]:
-    """The attached documents that the question is about: it says so, or a sentence of one holds a third of its terms."""
     meant = not asked.terms.stems or _ATTACHED.search(asked.text) is not None
     for match in _DOCUMENT.finditer(media_text[:_MEDIA]):
         lines = sentences(match[3])
@@ -164,7 +155,6 @@ def _attached(asked: _Question, media_text: str) -> Iterator[_Source]:
 
 
 def _stated(asked: _Question, said: Sequence[str], found: Sequence[_Source]) -> list[_Source]:
-    """What the user stated earlier, where one sentence of it holds most of the question, and more than any other source."""
     held = {line: len(asked.terms.found_in(line)) for line in said}
     elsewhere = max((len(asked.terms.found_in(line)) for source in found for line in source.sentences), default=0)
     most = max(held.values(), default=0)
@@ -181,7 +171,6 @@ def _best(asked: _Question, weights: dict[str, float], source: _Source, limit: i
 
 
 def _scores(asked: _Question, weights: dict[str, float], source: _Source) -> list[float]:
-    """How well each sentence answers: the terms that the title leaves open, the form of an answer, an early place."""
     stems = asked.terms.stems
     named = asked.terms.found_in(source.title)
     left_open = sum(weights[term] for term in stems - named)
@@ -196,7 +185,6 @@ def _scores(asked: _Question, weights: dict[str, float], source: _Source) -> lis
 
 
 def _adds(line: str, asked: Terms) -> bool:
-    """Whether a sentence says more than the question did."""
     new = {stem(word) for word in words(line[:_LONGEST]) if is_content(word)} - asked.stems
     return len(new) >= 3
 
@@ -230,7 +218,6 @@ class Extractive:
     name = "extractive"
 
     async def route(self, turn: TurnContext, fault: Fault | None = None) -> Answer[RouteDecision]:
-        """Answer courtesies and questions about itself at once; search memory for everything else (D-049)."""
         text = turn.user_text or turn.final_input
         if not turn.media_text and (kind := courtesy(text)):
             return Answer(RouteDecision(decision="respond_directly", direct_response=say(turn, kind)))
@@ -240,7 +227,6 @@ class Extractive:
     async def compose(
         self, turn: TurnContext, draft: str | None, memory: AugmentedMemoryContext | None, fault: Fault | None = None
     ) -> Answer[ComposedReply]:
-        """Reply with the draft, with quotations, or with the plain statement that nothing was found (D-107)."""
         stance, reason = _stance(turn.user_text, draft)
         reply = draft or self._quoted(turn, memory)
         return Answer(ComposedReply(user_response=reply, next_agent_directive=stance, directive_reasoning=reason))

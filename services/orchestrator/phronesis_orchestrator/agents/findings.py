@@ -94,15 +94,11 @@ class Findings:
 _OF_A_FACT = {"text", "confidence", "valid_from", "valid_to"}
 """What a model is told of a fact."""
 _ROOM = {"instructions": 7_000, "rows": 3_000, "memories": 1_500, "note": 400}
-"""Tokens of one answer by its kind. A bundle of a mode has about 4500 (N-171)."""
+"""Tokens of one answer by its kind. A bundle of a mode has about 4500."""
 
 
 def render_result(answer: Message) -> tuple[str, str]:
-    """The kind of an answer, and its text.
-
-    Args:
-        answer: what the tool's owner said.
-    """
+    """The kind of an answer, and its text."""
     match answer:
         case InstructionText():
             missing = f"\n\nNot there: {', '.join(answer.missing)}." if answer.missing else ""
@@ -172,8 +168,6 @@ def build_executor(running: TurnRun, box: Toolbox, gate: Gate, findings: Finding
     """The hands of one turn.
 
     Args:
-        running: the turn.
-        box: the tools offered.
         gate: what may be called, and when.
         findings: where what they give is noted.
     """
@@ -192,7 +186,7 @@ class _AnalystHooks:
         return _PHASES.get(tool.name, "3 recall")
 
     def journals(self, tool: Tool[Any, Any]) -> bool:
-        # Journals hold no text of memories (DESIGN 4.3): it is a read, and whoever takes the turn over asks again.
+        # Journals hold no text of memories: it is a read, and whoever takes the turn over asks again.
         return tool.name not in _UNKEPT
 
     def refused(self, problem: dict[str, Any]) -> bool:

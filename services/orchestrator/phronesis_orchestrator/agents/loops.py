@@ -81,7 +81,7 @@ async def run_router(running: TurnRun, reasoner: Reasoner, turn: TurnContext) ->
 
 
 async def _route(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> RouteDecision:
-    """The decision; where none can be had, memory is asked with phrases drawn by code (D-133, D-134)."""
+    """The decision; where none can be had, memory is asked with phrases drawn by code."""
     try:
         answer = await running.steps.made("route", RouteDecision, lambda: reasoner.route(turn))
         if answer.value is None:
@@ -120,7 +120,7 @@ def _size(memory: AugmentedMemoryContext) -> int:
 async def _compose(
     running: TurnRun, reasoner: Reasoner, turn: TurnContext, draft: str | None, memory: AugmentedMemoryContext | None
 ) -> ComposedReply:
-    """The reply; where the model gives none, what can be saved of it, the draft, or an apology (D-140)."""
+    """The reply; where the model gives none, what can be saved of it, the draft, or an apology."""
     fault: Fault | None = None
     try:
         answer = await running.steps.made("compose", ComposedReply, lambda: reasoner.compose(turn, draft, memory))
@@ -155,7 +155,7 @@ async def run_quick(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> 
 
 
 async def classify(running: TurnRun, reasoner: Inquirer, turn: TurnContext) -> Classification | None:
-    """The mode of the message, repaired once; `None` where the model gives none (N-024, N-038)."""
+    """The mode of the message, repaired once; `None` where the model gives none."""
     with running.phase("classify"):
         answer = await running.steps.made("classify", Classification, lambda: reasoner.classify(turn))
         if answer.value is None:
@@ -192,7 +192,7 @@ _ENOUGH = 0.6
 
 
 async def run_tools(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> LoopAnswer:
-    """One entry for one message (N-003): a message that needs no data leaves after one call, without a tool (N-026)."""
+    """One entry for one message: a message that needs no data leaves after one call, without a tool."""
     if turn.agent is not None and uses_allow_list(turn.agent):
         text, seen = await counsel(running, reasoner, turn)
         return LoopAnswer(text, turn.directive, "", None, sources=seen.sources(text))
@@ -213,23 +213,13 @@ async def run_tools(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> 
 
 
 class AnalystWork:
-    """The work on one message that needs data.
-
-    Args:
-        running: the turn.
-        reasoner: the model.
-        turn: the context package.
-        classified: the mode.
-        box: the tools offered.
-    """
+    """The work on one message that needs data."""
 
     def __init__(
         self, running: TurnRun, reasoner: Inquirer, turn: TurnContext, classified: Classification, box: Toolbox
     ) -> None:
         assert turn.agent is not None, "a model classified it by the agent's prompts"
-        self._running = running
-        self._reasoner = reasoner
-        self._turn = turn
+        self._running, self._reasoner, self._turn = running, reasoner, turn
         self._agent = turn.agent
         self._classified = classified
         self._findings = Findings()
@@ -266,7 +256,7 @@ class AnalystWork:
                 await self._running.show("tools", names=[call.name for call in move.calls])
                 self._inquiry.rounds.append((move, await self._hands.work(number, move)))
             elif not self._inquiry.rounds and not self._inquiry.closing:
-                # A data mode that reads nothing is told once that it should; nothing is called in its place (N-005).
+                # A data mode that reads nothing is told once that it should; nothing is called in its place.
                 told = CallResult(None, self._agent.prompts.get("unread", ""), "note")
                 self._inquiry.rounds.append((Move(text=move.text), (told,)))
             else:
@@ -299,7 +289,7 @@ class AnalystWork:
         return draft
 
     async def _worded(self, draft: Draft) -> Draft:
-        """The draft in business language: written again once by the model; what is left, code replaces (N-055)."""
+        """The draft in business language: written again once by the model; what is left, code replaces."""
         wording = Wording(self._findings.rows)
         words = wording.found(reader_texts(draft))
         if not words:

@@ -1,4 +1,4 @@
-"""Answers before display: HTML (N-056 to N-058), charts (N-071 to N-077), business language (N-055)."""
+"""Answers before display: HTML, charts, business language."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def build_chart(given: Mapping[str, Any]) -> Visualization:
         raise BadChart("it has no title")
     title = sanitize_text(title.strip())[:_LONGEST_TITLE]
     try:
-        type = VisualizationType(str(given.get("type")))  # lower case alone (N-072)
+        type = VisualizationType(str(given.get("type")))  # lower case alone
     except ValueError as error:
         raise BadChart("its type is not one of the nine") from error
     if type is VisualizationType.HTML:
@@ -182,11 +182,7 @@ _MOST_NAMES = 200
 
 
 class Wording:
-    """Looks for words, except inside names that stand in the data: a project may be called as it likes.
-
-    Args:
-        rows: what was read.
-    """
+    """Looks for words, except inside names that stand in the data: a project may be called as it likes."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
         texts = {value for row in rows for value in row.values() if isinstance(value, str) and 2 < len(value) <= 300}

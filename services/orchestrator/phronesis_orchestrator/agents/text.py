@@ -75,7 +75,6 @@ class Terms:
 
     @staticmethod
     def of(text: str) -> Terms:
-        """The terms of `text`."""
         stems = frozenset(stem(word) for word in words(text) if is_content(word))
         return Terms(stems, frozenset(one[:2] for one in stems))
 
@@ -100,7 +99,6 @@ def sentences(text: str) -> list[str]:
 
 
 def _pieces(line: str) -> Iterator[str]:
-    """The parts of a line between the ends of sentences."""
     begin = 0
     for end in _SENTENCE_END.finditer(line):
         yield line[begin : end.start() + 1]
@@ -134,8 +132,6 @@ def snippet(question: str, text: str, limit: int = 240) -> str:
     """The part of `text` that fits `question` best: its best sentence, and what follows it while there is room.
 
     Args:
-        question: what was asked.
-        text: the source's text.
         limit: greatest length, in characters.
     """
     found = sentences(text[:_LOOK_AT])
@@ -165,7 +161,6 @@ def rank_items(question: str, memory: AugmentedMemoryContext) -> list[tuple[floa
 
     Args:
         question: what was asked, with the topic of the conversation where it depends on it (`focus`).
-        memory: what retrieval handed back.
     """
     items = (*memory.concepts, *memory.memory_units)
     terms = Terms.of(question)
@@ -242,7 +237,6 @@ def key_phrases(message: str, history: tuple[PastMessage, ...] = ()) -> tuple[st
     """At most 8 phrases to search memory for, the most telling first; the whole message is one of them.
 
     Args:
-        message: the user's message.
         history: earlier messages, oldest first, where a follow-up finds its topic.
     """
     text = message[:_LONGEST_MESSAGE]

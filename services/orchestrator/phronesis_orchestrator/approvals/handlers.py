@@ -36,7 +36,6 @@ class ApprovalHandlers:
     """The handlers.
 
     Args:
-        approvals: the store.
         resumed: called when a turn goes on, to wake a worker and the relay of news.
     """
 
@@ -45,7 +44,6 @@ class ApprovalHandlers:
         self._resumed = resumed
 
     async def approval(self, call: Call, request: ApprovalRef) -> Approval:
-        """One approval."""
         return await self._approvals.approval(call.who, request)
 
     async def approvals(self, call: Call, request: ListApprovals) -> Approvals:
@@ -65,9 +63,6 @@ async def serve_approvals(bus: Bus, approvals: PostgresApprovals, progress: Prog
     """Wire them to the bus.
 
     Args:
-        bus: the connected bus.
-        approvals: the store.
-        progress: shows a line of a turn's progress to its user.
         resumed: called when a turn goes on or ends, to wake a worker and the relay of news.
     """
     handlers = ApprovalHandlers(approvals, resumed)

@@ -84,7 +84,6 @@ class PostgresApprovals:
         self._database = database
 
     async def wait(self, claim: Claim, asked: ApprovalRequest) -> None:
-        """Write down what a person is asked and let the turn wait, in one transaction. Raises `LostClaim`."""
         verdict, tenant = asked.verdict, claim.who.tenant
         async with self._database.transaction(tenant) as connection:
             waits = await connection.fetchval(
@@ -109,7 +108,6 @@ class PostgresApprovals:
             await _audit(connection, tenant, audit_entry(claim.who, "approval.ask", told))
 
     async def answered(self, claim: Claim, approval_id: str) -> ApprovalAnswer | None:
-        """The approval of a call of this turn."""
         async with self._database.connection(claim.who.tenant) as connection:
             row = await connection.fetchrow(
                 "SELECT status, digest, note FROM approvals WHERE id = $1 AND tenant = $2 AND turn_id = $3",
@@ -120,7 +118,6 @@ class PostgresApprovals:
         return None if row is None else ApprovalAnswer(ApprovalStatus(row["status"]), row["digest"], row["note"])
 
     async def record(self, claim: Claim, entry: Audited) -> None:
-        """Enter a call in the audit trail."""
         async with self._database.transaction(claim.who.tenant) as connection:
             await _audit(connection, claim.who.tenant, entry)
 

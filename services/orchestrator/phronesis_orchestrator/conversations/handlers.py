@@ -33,18 +33,13 @@ class ConversationHandlers:
     """The handlers.
 
     Args:
-        conversations: the store.
-        progress: shows a line of a turn's progress to its user.
         cancelled: called with the id of a turn whose conversation was deleted, to stop it where it runs.
     """
 
     def __init__(self, conversations: PostgresConversations, progress: Progress, cancelled: Callable[[str], None]) -> None:
-        self._conversations = conversations
-        self._progress = progress
-        self._cancelled = cancelled
+        self._conversations, self._progress, self._cancelled = conversations, progress, cancelled
 
     async def get(self, call: Call, request: ConversationRef) -> Conversation:
-        """A conversation with its messages."""
         return await self._conversations.get(call.who, request)
 
     async def list(self, call: Call, request: ListConversations) -> ConversationPage:

@@ -66,11 +66,7 @@ def encode_cursor(who: Principal, place: PagePlace) -> str:
 
 
 def decode_cursor(who: Principal, cursor: str) -> PagePlace:
-    """The place in a cursor.
-
-    Raises:
-        BadRequest: it is no cursor, or another's.
-    """
+    """The place in a cursor. Raises `BadRequest`: it is no cursor, or another's."""
     try:
         data = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError) as error:
@@ -229,7 +225,6 @@ class PostgresConversations:
         self._database = database
 
     async def get(self, who: Principal, ref: ConversationRef) -> Conversation:
-        """A conversation of the caller with its newest messages. Raises `NotFound`."""
         id = parse_uuid(ref.conversation_id, "conversation")
         async with self._database.connection(who.tenant) as connection:
             head = await connection.fetchrow(
@@ -293,7 +288,6 @@ class PostgresConversations:
         return None if found is None else str(found)
 
     async def recent(self, tenant: str, conversation_id: str) -> Past:
-        """The directive in force, the newest turns, and the summary with the turns that it does not cover yet."""
         id = parse_uuid(conversation_id, "conversation")
         async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(_READ, id, 2 * WINDOW, 2 * AGED, MAX_CHARS)
@@ -311,7 +305,6 @@ class PostgresConversations:
         )
 
     async def keep_summary(self, tenant: str, conversation_id: str, summary: Summary) -> None:
-        """Store a summary, unless one that reaches as far is there, or the conversation is gone."""
         async with self._database.transaction(tenant) as connection:
             await connection.execute(
                 _KEEP, parse_uuid(conversation_id, "conversation"), summary.model_dump(mode="json"), summary.through
@@ -335,11 +328,7 @@ class PostgresConversations:
         return deletion, tuple(str(turn) for turn in stopped) if hidden else ()
 
     async def deletion(self, who: Principal, deletion_id: str) -> Deletion:
-        """A deletion of the caller.
-
-        Raises:
-            NotFound: there is no such deletion of the caller.
-        """
+        """A deletion of the caller. Raises `NotFound`: there is no such deletion of the caller."""
         async with self._database.connection(who.tenant) as connection:
             found = await _find_deletion(connection, who, "id", parse_uuid(deletion_id, "deletion"))
         if found is None:
@@ -438,5 +427,4 @@ def _deletion_from_rows(row: asyncpg.Record, reports: list[asyncpg.Record]) -> D
 
 
 def _count(status: str) -> int:
-    """How many rows a command tag (`DELETE 3`) counts."""
     return int(status.rpartition(" ")[2])

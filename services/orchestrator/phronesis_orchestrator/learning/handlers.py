@@ -31,11 +31,9 @@ class BusStreams:
         self._bus = bus
 
     async def erase_shown(self, tenant: str, user: str, turns: Sequence[str]) -> None:
-        """See `Streams`."""
         await erase_shown(self._bus, PROGRESS, tenant, user, turns)
 
     async def erase_parked(self, tenant: str, ids: Sequence[str]) -> None:
-        """See `Streams`."""
         await erase_parked(self._bus, tenant, ids)
 
 
@@ -49,17 +47,11 @@ class Forgetting:
     """Follows what memory forgets.
 
     Args:
-        copies: what turns hold of memories.
-        streams: what the broker keeps of turns.
-        pasts: what this process keeps of conversations.
         wake: called after a transaction that wrote news.
     """
 
     def __init__(self, copies: Copies, streams: Streams, pasts: RecentHistory, wake: Callable[[], None]) -> None:
-        self._copies = copies
-        self._streams = streams
-        self._pasts = pasts
-        self._wake = wake
+        self._copies, self._streams, self._pasts, self._wake = copies, streams, pasts, wake
 
     async def on_memory_forgotten(self, news: News, event: MemoryForgotten) -> None:
         """Remove what was forgotten. A repeat erases in the streams again what the first try may not have reached."""
@@ -100,12 +92,9 @@ class Learner:
     """Learns from ended turns.
 
     Args:
-        turns: the queue.
-        neighbours: the services it asks.
         reasoner: what may draw statements.
         ledger: what a model's calls are entered in, and held to: a batch is charged to its oldest turn.
         connected: whether the bus can be reached; nothing is claimed without it.
-        batch: turns of a user that one call of a model takes.
         after: seconds after which a batch that is not full is taken all the same.
     """
 
@@ -120,13 +109,8 @@ class Learner:
         batch: int,
         after: float,
     ) -> None:
-        self._turns = turns
-        self._neighbours = neighbours
-        self._reasoner = reasoner
-        self._ledger = ledger
-        self._connected = connected
-        self._batch = batch
-        self._after = after
+        self._turns, self._neighbours, self._reasoner, self._ledger = turns, neighbours, reasoner, ledger
+        self._connected, self._batch, self._after = connected, batch, after
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -232,12 +216,7 @@ async def serve_learning(
     """Follow what is forgotten, and begin to learn.
 
     Args:
-        bus: the connected bus.
-        turns: the ended turns.
-        forgetting: follows what memory forgets.
-        neighbours: the services that are asked.
         reasoner: what may draw statements.
-        ledger: the ledger, and the limits.
     """
     settings = LearningSettings()
     await follow(bus, MEMORY_FORGOTTEN, forgetting.on_memory_forgotten, workers=1)

@@ -45,7 +45,6 @@ class Budgets:
     """Holds model calls to the limits. Calls in flight may go over one by what they use; none is begun above it.
 
     Args:
-        accounts: the ledger.
         clock: seconds that only grow.
     """
 
@@ -84,14 +83,12 @@ class Budgets:
         return kept
 
     async def spent(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
-        """Enter a call that has no result in the journal."""
         try:
             await self.accounts.spent(turn, spend)
         finally:  # after the store has it: a sum that is read from now on holds it
             self.used(turn, spend)
 
     def used(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
-        """Count a call that was made here, for everybody whom it may bring to a limit."""
         for payer, kept in (*self._kept.items(), *self._reading):
             if payer[0] == turn.who.tenant:
                 kept.tokens += spend.tokens
@@ -147,7 +144,6 @@ def price_call(provider: str, model: str, spent: CallUsage) -> float | None:
 
     Args:
         provider: `groq`, or another name of the list.
-        model: the model's name there.
         spent: the tokens of the calls.
     """
     price = _prices().get(provider, {}).get(model)
@@ -197,8 +193,6 @@ def make_entry(step: str, made: Answer[Any] | CallFailed, began: float) -> Ledge
     """The entry for a call; `None` where no model was asked.
 
     Args:
-        step: the journalled step.
-        made: what came of it.
         began: `perf_counter` when it began.
     """
     if made.asked is None or not made.spent.model_calls:

@@ -22,18 +22,10 @@ from .store import PostgresLedger
 
 
 class LedgerHandlers:
-    """The handlers.
-
-    Args:
-        ledger: the ledger.
-        budgets: what holds calls to the limits in this process.
-        wake: says that there is news to send.
-    """
+    """The handlers."""
 
     def __init__(self, ledger: PostgresLedger, budgets: Budgets, wake: Callable[[], None]) -> None:
-        self._ledger = ledger
-        self._budgets = budgets
-        self._wake = wake
+        self._ledger, self._budgets, self._wake = ledger, budgets, wake
 
     async def usage(self, call: Call, request: GetUsage) -> UsageSums:
         """Sums of the tenant for an admin, of the caller for everybody else."""

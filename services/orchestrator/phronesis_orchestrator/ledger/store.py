@@ -38,13 +38,7 @@ INSERT INTO limits (tenant, agent, user_id, period, tokens, usd) VALUES ($1, $2,
 ON CONFLICT (tenant, agent, user_id, period) DO UPDATE SET tokens = excluded.tokens, usd = excluded.usd, updated_at = now()
 """
 _REMOVE = "DELETE FROM limits WHERE tenant = $1 AND agent = $2 AND user_id = $3 AND period = $4"
-_PARTS = {
-    "agent": "agent",
-    "user": "user_id",
-    "model": "model",
-    "purpose": "purpose",
-    "day": "(at AT TIME ZONE 'UTC')::date",
-}
+_PARTS = {"agent": "agent", "user": "user_id", "model": "model", "purpose": "purpose", "day": "(at AT TIME ZONE 'UTC')::date"}
 
 
 class PostgresLedger:
@@ -54,12 +48,10 @@ class PostgresLedger:
         self._database = database
 
     async def spent(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
-        """Enter a call."""
         async with self._database.transaction(turn.who.tenant) as connection:
             await enter_spend(connection, turn, spend)
 
     async def bearing(self, who: Principal, agent: str) -> tuple[LimitState, ...]:
-        """The limits that a call of this user to this agent counts for."""
         async with self._database.connection(who.tenant) as connection:
             rows = await connection.fetch(_STATES, who.tenant, who.user, agent)
         return tuple(LimitState(**dict(row)) for row in rows)
@@ -93,7 +85,6 @@ class PostgresLedger:
             return await _read_limits(connection, who.tenant, None)
 
     async def calls_of(self, tenant: str, turn_id: str) -> tuple[ModelCalled, ...]:
-        """The calls of one turn."""
         async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(
                 "SELECT * FROM ledger WHERE turn_id = $1 AND tenant = $2 AND purpose <> $3 ORDER BY id LIMIT $4",
@@ -108,7 +99,6 @@ async def _read_limits(connection: Connection, tenant: str, user: str | None) ->
 
 
 def _sums(query: GetUsage) -> str:
-    """The statement for a query; its names are ours and none of the caller's."""
     parts = dict.fromkeys(query.by)
     columns = "".join(f'{_PARTS[part]} AS "{part}", ' for part in parts)
     group = f"GROUP BY {', '.join(_PARTS[part] for part in parts)}" if parts else ""

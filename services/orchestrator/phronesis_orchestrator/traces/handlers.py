@@ -53,20 +53,10 @@ RunReplay = Callable[[ReplayStores, RecordedNeighbours, Claim, TurnRecord], Awai
 
 
 class TraceHandlers:
-    """The handlers.
-
-    Args:
-        traces: the records of turns.
-        ledger: the calls to models.
-        live: the services, for what a record leaves with its owner.
-        run: runs a turn.
-    """
+    """The handlers."""
 
     def __init__(self, traces: PostgresTraces, ledger: PostgresLedger, live: Neighbours, run: RunReplay) -> None:
-        self._traces = traces
-        self._ledger = ledger
-        self._live = live
-        self._run = run
+        self._traces, self._ledger, self._live, self._run = traces, ledger, live, run
 
     async def trace(self, call: Call, request: TraceOfTurn) -> AnswerTrace:
         """The whole trace of a turn of the caller; for an admin, of any turn of the tenant."""
@@ -142,7 +132,6 @@ async def serve_traces(bus: Bus, handlers: TraceHandlers) -> None:
 
 
 def _replay_row(turn: Turn, claim: Claim, end: Completed | Failed) -> Turn:
-    """The row that the replay would have."""
     reply, problem = (end.reply, None) if isinstance(end, Completed) else (None, end.problem)
     return turn.model_copy(update={"turn_id": claim.turn_id, "reply": reply, "problem": problem})
 
@@ -176,10 +165,7 @@ def build_replay_runner(reasoner: Reasoner, settings: OrchestratorSettings, trac
     """Runs claims on stand-ins, held to the limits as turns are.
 
     Args:
-        reasoner: what thinks.
-        settings: limits of turns.
         tracing: where spans go.
-        ledger: the limits, and what calls are entered in.
     """
 
     async def show(claim: Claim, line: TurnProgress) -> None:

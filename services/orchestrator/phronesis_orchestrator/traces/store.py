@@ -72,7 +72,6 @@ class PostgresTraces:
         return RecordedTurn(_claim(row), turn_from_row(row), record, frozenset(row["forgotten"] or ()))
 
     async def ran_with(self, tenant: str, digest: str) -> AgentProfile | None:
-        """The profile that an agent ran with."""
         async with self._database.connection(tenant) as connection:
             found = await connection.fetchval("SELECT profile FROM ran_with WHERE tenant = $1 AND digest = $2", tenant, digest)
         return AgentProfile.model_validate_json(found) if found is not None else None
@@ -123,7 +122,6 @@ class PostgresTraces:
 
 
 def _not_found(forgotten: list[str] | None) -> NotFound:
-    """Why there is nothing of a turn."""
     if forgotten is None:
         return NotFound("no such turn")
     named = ", ".join(sorted(forgotten)[:_NAMED]) or "what was said in it"

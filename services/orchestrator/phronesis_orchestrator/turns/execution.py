@@ -59,10 +59,7 @@ class Steps:
     """The steps of one claimed turn."""
 
     def __init__(self, journal: Journal, claim: Claim, tracing: Tracing, ledger: Ledger = NO_LEDGER) -> None:
-        self._ledger = ledger
-        self._journal = journal
-        self._claim = claim
-        self._tracing = tracing
+        self._ledger, self._journal, self._claim, self._tracing = ledger, journal, claim, tracing
         self.spent = CallUsage()
         """What the model calls of the turn used, over all its attempts."""
         self._costs: list[float | None] = []
@@ -84,7 +81,6 @@ class Steps:
 
         Args:
             name: of the step, unique in the turn.
-            tool: its name, for the measures.
             call: makes the call; what it gives must be JSON.
             again: whether it may be made again where an earlier attempt began it and its answer was lost; where it may not, the
                 step ends with the problem `outcome_unknown`.
@@ -113,8 +109,6 @@ class Steps:
 
         Args:
             name: of the step, unique in the turn.
-            model: what its answer is.
-            call: makes the call.
             label: what the measures call it, where names are too many for that.
         """
         with measure(self._tracing, STEP, f"step {name}", label or name) as outcome:
@@ -186,12 +180,7 @@ TEXT_OF = {MediaKind.DOCUMENT: EXTRACT_TEXT, MediaKind.IMAGE: CAPTION, MediaKind
 
 
 class RecordingNeighbours:
-    """Passes each question on, and records it with its answer.
-
-    Args:
-        neighbours: who answers.
-        record: the record of the turn.
-    """
+    """Passes each question on, and records it with its answer."""
 
     def __init__(self, neighbours: Neighbours, record: TurnRecord) -> None:
         self._neighbours = neighbours
@@ -266,11 +255,11 @@ class TurnRun:
     progress: ShowProgress
     degraded: list[str]
     instruction_tokens: int = 0
-    """Tokens of the instructions that tools loaded (N-227)."""
+    """Tokens of the instructions that tools loaded."""
     tools: list[ToolOutcome] = field(default_factory=list)
-    """What came of the tool calls so far (V-136)."""
+    """What came of the tool calls so far."""
     tier: str | None = None
-    """The tier that the message was given (V-012)."""
+    """The tier that the message was given."""
     approvals: ApprovalAnswers | None = None
     """Where people are asked; nobody can be where there is none."""
     record: TurnRecord = field(default_factory=TurnRecord)
@@ -278,7 +267,7 @@ class TurnRun:
     cognition: Cognition = field(default_factory=Cognition)
 
     def phase(self, name: str) -> AbstractContextManager[MeasuredOutcome]:
-        """A span for one phase (D-009), its time (D-148), and its place in the record."""
+        """A span for one phase, its time, and its place in the record."""
         return self.record.staged(name, measure(self.tracing, STAGE, f"phase {name}", name.partition(" ")[2]))
 
     def degrade(self, part: str) -> None:
@@ -287,20 +276,15 @@ class TurnRun:
             self.degraded.append(part)
 
     def instructions(self, tokens: int) -> None:
-        """Count tokens of instructions that were loaded (N-227)."""
+        """Count tokens of instructions that were loaded."""
         self.instruction_tokens += tokens
         if tokens:
             self.tracing.metrics.observe(INSTRUCTION_TOKENS, tokens, self.claim.agent)
 
     async def show(self, phase: str, **detail: Any) -> None:
-        """Show that a phase is done (D-131)."""
         self.record.note(detail)
         line = TurnProgress(
-            turn_id=self.claim.turn_id,
-            kind="phase",
-            conversation_id=self.claim.conversation_id,
-            phase=phase,
-            detail=detail,
+            turn_id=self.claim.turn_id, kind="phase", conversation_id=self.claim.conversation_id, phase=phase, detail=detail
         )
         await self.progress(self.claim, line)
 

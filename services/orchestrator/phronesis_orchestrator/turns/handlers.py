@@ -29,10 +29,7 @@ class TurnHandlers:
     """The handlers.
 
     Args:
-        turns: the store.
         neighbours: the services it may ask.
-        settings: limits.
-        progress: shows a line of a turn's progress to its user.
         accepted: called when a turn was accepted, to wake a worker.
         cancelled: called with the id of a cancelled turn, to stop it where it runs.
         released: called when instructions changed.
@@ -48,16 +45,11 @@ class TurnHandlers:
         cancelled: Callable[[str], None],
         released: Callable[[], None],
     ) -> None:
-        self._turns = turns
-        self._neighbours = neighbours
-        self._settings = settings
-        self._progress = progress
-        self._accepted = accepted
-        self._cancelled = cancelled
-        self._released = released
+        self._turns, self._neighbours, self._settings, self._progress = turns, neighbours, settings, progress
+        self._accepted, self._cancelled, self._released = accepted, cancelled, released
 
     async def turn(self, call: Call, request: SubmitTurn) -> None:
-        """Intake: commit the turn's row and say `accepted`, or say `refused` and why (DESIGN 4.1)."""
+        """Intake: commit the turn's row and say `accepted`, or say `refused` and why."""
         id = turn_id(call.who.tenant, call.who.user, request.idempotency_key)
         try:
             await self._validate(call.who, request)
@@ -106,7 +98,6 @@ class TurnHandlers:
             raise NotFound("no such media", field="currentMessageMedia") from error
 
     async def get(self, call: Call, request: TurnRef) -> Turn:
-        """The state of one turn."""
         return await self._turns.get(call.who, request.turn_id)
 
     async def list(self, call: Call, request: ListTurns) -> Turns:
@@ -114,7 +105,6 @@ class TurnHandlers:
         return await self._turns.list(call.who, request)
 
     async def cancel(self, call: Call, request: TurnRef) -> Turn:
-        """Cancel a turn: it commits nothing from here on."""
         turn = await self._turns.cancel(call.who, request.turn_id)
         self._cancelled(turn.turn_id)
         line = TurnProgress(turn_id=turn.turn_id, kind="ended", conversation_id=turn.conversation_id)

@@ -45,7 +45,6 @@ class PostgresJournal:
         self._database = database
 
     async def intend(self, claim: Claim, step: str, intent: dict[str, Any], *, once: bool = False) -> dict[str, Any] | None:
-        """Write the intent down, or find the result."""
         async with self._database.transaction(claim.who.tenant) as connection:
             row = await connection.fetchrow(_INTEND, UUID(claim.turn_id), step, claim.fence, intent)
         if row is None:
@@ -56,7 +55,6 @@ class PostgresJournal:
         return result
 
     async def result(self, claim: Claim, step: str, result: dict[str, Any], spend: LedgerEntry | None = None) -> None:
-        """Write the result down; what the journal gained resets the count of idle claims."""
         async with self._database.transaction(claim.who.tenant) as connection:
             mine = await connection.fetchval(_RESULT, UUID(claim.turn_id), step, claim.fence, result)
             if spend is not None:  # also where the claim is lost: the money is gone
@@ -65,7 +63,6 @@ class PostgresJournal:
             raise LostClaim(claim.turn_id)
 
     async def keep_record(self, claim: Claim, record: StoredRecord, profile: AgentProfile | None) -> None:
-        """Keep what was recorded of a turn."""
         tenant, id = claim.who.tenant, UUID(claim.turn_id)
         async with self._database.transaction(tenant) as connection:
             if claim.attempts > 1 and (known := await connection.fetchval("SELECT record FROM traces WHERE turn_id = $1", id)):

@@ -94,7 +94,7 @@ class Neighbours(Protocol):
         """One medium of the caller. Raises `NotFound`."""
 
     async def medium_text(self, who: Principal, medium: Media, limit: float) -> ExtractedText:
-        """The text of a medium, by the tool of its kind (D-021)."""
+        """The text of a medium, by the tool of its kind."""
 
     async def ask(self, who: Principal, rpc: Rpc[In, Out_], request: In, *, key: str | None = None) -> Out_:
         """Ask a tool's owner. Raises the `ServiceError` that it answers with.

@@ -133,7 +133,6 @@ class TurnRunner:
             metrics.count(DEGRADED, part)
 
     def _hopeless(self, claim: Claim) -> Failed | None:
-        """The end of a turn that is not run any more."""
         if claim.key_revoked:
             return Failed(TurnStatus.FAILED, problem_from_error(Unauthorized("the key of this turn was revoked")))
         if claim.idle_claims > self._services.settings.idle_claims:
@@ -258,10 +257,7 @@ class Worker:
 
     Args:
         name: this worker's name, unique among all.
-        turns: the queue.
-        run: runs one claimed turn to its end.
         connected: whether the bus can be reached; a worker without it claims nothing.
-        slots: turns side by side.
         lease: seconds that a claim lasts.
         task_slots: how many of the slots background tasks may take, so that a person's turn finds one; all if not stated.
     """
@@ -276,11 +272,7 @@ class Worker:
         lease: float,
         task_slots: int | None = None,
     ) -> None:
-        self._name = name
-        self._turns = turns
-        self._run_turn = run
-        self._connected = connected
-        self._slots = slots
+        self._name, self._turns, self._run_turn, self._connected, self._slots = name, turns, run, connected, slots
         self._lease = lease
         self._task_slots = slots if task_slots is None else task_slots
         self._wake = asyncio.Event()

@@ -170,7 +170,6 @@ class PostgresTurns:
         ]
 
     async def renew(self, worker: str, claims: list[Claim], lease: float) -> set[str]:
-        """Renew the leases of `claims`; the ids of those that are still this worker's."""
         ids = [UUID(claim.turn_id) for claim in claims]
         fences = [claim.fence for claim in claims]
         async with self._database.transaction(EVERY_TENANT) as connection:
@@ -178,12 +177,10 @@ class PostgresTurns:
         return {str(row["id"]) for row in rows}
 
     async def give_back(self, claim: Claim, delay: float, *, counts: bool) -> None:
-        """Give a claim up, to be claimed again after `delay` seconds; `counts` says whether it counts as an idle one."""
         async with self._database.transaction(claim.who.tenant) as connection:
             await connection.execute(_GIVE_BACK, UUID(claim.turn_id), claim.fence, delay, 0 if counts else 1)
 
     async def end(self, claim: Claim, end: Completed | Failed) -> None:
-        """End a turn in one transaction. Raises `LostClaim` where the fence or the lease is no longer mine."""
         if isinstance(end, Completed):
             await self._complete(claim, end)
         else:
@@ -257,7 +254,6 @@ class PostgresTurns:
         return turn_from_row(row)
 
     async def list(self, who: Principal, query: ListTurns) -> Turns:
-        """The caller's turns, newest first."""
         conversation = parse_uuid(query.conversation_id, "conversation") if query.conversation_id else None
         async with self._database.connection(who.tenant) as connection:
             rows = await connection.fetch(
@@ -318,7 +314,6 @@ async def _accept(connection: Connection, turn: NewTurn, open_turns: int) -> Acc
 
 
 async def _place(connection: Connection, turn: NewTurn) -> tuple[UUID, int]:
-    """The next sequence of the conversation, under the lock of its row."""
     who, request = turn.who, turn.request
     if request.conversation_id is None:
         conversation_id = UUID(new_conversation_id(turn.id))
@@ -392,7 +387,6 @@ class QueueDepth:
     """Sets the gauges of the queue.
 
     Args:
-        database: the orchestrator's schema.
         metrics: where the gauges are.
     """
 

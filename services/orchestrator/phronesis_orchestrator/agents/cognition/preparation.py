@@ -81,7 +81,7 @@ def _tone_rules() -> dict[str, Any]:
 
 
 def detect_tone(text: str) -> Tone:
-    """The tone of what a person wrote; neutral where nothing tells of another (V-077).
+    """The tone of what a person wrote; neutral where nothing tells of another.
 
     Args:
         text: the person's own words, without the text of attachments.
@@ -183,12 +183,10 @@ def can_look_ahead(reasoner: Reasoner, turn: TurnContext) -> bool:
 
 
 async def request_look_ahead(running: TurnRun, reasoner: Reasoner, turn: TurnContext, plan: str) -> str:
-    """The look ahead, or nothing: it is asked once, has its limit, and what it fails with costs nothing but itself (V-099).
+    """The look ahead, or nothing: it is asked once, has its limit, and what it fails with costs nothing but itself.
 
     Args:
-        running: the turn.
         reasoner: who may look ahead.
-        turn: its context.
         plan: the block that it is shown: what worked before, and signals.
     """
     if not isinstance(reasoner, Thinker) or not can_look_ahead(reasoner, turn):
@@ -196,7 +194,7 @@ async def request_look_ahead(running: TurnRun, reasoner: Reasoner, turn: TurnCon
     given = replace(turn, thought=replace(turn.thought, plan=plan))
 
     async def asked() -> Answer[LookAhead]:
-        # What came to nothing is journalled too, so that whoever takes the turn over does not ask again (V-102).
+        # What came to nothing is journalled too, so that whoever takes the turn over does not ask again.
         try:
             async with asyncio.timeout(running.cognition.settings.preflight_limit):
                 answer = await reasoner.look_ahead(given)
@@ -223,14 +221,7 @@ _QUERY = 500
 
 
 async def gather_memory(running: TurnRun, turn: TurnContext, intent: Intent, tools: Sequence[Tool[Any, Any]]) -> RecalledMemory:
-    """What memory gives for a message, as far as the agent's stages ask for it. A part that fails is left out, and marked.
-
-    Args:
-        running: the turn.
-        turn: its context.
-        intent: what the message is; of a flash one nothing is asked.
-        tools: those at hand.
-    """
+    """What memory gives for a message, as far as the agent's stages ask for it. A part that fails is left out, and marked."""
     who, stages, experience = running.claim.who, turn.agent.stages if turn.agent else (), running.cognition.experience
     query = " ".join((turn.user_text or turn.final_input).split())[:_QUERY]
     if intent.tier is Tier.FLASH or not query:
@@ -241,10 +232,7 @@ async def gather_memory(running: TurnRun, turn: TurnContext, intent: Intent, too
         _part(running, "episodes", recall, lambda: experience.recall_episodes(who, query, MAX_EPISODES)),
         _part(running, "style", styled, lambda: experience.style_examples(who, query, MAX_EXAMPLES)),
         _part(
-            running,
-            STRATEGIES,
-            "strategies" in stages and shown > 0,
-            lambda: experience.recall_strategies(who, query, shown),
+            running, STRATEGIES, "strategies" in stages and shown > 0, lambda: experience.recall_strategies(who, query, shown)
         ),
         fetch_tool_records(running, tools, wanted=recall),
     )
@@ -257,8 +245,6 @@ async def fetch_tool_records(
     """How often tools worked for the caller, as memory said within the last minute; none where it does not say.
 
     Args:
-        running: the turn.
-        tools: those at hand.
         wanted: whether memory is asked where nothing is kept.
     """
     who, kept = running.claim.who, running.cognition.records
@@ -280,7 +266,7 @@ async def _part(running: TurnRun, name: str, wanted: bool, ask: Any) -> Any:
         with _measure_part(running, name):
             async with asyncio.timeout(running.cognition.settings.recall_limit):
                 return await ask()
-    except Exception as error:  # whatever a memory did, the turn goes on without it (V-111)
+    except Exception as error:  # whatever a memory did, the turn goes on without it
         log.warning("the turn goes on without %s: %s", name, getattr(error, "code", None) or type(error).__name__)
         running.degrade(name)
         return None
@@ -295,13 +281,13 @@ _CALIBRATION = 200
 
 
 def weigh_history(running: TurnRun, past: Past) -> tuple[Summary, tuple[PastMessage, ...]]:
-    """What a prompt shows of a conversation, the weighty turns word for word (V-008, V-155)."""
+    """What a prompt shows of a conversation, the weighty turns word for word."""
     with measure_capability(running.tracing, HISTORY):
         return select_history(past, running.cognition.scoring)
 
 
 def detect_tone_and_intent(running: TurnRun, turn: TurnContext) -> TurnContext:
-    """The turn with its tone and with its intent by rules, as far as the agent has these stages (V-074, V-012)."""
+    """The turn with its tone and with its intent by rules, as far as the agent has these stages."""
     stages = turn.agent.stages if turn.agent else ()
     sound = None
     if "tone" in stages:
@@ -313,11 +299,9 @@ def detect_tone_and_intent(running: TurnRun, turn: TurnContext) -> TurnContext:
 
 
 def apply_decision(running: TurnRun, turn: TurnContext, tier: Tier | None, action: bool) -> TurnContext:
-    """The turn with the intent that a loop's own first call came to; what the rules found light stays so (V-009).
+    """The turn with the intent that a loop's own first call came to; what the rules found light stays so.
 
     Args:
-        running: the turn in hand.
-        turn: its context, with the intent of the rules.
         tier: as the model named it; `None` where it named none.
         action: whether it asked for data.
     """
@@ -330,7 +314,7 @@ def apply_decision(running: TurnRun, turn: TurnContext, tier: Tier | None, actio
 
 
 async def decide_intent(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> TurnContext:
-    """The turn with its intent: of rules where these see a simple one, else of one call, the first of the turn (V-011).
+    """The turn with its intent: of rules where these see a simple one, else of one call, the first of the turn.
 
     A call that fails leaves the intent to the rules.
     """
@@ -360,19 +344,12 @@ async def _by_model(running: TurnRun, reasoner: Thinker, turn: TurnContext, rule
 
 
 async def prepare_plan(
-    running: TurnRun,
-    reasoner: Reasoner,
-    turn: TurnContext,
-    tools: Sequence[Tool[Any, Any]] = (),
-    found: int | None = None,
+    running: TurnRun, reasoner: Reasoner, turn: TurnContext, tools: Sequence[Tool[Any, Any]] = (), found: int | None = None
 ) -> TurnContext:
-    """The turn with its plan block, where it is an action; nothing that fails here ends the turn (V-084, V-111).
+    """The turn with its plan block, where it is an action; nothing that fails here ends the turn.
 
     Args:
-        running: the turn.
         reasoner: what may look ahead.
-        turn: its context, with its intent.
-        tools: those at hand.
         found: characters that a retrieval of the loop's own gave.
     """
     intent = turn.thought.intent
@@ -407,20 +384,20 @@ def _context(
 
 
 def calibrations(profile: dict[str, object]) -> tuple[str, ...]:
-    """How the person wants to be answered, as the profile has it: `calibrations`, a list of texts, or one (V-082, V-T07)."""
+    """How the person wants to be answered, as the profile has it: `calibrations`, a list of texts, or one."""
     given = profile.get("calibrations")
     texts = given if isinstance(given, list | tuple) else [given]
     return tuple(told for one in texts if isinstance(one, str) and (told := sanitize_line(one, _CALIBRATION)))
 
 
 def _research(turn: TurnContext, intent: Intent) -> list[PlanLine]:
-    """The directive to look facts up first, for a text on a topic (V-108)."""
+    """The directive to look facts up first, for a text on a topic."""
     text = turn.agent.prompts.get("research", "") if turn.agent and intent.topic else ""
     return section_lines(Section.RESEARCH, text)
 
 
 def _log_plan(lines: list[PlanLine], plan: str) -> None:
-    """The markers of the log; what the sections say is told at the finest level alone (V-167, V-170)."""
+    """The markers of the log; what the sections say is told at the finest level alone."""
     for section in (Section.STRATEGIES, Section.REASONING, Section.PREFLIGHT):
         if HEADERS[section] in plan:
             log.info("%s: %d lines", HEADERS[section], sum(line.section is section for line in lines))
@@ -428,20 +405,17 @@ def _log_plan(lines: list[PlanLine], plan: str) -> None:
 
 
 def writes_content(turn: TurnContext) -> bool:
-    """Whether the turn has the persona that writes for others, and its agent looks back at such texts (V-045)."""
+    """Whether the turn has the persona that writes for others, and its agent looks back at such texts."""
     intent = turn.thought.intent
     wanted = intent is not None and intent.persona == CONTENT_WRITER and intent.tier is not Tier.FLASH
     return wanted and turn.agent is not None and "reflect" in turn.agent.stages and "reflect" in turn.agent.prompts
 
 
 async def reflect_on_draft(running: TurnRun, reasoner: Inquirer, turn: TurnContext, draft: Draft) -> Draft:
-    """The draft, or the better one that came of a look back (V-047).
+    """The draft, or the better one that came of a look back.
 
     Args:
-        running: the turn.
         reasoner: what may look back.
-        turn: its context, with its intent.
-        draft: what was written.
     """
     if not isinstance(reasoner, Thinker) or not writes_content(turn):
         return draft
