@@ -283,7 +283,7 @@ _EMPTY = "There is nothing that can be shown."
 
 
 def answer_at_once(classified: Classification) -> Analysis:
-    """The answer of a mode that reads no data: its words checked, no data, no charts, no text of a query (NC-029)."""
+    """The answer of a mode that reads no data: its words checked, no data, no charts, no text of a query."""
     wording = Wording(())
     return Analysis(
         mode=classified.mode,

@@ -1,4 +1,8 @@
-"""Every tool call of every agent is made here, behind the one policy gate, with its outcome."""
+"""Every tool call of every agent is made here, behind the one policy gate, with its outcome.
+
+The order of each call: the loop's own order of calls, the policy, a person's approval where it is needed, the intent in the
+journal, the call, its outcome. What protects fails closed: a gate that fails refuses.
+"""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Findings:
 
     @property
     def executed(self) -> str | None:
-        """What was read with, joined with `;`; `None` where nothing was (N-066, NC-028)."""
+        """What was read with, joined with `;`; `None` where nothing was."""
         return "; ".join(read.statement.strip().rstrip(";") for read in self.reads) or None
 
     def read(self, request: ReadCypher, answer: CypherRows) -> None:
@@ -149,7 +149,7 @@ _PHASES = {
     RECALL_TOOL.name: "0 remember",
     RECALL_FACTS_TOOL.name: "0 remember",
 }
-"""The step of the control loop that each tool belongs to (NC-003)."""
+"""The step of the control loop that each tool belongs to."""
 _PARTS = {
     RECALL_MEMORY_TOOL.name: "memory",
     RETRIEVE_INSTRUCTIONS_TOOL.name: "instructions",
@@ -207,7 +207,7 @@ class _AnalystHooks:
         if not self.refused(problem):
             self._running.degrade(_PARTS.get(name, name))
             if name == RECALL_MEMORY_TOOL.name:
-                return CallResult(made.call, "[]", "memories")  # N-100, N-101
+                return CallResult(made.call, "[]", "memories")
         return problem_result(made.call, problem["code"], problem["detail"])
 
     def _remember(self, request: Message, answer: Message) -> None:

@@ -1,4 +1,8 @@
-"""The loops that agents run, named by a profile: router (seed 004), quick, and tools (seed 000)."""
+"""The loops that agents run, named by a profile: router, quick, and tools.
+
+In the tools loop the model decides which tool it calls when; the gate keeps the order and the limits. Code, not the model, says
+what was read, what is missing, which figures stand, and how sure the answer is.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +67,7 @@ async def run_router(running: TurnRun, reasoner: Reasoner, turn: TurnContext) ->
     """One router call, at most one retrieval, one final call; each call is repaired at most once."""
     with running.phase("II route"):
         routed = await _route(running, reasoner, turn)
-        log.info("the router decided: %s", routed.decision)  # D-065
+        log.info("the router decided: %s", routed.decision)
     await running.show("routed", decision=routed.decision)
     memory = None
     if routed.decision == "query_memory":
@@ -95,7 +99,7 @@ async def _route(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> Rou
         return RouteDecision(decision="query_memory", key_phrases=key_phrases(turn.final_input, turn.history))
     routed = answer.value
     if routed.decision == "query_memory" and not routed.key_phrases:
-        return routed.model_copy(update={"key_phrases": (turn.final_input[:MAX_PHRASE],)})  # D-135
+        return routed.model_copy(update={"key_phrases": (turn.final_input[:MAX_PHRASE],)})
     return routed
 
 

@@ -35,7 +35,7 @@ def fragment(html: str) -> str:
 
 
 def sanitize_answer(text: str) -> str:
-    """An answer that may be Markdown or HTML: inert, and where it is HTML, without line ends (NC-026)."""
+    """An answer that may be Markdown or HTML: inert, and where it is HTML, without line ends."""
     if _IS_HTML.search(text):
         return fragment(text)
     if _TAG.search(text):
@@ -174,7 +174,7 @@ _INSTEAD: Mapping[str, str] = {
     "IDs": "identifiers",
 }
 """What is said instead, with the same article before it; `ID` alone is matched with its case, since `id` is also a word of
-other languages (NC-024)."""
+other languages."""
 _CASED = ("ID", "IDs")
 _FOLDED = [word for word in _INSTEAD if word not in _CASED]
 _BANNED = re.compile(rf"\b(?:(?P<cased>{'|'.join(_CASED)})|(?i:(?P<folded>{'|'.join(_FOLDED)})))\b")
@@ -211,7 +211,7 @@ class Wording:
 
 
 def reader_texts(draft: Draft) -> list[str]:
-    """The texts of a draft that a reader sees: the answer, the insights, and the titles and labels of charts (NC-023)."""
+    """The texts of a draft that a reader sees: the answer, the insights, and the titles and labels of charts."""
     found = [draft.answer, *draft.analysis]
     for chart in draft.visualizations:
         found += [text for text in (chart.get("title"), *labels(chart.get("config"))) if isinstance(text, str)]

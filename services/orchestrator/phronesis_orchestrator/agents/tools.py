@@ -1,4 +1,4 @@
-"""The tools that an agent is offered, and the order and the limits of its calls (NC-018, NC-021, N-050, N-051)."""
+"""The tools that an agent is offered, and the order and the limits of its calls."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ..models.reasoner import ToolCall
 
 NONE: Mapping[str, Tool[Any, Any]] = MappingProxyType({})
 KEEPS = "keep"
-"""The stage of agents that may also write memories (NC-093)."""
+"""The stage of agents that may also write memories."""
 RECORDS = "gaps"
 """The stage of agents that answer from records: they keep their order of calls, whatever their allow-list adds to it."""
 _OPEN = (Scope.PERSONAL, Scope.DEPARTMENTAL, Scope.MINISTRY)
-"""Scopes that a model may name; `global` is reached by the memory service's own fallback (NC-034)."""
+"""Scopes that a model may name; `global` is reached by the memory service's own fallback."""
 _READS = (RECALL_MEMORY_TOOL, RETRIEVE_INSTRUCTIONS_TOOL, READ_CYPHER_TOOL, MEMORY_QUERY_TOOL)
 """What every agent of this kind reads with; `memory_query` is on no agent's list, and none goes without it."""
 _ALL_SCOPES = frozenset({Role.MAESTRO, Role.ADMIN})
@@ -46,7 +46,7 @@ class Toolbox:
     """How the schema of an input is told; as it is where nothing is stated."""
 
     def definitions(self) -> tuple[dict[str, Any], ...]:
-        """The tools as the chat API takes them (NC-072)."""
+        """The tools as the chat API takes them."""
         return tuple({"type": "function", "function": self._function(*named)} for named in self.tools.items())
 
     def _function(self, name: str, tool: Tool[Any, Any]) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class Toolbox:
 
         Args:
             text: JSON as the model wrote it.
-            who: the caller; nothing in the arguments can name another one (NC-067).
+            who: the caller; nothing in the arguments can name another one.
 
         Raises:
             BadArguments: they do not fit.

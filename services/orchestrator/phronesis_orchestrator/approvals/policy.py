@@ -1,4 +1,9 @@
-"""What may be done with a tool call, by rules alone, and what a turn waits for when a person is asked."""
+"""What may be done with a tool call, by rules alone, and what a turn waits for when a person is asked.
+
+A model's words, media, memories and what tools returned reach these rules only as the arguments of a call, and a line of the
+table is chosen by exact values of typed arguments. So no text can raise what is allowed; only a person's approval of the very
+call can.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The view of a long conversation, its summary by rules, and how much a past turn matters."""
+"""The view of a long conversation, its summary by rules, and how much a past turn matters.
+
+Turns that leave the window become notes; light and old notes go first. All of it is arithmetic: the same turns give the same
+summary.
+"""
 
 from __future__ import annotations
 

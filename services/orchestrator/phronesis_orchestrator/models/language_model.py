@@ -167,7 +167,7 @@ class LanguageModel(ChatPlanner):
             "rewrite": final,
             "learn": replace(router, seconds=_LEARN, max_tokens=_DRAWN),
             "intent": replace(router, seconds=min(router.seconds, _INTENT)),
-            "preflight": replace(router, tries=1),  # V-102
+            "preflight": replace(router, tries=1),
             "reflect": replace(final, seconds=min(final.seconds, _REFLECT), effort="low"),
             **task_call_limits(router, final),
         }
@@ -253,7 +253,7 @@ def build_language_model(
     budget: int = 12_000,
     backoff: float = 0.5,
 ) -> LanguageModel:
-    """A reasoner on one provider, with the limits of D-147: 8 s for the router, 20 s for the final call.
+    """A reasoner on one provider, with its limits: 8 s for the router, 20 s for the final call.
 
     Args:
         provider: `groq`, or `openai` for any address that speaks OpenAI's API.

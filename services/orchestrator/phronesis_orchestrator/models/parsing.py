@@ -72,7 +72,7 @@ def parse_routed(said: str) -> RouteDecision | Fault:
     if isinstance(found, Fault):
         return found
     if thought := found.pop("thought_process", None):
-        log.debug("thought process of the router: %s", thought)  # D-055: at no other level
+        log.debug("thought process of the router: %s", thought)  # at no other level
     if found.get("key_phrases") is None:
         found.pop("key_phrases", None)
     found["tier"] = parse_tier(found.get("tier"))
@@ -89,7 +89,7 @@ def parse_composed(said: str) -> ComposedReply | Fault:
         return found
     reply = found.get("user_response")
     if isinstance(reply, str):
-        found["user_response"] = reply.strip()  # blank is then too short: D-115
+        found["user_response"] = reply.strip()  # blank is then too short
         if len(reply) > MAX_REPLY:
             return make_fault(said, f"user_response: at most {MAX_REPLY} characters")
     directive = found.get("next_agent_directive")

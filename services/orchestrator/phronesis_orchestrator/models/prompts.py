@@ -1,4 +1,9 @@
-"""Prompts: templates filled with a turn, data in blocks that no content can end, within a budget."""
+"""Prompts: templates filled with a turn, data in blocks that no content can end, within a budget of tokens.
+
+Content that others wrote (message, attachments, history, profile, memory, draft) never enters the system message: it stands in
+blocks of the user message, `<<7f3a9c51e0d24b86 memory>> ... <<end 7f3a9c51e0d24b86 memory>>`. The sixteen digits are drawn
+after the content is known, and again should it hold them, so that no content can end its block or begin another.
+"""
 
 from __future__ import annotations
 
@@ -203,7 +208,7 @@ def _messages(
     # The plan has a budget and an order of dropping of its own, so it stands as a whole.
     thought = [render_block(mark, "plan", [clean(plan)], "")] if plan else []
     values = {**_values(purpose, agent, turn, mark, parts), "mode": mode, "plan": "(block plan)" if plan else "(none)"}
-    system = clean("\n\n".join(part for part in (agent.bootstrap, render(template, values)) if part))  # N-018
+    system = clean("\n\n".join(part for part in (agent.bootstrap, render(template, values)) if part))
     repair = _repair(agent, fault, values, budget // _OF_REPAIR) if fault else []
 
     def filled(room: int) -> list[ChatMessage]:

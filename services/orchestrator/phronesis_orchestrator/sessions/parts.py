@@ -1,4 +1,9 @@
-"""The parts that are read from the graph, foundation and vision, trimmed to their budget."""
+"""The parts that are read from the graph, foundation and vision, trimmed to their budget: never by a whole node.
+
+Left out in this order, and no more than it takes: `metadata`, `provenance` and `properties`; descriptions, longest first; the
+typed texts of nodes; their times and versions; relationships and parents; summaries. `id`, `type`, `layer`, `title` and
+`status` stay though the part be over its budget with them.
+"""
 
 from __future__ import annotations
 

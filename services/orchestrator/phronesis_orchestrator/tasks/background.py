@@ -177,7 +177,7 @@ LOOKING_UP = "evaluate"
 
 @dataclass(frozen=True)
 class Background:
-    """The loop of background tasks (V-038: no other loop has waves)."""
+    """The loop of background tasks (no other loop has waves)."""
 
     store: TaskStore
     strategies: Strategies

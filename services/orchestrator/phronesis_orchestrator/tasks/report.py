@@ -94,7 +94,7 @@ async def write_report(
     rules: Callable[[GoalKnowledge], WrittenReport | None],
     known: GoalKnowledge,
 ) -> WrittenReport:
-    """The report. Where a model fails to write one, it lists what the steps gave (V-032: what there is, is told)."""
+    """The report. Where a model fails to write one, it lists what the steps gave (what there is, is reported)."""
 
     async def make() -> Answer[WrittenReport]:
         return await planner.write(context, known) if planner is not None else Answer(rules(known))

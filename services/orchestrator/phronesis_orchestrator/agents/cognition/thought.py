@@ -1,4 +1,8 @@
-"""Values of what is thought about a message: intent, tone, memory, signals, and the plan block."""
+"""Values of what is thought about a message: intent, tone, memory, signals, and the plan block.
+
+Recalled text stands on single short lines of JSON without the headers of the block, so that it can end no section and begin
+none. The block as a whole stands between the boundaries of the prompt, as data.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +60,7 @@ class Tone:
     """From 0.0 to 1.0, in tenths."""
 
     def __str__(self) -> str:
-        return f"{self.label.value} (urgency={self.urgency:.1f})"  # V-079
+        return f"{self.label.value} (urgency={self.urgency:.1f})"
 
 
 @dataclass(frozen=True)
