@@ -1,4 +1,4 @@
-"""All that the orchestrator does, in one place."""
+"""The wiring of the orchestrator: its handlers, its worker and its relay."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def build(
     """Wire the orchestrator.
 
     Args:
-        stores: where everything is kept.
+        stores: all its stores.
         seal: encrypts secrets of users and outside servers.
         cognition: the stages around a turn's work; without experience where it is left out.
         commands: whether outside servers may be commands that run here.

@@ -192,7 +192,7 @@ class _AnalystHooks:
     def refused(self, problem: dict[str, Any]) -> bool:
         return isinstance(ServiceError.from_body(problem), BadRequest | Forbidden | NotFound)
 
-    async def told(self, made: ExecutedCall) -> CallResult:
+    async def describe(self, made: ExecutedCall) -> CallResult:
         if made.problem is not None:
             return self._failed(made, made.problem)
         assert made.answer is not None

@@ -208,35 +208,35 @@ async def run_tools(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> 
     if not classified.reads:
         return analysis_answer(turn, answer_at_once(classified))
     assert turn.agent is not None, "a model classified it by the agent's prompts"
-    desk = TurnTools(running, turn.agent)
-    await desk.reach_outside()
-    box = build_toolbox(turn.agent, running.claim.who, desk.tools)
+    turn_tools = TurnTools(running, turn.agent)
+    await turn_tools.reach_outside()
+    toolbox = build_toolbox(turn.agent, running.claim.who, turn_tools.tools)
     turn = apply_decision(running, turn, classified.tier, action=True)
-    turn = await prepare_plan(running, reasoner, turn, tuple(box.tools.values()))
-    return analysis_answer(turn, await AnalystWork(running, reasoner, turn, classified, box).analysis())
+    turn = await prepare_plan(running, reasoner, turn, tuple(toolbox.tools.values()))
+    return analysis_answer(turn, await AnalystWork(running, reasoner, turn, classified, toolbox).analysis())
 
 
 class AnalystWork:
     """The work on one message that needs data."""
 
     def __init__(
-        self, running: TurnRun, reasoner: Inquirer, turn: TurnContext, classified: Classification, box: Toolbox
+        self, running: TurnRun, reasoner: Inquirer, turn: TurnContext, classified: Classification, toolbox: Toolbox
     ) -> None:
         assert turn.agent is not None, "a model classified it by the agent's prompts"
         self._running, self._reasoner, self._turn = running, reasoner, turn
         self._agent = turn.agent
         self._classified = classified
         self._findings = Findings()
-        self._gate = Gate(box, running.claim.who)
-        self._hands = build_executor(running, box, self._gate, self._findings)
-        self._inquiry = Inquiry(classified.mode, classified.intent, box.definitions(), new_mark(turn))
+        self._gate = Gate(toolbox, running.claim.who)
+        self._executor = build_executor(running, toolbox, self._gate, self._findings)
+        self._inquiry = Inquiry(classified.mode, classified.intent, toolbox.definitions(), new_mark(turn))
         self._due = time.monotonic() + _ENOUGH * running.settings.turn_limit
 
     async def analysis(self) -> Analysis:
         """The whole answer."""
-        draft = await self._worked()
+        draft = await self._run_rounds()
         if draft is not None:
-            draft = await self._worded(draft)
+            draft = await self._reword(draft)
         findings, running = self._findings, self._running
         with running.phase("4 reconcile"):
             diagnosis = await diagnose(running, self._turn.user_text, self._classified.mode, findings)
@@ -249,7 +249,7 @@ class AnalystWork:
                 return apology(self._classified, findings, diagnosis, text)
             return check_draft(self._classified, draft, findings, diagnosis, len(running.degraded))
 
-    async def _worked(self) -> Draft | None:
+    async def _run_rounds(self) -> Draft | None:
         """Rounds until the model answers; `None` where it gives no usable answer."""
         for number in range(1, MAX_ROUNDS + 1):
             self._inquiry.closing = number == MAX_ROUNDS or self._gate.made >= MAX_TURN_CALLS or self._is_late()
@@ -258,13 +258,13 @@ class AnalystWork:
                 return None
             if move.calls and not self._inquiry.closing:
                 await self._running.show("tools", names=[call.name for call in move.calls])
-                self._inquiry.rounds.append((move, await self._hands.work(number, move)))
+                self._inquiry.rounds.append((move, await self._executor.run_round(number, move)))
             elif not self._inquiry.rounds and not self._inquiry.closing:
-                # A data mode that reads nothing is told once that it should; nothing is called in its place.
-                told = CallResult(None, self._agent.prompts.get("unread", ""), "note")
-                self._inquiry.rounds.append((Move(text=move.text), (told,)))
+                # A data mode that reads nothing is asked once to read; nothing is called in its place.
+                hint = CallResult(None, self._agent.prompts.get("unread", ""), "note")
+                self._inquiry.rounds.append((Move(text=move.text), (hint,)))
             else:
-                return await self._parsed(move.text)
+                return await self._parse_answer(move.text)
         return None
 
     async def _move(self, number: int) -> Move | None:
@@ -282,27 +282,27 @@ class AnalystWork:
     def _is_late(self) -> bool:
         return time.monotonic() >= self._due
 
-    async def _parsed(self, said: str) -> Draft | None:
+    async def _parse_answer(self, said: str) -> Draft | None:
         found = parse_draft(said)
         if isinstance(found, Draft):
             return found
         log.warning("the final answer is no good: %s", found.wrong)
-        draft = await self._rewritten("answer.repair", found)
+        draft = await self._rewrite("answer.repair", found)
         if draft is None:
             log.error("the model gave no usable final answer twice")
         return draft
 
-    async def _worded(self, draft: Draft) -> Draft:
+    async def _reword(self, draft: Draft) -> Draft:
         """The draft in business language: written again once by the model; what is left, code replaces."""
         wording = Wording(self._findings.rows)
         words = wording.found(reader_texts(draft))
         if not words:
             return draft
         wrong = f"These words are not for the reader, say it in business terms: {', '.join(words)}."
-        again = await self._rewritten("answer.wording", Fault(draft.model_dump_json(), wrong))
+        again = await self._rewrite("answer.wording", Fault(draft.model_dump_json(), wrong))
         return again or draft
 
-    async def _rewritten(self, name: str, fault: Fault) -> Draft | None:
+    async def _rewrite(self, name: str, fault: Fault) -> Draft | None:
         try:
             answer = await self._running.steps.made(
                 name, Draft, lambda: self._reasoner.rewrite(self._turn, self._inquiry, fault)

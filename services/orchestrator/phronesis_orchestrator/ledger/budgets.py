@@ -26,7 +26,7 @@ FRESH = 2.0
 NEAR = 0.8
 """The share of a limit from which on the store is asked before each call."""
 _PAYERS = 2_000
-"""Users with an agent that sums are kept of."""
+"""Users, each with an agent, whose sums are cached."""
 Payer = tuple[str, str, str]
 
 
@@ -50,7 +50,7 @@ class Budgets:
 
     accounts: Accounts
     clock: Callable[[], float] = time.monotonic
-    _kept: OrderedDict[Payer, CachedLimits] = field(default_factory=OrderedDict)
+    _cached: OrderedDict[Payer, CachedLimits] = field(default_factory=OrderedDict)
     _reading: list[tuple[Payer, CachedLimits]] = field(default_factory=list)
 
     async def admit(self, turn: ChargedTurn) -> None:
@@ -61,26 +61,26 @@ class Budgets:
             ServiceError: the ledger cannot be read; what protects fails closed.
         """
         payer = _payer(turn)
-        kept = self._kept.get(payer)
-        if kept is None or self.clock() - kept.at >= FRESH or _limit_state(kept, NEAR):
-            kept = await self._read(payer, turn)
-        if (limit := _limit_state(kept, 1.0)) is not None:
+        cached = self._cached.get(payer)
+        if cached is None or self.clock() - cached.at >= FRESH or _limit_state(cached, NEAR):
+            cached = await self._read(payer, turn)
+        if (limit := _limit_state(cached, 1.0)) is not None:
             raise BudgetExceeded(describe_limit(limit))
 
     async def _read(self, payer: Payer, turn: ChargedTurn) -> CachedLimits:
         """Ask the store. What is used meanwhile is counted on top of its answer, which may not hold it."""
-        kept = CachedLimits(self.clock())
-        reading = (payer, kept)
+        cached = CachedLimits(self.clock())
+        reading = (payer, cached)
         self._reading.append(reading)
         try:
-            kept.limits = await self.accounts.bearing(turn.who, turn.agent)
+            cached.limits = await self.accounts.bearing(turn.who, turn.agent)
         finally:
             self._reading.remove(reading)
-        self._kept[payer] = kept
-        self._kept.move_to_end(payer)
-        if len(self._kept) > _PAYERS:
-            self._kept.popitem(last=False)
-        return kept
+        self._cached[payer] = cached
+        self._cached.move_to_end(payer)
+        if len(self._cached) > _PAYERS:
+            self._cached.popitem(last=False)
+        return cached
 
     async def spent(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
         try:
@@ -89,15 +89,15 @@ class Budgets:
             self.used(turn, spend)
 
     def used(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
-        for payer, kept in (*self._kept.items(), *self._reading):
+        for payer, cached in (*self._cached.items(), *self._reading):
             if payer[0] == turn.who.tenant:
-                kept.tokens += spend.tokens
-                kept.usd += spend.cost_usd or 0.0
+                cached.tokens += spend.tokens
+                cached.usd += spend.cost_usd or 0.0
 
     def forget(self, tenant: str) -> None:
         """Ask the store anew about a tenant, whose limits changed."""
-        for payer in [payer for payer in self._kept if payer[0] == tenant]:
-            del self._kept[payer]
+        for payer in [payer for payer in self._cached if payer[0] == tenant]:
+            del self._cached[payer]
 
 
 def describe_limit(limit: Limit) -> str:
@@ -112,14 +112,14 @@ def _payer(turn: ChargedTurn) -> Payer:
     return turn.who.tenant, turn.who.user, turn.agent
 
 
-def _limit_state(kept: CachedLimits, share: float) -> LimitState | None:
-    return next((limit for limit in kept.limits if _is_over(limit, kept, share)), None)
+def _limit_state(cached: CachedLimits, share: float) -> LimitState | None:
+    return next((limit for limit in cached.limits if _is_over(limit, cached, share)), None)
 
 
-def _is_over(limit: LimitState, kept: CachedLimits, share: float) -> bool:
+def _is_over(limit: LimitState, cached: CachedLimits, share: float) -> bool:
     pairs: Iterable[tuple[float | None, float]] = (
-        (limit.tokens, limit.used_tokens + kept.tokens),
-        (limit.usd, limit.used_usd + kept.usd),
+        (limit.tokens, limit.used_tokens + cached.tokens),
+        (limit.usd, limit.used_usd + cached.usd),
     )
     return any(most is not None and used >= share * most for most, used in pairs)
 

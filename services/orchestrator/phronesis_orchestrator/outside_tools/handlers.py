@@ -86,7 +86,7 @@ class OutsideHandlers:
 
     async def list(self, call: Call, request: Nothing) -> OutsideServers:
         """The tenant's servers; of their headers the names alone."""
-        return OutsideServers(servers=tuple(server.told() for server in await self._servers.of(call.who.tenant)))
+        return OutsideServers(servers=tuple(server.to_contract() for server in await self._servers.of(call.who.tenant)))
 
     async def inspect(self, call: Call, request: ServerRef) -> Inspected:
         """What a server says of its tools now, held to what was accepted.
@@ -97,7 +97,7 @@ class OutsideHandlers:
         """
         server = await self._servers.one(call.who.tenant, request.name)
         tools = await self._look(call.who, server)
-        return Inspected(server=server.told(), tools=compare_tools(tools, server.tools))
+        return Inspected(server=server.to_contract(), tools=compare_tools(tools, server.tools))
 
     async def accept(self, call: Call, request: AcceptTools) -> OutsideServer:
         """Pin tools as the server describes them now.

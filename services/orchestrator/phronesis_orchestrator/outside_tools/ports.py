@@ -39,7 +39,7 @@ class Server:
     created_by: str = ""
     tools: tuple[AcceptedTool, ...] = ()
 
-    def told(self) -> OutsideServer:
+    def to_contract(self) -> OutsideServer:
         """The server as administrators see it: of its headers the names alone."""
         return OutsideServer(
             name=self.name,

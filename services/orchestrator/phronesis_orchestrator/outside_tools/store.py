@@ -153,7 +153,7 @@ async def _lock(connection: Connection, call: Call, name: str) -> None:
 
 async def _reply_with_change(connection: Connection, call: Call, name: str, action: str, told: dict[str, Any]) -> OutsideServer:
     await _audit(connection, call, action, told)
-    return _only(await _read(connection, call.who.tenant, name)).told()
+    return _only(await _read(connection, call.who.tenant, name)).to_contract()
 
 
 async def _audit(connection: Connection, call: Call, action: str, told: dict[str, Any]) -> None:

@@ -114,7 +114,7 @@ class _TaskHooks:
     def refused(self, problem: dict[str, Any]) -> bool:
         return bool(problem["status"] < 500)
 
-    async def told(self, made: ExecutedCall) -> CallResult:
+    async def describe(self, made: ExecutedCall) -> CallResult:
         if made.answer is None:
             problem = made.problem or {"code": "internal", "detail": ""}
             return problem_result(made.call, problem["code"], problem["detail"])
@@ -210,7 +210,7 @@ class _TaskRun:
         self._planner = reasoner if isinstance(reasoner, Planner) and can_plan(reasoner, turn) else None
         self._name = reasoner.name if self._planner is not None else "extractive"
         self._tools = tools
-        self._hands = TaskCaller(running, tools)
+        self._caller = TaskCaller(running, tools)
         box = Toolbox({legal_name(name): tool for name, tool in tools.items()}, (), schema_of_input)
         self._offered: tuple[dict[str, Any], ...] = box.definitions()
         self._board = ProgressBoard(running, parts.store)
@@ -260,7 +260,7 @@ class _TaskRun:
         looks_up = self._turn.agent is not None and LOOKING_UP in self._turn.agent.prompts
         planner = self._planner if looks_up else None
         return TaskRunner(
-            self._running, self._turn, self._hands, planner, inquirer, self._offered, meter, self._board, journalled
+            self._running, self._turn, self._caller, planner, inquirer, self._offered, meter, self._board, journalled
         )
 
     async def _ended(self, done: WavesResult, meter: BudgetMeter) -> LoopAnswer:
@@ -269,7 +269,7 @@ class _TaskRun:
         planner = self._planner if meter.model() is None else None
         with self._running.phase("task report"):
             text = await write_report(steps, self._turn, planner, rules.report, done.known)
-            report = await save_report(self._hands, self._running.claim, text, self._name if planner else "extractive")
+            report = await save_report(self._caller, self._running.claim, text, self._name if planner else "extractive")
         if report.document_id is None:
             self._running.degrade("document")
         if done.stopped is not None:

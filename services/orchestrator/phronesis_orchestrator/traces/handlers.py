@@ -61,7 +61,7 @@ class TraceHandlers:
     async def trace(self, call: Call, request: TraceOfTurn) -> AnswerTrace:
         """The whole trace of a turn of the caller; for an admin, of any turn of the tenant."""
         found = await self._traces.recorded(call.who, request.turn_id, any_user=call.who.role is Role.ADMIN)
-        return await self._told(found)
+        return await self._build_trace(found)
 
     async def replay(self, call: Call, request: ReplayTurn) -> Replayed:
         """Run an ended turn of the caller again.
@@ -91,8 +91,8 @@ class TraceHandlers:
         end = stores.turns.end_of
         if end is None:
             raise Internal("the replay did not end")
-        trace = await self._told(RecordedTurn(claim, _replay_row(found.turn, claim, end), again.kept(), frozenset()))
-        return _compare_runs(found, await self._told(found), trace, end, recorded)
+        trace = await self._build_trace(RecordedTurn(claim, _replay_row(found.turn, claim, end), again.kept(), frozenset()))
+        return _compare_runs(found, await self._build_trace(found), trace, end, recorded)
 
     async def _replayable(self, found: RecordedTurn) -> tuple[StoredRecord, AgentProfile]:
         if found.turn.status not in (TurnStatus.COMPLETED, TurnStatus.FAILED):
@@ -108,7 +108,7 @@ class TraceHandlers:
             raise NotReplayable("background work cannot be replayed: its steps depend on what the ones before them changed")
         return found.record, profile
 
-    async def _told(self, found: RecordedTurn) -> AnswerTrace:
+    async def _build_trace(self, found: RecordedTurn) -> AnswerTrace:
         calls = await self._ledger.calls_of(found.claim.who.tenant, found.turn.turn_id)
         return build_trace(found.turn, found.record or StoredRecord(), calls, found.forgotten)
 

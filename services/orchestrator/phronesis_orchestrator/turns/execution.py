@@ -44,7 +44,7 @@ from .turn import AlreadyBegun, Claim
 Stored = TypeVar("Stored")
 Given = TypeVar("Given", bound=Message)
 current_step: ContextVar[str] = ContextVar("at_hand", default="")
-"""Name of the journalled tool call at hand."""
+"""Name of the journalled tool call being made."""
 _LOST = "the call was begun before and its answer was lost; whether it had its effect is not known"
 
 
@@ -66,7 +66,7 @@ class Steps:
 
     @property
     def cost_usd(self) -> float | None:
-        """What they cost; `None` where no model was asked, or the price of one is not known."""
+        """What they cost; `None` where no model was called, or the price of one is not known."""
         return sum_costs(self._costs)
 
     @property
@@ -191,27 +191,29 @@ class RecordingNeighbours:
         return profile
 
     async def profile(self, who: Principal) -> dict[str, object]:
-        async def asked() -> Profile:
+        async def call() -> Profile:
             return Profile(profile=await self._neighbours.profile(who))
 
-        return (await self._noted(who, PROFILE_GET, Nothing(), asked())).profile
+        return (await self._record_call(who, PROFILE_GET, Nothing(), call())).profile
 
     async def retrieve(self, who: Principal, phrases: tuple[str, ...], budget: int, limit: float) -> AugmentedMemoryContext:
         request = Retrieve(key_phrases=phrases, budget_tokens=budget)
-        return await self._noted(who, RETRIEVE, request, self._neighbours.retrieve(who, phrases, budget, limit))
+        return await self._record_call(who, RETRIEVE, request, self._neighbours.retrieve(who, phrases, budget, limit))
 
     async def media(self, who: Principal, media_id: str) -> Media:
-        return await self._noted(who, MEDIA_GET, MediaRef(media_id=media_id), self._neighbours.media(who, media_id))
+        return await self._record_call(who, MEDIA_GET, MediaRef(media_id=media_id), self._neighbours.media(who, media_id))
 
     async def medium_text(self, who: Principal, medium: Media, limit: float) -> ExtractedText:
-        asked = self._neighbours.medium_text(who, medium, limit)
-        return await self._noted(who, TEXT_OF[medium.kind], MediaRef(media_id=medium.id), asked)
+        call = self._neighbours.medium_text(who, medium, limit)
+        return await self._record_call(who, TEXT_OF[medium.kind], MediaRef(media_id=medium.id), call)
 
     async def ask(self, who: Principal, rpc: Rpc[In, Out_], request: In, *, key: str | None = None) -> Out_:
-        tool, asked = find_tool(rpc), self._neighbours.ask(who, rpc, request, key=key)
-        return await self._noted(who, rpc, request, asked, tool.name if tool else rpc.subject)
+        tool, call = find_tool(rpc), self._neighbours.ask(who, rpc, request, key=key)
+        return await self._record_call(who, rpc, request, call, tool.name if tool else rpc.subject)
 
-    async def _noted(self, who: Principal, rpc: Rpc[In, Given], request: In, asked: Awaitable[Given], tool: str = "") -> Given:
+    async def _record_call(
+        self, who: Principal, rpc: Rpc[In, Given], request: In, call: Awaitable[Given], tool: str = ""
+    ) -> Given:
         began, step = perf_counter(), current_step.get()
         question = Question(
             subject=rpc.subject,
@@ -221,7 +223,7 @@ class RecordingNeighbours:
             arguments=trace_arguments(who, rpc, request) if tool else {},
         )
         try:
-            answer = await asked
+            answer = await call
         except ServiceError as error:
             self._record.ask(question.model_copy(update={"problem": error.body(), "ms": _elapsed_ms(began)}))
             raise
@@ -245,7 +247,7 @@ ShowProgress = Callable[[Claim, TurnProgress], Awaitable[None]]
 
 @dataclass
 class TurnRun:
-    """A turn in the hands of a loop."""
+    """A turn that a loop works on."""
 
     claim: Claim
     steps: Steps
@@ -261,7 +263,7 @@ class TurnRun:
     tier: str | None = None
     """The tier that the message was given."""
     approvals: ApprovalAnswers | None = None
-    """Where people are asked; nobody can be where there is none."""
+    """Where people are asked; nobody can be where it is `None`."""
     record: TurnRecord = field(default_factory=TurnRecord)
     """How the answer comes about."""
     cognition: Cognition = field(default_factory=Cognition)

@@ -59,9 +59,9 @@ class TurnHandlers:
                 raise  # a store is away: the job stays in its queue
             await self._progress(call.who, TurnProgress(turn_id=id, kind="refused", problem=problem_from_error(error)))
             return
-        await self._say_accepted(call.who, accepted)
+        await self._show_accepted(call.who, accepted)
 
-    async def _say_accepted(self, who: Principal, accepted: Accepted) -> None:
+    async def _show_accepted(self, who: Principal, accepted: Accepted) -> None:
         self._accepted()
         line = TurnProgress(turn_id=accepted.turn_id, kind="accepted", conversation_id=accepted.conversation_id)
         await self._progress(who, line)
@@ -118,7 +118,7 @@ class TurnHandlers:
             update={"idempotency_key": key, "retry_of": request.turn_id, "fingerprint": None}
         )
         new = self._new_turn(turn_id(call.who.tenant, call.who.user, key), call.who, again)
-        await self._say_accepted(call.who, await self._turns.accept(new, self._settings.open_turns))
+        await self._show_accepted(call.who, await self._turns.accept(new, self._settings.open_turns))
         return await self._turns.get(call.who, new.id)
 
     async def on_key_revoked(self, news: News, event: KeyRevoked) -> None:

@@ -54,7 +54,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TurnServices:
-    """What turns run on: of a process, or of a replay."""
+    """What turns run on, in a process or in a replay."""
 
     turns: TurnEnding
     journal: Journal
@@ -90,7 +90,7 @@ class TurnRunner:
         user.set(claim.who.user)
         with self._span(claim) as span:
             try:
-                end = self._hopeless(claim) or await self._attempt(claim, record)
+                end = self._check_runnable(claim) or await self._attempt(claim, record)
             except Waiting as waiting:
                 assert self._services.approvals is not None, "nobody waits where nobody can be asked"
                 await self._keep_record(claim, record)
@@ -132,7 +132,7 @@ class TurnRunner:
         for part in parts:
             metrics.count(DEGRADED, part)
 
-    def _hopeless(self, claim: Claim) -> Failed | None:
+    def _check_runnable(self, claim: Claim) -> Failed | None:
         if claim.key_revoked:
             return Failed(TurnStatus.FAILED, problem_from_error(Unauthorized("the key of this turn was revoked")))
         if claim.idle_claims > self._services.settings.idle_claims:
@@ -145,12 +145,12 @@ class TurnRunner:
         tools: list[ToolOutcome] = []
         try:
             async with asyncio.timeout(attempt_limit(claim, self._services.settings.turn_limit)):
-                end = await self._stages(claim, record, tools)
+                end = await self._run_stages(claim, record, tools)
         except TimeoutError:
             end = Failed(TurnStatus.FAILED, problem_from_error(TimedOut("the turn took too long")))
         return replace(end, tools=tuple(tools))
 
-    async def _stages(self, claim: Claim, record: TurnRecord, tools: list[ToolOutcome]) -> Completed | Failed:
+    async def _run_stages(self, claim: Claim, record: TurnRecord, tools: list[ToolOutcome]) -> Completed | Failed:
         services, request = self._services, claim.request
         settings, neighbours = services.settings, RecordingNeighbours(services.neighbours, record)
         running = TurnRun(
@@ -171,31 +171,33 @@ class TurnRunner:
                 partial(self._services.cognition.pasts.read, self._services.conversations),
                 partial(weigh_history, running),
             )
-            known = await load_background(neighbours, past, claim.who, claim.agent, claim.conversation_id, weigh)
-            record.remember(known.past)
-            running.degraded.extend(known.degraded)
-            media = await read_media(neighbours, claim.who, request.media, known.agent, settings.media_limit)
-        if known.agent is not None:
-            tag_agent(get_current_span(), known.agent)
+            background = await load_background(neighbours, past, claim.who, claim.agent, claim.conversation_id, weigh)
+            record.remember(background.past)
+            running.degraded.extend(background.degraded)
+            media = await read_media(neighbours, claim.who, request.media, background.agent, settings.media_limit)
+        if background.agent is not None:
+            tag_agent(get_current_span(), background.agent)
         if media.unreadable:
             running.degrade("media")
         await running.show("preprocessed", attachments=len(request.media))
         turn = TurnContext(
-            agent=known.agent,
-            profile=known.profile,
-            history=known.history,
-            directive=known.past.directive,
+            agent=background.agent,
+            profile=background.profile,
+            history=background.history,
+            directive=background.past.directive,
             final_input=join_input(request.text, media.text),
             user_text=request.text,
             media_text=media.text,
-            summary=known.summary,
+            summary=background.summary,
         )
         if not request.text.strip() and not media.documents:
             error = UnsupportedMedia("no attachment of this message could be read", field="currentMessageMedia")
             return Failed(TurnStatus.FAILED, problem_from_error(error))
-        return await self._loop(running, detect_tone_and_intent(running, turn), known.past, media.documents)
+        return await self._run_loop(running, detect_tone_and_intent(running, turn), background.past, media.documents)
 
-    async def _loop(self, running: TurnRun, turn: TurnContext, past: Past, documents: tuple[Any, ...]) -> Completed | Failed:
+    async def _run_loop(
+        self, running: TurnRun, turn: TurnContext, past: Past, documents: tuple[Any, ...]
+    ) -> Completed | Failed:
         claim = running.claim
         loop = LOOPS.get(turn.agent.loop if turn.agent else "router", LOOPS["router"])
         # No prompt text stands in the code: without instructions only the rules can answer.
@@ -204,27 +206,27 @@ class TurnRunner:
             loop, reasoner = self._services.background.run, reasoner if can_plan(reasoner, turn) else Extractive()
         try:
             async with run_beside(carry_on_summary(running, reasoner, self._services.conversations, turn, past)):
-                answered = await loop(running, reasoner, turn)
+                answer = await loop(running, reasoner, turn)
         except ServiceError as error:
             return Failed(TurnStatus.FAILED, problem_from_error(error))
         await running.show("answered")
         reply = Reply(
             conversation_id=claim.conversation_id,
             turn_id=claim.turn_id,
-            user_response=answered.text,
-            next_agent_directive=answered.directive,
+            user_response=answer.text,
+            next_agent_directive=answer.directive,
             reasoner=reasoner.name,
             degraded=tuple(running.degraded),
-            sources=(*list_sources(focus(turn), documents, answered.memory), *answered.sources),
+            sources=(*list_sources(focus(turn), documents, answer.memory), *answer.sources),
             usage=_usage(running, claim, turn),
-            analysis=answered.analysis,
+            analysis=answer.analysis,
         )
         return Completed(
             reply,
             turn.final_input,
-            answered.directive,
-            answered.reasoning,
-            recalled=recalled_ids(answered.memory),
+            answer.directive,
+            answer.reasoning,
+            recalled=recalled_ids(answer.memory),
             tier=running.tier,
         )
 

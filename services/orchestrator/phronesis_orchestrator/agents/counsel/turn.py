@@ -87,7 +87,7 @@ class _CounselHooks:
     def refused(self, problem: dict[str, Any]) -> bool:
         return bool(problem["status"] < 500)
 
-    async def told(self, made: ExecutedCall) -> CallResult:
+    async def describe(self, made: ExecutedCall) -> CallResult:
         tool = self._tools[made.call.name]
         if made.problem is not None:
             if not self.refused(made.problem):
@@ -156,7 +156,7 @@ class CounselWork:
             calls.append(ToolCall(name=legal_name(CHECK_POLICY_TOOL.name), arguments=json.dumps({"text": text})))
         if calls:
             move = Move(calls=tuple(calls))
-            self._inquiry.rounds.append((move, await self._hands.work(0, move)))
+            self._inquiry.rounds.append((move, await self._hands.run_round(0, move)))
 
     async def _worked(self) -> Draft | None:
         for number in range(1, MAX_ROUNDS + 1):
@@ -168,7 +168,7 @@ class CounselWork:
             if not move.calls or self._inquiry.closing:
                 return await self._parsed(move.text)
             await self._running.show("tools", names=[call.name for call in move.calls])
-            self._inquiry.rounds.append((move, await self._hands.work(number, move)))
+            self._inquiry.rounds.append((move, await self._hands.run_round(number, move)))
         return None
 
     async def _move(self, number: int) -> Move | None:
