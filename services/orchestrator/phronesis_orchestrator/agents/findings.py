@@ -165,12 +165,7 @@ _UNKEPT = frozenset({RECALL_MEMORY_TOOL.name, MEMORY_QUERY_TOOL.name, RECALL_TOO
 
 
 def build_executor(running: TurnRun, box: Toolbox, gate: Gate, findings: Findings) -> ToolExecutor:
-    """The hands of one turn.
-
-    Args:
-        gate: what may be called, and when.
-        findings: where what they give is noted.
-    """
+    """The hands of one turn. `gate`: what may be called, and when. `findings`: where what they give is noted."""
     return ToolExecutor(running, box, gate, _AnalystHooks(running, findings), risk_table(box.tools.values()))
 
 

@@ -33,11 +33,7 @@ Progress = Callable[[Principal, TurnProgress], Awaitable[None]]
 
 
 class ApprovalHandlers:
-    """The handlers.
-
-    Args:
-        resumed: called when a turn goes on, to wake a worker and the relay of news.
-    """
+    """The handlers. `resumed`: called when a turn goes on, to wake a worker and the relay of news."""
 
     def __init__(self, approvals: PostgresApprovals, resumed: Callable[[], None]) -> None:
         self._approvals = approvals
@@ -60,11 +56,7 @@ class ApprovalHandlers:
 
 
 async def serve_approvals(bus: Bus, approvals: PostgresApprovals, progress: Progress, resumed: Callable[[], None]) -> None:
-    """Wire them to the bus.
-
-    Args:
-        resumed: called when a turn goes on or ends, to wake a worker and the relay of news.
-    """
+    """Wire them to the bus. `resumed`: called when a turn goes on or ends, to wake a worker and the relay of news."""
     handlers = ApprovalHandlers(approvals, resumed)
     await serve(bus, APPROVAL_GET, handlers.approval)
     await serve(bus, APPROVAL_LIST, handlers.approvals)

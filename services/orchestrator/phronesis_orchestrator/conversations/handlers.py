@@ -30,11 +30,7 @@ from .store import PostgresConversations
 
 
 class ConversationHandlers:
-    """The handlers.
-
-    Args:
-        cancelled: called with the id of a turn whose conversation was deleted, to stop it where it runs.
-    """
+    """The handlers. `cancelled`: called with the id of a turn whose conversation was deleted, to stop it where it runs."""
 
     def __init__(self, conversations: PostgresConversations, progress: Progress, cancelled: Callable[[str], None]) -> None:
         self._conversations, self._progress, self._cancelled = conversations, progress, cancelled

@@ -107,11 +107,7 @@ def _is_letter(letter: str) -> bool:
 
 
 def score_importance(user: str, reply: str, scoring: Scoring = DEFAULT) -> int:
-    """From 0 to 13: each kind of sign counts once.
-
-    Args:
-        user: what the user said, without the text of attachments.
-    """
+    """From 0 to 13: each kind of sign counts once. `user`: what the user said, without the text of attachments."""
     said = user if user.isascii() else user.translate(_APOSTROPHES)
     return scoring.points(said) + (_OF_ANSWER if "?" in said and len(reply) >= _SUBSTANTIVE else 0)
 

@@ -44,11 +44,7 @@ _PARKED = 31 * 24 * 3_600.0
 
 
 class Forgetting:
-    """Follows what memory forgets.
-
-    Args:
-        wake: called after a transaction that wrote news.
-    """
+    """Follows what memory forgets. `wake`: called after a transaction that wrote news."""
 
     def __init__(self, copies: Copies, streams: Streams, pasts: RecentHistory, wake: Callable[[], None]) -> None:
         self._copies, self._streams, self._pasts, self._wake = copies, streams, pasts, wake
@@ -213,11 +209,7 @@ class Learner:
 async def serve_learning(
     bus: Bus, turns: Unlearnt, forgetting: Forgetting, neighbours: Neighbours, reasoner: Reasoner, ledger: Ledger
 ) -> None:
-    """Follow what is forgotten, and begin to learn.
-
-    Args:
-        reasoner: what may draw statements.
-    """
+    """Follow what is forgotten, and begin to learn. `reasoner`: what may draw statements."""
     settings = LearningSettings()
     await follow(bus, MEMORY_FORGOTTEN, forgetting.on_memory_forgotten, workers=1)
     await follow(bus, COPIES_PURGED, forgetting.on_copies_purged, every_copy=True)

@@ -190,11 +190,7 @@ NO_LEDGER = NoLedger()
 
 
 def make_entry(step: str, made: Answer[Any] | CallFailed, began: float) -> LedgerEntry | None:
-    """The entry for a call; `None` where no model was asked.
-
-    Args:
-        began: `perf_counter` when it began.
-    """
+    """The entry for a call; `None` where no model was asked. `began`: `perf_counter` when it began."""
     if made.asked is None or not made.spent.model_calls:
         return None
     error, fault = getattr(made, "error", None), getattr(made, "fault", None)

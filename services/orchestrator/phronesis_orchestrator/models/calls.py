@@ -222,11 +222,7 @@ def parse_text(parse: Callable[[str], Value | Fault]) -> Callable[[Completion], 
 
 
 class Calls:
-    """Makes calls to one provider.
-
-    Args:
-        tracing: where the spans go.
-    """
+    """Makes calls to one provider. `tracing`: where the spans go."""
 
     def __init__(
         self, client: ChatClient, tracing: Tracing, limits: Mapping[Purpose, CallLimits], patience: Mapping[str, RetryPolicy]

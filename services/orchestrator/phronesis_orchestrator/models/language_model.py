@@ -59,12 +59,7 @@ from .templates import ANSWER, Line
 
 
 def models_by_tier(light: str, deep: str) -> Mapping[Tier, str]:
-    """The model of each tier.
-
-    Args:
-        light: the setting `light_model`.
-        deep: the setting `model`.
-    """
+    """The model of each tier. `light`: the setting `light_model`. `deep`: the setting `model`."""
     return {tier: light if tier in LIGHT else deep for tier in Tier}
 
 
@@ -84,11 +79,7 @@ def task_call_limits(router: CallLimits, final: CallLimits) -> dict[Purpose, Cal
 
 
 class ChatPlanner:
-    """A `Planner` with a language model behind it.
-
-    Args:
-        budget: tokens of a prompt.
-    """
+    """A `Planner` with a language model behind it. `budget`: tokens of a prompt."""
 
     def __init__(self, calls: Calls, budget: int) -> None:
         self._of_tasks = calls
@@ -140,12 +131,7 @@ _ROUNDS = 2
 
 
 class LanguageModel(ChatPlanner):
-    """A `Reasoner` with a language model behind it.
-
-    Args:
-        tracing: where the spans go.
-        budget: tokens of a prompt.
-    """
+    """A `Reasoner` with a language model behind it. `tracing`: where the spans go. `budget`: tokens of a prompt."""
 
     def __init__(
         self,

@@ -256,12 +256,7 @@ class McpSession:
 
 
 class McpConnector:
-    """Opens sessions; see `Connect`.
-
-    Args:
-        resolve: says where an address leads.
-        commands: whether commands may be started.
-    """
+    """Opens sessions; see `Connect`. `resolve`: says where an address leads. `commands`: whether commands may be started."""
 
     def __init__(self, resolve: Resolve, seal: Seal, commands: bool) -> None:
         self._resolve, self._seal, self._commands = resolve, seal, commands

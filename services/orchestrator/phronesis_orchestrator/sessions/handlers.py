@@ -47,11 +47,7 @@ _DAY = 24
 
 
 class CalendarHandlers:
-    """Sets and tells calendars.
-
-    Args:
-        calendars: where they are kept.
-    """
+    """Sets and tells calendars. `calendars`: where they are kept."""
 
     def __init__(
         self, calendars: Calendars, events: CalendarLookup, seal: Seal, now: Callable[[], datetime], wake: Callable[[], None]
@@ -201,11 +197,7 @@ def _row(component: str, budget: int, used: int) -> UsageRow:
 async def serve_sessions(
     bus: Bus, neighbours: BusNeighbours, calendars: Calendars, seal: Seal, reader: CalendarReader, wake: Callable[[], None]
 ) -> None:
-    """Wire them to the bus, and to the turns of this service.
-
-    Args:
-        calendars: where calendars are kept.
-    """
+    """Wire them to the bus, and to the turns of this service. `calendars`: where calendars are kept."""
 
     async def asked(who: Principal, rpc: Rpc[In, Out_], request: In, limit: float) -> Out_:
         return await ask(bus, who, rpc, request, timeout=limit)

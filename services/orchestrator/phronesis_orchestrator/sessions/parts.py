@@ -66,11 +66,7 @@ def part_size(nodes: Sequence[ConstitutionNode], links: Sequence[ConstitutionLin
 
 
 def trim(nodes: Sequence[Node], links: Sequence[ConstitutionLink], budget: int) -> TrimmedPart[Node]:
-    """As much of a part as its budget allows.
-
-    Args:
-        budget: tokens that it may have.
-    """
+    """As much of a part as its budget allows. `budget`: tokens that it may have."""
     bodies, joined = [_body(node) for node in nodes], [_body(link) for link in links]
     left = _size(bodies, joined)
     if left <= budget:

@@ -31,11 +31,7 @@ def _now() -> datetime:
 
 @dataclass
 class BudgetMeter:
-    """The budget of one task, and what of it is used.
-
-    Args:
-        budget: what may be used.
-    """
+    """The budget of one task, and what of it is used. `budget`: what may be used."""
 
     budget: TaskBudget
     steps: Steps
@@ -181,11 +177,7 @@ DECOMPOSITION = 20.0
 
 @dataclass
 class Replanner:
-    """The boundaries of one task.
-
-    Args:
-        planner: who evaluates and decomposes; nobody does where rules plan.
-    """
+    """The boundaries of one task. `planner`: who evaluates and decomposes; nobody does where rules plan."""
 
     steps: Steps
     context: TurnContext

@@ -30,11 +30,7 @@ class Canceller(Protocol):
 
 
 class TaskHandlers:
-    """The handlers of tasks.
-
-    Args:
-        turns: cancels the turn of a task, and stops it where it runs.
-    """
+    """The handlers of tasks. `turns`: cancels the turn of a task, and stops it where it runs."""
 
     def __init__(self, tasks: TaskQueries, turns: Canceller) -> None:
         self._tasks = tasks

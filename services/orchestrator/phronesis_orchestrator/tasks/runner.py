@@ -24,11 +24,7 @@ from .ports import Caller, GoalKnowledge, Planner, StepResult, TaskStates, ToolR
 
 
 class ProgressBoard:
-    """Shows how far one task is.
-
-    Args:
-        states: where the state is kept.
-    """
+    """Shows how far one task is. `states`: where the state is kept."""
 
     def __init__(self, running: TurnRun, states: TaskStates) -> None:
         self._running = running

@@ -128,11 +128,7 @@ log = logging.getLogger(__name__)
 
 
 class RememberedStrategies:
-    """Asks the memory.
-
-    Args:
-        neighbours: the services that may be asked.
-    """
+    """Asks the memory. `neighbours`: the services that may be asked."""
 
     def __init__(self, neighbours: Neighbours) -> None:
         self._neighbours = neighbours

@@ -162,11 +162,7 @@ def _compare_runs(
 
 
 def build_replay_runner(reasoner: Reasoner, settings: OrchestratorSettings, tracing: Tracing, ledger: Ledger) -> RunReplay:
-    """Runs claims on stand-ins, held to the limits as turns are.
-
-    Args:
-        tracing: where spans go.
-    """
+    """Runs claims on stand-ins, held to the limits as turns are. `tracing`: where spans go."""
 
     async def show(claim: Claim, line: TurnProgress) -> None:
         """Nobody watches a replay."""

@@ -384,11 +384,7 @@ _STATUSES = ("queued", "running", "waiting")
 
 
 class QueueDepth:
-    """Sets the gauges of the queue.
-
-    Args:
-        metrics: where the gauges are.
-    """
+    """Sets the gauges of the queue. `metrics`: where the gauges are."""
 
     def __init__(self, database: Database, metrics: Metrics) -> None:
         self._database = database

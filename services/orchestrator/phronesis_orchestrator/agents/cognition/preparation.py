@@ -412,11 +412,7 @@ def writes_content(turn: TurnContext) -> bool:
 
 
 async def reflect_on_draft(running: TurnRun, reasoner: Inquirer, turn: TurnContext, draft: Draft) -> Draft:
-    """The draft, or the better one that came of a look back.
-
-    Args:
-        reasoner: what may look back.
-    """
+    """The draft, or the better one that came of a look back. `reasoner`: what may look back."""
     if not isinstance(reasoner, Thinker) or not writes_content(turn):
         return draft
     try:

@@ -38,12 +38,7 @@ COGNITION = Metric(
 
 
 def measure_capability(tracing: Tracing, name: str) -> AbstractContextManager[MeasuredOutcome]:
-    """A span for one capability, and its time.
-
-    Args:
-        tracing: where they go.
-        name: one of `CAPABILITIES`.
-    """
+    """A span for one capability, and its time. `tracing`: where they go. `name`: one of `CAPABILITIES`."""
     return measure(tracing, COGNITION, f"cognition {name}", name)
 
 

@@ -295,11 +295,7 @@ class PlanLine:
 
 
 def sanitize_line(text: str, limit: int = _LONGEST) -> str:
-    """A text of others as one short line that holds no header of the block.
-
-    Args:
-        limit: characters at most.
-    """
+    """A text of others as one short line that holds no header of the block. `limit`: characters at most."""
     plain = "".join(letter for letter in unicodedata.normalize("NFKC", text) if unicodedata.category(letter) != "Cf")
     plain = " ".join(clean(plain[: 4 * limit]).split())
     while (bare := " ".join(_FORGED.sub(" ", plain).split())) != plain:
