@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from phronesis_contracts.catalog import TOOLS
-from phronesis_orchestrator.agents.cognition.intent import classify_intent, detect_tone
+from phronesis_orchestrator.agents.cognition.preparation import classify_intent, detect_tone
 from phronesis_orchestrator.agents.cognition.thought import (
     KnownStrategy,
     PastEpisode,

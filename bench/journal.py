@@ -21,9 +21,9 @@ from phronesis_contracts import Principal
 from phronesis_contracts.orchestrator import SubmitTurn, turn_id
 from phronesis_orchestrator.ledger.usage import AskedModel, CallUsage
 from phronesis_orchestrator.models.reasoner import Answer, ComposedReply
-from phronesis_orchestrator.stores import PostgresTurns
 from phronesis_orchestrator.turns.execution import Steps
-from phronesis_orchestrator.turns.queue import PostgresJournal
+from phronesis_orchestrator.turns.journal import PostgresJournal
+from phronesis_orchestrator.turns.store import PostgresTurns
 from phronesis_orchestrator.turns.turn import Claim, NewTurn
 from phronesis_postgres import Database
 from tests.support.servers import PostgresServer
@@ -81,7 +81,7 @@ async def _model(steps: Steps, name: str) -> object:
     async def call() -> Answer[ComposedReply]:
         return _ANSWER
 
-    return await steps.composed(name, call)
+    return await steps.made(name, ComposedReply, call)
 
 
 _ONCE: Mapping[str, Step] = {

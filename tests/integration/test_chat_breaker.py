@@ -138,7 +138,7 @@ async def test_it_says_when_it_opens_and_when_it_closes(
     await opened(server, model)
     clock.now = 15.1
     await model.route(a_turn())
-    said = [record.getMessage() for record in caplog.records if record.name.endswith(".breaker")]
+    said = [record.getMessage() for record in caplog.records if record.funcName == "leave"]
     assert said == [
         "openai/gpt-oss-20b failed 5 times in a row; no calls for 15 s",
         "openai/gpt-oss-20b answers again; calls go through",

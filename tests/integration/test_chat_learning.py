@@ -46,7 +46,7 @@ async def test_a_batch_of_turns_takes_one_call_and_its_texts_are_data() -> None:
 
 
 class Purse:
-    """Books with one limit."""
+    """A ledger with one limit."""
 
     def __init__(self, tokens: int) -> None:
         self.left = tokens

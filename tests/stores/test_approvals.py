@@ -15,8 +15,10 @@ from phronesis_contracts.approvals import AnswerApproval, ApprovalAnswered, Appr
 from phronesis_contracts.constitution.writes import DeleteConstitutionNode
 from phronesis_contracts.orchestrator import ListConversations, TurnStatus
 from phronesis_orchestrator.approvals.policy import LIFETIME, ApprovalRequest, judge, request_approval
-from phronesis_orchestrator.stores import PostgresConversations, PostgresTurns
-from phronesis_orchestrator.turns.queue import PostgresJournal
+from phronesis_orchestrator.approvals.store import PostgresApprovals
+from phronesis_orchestrator.conversations.store import PostgresConversations
+from phronesis_orchestrator.turns.journal import PostgresJournal
+from phronesis_orchestrator.turns.store import PostgresTurns
 from phronesis_orchestrator.turns.turn import Claim, LostClaim
 from phronesis_postgres import EVERY_TENANT, Database
 from tests.stores.test_turns import LEASE, claimed, completed, new, someone
@@ -35,18 +37,25 @@ def turns(database: Database) -> PostgresTurns:
     return PostgresTurns(database)
 
 
+@pytest.fixture
+def approvals(database: Database) -> PostgresApprovals:
+    return PostgresApprovals(database)
+
+
 def question(claim: Claim, id: str = "go-1", step: str = "call.1.1") -> ApprovalRequest:
     request = DeleteConstitutionNode(id=id)
     return request_approval(claim.turn_id, step, judge("node.delete.v1", {"id": id}), request)
 
 
-async def waiting(turns: PostgresTurns, who: Principal | None = None, **more: Any) -> tuple[Principal, Claim, ApprovalRequest]:
+async def waiting(
+    turns: PostgresTurns, approvals: PostgresApprovals, who: Principal | None = None, **more: Any
+) -> tuple[Principal, Claim, ApprovalRequest]:
     """A turn that waits."""
     who = who or someone()
     await turns.accept(new(who, **more), 100)
     claim = await claimed(turns)
     asks = question(claim)
-    await turns.wait(claim, asks)
+    await approvals.wait(claim, asks)
     return who, claim, asks
 
 
@@ -73,17 +82,19 @@ async def news(database: Database, who: Principal, part: str) -> list[str]:
     return [row["body"].decode() for row in rows]
 
 
-async def test_a_turn_that_waits_says_for_what_and_is_claimed_by_nobody(turns: PostgresTurns) -> None:
-    who, claim, asks = await waiting(turns)
+async def test_a_turn_that_waits_says_for_what_and_is_claimed_by_nobody(
+    turns: PostgresTurns, approvals: PostgresApprovals
+) -> None:
+    who, claim, asks = await waiting(turns, approvals)
     turn = await turns.get(who, claim.turn_id)
     assert (turn.status, turn.approval_id) == (TurnStatus.WAITING, asks.approval_id)
     assert await turns.claim("w2", 10, LEASE) == []
     assert await turns.renew("w1", [claim], LEASE) == set()
 
 
-async def test_an_approval_tells_what_is_to_be_done(turns: PostgresTurns) -> None:
-    who, claim, asks = await waiting(turns)
-    found = await turns.approval(who, ApprovalRef(approval_id=asks.approval_id))
+async def test_an_approval_tells_what_is_to_be_done(turns: PostgresTurns, approvals: PostgresApprovals) -> None:
+    who, claim, asks = await waiting(turns, approvals)
+    found = await approvals.approval(who, ApprovalRef(approval_id=asks.approval_id))
     assert found.expires_at - found.created_at == timedelta(seconds=LIFETIME)
     assert found.model_dump(exclude={"created_at", "expires_at"}) == {
         "approval_id": asks.approval_id,
@@ -105,51 +116,55 @@ async def test_an_approval_tells_what_is_to_be_done(turns: PostgresTurns) -> Non
     }
 
 
-async def test_whoever_lost_the_claim_lets_nothing_wait(turns: PostgresTurns) -> None:
+async def test_whoever_lost_the_claim_lets_nothing_wait(turns: PostgresTurns, approvals: PostgresApprovals) -> None:
     who = someone()
     await turns.accept(new(who), 10)
     claim = await claimed(turns)
     await turns.cancel(who, claim.turn_id)
     with pytest.raises(LostClaim):
-        await turns.wait(claim, question(claim))
-    assert (await turns.approvals(who, ListApprovals())).approvals == ()
+        await approvals.wait(claim, question(claim))
+    assert (await approvals.approvals(who, ListApprovals())).approvals == ()
 
 
 @pytest.mark.parametrize(("decision", "status"), [(yes, ApprovalStatus.GRANTED), (no, ApprovalStatus.REFUSED)])
 async def test_an_answer_puts_the_turn_back_and_the_call_finds_it(
-    turns: PostgresTurns, decision: Any, status: ApprovalStatus
+    turns: PostgresTurns, approvals: PostgresApprovals, decision: Any, status: ApprovalStatus
 ) -> None:
-    who, claim, asks = await waiting(turns)
-    assert await turns.answered(claim, asks.approval_id) is not None
-    approval = await turns.answer(who, decision(asks, "as discussed"))
+    who, claim, asks = await waiting(turns, approvals)
+    assert await approvals.answered(claim, asks.approval_id) is not None
+    approval = await approvals.answer(who, decision(asks, "as discussed"))
     assert (approval.status, approval.answered_by, approval.note) == (status, who.user, "as discussed")
     again = await claimed(turns, "w2")
     assert (again.turn_id, again.fence) == (claim.turn_id, claim.fence + 1)
-    found = await turns.answered(again, asks.approval_id)
+    found = await approvals.answered(again, asks.approval_id)
     assert found is not None
     assert (found.status, found.digest, found.note) == (status, asks.digest, "as discussed")
 
 
-async def test_what_was_journalled_before_the_question_is_known_after_it(database: Database, turns: PostgresTurns) -> None:
+async def test_what_was_journalled_before_the_question_is_known_after_it(
+    database: Database, turns: PostgresTurns, approvals: PostgresApprovals
+) -> None:
     who = someone()
     await turns.accept(new(who), 10)
     claim, journal = await claimed(turns), PostgresJournal(database)
     await journal.intend(claim, "round.1", {})
     await journal.result(claim, "round.1", {"value": "delete it"})
-    await turns.wait(claim, question(claim))
+    await approvals.wait(claim, question(claim))
     with pytest.raises(LostClaim):
         await journal.intend(claim, "call.1.1", {})
-    await turns.answer(who, yes(question(claim)))
+    await approvals.answer(who, yes(question(claim)))
     assert await journal.intend(await claimed(turns), "round.1", {}) == {"value": "delete it"}
 
 
-async def test_the_time_of_a_turn_stands_still_while_it_waits(database: Database, turns: PostgresTurns) -> None:
-    who, claim, asks = await waiting(turns)
+async def test_the_time_of_a_turn_stands_still_while_it_waits(
+    database: Database, turns: PostgresTurns, approvals: PostgresApprovals
+) -> None:
+    who, claim, asks = await waiting(turns, approvals)
     async with database.transaction(who.tenant) as connection:
         # As if it had waited for six days.
         await connection.execute("UPDATE turns SET expires_at = expires_at - interval '6 days' WHERE tenant = $1", who.tenant)
         await connection.execute("UPDATE approvals SET expires_at = expires_at - interval '6 days'")
-    await turns.answer(who, yes(asks))
+    await approvals.answer(who, yes(asks))
     again = await claimed(turns)
     turn = await turns.get(who, claim.turn_id)
     assert not again.expired
@@ -157,12 +172,14 @@ async def test_the_time_of_a_turn_stands_still_while_it_waits(database: Database
     assert timedelta(0) < turn.expires_at - turn.created_at <= timedelta(seconds=910)
 
 
-async def test_later_turns_of_the_conversation_go_on_and_the_one_that_waited_comes_behind_them(turns: PostgresTurns) -> None:
-    who, claim, asks = await waiting(turns, text="first")
+async def test_later_turns_of_the_conversation_go_on_and_the_one_that_waited_comes_behind_them(
+    turns: PostgresTurns, approvals: PostgresApprovals
+) -> None:
+    who, claim, asks = await waiting(turns, approvals, text="first")
     for text in ("second", "third"):
         await turns.accept(new(who, claim.conversation_id, text=text), 100)
     running = await claimed(turns)
-    await turns.answer(who, yes(asks))
+    await approvals.answer(who, yes(asks))
     order = []
     for at in range(3):
         if at:
@@ -173,33 +190,41 @@ async def test_later_turns_of_the_conversation_go_on_and_the_one_that_waited_com
     assert order == [("second", 2), ("third", 3), ("first", 4)]
 
 
-async def test_a_place_that_was_given_up_is_not_counted_twice(database: Database, turns: PostgresTurns) -> None:
-    who, claim, asks = await waiting(turns)
+async def test_a_place_that_was_given_up_is_not_counted_twice(
+    database: Database, turns: PostgresTurns, approvals: PostgresApprovals
+) -> None:
+    who, claim, asks = await waiting(turns, approvals)
     await turns.accept(new(who, claim.conversation_id), 100)
-    await turns.answer(who, yes(asks))
+    await approvals.answer(who, yes(asks))
     page = await PostgresConversations(database).page(who, ListConversations())
     assert [conversation.turns for conversation in page.conversations] == [2]
 
 
-async def test_an_answer_leaves_the_place_of_a_turn_that_is_the_last_one(turns: PostgresTurns) -> None:
-    who, claim, asks = await waiting(turns)
-    await turns.answer(who, yes(asks))
+async def test_an_answer_leaves_the_place_of_a_turn_that_is_the_last_one(
+    turns: PostgresTurns, approvals: PostgresApprovals
+) -> None:
+    who, claim, asks = await waiting(turns, approvals)
+    await approvals.answer(who, yes(asks))
     assert (await turns.get(who, claim.turn_id)).sequence == 1
 
 
-async def test_the_same_answer_again_finds_what_it_did_and_another_is_refused(turns: PostgresTurns) -> None:
-    who, _, asks = await waiting(turns)
-    first = await turns.answer(who, yes(asks))
-    assert await turns.answer(who, yes(asks)) == first
+async def test_the_same_answer_again_finds_what_it_did_and_another_is_refused(
+    turns: PostgresTurns, approvals: PostgresApprovals
+) -> None:
+    who, _, asks = await waiting(turns, approvals)
+    first = await approvals.answer(who, yes(asks))
+    assert await approvals.answer(who, yes(asks)) == first
     with pytest.raises(ApprovalAnswered, match="granted"):
-        await turns.answer(who, no(asks))
+        await approvals.answer(who, no(asks))
 
 
-async def test_of_many_answers_at_once_one_counts_and_the_turn_goes_on_once(turns: PostgresTurns) -> None:
-    who, claim, asks = await waiting(turns)
+async def test_of_many_answers_at_once_one_counts_and_the_turn_goes_on_once(
+    turns: PostgresTurns, approvals: PostgresApprovals
+) -> None:
+    who, claim, asks = await waiting(turns, approvals)
     boss = Principal(tenant=who.tenant, user="boss", role=Role.ADMIN)
     answers = [(who, yes(asks)), (boss, no(asks))] * 10
-    found = await asyncio.gather(*(turns.answer(*one) for one in answers), return_exceptions=True)
+    found = await asyncio.gather(*(approvals.answer(*one) for one in answers), return_exceptions=True)
     statuses = {one.status for one in found if not isinstance(one, BaseException)}
     assert len(statuses) == 1
     assert sum(isinstance(one, ApprovalAnswered) for one in found) == 10
@@ -208,68 +233,74 @@ async def test_of_many_answers_at_once_one_counts_and_the_turn_goes_on_once(turn
 
 
 @pytest.mark.parametrize("other", [Principal(tenant="x", user="u", role=Role.ADMIN), None])
-async def test_a_stranger_neither_sees_nor_answers(turns: PostgresTurns, other: Principal | None) -> None:
-    who, claim, asks = await waiting(turns)
+async def test_a_stranger_neither_sees_nor_answers(
+    turns: PostgresTurns, approvals: PostgresApprovals, other: Principal | None
+) -> None:
+    who, claim, asks = await waiting(turns, approvals)
     stranger = other or Principal(tenant=who.tenant, user="somebody-else", role=Role.MAESTRO)
     with pytest.raises(NotFound):
-        await turns.approval(stranger, ApprovalRef(approval_id=asks.approval_id))
+        await approvals.approval(stranger, ApprovalRef(approval_id=asks.approval_id))
     with pytest.raises(NotFound):
-        await turns.answer(stranger, yes(asks))
-    assert (await turns.approvals(stranger, ListApprovals())).approvals == ()
+        await approvals.answer(stranger, yes(asks))
+    assert (await approvals.approvals(stranger, ListApprovals())).approvals == ()
     assert (await turns.get(who, claim.turn_id)).status is TurnStatus.WAITING
 
 
-async def test_an_admin_of_the_tenant_sees_and_answers(turns: PostgresTurns) -> None:
-    who, _, asks = await waiting(turns)
+async def test_an_admin_of_the_tenant_sees_and_answers(turns: PostgresTurns, approvals: PostgresApprovals) -> None:
+    who, _, asks = await waiting(turns, approvals)
     admin = Principal(tenant=who.tenant, user="boss", role=Role.ADMIN)
-    listed = await turns.approvals(admin, ListApprovals(status=ApprovalStatus.PENDING))
+    listed = await approvals.approvals(admin, ListApprovals(status=ApprovalStatus.PENDING))
     assert [one.approval_id for one in listed.approvals] == [asks.approval_id]
-    assert (await turns.answer(admin, yes(asks))).answered_by == "boss"
-    assert (await turns.approvals(who, ListApprovals(status=ApprovalStatus.PENDING))).approvals == ()
+    assert (await approvals.answer(admin, yes(asks))).answered_by == "boss"
+    assert (await approvals.approvals(who, ListApprovals(status=ApprovalStatus.PENDING))).approvals == ()
 
 
 @pytest.mark.parametrize("id", ["no-uuid", pytest.param(str(uuid4()), id="a-uuid")])
-async def test_an_id_that_nobody_has_is_unknown(turns: PostgresTurns, id: str) -> None:
+async def test_an_id_that_nobody_has_is_unknown(turns: PostgresTurns, approvals: PostgresApprovals, id: str) -> None:
     with pytest.raises(NotFound):
-        await turns.answer(someone(), AnswerApproval(approval_id=id, decision=Decision.APPROVE))
+        await approvals.answer(someone(), AnswerApproval(approval_id=id, decision=Decision.APPROVE))
 
 
-async def test_an_approval_that_ran_out_ends_its_turn_typed_with_its_news(database: Database, turns: PostgresTurns) -> None:
-    who, claim, asks = await waiting(turns)
-    assert await turns.expire(10) == []
+async def test_an_approval_that_ran_out_ends_its_turn_typed_with_its_news(
+    database: Database, turns: PostgresTurns, approvals: PostgresApprovals
+) -> None:
+    who, claim, asks = await waiting(turns, approvals)
+    assert await approvals.expire(10) == []
     await run_out(database, who, asks)
-    (over,) = await turns.expire(10)
+    (over,) = await approvals.expire(10)
     assert (over.who, over.turn_id, over.conversation_id) == (who, claim.turn_id, claim.conversation_id)
     turn = await turns.get(who, claim.turn_id)
     assert turn.problem is not None
     assert (turn.status, turn.problem.code) == (TurnStatus.FAILED, "approval_expired")
-    assert (await turns.approval(who, ApprovalRef(approval_id=asks.approval_id))).status is ApprovalStatus.EXPIRED
+    assert (await approvals.approval(who, ApprovalRef(approval_id=asks.approval_id))).status is ApprovalStatus.EXPIRED
     assert [claim.turn_id in one for one in await news(database, who, "turn.ended")] == [True]
-    assert await turns.expire(10) == await turns.claim("w1", 10, LEASE) == []
+    assert await approvals.expire(10) == await turns.claim("w1", 10, LEASE) == []
 
 
-async def test_an_answer_after_the_time_is_too_late_though_nobody_swept_yet(database: Database, turns: PostgresTurns) -> None:
-    who, claim, asks = await waiting(turns)
+async def test_an_answer_after_the_time_is_too_late_though_nobody_swept_yet(
+    database: Database, turns: PostgresTurns, approvals: PostgresApprovals
+) -> None:
+    who, claim, asks = await waiting(turns, approvals)
     await run_out(database, who, asks)
     with pytest.raises(ApprovalAnswered, match="expired"):
-        await turns.answer(who, yes(asks))
+        await approvals.answer(who, yes(asks))
     assert (await turns.get(who, claim.turn_id)).status is TurnStatus.WAITING
 
 
 async def test_an_answer_the_sweep_and_a_cancellation_at_once_leave_one_of_them(
-    database: Database, turns: PostgresTurns
+    database: Database, turns: PostgresTurns, approvals: PostgresApprovals
 ) -> None:
     ends = set()
     for late in (False, True) * 5:
-        who, claim, asks = await waiting(turns)
+        who, claim, asks = await waiting(turns, approvals)
         if late:
             await run_out(database, who, asks)
         found = await asyncio.gather(
-            turns.answer(who, yes(asks)), turns.expire(10), turns.cancel(who, claim.turn_id), return_exceptions=True
+            approvals.answer(who, yes(asks)), approvals.expire(10), turns.cancel(who, claim.turn_id), return_exceptions=True
         )
         assert all(isinstance(one, ServiceError) or not isinstance(one, BaseException) for one in found), found
         turn = await turns.get(who, claim.turn_id)
-        status = (await turns.approval(who, ApprovalRef(approval_id=asks.approval_id))).status
+        status = (await approvals.approval(who, ApprovalRef(approval_id=asks.approval_id))).status
         ends.add((turn.status, status))
         if turn.status is TurnStatus.QUEUED:
             await turns.cancel(who, claim.turn_id)
@@ -280,50 +311,54 @@ async def test_an_answer_the_sweep_and_a_cancellation_at_once_leave_one_of_them(
     }
 
 
-async def test_a_cancelled_turn_withdraws_its_question(turns: PostgresTurns) -> None:
-    who, claim, asks = await waiting(turns)
+async def test_a_cancelled_turn_withdraws_its_question(turns: PostgresTurns, approvals: PostgresApprovals) -> None:
+    who, claim, asks = await waiting(turns, approvals)
     assert (await turns.cancel(who, claim.turn_id)).status is TurnStatus.CANCELLED
     with pytest.raises(ApprovalAnswered, match="cancelled"):
-        await turns.answer(who, yes(asks))
+        await approvals.answer(who, yes(asks))
     with pytest.raises(TurnEnded):
         await turns.cancel(who, claim.turn_id)
     assert await turns.claim("w1", 10, LEASE) == []
 
 
-async def test_a_deleted_conversation_leaves_nothing_of_its_question(database: Database, turns: PostgresTurns) -> None:
+async def test_a_deleted_conversation_leaves_nothing_of_its_question(
+    database: Database, turns: PostgresTurns, approvals: PostgresApprovals
+) -> None:
     marker = f"heron{uuid4().hex}"
     who = someone()
     await turns.accept(new(who), 10)
     claim = await claimed(turns)
     asks = question(claim, marker)
-    await turns.wait(claim, asks)
+    await approvals.wait(claim, asks)
     assert await holding(database, marker) != {}
     await PostgresConversations(database).delete(who, claim.conversation_id)
     assert await holding(database, marker) == {}
     with pytest.raises(NotFound):
-        await turns.answer(who, yes(asks))
+        await approvals.answer(who, yes(asks))
     assert await turns.claim("w1", 10, LEASE) == []
 
 
-async def test_the_question_the_answer_and_the_end_of_time_are_audited(database: Database, turns: PostgresTurns) -> None:
-    who, _, asks = await waiting(turns)
-    await turns.answer(who, yes(asks, "a private word"))
+async def test_the_question_the_answer_and_the_end_of_time_are_audited(
+    database: Database, turns: PostgresTurns, approvals: PostgresApprovals
+) -> None:
+    who, _, asks = await waiting(turns, approvals)
+    await approvals.answer(who, yes(asks, "a private word"))
     await claimed(turns)
-    other, _, late = await waiting(turns)
+    other, _, late = await waiting(turns, approvals)
     await run_out(database, other, late)
-    await turns.expire(10)
+    await approvals.expire(10)
     actions = [body.split('"action":"')[1].split('"')[0] for body in await news(database, who, "audited")]
     assert actions == ["approval.ask", "approval.answer"]
     assert "a private word" not in "".join(await news(database, who, "audited"))
     assert ["approval_expired" in body for body in await news(database, other, "audited")] == [False, True]
 
 
-async def test_a_turn_can_wait_again_for_another_call(turns: PostgresTurns) -> None:
-    who, claim, asks = await waiting(turns)
-    await turns.answer(who, yes(asks))
+async def test_a_turn_can_wait_again_for_another_call(turns: PostgresTurns, approvals: PostgresApprovals) -> None:
+    who, claim, asks = await waiting(turns, approvals)
+    await approvals.answer(who, yes(asks))
     again = await claimed(turns)
-    await turns.wait(again, question(again, "go-2", "call.2.1"))
-    listed = await turns.approvals(who, ListApprovals())
+    await approvals.wait(again, question(again, "go-2", "call.2.1"))
+    listed = await approvals.approvals(who, ListApprovals())
     assert [(one.arguments["id"], one.status) for one in listed.approvals] == [
         ("go-2", ApprovalStatus.PENDING),
         ("go-1", ApprovalStatus.GRANTED),
@@ -331,8 +366,10 @@ async def test_a_turn_can_wait_again_for_another_call(turns: PostgresTurns) -> N
     assert (await turns.get(who, claim.turn_id)).approval_id == listed.approvals[0].approval_id
 
 
-async def test_an_approval_is_a_row_of_its_tenant(database: Database, turns: PostgresTurns) -> None:
-    who, _, _ = await waiting(turns)
+async def test_an_approval_is_a_row_of_its_tenant(
+    database: Database, turns: PostgresTurns, approvals: PostgresApprovals
+) -> None:
+    who, _, _ = await waiting(turns, approvals)
     count = "SELECT count(*) FROM approvals"
     async with database.connection("another") as connection:
         assert await connection.fetchval(count) == 0

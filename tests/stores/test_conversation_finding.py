@@ -10,7 +10,7 @@ import pytest
 from phronesis_contracts import Principal
 from phronesis_contracts.orchestrator import FindConversation
 from phronesis_gateway.openai.questions import exchange_digest
-from phronesis_orchestrator.stores import PostgresConversations
+from phronesis_orchestrator.conversations.store import PostgresConversations
 from phronesis_postgres import Database
 from tests.support.servers import PostgresServer
 

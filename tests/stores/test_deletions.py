@@ -21,10 +21,10 @@ from phronesis_contracts.orchestrator import (
     TurnStatus,
     turn_id,
 )
-from phronesis_orchestrator.conversations.store import PagePlace, encode_cursor
-from phronesis_orchestrator.stores import PostgresConversations, PostgresRecords, PostgresTurns
+from phronesis_orchestrator.conversations.store import PagePlace, PostgresConversations, encode_cursor
 from phronesis_orchestrator.traces.record import Question, StoredRecord
-from phronesis_orchestrator.turns.queue import PostgresJournal
+from phronesis_orchestrator.turns.journal import PostgresJournal
+from phronesis_orchestrator.turns.store import PostgresTurns
 from phronesis_orchestrator.turns.turn import Failed, LostClaim, NewTurn
 from phronesis_postgres import EVERY_TENANT, Database
 from tests.stores.test_turns import LEASE, claimed, completed, new, someone
@@ -178,7 +178,7 @@ async def test_nothing_of_a_deleted_conversation_is_left_in_any_table(
     await journal.intend(claim, "route", {"text": marker})
     await journal.result(claim, "route", {"text": marker})
     record = StoredRecord(questions=(Question(subject="graph.v1.nodes", digest="d", answer={"text": marker}),))
-    await PostgresRecords(database).keep_record(claim, record, None)
+    await PostgresJournal(database).keep_record(claim, record, None)
     await turns.end(claim, Failed(TurnStatus.FAILED, Problem(code="internal", status=500, detail=marker)))
     await turns.accept(new(who, conversation, text=f"still {marker}?"), 10)
     assert await holding(database, marker) != {}

@@ -14,10 +14,12 @@ from phronesis_contracts.answers import TurnForgotten
 from phronesis_contracts.facts import COPIES_PURGED, MemoryForgotten
 from phronesis_contracts.orchestrator import Directive, Problem, Reply, Source, SubmitTurn, TurnStatus, turn_id
 from phronesis_orchestrator.conversations.history import Summary
+from phronesis_orchestrator.conversations.store import PostgresConversations
 from phronesis_orchestrator.learning.store import PostgresCopies, PostgresUnlearnt
-from phronesis_orchestrator.stores import PostgresConversations, PostgresRecords, PostgresTurns
 from phronesis_orchestrator.traces.record import Item, Question, StoredRecord
-from phronesis_orchestrator.turns.queue import PostgresJournal
+from phronesis_orchestrator.traces.store import PostgresTraces
+from phronesis_orchestrator.turns.journal import PostgresJournal
+from phronesis_orchestrator.turns.store import PostgresTurns
 from phronesis_orchestrator.turns.turn import Claim, Completed, Failed, NewTurn
 from phronesis_postgres import EVERY_TENANT, Database
 from tests.support.postgres_text import holding
@@ -141,7 +143,7 @@ async def test_the_state_and_the_template_of_background_work_go_too(database: Da
 
 
 async def test_whoever_asks_for_the_trace_of_an_emptied_turn_is_told_what_was_forgotten(database: Database) -> None:
-    who, records, word = someone(), PostgresRecords(database), f"canary{uuid4().hex}"
+    who, records, word = someone(), PostgresTraces(database), f"canary{uuid4().hex}"
     turns, journal = PostgresTurns(database), PostgresJournal(database)
     request = SubmitTurn(idempotency_key=uuid4().hex, text=word)
     id = turn_id(who.tenant, who.user, request.idempotency_key)
@@ -149,7 +151,7 @@ async def test_whoever_asks_for_the_trace_of_an_emptied_turn_is_told_what_was_fo
     (claim,) = await turns.claim("w", 1, 15.0)
     await journal.intend(claim, "compose", {})
     seen = Question(subject="memory.v1.item.recall", digest="d", items=(Item(id="f1", kind="fact"), Item(id="f2", kind="fact")))
-    await records.keep_record(
+    await PostgresJournal(database).keep_record(
         claim, StoredRecord(questions=(seen, Question(subject="s", digest="e", answer={"t": word}))), None
     )
     await turns.end(claim, Failed(TurnStatus.FAILED, Problem(code="internal", status=500, detail=word)))
@@ -171,7 +173,7 @@ async def test_a_turn_that_read_it_by_a_tool_is_found_though_it_says_so_nowhere(
     await PostgresTurns(database).accept(NewTurn(id, who, request, "", 900.0, None, None), 10)
     (claim,) = await PostgresTurns(database).claim("w", 1, 15.0)
     read = Question(subject="memory.v1.recall", digest="d", items=(Item(id="i1", kind="fact"),))
-    await PostgresRecords(database).keep_record(claim, StoredRecord(questions=(read,)), None)
+    await PostgresJournal(database).keep_record(claim, StoredRecord(questions=(read,)), None)
     await PostgresTurns(database).end(claim, Failed(TurnStatus.FAILED, Problem(code="internal", status=500, detail=word)))
     event = MemoryForgotten(forgetting_id=str(uuid4()), owner=who.user, ids=("f1",), found_by=("i1",))
     assert (await PostgresCopies(database).forget(who.tenant, event)).turns == (id,)

@@ -14,10 +14,11 @@ from pydantic import ValidationError
 from phronesis_bus import Call
 from phronesis_contracts import BudgetExceeded, Principal, Role
 from phronesis_contracts.ledger import GetUsage, Limits, LimitState, SetLimit, UsageSum
-from phronesis_orchestrator.ledger.books import Budgets
+from phronesis_orchestrator.ledger.budgets import Budgets
+from phronesis_orchestrator.ledger.store import PostgresLedger
 from phronesis_orchestrator.ledger.usage import AskedModel, CallUsage, LedgerEntry
-from phronesis_orchestrator.stores import PostgresRecords, PostgresTurns
-from phronesis_orchestrator.turns.queue import PostgresJournal
+from phronesis_orchestrator.turns.journal import PostgresJournal
+from phronesis_orchestrator.turns.store import PostgresTurns
 from phronesis_orchestrator.turns.turn import Claim, LostClaim
 from phronesis_postgres import EVERY_TENANT, Database
 from tests.stores.test_turns import claimed, new, someone
@@ -31,8 +32,8 @@ async def database(postgres: PostgresServer) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-def records(database: Database) -> PostgresRecords:
-    return PostgresRecords(database)
+def records(database: Database) -> PostgresLedger:
+    return PostgresLedger(database)
 
 
 async def running(database: Database, who: Principal | None = None) -> Claim:
@@ -51,7 +52,7 @@ def of(who: Principal, role: Role = Role.ADMIN) -> Call:
     return Call(who.model_copy(update={"role": role}), "gateway")
 
 
-async def test_what_a_call_used_is_entered_with_the_journals_result(database: Database, records: PostgresRecords) -> None:
+async def test_what_a_call_used_is_entered_with_the_journals_result(database: Database, records: PostgresLedger) -> None:
     claim, journal = await running(database), PostgresJournal(database)
     await journal.intend(claim, "route", {"call": "route"})
     await journal.result(claim, "route", {"value": None}, spend())
@@ -71,7 +72,7 @@ async def test_what_a_call_used_is_entered_with_the_journals_result(database: Da
     }
 
 
-async def test_a_call_of_a_lost_claim_is_paid_for_and_gives_no_result(database: Database, records: PostgresRecords) -> None:
+async def test_a_call_of_a_lost_claim_is_paid_for_and_gives_no_result(database: Database, records: PostgresLedger) -> None:
     claim, journal = await running(database), PostgresJournal(database)
     await journal.intend(claim, "route", {"call": "route"})
     await PostgresTurns(database).cancel(claim.who, claim.turn_id)
@@ -82,7 +83,7 @@ async def test_a_call_of_a_lost_claim_is_paid_for_and_gives_no_result(database: 
     assert len(await records.calls_of(claim.who.tenant, claim.turn_id)) == 1
 
 
-async def test_sums_are_apart_by_what_was_asked_for(database: Database, records: PostgresRecords) -> None:
+async def test_sums_are_apart_by_what_was_asked_for(database: Database, records: PostgresLedger) -> None:
     claim = await running(database)
     for one in (spend(tokens=100, usd=0.5), spend(tokens=300, usd=None), spend(tokens=50, usd=2.0, model="large")):
         await records.spent(claim, one)
@@ -100,11 +101,11 @@ async def test_sums_are_apart_by_what_was_asked_for(database: Database, records:
     )  # fmt: skip
 
 
-async def test_a_sum_of_nothing_has_no_rows(records: PostgresRecords) -> None:
+async def test_a_sum_of_nothing_has_no_rows(records: PostgresLedger) -> None:
     assert (await records.usage(someone(), GetUsage(by=()))).sums == ()
 
 
-async def test_tenants_see_nothing_of_each_other(database: Database, records: PostgresRecords) -> None:
+async def test_tenants_see_nothing_of_each_other(database: Database, records: PostgresLedger) -> None:
     ours, theirs = await running(database), await running(database)
     await records.spent(ours, spend())
     await records.set_limit(of(ours.who), SetLimit(window="day", tokens=5))
@@ -116,14 +117,14 @@ async def test_tenants_see_nothing_of_each_other(database: Database, records: Po
             assert await connection.fetchval(f"SELECT count(*) FROM {table}") == 0
 
 
-async def test_a_user_is_told_the_limits_that_bear_on_the_user_alone(records: PostgresRecords) -> None:
+async def test_a_user_is_told_the_limits_that_bear_on_the_user_alone(records: PostgresLedger) -> None:
     who = someone()
     for user in (None, who.user, "somebody-else"):
         await records.set_limit(of(who), SetLimit(window="day", tokens=5, user=user))
     assert [limit.user for limit in (await records.limits(who, who.user)).limits] == [None, who.user]
 
 
-async def test_a_limit_is_shown_with_what_is_used_of_it(database: Database, records: PostgresRecords) -> None:
+async def test_a_limit_is_shown_with_what_is_used_of_it(database: Database, records: PostgresLedger) -> None:
     claim = await running(database)
     await records.spent(claim, spend(tokens=100, usd=0.25))
     limits = await records.set_limit(of(claim.who), SetLimit(window="month", tokens=1000, usd=2.0, agent="dialogue"))
@@ -132,7 +133,7 @@ async def test_a_limit_is_shown_with_what_is_used_of_it(database: Database, reco
 
 
 async def test_a_limit_without_a_figure_is_removed_and_each_change_is_audited(
-    database: Database, records: PostgresRecords
+    database: Database, records: PostgresLedger
 ) -> None:
     who = someone()
     await records.set_limit(of(who), SetLimit(window="day", tokens=5))
@@ -147,7 +148,7 @@ def test_what_is_no_amount_is_refused(given: dict[str, object]) -> None:
         SetLimit.model_validate({"window": "day", **given})
 
 
-async def test_a_reached_limit_stops_the_next_call(database: Database, records: PostgresRecords) -> None:
+async def test_a_reached_limit_stops_the_next_call(database: Database, records: PostgresLedger) -> None:
     claim, budgets = await running(database), Budgets(records)
     await records.set_limit(of(claim.who), SetLimit(window="day", tokens=150))
     for _ in range(2):
@@ -161,7 +162,7 @@ async def test_a_reached_limit_stops_the_next_call(database: Database, records: 
 
 
 @pytest.mark.parametrize("part", [{"agent": "noor"}, {"user": "somebody-else"}, {}])
-async def test_a_limit_bears_on_its_part_alone(database: Database, records: PostgresRecords, part: dict[str, str]) -> None:
+async def test_a_limit_bears_on_its_part_alone(database: Database, records: PostgresLedger, part: dict[str, str]) -> None:
     claim = await running(database)
     await records.spent(claim, spend(tokens=100))
     await records.set_limit(of(claim.who), SetLimit(window="day", tokens=10, **part))
@@ -173,7 +174,7 @@ async def test_a_limit_bears_on_its_part_alone(database: Database, records: Post
 
 
 async def test_what_another_process_used_is_seen_when_the_sum_is_no_longer_fresh(
-    database: Database, records: PostgresRecords
+    database: Database, records: PostgresLedger
 ) -> None:
     claim, now = await running(database), [0.0]
     here = Budgets(records, lambda: now[0])
@@ -186,7 +187,7 @@ async def test_what_another_process_used_is_seen_when_the_sum_is_no_longer_fresh
 
 
 async def test_calls_side_by_side_go_over_a_limit_by_those_in_flight_at_most(
-    database: Database, records: PostgresRecords
+    database: Database, records: PostgresLedger
 ) -> None:
     claim, budgets, width = await running(database), Budgets(records), asyncio.Semaphore(4)
     await records.set_limit(of(claim.who), SetLimit(window="day", tokens=1000))
@@ -206,7 +207,7 @@ async def test_calls_side_by_side_go_over_a_limit_by_those_in_flight_at_most(
     assert 10 <= made <= 10 + 3
 
 
-async def test_a_step_that_is_entered_twice_at_once_is_two_calls(database: Database, records: PostgresRecords) -> None:
+async def test_a_step_that_is_entered_twice_at_once_is_two_calls(database: Database, records: PostgresLedger) -> None:
     claim = await running(database)
     await asyncio.gather(*(records.spent(claim, spend(step=f"round.{uuid4().hex}")) for _ in range(20)))
     (found,) = (await records.usage(claim.who, GetUsage(by=(), turn_id=claim.turn_id))).sums
@@ -214,7 +215,7 @@ async def test_a_step_that_is_entered_twice_at_once_is_two_calls(database: Datab
 
 
 async def test_what_was_learnt_from_a_turn_is_paid_for_and_is_no_part_of_its_answer(
-    database: Database, records: PostgresRecords
+    database: Database, records: PostgresLedger
 ) -> None:
     claim = await running(database)
     await records.spent(claim, spend(tokens=100))

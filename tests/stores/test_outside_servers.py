@@ -80,7 +80,7 @@ async def test_a_server_comes_back_with_its_headers_sealed_and_its_tools_as_they
         call, AcceptTools(name="weather", tools=(AllowTool(name="now"),)), [tool("now"), tool("later")]
     )
     kept = await store.one(call.who.tenant, "weather")
-    assert kept.told() == accepted
+    assert kept.to_contract() == accepted
     assert (kept.tools, kept.header_names, kept.enabled) == ((tool("later"), tool("now")), ("Authorization",), True)
     assert kept.sealed is not None
     assert json.loads(SEAL.open(kept.sealed, secrets_owner(call.who.tenant, "weather"))) == {"Authorization": "Bearer sesame"}

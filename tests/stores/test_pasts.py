@@ -15,10 +15,10 @@ from phronesis_contracts.memory import AugmentedMemoryContext
 from phronesis_contracts.orchestrator import Directive
 from phronesis_orchestrator.agents.extractive import Extractive
 from phronesis_orchestrator.conversations.history import AGED, KEPT, MAX_CHARS, STEP, WINDOW, Note, Past, PastTurn, Summary
+from phronesis_orchestrator.conversations.store import PostgresConversations
 from phronesis_orchestrator.conversations.summary import select_history
 from phronesis_orchestrator.models.prompts import router_messages
 from phronesis_orchestrator.models.reasoner import TurnContext
-from phronesis_orchestrator.stores import PostgresConversations
 from phronesis_orchestrator.turns.turn import Completed
 from phronesis_postgres import Database, PostgresSettings
 from phronesis_tokens import load

@@ -10,7 +10,7 @@ import pytest
 
 from phronesis_contracts import Principal
 from phronesis_contracts.orchestrator import SubmitTurn, TaskOrder, turn_id
-from phronesis_orchestrator.stores import PostgresTurns
+from phronesis_orchestrator.turns.store import PostgresTurns
 from phronesis_orchestrator.turns.turn import Claim, NewTurn
 from phronesis_postgres import Database
 from tests.support.servers import PostgresServer

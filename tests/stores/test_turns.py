@@ -21,8 +21,9 @@ from phronesis_contracts.orchestrator import (
     turn_id,
 )
 from phronesis_orchestrator.conversations.history import Past
-from phronesis_orchestrator.stores import PostgresConversations, PostgresRecords, PostgresTurns
-from phronesis_orchestrator.turns.queue import PostgresJournal
+from phronesis_orchestrator.conversations.store import PostgresConversations
+from phronesis_orchestrator.turns.journal import PostgresJournal
+from phronesis_orchestrator.turns.store import PostgresTurns
 from phronesis_orchestrator.turns.turn import Claim, Completed, Failed, LostClaim, NewTurn
 from phronesis_postgres import EVERY_TENANT, Database, PostgresOutbox
 from tests.support.servers import PostgresServer
@@ -290,7 +291,7 @@ async def test_a_foreign_turn_can_neither_be_read_nor_cancelled(turns: PostgresT
 
 async def test_a_turn_of_a_revoked_key_is_claimed_as_such(database: Database, turns: PostgresTurns) -> None:
     await turns.accept(new(someone(key="key-1")), 10)
-    await PostgresRecords(database).revoke("acme", "key-1")
+    await turns.revoke("acme", "key-1")
     assert (await claimed(turns)).key_revoked is True
 
 

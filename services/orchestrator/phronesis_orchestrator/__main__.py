@@ -21,7 +21,7 @@ from .sessions.store import AesSeal
 from .settings import CalendarSettings, CognitionSettings, ModelSettings, OrchestratorSettings, OutsideSettings
 from .stores import open_stores
 from .turns.neighbours import BusExperience
-from .turns.queue import QueueDepth
+from .turns.store import QueueDepth
 
 
 @asynccontextmanager
@@ -55,12 +55,7 @@ OpenReasoner = Callable[[ModelSettings, Tracing], AbstractAsyncContextManager[Re
 
 @asynccontextmanager
 async def start(bus: Bus, reasoners: OpenReasoner = open_reasoner) -> AsyncIterator[None]:
-    """Open the store and the reasoner, and wire the handlers.
-
-    Args:
-        bus: the connected bus.
-        reasoners: opens the reasoner that the settings name.
-    """
+    """Open the store and the reasoner, and wire the handlers."""
     settings, of_calendars = OrchestratorSettings(), CalendarSettings(_secrets_dir=secrets_dir())
     reader = CalendarReaders(of_calendars.calendar_readers)
     bus.on_stop(reader.close)

@@ -16,7 +16,7 @@ class OrchestratorSettings(BaseSettings):
     task_slots: int = Field(default=8, ge=1)
     """How many of the slots background tasks may take; the others are for people's turns."""
     lease: float = 15.0
-    """Seconds that a claim lasts without being renewed (DESIGN 4.2)."""
+    """Seconds that a claim lasts without being renewed."""
     idle_claims: int = 5
     """Claims in a row that added nothing to a turn's journal, after which the next one parks it."""
     expiry: float = 900.0
@@ -24,11 +24,11 @@ class OrchestratorSettings(BaseSettings):
     open_turns: int = 1000
     """Turns of one tenant that may be open at once; one more is refused as busy."""
     turn_limit: float = 60.0
-    """Seconds that one attempt at a turn may take (D-147)."""
+    """Seconds that one attempt at a turn may take."""
     media_limit: float = 30.0
-    """Seconds that reading one attachment may take (D-147)."""
+    """Seconds that reading one attachment may take."""
     retrieval_limit: float = 3.0
-    """Seconds that retrieval may take (D-147)."""
+    """Seconds that retrieval may take."""
     memory_tokens: int = 2000
     """Greatest size of the retrieved context, in tokens."""
 
@@ -82,7 +82,7 @@ class CognitionSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="ORCHESTRATOR_", env_ignore_empty=True, frozen=True, populate_by_name=True)
 
     preflight_limit: float = Field(default=3.0, gt=0)
-    """Seconds that looking ahead may add to a turn of a deep tier (V-099)."""
+    """Seconds that looking ahead may add to a turn of a deep tier."""
     recall_limit: float = Field(default=0.25, gt=0)
     """Seconds that memory has to tell of earlier turns, all its parts side by side."""
     reflection_limit: float = Field(default=8.0, gt=0)

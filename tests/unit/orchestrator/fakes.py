@@ -20,7 +20,7 @@ from phronesis_orchestrator.conversations.history import Past, PastMessage, Past
 from phronesis_orchestrator.ledger.usage import CallUsage
 from phronesis_orchestrator.models.reasoner import Answer, ComposedReply, Fault, RouteDecision, TurnContext
 from phronesis_orchestrator.settings import OrchestratorSettings
-from phronesis_orchestrator.turns.run import TurnRunner
+from phronesis_orchestrator.turns.run import TurnRunner, TurnServices
 from phronesis_orchestrator.turns.turn import AlreadyBegun, Claim, Completed, Failed
 
 PROFILE = AgentProfile(
@@ -49,6 +49,9 @@ class FakeJournal:
 
     async def result(self, claim: Claim, step: str, result: dict[str, Any], spend: Any = None) -> None:
         self.results[step] = result
+
+    async def keep_record(self, claim: Claim, record: Any, profile: AgentProfile | None) -> None:
+        pass
 
 
 @dataclass
@@ -247,8 +250,8 @@ class Stage:
         async def show(of: Claim, line: TurnProgress) -> None:
             self.shown.append(line.phase or line.kind)
 
-        runner = TurnRunner(
-            self.turns,  # type: ignore[arg-type]  # only the end is needed here
+        services = TurnServices(
+            self.turns,
             self.journal,
             self.conversations,
             self.neighbours,
@@ -257,7 +260,7 @@ class Stage:
             Tracing("orchestrator"),
             show,
             lambda: None,
-            approvals=self.turns,  # type: ignore[arg-type]
+            approvals=self.turns,
             cognition=self.cognition,
         )
-        await runner.run(claimed)
+        await TurnRunner(services).run(claimed)

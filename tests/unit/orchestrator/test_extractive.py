@@ -14,8 +14,8 @@ import pytest
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
 from phronesis_contracts.orchestrator import Directive
-from phronesis_orchestrator.agents.extractive import Extractive, focus, key_phrases
-from phronesis_orchestrator.agents.text import rank_items, sentences, snippet, words
+from phronesis_orchestrator.agents.extractive import Extractive
+from phronesis_orchestrator.agents.text import focus, key_phrases, rank_items, sentences, snippet, words
 from phronesis_orchestrator.conversations.history import PastMessage
 from phronesis_orchestrator.models.reasoner import TurnContext
 

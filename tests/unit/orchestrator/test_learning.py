@@ -22,7 +22,7 @@ from phronesis_orchestrator.learning.statements import (
     match_statements,
     parse_drawn,
 )
-from phronesis_orchestrator.ledger.books import NO_BOOKS, Books
+from phronesis_orchestrator.ledger.budgets import NO_LEDGER, Ledger
 from phronesis_orchestrator.ledger.usage import AskedModel, CallUsage, ChargedTurn, LedgerEntry, admission
 from phronesis_orchestrator.models.reasoner import Answer, CallFailed, Fault
 from tests.unit.orchestrator.fakes import PROFILE, FakeNeighbours
@@ -89,8 +89,8 @@ def neighbours(answer: Any = None) -> FakeNeighbours:
     return FakeNeighbours(profiles={"dialogue": profile}, owners={LEARN.subject: answer or Learnt()})
 
 
-def learner(queue: Queue, asked: FakeNeighbours, reasoner: Any, books: Books | None = None) -> Learner:
-    return Learner(queue, asked, reasoner, books or NO_BOOKS, lambda: True, batch=8, after=0)
+def learner(queue: Queue, asked: FakeNeighbours, reasoner: Any, ledger: Ledger | None = None) -> Learner:
+    return Learner(queue, asked, reasoner, ledger or NO_LEDGER, lambda: True, batch=8, after=0)
 
 
 def test_who_made_a_statement_is_where_its_quotation_stands() -> None:
@@ -151,7 +151,7 @@ async def test_without_a_model_that_answers_the_words_go_to_the_rules(reasoner: 
 
 @dataclass
 class Purse:
-    """Books with a limit."""
+    """A ledger with a limit."""
 
     left: int
     entered: list[tuple[str, str, str, str, int]] = field(default_factory=list)

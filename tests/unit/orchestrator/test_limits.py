@@ -9,7 +9,7 @@ import pytest
 
 from phronesis_contracts import BudgetExceeded, Principal
 from phronesis_contracts.ledger import LimitState
-from phronesis_orchestrator.ledger.books import Budgets
+from phronesis_orchestrator.ledger.budgets import Budgets
 from phronesis_orchestrator.ledger.usage import AskedModel, CallUsage, LedgerEntry
 
 ANN = Principal(tenant="acme", user="ann")

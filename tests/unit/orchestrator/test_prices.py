@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis_orchestrator.ledger.books import price_call, sum_costs
+from phronesis_orchestrator.ledger.budgets import price_call, sum_costs
 from phronesis_orchestrator.ledger.usage import CallUsage
 
 MILLION = 1_000_000

@@ -39,7 +39,7 @@ def running(**owners: Any) -> TurnRun:
 async def worked(turn: TurnRun, *calls: tuple[str, dict[str, Any]]) -> tuple[CallResult, ...]:
     box = build_toolbox(profile("noor"), turn.claim.who)
     move = Move(calls=tuple(ToolCall(name=name, arguments=json.dumps(given)) for name, given in calls))
-    return await build_executor(turn, box, Gate(box, turn.claim.who), Findings()).work(1, move)
+    return await build_executor(turn, box, Gate(box, turn.claim.who), Findings()).run_round(1, move)
 
 
 RECALL = ("recall_memory", {"scope": "personal", "query_summary": "x"})

@@ -31,9 +31,9 @@ running = TurnRun(claimed, Steps(FakeJournal(), claimed, tracing), tracing, neig
 box = build_toolbox(profile("noor"), claimed.who)
 executor = build_executor(running, box, Gate(box, claimed.who), Findings())
 calls = ('recall_memory', '{"scope": "personal", "query_summary": "x"}'), ('retrieve_instructions', '{"mode": "A"}')
-asyncio.run(executor.work(1, Move(calls=tuple(ToolCall(name=n, arguments=a) for n, a in calls))))
+asyncio.run(executor.run_round(1, Move(calls=tuple(ToolCall(name=n, arguments=a) for n, a in calls))))
 read = ToolCall(name='read_neo4j_cypher', arguments='{"cypher_query": "RETURN 1"}')
-(rows,) = asyncio.run(executor.work(2, Move(calls=(read,))))
+(rows,) = asyncio.run(executor.run_round(2, Move(calls=(read,))))
 print(len(neighbours.questions), rows.kind, *sorted({"fastapi", "starlette", "uvicorn"} & set(sys.modules)))
 """
 

@@ -1,4 +1,4 @@
-"""From a draft to the answer, each part held against what was read: evidence, gaps (N-043) and confidence."""
+"""From a draft to the answer, each part held against what was read: evidence, gaps and confidence."""
 
 from __future__ import annotations
 
@@ -59,12 +59,8 @@ def confidence(findings: Findings, gaps: int, asked: int, agreement: float, degr
     """The confidence of an answer that rests on data, rounded to two places.
 
     Args:
-        findings: what was read.
-        gaps: gaps found.
         asked: questions about gaps that were asked; 0 where none was.
-        agreement: share of the answer's figures that are in the evidence.
         degraded: parts that did not answer.
-        stated: the model's own number.
     """
     missing = min(1.0, gaps / asked) if asked else 0.0
     found = coverage(findings) * (1 - GAP * missing) * (1 - FIGURES * (1 - agreement)) * DEGRADED**degraded
@@ -89,11 +85,7 @@ _SMALL = 10
 
 
 class Evidence:
-    """The figures of an inquiry.
-
-    Args:
-        findings: what was read.
-    """
+    """The figures of an inquiry."""
 
     def __init__(self, findings: Findings) -> None:
         self._values: set[float] = set()
@@ -176,7 +168,6 @@ def column_figures(findings: Findings) -> dict[str, Any]:
 
 
 def _numbers(value: object) -> Iterator[float]:
-    """Every number inside a value."""
     if is_number(value):
         yield float(value)  # type: ignore[arg-type]  # is_number has looked
     elif isinstance(value, Mapping):
@@ -188,7 +179,6 @@ def _numbers(value: object) -> Iterator[float]:
 
 
 def _figures(text: str) -> Iterator[float]:
-    """The figures that a text states; small whole numbers and years are none."""
     for match in _NUMBER.finditer(text):
         value = float(match[0].replace(",", ""))
         whole = value.is_integer() and "." not in match[0]
@@ -240,12 +230,6 @@ async def diagnose(running: TurnRun, question: str, mode: str, findings: Finding
     """Ask what is missing, where the message is about it or its mode follows chains; fails open.
 
     Only rows that state type, id, year and level name a node: what a row does not say is not guessed.
-
-    Args:
-        running: the turn.
-        question: the user's message.
-        mode: of the turn.
-        findings: what was read, and which chains were loaded.
     """
     if mode not in "BD" and not _MISSING.search(question):
         return Diagnosis()
@@ -299,11 +283,7 @@ _EMPTY = "There is nothing that can be shown."
 
 
 def answer_at_once(classified: Classification) -> Analysis:
-    """The answer of a mode that reads no data: its words checked, no data, no charts, no text of a query (NC-029).
-
-    Args:
-        classified: the first call's value, with an answer.
-    """
+    """The answer of a mode that reads no data: its words checked, no data, no charts, no text of a query."""
     wording = Wording(())
     return Analysis(
         mode=classified.mode,
@@ -320,10 +300,7 @@ def check_draft(classified: Classification, draft: Draft, findings: Findings, di
     """The answer of a mode that reads data.
 
     Args:
-        classified: mode and intent.
         draft: what the model wrote, repaired already where that was tried.
-        findings: what was read.
-        diagnosis: what is missing.
         degraded: parts that did not answer.
     """
     evidence, wording = Evidence(findings), Wording(findings.rows)
@@ -344,7 +321,7 @@ def check_draft(classified: Classification, draft: Draft, findings: Findings, di
 
 
 def apology(classified: Classification, findings: Findings, diagnosis: Diagnosis, text: str) -> Analysis:
-    """The answer where none could be had of the model: what was read stands, and the confidence is 0 (N-069)."""
+    """The answer where none could be had of the model: what was read stands, and the confidence is 0."""
     table = diagnosis.table()
     return Analysis(
         mode=classified.mode,
@@ -376,7 +353,6 @@ def _charts(given: Iterable[dict[str, Any]], evidence: Evidence) -> Iterable[Vis
 
 
 def _data(findings: Findings) -> AnswerData:
-    """The rows, as many as an answer carries, and figures over all of them."""
     kept: list[dict[str, Any]] = []
     room = MAX_RESULTS
     for row in findings.rows:

@@ -1,4 +1,4 @@
-"""The context of a turn (D-037 to D-046): profiles, history, attachments as text, sources, and the stored summary."""
+"""The context of a turn: profiles, history, attachments as text, sources, and the stored summary."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from phronesis_tokens import clean, cut
 
 from ..conversations.history import STEP, Past, PastMessage, Summary
 from ..conversations.summary import partition, select_history
-from ..models.reasoner import Reasoner, Summariser, TurnContext
+from ..models.reasoner import ModelSummary, Reasoner, Summariser, TurnContext
 from ..turns.execution import TurnRun
 from ..turns.ports import Conversations, Neighbours
 from .text import rank_items, snippet
@@ -49,21 +49,9 @@ async def load_background(
     conversation_id: str,
     weighed: Callable[[Past], tuple[Summary, tuple[PastMessage, ...]]] = select_history,
 ) -> TurnBackground:
-    """Read the agent's profile, the user's profile and the history, side by side. A part that fails is marked.
-
-    Args:
-        neighbours: the services that know the first two.
-        read_past: reads a conversation of a tenant.
-        who: the caller.
-        agent: whose profile.
-        conversation_id: the conversation.
-        weighed: makes of the past what is shown of it.
-    """
+    """Read the agent's profile, the user's profile and the history, side by side. A part that fails is marked."""
     found = await asyncio.gather(
-        neighbours.agent(who, agent),
-        neighbours.profile(who),
-        read_past(who.tenant, conversation_id),
-        return_exceptions=True,
+        neighbours.agent(who, agent), neighbours.profile(who), read_past(who.tenant, conversation_id), return_exceptions=True
     )
     degraded = []
     for name, part in zip(("instructions", "profile", "history"), found, strict=True):
@@ -97,7 +85,7 @@ def tag_agent(span: Span, agent: AgentProfile) -> None:
 
 
 MAX_CHARS = 24_000
-"""Characters of one attachment that reach a prompt; the whole text stays with media (D-035)."""
+"""Characters of one attachment that reach a prompt; the whole text stays with media."""
 _LABEL = re.compile(r"^\[((?:end of )?(?:document|image|audio)\b[^\]\n]*)\]", re.M)
 _UNREADABLE = "(The attachment {name} could not be read: {reason}.)"
 
@@ -147,7 +135,7 @@ async def _read(neighbours: Neighbours, who: Principal, media_id: str, limit: fl
             found = await neighbours.medium_text(who, medium, limit)
         if found.text.strip():
             return found
-        error: ServiceError = UnsupportedMedia("no text was found in it")  # (D-034)
+        error: ServiceError = UnsupportedMedia("no text was found in it")
     except ServiceError as failed:
         error = failed
     except TimeoutError:
@@ -157,24 +145,23 @@ async def _read(neighbours: Neighbours, who: Principal, media_id: str, limit: fl
 
 
 def _note(phrase: str, unread: _UnreadableMedia) -> str:
-    """The phrase with its places filled in; a name cannot break out of its line."""
     return phrase.replace("{reason}", unread.why.detail.rstrip(".")).replace("{name}", _name(unread.name))
 
 
 def _part(found: ExtractedText) -> str:
     kind = found.kind.value
-    text = _LABEL.sub(r"(\1)", found.text[:MAX_CHARS])  # none ends itself, nor passes its words off as another's (D-028)
+    text = _LABEL.sub(r"(\1)", found.text[:MAX_CHARS])  # none ends itself, nor passes its words off as another's
     cut = f"\n[cut here; the rest of the {kind} is stored]" if found.truncated or len(found.text) > MAX_CHARS else ""
     return f"[{kind}: {_name(found.name or found.media_id)}]\n{text}{cut}\n[end of {kind}]"
 
 
 def _name(name: str) -> str:
-    """A file's name on one line and without the signs of a label (D-028)."""
+    """A file's name on one line and without the signs of a label."""
     return " ".join(name.replace("[", "(").replace("]", ")").split())
 
 
 def join_input(text: str, media_text: str) -> str:
-    """The one input of the later phases: the user's text, then the text of media (D-026, D-027)."""
+    """The one input of the later phases: the user's text, then the text of media."""
     return "\n\n".join(part for part in (text.strip(), media_text) if part)
 
 
@@ -241,7 +228,7 @@ async def carry_on_summary(
 async def _by_model(running: TurnRun, reasoner: Summariser, turn: TurnContext, past: Past) -> Summary:
     _, dropped = partition(past.kept, past.aged)
     try:
-        answer = await running.steps.summarised(PURPOSE, lambda: reasoner.summarise(turn, past.summary, tuple(dropped)))
+        answer = await running.steps.made(PURPOSE, ModelSummary, lambda: reasoner.summarise(turn, past.summary, tuple(dropped)))
     except ServiceError as error:
         log.warning("the model made no summary: %s", error.code)
         answer = None

@@ -3,130 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem
 from phronesis_contracts.orchestrator import Directive
 
-from ..conversations.history import PastMessage
 from ..conversations.summary import list_statements
-from ..models.reasoner import MAX_PHRASE, MAX_PHRASES, Answer, ComposedReply, Fault, RouteDecision, TurnContext
-from .text import STOP_WORDS, Terms, is_content, node_year, rank_items, sentences, shorten, stem, weigh, words
-
-_LOOK_AT = 2_000
-_TOKEN = re.compile(r"[^\W_](?:[\w&/.-]*\w)?|['’]s\b|&|[^\s\w]")
-_QUOTED = re.compile(r"[\"“«]([^\"“”«»\n]{2,120})[\"”»]|(?<!\w)['‘]([^'‘’\n]{2,120})['’](?!\w)")
-_ACRONYM = re.compile(r"\(([A-Z][A-Za-z0-9&-]{1,11})\)")
-_BOLD = re.compile(r"\*\*([^*\n]{3,160})\*\*")
-_POINTER = re.compile(
-    r"\b(?:it|its|itself|they|them|their|theirs|this|these|those|him|his|she|her|hers|he|that (?:one|project|programme))\b",
-    re.I,
-)
-_OPENING = re.compile(r"^\W*(?:and|but|so|then|also|what about|how about|or)\b", re.I)
-_INSIDE_A_NAME = {"of", "and", "the", "for", "in", "on", "to", "&"}
-_KINDS = {"programme", "program", "project", "scheme", "fund", "service", "system", "portfolio", "initiative", "strategy"}
-
-
-def key_phrases(message: str, history: tuple[PastMessage, ...] = ()) -> tuple[str, ...]:
-    """At most 8 phrases to search memory for, the most telling first; the whole message is one of them.
-
-    Args:
-        message: the user's message.
-        history: earlier messages, oldest first, where a follow-up finds its topic.
-    """
-    text = message[:_LOOK_AT]
-    whole = " ".join(text.split())
-    about = topic(text, history)
-    if about:
-        return _tidy((about, f"{about}: {whole}", whole))
-    found = names(text)
-    telling = [run for run in runs(text) if " " in run or not found]
-    return _tidy((*found[: MAX_PHRASES - 3], whole, *telling))
-
-
-def focus(turn: TurnContext) -> str:
-    """What the turn asks, made whole: a follow-up comes with the topic of the conversation before it."""
-    question = " ".join((turn.user_text or turn.final_input)[:_LOOK_AT].split())
-    about = None if turn.media_text else topic(question, turn.history)
-    return f"{about}: {question}" if about else question
-
-
-def topic(message: str, history: tuple[PastMessage, ...]) -> str | None:
-    """What a message is about that does not name its subject: what was named last; `None` where it names its own."""
-    if not history or not _leans_on_history(message):
-        return None
-    recent = [(past.role == "user", past.text[:_LOOK_AT]) for past in reversed(history[-6:])]
-    for by_user, text in recent:
-        found = (names(text) or runs(text)) if by_user and not _leans_on_history(text) else _BOLD.findall(text)
-        if found:
-            return shorten(found[0], MAX_PHRASE // 2)
-    said = next((names(text) for by_user, text in recent if not by_user), [])
-    return shorten(said[0], MAX_PHRASE // 2) if said else None
-
-
-def names(text: str) -> list[str]:
-    """Quotations, runs of capitalised words and acronyms in brackets, longest first."""
-    quoted = [one or two for one, two in _QUOTED.findall(text)]
-    found = [*quoted, *sorted(_capitalised(text), key=lambda name: -len(name)), *_ACRONYM.findall(text)]
-    return list(dict.fromkeys(" ".join(name.split()) for name in found))
-
-
-def runs(text: str) -> list[str]:
-    """Runs of neighbouring content words, of two or more words before single ones."""
-    found: list[list[str]] = [[]]
-    for token in _TOKEN.findall(text):
-        if is_content(token.casefold()) and token[0].isalnum():
-            found[-1].append(token)
-        elif found[-1]:
-            found.append([])
-    phrases = [" ".join(run) for run in found if run]
-    return sorted(dict.fromkeys(phrases), key=lambda phrase: " " not in phrase)
-
-
-def _leans_on_history(message: str) -> bool:
-    named = names(message)
-    if any(" " in name for name in named):
-        return False
-    if _POINTER.search(message):
-        return True
-    subject = [word for word in words(message) if is_content(word)]
-    return not named and (len(subject) < 2 or _OPENING.match(message) is not None)
-
-
-def _capitalised(text: str) -> list[str]:
-    """Names as they are written: capitals with small words between them, and a kind (`programme`) after them."""
-    found: list[str] = []
-    run: list[str] = []
-    starts = True
-    for token in [*_TOKEN.findall(text), "."]:
-        folded = token.casefold()
-        capital = token[0].isupper() and not (starts and folded in STOP_WORDS)
-        if capital or (run and (folded in _INSIDE_A_NAME or token[0].isdigit())):
-            run.append(token)
-        elif run:
-            found.extend(_closed(run, folded if folded in _KINDS else None, token))
-            run = []
-        starts = token in ".!?\n"
-    return found
-
-
-def _closed(run: list[str], kind: str | None, token: str) -> Iterable[str]:
-    while run and run[-1].casefold() in _INSIDE_A_NAME:
-        run.pop()
-    if run and run[0].casefold() in STOP_WORDS and len(run) > 1:
-        run = run[1:]
-    if kind and run:
-        run = [*run, token]
-    name = " ".join(run)
-    if len(run) > 1 or (name.isupper() and 2 <= len(name) <= 12) or (len(name) > 3 and name.casefold() not in STOP_WORDS):
-        yield name
-
-
-def _tidy(phrases: Iterable[str]) -> tuple[str, ...]:
-    kept = dict.fromkeys(shorten(" ".join(phrase.split()), MAX_PHRASE) for phrase in phrases)
-    return tuple(phrase for phrase in kept if phrase)[:MAX_PHRASES]
-
+from ..models.reasoner import Answer, ComposedReply, Fault, RouteDecision, TurnContext
+from .text import Terms, courtesy, focus, is_content, key_phrases, node_year, rank_items, sentences, shorten, stem, weigh, words
 
 _MEDIA = 100_000
 """Characters of attached text that are looked at."""
@@ -220,14 +105,7 @@ class _Question:
 
 
 def quotes(question: str, media_text: str, memory: AugmentedMemoryContext | None, said: Sequence[str] = ()) -> list[Quote]:
-    """Two to four sentences of at most two sources, best source first; empty where nothing fits.
-
-    Args:
-        question: what was asked, made whole (`phrases.focus`).
-        media_text: text of the attached media, empty where there is none.
-        memory: what retrieval handed back.
-        said: what the user stated earlier in the conversation.
-    """
+    """Two to four sentences of at most two sources, best source first; empty where nothing fits."""
     asked = _Question.of(question)
     found = [*_retrieved(asked, memory), *_attached(asked, media_text)] if memory else [*_attached(asked, media_text)]
     found += _stated(asked, said, found)
@@ -238,7 +116,6 @@ def quotes(question: str, media_text: str, memory: AugmentedMemoryContext | None
 
 
 def _retrieved(asked: _Question, memory: AugmentedMemoryContext) -> Iterator[_Source]:
-    """The best items that are near the best one, each title once."""
     items = rank_items(asked.text, memory)[: 2 * _ITEMS]
     titles: set[str] = set()
     for score, item in items:
@@ -269,7 +146,6 @@ def notes(media_text: str) -> str:
 
 
 def _attached(asked: _Question, media_text: str) -> Iterator[_Source]:
-    """The attached documents that the question is about: it says so, or a sentence of one holds a third of its terms."""
     meant = not asked.terms.stems or _ATTACHED.search(asked.text) is not None
     for match in _DOCUMENT.finditer(media_text[:_MEDIA]):
         lines = sentences(match[3])
@@ -279,7 +155,6 @@ def _attached(asked: _Question, media_text: str) -> Iterator[_Source]:
 
 
 def _stated(asked: _Question, said: Sequence[str], found: Sequence[_Source]) -> list[_Source]:
-    """What the user stated earlier, where one sentence of it holds most of the question, and more than any other source."""
     held = {line: len(asked.terms.found_in(line)) for line in said}
     elsewhere = max((len(asked.terms.found_in(line)) for source in found for line in source.sentences), default=0)
     most = max(held.values(), default=0)
@@ -296,7 +171,6 @@ def _best(asked: _Question, weights: dict[str, float], source: _Source, limit: i
 
 
 def _scores(asked: _Question, weights: dict[str, float], source: _Source) -> list[float]:
-    """How well each sentence answers: the terms that the title leaves open, the form of an answer, an early place."""
     stems = asked.terms.stems
     named = asked.terms.found_in(source.title)
     left_open = sum(weights[term] for term in stems - named)
@@ -311,24 +185,10 @@ def _scores(asked: _Question, weights: dict[str, float], source: _Source) -> lis
 
 
 def _adds(line: str, asked: Terms) -> bool:
-    """Whether a sentence says more than the question did."""
     new = {stem(word) for word in words(line[:_LONGEST]) if is_content(word)} - asked.stems
     return len(new) >= 3
 
 
-_GREETING = re.compile(r"^\W*(?:hi|hello|hey|hiya|good (?:morning|afternoon|evening|day)|greetings|howdy|salut|hola)\b", re.I)
-_THANKS = re.compile(r"\b(?:thanks|thank you|thankyou|thx|cheers|much appreciated|many thanks)\b", re.I)
-_FAREWELL = re.compile(r"^\W*(?:bye|goodbye|good night|see you|farewell|that'?s all|that is all)\b", re.I)
-_ABOUT = re.compile(
-    r"\b(?:who|what) are you\b|\bwhat (?:can|do) you do\b|\bhow (?:do you work|can you help|are you)\b"
-    r"|\bare you (?:a|an) \w+\b|\byour name\b|\byourself\b|\bcan you help me\W*$",
-    re.I,
-)
-_COURTESY = frozenset(
-    """hi hello hey hiya good morning afternoon evening day night greetings howdy salut hola thanks thank thankyou thx cheers
-    appreciated helpful great nice perfect bye goodbye farewell later today help ok okay lovely brilliant wonderful lot again
-    everyone team friend""".split()
-)
 _IDEAS = re.compile(
     r"\b(?:ideas?|brainstorm\w*|imagine|invent|suggest\w*|creative\w*|draft|design a|write a|come up with)\b", re.I
 )
@@ -358,7 +218,6 @@ class Extractive:
     name = "extractive"
 
     async def route(self, turn: TurnContext, fault: Fault | None = None) -> Answer[RouteDecision]:
-        """Answer courtesies and questions about itself at once; search memory for everything else (D-049)."""
         text = turn.user_text or turn.final_input
         if not turn.media_text and (kind := courtesy(text)):
             return Answer(RouteDecision(decision="respond_directly", direct_response=say(turn, kind)))
@@ -368,7 +227,6 @@ class Extractive:
     async def compose(
         self, turn: TurnContext, draft: str | None, memory: AugmentedMemoryContext | None, fault: Fault | None = None
     ) -> Answer[ComposedReply]:
-        """Reply with the draft, with quotations, or with the plain statement that nothing was found (D-107)."""
         stance, reason = _stance(turn.user_text, draft)
         reply = draft or self._quoted(turn, memory)
         return Answer(ComposedReply(user_response=reply, next_agent_directive=stance, directive_reasoning=reason))
@@ -387,21 +245,6 @@ def say(turn: TurnContext, phrase: str) -> str:
     """A fixed sentence of the agent, or one of these rules' own."""
     own = turn.agent.phrases.get(phrase, "").strip() if turn.agent else ""
     return own or _SENTENCES[phrase]
-
-
-def courtesy(text: str) -> str | None:
-    """Which fixed phrase answers a message that asks for nothing; `None` where it asks for something."""
-    if len(text) > 200:
-        return None
-    rest = _ABOUT.sub("", text)
-    if any(is_content(word) and word not in _COURTESY for word in words(rest)):
-        return None
-    if rest != text:
-        return "about"
-    for kind, pattern in (("thanks", _THANKS), ("greeting", _GREETING), ("farewell", _FAREWELL)):
-        if pattern.search(text):
-            return kind
-    return None
 
 
 def _stance(text: str, draft: str | None) -> tuple[Directive, str]:

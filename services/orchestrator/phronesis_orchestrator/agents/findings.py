@@ -61,7 +61,7 @@ class Findings:
 
     @property
     def executed(self) -> str | None:
-        """What was read with, joined with `;`; `None` where nothing was (N-066, NC-028)."""
+        """What was read with, joined with `;`; `None` where nothing was."""
         return "; ".join(read.statement.strip().rstrip(";") for read in self.reads) or None
 
     def read(self, request: ReadCypher, answer: CypherRows) -> None:
@@ -94,15 +94,11 @@ class Findings:
 _OF_A_FACT = {"text", "confidence", "valid_from", "valid_to"}
 """What a model is told of a fact."""
 _ROOM = {"instructions": 7_000, "rows": 3_000, "memories": 1_500, "note": 400}
-"""Tokens of one answer by its kind. A bundle of a mode has about 4500 (N-171)."""
+"""Tokens of one answer by its kind. A bundle of a mode has about 4500."""
 
 
 def render_result(answer: Message) -> tuple[str, str]:
-    """The kind of an answer, and its text.
-
-    Args:
-        answer: what the tool's owner said.
-    """
+    """The kind of an answer, and its text."""
     match answer:
         case InstructionText():
             missing = f"\n\nNot there: {', '.join(answer.missing)}." if answer.missing else ""
@@ -153,7 +149,7 @@ _PHASES = {
     RECALL_TOOL.name: "0 remember",
     RECALL_FACTS_TOOL.name: "0 remember",
 }
-"""The step of the control loop that each tool belongs to (NC-003)."""
+"""The step of the control loop that each tool belongs to."""
 _PARTS = {
     RECALL_MEMORY_TOOL.name: "memory",
     RETRIEVE_INSTRUCTIONS_TOOL.name: "instructions",
@@ -169,14 +165,7 @@ _UNKEPT = frozenset({RECALL_MEMORY_TOOL.name, MEMORY_QUERY_TOOL.name, RECALL_TOO
 
 
 def build_executor(running: TurnRun, box: Toolbox, gate: Gate, findings: Findings) -> ToolExecutor:
-    """The hands of one turn.
-
-    Args:
-        running: the turn.
-        box: the tools offered.
-        gate: what may be called, and when.
-        findings: where what they give is noted.
-    """
+    """The hands of one turn. `gate`: what may be called, and when. `findings`: where what they give is noted."""
     return ToolExecutor(running, box, gate, _AnalystHooks(running, findings), risk_table(box.tools.values()))
 
 
@@ -192,13 +181,13 @@ class _AnalystHooks:
         return _PHASES.get(tool.name, "3 recall")
 
     def journals(self, tool: Tool[Any, Any]) -> bool:
-        # Journals hold no text of memories (DESIGN 4.3): it is a read, and whoever takes the turn over asks again.
+        # Journals hold no text of memories: it is a read, and whoever takes the turn over asks again.
         return tool.name not in _UNKEPT
 
     def refused(self, problem: dict[str, Any]) -> bool:
         return isinstance(ServiceError.from_body(problem), BadRequest | Forbidden | NotFound)
 
-    async def told(self, made: ExecutedCall) -> CallResult:
+    async def describe(self, made: ExecutedCall) -> CallResult:
         if made.problem is not None:
             return self._failed(made, made.problem)
         assert made.answer is not None
@@ -213,7 +202,7 @@ class _AnalystHooks:
         if not self.refused(problem):
             self._running.degrade(_PARTS.get(name, name))
             if name == RECALL_MEMORY_TOOL.name:
-                return CallResult(made.call, "[]", "memories")  # N-100, N-101
+                return CallResult(made.call, "[]", "memories")
         return problem_result(made.call, problem["code"], problem["detail"])
 
     def _remember(self, request: Message, answer: Message) -> None:

@@ -1,4 +1,8 @@
-"""The loops that agents run, named by a profile: router (seed 004), quick, and tools (seed 000)."""
+"""The loops that agents run, named by a profile: router, quick, and tools.
+
+In the tools loop the model decides which tool it calls when; the gate keeps the order and the limits. Code, not the model, says
+what was read, what is missing, which figures stand, and how sure the answer is.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +39,9 @@ from .check import Diagnosis, answer_at_once, apology, check_draft, diagnose
 from .cognition.preparation import apply_decision, prepare_plan
 from .counsel.tools import TurnTools
 from .counsel.turn import counsel
-from .extractive import key_phrases
 from .findings import Findings, build_executor
 from .presentation import Wording, reader_texts
+from .text import key_phrases
 from .tools import MAX_ROUNDS, MAX_TURN_CALLS, Gate, Toolbox, build_toolbox, uses_allow_list
 
 log = logging.getLogger(__name__)
@@ -63,7 +67,7 @@ async def run_router(running: TurnRun, reasoner: Reasoner, turn: TurnContext) ->
     """One router call, at most one retrieval, one final call; each call is repaired at most once."""
     with running.phase("II route"):
         routed = await _route(running, reasoner, turn)
-        log.info("the router decided: %s", routed.decision)  # D-065
+        log.info("the router decided: %s", routed.decision)
     await running.show("routed", decision=routed.decision)
     memory = None
     if routed.decision == "query_memory":
@@ -81,12 +85,12 @@ async def run_router(running: TurnRun, reasoner: Reasoner, turn: TurnContext) ->
 
 
 async def _route(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> RouteDecision:
-    """The decision; where none can be had, memory is asked with phrases drawn by code (D-133, D-134)."""
+    """The decision; where none can be had, memory is asked with phrases drawn by code."""
     try:
-        answer = await running.steps.routed("route", lambda: reasoner.route(turn))
+        answer = await running.steps.made("route", RouteDecision, lambda: reasoner.route(turn))
         if answer.value is None:
             fault = answer.fault
-            answer = await running.steps.routed("route.repair", lambda: reasoner.route(turn, fault))
+            answer = await running.steps.made("route.repair", RouteDecision, lambda: reasoner.route(turn, fault))
     except ServiceError as error:
         log.warning("the router call failed: %s", error.code)
         answer = None
@@ -95,7 +99,7 @@ async def _route(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> Rou
         return RouteDecision(decision="query_memory", key_phrases=key_phrases(turn.final_input, turn.history))
     routed = answer.value
     if routed.decision == "query_memory" and not routed.key_phrases:
-        return routed.model_copy(update={"key_phrases": (turn.final_input[:MAX_PHRASE],)})  # D-135
+        return routed.model_copy(update={"key_phrases": (turn.final_input[:MAX_PHRASE],)})
     return routed
 
 
@@ -120,13 +124,15 @@ def _size(memory: AugmentedMemoryContext) -> int:
 async def _compose(
     running: TurnRun, reasoner: Reasoner, turn: TurnContext, draft: str | None, memory: AugmentedMemoryContext | None
 ) -> ComposedReply:
-    """The reply; where the model gives none, what can be saved of it, the draft, or an apology (D-140)."""
+    """The reply; where the model gives none, what can be saved of it, the draft, or an apology."""
     fault: Fault | None = None
     try:
-        answer = await running.steps.composed("compose", lambda: reasoner.compose(turn, draft, memory))
+        answer = await running.steps.made("compose", ComposedReply, lambda: reasoner.compose(turn, draft, memory))
         if answer.value is None:
             fault = answer.fault
-            answer = await running.steps.composed("compose.repair", lambda: reasoner.compose(turn, draft, memory, fault))
+            answer = await running.steps.made(
+                "compose.repair", ComposedReply, lambda: reasoner.compose(turn, draft, memory, fault)
+            )
         if answer.value is not None:
             return answer.value
         fault = answer.fault or fault
@@ -153,7 +159,7 @@ async def run_quick(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> 
 
 
 async def classify(running: TurnRun, reasoner: Inquirer, turn: TurnContext) -> Classification | None:
-    """The mode of the message, repaired once; `None` where the model gives none (N-024, N-038)."""
+    """The mode of the message, repaired once; `None` where the model gives none."""
     with running.phase("classify"):
         answer = await running.steps.made("classify", Classification, lambda: reasoner.classify(turn))
         if answer.value is None:
@@ -190,7 +196,7 @@ _ENOUGH = 0.6
 
 
 async def run_tools(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> LoopAnswer:
-    """One entry for one message (N-003): a message that needs no data leaves after one call, without a tool (N-026)."""
+    """One entry for one message: a message that needs no data leaves after one call, without a tool."""
     if turn.agent is not None and uses_allow_list(turn.agent):
         text, seen = await counsel(running, reasoner, turn)
         return LoopAnswer(text, turn.directive, "", None, sources=seen.sources(text))
@@ -202,45 +208,35 @@ async def run_tools(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> 
     if not classified.reads:
         return analysis_answer(turn, answer_at_once(classified))
     assert turn.agent is not None, "a model classified it by the agent's prompts"
-    desk = TurnTools(running, turn.agent)
-    await desk.reach_outside()
-    box = build_toolbox(turn.agent, running.claim.who, desk.tools)
+    turn_tools = TurnTools(running, turn.agent)
+    await turn_tools.reach_outside()
+    toolbox = build_toolbox(turn.agent, running.claim.who, turn_tools.tools)
     turn = apply_decision(running, turn, classified.tier, action=True)
-    turn = await prepare_plan(running, reasoner, turn, tuple(box.tools.values()))
-    return analysis_answer(turn, await AnalystWork(running, reasoner, turn, classified, box).analysis())
+    turn = await prepare_plan(running, reasoner, turn, tuple(toolbox.tools.values()))
+    return analysis_answer(turn, await AnalystWork(running, reasoner, turn, classified, toolbox).analysis())
 
 
 class AnalystWork:
-    """The work on one message that needs data.
-
-    Args:
-        running: the turn.
-        reasoner: the model.
-        turn: the context package.
-        classified: the mode.
-        box: the tools offered.
-    """
+    """The work on one message that needs data."""
 
     def __init__(
-        self, running: TurnRun, reasoner: Inquirer, turn: TurnContext, classified: Classification, box: Toolbox
+        self, running: TurnRun, reasoner: Inquirer, turn: TurnContext, classified: Classification, toolbox: Toolbox
     ) -> None:
         assert turn.agent is not None, "a model classified it by the agent's prompts"
-        self._running = running
-        self._reasoner = reasoner
-        self._turn = turn
+        self._running, self._reasoner, self._turn = running, reasoner, turn
         self._agent = turn.agent
         self._classified = classified
         self._findings = Findings()
-        self._gate = Gate(box, running.claim.who)
-        self._hands = build_executor(running, box, self._gate, self._findings)
-        self._inquiry = Inquiry(classified.mode, classified.intent, box.definitions(), new_mark(turn))
+        self._gate = Gate(toolbox, running.claim.who)
+        self._executor = build_executor(running, toolbox, self._gate, self._findings)
+        self._inquiry = Inquiry(classified.mode, classified.intent, toolbox.definitions(), new_mark(turn))
         self._due = time.monotonic() + _ENOUGH * running.settings.turn_limit
 
     async def analysis(self) -> Analysis:
         """The whole answer."""
-        draft = await self._worked()
+        draft = await self._run_rounds()
         if draft is not None:
-            draft = await self._worded(draft)
+            draft = await self._reword(draft)
         findings, running = self._findings, self._running
         with running.phase("4 reconcile"):
             diagnosis = await diagnose(running, self._turn.user_text, self._classified.mode, findings)
@@ -253,7 +249,7 @@ class AnalystWork:
                 return apology(self._classified, findings, diagnosis, text)
             return check_draft(self._classified, draft, findings, diagnosis, len(running.degraded))
 
-    async def _worked(self) -> Draft | None:
+    async def _run_rounds(self) -> Draft | None:
         """Rounds until the model answers; `None` where it gives no usable answer."""
         for number in range(1, MAX_ROUNDS + 1):
             self._inquiry.closing = number == MAX_ROUNDS or self._gate.made >= MAX_TURN_CALLS or self._is_late()
@@ -262,13 +258,13 @@ class AnalystWork:
                 return None
             if move.calls and not self._inquiry.closing:
                 await self._running.show("tools", names=[call.name for call in move.calls])
-                self._inquiry.rounds.append((move, await self._hands.work(number, move)))
+                self._inquiry.rounds.append((move, await self._executor.run_round(number, move)))
             elif not self._inquiry.rounds and not self._inquiry.closing:
-                # A data mode that reads nothing is told once that it should; nothing is called in its place (N-005).
-                told = CallResult(None, self._agent.prompts.get("unread", ""), "note")
-                self._inquiry.rounds.append((Move(text=move.text), (told,)))
+                # A data mode that reads nothing is asked once to read; nothing is called in its place.
+                hint = CallResult(None, self._agent.prompts.get("unread", ""), "note")
+                self._inquiry.rounds.append((Move(text=move.text), (hint,)))
             else:
-                return await self._parsed(move.text)
+                return await self._parse_answer(move.text)
         return None
 
     async def _move(self, number: int) -> Move | None:
@@ -286,27 +282,27 @@ class AnalystWork:
     def _is_late(self) -> bool:
         return time.monotonic() >= self._due
 
-    async def _parsed(self, said: str) -> Draft | None:
+    async def _parse_answer(self, said: str) -> Draft | None:
         found = parse_draft(said)
         if isinstance(found, Draft):
             return found
         log.warning("the final answer is no good: %s", found.wrong)
-        draft = await self._rewritten("answer.repair", found)
+        draft = await self._rewrite("answer.repair", found)
         if draft is None:
             log.error("the model gave no usable final answer twice")
         return draft
 
-    async def _worded(self, draft: Draft) -> Draft:
-        """The draft in business language: written again once by the model; what is left, code replaces (N-055)."""
+    async def _reword(self, draft: Draft) -> Draft:
+        """The draft in business language: written again once by the model; what is left, code replaces."""
         wording = Wording(self._findings.rows)
         words = wording.found(reader_texts(draft))
         if not words:
             return draft
         wrong = f"These words are not for the reader, say it in business terms: {', '.join(words)}."
-        again = await self._rewritten("answer.wording", Fault(draft.model_dump_json(), wrong))
+        again = await self._rewrite("answer.wording", Fault(draft.model_dump_json(), wrong))
         return again or draft
 
-    async def _rewritten(self, name: str, fault: Fault) -> Draft | None:
+    async def _rewrite(self, name: str, fault: Fault) -> Draft | None:
         try:
             answer = await self._running.steps.made(
                 name, Draft, lambda: self._reasoner.rewrite(self._turn, self._inquiry, fault)

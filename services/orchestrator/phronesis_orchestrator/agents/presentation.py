@@ -1,4 +1,4 @@
-"""Answers before display: HTML (N-056 to N-058), charts (N-071 to N-077), business language (N-055)."""
+"""Answers before display: HTML, charts, business language."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def fragment(html: str) -> str:
 
 
 def sanitize_answer(text: str) -> str:
-    """An answer that may be Markdown or HTML: inert, and where it is HTML, without line ends (NC-026)."""
+    """An answer that may be Markdown or HTML: inert, and where it is HTML, without line ends."""
     if _IS_HTML.search(text):
         return fragment(text)
     if _TAG.search(text):
@@ -100,7 +100,7 @@ def build_chart(given: Mapping[str, Any]) -> Visualization:
         raise BadChart("it has no title")
     title = sanitize_text(title.strip())[:_LONGEST_TITLE]
     try:
-        type = VisualizationType(str(given.get("type")))  # lower case alone (N-072)
+        type = VisualizationType(str(given.get("type")))  # lower case alone
     except ValueError as error:
         raise BadChart("its type is not one of the nine") from error
     if type is VisualizationType.HTML:
@@ -174,7 +174,7 @@ _INSTEAD: Mapping[str, str] = {
     "IDs": "identifiers",
 }
 """What is said instead, with the same article before it; `ID` alone is matched with its case, since `id` is also a word of
-other languages (NC-024)."""
+other languages."""
 _CASED = ("ID", "IDs")
 _FOLDED = [word for word in _INSTEAD if word not in _CASED]
 _BANNED = re.compile(rf"\b(?:(?P<cased>{'|'.join(_CASED)})|(?i:(?P<folded>{'|'.join(_FOLDED)})))\b")
@@ -182,11 +182,7 @@ _MOST_NAMES = 200
 
 
 class Wording:
-    """Looks for words, except inside names that stand in the data: a project may be called as it likes.
-
-    Args:
-        rows: what was read.
-    """
+    """Looks for words, except inside names that stand in the data: a project may be called as it likes."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
         texts = {value for row in rows for value in row.values() if isinstance(value, str) and 2 < len(value) <= 300}
@@ -215,7 +211,7 @@ class Wording:
 
 
 def reader_texts(draft: Draft) -> list[str]:
-    """The texts of a draft that a reader sees: the answer, the insights, and the titles and labels of charts (NC-023)."""
+    """The texts of a draft that a reader sees: the answer, the insights, and the titles and labels of charts."""
     found = [draft.answer, *draft.analysis]
     for chart in draft.visualizations:
         found += [text for text in (chart.get("title"), *labels(chart.get("config"))) if isinstance(text, str)]

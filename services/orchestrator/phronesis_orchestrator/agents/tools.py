@@ -1,4 +1,4 @@
-"""The tools that an agent is offered, and the order and the limits of its calls (NC-018, NC-021, N-050, N-051)."""
+"""The tools that an agent is offered, and the order and the limits of its calls."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from ..models.reasoner import ToolCall
 
 NONE: Mapping[str, Tool[Any, Any]] = MappingProxyType({})
 KEEPS = "keep"
-"""The stage of agents that may also write memories (NC-093)."""
+"""The stage of agents that may also write memories."""
 RECORDS = "gaps"
 """The stage of agents that answer from records: they keep their order of calls, whatever their allow-list adds to it."""
 _OPEN = (Scope.PERSONAL, Scope.DEPARTMENTAL, Scope.MINISTRY)
-"""Scopes that a model may name (N-079); `global` is reached by the memory service's own fallback (NC-034)."""
+"""Scopes that a model may name; `global` is reached by the memory service's own fallback."""
 _READS = (RECALL_MEMORY_TOOL, RETRIEVE_INSTRUCTIONS_TOOL, READ_CYPHER_TOOL, MEMORY_QUERY_TOOL)
-"""What every agent of this kind reads with; `memory_query` is on no agent's list, and none goes without it (V-058)."""
+"""What every agent of this kind reads with; `memory_query` is on no agent's list, and none goes without it."""
 _ALL_SCOPES = frozenset({Role.MAESTRO, Role.ADMIN})
 
 
@@ -46,7 +46,7 @@ class Toolbox:
     """How the schema of an input is told; as it is where nothing is stated."""
 
     def definitions(self) -> tuple[dict[str, Any], ...]:
-        """The tools as the chat API takes them (NC-072)."""
+        """The tools as the chat API takes them."""
         return tuple({"type": "function", "function": self._function(*named)} for named in self.tools.items())
 
     def _function(self, name: str, tool: Tool[Any, Any]) -> dict[str, Any]:
@@ -60,12 +60,11 @@ class Toolbox:
         return function
 
     def arguments(self, name: str, text: str, who: Principal) -> Message:
-        """The arguments of a call, checked before anything is done with them (N-154).
+        """The arguments of a call, checked before anything is done with them.
 
         Args:
-            name: of a tool that is in the box.
             text: JSON as the model wrote it.
-            who: the caller; nothing in the arguments can name another one (NC-067).
+            who: the caller; nothing in the arguments can name another one.
 
         Raises:
             BadArguments: they do not fit.
@@ -97,12 +96,7 @@ def uses_allow_list(agent: AgentProfile) -> bool:
 def build_toolbox(agent: AgentProfile, who: Principal, listed: Mapping[str, Tool[Any, Any]] = NONE) -> Toolbox:
     """The tools that this agent may use for this caller: the agent's own, less what the caller's role may not call.
 
-    Args:
-        agent: the agent.
-        who: the caller.
-        listed: what the agent's allow-list adds, as the caller's desk has it.
-
-    The role is the caller's, from the token (N-221); no text and no argument can change it (N-226).
+    The role is the caller's, from the token; no text and no argument can change it.
     """
     keeps = KEEPS in agent.stages
     wanted = (*_READS, *((KEEP_MEMORY_TOOL,) if keeps else ()))
@@ -122,7 +116,7 @@ MAX_ROUNDS = 8
 MAX_TURN_CALLS = 20
 """Tool calls of one turn that are made."""
 MAX_ELEMENTS = 32
-"""Elements of one call: half of the library is no selection any more (N-048)."""
+"""Elements of one call: half of the library is no selection any more."""
 MAX_REFUSALS = 3
 """Refused reads in a row after which no more is read: the first, and two tries to repair it."""
 
@@ -145,12 +139,7 @@ class Admitted:
 
 
 class Gate:
-    """Admits the calls of one turn, in the order in which the model wrote them.
-
-    Args:
-        box: the tools offered.
-        who: the caller.
-    """
+    """Admits the calls of one turn, in the order in which the model wrote them."""
 
     def __init__(self, box: Toolbox, who: Principal) -> None:
         self._box = box
@@ -208,7 +197,6 @@ class Gate:
         """Note what came of a call.
 
         Args:
-            admitted: the call.
             refused: whether its owner found it wrong, so that a changed one may pass.
             failed: whether it gave nothing, for whatever reason.
         """

@@ -20,7 +20,7 @@ from phronesis_contracts.approvals import (
 )
 from phronesis_contracts.orchestrator import TurnProgress
 
-from .policy import ApprovalStore
+from .store import PostgresApprovals
 
 log = logging.getLogger(__name__)
 
@@ -33,48 +33,35 @@ Progress = Callable[[Principal, TurnProgress], Awaitable[None]]
 
 
 class ApprovalHandlers:
-    """The handlers.
+    """The handlers. `resumed`: called when a turn goes on, to wake a worker and the relay of news."""
 
-    Args:
-        turns: the store.
-        resumed: called when a turn goes on, to wake a worker and the relay of news.
-    """
-
-    def __init__(self, turns: ApprovalStore, resumed: Callable[[], None]) -> None:
-        self._turns = turns
+    def __init__(self, approvals: PostgresApprovals, resumed: Callable[[], None]) -> None:
+        self._approvals = approvals
         self._resumed = resumed
 
     async def approval(self, call: Call, request: ApprovalRef) -> Approval:
-        """One approval."""
-        return await self._turns.approval(call.who, request)
+        return await self._approvals.approval(call.who, request)
 
     async def approvals(self, call: Call, request: ListApprovals) -> Approvals:
         """The caller's approvals."""
-        return await self._turns.approvals(call.who, request)
+        return await self._approvals.approvals(call.who, request)
 
     async def answer(self, call: Call, request: AnswerApproval) -> Approval:
         """Take a person's answer: the turn goes on. Raises `Forbidden` where it is an outside system that answers."""
         if call.who.inbox is not None:
             raise Forbidden("an approval is answered by a person, and by no system on the bus")
-        approval = await self._turns.answer(call.who, request)
+        approval = await self._approvals.answer(call.who, request)
         self._resumed()
         return approval
 
 
-async def serve_approvals(bus: Bus, turns: ApprovalStore, progress: Progress, resumed: Callable[[], None]) -> None:
-    """Wire them to the bus.
-
-    Args:
-        bus: the connected bus.
-        turns: the store.
-        progress: shows a line of a turn's progress to its user.
-        resumed: called when a turn goes on or ends, to wake a worker and the relay of news.
-    """
-    handlers = ApprovalHandlers(turns, resumed)
+async def serve_approvals(bus: Bus, approvals: PostgresApprovals, progress: Progress, resumed: Callable[[], None]) -> None:
+    """Wire them to the bus. `resumed`: called when a turn goes on or ends, to wake a worker and the relay of news."""
+    handlers = ApprovalHandlers(approvals, resumed)
     await serve(bus, APPROVAL_GET, handlers.approval)
     await serve(bus, APPROVAL_LIST, handlers.approvals)
     await serve(bus, APPROVAL_ANSWER, handlers.answer)
-    sweeping = asyncio.create_task(_sweep(turns, progress, resumed), name="approvals-sweep")
+    sweeping = asyncio.create_task(_sweep(approvals, progress, resumed), name="approvals-sweep")
 
     async def stop() -> None:
         sweeping.cancel()
@@ -83,10 +70,10 @@ async def serve_approvals(bus: Bus, turns: ApprovalStore, progress: Progress, re
     bus.on_stop(stop)
 
 
-async def _sweep(turns: ApprovalStore, progress: Progress, ended: Callable[[], None]) -> None:
+async def _sweep(approvals: PostgresApprovals, progress: Progress, ended: Callable[[], None]) -> None:
     while True:
         try:
-            over = await turns.expire(_BATCH)
+            over = await approvals.expire(_BATCH)
         except ServiceError as error:
             log.warning("approvals could not be looked through: %s", error.code)
             over = []

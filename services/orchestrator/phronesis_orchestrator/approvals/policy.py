@@ -1,4 +1,9 @@
-"""What may be done with a tool call, by rules alone (V-067), and what a turn waits for when a person is asked."""
+"""What may be done with a tool call, by rules alone, and what a turn waits for when a person is asked.
+
+A model's words, media, memories and what tools returned reach these rules only as the arguments of a call, and a line of the
+table is chosen by exact values of typed arguments. So no text can raise what is allowed; only a person's approval of the very
+call can.
+"""
 
 from __future__ import annotations
 
@@ -12,32 +17,19 @@ from uuid import UUID, uuid5
 
 from phronesis_bus import mask
 from phronesis_contracts import Forbidden, Message, Principal, Risk, ServiceError
-from phronesis_contracts.approvals import (
-    AnswerApproval,
-    Approval,
-    ApprovalExpired,
-    ApprovalRef,
-    ApprovalRefused,
-    Approvals,
-    ApprovalStatus,
-    ListApprovals,
-)
+from phronesis_contracts.approvals import ApprovalExpired, ApprovalRefused, ApprovalStatus
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.orchestrator import Audited, TurnProgress
 
 from ..turns.turn import Claim
 
 SAFE_READONLY = frozenset({"memory_query"})
-"""Tools that read the caller's own memory alone: no narrowing of an agent's tools removes them (V-058)."""
+"""Tools that read the caller's own memory alone: no narrowing of an agent's tools removes them."""
 
 
 @dataclass(frozen=True)
 class RiskRow:
-    """One line of the table.
-
-    Raises:
-        ValueError: a reading call is said to be irreversible.
-    """
+    """One line of the table. Raises `ValueError`: a reading call is said to be irreversible."""
 
     tool: str
     risk: Risk
@@ -70,7 +62,7 @@ def build_table(rows: Iterable[RiskRow]) -> RiskTable:
 
 
 def narrow_tools(tools: Iterable[str], wanted: Iterable[str]) -> tuple[str, ...]:
-    """An agent's tools narrowed to those that are wanted for a message, in the agent's order; what is safe stays (V-058)."""
+    """An agent's tools narrowed to those that are wanted for a message, in the agent's order; what is safe stays."""
     kept = frozenset(wanted) | SAFE_READONLY
     return tuple(name for name in tools if name in kept)
 
@@ -120,7 +112,7 @@ class Verdict:
 
     @property
     def reason(self) -> str:
-        """The risk as a person and a model are told it (V-069)."""
+        """The risk as a person and a model are told it."""
         what = " ".join(filter(None, (self.tool, self.action)))
         if self.ruling is Ruling.REFUSE:
             return f"{self.risk.name} — {what} is in no table of risks"
@@ -135,9 +127,7 @@ def judge(tool: str, arguments: Mapping[str, Any], table: RiskTable = TABLE) -> 
     """The ruling on a call: reading and low risk run, medium runs and is recorded, high and irreversible need a person.
 
     Args:
-        tool: its name in the catalog.
-        arguments: as they were checked against the tool's input.
-        table: the risks; a tool, or an action, that has no line in it is taken for the worst and refused (V-071).
+        table: the risks; a tool, or an action, that has no line in it is taken for the worst and refused.
     """
     row = next((row for row in table.get(tool, ()) if row.fits(arguments)), None)
     if row is None:
@@ -154,14 +144,13 @@ def is_named(said: str, names: Iterable[str]) -> bool:
 
     Args:
         said: the text of the message as the person sent it; never what was read from media, memory or a tool.
-        names: what it is called.
     """
     words = said.casefold()
     return any(name.casefold() in words for name in names)
 
 
 LIFETIME = 7 * 24 * 3600.0
-"""Seconds that an approval waits for its answer (DESIGN 4.5)."""
+"""Seconds that an approval waits for its answer."""
 LEFT = 60.0
 """Seconds that a turn has at least from its answer on, however late it asked."""
 _APPROVALS = UUID("9b7a1a52-1c0c-5d38-8f0e-6d2f4f3a7c11")
@@ -201,11 +190,7 @@ class ExpiredWait:
 
 
 class Waiting(Exception):
-    """The turn goes no further without a person: the attempt ends, and the turn waits on disk. It is no failure.
-
-    Args:
-        asked: what the person is asked.
-    """
+    """The turn goes no further without a person: the attempt ends, and the turn waits on disk. It is no failure."""
 
     def __init__(self, asked: ApprovalRequest) -> None:
         super().__init__(asked.approval_id)
@@ -213,7 +198,6 @@ class Waiting(Exception):
 
     @property
     def approval_id(self) -> str:
-        """Id of the approval."""
         return self.asked.approval_id
 
 
@@ -222,11 +206,9 @@ class ApprovalAnswers(Protocol):
 
     async def answered(self, claim: Claim, approval_id: str) -> ApprovalAnswer | None:
         """The approval of a call; `None` where nobody was asked yet. Raises `Unavailable`."""
-        ...
 
     async def record(self, claim: Claim, entry: Audited) -> None:
         """Enter a call, or its refusal, in the audit trail. Raises `Unavailable`."""
-        ...
 
 
 class ApprovalWaits(ApprovalAnswers, Protocol):
@@ -234,27 +216,6 @@ class ApprovalWaits(ApprovalAnswers, Protocol):
 
     async def wait(self, claim: Claim, asked: ApprovalRequest) -> None:
         """Write down what a person is asked and let the turn wait, in one transaction. Raises `LostClaim`."""
-        ...
-
-
-class ApprovalStore(ApprovalWaits, Protocol):
-    """The store of approvals, and of the turns that wait for them."""
-
-    async def approval(self, who: Principal, ref: ApprovalRef) -> Approval:
-        """An approval of the caller, or for an admin, of the tenant. Raises `NotFound`."""
-        ...
-
-    async def approvals(self, who: Principal, query: ListApprovals) -> Approvals:
-        """The same as a list, newest first."""
-        ...
-
-    async def answer(self, who: Principal, answer: AnswerApproval) -> Approval:
-        """Answer, and put the turn back into the queue, in one transaction. Raises `NotFound`, `ApprovalAnswered`."""
-        ...
-
-    async def expire(self, limit: int) -> list[ExpiredWait]:
-        """End up to `limit` turns whose approvals ran out."""
-        ...
 
 
 def request_approval(turn_id: str, step: str, verdict: Verdict, request: Message) -> ApprovalRequest:

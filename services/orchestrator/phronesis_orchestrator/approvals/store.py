@@ -24,8 +24,7 @@ from phronesis_contracts.orchestrator import TURN_ENDED, Audited, TurnEndedNews,
 from phronesis_contracts.service import AUDITED
 from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news
 
-from ..turns.store import parse_uuid
-from ..turns.turn import Claim, LostClaim, problem_from_error
+from ..turns.turn import Claim, LostClaim, parse_uuid, problem_from_error
 from .policy import LEFT, LIFETIME, ApprovalAnswer, ApprovalRequest, ExpiredWait
 
 SERVICE = "orchestrator"
@@ -59,17 +58,32 @@ UPDATE turns SET status = 'queued', expires_at = now() + (expires_at - $2::times
     sequence = coalesce((SELECT sequence FROM place), sequence)
 WHERE id = $1 AND status = 'waiting'
 """
+# Turns first, as everywhere; one that somebody else holds at the moment is answered, cancelled or deleted.
+_DUE = """
+SELECT turns.id FROM turns JOIN approvals ON approvals.turn_id = turns.id
+WHERE approvals.status = 'pending' AND approvals.expires_at <= now() AND turns.status = 'waiting'
+ORDER BY approvals.expires_at LIMIT $1 FOR UPDATE OF turns SKIP LOCKED
+"""
+# Looked at once more under the lock.
+_EXPIRE = """
+UPDATE approvals SET status = 'expired' WHERE turn_id = ANY($1::uuid[]) AND status = 'pending' AND expires_at <= now()
+RETURNING id, turn_id, tool
+"""
+_END = """
+UPDATE turns SET status = 'failed', fence = fence + 1, problem = $2, ended_at = now()
+WHERE id = ANY($1::uuid[]) AND status = 'waiting'
+RETURNING id, conversation_id, agent, principal, request ->> 'text' AS text, approval_id
+"""
 _STATUS = {Decision.APPROVE: ApprovalStatus.GRANTED, Decision.REFUSE: ApprovalStatus.REFUSED}
 
 
-class ApprovalRows:
-    """The part of the turn store that asks people."""
+class PostgresApprovals:
+    """Approvals, and the turns that wait for them."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def wait(self, claim: Claim, asked: ApprovalRequest) -> None:
-        """Write down what a person is asked, and let the turn wait."""
         verdict, tenant = asked.verdict, claim.who.tenant
         async with self._database.transaction(tenant) as connection:
             waits = await connection.fetchval(
@@ -94,7 +108,6 @@ class ApprovalRows:
             await _audit(connection, tenant, audit_entry(claim.who, "approval.ask", told))
 
     async def answered(self, claim: Claim, approval_id: str) -> ApprovalAnswer | None:
-        """The approval of a call of this turn."""
         async with self._database.connection(claim.who.tenant) as connection:
             row = await connection.fetchrow(
                 "SELECT status, digest, note FROM approvals WHERE id = $1 AND tenant = $2 AND turn_id = $3",
@@ -105,18 +118,17 @@ class ApprovalRows:
         return None if row is None else ApprovalAnswer(ApprovalStatus(row["status"]), row["digest"], row["note"])
 
     async def record(self, claim: Claim, entry: Audited) -> None:
-        """Enter a call in the audit trail."""
         async with self._database.transaction(claim.who.tenant) as connection:
             await _audit(connection, claim.who.tenant, entry)
 
     async def approval(self, who: Principal, ref: ApprovalRef) -> Approval:
-        """One approval."""
+        """An approval of the caller, or for an admin, of the tenant. Raises `NotFound`."""
         async with self._database.connection(who.tenant) as connection:
             row = await _find_approval(connection, who, parse_uuid(ref.approval_id, "approval"))
         return _approval_from_row(row)
 
     async def approvals(self, who: Principal, query: ListApprovals) -> Approvals:
-        """The newest approvals."""
+        """The same as a list, newest first."""
         async with self._database.connection(who.tenant) as connection:
             rows = await connection.fetch(
                 "SELECT * FROM approvals WHERE tenant = $1 AND ($2 OR user_id = $3) AND ($4::text IS NULL OR status = $4) "
@@ -130,7 +142,12 @@ class ApprovalRows:
         return Approvals(approvals=tuple(map(_approval_from_row, rows)))
 
     async def answer(self, who: Principal, answer: AnswerApproval) -> Approval:
-        """Answer once; a repeat of the same answer finds what it did."""
+        """Answer once, and put the turn back into the queue; a repeat of the same answer finds what it did.
+
+        Raises:
+            NotFound: there is no such approval of the caller.
+            ApprovalAnswered: it has another answer, or ran out.
+        """
         id, status = parse_uuid(answer.approval_id, "approval"), _STATUS[answer.decision]
         async with self._database.transaction(who.tenant) as connection:
             asked = await _find_approval(connection, who, id)
@@ -143,6 +160,21 @@ class ApprovalRows:
             told = {"approval_id": str(id), "turn_id": str(row["turn_id"]), "tool": row["tool"], "decision": answer.decision}
             await _audit(connection, who.tenant, audit_entry(who, "approval.answer", told))
         return _approval_from_row(row)
+
+    async def expire(self, limit: int) -> list[ExpiredWait]:
+        """End up to `limit` turns whose approvals ran out, each with its news and its entry in the audit trail."""
+        problem = problem_from_error(ApprovalExpired("nobody answered the approval that the turn waited for"))
+        async with self._database.transaction(EVERY_TENANT) as connection:
+            due = [row["id"] for row in await connection.fetch(_DUE, limit)]
+            if not due:
+                return []
+            expired = {row["turn_id"]: row for row in await connection.fetch(_EXPIRE, due)}
+            rows = await connection.fetch(_END, list(expired), problem.model_dump(mode="json", exclude_none=True))
+            for row in rows:
+                await _announce(connection, row, expired[row["id"]]["tool"])
+        return [
+            ExpiredWait(Principal.model_validate(row["principal"]), str(row["id"]), str(row["conversation_id"])) for row in rows
+        ]
 
 
 def _read_caller(who: Principal, id: UUID) -> tuple[UUID, str, bool, str]:
@@ -173,46 +205,6 @@ def _approval_from_row(row: asyncpg.Record) -> Approval:
 
 async def _audit(connection: Connection, tenant: str, entry: Audited) -> None:
     await write_news(connection, SERVICE, tenant, AUDITED[SERVICE], entry)
-
-
-# Turns first, as everywhere; one that somebody else holds at the moment is answered, cancelled or deleted.
-_DUE = """
-SELECT turns.id FROM turns JOIN approvals ON approvals.turn_id = turns.id
-WHERE approvals.status = 'pending' AND approvals.expires_at <= now() AND turns.status = 'waiting'
-ORDER BY approvals.expires_at LIMIT $1 FOR UPDATE OF turns SKIP LOCKED
-"""
-# Looked at once more under the lock.
-_EXPIRE = """
-UPDATE approvals SET status = 'expired' WHERE turn_id = ANY($1::uuid[]) AND status = 'pending' AND expires_at <= now()
-RETURNING id, turn_id, tool
-"""
-_END = """
-UPDATE turns SET status = 'failed', fence = fence + 1, problem = $2, ended_at = now()
-WHERE id = ANY($1::uuid[]) AND status = 'waiting'
-RETURNING id, conversation_id, agent, principal, request ->> 'text' AS text, approval_id
-"""
-
-
-class ApprovalExpiries:
-    """The part of the turn store that ends what waited too long."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def expire(self, limit: int) -> list[ExpiredWait]:
-        """End up to `limit` turns whose approvals ran out, each with its news and its entry in the audit trail."""
-        problem = problem_from_error(ApprovalExpired("nobody answered the approval that the turn waited for"))
-        async with self._database.transaction(EVERY_TENANT) as connection:
-            due = [row["id"] for row in await connection.fetch(_DUE, limit)]
-            if not due:
-                return []
-            expired = {row["turn_id"]: row for row in await connection.fetch(_EXPIRE, due)}
-            rows = await connection.fetch(_END, list(expired), problem.model_dump(mode="json", exclude_none=True))
-            for row in rows:
-                await _announce(connection, row, expired[row["id"]]["tool"])
-        return [
-            ExpiredWait(Principal.model_validate(row["principal"]), str(row["id"]), str(row["conversation_id"])) for row in rows
-        ]
 
 
 async def _announce(connection: Connection, row: asyncpg.Record, tool: str) -> None:

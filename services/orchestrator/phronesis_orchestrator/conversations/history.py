@@ -8,11 +8,11 @@ from phronesis_contracts import Message
 from phronesis_contracts.orchestrator import Directive
 
 WINDOW = 10
-"""Newest turns that a prompt holds word for word (V-151, D-C06)."""
+"""Newest turns that a prompt holds word for word."""
 KEPT = 5
-"""Older turns that it also holds word for word: the most important ones (V-152)."""
+"""Older turns that it also holds word for word: the most important ones."""
 PRUNE_AFTER = 15
-"""Turns up to which a conversation stands word for word as a whole (V-C18)."""
+"""Turns up to which a conversation stands word for word as a whole."""
 STEP = 10
 """Turns that leave the window before the stored summary is carried on: one write, and with a model one call, for so many."""
 AGED = 40
@@ -56,7 +56,7 @@ class Summary(Message):
     through: int = 0
     """Number of the last message that it covers."""
     kept: tuple[int, ...] = ()
-    """Numbers of the turns that are kept word for word (V-152)."""
+    """Numbers of the turns that are kept word for word."""
     text: str = ""
     """What a language model made of the turns up to `text_through`; empty where none was asked."""
     text_through: int = 0

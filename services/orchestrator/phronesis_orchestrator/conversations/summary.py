@@ -1,4 +1,8 @@
-"""The view of a long conversation, its summary by rules, and how much a past turn matters (V-142 to V-150)."""
+"""The view of a long conversation, its summary by rules, and how much a past turn matters.
+
+Turns that leave the window become notes; light and old notes go first. All of it is arithmetic: the same turns give the same
+summary.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from ..models.reasoner import TurnContext
 from .history import KEPT, NO_SUMMARY, PRUNE_AFTER, WINDOW, Note, Past, PastMessage, PastTurn, Summary
 
 _SUBSTANTIVE = 40
-"""Characters from which on a reply answers something (V-148)."""
+"""Characters from which on a reply answers something."""
 _DOCUMENT = re.compile(r"(?:^|\n\n)\[(?:document|image|audio): [^\n]{1,300}\]\n.*", re.S)
 _NAME = re.compile(r"\b[A-Z][a-z]{2,}\b")
 _OPENER = re.compile(r"(?:^|[.!?:;\n]\s*)[\"'(\[\u201c]*[A-Z][a-z]{2,}\b")
@@ -55,16 +59,16 @@ class Scoring:
     vocabularies: tuple[Vocabulary, ...] = (ENGLISH,)
     """One for each language; a sign counts once, in whatever language it is given."""
     openers: bool = True
-    """Whether the first word of a sentence, and one on the stop-list, may be a name, as the pattern alone has it (V-C19)."""
+    """Whether the first word of a sentence, and one on the stop-list, may be a name, as the pattern alone has it."""
     stop: frozenset[str] = field(default=STOP_LIST)
     """Words that name nobody where `openers` is off."""
 
     def with_language(self, vocabulary: Vocabulary) -> Scoring:
-        """The same with the words of one more language, which need no capitals (V-C19)."""
+        """The same with the words of one more language, which need no capitals."""
         return replace(self, vocabularies=(*self.vocabularies, vocabulary))
 
     def points(self, said: str) -> int:
-        """Points of all signs that a text gives, each kind once (V-150)."""
+        """Points of all signs that a text gives, each kind once."""
         low = said.casefold()
         found = {sign for known in self.vocabularies for sign, words in known.items() if _holds_any(low, words)}
         return sum(POINTS[sign] for sign in found) + (_OF_NAME if self._names(said) else 0)
@@ -87,7 +91,7 @@ def _holds_any(low: str, words: tuple[str, ...]) -> bool:
 
 
 def _holds_words(low: str, words: str) -> bool:
-    """Whether words stand in a text between the bounds of words: `casino,` holds no `no,` (V-C20)."""
+    """Whether words stand in a text between the bounds of words: `casino,` holds no `no,`."""
     at = low.find(words)
     while at >= 0:
         end = at + len(words)
@@ -103,13 +107,7 @@ def _is_letter(letter: str) -> bool:
 
 
 def score_importance(user: str, reply: str, scoring: Scoring = DEFAULT) -> int:
-    """From 0 to 13: each kind of sign counts once.
-
-    Args:
-        user: what the user said, without the text of attachments.
-        reply: what was answered.
-        scoring: what counts.
-    """
+    """From 0 to 13: each kind of sign counts once. `user`: what the user said, without the text of attachments."""
     said = user if user.isascii() else user.translate(_APOSTROPHES)
     return scoring.points(said) + (_OF_ANSWER if "?" in said and len(reply) >= _SUBSTANTIVE else 0)
 
@@ -137,12 +135,8 @@ _OWN = re.compile(r"\b(?:i|i'm|i've|my|mine|we|our|us)\b", re.I)
 def select_history(past: Past, scoring: Scoring = DEFAULT) -> tuple[Summary, tuple[PastMessage, ...]]:
     """The summary that covers every turn before the window, and the messages that stand word for word, oldest first.
 
-    Of the older turns the five most important stand word for word, with their number; all others are in the summary
-    (V-151 to V-153). A conversation that is not longer than both together stands word for word (V-C18).
-
-    Args:
-        past: the conversation as it was read.
-        scoring: what makes a turn important.
+        Of the older turns the five most important stand word for word, with their number; all others are in the summary
+    . A conversation that is not longer than both together stands word for word.
     """
     if past.summary == NO_SUMMARY and len(past.aged) <= PRUNE_AFTER - WINDOW:
         return past.summary, tuple(one for turn in (*past.aged, *past.window) for one in _messages(turn, numbered=False))
@@ -156,10 +150,7 @@ def fold(summary: Summary, kept: Sequence[PastTurn], aged: Sequence[PastTurn], s
     """The summary, carried on over the turns that have left the window since it was made.
 
     Args:
-        summary: the stored summary.
-        kept: the turns that it keeps word for word.
         aged: the turns after it, oldest first.
-        scoring: what makes a turn important.
     """
     if not aged:
         return summary

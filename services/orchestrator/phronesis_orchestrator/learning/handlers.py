@@ -16,7 +16,7 @@ from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.orchestrator import PROGRESS
 
 from ..agents.cognition.state import RecentHistory
-from ..ledger.books import Books, make_entry
+from ..ledger.budgets import Ledger, make_entry
 from ..ledger.usage import admission
 from ..models.reasoner import Answer, CallFailed, Reasoner, current_call
 from ..settings import LearningSettings
@@ -31,11 +31,9 @@ class BusStreams:
         self._bus = bus
 
     async def erase_shown(self, tenant: str, user: str, turns: Sequence[str]) -> None:
-        """See `Streams`."""
         await erase_shown(self._bus, PROGRESS, tenant, user, turns)
 
     async def erase_parked(self, tenant: str, ids: Sequence[str]) -> None:
-        """See `Streams`."""
         await erase_parked(self._bus, tenant, ids)
 
 
@@ -46,20 +44,10 @@ _PARKED = 31 * 24 * 3_600.0
 
 
 class Forgetting:
-    """Follows what memory forgets.
-
-    Args:
-        copies: what turns hold of memories.
-        streams: what the broker keeps of turns.
-        pasts: what this process keeps of conversations.
-        wake: called after a transaction that wrote news.
-    """
+    """Follows what memory forgets. `wake`: called after a transaction that wrote news."""
 
     def __init__(self, copies: Copies, streams: Streams, pasts: RecentHistory, wake: Callable[[], None]) -> None:
-        self._copies = copies
-        self._streams = streams
-        self._pasts = pasts
-        self._wake = wake
+        self._copies, self._streams, self._pasts, self._wake = copies, streams, pasts, wake
 
     async def on_memory_forgotten(self, news: News, event: MemoryForgotten) -> None:
         """Remove what was forgotten. A repeat erases in the streams again what the first try may not have reached."""
@@ -100,12 +88,9 @@ class Learner:
     """Learns from ended turns.
 
     Args:
-        turns: the queue.
-        neighbours: the services it asks.
         reasoner: what may draw statements.
-        books: what a model's calls are entered in, and held to: a batch is charged to its oldest turn.
+        ledger: what a model's calls are entered in, and held to: a batch is charged to its oldest turn.
         connected: whether the bus can be reached; nothing is claimed without it.
-        batch: turns of a user that one call of a model takes.
         after: seconds after which a batch that is not full is taken all the same.
     """
 
@@ -114,19 +99,14 @@ class Learner:
         turns: Unlearnt,
         neighbours: Neighbours,
         reasoner: Reasoner,
-        books: Books,
+        ledger: Ledger,
         connected: Callable[[], bool],
         *,
         batch: int,
         after: float,
     ) -> None:
-        self._turns = turns
-        self._neighbours = neighbours
-        self._reasoner = reasoner
-        self._books = books
-        self._connected = connected
-        self._batch = batch
-        self._after = after
+        self._turns, self._neighbours, self._reasoner, self._ledger = turns, neighbours, reasoner, ledger
+        self._connected, self._batch, self._after = connected, batch, after
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -194,7 +174,7 @@ class Learner:
             ServiceError: a limit is reached (`BudgetExceeded`), or the ledger does not answer.
         """
         payer, began = batch[0], perf_counter()
-        asking, admitted = current_call.set(f"{payer.turn_id}/{PURPOSE}"), admission.set(lambda: self._books.admit(payer))
+        asking, admitted = current_call.set(f"{payer.turn_id}/{PURPOSE}"), admission.set(lambda: self._ledger.admit(payer))
         made: Answer[Drawn] | CallFailed
         try:
             made = await reasoner.draw(agent, batch)
@@ -204,7 +184,7 @@ class Learner:
             admission.reset(admitted)
             current_call.reset(asking)
         if spend := make_entry(PURPOSE, made, began):
-            await self._books.spent(payer, spend)
+            await self._ledger.spent(payer, spend)
         if isinstance(made, CallFailed):
             raise made
         return made
@@ -227,23 +207,14 @@ class Learner:
 
 
 async def serve_learning(
-    bus: Bus, turns: Unlearnt, forgetting: Forgetting, neighbours: Neighbours, reasoner: Reasoner, books: Books
+    bus: Bus, turns: Unlearnt, forgetting: Forgetting, neighbours: Neighbours, reasoner: Reasoner, ledger: Ledger
 ) -> None:
-    """Follow what is forgotten, and begin to learn.
-
-    Args:
-        bus: the connected bus.
-        turns: the ended turns.
-        forgetting: follows what memory forgets.
-        neighbours: the services that are asked.
-        reasoner: what may draw statements.
-        books: the ledger, and the limits.
-    """
+    """Follow what is forgotten, and begin to learn. `reasoner`: what may draw statements."""
     settings = LearningSettings()
     await follow(bus, MEMORY_FORGOTTEN, forgetting.on_memory_forgotten, workers=1)
     await follow(bus, COPIES_PURGED, forgetting.on_copies_purged, every_copy=True)
     connected, batch, after = lambda: bus.connected, settings.learn_batch, settings.learn_after
-    learner = Learner(turns, neighbours, reasoner, books, connected, batch=batch, after=after)
+    learner = Learner(turns, neighbours, reasoner, ledger, connected, batch=batch, after=after)
     if settings.learn:
         learner.start()
         bus.on_stop(learner.stop)

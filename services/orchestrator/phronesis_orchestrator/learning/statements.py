@@ -151,7 +151,6 @@ class Drawer(Protocol):
 
     async def draw(self, agent: AgentProfile, batch: Sequence[EndedTurn]) -> Answer[Drawn]:
         """Draw statements from a batch of one user's turns, by one call; it is never repaired. Raises `CallFailed`."""
-        ...
 
 
 class Unlearnt(Protocol):
@@ -162,11 +161,9 @@ class Unlearnt(Protocol):
 
         Nobody else gets them for `lease` seconds.
         """
-        ...
 
     async def learnt(self, turns: Sequence[EndedTurn]) -> None:
         """Note that these were learnt from."""
-        ...
 
 
 class Copies(Protocol):
@@ -174,11 +171,9 @@ class Copies(Protocol):
 
     async def forget(self, tenant: str, event: MemoryForgotten) -> CopiesPurged:
         """Remove the texts of the turns in which something was said, or before which memory put it, and report, once."""
-        ...
 
     async def erased(self, tenant: str, user: str, seconds: float) -> tuple[str, ...]:
         """A user's turns that hold no text any more and ended within the last `seconds`, the newest first."""
-        ...
 
 
 class Streams(Protocol):
@@ -186,8 +181,6 @@ class Streams(Protocol):
 
     async def erase_shown(self, tenant: str, user: str, turns: Sequence[str]) -> None:
         """Erase the progress of a user's turns. Raises `Unavailable`."""
-        ...
 
     async def erase_parked(self, tenant: str, ids: Sequence[str]) -> None:
         """Erase a tenant's parked messages that name one of these ids. Raises `Unavailable` and `TimedOut`."""
-        ...

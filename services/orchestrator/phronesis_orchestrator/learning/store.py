@@ -64,7 +64,6 @@ class PostgresCopies:
         self._database = database
 
     async def forget(self, tenant: str, event: MemoryForgotten) -> CopiesPurged:
-        """See `Copies`."""
         async with self._database.transaction(tenant) as connection:
             named = [id for id in map(_uuid, event.turns) if id is not None]
             ids = [*event.ids, *event.found_by]
@@ -79,13 +78,11 @@ class PostgresCopies:
         return report
 
     async def erased(self, tenant: str, user: str, seconds: float) -> tuple[str, ...]:
-        """See `Copies`."""
         async with self._database.connection(tenant) as connection:
             return tuple(row["id"] for row in await connection.fetch(_ERASED, tenant, user, seconds))
 
 
 async def _unsend(connection: Connection, tenant: str, turns: list[UUID]) -> int:
-    """Take back news of those turns that has not gone out."""
     gone = 0
     for turn in turns:
         # Inside a JSON text quotes are escaped, so these bytes are found nowhere but in the field itself.
@@ -102,7 +99,6 @@ def _uuid(text: str) -> UUID | None:
 
 
 def _count(status: str) -> int:
-    """How many rows a command tag (`DELETE 3`) counts."""
     return int(status.rpartition(" ")[2])
 
 
@@ -131,7 +127,6 @@ class PostgresUnlearnt:
         self._database = database
 
     async def claim(self, most: int, after: float, lease: float) -> list[EndedTurn]:
-        """See `Unlearnt`."""
         async with self._database.transaction(EVERY_TENANT) as connection:
             rows = await connection.fetch(_CLAIM, most, after, lease)
         found = [
@@ -151,7 +146,6 @@ class PostgresUnlearnt:
         return sorted(found, key=lambda turn: turn.at)
 
     async def learnt(self, turns: Sequence[EndedTurn]) -> None:
-        """See `Unlearnt`."""
         if not turns:
             return
         async with self._database.transaction(turns[0].who.tenant) as connection:

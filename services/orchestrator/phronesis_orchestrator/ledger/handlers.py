@@ -17,46 +17,38 @@ from phronesis_contracts.ledger import (
     UsageSums,
 )
 
-from .books import Budgets
-from .usage import Accounts
+from .budgets import Budgets
+from .store import PostgresLedger
 
 
 class LedgerHandlers:
-    """The handlers.
+    """The handlers."""
 
-    Args:
-        accounts: the ledger.
-        budgets: what holds calls to the limits in this process.
-        wake: says that there is news to send.
-    """
-
-    def __init__(self, accounts: Accounts, budgets: Budgets, wake: Callable[[], None]) -> None:
-        self._accounts = accounts
-        self._budgets = budgets
-        self._wake = wake
+    def __init__(self, ledger: PostgresLedger, budgets: Budgets, wake: Callable[[], None]) -> None:
+        self._ledger, self._budgets, self._wake = ledger, budgets, wake
 
     async def usage(self, call: Call, request: GetUsage) -> UsageSums:
         """Sums of the tenant for an admin, of the caller for everybody else."""
         if request.since and request.until and request.since > request.until:
             raise BadRequest("`since` is after `until`", field="since")
         mine = request if call.who.role is Role.ADMIN else request.model_copy(update={"user": call.who.user})
-        return await self._accounts.usage(call.who, mine)
+        return await self._ledger.usage(call.who, mine)
 
     async def limits(self, call: Call, request: ListLimits) -> Limits:
         """All limits for an admin, those that bear on the caller for everybody else."""
-        return await self._accounts.limits(call.who, None if call.who.role is Role.ADMIN else call.who.user)
+        return await self._ledger.limits(call.who, None if call.who.role is Role.ADMIN else call.who.user)
 
     async def set_limit(self, call: Call, request: SetLimit) -> Limits:
         """Set or remove a limit; it holds here at once, and in other processes within seconds."""
-        limits = await self._accounts.set_limit(call, request)
+        limits = await self._ledger.set_limit(call, request)
         self._budgets.forget(call.who.tenant)
         self._wake()
         return limits
 
 
-async def serve_ledger(bus: Bus, accounts: Accounts, budgets: Budgets, wake: Callable[[], None]) -> None:
+async def serve_ledger(bus: Bus, ledger: PostgresLedger, budgets: Budgets, wake: Callable[[], None]) -> None:
     """Wire the ledger to the bus."""
-    handlers = LedgerHandlers(accounts, budgets, wake)
+    handlers = LedgerHandlers(ledger, budgets, wake)
     await serve(bus, USAGE_GET_TOOL, handlers.usage)
     await serve(bus, LIMITS_GET_TOOL, handlers.limits)
     await serve(bus, LIMITS_SET_TOOL, handlers.set_limit)

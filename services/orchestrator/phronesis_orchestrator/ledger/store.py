@@ -14,6 +14,7 @@ from phronesis_contracts.ledger import MAX_ROWS, GetUsage, Limits, LimitState, S
 from phronesis_contracts.service import AUDITED
 from phronesis_postgres import Connection, Database, write_news
 
+from ..turns.journal import enter_spend
 from .usage import ChargedTurn, LedgerEntry
 
 SERVICE = "orchestrator"
@@ -21,11 +22,6 @@ LEARNING = "learn"
 """Purpose of the calls that are made for turns that have ended; they are in the ledger, and no part of an answer."""
 MOST_LIMITS = 500
 """Limits of one tenant."""
-ENTER = """
-INSERT INTO ledger (tenant, user_id, agent, turn_id, step, purpose, model, outcome, attempts, input_tokens, output_tokens,
-                    cached_tokens, reasoning_tokens, cost_usd, ms)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
-"""
 _BEGAN = "(date_trunc(limits.period, now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC')"
 _STATES = f"""
 SELECT period AS window, nullif(agent, '') AS agent, nullif(user_id, '') AS user, tokens, usd, used_tokens, used_usd
@@ -42,27 +38,20 @@ INSERT INTO limits (tenant, agent, user_id, period, tokens, usd) VALUES ($1, $2,
 ON CONFLICT (tenant, agent, user_id, period) DO UPDATE SET tokens = excluded.tokens, usd = excluded.usd, updated_at = now()
 """
 _REMOVE = "DELETE FROM limits WHERE tenant = $1 AND agent = $2 AND user_id = $3 AND period = $4"
-_PARTS = {
-    "agent": "agent",
-    "user": "user_id",
-    "model": "model",
-    "purpose": "purpose",
-    "day": "(at AT TIME ZONE 'UTC')::date",
-}
+_PARTS = {"agent": "agent", "user": "user_id", "model": "model", "purpose": "purpose", "day": "(at AT TIME ZONE 'UTC')::date"}
 
 
-class LedgerRows:
-    """The part of the records that keeps accounts."""
+class PostgresLedger:
+    """What model calls used, and the limits on it, inside one tenant at a time."""
 
-    _database: Database
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     async def spent(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
-        """Enter a call."""
         async with self._database.transaction(turn.who.tenant) as connection:
             await enter_spend(connection, turn, spend)
 
     async def bearing(self, who: Principal, agent: str) -> tuple[LimitState, ...]:
-        """The limits that a call of this user to this agent counts for."""
         async with self._database.connection(who.tenant) as connection:
             rows = await connection.fetch(_STATES, who.tenant, who.user, agent)
         return tuple(LimitState(**dict(row)) for row in rows)
@@ -96,7 +85,6 @@ class LedgerRows:
             return await _read_limits(connection, who.tenant, None)
 
     async def calls_of(self, tenant: str, turn_id: str) -> tuple[ModelCalled, ...]:
-        """The calls of one turn."""
         async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(
                 "SELECT * FROM ledger WHERE turn_id = $1 AND tenant = $2 AND purpose <> $3 ORDER BY id LIMIT $4",
@@ -105,26 +93,12 @@ class LedgerRows:
         return tuple(ModelCalled(**{name: row[name] for name in ModelCalled.model_fields}) for row in rows)
 
 
-async def enter_spend(connection: Connection, turn: ChargedTurn, spend: LedgerEntry) -> None:
-    """Write one entry, in the transaction at hand."""
-    await connection.execute(ENTER, *entry_row(turn, spend))
-
-
-def entry_row(turn: ChargedTurn, spend: LedgerEntry) -> tuple[object, ...]:
-    """The values of one entry, in the order of `ENTER`."""
-    who, asked, spent = turn.who, spend.asked, spend.spent
-    called = (spend.step, asked.purpose, asked.model, spend.outcome, spent.model_calls)
-    used = (spent.input_tokens, spent.output_tokens, spent.cached_tokens, spent.reasoning_tokens, spend.cost_usd, spend.ms)
-    return (who.tenant, who.user, turn.agent, UUID(turn.turn_id), *called, *used)
-
-
 async def _read_limits(connection: Connection, tenant: str, user: str | None) -> Limits:
     rows: list[asyncpg.Record] = await connection.fetch(_STATES, tenant, user, None)
     return Limits(limits=tuple(LimitState(**dict(row)) for row in rows))
 
 
 def _sums(query: GetUsage) -> str:
-    """The statement for a query; its names are ours and none of the caller's."""
     parts = dict.fromkeys(query.by)
     columns = "".join(f'{_PARTS[part]} AS "{part}", ' for part in parts)
     group = f"GROUP BY {', '.join(_PARTS[part] for part in parts)}" if parts else ""

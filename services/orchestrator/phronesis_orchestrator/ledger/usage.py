@@ -7,10 +7,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Protocol
 
-from phronesis_bus import Call
 from phronesis_contracts import Message, Principal
-from phronesis_contracts.answers import ModelCalled
-from phronesis_contracts.ledger import GetUsage, Limits, LimitState, SetLimit, UsageSums
+from phronesis_contracts.ledger import LimitState
 
 admission: ContextVar[Callable[[], Awaitable[None]] | None] = ContextVar("admission", default=None)
 """Raises `BudgetExceeded` where no model may be called for the turn at hand; asked before each call."""
@@ -22,17 +20,14 @@ class ChargedTurn(Protocol):
     @property
     def turn_id(self) -> str:
         """Its id."""
-        ...
 
     @property
     def who(self) -> Principal:
         """Its user."""
-        ...
 
     @property
     def agent(self) -> str:
         """The agent that was asked."""
-        ...
 
 
 class CallUsage(Message):
@@ -85,28 +80,10 @@ class LedgerEntry:
 
 
 class Accounts(Protocol):
-    """The ledger and the limits, inside one tenant at a time."""
+    """What the limits need of the ledger's store."""
 
     async def spent(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
         """Enter a call that has no result in the journal; it is not bound to the fence, since the money is gone."""
-        ...
 
     async def bearing(self, who: Principal, agent: str) -> tuple[LimitState, ...]:
         """The limits that a call of this user to this agent counts for, with what is used of each."""
-        ...
-
-    async def usage(self, who: Principal, query: GetUsage) -> UsageSums:
-        """Sums of the ledger, of `query.user` where one is stated."""
-        ...
-
-    async def limits(self, who: Principal, user: str | None) -> Limits:
-        """The tenant's limits; those that bear on one user where one is stated."""
-        ...
-
-    async def set_limit(self, call: Call, limit: SetLimit) -> Limits:
-        """Set or remove a limit, in one transaction with its audit entry; all limits, as they are then."""
-        ...
-
-    async def calls_of(self, tenant: str, turn_id: str) -> tuple[ModelCalled, ...]:
-        """The calls that made one turn's answer, in their order; what was learnt from it later is not among them."""
-        ...

@@ -30,8 +30,6 @@ class Breaker:
     falls back instead of waiting. After `rest` seconds it is half open: one call is let through, and closes or opens it.
 
     Args:
-        endpoint: what is asked, as logs name it.
-        failures: in a row, until it opens.
         rest: seconds that it stays open.
         clock: seconds that only grow.
     """
@@ -199,7 +197,7 @@ class CallLimits:
 
     model: str
     seconds: float
-    """For all tries together (D-147)."""
+    """For all tries together."""
     max_tokens: int
     """Tokens that the model may write, its reasoning counted in."""
     effort: str
@@ -224,22 +222,12 @@ def parse_text(parse: Callable[[str], Value | Fault]) -> Callable[[Completion], 
 
 
 class Calls:
-    """Makes calls to one provider.
-
-    Args:
-        client: the provider.
-        tracing: where the spans go.
-        limits: of each purpose.
-        patience: with each model's endpoint, by the model's name.
-    """
+    """Makes calls to one provider. `tracing`: where the spans go."""
 
     def __init__(
         self, client: ChatClient, tracing: Tracing, limits: Mapping[Purpose, CallLimits], patience: Mapping[str, RetryPolicy]
     ) -> None:
-        self._client = client
-        self._tracing = tracing
-        self._limits = limits
-        self._patience = patience
+        self._client, self._tracing, self._limits, self._patience = client, tracing, limits, patience
 
     async def ask(
         self,
@@ -252,10 +240,6 @@ class Calls:
         """Ask once, with patience.
 
         Args:
-            purpose: what for.
-            messages: the prompt.
-            parse: what a completion is worth.
-            tools: the options that offer tools; they stand in the place of a response format, since providers refuse both.
             model: in place of the purpose's own, where the turn's tier names one.
 
         Raises:

@@ -23,7 +23,7 @@ from phronesis_bus import Tracing
 from phronesis_bus.metrics import MODEL_SECONDS, MODEL_TOKENS
 from phronesis_bus.tracing import conversation
 
-from ..ledger.books import price_call
+from ..ledger.budgets import price_call
 from ..ledger.usage import CallUsage
 from ..metrics import COST
 from .parsing import make_storable
@@ -47,7 +47,6 @@ class TryFailed(Exception):
     """One try gave no usable answer.
 
     Args:
-        detail: one sentence for people; nothing of the provider's text.
         again: whether another try may succeed.
         after: seconds that the provider asked to wait.
         busy: whether the provider is merely asked too often.
@@ -66,23 +65,12 @@ class TryFailed(Exception):
         spent: CallUsage = _ONE_CALL,
     ) -> None:
         super().__init__(detail)
-        self.detail = detail
-        self.again = again
-        self.after = after
-        self.busy = busy
-        self.misconfigured = misconfigured
+        self.detail, self.again, self.after, self.busy, self.misconfigured = detail, again, after, busy, misconfigured
         self.spent = spent
 
 
 def failure_from_status(status: int, headers: Mapping[str, str], code: str | None, spent: CallUsage = _ONE_CALL) -> TryFailed:
-    """The failure that an HTTP status states.
-
-    Args:
-        status: the status.
-        headers: the answer's headers.
-        code: the provider's own code for the error.
-        spent: what the try used.
-    """
+    """The failure that an HTTP status states."""
     if status in _BUSY:
         again = code != "insufficient_quota"
         return TryFailed("the language model is over its rate", again=again, after=retry_after(headers), busy=True, spent=spent)
@@ -244,7 +232,6 @@ class ChatClient:
     Args:
         provider: `groq`, or `openai` for any address that speaks OpenAI's API.
         key: the provider's key; an address without keys takes any.
-        url: address instead of the provider's own.
     """
 
     def __init__(self, provider: Provider, key: str, url: str | None = None) -> None:
@@ -257,15 +244,10 @@ class ChatClient:
         self._pool = self._new_pool()
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._pool.client.close()
 
     async def send(self, call: ChatRequest, seconds: float) -> Completion:
-        """Ask once.
-
-        Raises:
-            TryFailed: no usable answer within `seconds`.
-        """
+        """Ask once. Raises `TryFailed`: no usable answer within `seconds`."""
         async with self._borrowed() as client:
             try:
                 async with asyncio.timeout(seconds):
@@ -333,15 +315,11 @@ class CallTelemetry:
     Args:
         tracing: where spans and figures go.
         provider: `groq` or `openai`.
-        purpose: what the call is for, as the metrics name it.
         max_tokens: tokens that the model may write.
     """
 
     def __init__(self, tracing: Tracing, provider: str, purpose: str, max_tokens: int) -> None:
-        self._tracing = tracing
-        self._provider = provider
-        self._purpose = purpose
-        self._max_tokens = max_tokens
+        self._tracing, self._provider, self._purpose, self._max_tokens = tracing, provider, purpose, max_tokens
 
     async def send(self, client: ChatClient, call: ChatRequest, seconds: float) -> Completion:
         """Try once. Raises `TryFailed`."""
@@ -401,7 +379,6 @@ def _tag_answer(span: Span, call: ChatRequest, done: Completion) -> None:
 
 
 def _failure_type(failed: TryFailed) -> str:
-    """The status that the provider answered with, or what broke."""
     cause = failed.__cause__
     status = getattr(cause, "status_code", None)
     return str(status) if status else type(cause).__name__ if cause is not None else "unusable"

@@ -59,12 +59,7 @@ from .templates import ANSWER, Line
 
 
 def models_by_tier(light: str, deep: str) -> Mapping[Tier, str]:
-    """The model of each tier.
-
-    Args:
-        light: the setting `light_model`.
-        deep: the setting `model`.
-    """
+    """The model of each tier. `light`: the setting `light_model`. `deep`: the setting `model`."""
     return {tier: light if tier in LIGHT else deep for tier in Tier}
 
 
@@ -74,7 +69,7 @@ Said = TypeVar("Said", bound=Message)
 
 
 def task_call_limits(router: CallLimits, final: CallLimits) -> dict[Purpose, CallLimits]:
-    """Limits of the calls of tasks, each made once: the evaluation by the fast model (V-026), the others by the better one."""
+    """Limits of the calls of tasks, each made once: the evaluation by the fast model, the others by the better one."""
     return {
         "decompose": replace(final, seconds=DECOMPOSITION, tries=1),
         "evaluate": replace(router, seconds=EVALUATION, tries=1),
@@ -84,31 +79,22 @@ def task_call_limits(router: CallLimits, final: CallLimits) -> dict[Purpose, Cal
 
 
 class ChatPlanner:
-    """A `Planner` with a language model behind it.
-
-    Args:
-        calls: makes the calls.
-        budget: tokens of a prompt.
-    """
+    """A `Planner` with a language model behind it. `budget`: tokens of a prompt."""
 
     def __init__(self, calls: Calls, budget: int) -> None:
         self._of_tasks = calls
         self._room = budget
 
     async def decompose(self, turn: TurnContext, known: GoalKnowledge) -> Answer[Plan]:
-        """Make a plan for a goal, or a new one for what is left of it. Raises `CallFailed`."""
         return await self._decided("decompose", turn, plan_lines(known), parse_plan)
 
     async def evaluate(self, turn: TurnContext, known: GoalKnowledge) -> Answer[Verdict]:
-        """Say whether what is left still makes sense, by the fast model. Raises `CallFailed`."""
         return await self._decided("evaluate", turn, state_lines(known), parse_verdict)
 
     async def criticise(self, turn: TurnContext, known: GoalKnowledge, written: WrittenReport) -> Answer[Criticism]:
-        """Say how well the goal was met. Raises `CallFailed`."""
         return await self._decided("criticise", turn, result_lines(known), parse_criticism, written.text)
 
     async def write(self, turn: TurnContext, known: GoalKnowledge) -> Answer[WrittenReport]:
-        """Write the report, and name the steps that it rests on: of those that worked alone. Raises `CallFailed`."""
         answer = await self._decided("task_report", turn, result_lines(known), parse_report)
         if answer.value is None:
             return answer
@@ -145,16 +131,7 @@ _ROUNDS = 2
 
 
 class LanguageModel(ChatPlanner):
-    """A `Reasoner` with a language model behind it.
-
-    Args:
-        client: the provider.
-        tracing: where the spans go.
-        router: limits of the router call.
-        final: limits of the final call.
-        budget: tokens of a prompt.
-        patience: makes the patience with one model's endpoint, from the model's name; purposes with one model share it.
-    """
+    """A `Reasoner` with a language model behind it. `tracing`: where the spans go. `budget`: tokens of a prompt."""
 
     def __init__(
         self,
@@ -176,7 +153,7 @@ class LanguageModel(ChatPlanner):
             "rewrite": final,
             "learn": replace(router, seconds=_LEARN, max_tokens=_DRAWN),
             "intent": replace(router, seconds=min(router.seconds, _INTENT)),
-            "preflight": replace(router, tries=1),  # V-102
+            "preflight": replace(router, tries=1),
             "reflect": replace(final, seconds=min(final.seconds, _REFLECT), effort="low"),
             **task_call_limits(router, final),
         }
@@ -193,62 +170,51 @@ class LanguageModel(ChatPlanner):
         await self._client.close()
 
     async def route(self, turn: TurnContext, fault: Fault | None = None) -> Answer[RouteDecision]:
-        """Decide whether memory is needed. Raises `CallFailed`."""
         messages = fill_prompt(turn, lambda agent: router_messages(agent, turn, fault, self._budget))
         return await self._calls.ask("router", messages, parse_text(parse_routed))
 
     async def compose(
         self, turn: TurnContext, draft: str | None, memory: AugmentedMemoryContext | None, fault: Fault | None = None
     ) -> Answer[ComposedReply]:
-        """Write the reply and choose the next stance. Raises `CallFailed`."""
         messages = fill_prompt(turn, lambda agent: final_messages(agent, turn, draft, memory, fault, self._budget))
         return await self._calls.ask("final", messages, parse_text(parse_composed), model=self._model(turn))
 
     async def summarise(self, turn: TurnContext, earlier: Summary, dropped: tuple[PastTurn, ...]) -> Answer[ModelSummary]:
-        """Put older turns in short, by the light model. Raises `CallFailed`."""
         messages = fill_prompt(turn, lambda agent: summarise_messages(agent, turn, earlier, dropped, self._budget))
         return await self._calls.ask("summarise", messages, parse_text(parse_summarised))
 
     async def classify(self, turn: TurnContext, fault: Fault | None = None) -> Answer[Classification]:
-        """Choose the mode, and answer at once where it reads no data. Raises `CallFailed`."""
         messages = fill_prompt(turn, lambda agent: classify_messages(agent, turn, fault, self._budget))
         return await self._calls.ask("classify", messages, parse_text(parse_classified))
 
     async def proceed(self, turn: TurnContext, inquiry: Inquiry) -> Answer[Move]:
-        """Make the next move with the tools of an inquiry. Raises `CallFailed`."""
         messages = fill_prompt(turn, lambda agent: inquiry_messages(agent, turn, inquiry, _ROUNDS * self._budget))
         offered = {"tools": list(inquiry.tools), "tool_choice": "none" if inquiry.closing else "auto"}
         return await self._calls.ask("tools", messages, _parse_move, offered, self._model(turn))
 
     async def rewrite(self, turn: TurnContext, inquiry: Inquiry, fault: Fault) -> Answer[Draft]:
-        """Write the final answer again, as JSON and with no tool. Raises `CallFailed`."""
         messages = fill_prompt(turn, lambda agent: inquiry_messages(agent, turn, inquiry, _ROUNDS * self._budget, fault))
         return await self._calls.ask("rewrite", messages, parse_text(parse_draft), model=self._model(turn))
 
     async def decide(self, turn: TurnContext) -> Answer[IntentDecision]:
-        """Say what the message is, by the light model. Raises `CallFailed`."""
         messages = fill_prompt(turn, lambda agent: opening_messages("intent", agent, turn, None, self._budget))
         return await self._calls.ask("intent", messages, parse_text(parse_decided))
 
     async def look_ahead(self, turn: TurnContext) -> Answer[LookAhead]:
-        """Think ahead, by the light model, in one try. Raises `CallFailed`."""
         messages = fill_prompt(turn, lambda agent: opening_messages("preflight", agent, turn, None, self._budget))
         return await self._calls.ask("preflight", messages, parse_text(parse_look_ahead))
 
     async def reflect(self, turn: TurnContext, draft: Draft) -> Answer[Reflection]:
-        """Look at a draft again. Raises `CallFailed`."""
         messages = fill_prompt(
             turn, lambda agent: opening_messages("reflect", agent, turn, None, self._budget, draft=draft.answer)
         )
         return await self._calls.ask("reflect", messages, parse_text(parse_reflected))
 
     def _model(self, turn: TurnContext) -> str | None:
-        """The model of the turn's tier; none where it has no tier."""
         intent = turn.thought.intent
         return self._models[intent.tier] if intent else None
 
     async def draw(self, agent: AgentProfile, batch: Sequence[EndedTurn]) -> Answer[Drawn]:
-        """Draw statements from ended turns, by the light model. Raises `CallFailed`."""
         shown = TurnContext(agent, {}, batch_lines(batch), Directive.FOCUSED_ANALYST, "", "")
         messages = fill_prompt(shown, lambda whose: opening_messages("learn", whose, shown, None, self._budget))
         return await self._calls.ask("learn", messages, parse_text(parse_drawn))
@@ -273,15 +239,12 @@ def build_language_model(
     budget: int = 12_000,
     backoff: float = 0.5,
 ) -> LanguageModel:
-    """A reasoner on one provider, with the limits of D-147: 8 s for the router, 20 s for the final call.
+    """A reasoner on one provider, with its limits: 8 s for the router, 20 s for the final call.
 
     Args:
         provider: `groq`, or `openai` for any address that speaks OpenAI's API.
-        key: the provider's key.
         tracing: where the spans go.
         url: address instead of the provider's own; for `groq` without, for `openai` with the `/v1`.
-        model: model of the final call.
-        light_model: model of the router call.
         budget: tokens of a prompt.
         backoff: seconds that the first wait between tries may take.
     """

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 MAX_SAID = 200_000
 """Characters of an answer that are looked at."""
 MAX_REASONING = 500
-"""Characters of a directive's reason that are kept (D-111)."""
+"""Characters of a directive's reason that are kept."""
 MAX_REPLY = 50_000
 """Characters of a reply; no model that keeps to its limit of tokens comes near it."""
 _FENCED = re.compile(r"\A```[A-Za-z]*\s*\n(.*?)\n?\s*```\Z", re.S)
@@ -55,24 +55,24 @@ ROUTED_SCHEMA = strict_object(
     direct_response={"type": ["string", "null"]},
     tier={"type": "string", "enum": [tier.value for tier in Tier]},
 )
-"""JSON Schema of the router's answer (D-052, D-054), in the form that strict modes ask for: all required, nothing else."""
+"""JSON Schema of the router's answer, in the form that strict modes ask for: all required, nothing else."""
 COMPOSED_SCHEMA = strict_object(
     user_response={"type": "string"},
     next_agent_directive={"type": "string", "enum": sorted(_DIRECTIVES)},
     directive_reasoning={"type": "string"},
 )
-"""JSON Schema of the final answer (D-109, D-110)."""
+"""JSON Schema of the final answer."""
 SUMMARISED_SCHEMA = strict_object(summary={"type": "string"})
 """JSON Schema of a summary of older turns."""
 
 
 def parse_routed(said: str) -> RouteDecision | Fault:
-    """The router's decision, or what is wrong with it (D-133). Phrases may be missing and the draft blank (D-135, D-136)."""
+    """The router's decision, or what is wrong with it. Phrases may be missing and the draft blank."""
     found = read_object(said)
     if isinstance(found, Fault):
         return found
     if thought := found.pop("thought_process", None):
-        log.debug("thought process of the router: %s", thought)  # D-055: at no other level
+        log.debug("thought process of the router: %s", thought)  # at no other level
     if found.get("key_phrases") is None:
         found.pop("key_phrases", None)
     found["tier"] = parse_tier(found.get("tier"))
@@ -83,13 +83,13 @@ def parse_routed(said: str) -> RouteDecision | Fault:
 
 
 def parse_composed(said: str) -> ComposedReply | Fault:
-    """The reply, or what is wrong with it. A directive that is missing or unknown costs the directive alone (D-141)."""
+    """The reply, or what is wrong with it. A directive that is missing or unknown costs the directive alone."""
     found = read_object(said)
     if isinstance(found, Fault):
         return found
     reply = found.get("user_response")
     if isinstance(reply, str):
-        found["user_response"] = reply.strip()  # blank is then too short: D-115
+        found["user_response"] = reply.strip()  # blank is then too short
         if len(reply) > MAX_REPLY:
             return make_fault(said, f"user_response: at most {MAX_REPLY} characters")
     directive = found.get("next_agent_directive")
@@ -113,11 +113,7 @@ def parse_summarised(said: str) -> ModelSummary | Fault:
 
 
 def salvage(said: str) -> str | None:
-    """The `user_response` inside an answer that is no good as a whole (D-140); `None` where there is none.
-
-    Args:
-        said: what the model said: JSON that was cut, or that breaks the schema elsewhere.
-    """
+    """The `user_response` inside an answer that is no good as a whole; `None` where there is none."""
     found = read_object(said)
     if not isinstance(found, Fault):
         reply = found.get("user_response")
@@ -259,7 +255,7 @@ def _insights(value: object) -> list[str]:
 
 
 def _confidence(value: object) -> float | None:
-    """A number from 0 to 1; anything else is no confidence at all, and is never passed on (N-067)."""
+    """A number from 0 to 1; anything else is no confidence at all, and is never passed on."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         log.warning("the model gave no confidence between 0 and 1")
         return None
@@ -273,9 +269,9 @@ DECIDED_SCHEMA = strict_object(
     persona={"type": "string", "enum": ["none", CONTENT_WRITER]},
     topic={"type": "boolean"},
 )
-"""JSON Schema of the intent call (V-011)."""
+"""JSON Schema of the intent call."""
 LOOK_AHEAD_SCHEMA = strict_object(know=_TEXT, need=_TEXT, approach={"type": "array", "items": _TEXT}, risk=_TEXT)
-"""JSON Schema of the look ahead (V-093)."""
+"""JSON Schema of the look ahead."""
 REFLECTED_SCHEMA = strict_object(score={"type": "number"}, answer={"type": ["string", "null"]})
 """JSON Schema of the look back at a text."""
 
@@ -310,7 +306,7 @@ def parse_look_ahead(said: str) -> LookAhead | Fault:
 
 
 def parse_reflected(said: str) -> Reflection | Fault:
-    """The look back, or what is wrong with it. A score that is no number from 0 to 1 is none (V-044)."""
+    """The look back, or what is wrong with it. A score that is no number from 0 to 1 is none."""
     found = read_object(said)
     if isinstance(found, Fault):
         return found
@@ -344,9 +340,9 @@ PLAN_SHAPE: dict[str, Any] = {
 """A plan as the prompt shows it: strict modes know no free `arguments`, so its form is checked here alone."""
 REPORT_SHAPE: dict[str, Any] = {"title": "string", "text": "string, Markdown", "used": ["ids of the steps that it rests on"]}
 VERDICT_SCHEMA = strict_object(revise={"type": "boolean"}, reason={"type": "string"})
-"""JSON Schema of an evaluation between waves (V-025)."""
+"""JSON Schema of an evaluation between waves."""
 CRITICISM_SCHEMA = strict_object(score={"type": "number"}, reason={"type": "string"})
-"""JSON Schema of a critic's word (V-044)."""
+"""JSON Schema of a critic's word."""
 Said = TypeVar("Said", bound=Message)
 _LENGTHS = {"title": 300, "kind": 100, "description": 1_000, "reason": 2_000}
 """Characters of a text, by its name; the rest of it is left out."""
@@ -363,7 +359,7 @@ def parse_verdict(said: str) -> Verdict | Fault:
 
 
 def parse_criticism(said: str) -> Criticism | Fault:
-    """The score; one that is no number from 0 to 1 is none (V-044)."""
+    """The score; one that is no number from 0 to 1 is none."""
     return _parse_with(Criticism, said)
 
 

@@ -1,4 +1,9 @@
-"""Prompts: templates filled with a turn, data in blocks that no content can end (D-153), within a budget."""
+"""Prompts: templates filled with a turn, data in blocks that no content can end, within a budget of tokens.
+
+Content that others wrote (message, attachments, history, profile, memory, draft) never enters the system message: it stands in
+blocks of the user message, `<<7f3a9c51e0d24b86 memory>> ... <<end 7f3a9c51e0d24b86 memory>>`. The sixteen digits are drawn
+after the content is known, and again should it hold them, so that no content can end its block or begin another.
+"""
 
 from __future__ import annotations
 
@@ -108,12 +113,8 @@ _OF_REPAIR = 8
 """The share of a prompt that a broken answer shown for repair may take is one in so many, and what is wrong with it half."""
 _TRIES = 8
 """Times that a prompt is filled, each with less room: joined lines can have some tokens more than they have alone."""
-_STATEMENTS = {
-    "memory_empty": "Nothing was found.",
-    "memory_unasked": "Memory was not asked.",
-    "none": "None.",
-}
-"""What a block says that has nothing to hold, where the profile has no phrase of that name (D-107)."""
+_STATEMENTS = {"memory_empty": "Nothing was found.", "memory_unasked": "Memory was not asked.", "none": "None."}
+"""What a block says that has nothing to hold, where the profile has no phrase of that name."""
 _BESIDE = {"history": "summary", "message": "attachments"}
 """Blocks that stand beside another where they hold something."""
 
@@ -167,13 +168,8 @@ def opening_messages(
     """The first messages of a call: its instructions, and the turn as blocks. Raises `BadTemplate`.
 
     Args:
-        purpose: the name of the prompt.
-        agent: whose prompts.
-        turn: the context package.
-        fault: the earlier answer to repair.
         budget: tokens at most.
         mark: the boundary, where blocks that follow share it.
-        mode: the mode that was chosen.
         draft: what was written, where it is looked at again.
     """
     parts = {**prompt_parts(turn), "draft": [Line.of(draft)] if draft else []}
@@ -209,10 +205,10 @@ def _messages(
     parts = _select_parts(parts, placeholders(template))
     mark = mark or new_boundary(_content(turn, parts))
     plan = turn.thought.plan if "plan" in placeholders(template) else ""
-    # The plan has a budget and an order of dropping of its own, so it stands as a whole (V-112).
+    # The plan has a budget and an order of dropping of its own, so it stands as a whole.
     thought = [render_block(mark, "plan", [clean(plan)], "")] if plan else []
     values = {**_values(purpose, agent, turn, mark, parts), "mode": mode, "plan": "(block plan)" if plan else "(none)"}
-    system = clean("\n\n".join(part for part in (agent.bootstrap, render(template, values)) if part))  # N-018
+    system = clean("\n\n".join(part for part in (agent.bootstrap, render(template, values)) if part))
     repair = _repair(agent, fault, values, budget // _OF_REPAIR) if fault else []
 
     def filled(room: int) -> list[ChatMessage]:
@@ -282,11 +278,7 @@ def inquiry_messages(
     """The messages of the next call of an inquiry, in about `budget` tokens.
 
     Args:
-        agent: whose prompts.
-        turn: the context package.
-        inquiry: what was done so far.
         budget: tokens at most.
-        fault: the final answer to write again.
 
     Raises:
         BadTemplate: a prompt is missing, or there is no room for a turn.

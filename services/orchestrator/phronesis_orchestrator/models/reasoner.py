@@ -27,7 +27,7 @@ MAX_PHRASE = 200
 
 
 class RouteDecision(Message):
-    """The router's decision (D-049 to D-056)."""
+    """The router's decision."""
 
     decision: Literal["respond_directly", "query_memory"]
     key_phrases: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class RouteDecision(Message):
 
 
 class ComposedReply(Message):
-    """The final answer (D-109): the reply, and the stance for the next turn where the answer named a known one."""
+    """The final answer: the reply, and the stance for the next turn where the answer named a known one."""
 
     user_response: str = Field(min_length=1)
     next_agent_directive: Directive | None = None
@@ -64,12 +64,7 @@ Value = TypeVar("Value", bound=Message)
 
 
 class CallFailed(Exception):
-    """A model call that failed for good, with what its tries used; `Steps` counts that and raises the error inside.
-
-    Args:
-        error: what the turn is told.
-        spent: what the tries used, as far as the provider said.
-    """
+    """A model call that failed for good, with what its tries used; `Steps` counts that and raises the error inside."""
 
     def __init__(self, error: ServiceError, spent: CallUsage) -> None:
         super().__init__(error.code)
@@ -104,7 +99,7 @@ class Answer(Generic[Value]):
 
 @dataclass(frozen=True)
 class TurnContext:
-    """The context package of a turn (D-037): everything a purpose's prompt is made of, and nothing that does I/O."""
+    """The context package of a turn: everything a purpose's prompt is made of, and nothing that does I/O."""
 
     agent: AgentProfile | None
     """`None` where the instructions could not be had."""
@@ -112,7 +107,7 @@ class TurnContext:
     history: tuple[PastMessage, ...]
     directive: Directive
     final_input: str
-    """The user's text with the text of attached media (D-026)."""
+    """The user's text with the text of attached media."""
     user_text: str
     media_text: str = ""
     """The part of `final_input` that came from media; untrusted data."""
@@ -135,7 +130,6 @@ class Reasoner(Protocol):
             turn: the context package.
             fault: the earlier answer to repair, for the one repair call.
         """
-        ...
 
     async def compose(
         self, turn: TurnContext, draft: str | None, memory: AugmentedMemoryContext | None, fault: Fault | None = None
@@ -148,7 +142,6 @@ class Reasoner(Protocol):
             memory: what retrieval handed back; `None` where none was asked for.
             fault: the earlier answer to repair.
         """
-        ...
 
 
 @runtime_checkable
@@ -163,7 +156,6 @@ class Summariser(Protocol):
             earlier: the summary so far.
             dropped: the turns to take into it, oldest first.
         """
-        ...
 
 
 MAX_CALLS = 16
@@ -186,7 +178,7 @@ class Classification(Message):
 
     @property
     def reads(self) -> bool:
-        """Whether the mode reads data (N-025)."""
+        """Whether the mode reads data."""
         return self.mode in DATA_MODES
 
 
@@ -252,19 +244,16 @@ class Inquirer(Protocol):
             turn: the context package.
             fault: the earlier answer to repair, for the one repair call.
         """
-        ...
 
     async def proceed(self, turn: TurnContext, inquiry: Inquiry) -> Answer[Move]:
         """Make the next move: call tools, or give the final answer as text. Raises `CallFailed`."""
-        ...
 
     async def rewrite(self, turn: TurnContext, inquiry: Inquiry, fault: Fault) -> Answer[Draft]:
         """Write the final answer again, with what is wrong with the last one. It is offered no tool. Raises `CallFailed`."""
-        ...
 
 
 ACTIONS = 3
-"""Actions that a look ahead proposes at most (V-094)."""
+"""Actions that a look ahead proposes at most."""
 _PART = 500
 """Characters of one part of a look ahead."""
 
@@ -279,7 +268,7 @@ class IntentDecision(Message):
 
 
 class LookAhead(Message):
-    """What a model thinks before the work begins (V-093); all of it empty where it thought nothing."""
+    """What a model thinks before the work begins; all of it empty where it thought nothing."""
 
     know: str = ""
     need: str = ""
@@ -287,7 +276,6 @@ class LookAhead(Message):
     risk: str = ""
 
     def text(self) -> str:
-        """Its four parts in their order, with at most three actions; empty where there is none (V-101)."""
         known, need, risk = (sanitize_line(part, _PART) for part in (self.know, self.need, self.risk))
         steps = [step for one in self.approach if (step := sanitize_line(one, _PART))][:ACTIONS]
         if not (known or need or risk or steps):
@@ -303,7 +291,7 @@ class Reflection(Message):
     """A text for others, looked at again: how good the draft was, and the better one where there is a better one."""
 
     score: float | None = Field(default=None, ge=0, le=1)
-    """From 0 to 1; `None` where the model gave no such number (V-044)."""
+    """From 0 to 1; `None` where the model gave no such number."""
     answer: str = ""
     """Empty where the draft stands."""
 
@@ -314,12 +302,9 @@ class Thinker(Protocol):
 
     async def decide(self, turn: TurnContext) -> Answer[IntentDecision]:
         """Say what the message is. Raises `CallFailed`."""
-        ...
 
     async def look_ahead(self, turn: TurnContext) -> Answer[LookAhead]:
-        """Think ahead, by the light model, in one try (V-092, V-102). Raises `CallFailed`."""
-        ...
+        """Think ahead, by the light model, in one try. Raises `CallFailed`."""
 
     async def reflect(self, turn: TurnContext, draft: Draft) -> Answer[Reflection]:
         """Look at a draft again. Raises `CallFailed`."""
-        ...

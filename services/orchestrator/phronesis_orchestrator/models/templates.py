@@ -1,4 +1,4 @@
-"""An agent's prompt templates and how one is filled; the budget of a prompt (D-035, D-044)."""
+"""An agent's prompt templates and how one is filled; the budget of a prompt."""
 
 from __future__ import annotations
 
@@ -77,12 +77,7 @@ SCHEMAS: Mapping[str, dict[str, Any]] = {
     "criticise": CRITICISM_SCHEMA,
 }
 """What an answer must fit, by purpose; strict modes are sent it."""
-SHOWN: Mapping[str, dict[str, Any]] = {
-    **SCHEMAS,
-    "tools": DRAFT_SHAPE,
-    "decompose": PLAN_SHAPE,
-    "task_report": REPORT_SHAPE,
-}
+SHOWN: Mapping[str, dict[str, Any]] = {**SCHEMAS, "tools": DRAFT_SHAPE, "decompose": PLAN_SHAPE, "task_report": REPORT_SHAPE}
 """What stands in the place of `{{schema}}`."""
 
 _NOTICING = frozenset({"final", "tools"})
@@ -155,7 +150,7 @@ SHARES: dict[str, float] = {
 """The share of the room that each part is sure of, whatever the others hold, in the order in which parts give way.
 
 What a part leaves unused goes to the others, to the last of this list first: so the history is the first to be cut down to
-its share, and the profile the last (D-044).
+its share, and the profile the last.
 """
 _NEWEST = frozenset({"history", "summary"})
 """Parts that lose their oldest lines; the others lose their last."""
@@ -176,12 +171,10 @@ class Line:
 
     @staticmethod
     def of(text: str) -> Line:
-        """A line of text."""
         return Line(clean(text))
 
     @staticmethod
     def json(**fields: Any) -> Line:
-        """A line of JSON."""
         return Line(clean(json.dumps(fields, ensure_ascii=False, default=str)), fields)
 
     def shortened(self, limit: int) -> Line | None:

@@ -52,21 +52,14 @@ class OutsideHandlers:
 
     Args:
         servers: where they are kept.
-        connect: opens a session with one.
         resolve: says where an address leads.
-        seal: encrypts their headers.
         commands: whether the installation starts commands.
-        wake: says that there is news to send.
     """
 
     def __init__(
         self, servers: Servers, connect: Connect, resolve: Resolve, seal: Seal, commands: bool, wake: Callable[[], None]
     ) -> None:
-        self._servers = servers
-        self._connect = connect
-        self._resolve = resolve
-        self._seal = seal
-        self._commands = commands
+        self._servers, self._connect, self._resolve, self._seal, self._commands = servers, connect, resolve, seal, commands
         self._wake = wake
 
     async def add(self, call: Call, request: AddServer) -> OutsideServer:
@@ -93,7 +86,7 @@ class OutsideHandlers:
 
     async def list(self, call: Call, request: Nothing) -> OutsideServers:
         """The tenant's servers; of their headers the names alone."""
-        return OutsideServers(servers=tuple(server.told() for server in await self._servers.of(call.who.tenant)))
+        return OutsideServers(servers=tuple(server.to_contract() for server in await self._servers.of(call.who.tenant)))
 
     async def inspect(self, call: Call, request: ServerRef) -> Inspected:
         """What a server says of its tools now, held to what was accepted.
@@ -104,7 +97,7 @@ class OutsideHandlers:
         """
         server = await self._servers.one(call.who.tenant, request.name)
         tools = await self._look(call.who, server)
-        return Inspected(server=server.told(), tools=compare_tools(tools, server.tools))
+        return Inspected(server=server.to_contract(), tools=compare_tools(tools, server.tools))
 
     async def accept(self, call: Call, request: AcceptTools) -> OutsideServer:
         """Pin tools as the server describes them now.
@@ -122,19 +115,16 @@ class OutsideHandlers:
         return accepted
 
     async def judge(self, call: Call, request: JudgeTools) -> OutsideServer:
-        """Set risk and idempotence of accepted tools anew, or withdraw some. Raises `UnknownServer`, `NotFound`."""
         judged = await self._servers.judge(call, request)
         self._wake()
         return judged
 
     async def switch(self, call: Call, request: SwitchServer) -> OutsideServer:
-        """Switch a server on or off. Raises `UnknownServer`."""
         switched = await self._servers.switch(call, request)
         self._wake()
         return switched
 
     async def remove(self, call: Call, request: ServerRef) -> ServerRemoved:
-        """Remove a server with its tools and secrets; a second time changes nothing."""
         removed = await self._servers.remove(call, request)
         self._wake()
         return removed
@@ -189,12 +179,8 @@ async def serve_outside(
     """Wire them to the bus, and to the turns of this service.
 
     Args:
-        bus: the connected bus.
-        neighbours: whom turns ask.
         servers: where servers are kept.
-        seal: encrypts their headers.
         commands: whether the installation starts commands.
-        wake: says that there is news to send.
     """
 
     async def resolve(who: Principal, url: str) -> ResolvedAddress:

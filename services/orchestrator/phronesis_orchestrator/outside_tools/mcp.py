@@ -229,7 +229,6 @@ class McpSession:
         self._client = client
 
     async def tools(self) -> Sequence[Any]:
-        """The members of its list of tools."""
         found: list[Any] = []
         cursor: str | None = None
         with _failures():
@@ -244,7 +243,6 @@ class McpSession:
         return found
 
     async def call(self, tool: str, arguments: dict[str, Any], key: str) -> McpResult:
-        """Call a tool; the key goes along hashed, for servers that know such keys."""
         meta = cast(RequestParamsMeta, {_KEY: hashlib.sha256(key.encode()).hexdigest()})
         with _failures():
             try:
@@ -258,18 +256,10 @@ class McpSession:
 
 
 class McpConnector:
-    """Opens sessions; see `Connect`.
-
-    Args:
-        resolve: says where an address leads.
-        seal: opens the encrypted headers.
-        commands: whether commands may be started.
-    """
+    """Opens sessions; see `Connect`. `resolve`: says where an address leads. `commands`: whether commands may be started."""
 
     def __init__(self, resolve: Resolve, seal: Seal, commands: bool) -> None:
-        self._resolve = resolve
-        self._seal = seal
-        self._commands = commands
+        self._resolve, self._seal, self._commands = resolve, seal, commands
 
     @asynccontextmanager
     async def __call__(self, who: Principal, server: Server) -> AsyncIterator[McpSession]:

@@ -103,16 +103,7 @@ def build_tool(offered: OfferedTool) -> Tool[OutsideArguments, OutsideResult]:
 
 
 async def fetch_outside_tools(neighbours: Neighbours, who: Principal, servers: tuple[str, ...]) -> dict[str, Tool[Any, Any]]:
-    """The outside tools of an agent by name.
-
-    Args:
-        neighbours: whom turns ask.
-        who: the caller.
-        servers: as the agent's profile names them; none ask nobody.
-
-    Raises:
-        ServiceError: they cannot be had at this time.
-    """
+    """The outside tools of an agent by name. Raises `ServiceError`: they cannot be had at this time."""
     if not servers:
         return {}
     found = await neighbours.ask(who, OFFERED.rpc, WhichServers(servers=servers))
@@ -120,12 +111,7 @@ async def fetch_outside_tools(neighbours: Neighbours, who: Principal, servers: t
 
 
 class Offers:
-    """Answers turns: which outside tools there are, and what a call of one gives.
-
-    Args:
-        servers: the registered ones.
-        caller: makes the calls.
-    """
+    """Answers turns: which outside tools there are, and what a call of one gives."""
 
     def __init__(self, servers: Servers, caller: OutsideCaller) -> None:
         self._servers = servers

@@ -102,7 +102,6 @@ class PooledSession:
         return self._tools.get(name)
 
     async def call(self, tool: str, arguments: dict[str, Any], key: str) -> ToolAnswer:
-        """Call a tool. Raises `OutsideFailed`; the session is then not used again."""
         talk = await self.ready()
         async with self._slots:
             try:
@@ -122,7 +121,6 @@ class SessionPool:
     """The sessions of this worker by tenant and server; a server that was changed gets a new one.
 
     Args:
-        connect: opens sessions.
         fresh: seconds for which a list of tools is believed.
     """
 
@@ -197,19 +195,13 @@ _DETAIL = 800
 
 
 class OutsideCalls:
-    """Calls outside tools; see `OutsideCaller`.
-
-    Args:
-        servers: the registered ones.
-        sessions: the open sessions.
-    """
+    """Calls outside tools; see `OutsideCaller`."""
 
     def __init__(self, servers: Servers, sessions: SessionPool) -> None:
         self._servers = servers
         self._sessions = sessions
 
     async def call(self, who: Principal, name: str, arguments: dict[str, Any], step_key: str) -> dict[str, Any]:
-        """What a tool gave, as data; see `OutsideCaller.call`."""
         server, tool = await self._accepted(who, name)
         if wrong := find_fault(tool.parameters, arguments):
             raise BadRequest(wrong, field="arguments")
@@ -250,7 +242,6 @@ class OutsideCalls:
         return _result(answered)
 
     async def _unchanged(self, who: Principal, server: Server, session: PooledSession, tool: AcceptedTool) -> None:
-        """Hold what the server says of the tool now to what was accepted."""
         try:
             now = await session.tool(tool.name)
         except ServiceError:

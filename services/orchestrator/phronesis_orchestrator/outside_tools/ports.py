@@ -39,7 +39,7 @@ class Server:
     created_by: str = ""
     tools: tuple[AcceptedTool, ...] = ()
 
-    def told(self) -> OutsideServer:
+    def to_contract(self) -> OutsideServer:
         """The server as administrators see it: of its headers the names alone."""
         return OutsideServer(
             name=self.name,
@@ -55,7 +55,6 @@ class Server:
         )
 
     def tool(self, name: str) -> AcceptedTool | None:
-        """An accepted tool by its own name."""
         return next((tool for tool in self.tools if tool.name == name), None)
 
 
@@ -82,7 +81,6 @@ class OutsideCaller(Protocol):
             OutcomeUnknown: it was sent, the answer was lost, and the tool is not marked idempotent.
             OutsideFailed, TimedOut: the server failed; the call may be made again.
         """
-        ...
 
 
 class Servers(Protocol):
@@ -90,31 +88,24 @@ class Servers(Protocol):
 
     async def of(self, tenant: str) -> tuple[Server, ...]:
         """All servers of a tenant by name, with their accepted tools."""
-        ...
 
     async def one(self, tenant: str, name: str) -> Server:
         """One of them. Raises `UnknownServer`."""
-        ...
 
     async def add(self, call: Call, request: AddServer, sealed: bytes | None) -> OutsideServer:
         """Register one. Raises `Conflict` where the name is taken, or there are too many."""
-        ...
 
     async def accept(self, call: Call, request: AcceptTools, tools: Sequence[AcceptedTool]) -> OutsideServer:
         """Pin tools. Raises `UnknownServer`."""
-        ...
 
     async def judge(self, call: Call, request: JudgeTools) -> OutsideServer:
         """Set risk and idempotence of accepted tools anew, withdraw others. Raises `UnknownServer`, `NotFound` (tool)."""
-        ...
 
     async def switch(self, call: Call, request: SwitchServer) -> OutsideServer:
         """Switch one on or off. Raises `UnknownServer`."""
-        ...
 
     async def remove(self, call: Call, request: ServerRef) -> ServerRemoved:
         """Remove one with all that belongs to it; a second time changes nothing."""
-        ...
 
 
 class ServerSession(Protocol):
@@ -122,11 +113,9 @@ class ServerSession(Protocol):
 
     async def tools(self) -> Sequence[Any]:
         """The members of its list of tools, as JSON. Raises `OutsideFailed`."""
-        ...
 
     async def call(self, tool: str, arguments: dict[str, Any], key: str) -> ToolAnswer:
         """Call a tool. Raises `OutsideFailed` where the answer is lost, or is none."""
-        ...
 
 
 class ToolAnswer(Protocol):
@@ -135,12 +124,10 @@ class ToolAnswer(Protocol):
     @property
     def text(self) -> str:
         """Its text, uncut."""
-        ...
 
     @property
     def failed(self) -> bool:
         """Whether the tool says that it failed."""
-        ...
 
 
 class Connect(Protocol):
@@ -148,7 +135,6 @@ class Connect(Protocol):
 
     def __call__(self, who: Principal, server: Server) -> AbstractAsyncContextManager[ServerSession]:
         """A session for the length of a block. Raises `OutsideFailed`, `CommandsOff`, `BadRequest` (address), `Unavailable`."""
-        ...
 
 
 class Resolve(Protocol):
@@ -156,7 +142,6 @@ class Resolve(Protocol):
 
     async def __call__(self, who: Principal, url: str) -> ResolvedAddress:
         """The IP addresses that may be connected to. Raises `BadRequest` where the address is refused."""
-        ...
 
 
 class Seal(Protocol):
@@ -164,8 +149,6 @@ class Seal(Protocol):
 
     def shut(self, text: str, owner: Principal) -> bytes:
         """The text, encrypted for its owner. Raises `BadRequest` where the installation has no key."""
-        ...
 
     def open(self, sealed: bytes, owner: Principal) -> str:
         """The text again. Raises `Unavailable` where the key is not the one that it was encrypted with."""
-        ...

@@ -62,12 +62,7 @@ def check_schema(schema: Any) -> dict[str, Any]:
 
 
 def find_fault(schema: dict[str, Any], arguments: dict[str, Any]) -> str | None:
-    """What is wrong with arguments, in few words; `None` where they fit. Patterns and formats are left to the server.
-
-    Args:
-        schema: a checked one.
-        arguments: as they would be sent.
-    """
+    """What is wrong with arguments, in few words; `None` where they fit. Patterns and formats are left to the server."""
     try:
         if len(json.dumps(arguments, allow_nan=False)) > LARGEST:
             return f"the arguments are over {LARGEST} characters"
@@ -109,7 +104,6 @@ def _members(value: Any) -> Iterator[Any]:
 
 
 def _count_expanded(value: Any, root: dict[str, Any], within: tuple[str, ...], count: list[int]) -> None:
-    """Count the nodes with every reference followed."""
     count[0] += 1
     if count[0] > _EXPANDED:
         raise UnfitSchema(f"its schema has over {_EXPANDED} nodes")
@@ -188,7 +182,6 @@ def parse_tools(server: str, raw: Sequence[Any]) -> tuple[ListedTool, ...]:
     """The tools of a list, whatever stands in it: each is usable or says why not, and one that has no name is left out.
 
     Args:
-        server: the server's name.
         raw: the members of `tools`, as JSON was parsed.
     """
     named = [one for one in raw[:MOST] if isinstance(one, dict) and isinstance(one.get("name"), str)]

@@ -57,17 +57,14 @@ class PostgresServers:
         self._database = database
 
     async def of(self, tenant: str) -> tuple[Server, ...]:
-        """All servers of a tenant by name."""
         async with self._database.connection(tenant) as connection:
             return await _read(connection, tenant, None)
 
     async def one(self, tenant: str, name: str) -> Server:
-        """One of them. Raises `UnknownServer`."""
         async with self._database.connection(tenant) as connection:
             return _only(await _read(connection, tenant, name))
 
     async def add(self, call: Call, request: AddServer, sealed: bytes | None) -> OutsideServer:
-        """Register one. Raises `Conflict`."""
         names = sorted(request.secret_headers)
         command = list(request.command) if request.command else None
 
@@ -83,8 +80,6 @@ class PostgresServers:
         return await write_once(self._database, call, request, OutsideServer, write)
 
     async def accept(self, call: Call, request: AcceptTools, tools: Sequence[AcceptedTool]) -> OutsideServer:
-        """Pin tools. Raises `UnknownServer`."""
-
         async def write(connection: Connection) -> OutsideServer:
             await _lock(connection, call, request.name)
             for tool in tools:
@@ -97,8 +92,6 @@ class PostgresServers:
         return await write_once(self._database, call, request, OutsideServer, write)
 
     async def judge(self, call: Call, request: JudgeTools) -> OutsideServer:
-        """Set risk and idempotence anew, withdraw others. Raises `UnknownServer`, `NotFound`."""
-
         async def write(connection: Connection) -> OutsideServer:
             tenant, name = call.who.tenant, request.name
             await _lock(connection, call, name)
@@ -116,8 +109,6 @@ class PostgresServers:
         return await write_once(self._database, call, request, OutsideServer, write)
 
     async def switch(self, call: Call, request: SwitchServer) -> OutsideServer:
-        """Switch one on or off. Raises `UnknownServer`."""
-
         async def write(connection: Connection) -> OutsideServer:
             if not await connection.fetchval(_SWITCH, call.who.tenant, request.name, request.enabled):
                 raise UnknownServer("there is no such server")
@@ -126,8 +117,6 @@ class PostgresServers:
         return await write_once(self._database, call, request, OutsideServer, write)
 
     async def remove(self, call: Call, request: ServerRef) -> ServerRemoved:
-        """Remove one with all that belongs to it."""
-
         async def write(connection: Connection) -> ServerRemoved:
             existed = bool(await connection.fetchval(_REMOVE, call.who.tenant, request.name))
             if existed:
@@ -164,7 +153,7 @@ async def _lock(connection: Connection, call: Call, name: str) -> None:
 
 async def _reply_with_change(connection: Connection, call: Call, name: str, action: str, told: dict[str, Any]) -> OutsideServer:
     await _audit(connection, call, action, told)
-    return _only(await _read(connection, call.who.tenant, name)).told()
+    return _only(await _read(connection, call.who.tenant, name)).to_contract()
 
 
 async def _audit(connection: Connection, call: Call, action: str, told: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from phronesis_contracts.constitution.session import CalendarEvent
 from phronesis_contracts.messages import In, Out_
 
 HOURS = (8.0, 8.0, 8.0, 8.0, 8.0, 0.0, 0.0)
-"""Working hours of Monday to Sunday of who never set any (C-47)."""
+"""Working hours of Monday to Sunday of who never set any."""
 Source = Literal["none", "ics", "caldav"]
 
 
@@ -54,7 +54,7 @@ class WindowEvents:
 
 
 DAYS = 7
-"""Days of a window whose end nobody states (O-190)."""
+"""Days of a window whose end nobody states."""
 _LONGEST = 366
 
 
@@ -70,7 +70,7 @@ class Window:
 
     @property
     def due(self) -> str:
-        """The last date, ISO 8601, at which a task is due inside: both ends of a window are (O-200)."""
+        """The last date, ISO 8601, at which a task is due inside: both ends of a window are."""
         return (self.end - timedelta(days=1)).isoformat() if self.whole else f"{self.end.isoformat()}T00:00:00Z"
 
     @property
@@ -84,7 +84,6 @@ class Window:
         return midnight(self.end, self.zone)
 
     def days(self) -> Iterator[date]:
-        """Its days in order."""
         return (self.first + timedelta(days=day) for day in range((self.end - self.first).days))
 
 
@@ -94,12 +93,10 @@ def midnight(day: date, zone: ZoneInfo) -> datetime:
 
 
 def parse_window(start: str | None, end: str | None, zone: ZoneInfo, now: datetime) -> Window:
-    """The window from one ISO 8601 text to another: 7 days from today where nothing is stated (O-189, O-190).
+    """The window from one ISO 8601 text to another: 7 days from today where nothing is stated.
 
     Args:
         start, end: days, or times, which stand for their days in `zone`; an end that is a time has its day inside.
-        zone: the time zone whose days they are.
-        now: the present moment.
 
     Raises:
         BadRequest: no ISO 8601, an end before the start, or more than 366 days.
@@ -138,7 +135,6 @@ class Ask(Protocol):
 
     async def __call__(self, who: Principal, rpc: Rpc[In, Out_], request: In, limit: float) -> Out_:
         """The answer within `limit` seconds. Raises the `ServiceError` that the owner answers with."""
-        ...
 
 
 class Calendars(Protocol):
@@ -146,11 +142,9 @@ class Calendars(Protocol):
 
     async def of(self, who: Principal) -> Calendar:
         """The caller's, or the one of who never set any."""
-        ...
 
     async def keep(self, call: Call, calendar: Calendar) -> Calendar:
         """Set the caller's, with an entry in the audit trail; it comes back with its version."""
-        ...
 
 
 class Seal(Protocol):
@@ -158,11 +152,9 @@ class Seal(Protocol):
 
     def shut(self, text: str, owner: Principal) -> bytes:
         """The text, encrypted for its owner. Raises `BadRequest` where the installation has no key."""
-        ...
 
     def open(self, sealed: bytes, owner: Principal) -> str:
         """The text again. Raises `Unavailable` where the key is not the one that it was encrypted with."""
-        ...
 
 
 class CalendarReader(Protocol):
@@ -182,17 +174,12 @@ class CalendarReader(Protocol):
             TimedOut: understanding it takes too long.
             Unavailable: no process to read it.
         """
-        ...
 
 
 async def ask_twice(ask: Ask, who: Principal, rpc: Rpc[In, Out_], request: In, limit: float) -> Out_:
     """The answer, asked for once more where the first try failed and the question is not to blame.
 
     Args:
-        ask: asks the owner.
-        who: the caller.
-        rpc: the contract, of something that is read.
-        request: the question.
         limit: seconds that each try may take.
 
     Raises:
@@ -216,7 +203,7 @@ class BusyTime:
     """The events of a window and the hours that they take."""
 
     events: tuple[CalendarEvent, ...] = ()
-    """By their beginning, with what of their length falls into the window; nothing else of them is told (O-202)."""
+    """By their beginning, with what of their length falls into the window; nothing else of them is told."""
     hours: float = 0.0
     full: tuple[tuple[date, float, float], ...] = ()
     """Working days whose events take all their hours: the day, the hours of its events, its working hours."""
@@ -229,8 +216,6 @@ def measure_busy_time(occurrences: Iterable[Occurrence], window: Window, hours: 
     more, counts with its working hours at least: nobody works through a conference's nights.
 
     Args:
-        occurrences: the events.
-        window: the days; what lies outside is cut off.
         hours: working hours of Monday to Sunday.
     """
     inside = sorted(filter(None, (_clip(one, window) for one in occurrences)), key=lambda one: (one.start, one.title))

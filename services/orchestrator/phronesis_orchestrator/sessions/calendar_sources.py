@@ -30,17 +30,13 @@ class CalendarLookup:
     """Looks into users' calendars. Addresses are asked by the media service alone, which knows which it may."""
 
     def __init__(self, ask: Ask, reader: CalendarReader, seal: Seal) -> None:
-        self._ask = ask
-        self._reader = reader
-        self._seal = seal
+        self._ask, self._reader, self._seal = ask, reader, seal
 
     async def of(self, who: Principal, calendar: Calendar, window: Window, limit: float = _LIMIT) -> WindowEvents:
         """The events of a window.
 
         Args:
-            who: whose calendar it is.
             calendar: where it is.
-            window: the days.
             limit: seconds that its address may take.
 
         Raises:
@@ -103,7 +99,6 @@ class CalendarReaders:
     """Reads calendars in processes of their own, without this one's environment.
 
     Args:
-        processes: how many, side by side.
         seconds: what reading one calendar may take.
     """
 
@@ -114,7 +109,6 @@ class CalendarReaders:
         self._starting: asyncio.Task[None] | None = None
 
     async def read(self, form: Literal["ics", "caldav"], data: bytes, window: Window) -> WindowEvents:
-        """What of a calendar falls into the window; see `Reader`."""
         question = {
             "form": form,
             "data": base64.b64encode(data).decode("ascii"),

@@ -47,24 +47,12 @@ _DAY = 24
 
 
 class CalendarHandlers:
-    """Sets and tells calendars.
-
-    Args:
-        calendars: where they are kept.
-        events: looks into them.
-        seal: encrypts passwords.
-        now: the present moment.
-        wake: says that there is news to send.
-    """
+    """Sets and tells calendars. `calendars`: where they are kept."""
 
     def __init__(
         self, calendars: Calendars, events: CalendarLookup, seal: Seal, now: Callable[[], datetime], wake: Callable[[], None]
     ) -> None:
-        self._calendars = calendars
-        self._events = events
-        self._seal = seal
-        self._now = now
-        self._wake = wake
+        self._calendars, self._events, self._seal, self._now, self._wake = calendars, events, seal, now, wake
 
     async def set_calendar(self, call: Call, request: SetCalendar) -> CalendarSet:
         """Set the caller's calendar, once a look into it has worked. The same again changes nothing.
@@ -91,7 +79,6 @@ class CalendarHandlers:
         return _calendar_reply(kept).model_copy(update={"events": len(found.occurrences)})
 
     async def get_calendar(self, call: Call, request: Nothing) -> CalendarSet:
-        """What the caller has set."""
         return _calendar_reply(await self._calendars.of(call.who))
 
 
@@ -131,12 +118,7 @@ _CONVERSATION = WINDOW - SYSTEM_PROMPT - TOOL_SCHEMAS - SESSION_CONTEXT
 
 
 class WindowUsage:
-    """Tells what of the window is used.
-
-    Args:
-        sessions: the sessions that were begun.
-        agent: reads the profile of an agent, which has its allow-list.
-    """
+    """Tells what of the window is used."""
 
     def __init__(self, sessions: Sessions, agent: Agent) -> None:
         self._sessions = sessions
@@ -168,7 +150,6 @@ def usage_rows(stats: SessionStats, schema_tokens: int) -> tuple[UsageRow, ...]:
     """The components and their sum. The budgets add up to the window, and so do what is used and what is left in the sum.
 
     Args:
-        stats: what a session's context came to.
         schema_tokens: tokens of the caller's tools. The system prompt is the model's side's own, and counts as used up.
     """
     components = (
@@ -188,7 +169,7 @@ def usage_rows(stats: SessionStats, schema_tokens: int) -> tuple[UsageRow, ...]:
 
 def count_schema_tokens(tools: Iterable[str]) -> int:
     """Tokens of the schemas that a caller with these tools is shown: the first ones that there is room for. The others are
-    found by searching (O-331)."""
+    found by searching."""
     used = 0
     for tool in tools:
         more = _schema(tool)
@@ -216,16 +197,7 @@ def _row(component: str, budget: int, used: int) -> UsageRow:
 async def serve_sessions(
     bus: Bus, neighbours: BusNeighbours, calendars: Calendars, seal: Seal, reader: CalendarReader, wake: Callable[[], None]
 ) -> None:
-    """Wire them to the bus, and to the turns of this service.
-
-    Args:
-        bus: the connected bus.
-        neighbours: whom turns ask, and who knows the agents.
-        calendars: where calendars are kept.
-        seal: encrypts passwords.
-        reader: understands calendars.
-        wake: says that there is news to send.
-    """
+    """Wire them to the bus, and to the turns of this service. `calendars`: where calendars are kept."""
 
     async def asked(who: Principal, rpc: Rpc[In, Out_], request: In, limit: float) -> Out_:
         return await ask(bus, who, rpc, request, timeout=limit)

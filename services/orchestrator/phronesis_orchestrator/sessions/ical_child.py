@@ -78,7 +78,6 @@ def find_events(form: str, data: bytes, start: datetime, stop: datetime) -> tupl
 
 
 def _caldav_calendars(data: bytes) -> list[bytes]:
-    """The calendars that a CalDAV server's answer holds."""
     if b"<!DOCTYPE" in data or b"<!ENTITY" in data:
         raise NotACalendar
     try:

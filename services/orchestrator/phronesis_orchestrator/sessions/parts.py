@@ -1,4 +1,9 @@
-"""The parts that are read from the graph, foundation and vision, trimmed to their budget (O-334)."""
+"""The parts that are read from the graph, foundation and vision, trimmed to their budget: never by a whole node.
+
+Left out in this order, and no more than it takes: `metadata`, `provenance` and `properties`; descriptions, longest first; the
+typed texts of nodes; their times and versions; relationships and parents; summaries. `id`, `type`, `layer`, `title` and
+`status` stay though the part be over its budget with them.
+"""
 
 from __future__ import annotations
 
@@ -61,13 +66,7 @@ def part_size(nodes: Sequence[ConstitutionNode], links: Sequence[ConstitutionLin
 
 
 def trim(nodes: Sequence[Node], links: Sequence[ConstitutionLink], budget: int) -> TrimmedPart[Node]:
-    """As much of a part as its budget allows.
-
-    Args:
-        nodes: all of which stay.
-        links: the relationships between them.
-        budget: tokens that it may have.
-    """
+    """As much of a part as its budget allows. `budget`: tokens that it may have."""
     bodies, joined = [_body(node) for node in nodes], [_body(link) for link in links]
     left = _size(bodies, joined)
     if left <= budget:
@@ -126,7 +125,7 @@ def _json(value: object) -> str:
 log = logging.getLogger(__name__)
 
 FOUNDATION, VISION, WORK = 15_000, 8_000, 2_000
-"""Tokens of each part (O-246)."""
+"""Tokens of each part."""
 _LIMIT = 3.0
 """Seconds that one list may take."""
 _PAGES = 20
@@ -159,7 +158,7 @@ class Parts:
         self._ask = ask
 
     async def foundation(self, who: Principal) -> Part[ConstitutionNode]:
-        """The foundation within its budget (O-239). Raises the `ServiceError` of the last try."""
+        """The foundation within its budget. Raises the `ServiceError` of the last try."""
         request = ListFoundation(exclude_fields=_HEAVY, include_relationships=True, status=Lifecycle.ACTIVE)
         try:
             found = await ask_twice(self._ask, who, LIST_FOUNDATION, request, _LIMIT)
@@ -169,7 +168,7 @@ class Parts:
         return _part(LIST_FOUNDATION_TOOL.name, Layer.FOUNDATION, found.items, found.relationships, FOUNDATION, told)
 
     async def vision(self, who: Principal) -> Part[VisionNode]:
-        """The vision with its parents within its budget (O-240). Raises the `ServiceError` of the last try."""
+        """The vision with its parents within its budget. Raises the `ServiceError` of the last try."""
         request = ListVision(exclude_fields=(*_HEAVY, "description"), include_hierarchy=True, status=Lifecycle.ACTIVE)
         try:
             found = await ask_twice(self._ask, who, LIST_VISION, request, _LIMIT)
@@ -198,7 +197,6 @@ class Parts:
 
 
 def _by_list(layer: Layer, truncated: bool, cursor: str | None) -> tuple[str, ...]:
-    """What a list of the second version says that it left out."""
     fields = (f"{layer}: fields, by its list",) if truncated else ()
     return (*fields, f"{layer}: nodes beyond one answer of its list") if cursor else fields
 

@@ -1,4 +1,4 @@
-"""The start of a session: foundation, vision and workload, each held until news touches it (C-83, O-322)."""
+"""The start of a session: foundation, vision and workload, each held until news touches it."""
 
 from __future__ import annotations
 
@@ -44,12 +44,7 @@ def touches_foundation(news: ConstitutionChanged) -> bool:
 
 
 def touches_vision(news: ConstitutionChanged, parents: frozenset[str]) -> bool:
-    """Whether the vision changed: one of its nodes, what it rests on, or how a parent in another layer is shown.
-
-    Args:
-        news: what changed.
-        parents: ids of the nodes that are told as parents.
-    """
+    """Whether the vision changed: one of its nodes, what it rests on, or how a parent in another layer is shown."""
     return any(_vision_node(node, parents) for node in news.nodes) or any(_parentage(link) for link in news.relationships)
 
 
@@ -72,7 +67,6 @@ def _parentage(link: LinkNews) -> bool:
 
 
 def _changed(node: NodeNews, fields: frozenset[str]) -> bool:
-    """Whether one of these fields changed; news that names none may be of any."""
     if node.operation is not Operation.UPDATE or not node.changed:
         return True
     return any(name.replace("_", "").lower() in fields for name in node.changed)
@@ -95,15 +89,11 @@ class PartCache(Generic[Value]):
     """Values by key: dropped by news, after a while in case news was lost, and the oldest one for one too many.
 
     Args:
-        most: how many are kept.
-        seconds: the safety time (C-83).
         clock: seconds that only grow.
     """
 
     def __init__(self, most: int, seconds: float, clock: Callable[[], float]) -> None:
-        self._most = most
-        self._seconds = seconds
-        self._clock = clock
+        self._most, self._seconds, self._clock = most, seconds, clock
         self._values: dict[Key, tuple[Value, float]] = {}
         self._loads: dict[str, list[Load[Value]]] = {}
 
@@ -151,7 +141,7 @@ log = logging.getLogger(__name__)
 
 
 SAFETY = 600.0
-"""Seconds after which a part is loaded anew, in case news of a write was lost (C-83)."""
+"""Seconds after which a part is loaded anew, in case news of a write was lost."""
 _PARTS, _WORKLOADS, _SESSIONS = 200, 2_000, 5_000
 """Parts, workloads and sessions that are kept at most."""
 _LIMIT = 7.0
@@ -173,7 +163,7 @@ class Sessions:
     """Starts sessions.
 
     What is kept of foundation and vision belongs to a tenant and a role, what is kept of a workload to a user and a role as
-    well, so that nobody is served what was loaded with another's rights (O-324).
+    well, so that nobody is served what was loaded with another's rights.
     """
 
     def __init__(
@@ -184,18 +174,14 @@ class Sessions:
         metrics: Metrics,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._parts = parts
-        self._workload = workload
-        self._calendars = calendars
-        self._metrics = metrics
-        self._clock = clock
+        self._parts, self._workload, self._calendars, self._metrics, self._clock = parts, workload, calendars, metrics, clock
         self._foundations: PartCache[Part[ConstitutionNode]] = PartCache(_PARTS, SAFETY, clock)
         self._visions: PartCache[Part[VisionNode]] = PartCache(_PARTS, SAFETY, clock)
         self._workloads: PartCache[WorkloadAssessed] = PartCache(_WORKLOADS, SAFETY, clock)
         self._started: PartCache[SessionStats] = PartCache(_SESSIONS, float("inf"), clock)
 
     async def start(self, call: Call, request: StartSession) -> SessionStarted:
-        """What a session begins with (O-237 to O-252). A part that cannot be had is absent, and named in the warnings.
+        """What a session begins with. A part that cannot be had is absent, and named in the warnings.
 
         Raises:
             Unavailable: none of the parts could be had.
@@ -293,7 +279,6 @@ async def _part(
 
 
 async def _within(name: str, loading: Awaitable[_LoadedPart[Value]]) -> _LoadedPart[Value]:
-    """A part, or what is wrong with it where it cannot be had in time (O-250)."""
     try:
         async with asyncio.timeout(_LIMIT):
             return await loading

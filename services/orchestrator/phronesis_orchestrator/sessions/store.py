@@ -37,7 +37,6 @@ class PostgresCalendars:
         self._database = database
 
     async def of(self, who: Principal) -> Calendar:
-        """The caller's calendar, or the one of who never set any."""
         async with self._database.connection(who.tenant) as connection:
             row = await connection.fetchrow(_OF, who.tenant, who.user)
         return Calendar() if row is None else Calendar(**{**dict(row), "hours": tuple(row["hours"])})
@@ -79,22 +78,14 @@ class AesSeal:
         self._cipher = AESGCM(hashlib.sha256(key.get_secret_value().encode()).digest()) if key else None
 
     def shut(self, text: str, owner: Principal) -> bytes:
-        """The text, encrypted.
-
-        Raises:
-            BadRequest: the installation has no key.
-        """
+        """The text, encrypted. Raises `BadRequest`: the installation has no key."""
         if self._cipher is None:
             raise BadRequest("this installation keeps no passwords: it has no key to encrypt them with", field="password")
         nonce = secrets.token_bytes(_NONCE)
         return nonce + self._cipher.encrypt(nonce, text.encode(), _owner(owner))
 
     def open(self, sealed: bytes, owner: Principal) -> str:
-        """The text again.
-
-        Raises:
-            Unavailable: there is no key, it is another one, or it was sealed for another owner.
-        """
+        """The text again. Raises `Unavailable`: there is no key, it is another one, or it was sealed for another owner."""
         try:
             if self._cipher is not None:
                 return self._cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], _owner(owner)).decode()

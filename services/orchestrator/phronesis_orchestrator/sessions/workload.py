@@ -1,4 +1,4 @@
-"""Whether there is capacity for more: tasks that are due and events against working hours, and advice (O-203)."""
+"""Whether there is capacity for more: tasks that are due and events against working hours, and advice."""
 
 from __future__ import annotations
 
@@ -27,21 +27,16 @@ from .calendar import Ask, BusyTime, Calendar, Calendars, Window, WindowEvents, 
 from .calendar_sources import CalendarLookup
 
 YELLOW, RED = 75.0, 85.0
-"""Percent: yellow from the first to the second, both included (O-197)."""
+"""Percent: yellow from the first to the second, both included."""
 
 
 def count_available_hours(window: Window, hours: Sequence[float]) -> float:
-    """The working hours of a window (O-194).
-
-    Args:
-        window: the days.
-        hours: those of Monday to Sunday.
-    """
+    """The working hours of a window."""
     return round(sum(hours[day.weekday()] for day in window.days()), 2)
 
 
 def compute_capacity(available_hours: float, scheduled_hours: float) -> Capacity:
-    """What a load comes to (O-193 to O-198).
+    """What a load comes to.
 
     The percentage has two decimals, and its zone is that of the figure that is told. Where there are no working hours there
     is no percentage: red with work, green without.
@@ -71,9 +66,6 @@ def recommend(capacity: Capacity, due: DueFound, busy: BusyTime, unreadable: int
     """What to do, the most pressing first.
 
     Args:
-        capacity: what the load comes to.
-        due: the tasks that are due.
-        busy: what the calendar's events take.
         unreadable: events that could not be understood.
         read: whether the calendar could be read.
     """
@@ -128,31 +120,21 @@ def _hours(hours: float) -> str:
 log = logging.getLogger(__name__)
 
 _SHOWN = 50
-"""Tasks and events that are told; the figures are of all (C-48)."""
+"""Tasks and events that are told; the figures are of all."""
 _DUE = 3.0
 """Seconds that the graph may take."""
 _CALENDAR = 2.0
-"""Seconds that a calendar may take, all in all; then the workload is that of tasks alone (O-206)."""
+"""Seconds that a calendar may take, all in all; then the workload is that of tasks alone."""
 
 
 class Workload:
-    """Assesses workloads.
-
-    Args:
-        ask: asks the graph.
-        calendars: what users have set.
-        events: looks into calendars.
-        now: the present moment.
-    """
+    """Assesses workloads."""
 
     def __init__(self, ask: Ask, calendars: Calendars, events: CalendarLookup, now: Callable[[], datetime]) -> None:
-        self._ask = ask
-        self._calendars = calendars
-        self._events = events
-        self._now = now
+        self._ask, self._calendars, self._events, self._now = ask, calendars, events, now
 
     async def assess(self, call: Call, request: AssessWorkload) -> WorkloadAssessed:
-        """Capacity, what it is made of, and what to do (O-189 to O-206).
+        """Capacity, what it is made of, and what to do.
 
         Raises:
             BadRequest: the window is none.
@@ -189,7 +171,7 @@ class Workload:
         return answer.model_copy(update={"token_estimate": tokens.count(tokens.clean(answer.model_dump_json()))})
 
     async def _found(self, who: Principal, calendar: Calendar, window: Window) -> WindowEvents | None:
-        """What the calendar has, or `None` where it could not be read in time (O-206, O-358)."""
+        """What the calendar has, or `None` where it could not be read in time."""
         try:
             async with asyncio.timeout(_CALENDAR):
                 return await self._events.of(who, calendar, window, _CALENDAR)

@@ -1,4 +1,4 @@
-"""The loop of background tasks: from a goal to its report, each decision journalled, each call gated (V-036)."""
+"""The loop of background tasks: from a goal to its report, each decision journalled, each call gated."""
 
 from __future__ import annotations
 
@@ -51,7 +51,6 @@ def list_task_tools(agent: AgentProfile | None, who: Principal, *, rules: bool) 
 
     Args:
         agent: whose list counts where a model plans.
-        who: the caller.
         rules: whether rules plan, which read with tools of their own.
     """
     listed = _OF_RULES if rules or agent is None else list_offered_tools(agent, who)
@@ -62,7 +61,6 @@ class TaskCaller:
     """Calls tools for one task.
 
     Args:
-        running: its turn.
         tools: those at hand, by name. The report is saved by `remember`, which stands beside them.
     """
 
@@ -75,11 +73,9 @@ class TaskCaller:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """Names of the tools of a plan."""
         return self._plan
 
     async def call(self, step: str, name: str, arguments: dict[str, Any]) -> ToolResult:
-        """Make one call, or read what it gave. Raises `Waiting` where it needs a person."""
         manner = _TaskHooks(self._running)
         hands = ToolExecutor(self._running, self._box, _TaskGate(self._box, self._running.claim.who), manner, self._table)
         made = await hands.call(step, ToolCall(name=legal_name(name), arguments=json.dumps(arguments)))
@@ -112,13 +108,13 @@ class _TaskHooks:
         return "task step"
 
     def journals(self, tool: Tool[Any, Any]) -> bool:
-        # Journals hold no text of memories (DESIGN 4.3): whoever takes the task over asks again.
+        # Journals hold no text of memories: whoever takes the task over asks again.
         return tool.risk > Risk.READ or not tool.rpc.subject.startswith("memory.")
 
     def refused(self, problem: dict[str, Any]) -> bool:
         return bool(problem["status"] < 500)
 
-    async def told(self, made: ExecutedCall) -> CallResult:
+    async def describe(self, made: ExecutedCall) -> CallResult:
         if made.answer is None:
             problem = made.problem or {"code": "internal", "detail": ""}
             return problem_result(made.call, problem["code"], problem["detail"])
@@ -140,16 +136,7 @@ async def gather_knowledge(
     tools: Mapping[str, Tool[Any, Any]],
     offered: tuple[dict[str, Any], ...],
 ) -> GoalKnowledge:
-    """The goal with what worked before. It is journalled, so that whoever takes the task over plans with the same.
-
-    Args:
-        running: the turn.
-        turn: its context, with the goal as its text.
-        templates: decompositions that worked.
-        strategies: approaches that worked.
-        tools: those at hand, by name.
-        offered: the same tools, as the chat API takes them.
-    """
+    """The goal with what worked before. It is journalled, so that whoever takes the task over plans with the same."""
     who, goal = running.claim.who, turn.user_text
     template = await templates.template(who, goal_signature(goal, running.claim.agent))
 
@@ -172,11 +159,7 @@ async def look_ahead_on_goal(
     """The same with a look ahead, where the agent has one: it is shown what worked before, and what is known of the tools.
 
     Args:
-        running: the turn.
         reasoner: who may look ahead.
-        turn: its context.
-        known: what is known so far.
-        tools: those at hand, by name.
     """
     if not can_look_ahead(reasoner, turn):
         return known
@@ -189,17 +172,12 @@ async def look_ahead_on_goal(
 PURPOSES = frozenset({"decompose", "criticise", "task_report"})
 """The prompts that an agent needs for tasks with a model."""
 LOOKING_UP = "evaluate"
-"""The prompt without which a plan stays as it was made (V-022)."""
+"""The prompt without which a plan stays as it was made."""
 
 
 @dataclass(frozen=True)
 class Background:
-    """The loop of background tasks (V-038: no other loop has waves).
-
-    Args:
-        store: the states and templates of tasks.
-        strategies: the approaches that worked.
-    """
+    """The loop of background tasks (no other loop has waves)."""
 
     store: TaskStore
     strategies: Strategies
@@ -208,9 +186,7 @@ class Background:
         """Work on the goal of a turn.
 
         Args:
-            running: the turn.
             reasoner: who thinks; rules where it is no `Planner`.
-            turn: the context package, with the goal as its text.
 
         Raises:
             NoPlan: nobody could make a plan for the goal.
@@ -230,20 +206,16 @@ class _TaskRun:
     def __init__(
         self, parts: Background, running: TurnRun, reasoner: Reasoner, turn: TurnContext, tools: dict[str, Tool[Any, Any]]
     ) -> None:
-        self._parts = parts
-        self._running = running
-        self._turn = turn
-        self._reasoner = reasoner
+        self._parts, self._running, self._turn, self._reasoner = parts, running, turn, reasoner
         self._planner = reasoner if isinstance(reasoner, Planner) and can_plan(reasoner, turn) else None
         self._name = reasoner.name if self._planner is not None else "extractive"
         self._tools = tools
-        self._hands = TaskCaller(running, tools)
+        self._caller = TaskCaller(running, tools)
         box = Toolbox({legal_name(name): tool for name, tool in tools.items()}, (), schema_of_input)
         self._offered: tuple[dict[str, Any], ...] = box.definitions()
         self._board = ProgressBoard(running, parts.store)
 
     async def answered(self) -> LoopAnswer:
-        """The reply."""
         await self._running.show("task_started")
         meter = await self._meter()
         if self._planner is not None and (limit := meter.nothing()):
@@ -288,16 +260,16 @@ class _TaskRun:
         looks_up = self._turn.agent is not None and LOOKING_UP in self._turn.agent.prompts
         planner = self._planner if looks_up else None
         return TaskRunner(
-            self._running, self._turn, self._hands, planner, inquirer, self._offered, meter, self._board, journalled
+            self._running, self._turn, self._caller, planner, inquirer, self._offered, meter, self._board, journalled
         )
 
     async def _ended(self, done: WavesResult, meter: BudgetMeter) -> LoopAnswer:
-        """The report, the document, the critic's word, and what is learnt, in this order (V-043)."""
+        """The report, the document, the critic's word, and what is learnt, in this order."""
         steps = self._running.steps
         planner = self._planner if meter.model() is None else None
         with self._running.phase("task report"):
             text = await write_report(steps, self._turn, planner, rules.report, done.known)
-            report = await save_report(self._hands, self._running.claim, text, self._name if planner else "extractive")
+            report = await save_report(self._caller, self._running.claim, text, self._name if planner else "extractive")
         if report.document_id is None:
             self._running.degrade("document")
         if done.stopped is not None:
@@ -322,7 +294,7 @@ class _TaskRun:
 
 
 def describe_approach(goal: str, done: WavesResult, text: WrittenReport) -> Strategy:
-    """How a task was done: the steps that its report rests on, their tools in order, and what failed on the way (V-126).
+    """How a task was done: the steps that its report rests on, their tools in order, and what failed on the way.
 
     Steps that only looked around and added nothing are not named: the next plan does without their tools.
     """

@@ -1,4 +1,4 @@
-"""Decisions of a task, journalled and within its budget: plan, replanning, score (V-019, V-022, V-031, V-044)."""
+"""Decisions of a task, journalled and within its budget: plan, replanning, score."""
 
 from __future__ import annotations
 
@@ -31,13 +31,7 @@ def _now() -> datetime:
 
 @dataclass
 class BudgetMeter:
-    """The budget of one task, and what of it is used.
-
-    Args:
-        budget: what may be used.
-        steps: knows what the model calls used, over all attempts.
-        begun: when the task's first step was begun, whoever worked on it then.
-    """
+    """The budget of one task, and what of it is used. `budget`: what may be used."""
 
     budget: TaskBudget
     steps: Steps
@@ -48,7 +42,6 @@ class BudgetMeter:
 
     @property
     def left(self) -> float:
-        """Seconds that are left."""
         return self.budget.seconds - (self.now() - self.begun).total_seconds()
 
     def over(self) -> Problem | None:
@@ -114,10 +107,6 @@ async def decide(
     """Make a decision within its time, or read what it was. Whatever goes wrong with it is its outcome, and is journalled.
 
     Args:
-        steps: the journalled steps of the turn.
-        name: of the step.
-        model: what is decided.
-        call: makes the call.
         seconds: that it may take, all in all.
     """
     fresh = False
@@ -166,7 +155,6 @@ async def _try_call(
 
 
 async def _call_in_time(call: Callable[[], Awaitable[Answer[Value]]], seconds: float, used: _Used) -> Answer[Value]:
-    """The call within its time; what it used is noted where it fails."""
     try:
         async with asyncio.timeout(max(0.0, seconds)):
             return await call()
@@ -178,25 +166,18 @@ async def _call_in_time(call: Callable[[], Awaitable[Answer[Value]]], seconds: f
 
 
 ENOUGH_RESULTS = 3
-"""Results of the whole task from which on a boundary without a failure is looked at (V-024, V-C06)."""
+"""Results of the whole task from which on a boundary without a failure is looked at."""
 MAX_EVALUATIONS = 3
-"""Evaluations of one task (V-C07)."""
+"""Evaluations of one task."""
 EVALUATION = 3.0
-"""Seconds that an evaluation may take (V-035)."""
+"""Seconds that an evaluation may take."""
 DECOMPOSITION = 20.0
 """Seconds that a new plan may take."""
 
 
 @dataclass
 class Replanner:
-    """The boundaries of one task.
-
-    Args:
-        steps: the journalled steps of its turn.
-        context: what the model is told of the turn.
-        planner: who evaluates and decomposes; nobody does where rules plan.
-        meter: the budget.
-    """
+    """The boundaries of one task. `planner`: who evaluates and decomposes; nobody does where rules plan."""
 
     steps: Steps
     context: TurnContext
@@ -204,17 +185,11 @@ class Replanner:
     meter: BudgetMeter
     evaluations: int = 0
     asked: bool = False
-    """Set when the decomposer is asked, whatever it answers (V-030, V-C07)."""
+    """Set when the decomposer is asked, whatever it answers."""
     adjusted: bool = False
 
     async def replan_between_waves(self, last: int, known: GoalKnowledge, failures: Sequence[StepResult]) -> Remaining:
-        """What is to be done behind a wave: as it stands, or a new tail.
-
-        Args:
-            last: number of the wave that has ended.
-            known: the goal with all that was done, and what remains.
-            failures: what failed in this wave.
-        """
+        """What is to be done behind a wave: as it stands, or a new tail."""
         remaining = known.remaining
         if not self._worth(known, failures):
             return remaining
@@ -254,7 +229,6 @@ class Replanner:
 
 
 def _does_the_same(new: Remaining, old: Remaining) -> bool:
-    """Whether a new tail does what the old one would have done."""
     return [_step_content(step) for step in new] == [_step_content(step) for step in old]
 
 
@@ -272,11 +246,8 @@ async def make_plan(
     """The first plan of a task.
 
     Args:
-        steps: the journalled steps of its turn.
-        context: what the model is told of the turn.
         planner: the model; rules plan where there is none.
         rules: makes a plan by rules; `None` where they do not understand the goal.
-        known: the goal, the tools, the strategies and the template.
 
     Raises:
         NoPlan: nobody could make one.
@@ -300,7 +271,7 @@ async def make_plan(
 
 
 def shorten_plan(plan: Plan, strategies: tuple[Strategy, ...]) -> Plan:
-    """A plan without the looking around that a strategy which worked did without (V-126).
+    """A plan without the looking around that a strategy which worked did without.
 
     Steps that are optional are left out where no strategy used their tool; a plan that would be empty stays.
     """
@@ -317,20 +288,20 @@ def shorten_plan(plan: Plan, strategies: tuple[Strategy, ...]) -> Plan:
 
 
 GOOD = 0.75
-"""The score from which on a task's approach is kept (V-121)."""
+"""The score from which on a task's approach is kept."""
 CRITICISM = 10.0
 """Seconds that it may take."""
 
 
 def is_good(score: float | None) -> bool:
-    """Whether a score counts as successful: no score, and what is no number from 0 to 1, does not (V-044, V-121)."""
+    """Whether a score counts as successful: no score, and what is no number from 0 to 1, does not."""
     return score is not None and not math.isnan(score) and GOOD <= score <= 1
 
 
 async def validate_task(
     steps: Steps, context: TurnContext, planner: Planner | None, known: GoalKnowledge, written: WrittenReport, skipped: int
 ) -> float | None:
-    """How well the task met its goal; `None` where nobody can say (V-046)."""
+    """How well the task met its goal; `None` where nobody can say."""
 
     async def make() -> Answer[Criticism]:
         if planner is not None:
@@ -345,10 +316,8 @@ def score_by_rules(worked: Sequence[StepResult], failed: Sequence[StepResult], s
     """The share of the steps that count which worked, halved where the report rests on nothing.
 
     Args:
-        worked: steps that gave something.
         failed: steps that did not.
         skipped: steps that were not made.
-        written: the report.
     """
     needed = [result for result in (*worked, *failed) if not result.step.optional]
     good = sum(1 for result in needed if result.outcome.ok)

@@ -17,11 +17,9 @@ class TaskQueries(TaskStore, Protocol):
 
     async def get(self, who: Principal, task_id: str) -> Task:
         """One task of the caller. Raises `NotFound`, also for a turn that is no task."""
-        ...
 
     async def list(self, who: Principal, query: ListTasks) -> Tasks:
         """The caller's tasks, newest first."""
-        ...
 
 
 class Canceller(Protocol):
@@ -29,23 +27,16 @@ class Canceller(Protocol):
 
     async def cancel(self, call: Call, request: TurnRef) -> Turn:
         """Cancel a turn. Raises `NotFound`, `TurnEnded`."""
-        ...
 
 
 class TaskHandlers:
-    """The handlers of tasks.
-
-    Args:
-        tasks: the store.
-        turns: cancels the turn of a task, and stops it where it runs.
-    """
+    """The handlers of tasks. `turns`: cancels the turn of a task, and stops it where it runs."""
 
     def __init__(self, tasks: TaskQueries, turns: Canceller) -> None:
         self._tasks = tasks
         self._turns = turns
 
     async def get(self, call: Call, request: TaskRef) -> Task:
-        """A task of the caller."""
         return await self._tasks.get(call.who, request.task_id)
 
     async def list(self, call: Call, request: ListTasks) -> Tasks:
@@ -53,7 +44,6 @@ class TaskHandlers:
         return await self._tasks.list(call.who, request)
 
     async def cancel(self, call: Call, request: TaskRef) -> Task:
-        """Cancel a task: what runs of it is stopped, and it commits nothing from here on."""
         await self._tasks.get(call.who, request.task_id)
         await self._turns.cancel(call, TurnRef(turn_id=request.task_id))
         return await self._tasks.get(call.who, request.task_id)

@@ -1,4 +1,4 @@
-"""A plan: its steps, its waves, what makes it sound (V-040, V-041), and plans that worked (V-042)."""
+"""A plan: its steps, its waves, what makes it sound, and plans that worked."""
 
 from __future__ import annotations
 
@@ -52,8 +52,6 @@ def check_plan(plan: Plan, tools: Collection[str], done: Collection[str] = (), *
     """A plan that can be worked off, its waves counted from 1 without holes.
 
     Args:
-        plan: as it was made.
-        tools: names of the tools at hand.
         done: ids of finished steps that its own may depend on.
         works: whether a step without a tool can be made.
 
@@ -112,7 +110,7 @@ Remaining = tuple[Step, ...]
 
 
 def next_wave(remaining: Remaining) -> tuple[Remaining, Remaining]:
-    """The steps of the lowest wave, and those that are left behind it (V-019)."""
+    """The steps of the lowest wave, and those that are left behind it."""
     first = min(step.wave for step in remaining)
     return tuple(step for step in remaining if step.wave == first), tuple(step for step in remaining if step.wave != first)
 
@@ -123,12 +121,7 @@ def missing_needs(step: Step, ended_well: Collection[str]) -> tuple[str, ...]:
 
 
 def rename_steps(tail: Plan, taken: Collection[str]) -> Plan:
-    """A new tail whose steps have ids of their own, so that no journalled step is taken for another.
-
-    Args:
-        tail: the new steps, as they were made.
-        taken: ids of all steps that there were.
-    """
+    """A new tail whose steps have ids of their own, so that no journalled step is taken for another."""
     names = _names(tail, taken)
     steps = tuple(
         step.model_copy(update={"id": names[step.id], "depends": tuple(names.get(needed, needed) for needed in step.depends)})
@@ -157,12 +150,7 @@ _SMALL = frozenset(
 
 
 def goal_signature(goal: str, agent: str) -> str:
-    """What goals have in common that one decomposition is good for: their words, without order, case and small words.
-
-    Args:
-        goal: of the task.
-        agent: whose tools the plan used.
-    """
+    """What goals have in common that one decomposition is good for: their words, without order, case and small words."""
     words = sorted({word for word in _WORD.findall(goal.casefold()) if word not in _SMALL})
     return hashlib.sha256("\x00".join((agent, *words)).encode()).hexdigest()
 

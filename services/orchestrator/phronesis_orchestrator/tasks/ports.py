@@ -37,7 +37,6 @@ class Caller(Protocol):
     @property
     def tools(self) -> tuple[str, ...]:
         """Names of the tools at hand."""
-        ...
 
     async def call(self, step: str, name: str, arguments: dict[str, Any]) -> ToolResult:
         """Make one call, or read what it gave. A failure is an outcome.
@@ -47,7 +46,6 @@ class Caller(Protocol):
             name: the tool's.
             arguments: as the plan has them.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ class StepResult:
 
 @dataclass(frozen=True)
 class Strategy:
-    """How a task that went well was done (V-126)."""
+    """How a task that went well was done."""
 
     id: str
     goal: str
@@ -84,15 +82,15 @@ class GoalKnowledge:
     ahead: str = ""
     """What was thought before the work began."""
     worked: tuple[StepResult, ...] = ()
-    """For a new plan: what has worked (V-027)."""
+    """For a new plan: what has worked."""
     failed: tuple[StepResult, ...] = ()
-    """For a new plan: what has failed (V-027)."""
+    """For a new plan: what has failed."""
     remaining: tuple[Step, ...] = ()
     """For a new plan: what was still to be done."""
 
 
 class Verdict(Message):
-    """Whether the remaining steps still make sense (V-025)."""
+    """Whether the remaining steps still make sense."""
 
     revise: bool
     reason: str = Field(default="", max_length=2_000)
@@ -102,7 +100,7 @@ class Criticism(Message):
     """What a critic says of a finished task."""
 
     score: float | None = None
-    """0 to 1; what is no such number is none (V-044)."""
+    """0 to 1; what is no such number is none."""
     reason: str = Field(default="", max_length=2_000)
 
     @field_validator("score", mode="before")
@@ -129,47 +127,38 @@ class Planner(Protocol):
 
     async def decompose(self, turn: TurnContext, known: GoalKnowledge) -> Answer[Plan]:
         """Make a plan for a goal, or a new one for what is left of it."""
-        ...
 
     async def evaluate(self, turn: TurnContext, known: GoalKnowledge) -> Answer[Verdict]:
-        """Say whether what is left still makes sense; by the fast model (V-026)."""
-        ...
+        """Say whether what is left still makes sense; by the fast model."""
 
     async def criticise(self, turn: TurnContext, known: GoalKnowledge, written: WrittenReport) -> Answer[Criticism]:
         """Say how well the goal was met, 0 to 1."""
-        ...
 
     async def write(self, turn: TurnContext, known: GoalKnowledge) -> Answer[WrittenReport]:
         """Write the report."""
-        ...
 
 
 class Strategies(Protocol):
     """Approaches that worked, kept by the memory."""
 
     async def recall(self, who: Principal, goal: str, n: int) -> tuple[Strategy, ...]:
-        """Those for goals like this one, best first. Never raises: without memory there are none (V-134)."""
-        ...
+        """Those for goals like this one, best first. Never raises: without memory there are none."""
 
     async def record(self, claim: Claim, goal: str, told: Strategy, score: float | None, *, succeeded: bool) -> None:
-        """Keep how a task was done. Never raises (V-134)."""
-        ...
+        """Keep how a task was done. Never raises."""
 
     async def outcome(self, claim: Claim, ids: tuple[str, ...], *, worked: bool) -> None:
         """Say what came of using strategies. Never raises."""
-        ...
 
 
 class Templates(Protocol):
-    """Decompositions that worked, apart from strategies (V-042)."""
+    """Decompositions that worked, apart from strategies."""
 
     async def template(self, who: Principal, signature: str) -> Plan | None:
         """The plan that worked for goals of this signature."""
-        ...
 
     async def keep_template(self, claim: Claim, signature: str, plan: Plan) -> None:
         """Keep a plan; the same signature again makes its next version. Raises `LostClaim`."""
-        ...
 
 
 class TaskStates(Protocol):
@@ -177,11 +166,9 @@ class TaskStates(Protocol):
 
     async def keep_state(self, claim: Claim, state: TaskState) -> None:
         """Write down how far a task is. Raises `LostClaim`."""
-        ...
 
     async def journalled(self, claim: Claim) -> frozenset[str]:
         """Names of the steps that have a result."""
-        ...
 
 
 class TaskStore(Templates, TaskStates, Protocol):

@@ -55,12 +55,7 @@ def result_lines(known: GoalKnowledge) -> list[Line]:
 
 
 def describe_tools(names: Iterable[str], offered: Iterable[dict[str, Any]]) -> tuple[tuple[str, str, dict[str, Any]], ...]:
-    """Tools by the names that plans know them by.
-
-    Args:
-        names: those names.
-        offered: the same tools, as the chat API takes them.
-    """
+    """Tools by the names that plans know them by."""
     functions = (one["function"] for one in offered)
     return tuple((name, one["description"], one["parameters"]) for name, one in zip(names, functions, strict=True))
 
@@ -99,7 +94,7 @@ async def write_report(
     rules: Callable[[GoalKnowledge], WrittenReport | None],
     known: GoalKnowledge,
 ) -> WrittenReport:
-    """The report. Where a model fails to write one, it lists what the steps gave (V-032: what there is, is told)."""
+    """The report. Where a model fails to write one, it lists what the steps gave (what there is, is reported)."""
 
     async def make() -> Answer[WrittenReport]:
         return await planner.write(context, known) if planner is not None else Answer(rules(known))
@@ -119,14 +114,7 @@ def list_results(known: GoalKnowledge) -> WrittenReport:
 
 
 async def save_report(caller: Caller, claim: Claim, report: WrittenReport, reasoner: str) -> TaskReport:
-    """The report with the id of its document; without one where it could not be saved.
-
-    Args:
-        caller: makes the call, once, however often the task is taken over.
-        claim: the task's turn.
-        report: as it was written.
-        reasoner: who wrote it.
-    """
+    """The report with the id of its document; without one where it could not be saved."""
     item = {
         "text": render_document(report, reasoner),
         "title": report.title,

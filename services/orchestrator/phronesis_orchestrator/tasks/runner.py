@@ -1,4 +1,4 @@
-"""Running a background task: its waves, its steps, what is seen of it meanwhile, and its end (V-019 to V-047)."""
+"""Running a background task: its waves, its steps, what is seen of it meanwhile, and its end."""
 
 from __future__ import annotations
 
@@ -24,12 +24,7 @@ from .ports import Caller, GoalKnowledge, Planner, StepResult, TaskStates, ToolR
 
 
 class ProgressBoard:
-    """Shows how far one task is.
-
-    Args:
-        running: its turn, which shows the events (V-171).
-        states: where the state is kept.
-    """
+    """Shows how far one task is. `states`: where the state is kept."""
 
     def __init__(self, running: TurnRun, states: TaskStates) -> None:
         self._running = running
@@ -38,34 +33,30 @@ class ProgressBoard:
         self.state = TaskState()
 
     async def planned(self, plan: Plan, strategies: tuple[str, ...]) -> None:
-        """There is a plan."""
         self._steps = {step.id: _planned_step(step) for step in plan.steps}
         await self.update(strategies=strategies)
         waves = self.state.waves
         await self._running.show("plan", waves=waves, steps=[f"{step.wave}. {step.description}" for step in plan.steps])
 
     async def adjusted(self, left: tuple[Step, ...]) -> None:
-        """What is left to do was changed (V-037)."""
+        """What is left to do was changed."""
         begun = {id: one for id, one in self._steps.items() if one.state is not StepState.PENDING}
         self._steps = begun | {step.id: _planned_step(step) for step in left}
         await self.update()
         await self._running.show("plan_adjusted", steps=[f"{step.wave}. {step.description}" for step in left])
 
     async def wave(self, number: int, steps: tuple[Step, ...]) -> None:
-        """A wave begins."""
         for step in steps:
             self._steps[step.id] = _planned_step(step).model_copy(update={"state": StepState.RUNNING})
         await self.update()
         await self._running.show("wave_started", wave=number, steps=[step.id for step in steps])
 
     async def step(self, result: StepResult) -> None:
-        """A step has ended."""
         told = _ended_step(result)
         self._steps[result.step.id] = told
         await self._running.show("step_finished", step=told.id, state=told.state.value, ms=told.ms, code=told.code)
 
     async def wave_ended(self, number: int) -> None:
-        """A wave has ended."""
         await self.update()
         await self._running.show("wave_finished", wave=number)
 
@@ -113,17 +104,7 @@ async def work_on_step(
     step: Step,
     offered: tuple[Any, ...],
 ) -> ToolResult:
-    """What a step gave.
-
-    Args:
-        steps: the journalled steps of the turn.
-        caller: makes the calls.
-        meter: the budget.
-        reasoner: the model.
-        context: what the model is told of the turn.
-        step: its description is what the model is asked.
-        offered: the tools as the chat API takes them.
-    """
+    """What a step gave."""
     asked = replace(context, user_text=step.description, final_input=step.description)
     inquiry = Inquiry("task", step.description, offered, new_mark(asked))
     tools: list[str] = []
@@ -184,13 +165,8 @@ class TaskRunner:
     """Works off one plan.
 
     Args:
-        running: the turn.
-        context: what the model is told of it.
-        caller: calls the tools.
         planner: who looks up between the waves; nobody where rules plan.
         inquirer: who works on steps without a tool.
-        offered: the tools as such a model takes them.
-        meter: the budget.
         board: where it is seen how far the task is.
         journalled: names of the steps that have a result already: they cost nothing of the budget again.
     """
@@ -207,23 +183,12 @@ class TaskRunner:
         board: ProgressBoard,
         journalled: frozenset[str],
     ) -> None:
-        self._running = running
-        self._context = context
-        self._caller = caller
-        self._inquirer = inquirer
-        self._offered = offered
-        self._meter = meter
-        self._board = board
-        self._journalled = journalled
+        self._running, self._context, self._caller, self._inquirer, self._offered = running, context, caller, inquirer, offered
+        self._meter, self._board, self._journalled = meter, board, journalled
         self.replanning = Replanner(running.steps, context, planner, meter)
 
     async def run(self, plan: Plan, known: GoalKnowledge) -> WavesResult:
-        """Work the plan off, or as much of it as the budget allows.
-
-        Args:
-            plan: the first one.
-            known: what it was made with.
-        """
+        """Work the plan off, or as much of it as the budget allows."""
         remaining: Remaining = plan.steps
         done: list[StepResult] = []
         stopped: Problem | None = None
@@ -247,7 +212,6 @@ class TaskRunner:
         return WavesResult(_knowledge_after(known, done, ()), tuple(remaining), stopped, made)
 
     async def _wave(self, wave: Remaining, done: list[StepResult]) -> list[StepResult]:
-        """The steps of one wave side by side; one that fails stops no other (V-020)."""
         number = wave[0].wave
         await self._board.wave(number, wave)
         well = {result.step.id for result in done if result.outcome.ok}
@@ -298,7 +262,6 @@ def _knowledge_after(known: GoalKnowledge, done: list[StepResult], remaining: Re
 
 
 def _limit_problem(done: list[StepResult], meter: BudgetMeter) -> Problem | None:
-    """The limit that steps inside the waves ran into."""
     if any(result.outcome.code == "task.budget_spent" for result in done):
         return meter.over() or meter.spent_calls()
     return None

@@ -23,8 +23,7 @@ from phronesis_contracts.tasks import ListTasks, Task, Tasks, TaskState
 from phronesis_postgres import Database
 
 from ..turns.ports import Neighbours
-from ..turns.store import parse_uuid
-from ..turns.turn import Claim, LostClaim
+from ..turns.turn import Claim, LostClaim, parse_uuid
 from .plan import Plan
 from .ports import Strategy
 
@@ -50,17 +49,12 @@ WHERE turns.tenant = $1 AND turns.user_id = $2 AND turns.background AND NOT turn
 
 
 class PostgresTasks:
-    """The store of tasks.
-
-    Args:
-        database: the orchestrator's schema.
-    """
+    """The store of tasks."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def get(self, who: Principal, task_id: str) -> Task:
-        """One task of the caller; a turn that is no task is as unknown as one of another."""
         async with self._database.connection(who.tenant) as connection:
             row = await connection.fetchrow(f"{_TASKS} AND turns.id = $3", who.tenant, who.user, parse_uuid(task_id, "task"))
         if row is None:
@@ -68,7 +62,6 @@ class PostgresTasks:
         return _task_from_row(row)
 
     async def list(self, who: Principal, query: ListTasks) -> Tasks:
-        """The caller's tasks, newest first, without their reports."""
         async with self._database.connection(who.tenant) as connection:
             rows = await connection.fetch(
                 f"{_TASKS} AND ($3::text IS NULL OR turns.status = $3) ORDER BY turns.created_at DESC, turns.id LIMIT $4",
@@ -80,7 +73,6 @@ class PostgresTasks:
         return Tasks(tasks=tuple(_without_report(_task_from_row(row)) for row in rows))
 
     async def keep_state(self, claim: Claim, state: TaskState) -> None:
-        """Write down how far a task is."""
         async with self._database.transaction(claim.who.tenant) as connection:
             kept = await connection.fetchval(
                 _KEEP_STATE, UUID(claim.turn_id), claim.fence, claim.who.tenant, state.model_dump(mode="json")
@@ -89,7 +81,6 @@ class PostgresTasks:
             raise LostClaim(claim.turn_id)
 
     async def journalled(self, claim: Claim) -> frozenset[str]:
-        """Names of the steps of a task that have a result."""
         async with self._database.connection(claim.who.tenant) as connection:
             rows = await connection.fetch(
                 "SELECT step FROM journal WHERE turn_id = $1 AND result IS NOT NULL", UUID(claim.turn_id)
@@ -97,13 +88,11 @@ class PostgresTasks:
         return frozenset(row["step"] for row in rows)
 
     async def template(self, who: Principal, signature: str) -> Plan | None:
-        """The plan that worked for goals of this signature."""
         async with self._database.transaction(who.tenant) as connection:
             plan = await connection.fetchval(_TEMPLATE, who.tenant, who.user, signature)
         return Plan.model_validate(plan) if plan is not None else None
 
     async def keep_template(self, claim: Claim, signature: str, plan: Plan) -> None:
-        """Keep a plan that worked."""
         who = claim.who
         async with self._database.transaction(who.tenant) as connection:
             kept = await connection.fetchval(
@@ -139,17 +128,12 @@ log = logging.getLogger(__name__)
 
 
 class RememberedStrategies:
-    """Asks the memory.
-
-    Args:
-        neighbours: the services that may be asked.
-    """
+    """Asks the memory. `neighbours`: the services that may be asked."""
 
     def __init__(self, neighbours: Neighbours) -> None:
         self._neighbours = neighbours
 
     async def recall(self, who: Principal, goal: str, n: int) -> tuple[Strategy, ...]:
-        """Those for goals like this one, best first."""
         try:
             found = await self._neighbours.ask(who, RECALL_STRATEGIES, RecallStrategies(goal=goal[:MAX_GOAL], n=n))
         except ServiceError as error:
@@ -158,7 +142,6 @@ class RememberedStrategies:
         return tuple(Strategy(one.id, one.goal, one.approach, one.tools_used, one.avoid) for one in found.strategies)
 
     async def record(self, claim: Claim, goal: str, told: Strategy, score: float | None, *, succeeded: bool) -> None:
-        """Keep how a task was done; the memory keeps it once for each task (V-132)."""
         request = RecordStrategy(
             task_id=claim.turn_id,
             goal=goal[:MAX_GOAL],
@@ -175,7 +158,6 @@ class RememberedStrategies:
             log.warning("a strategy could not be recorded: %s", error.code)
 
     async def outcome(self, claim: Claim, ids: tuple[str, ...], *, worked: bool) -> None:
-        """Say what came of using strategies."""
         try:
             request = StrategyOutcome(ids=ids, worked=worked)
             await self._neighbours.ask(claim.who, STRATEGY_OUTCOME, request, key=f"{claim.turn_id}/task.outcome")

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from uuid import uuid4
 
 from phronesis_bus import Bus, Call, News, follow, serve
@@ -22,46 +23,45 @@ from phronesis_contracts.answers import (
 )
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.memory import ITEMS_FORGOTTEN, ItemsForgotten
-from phronesis_contracts.orchestrator import Turn, TurnProgress, TurnStatus
+from phronesis_contracts.orchestrator import Audited, Turn, TurnProgress, TurnStatus
+from phronesis_contracts.service import AUDITED
 
-from ..approvals.policy import ApprovalWaits
-from ..ledger.books import Books
-from ..ledger.usage import Accounts
+from ..ledger.budgets import Ledger
+from ..ledger.store import PostgresLedger
 from ..models.reasoner import Reasoner
 from ..settings import OrchestratorSettings
-from ..turns.ports import Conversations, Journal, Neighbours, RecordedTurn, TraceStore
-from ..turns.run import TurnRunner
+from ..turns.ports import Neighbours
+from ..turns.run import TurnRunner, TurnServices
 from ..turns.turn import Claim, Completed, Failed
 from .record import StoredRecord, TurnRecord
-from .replay import BlankJournal, RecordedApprovals, RecordedConversations, RecordedNeighbours, ReplayEnd, profile_at
+from .replay import (
+    BlankJournal,
+    RecordedApprovals,
+    RecordedConversations,
+    RecordedNeighbours,
+    ReplayEnd,
+    ReplayStores,
+    profile_at,
+)
+from .store import PostgresTraces, RecordedTurn
 from .trace import build_trace, diff_answers, is_same, replay_side
 
 log = logging.getLogger(__name__)
 
-RunReplay = Callable[[ReplayEnd, Journal, Conversations, Neighbours, ApprovalWaits, Claim, TurnRecord], Awaitable[None]]
+RunReplay = Callable[[ReplayStores, RecordedNeighbours, Claim, TurnRecord], Awaitable[None]]
 """Runs a claim on stand-ins, and records it."""
 
 
 class TraceHandlers:
-    """The handlers.
+    """The handlers."""
 
-    Args:
-        traces: the records of turns.
-        accounts: the ledger.
-        live: the services, for what a record leaves with its owner.
-        run: runs a turn.
-    """
-
-    def __init__(self, traces: TraceStore, accounts: Accounts, live: Neighbours, run: RunReplay) -> None:
-        self._traces = traces
-        self._accounts = accounts
-        self._live = live
-        self._run = run
+    def __init__(self, traces: PostgresTraces, ledger: PostgresLedger, live: Neighbours, run: RunReplay) -> None:
+        self._traces, self._ledger, self._live, self._run = traces, ledger, live, run
 
     async def trace(self, call: Call, request: TraceOfTurn) -> AnswerTrace:
         """The whole trace of a turn of the caller; for an admin, of any turn of the tenant."""
         found = await self._traces.recorded(call.who, request.turn_id, any_user=call.who.role is Role.ADMIN)
-        return await self._told(found)
+        return await self._build_trace(found)
 
     async def replay(self, call: Call, request: ReplayTurn) -> Replayed:
         """Run an ended turn of the caller again.
@@ -77,21 +77,22 @@ class TraceHandlers:
             profile = await profile_at(self._live, found.claim.who, found.claim.agent, release)
         claim = replace(found.claim, turn_id=str(uuid4()), attempts=1, idle_claims=0, created_at=datetime.now(UTC))
         past, whole = await self._traces.past_of(call.who.tenant, claim.conversation_id, record.past)
-        recorded, outcome, again = RecordedNeighbours(record, profile, self._live, release), ReplayEnd(), TurnRecord()
+        recorded, again = RecordedNeighbours(record, profile, self._live, release), TurnRecord()
         if not whole:
             recorded.lost["history"] = None
         answers = await self._traces.answers_of(call.who.tenant, request.turn_id)
-        stands = (
-            BlankJournal(self._accounts.spent),
+        stores = ReplayStores(
+            ReplayEnd(),
+            BlankJournal(self._ledger.spent),
             RecordedConversations(past),
-            recorded,
             RecordedApprovals(claim.turn_id, answers),
         )
-        await self._run(outcome, *stands, claim, again)
-        if outcome.end_of is None:
+        await self._run(stores, recorded, claim, again)
+        end = stores.turns.end_of
+        if end is None:
             raise Internal("the replay did not end")
-        trace = await self._told(RecordedTurn(claim, _replay_row(found.turn, claim, outcome.end_of), again.kept(), frozenset()))
-        return _compare_runs(found, await self._told(found), trace, outcome.end_of, recorded)
+        trace = await self._build_trace(RecordedTurn(claim, _replay_row(found.turn, claim, end), again.kept(), frozenset()))
+        return _compare_runs(found, await self._build_trace(found), trace, end, recorded)
 
     async def _replayable(self, found: RecordedTurn) -> tuple[StoredRecord, AgentProfile]:
         if found.turn.status not in (TurnStatus.COMPLETED, TurnStatus.FAILED):
@@ -107,9 +108,13 @@ class TraceHandlers:
             raise NotReplayable("background work cannot be replayed: its steps depend on what the ones before them changed")
         return found.record, profile
 
-    async def _told(self, found: RecordedTurn) -> AnswerTrace:
-        calls = await self._accounts.calls_of(found.claim.who.tenant, found.turn.turn_id)
+    async def _build_trace(self, found: RecordedTurn) -> AnswerTrace:
+        calls = await self._ledger.calls_of(found.claim.who.tenant, found.turn.turn_id)
         return build_trace(found.turn, found.record or StoredRecord(), calls, found.forgotten)
+
+    async def on_audited(self, news: News, event: Audited, service: str) -> None:
+        """Store an audit entry."""
+        await self._traces.audit(news.id, news.tenant, service, event)
 
     async def on_forgotten(self, news: News, event: ItemsForgotten) -> None:
         """Memories are gone: the traces of their owner's turns say so."""
@@ -118,14 +123,15 @@ class TraceHandlers:
 
 
 async def serve_traces(bus: Bus, handlers: TraceHandlers) -> None:
-    """Wire traces and replays to the bus."""
+    """Wire traces, replays and the audit trail to the bus."""
     await serve(bus, TURN_TRACE_TOOL, handlers.trace)
     await serve(bus, TURN_REPLAY_TOOL, handlers.replay)
     await follow(bus, ITEMS_FORGOTTEN, handlers.on_forgotten, workers=1)
+    for service, event in AUDITED.items():
+        await follow(bus, event, partial(handlers.on_audited, service=service), workers=1)
 
 
 def _replay_row(turn: Turn, claim: Claim, end: Completed | Failed) -> Turn:
-    """The row that the replay would have."""
     reply, problem = (end.reply, None) if isinstance(end, Completed) else (None, end.problem)
     return turn.model_copy(update={"turn_id": claim.turn_id, "reply": reply, "problem": problem})
 
@@ -155,30 +161,26 @@ def _compare_runs(
     )
 
 
-def build_replay_runner(reasoner: Reasoner, settings: OrchestratorSettings, tracing: Tracing, books: Books) -> RunReplay:
-    """Runs claims on stand-ins, held to the limits as turns are.
-
-    Args:
-        reasoner: what thinks.
-        settings: limits of turns.
-        tracing: where spans go.
-        books: the ledger.
-    """
+def build_replay_runner(reasoner: Reasoner, settings: OrchestratorSettings, tracing: Tracing, ledger: Ledger) -> RunReplay:
+    """Runs claims on stand-ins, held to the limits as turns are. `tracing`: where spans go."""
 
     async def show(claim: Claim, line: TurnProgress) -> None:
         """Nobody watches a replay."""
 
-    async def run(
-        outcome: ReplayEnd,
-        journal: Journal,
-        conversations: Conversations,
-        neighbours: Neighbours,
-        approvals: ApprovalWaits,
-        claim: Claim,
-        record: TurnRecord,
-    ) -> None:
-        stands = (outcome, journal, conversations, neighbours, reasoner)
-        runner = TurnRunner(*stands, settings, tracing, show, lambda: None, books, approvals=approvals)
-        await runner.run(claim, record)
+    async def run(stores: ReplayStores, neighbours: RecordedNeighbours, claim: Claim, record: TurnRecord) -> None:
+        services = TurnServices(
+            turns=stores.turns,
+            journal=stores.journal,
+            conversations=stores.conversations,
+            neighbours=neighbours,
+            reasoner=reasoner,
+            settings=settings,
+            tracing=tracing,
+            show=show,
+            ended=lambda: None,
+            ledger=ledger,
+            approvals=stores.approvals,
+        )
+        await TurnRunner(services).run(claim, record)
 
     return run

@@ -38,9 +38,6 @@ def measure(tracing: Tracing, metric: Metric, span: str, label: str) -> Iterator
 
     Args:
         tracing: where the span and the figure go.
-        metric: a histogram with two labels: which part it was, and what came of it.
-        span: name of the span.
-        label: name of the part.
     """
     began, outcome = time.perf_counter(), MeasuredOutcome()
     try:
@@ -164,7 +161,6 @@ class TurnRecord:
         self.questions.append(question)
 
     def kept(self) -> StoredRecord:
-        """The record as it is stored."""
         agent = self.profile
         return StoredRecord(
             stages=tuple(self.stages),

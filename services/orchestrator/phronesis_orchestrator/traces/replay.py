@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from phronesis_contracts import Message, Nothing, Principal, Rpc, ServiceError
@@ -26,10 +27,10 @@ from phronesis_contracts.orchestrator import Audited
 from ..approvals.policy import ApprovalAnswer, ApprovalRequest, make_approval_id
 from ..conversations.history import Past, Summary
 from ..ledger.usage import LedgerEntry
+from ..turns.execution import TEXT_OF
 from ..turns.ports import Neighbours
 from ..turns.turn import Claim, Completed, Failed
 from .record import Question, StoredRecord, find_tool, message_digest, restore_answer, trace_arguments
-from .recorder import TEXT_OF
 from .trace import describe_call
 
 _NOBODY = ApprovalAnswer(ApprovalStatus.REFUSED, "", "")
@@ -37,25 +38,18 @@ _NOBODY = ApprovalAnswer(ApprovalStatus.REFUSED, "", "")
 
 
 class RecordedApprovals:
-    """The store of approvals as a replay finds it.
-
-    Args:
-        turn_id: of the replay.
-        answers: of the turn that is replayed, by its steps.
-    """
+    """The store of approvals as a replay finds it."""
 
     def __init__(self, turn_id: str, answers: Mapping[str, ApprovalAnswer]) -> None:
         self._answers = {make_approval_id(turn_id, step): answer for step, answer in answers.items()}
 
     async def answered(self, claim: Claim, approval_id: str) -> ApprovalAnswer:
-        """What the person said then; a call that nobody was asked about stays refused."""
         return self._answers.get(approval_id, _NOBODY)
 
     async def record(self, claim: Claim, entry: Audited) -> None:
         """Enter nothing: no call is made."""
 
     async def wait(self, claim: Claim, asked: ApprovalRequest) -> None:
-        """A replay waits for nobody."""
         raise NotRecorded("the turn that is replayed did not ask this")
 
 
@@ -69,16 +63,11 @@ class RecordedNeighbours:
     Texts that their owner alone keeps (memories, the profile, attachments) are read there again, as the turn's user.
 
     Args:
-        record: of the turn.
-        profile: the agent's profile to run with.
-        live: the services, for those texts, and for the instructions of another release.
         release: number of the release that texts of instructions are read from; `None` for the recorded ones.
     """
 
     def __init__(self, record: StoredRecord, profile: AgentProfile, live: Neighbours, release: int | None) -> None:
-        self._profile = profile
-        self._live = live
-        self._release = release
+        self._profile, self._live, self._release = profile, live, release
         self._left: dict[tuple[str, str], deque[Question]] = defaultdict(deque)
         for question in record.questions:
             self._left[question.subject, question.digest].append(question)
@@ -88,11 +77,9 @@ class RecordedNeighbours:
         """What its owner no longer has as it was."""
 
     async def agent(self, who: Principal, name: str) -> AgentProfile:
-        """The profile to run with."""
         return self._profile
 
     async def profile(self, who: Principal) -> dict[str, object]:
-        """What memory knows of the user."""
         question = self._next(who, PROFILE_GET, Nothing())
         if question.held is None:
             return _answer_from_record(question, PROFILE_GET).profile
@@ -102,7 +89,6 @@ class RecordedNeighbours:
         return known
 
     async def retrieve(self, who: Principal, phrases: tuple[str, ...], budget: int, limit: float) -> AugmentedMemoryContext:
-        """The recorded memories."""
         question = self._next(who, RETRIEVE, Retrieve(key_phrases=phrases, budget_tokens=budget))
         if question.held is None:
             return _answer_from_record(question, RETRIEVE)
@@ -110,19 +96,16 @@ class RecordedNeighbours:
         return self._again(question, again)
 
     async def media(self, who: Principal, media_id: str) -> Media:
-        """One medium."""
         question = self._next(who, MEDIA_GET, MediaRef(media_id=media_id))
         return _answer_from_record(question, MEDIA_GET) if question.held is None else await self._live.media(who, media_id)
 
     async def medium_text(self, who: Principal, medium: Media, limit: float) -> ExtractedText:
-        """The text of a medium."""
         question = self._next(who, TEXT_OF[medium.kind], MediaRef(media_id=medium.id))
         if question.held is None:
             return _answer_from_record(question, TEXT_OF[medium.kind])
         return self._again(question, await self._live.medium_text(who, medium, limit), medium.id)
 
     async def ask(self, who: Principal, rpc: Rpc[In, Out_], request: In, *, key: str | None = None) -> Out_:
-        """The recorded answer of a tool; no key goes out, since nothing is written."""
         if self._release is not None and rpc.subject == RETRIEVE_INSTRUCTIONS.subject:
             assert isinstance(request, RetrieveInstructions)
             text: Any = await self._live.ask(who, RETRIEVE_AT, RetrieveAt(release=self._release, wanted=request))
@@ -166,23 +149,20 @@ async def profile_at(live: Neighbours, who: Principal, agent: str, release: int)
 
 
 class BlankJournal:
-    """A journal that knows nothing and keeps nothing: a replay makes each step itself. What it spends is entered.
-
-    Args:
-        spent: enters a call in the ledger.
-    """
+    """A journal that knows nothing and keeps nothing: a replay makes each step itself. What it spends is entered."""
 
     def __init__(self, spent: Any) -> None:
         self._spent = spent
 
     async def intend(self, claim: Claim, step: str, intent: dict[str, Any], *, once: bool = False) -> dict[str, Any] | None:
-        """Nothing is known of a step."""
         return None
 
     async def result(self, claim: Claim, step: str, result: dict[str, Any], spend: LedgerEntry | None = None) -> None:
-        """Keep nothing but what was spent."""
         if spend is not None:
             await self._spent(claim, spend)
+
+    async def keep_record(self, claim: Claim, record: StoredRecord, profile: AgentProfile | None) -> None:
+        """The record is the caller's."""
 
 
 class RecordedConversations:
@@ -192,14 +172,12 @@ class RecordedConversations:
         self._past = past
 
     async def recent(self, tenant: str, conversation_id: str) -> Past:
-        """The history that the turn was shown."""
         return self._past
 
     async def keep_summary(self, tenant: str, conversation_id: str, summary: Summary) -> None:
         """Keep nothing."""
 
     async def get(self, who: Principal, ref: Any) -> Any:
-        """A replay reads no conversation."""
         raise NotRecorded("a replay reads no conversation")
 
 
@@ -210,5 +188,14 @@ class ReplayEnd:
         self.end_of: Completed | Failed | None = None
 
     async def end(self, claim: Claim, end: Completed | Failed) -> None:
-        """Keep the end in memory."""
         self.end_of = end
+
+
+@dataclass(frozen=True)
+class ReplayStores:
+    """The stores of one replay."""
+
+    turns: ReplayEnd
+    journal: BlankJournal
+    conversations: RecordedConversations
+    approvals: RecordedApprovals

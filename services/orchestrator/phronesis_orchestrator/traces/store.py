@@ -1,8 +1,8 @@
-"""The records of turns in Postgres."""
+"""The records of turns in Postgres, and the audit trail."""
 
 from __future__ import annotations
 
-from uuid import UUID
+from dataclasses import dataclass
 
 import asyncpg
 
@@ -10,22 +10,16 @@ from phronesis_contracts import NotFound, Principal
 from phronesis_contracts.answers import TurnForgotten
 from phronesis_contracts.approvals import ApprovalStatus
 from phronesis_contracts.instructions import AgentProfile
-from phronesis_contracts.orchestrator import SubmitTurn
+from phronesis_contracts.orchestrator import Audited, SubmitTurn, Turn
 from phronesis_postgres import Database
 
 from ..approvals.policy import ApprovalAnswer
 from ..conversations.history import MAX_CHARS, NO_SUMMARY, Past, Summary
 from ..conversations.store import turns_from_rows
-from ..turns.ports import RecordedTurn
-from ..turns.store import parse_uuid, turn_from_row
-from ..turns.turn import Claim
-from .record import ShownHistory, StoredRecord, join_records, list_memories
+from ..turns.store import turn_from_row
+from ..turns.turn import Claim, parse_uuid
+from .record import ShownHistory, StoredRecord
 
-_KEEP = """
-INSERT INTO traces (turn_id, tenant, user_id, record, memories)
-SELECT id, tenant, user_id, $3, $4 FROM turns WHERE id = $1 AND fence = $2 AND status = 'running'
-ON CONFLICT (turn_id) DO UPDATE SET record = excluded.record, memories = excluded.memories
-"""
 _OF = """
 SELECT turns.*, traces.record, traces.forgotten FROM turns LEFT JOIN traces ON traces.turn_id = turns.id
 WHERE turns.id = $1 AND turns.tenant = $2 AND ($4 OR turns.user_id = $3) AND NOT turns.erased
@@ -49,28 +43,26 @@ SELECT seq, role, left(text, $3) AS text FROM messages WHERE conversation_id = $
 """
 
 
-class TraceRows:
-    """The part of the records that keeps how answers came about."""
+@dataclass(frozen=True)
+class RecordedTurn:
+    """A turn as its rows state it, with what was recorded of it."""
 
-    _database: Database
+    claim: Claim
+    turn: Turn
+    record: StoredRecord | None
+    """`None` where nothing was recorded: it began before there were records, or is not run yet."""
+    forgotten: frozenset[str]
+    """Ids of the memories it used that have been forgotten since."""
 
-    async def keep_record(self, claim: Claim, record: StoredRecord, profile: AgentProfile | None) -> None:
-        """Keep what was recorded of a turn."""
-        tenant, id = claim.who.tenant, UUID(claim.turn_id)
-        async with self._database.transaction(tenant) as connection:
-            if claim.attempts > 1 and (known := await connection.fetchval("SELECT record FROM traces WHERE turn_id = $1", id)):
-                record = join_records(StoredRecord.model_validate_json(known), record)
-            if profile is not None:
-                await connection.execute(
-                    "INSERT INTO ran_with (tenant, digest, profile) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
-                    *(tenant, record.profile, profile.model_dump_json()),
-                )
-            used = sorted({item.id for item in list_memories(record)})
-            kept = record.model_dump_json(exclude_defaults=True)
-            await connection.execute(_KEEP, id, claim.fence, kept, used)
+
+class PostgresTraces:
+    """How answers came about, inside one tenant at a time, and the audit trail."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     async def recorded(self, who: Principal, turn_id: str, *, any_user: bool) -> RecordedTurn:
-        """A turn with its record."""
+        """A turn of the caller, or of any user of the tenant. Raises `NotFound`; `TurnForgotten` where its texts are gone."""
         async with self._database.connection(who.tenant) as connection:
             asked = (parse_uuid(turn_id, "turn"), who.tenant, who.user, any_user)
             row = await connection.fetchrow(_OF, *asked)
@@ -80,13 +72,12 @@ class TraceRows:
         return RecordedTurn(_claim(row), turn_from_row(row), record, frozenset(row["forgotten"] or ()))
 
     async def ran_with(self, tenant: str, digest: str) -> AgentProfile | None:
-        """The profile that an agent ran with."""
         async with self._database.connection(tenant) as connection:
             found = await connection.fetchval("SELECT profile FROM ran_with WHERE tenant = $1 AND digest = $2", tenant, digest)
         return AgentProfile.model_validate_json(found) if found is not None else None
 
     async def past_of(self, tenant: str, conversation_id: str, remembered: ShownHistory) -> tuple[Past, bool]:
-        """The history that a turn was shown."""
+        """The history that a turn was shown, and whether all of it is there still."""
         id = parse_uuid(conversation_id, "conversation")
         parts = {name: getattr(remembered, name) for name in ("kept", "aged", "window")}
         numbers = [number + more for seqs in parts.values() for number in seqs for more in (0, 1)]
@@ -102,19 +93,35 @@ class TraceRows:
         ), stands and whole
 
     async def answers_of(self, tenant: str, turn_id: str) -> dict[str, ApprovalAnswer]:
-        """What people answered when the turn asked them."""
+        """What people answered when the turn asked them, by its steps; what nobody has answered is left out."""
         async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(_ANSWERS, parse_uuid(turn_id, "turn"), tenant)
         return {row["step"]: ApprovalAnswer(ApprovalStatus(row["status"]), row["digest"], row["note"]) for row in rows}
 
     async def forgotten(self, tenant: str, user: str, ids: tuple[str, ...]) -> None:
-        """Note that memories are gone."""
+        """Note in the records of a user's turns that memories are gone."""
         async with self._database.transaction(tenant) as connection:
             await connection.execute(_FORGOTTEN, tenant, user, list(ids))
 
+    async def audit(self, news_id: str, tenant: str, service: str, entry: Audited) -> None:
+        """Store an audit entry; a repeat changes nothing."""
+        async with self._database.transaction(tenant) as connection:
+            await connection.execute(
+                "INSERT INTO audit (news_id, tenant, service, who, role, action, outcome, code, arguments) "
+                "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (news_id) DO NOTHING",
+                news_id,
+                tenant,
+                service,
+                entry.who,
+                entry.role,
+                entry.action,
+                entry.outcome,
+                entry.code,
+                entry.arguments,
+            )
+
 
 def _not_found(forgotten: list[str] | None) -> NotFound:
-    """Why there is nothing of a turn."""
     if forgotten is None:
         return NotFound("no such turn")
     named = ", ".join(sorted(forgotten)[:_NAMED]) or "what was said in it"

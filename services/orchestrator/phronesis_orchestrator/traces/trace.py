@@ -28,14 +28,7 @@ _DEEPEST = 6
 
 
 def build_trace(turn: Turn, record: StoredRecord, calls: tuple[ModelCalled, ...], forgotten: frozenset[str]) -> AnswerTrace:
-    """The whole trace.
-
-    Args:
-        turn: its row.
-        record: what was recorded of it.
-        calls: its model calls.
-        forgotten: ids of memories that have been forgotten since.
-    """
+    """The whole trace."""
     reply, notes, facts = turn.reply, record.notes, list_used_facts(record)
     plan = notes.get("plan") or ()
     return AnswerTrace(

@@ -1,4 +1,4 @@
-"""A turn while a loop works on it: journalled steps that are never made again, neighbours, and what it shows."""
+"""A turn while a loop works on it: journalled steps that are never made again, recorded neighbours, and its progress."""
 
 from __future__ import annotations
 
@@ -12,25 +12,39 @@ from typing import Any, TypeVar
 from opentelemetry.trace import SpanKind
 
 from phronesis_bus.tracing import Tracing
-from phronesis_contracts import ServiceError
-from phronesis_contracts.memory import AugmentedMemoryContext
+from phronesis_contracts import Message, Nothing, Principal, Rpc, ServiceError
+from phronesis_contracts.instructions import AgentProfile
+from phronesis_contracts.media import CAPTION, EXTRACT_TEXT, MEDIA_GET, TRANSCRIBE, ExtractedText, Media, MediaKind, MediaRef
+from phronesis_contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryContext, Profile, Retrieve
+from phronesis_contracts.messages import In, Out_
 from phronesis_contracts.orchestrator import ToolOutcome, TurnProgress
 from phronesis_contracts.outside import OutcomeUnknown
 
 from ..agents.cognition.state import Cognition
 from ..approvals.policy import ApprovalAnswers
-from ..ledger.books import NO_BOOKS, Books, make_entry, sum_costs
+from ..ledger.budgets import NO_LEDGER, Ledger, make_entry, sum_costs
 from ..ledger.usage import CallUsage, admission
 from ..metrics import INSTRUCTION_TOKENS, STAGE, STEP
-from ..models.reasoner import Answer, CallFailed, ComposedReply, Fault, ModelSummary, RouteDecision, Value, current_call
+from ..models.reasoner import Answer, CallFailed, Fault, Value, current_call
 from ..settings import OrchestratorSettings
-from ..traces.record import MeasuredOutcome, TurnRecord, measure
+from ..traces.record import (
+    MeasuredOutcome,
+    Question,
+    TurnRecord,
+    find_tool,
+    is_held,
+    list_items,
+    measure,
+    message_digest,
+    trace_arguments,
+)
 from .ports import Journal, Neighbours
 from .turn import AlreadyBegun, Claim
 
-Kept = TypeVar("Kept")
+Stored = TypeVar("Stored")
+Given = TypeVar("Given", bound=Message)
 current_step: ContextVar[str] = ContextVar("at_hand", default="")
-"""Name of the journalled tool call at hand."""
+"""Name of the journalled tool call being made."""
 _LOST = "the call was begun before and its answer was lost; whether it had its effect is not known"
 
 
@@ -44,40 +58,21 @@ class JournalAway(Exception):
 class Steps:
     """The steps of one claimed turn."""
 
-    def __init__(self, journal: Journal, claim: Claim, tracing: Tracing, books: Books = NO_BOOKS) -> None:
-        self._books = books
-        self._journal = journal
-        self._claim = claim
-        self._tracing = tracing
+    def __init__(self, journal: Journal, claim: Claim, tracing: Tracing, ledger: Ledger = NO_LEDGER) -> None:
+        self._ledger, self._journal, self._claim, self._tracing = ledger, journal, claim, tracing
         self.spent = CallUsage()
         """What the model calls of the turn used, over all its attempts."""
         self._costs: list[float | None] = []
 
     @property
     def cost_usd(self) -> float | None:
-        """What they cost; `None` where no model was asked, or the price of one is not known."""
+        """What they cost; `None` where no model was called, or the price of one is not known."""
         return sum_costs(self._costs)
 
     @property
     def known_usd(self) -> float:
         """What those cost whose price is known."""
         return sum(cost for cost in self._costs if cost is not None)
-
-    def count(self, spent: CallUsage, cost_usd: float | None) -> None:
-        """Count a model call of an earlier attempt that a step of another kind has kept."""
-        self._count(spent, cost_usd)
-
-    async def routed(self, name: str, call: Callable[[], Awaitable[Answer[RouteDecision]]]) -> Answer[RouteDecision]:
-        """Make a router call, or read what it gave."""
-        return await self.made(name, RouteDecision, call)
-
-    async def composed(self, name: str, call: Callable[[], Awaitable[Answer[ComposedReply]]]) -> Answer[ComposedReply]:
-        """Make a final call, or read what it gave."""
-        return await self.made(name, ComposedReply, call)
-
-    async def summarised(self, name: str, call: Callable[[], Awaitable[Answer[ModelSummary]]]) -> Answer[ModelSummary]:
-        """Make a call for a summary, or read what it gave."""
-        return await self.made(name, ModelSummary, call)
 
     async def called(
         self, name: str, tool: str, call: Callable[[], Awaitable[dict[str, Any]]], *, again: bool = True
@@ -86,7 +81,6 @@ class Steps:
 
         Args:
             name: of the step, unique in the turn.
-            tool: its name, for the measures.
             call: makes the call; what it gives must be JSON.
             again: whether it may be made again where an earlier attempt began it and its answer was lost; where it may not, the
                 step ends with the problem `outcome_unknown`.
@@ -115,8 +109,6 @@ class Steps:
 
         Args:
             name: of the step, unique in the turn.
-            model: what its answer is.
-            call: makes the call.
             label: what the measures call it, where names are too many for that.
         """
         with measure(self._tracing, STEP, f"step {name}", label or name) as outcome:
@@ -124,46 +116,40 @@ class Steps:
             if known is None:
                 began = perf_counter()
                 try:
-                    answer = await self._asked(name, call)
+                    answer = await self._call_model(name, call)
                 except CallFailed as failed:
-                    self._count(failed.spent, failed.cost_usd)
-                    await self._lost(name, failed, began)
+                    self.count(failed.spent, failed.cost_usd)
+                    if spend := make_entry(name, failed, began):
+                        await await_store(self._ledger.spent(self._claim, spend))
                     raise failed.error from failed
                 spend = make_entry(name, answer, began)
                 await await_store(self._journal.result(self._claim, name, _answer_to_json(answer), *([spend] if spend else [])))
                 if spend:
-                    self._books.used(self._claim, spend)
+                    self._ledger.used(self._claim, spend)
                 outcome.name = "fault" if answer.fault else "ok"
             else:
                 answer = _answer_from_json(model, known)
                 outcome.name = "known"
-        self._count(answer.spent, answer.cost_usd)
+        self.count(answer.spent, answer.cost_usd)
         return answer
 
-    async def _asked(self, name: str, call: Callable[[], Awaitable[Answer[Value]]]) -> Answer[Value]:
-        """Make a call by which the provider sees its step, and the limits its turn."""
-        token, admitted = (
-            current_call.set(f"{self._claim.turn_id}/{name}"),
-            admission.set(lambda: self._books.admit(self._claim)),
-        )
+    async def _call_model(self, name: str, call: Callable[[], Awaitable[Answer[Value]]]) -> Answer[Value]:
+        token = current_call.set(f"{self._claim.turn_id}/{name}")
+        admitted = admission.set(lambda: self._ledger.admit(self._claim))
         try:
             return await call()
         finally:
             admission.reset(admitted)
             current_call.reset(token)
 
-    async def _lost(self, name: str, failed: CallFailed, began: float) -> None:
-        """Enter what a call used that gave nothing."""
-        if spend := make_entry(name, failed, began):
-            await await_store(self._books.spent(self._claim, spend))
-
-    def _count(self, spent: CallUsage, cost_usd: float | None) -> None:
+    def count(self, spent: CallUsage, cost_usd: float | None) -> None:
+        """Count a model call; also one of an earlier attempt that a step of another kind has stored."""
         self.spent = self.spent.plus(spent)
         if spent.model_calls:
             self._costs.append(cost_usd)
 
 
-async def await_store(write: Awaitable[Kept]) -> Kept:
+async def await_store(write: Awaitable[Stored]) -> Stored:
     """What the store of the turn answers. Raises `JournalAway` where it cannot."""
     try:
         return await write
@@ -189,12 +175,79 @@ def _answer_from_json(model: type[Value], known: dict[str, Any]) -> Answer[Value
     )
 
 
+TEXT_OF = {MediaKind.DOCUMENT: EXTRACT_TEXT, MediaKind.IMAGE: CAPTION, MediaKind.AUDIO: TRANSCRIBE}
+"""The contract that gives the text of each kind of medium."""
+
+
+class RecordingNeighbours:
+    """Passes each question on, and records it with its answer."""
+
+    def __init__(self, neighbours: Neighbours, record: TurnRecord) -> None:
+        self._neighbours = neighbours
+        self._record = record
+
+    async def agent(self, who: Principal, name: str) -> AgentProfile:
+        profile = self._record.profile = await self._neighbours.agent(who, name)
+        return profile
+
+    async def profile(self, who: Principal) -> dict[str, object]:
+        async def call() -> Profile:
+            return Profile(profile=await self._neighbours.profile(who))
+
+        return (await self._record_call(who, PROFILE_GET, Nothing(), call())).profile
+
+    async def retrieve(self, who: Principal, phrases: tuple[str, ...], budget: int, limit: float) -> AugmentedMemoryContext:
+        request = Retrieve(key_phrases=phrases, budget_tokens=budget)
+        return await self._record_call(who, RETRIEVE, request, self._neighbours.retrieve(who, phrases, budget, limit))
+
+    async def media(self, who: Principal, media_id: str) -> Media:
+        return await self._record_call(who, MEDIA_GET, MediaRef(media_id=media_id), self._neighbours.media(who, media_id))
+
+    async def medium_text(self, who: Principal, medium: Media, limit: float) -> ExtractedText:
+        call = self._neighbours.medium_text(who, medium, limit)
+        return await self._record_call(who, TEXT_OF[medium.kind], MediaRef(media_id=medium.id), call)
+
+    async def ask(self, who: Principal, rpc: Rpc[In, Out_], request: In, *, key: str | None = None) -> Out_:
+        tool, call = find_tool(rpc), self._neighbours.ask(who, rpc, request, key=key)
+        return await self._record_call(who, rpc, request, call, tool.name if tool else rpc.subject)
+
+    async def _record_call(
+        self, who: Principal, rpc: Rpc[In, Given], request: In, call: Awaitable[Given], tool: str = ""
+    ) -> Given:
+        began, step = perf_counter(), current_step.get()
+        question = Question(
+            subject=rpc.subject,
+            digest=message_digest(request),
+            tool=tool,
+            step=step,
+            arguments=trace_arguments(who, rpc, request) if tool else {},
+        )
+        try:
+            answer = await call
+        except ServiceError as error:
+            self._record.ask(question.model_copy(update={"problem": error.body(), "ms": _elapsed_ms(began)}))
+            raise
+        self._record.ask(question.model_copy(update={**_recorded_answer(rpc, answer), "ms": _elapsed_ms(began)}))
+        return answer
+
+
+def _recorded_answer(rpc: Rpc[In, Given], answer: Given) -> dict[str, object]:
+    """What is recorded of an answer: all of it, or, where its owner alone keeps the text, a digest."""
+    if is_held(rpc, answer):
+        return {"held": message_digest(answer), "items": list_items(answer)}
+    return {"answer": answer.model_dump(mode="json", by_alias=True), "items": list_items(answer)}
+
+
+def _elapsed_ms(began: float) -> int:
+    return round((perf_counter() - began) * 1000)
+
+
 ShowProgress = Callable[[Claim, TurnProgress], Awaitable[None]]
 
 
 @dataclass
 class TurnRun:
-    """A turn in the hands of a loop."""
+    """A turn that a loop works on."""
 
     claim: Claim
     steps: Steps
@@ -204,19 +257,19 @@ class TurnRun:
     progress: ShowProgress
     degraded: list[str]
     instruction_tokens: int = 0
-    """Tokens of the instructions that tools loaded (N-227)."""
+    """Tokens of the instructions that tools loaded."""
     tools: list[ToolOutcome] = field(default_factory=list)
-    """What came of the tool calls so far (V-136)."""
+    """What came of the tool calls so far."""
     tier: str | None = None
-    """The tier that the message was given (V-012)."""
+    """The tier that the message was given."""
     approvals: ApprovalAnswers | None = None
-    """Where people are asked; nobody can be where there is none."""
+    """Where people are asked; nobody can be where it is `None`."""
     record: TurnRecord = field(default_factory=TurnRecord)
     """How the answer comes about."""
     cognition: Cognition = field(default_factory=Cognition)
 
     def phase(self, name: str) -> AbstractContextManager[MeasuredOutcome]:
-        """A span for one phase (D-009), its time (D-148), and its place in the record."""
+        """A span for one phase, its time, and its place in the record."""
         return self.record.staged(name, measure(self.tracing, STAGE, f"phase {name}", name.partition(" ")[2]))
 
     def degrade(self, part: str) -> None:
@@ -225,20 +278,15 @@ class TurnRun:
             self.degraded.append(part)
 
     def instructions(self, tokens: int) -> None:
-        """Count tokens of instructions that were loaded (N-227)."""
+        """Count tokens of instructions that were loaded."""
         self.instruction_tokens += tokens
         if tokens:
             self.tracing.metrics.observe(INSTRUCTION_TOKENS, tokens, self.claim.agent)
 
     async def show(self, phase: str, **detail: Any) -> None:
-        """Show that a phase is done (D-131)."""
         self.record.note(detail)
         line = TurnProgress(
-            turn_id=self.claim.turn_id,
-            kind="phase",
-            conversation_id=self.claim.conversation_id,
-            phase=phase,
-            detail=detail,
+            turn_id=self.claim.turn_id, kind="phase", conversation_id=self.claim.conversation_id, phase=phase, detail=detail
         )
         await self.progress(self.claim, line)
 

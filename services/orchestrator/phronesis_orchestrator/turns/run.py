@@ -1,13 +1,14 @@
-"""Running one claimed turn: its stages in order, and its one end."""
+"""Running turns: the worker that claims them side by side, the stages of one in order, and its one end."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -33,90 +34,90 @@ from ..agents.context import (
     run_beside,
     tag_agent,
 )
-from ..agents.extractive import Extractive, focus
+from ..agents.extractive import Extractive
 from ..agents.loops import LOOPS
+from ..agents.text import focus
 from ..approvals.policy import ApprovalWaits, Waiting, pause_turn
 from ..conversations.history import Past
-from ..ledger.books import NO_BOOKS, Books
+from ..ledger.budgets import NO_LEDGER, Ledger
 from ..metrics import DEGRADED, TURN_SECONDS, TURNS
 from ..models.reasoner import Reasoner, TurnContext
 from ..settings import OrchestratorSettings
 from ..tasks.background import Background, can_plan
 from ..traces.record import TurnRecord
-from ..traces.recorder import KeepRecord, RecordingNeighbours, discard_record
-from .execution import ShowProgress, Steps, TurnRun
-from .ports import Conversations, Journal, Neighbours, TurnEnding
-from .turn import Claim, Completed, Failed, attempt_limit, problem_from_error
+from .execution import JournalAway, RecordingNeighbours, ShowProgress, Steps, TurnRun
+from .ports import Conversations, Journal, Neighbours, TurnEnding, TurnQueue
+from .turn import Claim, Completed, Failed, LostClaim, attempt_limit, problem_from_error
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TurnServices:
+    """What turns run on, in a process or in a replay."""
+
+    turns: TurnEnding
+    journal: Journal
+    conversations: Conversations
+    neighbours: Neighbours
+    reasoner: Reasoner
+    settings: OrchestratorSettings
+    tracing: Tracing
+    show: ShowProgress
+    ended: Callable[[], None]
+    """Called when an end is committed, to wake the relay."""
+    ledger: Ledger = NO_LEDGER
+    approvals: ApprovalWaits | None = None
+    """`None` where nobody can be asked."""
+    cognition: Cognition = field(default_factory=Cognition)
+    background: Background | None = None
+    """`None` where no background tasks run."""
 
 
 class TurnRunner:
     """Runs claimed turns."""
 
-    def __init__(
-        self,
-        turns: TurnEnding,
-        journal: Journal,
-        conversations: Conversations,
-        neighbours: Neighbours,
-        reasoner: Reasoner,
-        settings: OrchestratorSettings,
-        tracing: Tracing,
-        show: ShowProgress,
-        ended: Callable[[], None],
-        books: Books = NO_BOOKS,
-        keep: KeepRecord = discard_record,
-        approvals: ApprovalWaits | None = None,
-        cognition: Cognition | None = None,
-        background: Background | None = None,
-    ) -> None:
-        self._background = background
-        self._approvals = approvals
-        self._books = books
-        self._keep = keep
-        self._turns = turns
-        self._journal = journal
-        self._conversations = conversations
-        self._neighbours = neighbours
-        self._reasoner = reasoner
-        self._settings = settings
-        self._tracing = tracing
-        self._show = show
-        self._ended = ended
-        self._cognition = cognition or Cognition()
+    def __init__(self, services: TurnServices) -> None:
+        self._services = services
 
     async def run(self, claim: Claim, record: TurnRecord | None = None) -> None:
         """Run the turn to its end. Raises `LostClaim`, and what makes another attempt worth while."""
         record = TurnRecord() if record is None else record
         correlation.set(claim.correlation_id)
-        answer_due.set(time.time() + attempt_limit(claim, self._settings.turn_limit))
+        answer_due.set(time.time() + attempt_limit(claim, self._services.settings.turn_limit))
         turn_at_hand.set(claim.turn_id)
         conversation.set(claim.conversation_id)
         user.set(claim.who.user)
         with self._span(claim) as span:
             try:
-                end = self._hopeless(claim) or await self._attempt(claim, record)
+                end = self._check_runnable(claim) or await self._attempt(claim, record)
             except Waiting as waiting:
-                assert self._approvals is not None, "nobody waits where nobody can be asked"
-                await self._keep(claim, record)
-                return await pause_turn(self._approvals, self._show, claim, waiting)
+                assert self._services.approvals is not None, "nobody waits where nobody can be asked"
+                await self._keep_record(claim, record)
+                return await pause_turn(self._services.approvals, self._services.show, claim, waiting)
             if isinstance(end, Failed):
                 span.set_attribute("error.type", end.problem.code)
-            await self._keep(claim, record)
-            await self._turns.end(claim, end)
-            self._cognition.pasts.note(claim, end)
+            await self._keep_record(claim, record)
+            await self._services.turns.end(claim, end)
+            self._services.cognition.pasts.note(claim, end)
             self._count(claim, end)
-            self._ended()
+            self._services.ended()
             line = TurnProgress(turn_id=claim.turn_id, kind="ended", conversation_id=claim.conversation_id)
-            await self._show(claim, line)
+            await self._services.show(claim, line)
+
+    async def _keep_record(self, claim: Claim, record: TurnRecord) -> None:
+        """One that cannot be kept is logged, and the turn ends without."""
+        try:
+            await self._services.journal.keep_record(claim, record.kept(), record.profile)
+        except ServiceError as error:
+            log.warning("the record of turn %s could not be kept: %s", claim.turn_id, error.code)
 
     def _span(self, claim: Claim) -> AbstractContextManager[Span]:
-        return self._tracing.span(
+        return self._services.tracing.span(
             f"invoke_agent {claim.agent}",
             parent=claim.traceparent,
             gen_ai__operation__name="invoke_agent",
-            gen_ai__provider__name=self._reasoner.name,
+            gen_ai__provider__name=self._services.reasoner.name,
             gen_ai__agent__name=claim.agent,
             gen_ai__conversation__id=claim.conversation_id,
             phronesis__turn__id=claim.turn_id,
@@ -124,18 +125,17 @@ class TurnRunner:
         )
 
     def _count(self, claim: Claim, end: Completed | Failed) -> None:
-        metrics, parts = self._tracing.metrics, end.reply.degraded if isinstance(end, Completed) else ()
+        metrics, parts = self._services.tracing.metrics, end.reply.degraded if isinstance(end, Completed) else ()
         outcome = "completed" if isinstance(end, Completed) else end.status.value
         metrics.count(TURNS, claim.agent, outcome, "yes" if parts else "no")
         metrics.observe(TURN_SECONDS, (datetime.now(UTC) - claim.created_at).total_seconds(), claim.agent, outcome)
         for part in parts:
             metrics.count(DEGRADED, part)
 
-    def _hopeless(self, claim: Claim) -> Failed | None:
-        """The end of a turn that is not run any more."""
+    def _check_runnable(self, claim: Claim) -> Failed | None:
         if claim.key_revoked:
             return Failed(TurnStatus.FAILED, problem_from_error(Unauthorized("the key of this turn was revoked")))
-        if claim.idle_claims > self._settings.idle_claims:
+        if claim.idle_claims > self._services.settings.idle_claims:
             return Failed(TurnStatus.PARKED, problem_from_error(Internal("the turn was begun again and again and got nowhere")))
         if claim.expired:
             return Failed(TurnStatus.FAILED, problem_from_error(TimedOut("the turn did not end before it expired")))
@@ -144,84 +144,89 @@ class TurnRunner:
     async def _attempt(self, claim: Claim, record: TurnRecord) -> Completed | Failed:
         tools: list[ToolOutcome] = []
         try:
-            async with asyncio.timeout(attempt_limit(claim, self._settings.turn_limit)):
-                end = await self._stages(claim, record, tools)
+            async with asyncio.timeout(attempt_limit(claim, self._services.settings.turn_limit)):
+                end = await self._run_stages(claim, record, tools)
         except TimeoutError:
             end = Failed(TurnStatus.FAILED, problem_from_error(TimedOut("the turn took too long")))
         return replace(end, tools=tuple(tools))
 
-    async def _stages(self, claim: Claim, record: TurnRecord, tools: list[ToolOutcome]) -> Completed | Failed:
-        settings, request, neighbours = self._settings, claim.request, RecordingNeighbours(self._neighbours, record)
-        steps = Steps(self._journal, claim, self._tracing, self._books)
+    async def _run_stages(self, claim: Claim, record: TurnRecord, tools: list[ToolOutcome]) -> Completed | Failed:
+        services, request = self._services, claim.request
+        settings, neighbours = services.settings, RecordingNeighbours(services.neighbours, record)
         running = TurnRun(
             claim,
-            steps,
-            self._tracing,
+            Steps(services.journal, claim, services.tracing, services.ledger),
+            services.tracing,
             neighbours,
             settings,
-            self._show,
+            services.show,
             [],
             tools=tools,
-            approvals=self._approvals,
+            approvals=services.approvals,
             record=record,
-            cognition=self._cognition,
+            cognition=services.cognition,
         )
         with running.phase("I media"):
-            past, weigh = partial(self._cognition.pasts.read, self._conversations), partial(weigh_history, running)
-            known = await load_background(neighbours, past, claim.who, claim.agent, claim.conversation_id, weigh)
-            record.remember(known.past)
-            running.degraded.extend(known.degraded)
-            media = await read_media(neighbours, claim.who, request.media, known.agent, settings.media_limit)
-        if known.agent is not None:
-            tag_agent(get_current_span(), known.agent)
+            past, weigh = (
+                partial(self._services.cognition.pasts.read, self._services.conversations),
+                partial(weigh_history, running),
+            )
+            background = await load_background(neighbours, past, claim.who, claim.agent, claim.conversation_id, weigh)
+            record.remember(background.past)
+            running.degraded.extend(background.degraded)
+            media = await read_media(neighbours, claim.who, request.media, background.agent, settings.media_limit)
+        if background.agent is not None:
+            tag_agent(get_current_span(), background.agent)
         if media.unreadable:
             running.degrade("media")
         await running.show("preprocessed", attachments=len(request.media))
         turn = TurnContext(
-            agent=known.agent,
-            profile=known.profile,
-            history=known.history,
-            directive=known.past.directive,
+            agent=background.agent,
+            profile=background.profile,
+            history=background.history,
+            directive=background.past.directive,
             final_input=join_input(request.text, media.text),
             user_text=request.text,
             media_text=media.text,
-            summary=known.summary,
+            summary=background.summary,
         )
         if not request.text.strip() and not media.documents:
             error = UnsupportedMedia("no attachment of this message could be read", field="currentMessageMedia")
             return Failed(TurnStatus.FAILED, problem_from_error(error))
-        return await self._loop(running, detect_tone_and_intent(running, turn), known.past, media.documents)
+        return await self._run_loop(running, detect_tone_and_intent(running, turn), background.past, media.documents)
 
-    async def _loop(self, running: TurnRun, turn: TurnContext, past: Past, documents: tuple[Any, ...]) -> Completed | Failed:
+    async def _run_loop(
+        self, running: TurnRun, turn: TurnContext, past: Past, documents: tuple[Any, ...]
+    ) -> Completed | Failed:
         claim = running.claim
         loop = LOOPS.get(turn.agent.loop if turn.agent else "router", LOOPS["router"])
         # No prompt text stands in the code: without instructions only the rules can answer.
-        reasoner = self._reasoner if turn.agent else Extractive()
-        if claim.request.task is not None and self._background is not None:
-            loop, reasoner = self._background.run, reasoner if can_plan(reasoner, turn) else Extractive()
+        reasoner = self._services.reasoner if turn.agent else Extractive()
+        if claim.request.task is not None and self._services.background is not None:
+            loop, reasoner = self._services.background.run, reasoner if can_plan(reasoner, turn) else Extractive()
         try:
-            async with run_beside(carry_on_summary(running, reasoner, self._conversations, turn, past)):
-                answered = await loop(running, reasoner, turn)
+            async with run_beside(carry_on_summary(running, reasoner, self._services.conversations, turn, past)):
+                answer = await loop(running, reasoner, turn)
         except ServiceError as error:
             return Failed(TurnStatus.FAILED, problem_from_error(error))
         await running.show("answered")
         reply = Reply(
             conversation_id=claim.conversation_id,
             turn_id=claim.turn_id,
-            user_response=answered.text,
-            next_agent_directive=answered.directive,
+            user_response=answer.text,
+            next_agent_directive=answer.directive,
             reasoner=reasoner.name,
             degraded=tuple(running.degraded),
-            sources=(*list_sources(focus(turn), documents, answered.memory), *answered.sources),
+            sources=(*list_sources(focus(turn), documents, answer.memory), *answer.sources),
             usage=_usage(running, claim, turn),
-            analysis=answered.analysis,
+            analysis=answer.analysis,
         )
         return Completed(
             reply,
             turn.final_input,
-            answered.directive,
-            answered.reasoning,
-            recalled=recalled_ids(answered.memory),
+            answer.directive,
+            answer.reasoning,
+            recalled=recalled_ids(answer.memory),
             tier=running.tier,
         )
 
@@ -240,3 +245,142 @@ def _usage(running: TurnRun, claim: Claim, turn: TurnContext) -> Usage:
         release=agent.release if agent else "",
         arms=agent.arms if agent else {},
     )
+
+
+SWEEP = 1.0
+"""Seconds after which the queue is looked at though nothing announced a turn."""
+_RETRY = 1.0
+_GIVE_BACK_WAITS = (0.0, 0.5, 1.0, 2.0, 4.0)
+"""Seconds before each try to give a claim back."""
+
+
+class Worker:
+    """Runs turns.
+
+    Args:
+        name: this worker's name, unique among all.
+        connected: whether the bus can be reached; a worker without it claims nothing.
+        lease: seconds that a claim lasts.
+        task_slots: how many of the slots background tasks may take, so that a person's turn finds one; all if not stated.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        turns: TurnQueue,
+        run: Callable[[Claim], Awaitable[None]],
+        connected: Callable[[], bool],
+        slots: int,
+        lease: float,
+        task_slots: int | None = None,
+    ) -> None:
+        self._name, self._turns, self._run_turn, self._connected, self._slots = name, turns, run, connected, slots
+        self._lease = lease
+        self._task_slots = slots if task_slots is None else task_slots
+        self._wake = asyncio.Event()
+        self._running: dict[asyncio.Task[None], Claim] = {}
+        self._loops: list[asyncio.Task[None]] = []
+        self._stopping = False
+
+    @property
+    def running(self) -> int:
+        """Turns that run here at this moment."""
+        return len(self._running)
+
+    @property
+    def _free_for_tasks(self) -> int:
+        taken = sum(1 for claim in self._running.values() if claim.request.task is not None)
+        return max(0, self._task_slots - taken)
+
+    def start(self) -> None:
+        """Begin to claim."""
+        self._loops = [asyncio.create_task(self._claim_loop()), asyncio.create_task(self._lease_loop())]
+
+    def wake(self) -> None:
+        """Say that there may be a turn to claim."""
+        self._wake.set()
+
+    def cancel(self, turn_id: str) -> None:
+        """Stop a turn that was cancelled, if it runs here; elsewhere the next look at its lease stops it."""
+        for task, claim in self._running.items():
+            if claim.turn_id == turn_id:
+                task.cancel()
+
+    async def stop(self) -> None:
+        """Claim nothing more, stop what runs and give it back at once."""
+        self._stopping = True
+        for task in [*self._loops, *self._running]:
+            task.cancel()
+        await asyncio.gather(*self._loops, *self._running, return_exceptions=True)
+
+    async def _claim_loop(self) -> None:
+        while True:
+            self._wake.clear()
+            free = self._slots - len(self._running)
+            claims: list[Claim] = []
+            if free > 0 and self._connected():
+                try:
+                    claims = await self._turns.claim(self._name, free, self._lease, self._free_for_tasks)
+                except ServiceError as error:
+                    log.warning("no turn could be claimed: %s", error.code)
+                    await asyncio.sleep(_RETRY)
+                except Exception:
+                    # The loop may not end: turns would wait with nobody to take them.
+                    log.exception("claiming failed")
+                    await asyncio.sleep(_RETRY)
+            for claim in claims:
+                task = asyncio.create_task(self._run(claim), name=f"turn-{claim.turn_id}")
+                self._running[task] = claim
+                task.add_done_callback(self._ended)
+            if not claims:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(SWEEP):
+                        await self._wake.wait()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.pop(task, None)
+        self._wake.set()
+
+    async def _run(self, claim: Claim) -> None:
+        try:
+            await self._run_turn(claim)
+        except LostClaim:
+            log.info("turn %s is no longer this worker's", claim.turn_id)
+        except asyncio.CancelledError:
+            if self._stopping:
+                await self._give_back(claim, 0, counts=False)
+        except Exception as error:
+            if isinstance(error, (ServiceError, JournalAway)):
+                log.warning("turn %s stopped: %r", claim.turn_id, error)
+            else:
+                log.exception("turn %s failed", claim.turn_id)
+            await self._give_back(claim, _RETRY * claim.idle_claims, counts=True)
+
+    async def _give_back(self, claim: Claim, delay: float, *, counts: bool) -> None:
+        """Give a claim up; while the store is away, again and again until the lease runs out anyway."""
+        for wait in _GIVE_BACK_WAITS:
+            await asyncio.sleep(wait)
+            try:
+                await self._turns.give_back(claim, delay, counts=counts)
+                return
+            except ServiceError as error:
+                log.warning("turn %s could not be given back yet: %s", claim.turn_id, error.code)
+
+    async def _lease_loop(self) -> None:
+        while True:
+            await asyncio.sleep(self._lease / 3)
+            running = dict(self._running)
+            if not running:
+                continue
+            try:
+                mine = await self._turns.renew(self._name, list(running.values()), self._lease)
+            except ServiceError as error:
+                log.warning("leases could not be renewed: %s", error.code)
+                continue
+            except Exception:
+                # The loop may not end: every lease would run out under work that goes on.
+                log.exception("renewing failed")
+                continue
+            for task, claim in running.items():
+                if claim.turn_id not in mine:
+                    task.cancel()

@@ -1,27 +1,28 @@
-"""Turns in Postgres: accepting one with the next place in its conversation, and reading the caller's own."""
+"""Turns in Postgres: accepted with a place in their conversation, claimed, ended, and read by their owner."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from uuid import UUID
 
 import asyncpg
 
-from phronesis_bus import trace_id
-from phronesis_contracts import BadRequest, Busy, Conflict, KeyReused, NotFound, Principal
+from phronesis_bus import Metrics, envelope_headers, trace_id
+from phronesis_contracts import BadRequest, Busy, Conflict, KeyReused, NotFound, Principal, TurnEnded
 from phronesis_contracts.orchestrator import (
-    Conversation,
-    ConversationMessage,
-    ConversationRef,
-    Directive,
+    MAX_OUTCOMES,
+    TURN_ENDED,
     ListTurns,
     SubmitTurn,
     Turn,
+    TurnEndedNews,
     Turns,
     TurnStatus,
 )
-from phronesis_postgres import Connection, Database
+from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news
 
-from .turn import Accepted, NewTurn, new_conversation_id
+from ..metrics import OLDEST, OPEN
+from .turn import Accepted, Claim, Completed, Failed, LostClaim, NewTurn, new_conversation_id, parse_uuid
 
 _PLACE_IN_NEW = """
 INSERT INTO conversations (id, tenant, user_id, agent, next_turn) VALUES ($1, $2, $3, $4, 2)
@@ -38,16 +39,87 @@ INSERT INTO turns (id, tenant, user_id, conversation_id, sequence, agent, status
                    expires_at, traceparent, correlation_id, retry_of, background)
 VALUES ($1, $2, $3, $4, $5, $6, 'queued', $7, $8, $9, $10, now() + make_interval(secs => $11), $12, $13, $14, $15)
 """
+# The first open turn of each conversation whose lease is free; in turn by tenant: whoever runs least comes first, and
+# inside one batch each tenant's first candidate stands before any tenant's second. People's turns come before background
+# tasks, which are counted by themselves, and of which no more are taken than there are slots for.
+_CLAIM = """
+WITH heads AS (
+    SELECT DISTINCT ON (conversation_id) id, tenant, background, created_at, lease_until FROM turns
+    WHERE status IN ('queued', 'running') ORDER BY conversation_id, sequence
+), running AS (
+    SELECT tenant, background, count(*) AS n FROM turns
+    WHERE status = 'running' AND lease_until > now() GROUP BY tenant, background
+), ranked AS (
+    SELECT heads.id, background, heads.created_at,
+           row_number() OVER (PARTITION BY tenant, background ORDER BY heads.created_at) + coalesce(running.n, 0) AS place
+    FROM heads LEFT JOIN running USING (tenant, background)
+    WHERE heads.lease_until IS NULL OR heads.lease_until < now()
+), shared AS (
+    SELECT *, row_number() OVER (PARTITION BY background ORDER BY place, created_at) AS nth FROM ranked
+), picked AS (
+    SELECT turns.id FROM turns JOIN shared USING (id)
+    WHERE turns.status IN ('queued', 'running') AND (turns.lease_until IS NULL OR turns.lease_until < now())
+      AND (NOT shared.background OR shared.nth <= $4)
+    ORDER BY shared.background, shared.place, shared.created_at LIMIT $2
+    FOR UPDATE OF turns SKIP LOCKED
+)
+UPDATE turns SET status = 'running', worker = $1, fence = fence + 1, attempts = attempts + 1, idle_claims = idle_claims + 1,
+                 lease_until = now() + make_interval(secs => $3)
+FROM picked WHERE turns.id = picked.id
+RETURNING turns.id, conversation_id, principal, agent, request, fence, attempts, idle_claims, created_at, traceparent,
+          correlation_id, expires_at < now() AS expired,
+          EXISTS (SELECT 1 FROM revoked_keys WHERE revoked_keys.key_id = turns.key_id) AS key_revoked
+"""
+_RENEW = """
+UPDATE turns SET lease_until = now() + make_interval(secs => $4)
+FROM unnest($2::uuid[], $3::bigint[]) AS mine (id, fence)
+WHERE turns.id = mine.id AND turns.fence = mine.fence AND turns.worker = $1 AND turns.status = 'running'
+RETURNING turns.id
+"""
+_GIVE_BACK = """
+UPDATE turns SET status = 'queued', worker = NULL, idle_claims = idle_claims - $4,
+                 lease_until = CASE WHEN $3 > 0 THEN now() + make_interval(secs => $3) END
+WHERE id = $1 AND fence = $2 AND status = 'running'
+"""
+# One statement, so that the end is one round trip between begin and commit.
+_COMPLETE = """
+WITH mine AS (
+    UPDATE turns SET status = 'completed', reply = $3, recalled = $12, ended_at = now(), lease_until = NULL, worker = NULL
+    WHERE id = $1 AND fence = $2 AND status = 'running' AND lease_until > now()
+    RETURNING id, conversation_id
+), place AS (
+    UPDATE conversations SET next_message = next_message + 2, directive = $6, updated_at = now() FROM mine
+    WHERE conversations.id = mine.conversation_id RETURNING conversations.id, next_message - 2 AS seq
+), said AS (
+    INSERT INTO messages (conversation_id, seq, turn_id, role, text)
+    SELECT place.id, place.seq, $1, 'user', $4 FROM place UNION ALL
+    SELECT place.id, place.seq + 1, $1, 'assistant', $5 FROM place
+), stance AS (
+    INSERT INTO directives (turn_id, conversation_id, directive, reasoning) SELECT $1, place.id, $6, $7 FROM place
+), news AS (
+    INSERT INTO outbox (tenant, subject, body, headers) SELECT $8, $9, $10, $11 FROM mine
+)
+SELECT count(*) FROM mine
+"""
+_FAIL = """
+UPDATE turns SET status = $3, problem = $4, ended_at = now(), lease_until = NULL, worker = NULL
+WHERE id = $1 AND fence = $2 AND status = 'running' AND lease_until > now() RETURNING id
+"""
+_CANCEL = """
+UPDATE turns SET status = 'cancelled', fence = fence + 1, ended_at = now(), lease_until = NULL, worker = NULL
+WHERE id = $1 AND tenant = $2 AND user_id = $3 AND status IN ('queued', 'running', 'waiting') RETURNING *
+"""
+_WITHDRAW = "UPDATE approvals SET status = 'cancelled' WHERE turn_id = $1 AND status = 'pending'"
 
 
-class TurnIntake:
-    """The part of the turn store that accepts."""
+class PostgresTurns:
+    """Turns, as their rows state them. Every write of a running turn is conditional on its fence and its lease."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def accept(self, turn: NewTurn, open_turns: int) -> Accepted:
-        """Commit the turn's row, or answer with the state of the one that is there."""
+        """Commit a turn's row, or find it. Raises `KeyReused`, `NotFound` (conversation), `BadRequest` (agent), `Busy`."""
         try:
             async with self._database.transaction(turn.who.tenant) as connection:
                 return await _accept(connection, turn, open_turns)
@@ -57,7 +129,7 @@ class TurnIntake:
                 return await _accept(connection, turn, open_turns)
 
     async def retryable(self, who: Principal, turn_id: str) -> SubmitTurn:
-        """What a failed or parked turn of the caller asked for, in its conversation."""
+        """What a failed or parked turn of the caller asked for, in its conversation. Raises `NotFound`, `Conflict`."""
         async with self._database.connection(who.tenant) as connection:
             row = await connection.fetchrow(
                 "SELECT status, conversation_id, request FROM turns"
@@ -72,6 +144,134 @@ class TurnIntake:
             raise Conflict(f"a turn that is {row['status']} is not tried again")
         request = SubmitTurn.model_validate(row["request"])
         return request if request.task else request.model_copy(update={"conversation_id": str(row["conversation_id"])})
+
+    async def claim(self, worker: str, limit: int, lease: float, tasks: int | None = None) -> list[Claim]:
+        """Claim up to `limit` turns, at most `tasks` of them background tasks: the lowest open one of each conversation,
+        people's before tasks, tenants with the fewest running first."""
+        async with self._database.transaction(EVERY_TENANT) as connection:
+            rows = await connection.fetch(_CLAIM, worker, limit, lease, limit if tasks is None else tasks)
+        return [
+            Claim(
+                turn_id=str(row["id"]),
+                conversation_id=str(row["conversation_id"]),
+                who=Principal.model_validate(row["principal"]),
+                agent=row["agent"],
+                request=SubmitTurn.model_validate(row["request"]),
+                fence=row["fence"],
+                attempts=row["attempts"],
+                idle_claims=row["idle_claims"],
+                expired=row["expired"],
+                key_revoked=row["key_revoked"],
+                created_at=row["created_at"],
+                traceparent=row["traceparent"],
+                correlation_id=row["correlation_id"],
+            )
+            for row in rows
+        ]
+
+    async def renew(self, worker: str, claims: list[Claim], lease: float) -> set[str]:
+        ids = [UUID(claim.turn_id) for claim in claims]
+        fences = [claim.fence for claim in claims]
+        async with self._database.transaction(EVERY_TENANT) as connection:
+            rows = await connection.fetch(_RENEW, worker, ids, fences, lease)
+        return {str(row["id"]) for row in rows}
+
+    async def give_back(self, claim: Claim, delay: float, *, counts: bool) -> None:
+        async with self._database.transaction(claim.who.tenant) as connection:
+            await connection.execute(_GIVE_BACK, UUID(claim.turn_id), claim.fence, delay, 0 if counts else 1)
+
+    async def end(self, claim: Claim, end: Completed | Failed) -> None:
+        if isinstance(end, Completed):
+            await self._complete(claim, end)
+        else:
+            await self._fail(claim, end)
+
+    async def _complete(self, claim: Claim, end: Completed) -> None:
+        news = _news(claim, end, TurnStatus.COMPLETED, end.user_text, end.reply.user_response)
+        row = end_outbox_row(claim.who.tenant, news)
+        async with self._database.transaction(claim.who.tenant) as connection:
+            ended = await connection.fetchval(
+                _COMPLETE,
+                UUID(claim.turn_id),
+                claim.fence,
+                end.reply.model_dump(mode="json"),
+                end.user_text,
+                end.reply.user_response,
+                end.directive,
+                end.reasoning,
+                claim.who.tenant,
+                *row,
+                list(end.recalled),
+            )
+        if not ended:
+            raise LostClaim(claim.turn_id)
+
+    async def _fail(self, claim: Claim, end: Failed) -> None:
+        async with self._database.transaction(claim.who.tenant) as connection:
+            problem = end.problem.model_dump(mode="json", exclude_none=True)
+            if not await connection.fetchval(_FAIL, UUID(claim.turn_id), claim.fence, end.status, problem):
+                raise LostClaim(claim.turn_id)
+            await _announce(connection, claim.who, _news(claim, end, end.status, claim.request.text, ""))
+
+    async def cancel(self, who: Principal, turn_id: str) -> Turn:
+        """Cancel a turn that has not ended; raising the fence takes it from whoever runs it. Raises `NotFound`, `TurnEnded`."""
+        id = parse_uuid(turn_id, "turn")
+        async with self._database.transaction(who.tenant) as connection:
+            row = await connection.fetchrow(_CANCEL, id, who.tenant, who.user)
+            if row is None:
+                status = await connection.fetchval(
+                    "SELECT status FROM turns WHERE id = $1 AND tenant = $2 AND user_id = $3 AND NOT erased",
+                    id,
+                    who.tenant,
+                    who.user,
+                )
+                if status is None:
+                    raise NotFound("no such turn")
+                raise TurnEnded(f"the turn is {status}")
+            await connection.execute(_WITHDRAW, id)
+            turn = turn_from_row(row)
+            news = TurnEndedNews(
+                turn_id=turn_id,
+                conversation_id=turn.conversation_id,
+                user=who.user,
+                agent=turn.agent,
+                status=TurnStatus.CANCELLED,
+            )
+            await _announce(connection, who, news)
+        return turn
+
+    async def get(self, who: Principal, turn_id: str) -> Turn:
+        """One turn of the caller. Raises `NotFound`."""
+        async with self._database.connection(who.tenant) as connection:
+            row = await connection.fetchrow(
+                "SELECT * FROM turns WHERE id = $1 AND tenant = $2 AND user_id = $3 AND NOT erased",
+                parse_uuid(turn_id, "turn"),
+                who.tenant,
+                who.user,
+            )
+        if row is None:
+            raise NotFound("no such turn")
+        return turn_from_row(row)
+
+    async def list(self, who: Principal, query: ListTurns) -> Turns:
+        conversation = parse_uuid(query.conversation_id, "conversation") if query.conversation_id else None
+        async with self._database.connection(who.tenant) as connection:
+            rows = await connection.fetch(
+                "SELECT * FROM turns WHERE tenant = $1 AND user_id = $2 AND NOT erased "
+                "AND ($3::uuid IS NULL OR conversation_id = $3) AND ($4::text IS NULL OR status = $4) "
+                "ORDER BY created_at DESC, sequence DESC LIMIT $5",
+                who.tenant,
+                who.user,
+                conversation,
+                query.status,
+                query.limit,
+            )
+        return Turns(turns=tuple(turn_from_row(row, with_reply=False) for row in rows))
+
+    async def revoke(self, tenant: str, key: str) -> None:
+        """Remember a revoked key; its turns end at their next claim."""
+        async with self._database.transaction(tenant) as connection:
+            await connection.execute("INSERT INTO revoked_keys (key_id) VALUES ($1) ON CONFLICT DO NOTHING", key)
 
 
 async def _accept(connection: Connection, turn: NewTurn, open_turns: int) -> Accepted:
@@ -114,7 +314,6 @@ async def _accept(connection: Connection, turn: NewTurn, open_turns: int) -> Acc
 
 
 async def _place(connection: Connection, turn: NewTurn) -> tuple[UUID, int]:
-    """The next sequence of the conversation, under the lock of its row."""
     who, request = turn.who, turn.request
     if request.conversation_id is None:
         conversation_id = UUID(new_conversation_id(turn.id))
@@ -127,14 +326,6 @@ async def _place(connection: Connection, turn: NewTurn) -> tuple[UUID, int]:
     if row["agent"] != request.agent:
         raise BadRequest(f"this conversation is with {row['agent']}", field="agent")
     return conversation_id, row["sequence"]
-
-
-def parse_uuid(text: str, what: str, *, field: str | None = None) -> UUID:
-    """The UUID in `text`; whatever is none is as unknown as an id that nobody has."""
-    try:
-        return UUID(text)
-    except ValueError as error:
-        raise NotFound(f"no such {what}", field=field) from error
 
 
 def turn_from_row(row: asyncpg.Record, *, with_reply: bool = True) -> Turn:
@@ -159,77 +350,50 @@ def turn_from_row(row: asyncpg.Record, *, with_reply: bool = True) -> Turn:
     )
 
 
-class TurnReads:
-    """The part of the turn store that reads."""
+def end_outbox_row(tenant: str, news: TurnEndedNews) -> tuple[str, bytes, dict[str, str]]:
+    """Subject, body and headers of the outbox row for an end."""
+    return TURN_ENDED.on(tenant), news.model_dump_json().encode(), envelope_headers("orchestrator")
 
-    def __init__(self, database: Database) -> None:
+
+async def _announce(connection: Connection, who: Principal, news: TurnEndedNews) -> None:
+    await write_news(connection, "orchestrator", who.tenant, TURN_ENDED, news)
+
+
+def _news(claim: Claim, end: Completed | Failed, status: TurnStatus, user_text: str, reply_text: str) -> TurnEndedNews:
+    return TurnEndedNews(
+        turn_id=claim.turn_id,
+        conversation_id=claim.conversation_id,
+        user=claim.who.user,
+        agent=claim.agent,
+        status=status,
+        user_text=user_text[:100_000],
+        reply_text=reply_text[:100_000],
+        tier=end.tier,
+        code=end.problem.code if isinstance(end, Failed) else None,
+        tools=end.tools[-MAX_OUTCOMES:],
+        at=datetime.now(UTC),
+    )
+
+
+# Each status by itself: it is the form in which the indexes of open turns are used.
+_OPEN = """
+SELECT status, count(*) AS count, coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8 AS age
+FROM turns WHERE status IN ('queued', 'running', 'waiting') GROUP BY status
+"""
+_STATUSES = ("queued", "running", "waiting")
+
+
+class QueueDepth:
+    """Sets the gauges of the queue. `metrics`: where the gauges are."""
+
+    def __init__(self, database: Database, metrics: Metrics) -> None:
         self._database = database
+        self._metrics = metrics
 
-    async def get(self, who: Principal, turn_id: str) -> Turn:
-        """One turn of the caller."""
-        async with self._database.connection(who.tenant) as connection:
-            row = await connection.fetchrow(
-                "SELECT * FROM turns WHERE id = $1 AND tenant = $2 AND user_id = $3 AND NOT erased",
-                parse_uuid(turn_id, "turn"),
-                who.tenant,
-                who.user,
-            )
-        if row is None:
-            raise NotFound("no such turn")
-        return turn_from_row(row)
-
-    async def list(self, who: Principal, query: ListTurns) -> Turns:
-        """The caller's turns, newest first."""
-        conversation = parse_uuid(query.conversation_id, "conversation") if query.conversation_id else None
-        async with self._database.connection(who.tenant) as connection:
-            rows = await connection.fetch(
-                "SELECT * FROM turns WHERE tenant = $1 AND user_id = $2 AND NOT erased "
-                "AND ($3::uuid IS NULL OR conversation_id = $3) AND ($4::text IS NULL OR status = $4) "
-                "ORDER BY created_at DESC, sequence DESC LIMIT $5",
-                who.tenant,
-                who.user,
-                conversation,
-                query.status,
-                query.limit,
-            )
-        return Turns(turns=tuple(turn_from_row(row, with_reply=False) for row in rows))
-
-
-class ConversationReads:
-    """The part of the conversations' store that reads them and their messages."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def get(self, who: Principal, ref: ConversationRef) -> Conversation:
-        """A conversation of the caller with its newest messages."""
-        id = parse_uuid(ref.conversation_id, "conversation")
-        async with self._database.connection(who.tenant) as connection:
-            head = await connection.fetchrow(
-                "SELECT * FROM conversations WHERE id = $1 AND tenant = $2 AND user_id = $3 AND deleted_at IS NULL",
-                id,
-                who.tenant,
-                who.user,
-            )
-            if head is None:
-                raise NotFound("no such conversation")
-            rows = await connection.fetch(
-                "SELECT * FROM messages WHERE conversation_id = $1 AND ($2::bigint IS NULL OR seq < $2) "
-                "ORDER BY seq DESC LIMIT $3",
-                id,
-                ref.before,
-                ref.limit,
-            )
-        messages = [
-            ConversationMessage(
-                seq=r["seq"], turn_id=str(r["turn_id"]), role=r["role"], text=r["text"], created_at=r["created_at"]
-            )
-            for r in reversed(rows)
-        ]
-        return Conversation(
-            conversation_id=ref.conversation_id,
-            agent=head["agent"],
-            directive=Directive(head["directive"]),
-            created_at=head["created_at"],
-            messages=tuple(messages),
-        )
+    async def look(self) -> None:
+        """Look once. Raises `Unavailable`."""
+        async with self._database.connection(EVERY_TENANT) as connection:
+            found = {row["status"]: row for row in await connection.fetch(_OPEN)}
+        for status in _STATUSES:
+            self._metrics.set(OPEN, found[status]["count"] if status in found else 0, status)
+        self._metrics.set(OLDEST, found["queued"]["age"] if "queued" in found else 0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID, uuid5
 
-from phronesis_contracts import BadRequest, Principal, ServiceError
+from phronesis_contracts import BadRequest, NotFound, Principal, ServiceError
 from phronesis_contracts.orchestrator import Directive, Problem, Reply, SubmitTurn, ToolOutcome, TurnStatus
 from phronesis_contracts.tasks import MAX_GOAL
 
@@ -24,6 +24,14 @@ class AlreadyBegun(Exception):
 def new_conversation_id(turn_id: str) -> str:
     """The id of the conversation that a turn begins; the same for every repeat of the turn."""
     return str(uuid5(_CONVERSATIONS, turn_id))
+
+
+def parse_uuid(text: str, what: str, *, field: str | None = None) -> UUID:
+    """The UUID in `text`; whatever is none is as unknown as an id that nobody has."""
+    try:
+        return UUID(text)
+    except ValueError as error:
+        raise NotFound(f"no such {what}", field=field) from error
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from phronesis_orchestrator.agents.cognition.intent import classify_intent
+from phronesis_orchestrator.agents.cognition.preparation import classify_intent
 from phronesis_orchestrator.agents.cognition.thought import CONTENT_WRITER, DEEP, LIGHT, Intent, Tier
 from phronesis_orchestrator.models.language_model import models_by_tier
 from phronesis_orchestrator.models.parsing import parse_decided, parse_look_ahead, parse_reflected

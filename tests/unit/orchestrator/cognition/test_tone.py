@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis_orchestrator.agents.cognition.intent import detect_tone
+from phronesis_orchestrator.agents.cognition.preparation import detect_tone
 from phronesis_orchestrator.agents.cognition.thought import Tone, ToneLabel
 
 

@@ -56,7 +56,7 @@ class Plain:
     def refused(self, problem: dict[str, Any]) -> bool:
         return bool(problem["status"] < 500)
 
-    async def told(self, made: ExecutedCall) -> CallResult:
+    async def describe(self, made: ExecutedCall) -> CallResult:
         if made.problem is not None:
             return problem_result(made.call, made.problem["code"], made.problem["detail"])
         assert made.answer is not None
@@ -301,12 +301,12 @@ async def test_the_others_of_a_round_are_made_before_the_turn_waits_and_writes_a
     world = World()
     move = Move(calls=(REMEMBER, DELETE, RECALL))
     with pytest.raises(Waiting) as waiting:
-        await world.hands.work(1, move)
+        await world.hands.run_round(1, move)
     await world.turns.wait(world.claim, waiting.value.asked)
     assert sorted(world.asked) == sorted([REMEMBER_TOOL.rpc.subject, RECALL_TOOL.rpc.subject])
     world.turns.answer(ApprovalStatus.GRANTED)
     world.again()
-    results = await world.hands.work(1, move)
+    results = await world.hands.run_round(1, move)
     assert [result.kind for result in results] == ["rows", "rows", "rows"]
     assert world.asked.count(REMEMBER_TOOL.rpc.subject) == len(world.deleted) == 1
 
@@ -316,12 +316,12 @@ async def test_two_calls_of_a_round_that_need_a_person_are_asked_about_one_after
     move = Move(calls=(DELETE, ToolCall(name="delete", arguments='{"id": "go-2"}')))
     for at in (1, 2):
         with pytest.raises(Waiting) as waiting:
-            await world.hands.work(1, move)
+            await world.hands.run_round(1, move)
         assert waiting.value.asked.step == f"call.1.{at}"
         await world.turns.wait(world.claim, waiting.value.asked)
         world.turns.answer(ApprovalStatus.GRANTED)
         world.again()
-    await world.hands.work(1, move)
+    await world.hands.run_round(1, move)
     assert [id for id, _ in world.deleted] == ["go-1", "go-2"]
 
 
@@ -333,7 +333,7 @@ async def test_what_ends_the_attempt_comes_before_what_lets_it_wait(monkeypatch:
 
     monkeypatch.setattr(world.journal, "intend", away)
     with pytest.raises(JournalAway):
-        await world.hands.work(1, Move(calls=(DELETE, REMEMBER)))
+        await world.hands.run_round(1, Move(calls=(DELETE, REMEMBER)))
 
 
 @pytest.mark.req("V-118")

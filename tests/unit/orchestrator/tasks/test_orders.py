@@ -16,8 +16,8 @@ from phronesis_orchestrator.tasks import decisions
 from phronesis_orchestrator.tasks.plan import goal_signature
 from phronesis_orchestrator.tasks.ports import Strategy
 from phronesis_orchestrator.tasks.store import RememberedStrategies
+from phronesis_orchestrator.turns.run import Worker
 from phronesis_orchestrator.turns.turn import ENDING, Claim, attempt_limit, check_task_order, expiry_seconds
-from phronesis_orchestrator.turns.worker import Worker
 from tests.unit.orchestrator.fakes import FakeNeighbours, ScriptedReasoner, Stage, claim, direct, reply
 
 from .stage import ANN, ScriptedPlanner, TaskStage, plan
@@ -88,7 +88,7 @@ async def test_tasks_take_no_more_slots_than_their_share() -> None:
     async def run(claimed: Claim) -> None:
         await asyncio.Event().wait()
 
-    worker = Worker("w", Queue(), run, lambda: True, slots=4, lease=15, task_slots=2)  # type: ignore[arg-type]
+    worker = Worker("w", Queue(), run, lambda: True, slots=4, lease=15, task_slots=2)
     worker.start()
     try:
         assert [await asked.get() for _ in range(3)] == [2, 1, 0]

@@ -92,7 +92,6 @@ async def _facts(twin: Twin, reading: Reading, named: Named, known: tuple[int, .
 
 
 def _asked(reading: Reading) -> tuple[str, ...]:
-    """The properties that the question names."""
     found: list[str] = []
     for item in reading.of("measure", "dimension", "date", "text", "who", "why"):
         if item.kind == "measure":
@@ -111,7 +110,6 @@ def _asked(reading: Reading) -> tuple[str, ...]:
 
 
 def _properties(reading: Reading) -> set[str]:
-    """Kinds of properties that a question about gaps may not name: it is about everything."""
     return {"date", "measure", "dimension", "text"} if reading.has("date", "measure", "dimension", "text") else set()
 
 
@@ -132,7 +130,6 @@ def _apposition(reading: Reading, item: Item) -> bool:
 
 
 async def _delivered(twin: Twin, reading: Reading, named: Named) -> None:
-    """A department that is named beside a project has to be its own."""
     own = {name for names in (await departments_of(twin, named)).values() for name in names}
     for item in reading.of("department"):
         if item.value not in own:
@@ -191,15 +188,7 @@ _INTENTS = {
 
 
 async def analyse(running: TurnRun, turn: TurnContext) -> Analysis:
-    """Answer the turn's question from the twin, or say plainly why not.
-
-    Args:
-        running: the turn in hand, for its caller and its neighbours.
-        turn: its context; earlier questions are read from its history.
-
-    Raises:
-        ServiceError: the graph cannot be asked.
-    """
+    """Answer the turn's question from the twin, or say plainly why not. Raises `ServiceError`: the graph cannot be asked."""
     text = (turn.user_text or turn.final_input).strip()
     quick = at_once(turn, text)
     if quick is not None:
@@ -253,7 +242,6 @@ class _Analyst:
         return await Names(self._twin).resolve(reading, needed)
 
     async def _made_whole(self, reading: Reading, before: list[str]) -> Reading:
-        """The question with what it takes from those before it."""
         past: Reading | None = None
         for text in before:
             try:

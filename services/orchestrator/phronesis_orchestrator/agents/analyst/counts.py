@@ -115,7 +115,6 @@ async def _one_number(twin: Twin, frame: Frame, years: Years, n: int) -> Finding
 
 
 async def _without(twin: Twin, frame: Frame, years: Years, dimension: str) -> tuple[str, ...]:
-    """What has no such property at all is neither counted as having another value nor forgotten."""
     bare = frame.leaving(dimension)
     unknown = (*bare.where, Where(property=dimension, op="unknown"))
     n = (await twin.survey(survey_of(bare, years.asked).model_copy(update={"where": unknown}))).total
@@ -127,14 +126,12 @@ def _noun(frame: Frame, n: int, said: str) -> str:
 
 
 async def _elsewhere(twin: Twin, frame: Frame) -> str:
-    """In which years there is something, where the year asked about has nothing."""
     found = await twin.survey(survey_of(frame, (), (GroupBy(property="year"),)))
     years = sorted(int(row["group"]) for row in found.rows if row["group"] is not None)
     return f" There are some in {listed(tuple(years))}." if years else " Nor are there any in another year."
 
 
 def _sorted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows in the order of their groups."""
     if not rows:
         return rows
     keys = list(rows[0])[:-1]
@@ -226,7 +223,6 @@ async def share(twin: Twin, question: Wanted, years: Years) -> Findings:
 
 
 def _predicate(frame: Frame) -> str:
-    """Which condition the share is about: the narrower one where there are two."""
     found = [one.dimension for one in frame.conditions]
     for dimension in ("rating", "status", "value", *MEASURES, "start_date", "end_date"):
         if dimension in found:
@@ -267,7 +263,6 @@ async def total(twin: Twin, question: Wanted, years: Years) -> Findings:
 
 
 async def _measured(twin: Twin, question: Wanted, years: Years, dims: tuple[str, ...]) -> tuple[str, list[dict[str, Any]]]:
-    """The property that the measure stands for in this data, and its rows."""
     for name in question.measure:
         if name == "variance":
             return name, await _variance(twin, question, years, dims)
@@ -283,7 +278,6 @@ async def _summed(twin: Twin, frame: Frame, years: Years, dims: tuple[str, ...],
 
 
 async def _variance(twin: Twin, question: Wanted, years: Years, dims: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Forecast less baseline, over the things that have both."""
     if question.aggregate not in ("sum", "avg"):
         raise Declined("I can add up or average the variance, and rank single projects by it.", mode="E")
     frame = question.frame

@@ -137,7 +137,6 @@ def _where(kind: str, values: tuple[str, ...], negated: bool) -> Where:
 
 
 def _value(type: str, item: Item) -> Condition:
-    """What is said of risks: of the risk itself, or of the one that a thing hangs together with."""
     name, value = item.value
     linked: dict[str, str] = {}
     if type != "EntityRisk":
@@ -303,7 +302,6 @@ def subject(reading: Reading) -> tuple[str, Level | None, frozenset[int], tuple[
 
 
 def _by_measure(reading: Reading) -> str:
-    """The type that has the figure that was named, where the question names no type."""
     if reading.has("value"):
         return "EntityRisk"
     figures = [MEASURES[item.value[0]].types[0] for item in reading.of("measure")]
@@ -318,7 +316,6 @@ def _level(reading: Reading, item: Item) -> Level | None:
 
 
 def _portfolio(reading: Reading) -> bool:
-    """Whether the question speaks of what only the portfolio's projects have."""
     measures = any("whole_life_cost" in item.value or "year_forecast" in item.value for item in reading.of("measure"))
     return measures or reading.has("rating", "department", "category")
 

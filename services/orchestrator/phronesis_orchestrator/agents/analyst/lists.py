@@ -140,7 +140,6 @@ async def ranked(twin: Twin, question: Wanted, years: Years) -> Findings:
 
 
 async def _present(twin: Twin, question: Wanted, years: Years) -> str:
-    """The property that the measure stands for in this data."""
     for name in question.measure:
         if name == "variance" or name == question.measure[-1]:
             return name

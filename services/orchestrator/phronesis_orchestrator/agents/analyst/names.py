@@ -57,11 +57,7 @@ class Twin:
         return found
 
     async def every(self, question: Survey) -> list[dict[str, Any]]:
-        """All rows of a list, page by page.
-
-        Raises:
-            TooMany: it has more than 3,000.
-        """
+        """All rows of a list, page by page. Raises `TooMany`: it has more than 3,000."""
         rows: list[dict[str, Any]] = []
         after: str | None = None
         for _ in range(MAX_PAGES):
@@ -101,7 +97,7 @@ class Twin:
 
     @property
     def executed(self) -> str | None:
-        """What was read, for the record of the answer (N-066)."""
+        """What was read, for the record of the answer."""
         return "; ".join(self.statements) or None
 
 
@@ -193,12 +189,10 @@ def laid(reading: Reading, entity: Entity, at: int, end: int) -> Fit | None:
 
 
 def _capitals(name: str) -> set[str]:
-    """Words of a name that are written in capitals alone, in a name that is not."""
     return {word.casefold() for word in re.findall(r"\b[A-Z][A-Z0-9]+\b", name)} if name.upper() != name else set()
 
 
 def _extended(said: list[str], name: tuple[str, ...], at: int, start: int, step: int) -> tuple[int, set[int]]:
-    """How far the name goes on from one shared word, one way; words of the name may be left out, none of the question."""
     used, place = {start}, start
     while 0 <= at + step < len(said):
         ahead = range(place + step, len(name)) if step > 0 else range(place + step, -1, -1)
@@ -259,15 +253,7 @@ class Names:
         self._probes = 0
 
     async def resolve(self, reading: Reading, needed: bool) -> Reading:
-        """The reading with its names found.
-
-        Args:
-            reading: the question.
-            needed: whether the question makes no sense without a name, so that words with another meaning may be one.
-
-        Raises:
-            Declined: several things fit, and the user has to say which.
-        """
+        """The reading with its names found. Raises `Declined`: several things fit, and the user has to say which."""
         tried: set[int] = set()
         while run := _first_run(reading, tried):
             tried.update(range(*run))
@@ -311,7 +297,6 @@ class Names:
 
 
 def _is_no_group(entity: Entity) -> bool:
-    """Whether it is more than a category or a department's share of one, whose names are ordinary words of a question."""
     return entity.type != "SectorGovEntity" and (entity.type != "EntityProject" or entity.level is Level.L3)
 
 
@@ -331,7 +316,6 @@ def _first_run(reading: Reading, tried: set[int]) -> tuple[int, int] | None:
 
 
 def _widened(reading: Reading, at: int, end: int) -> tuple[int, int]:
-    """The run with the known words next to it that may be part of a name."""
     part = {n for item in reading.items if item.kind in _PART_OF_NAME for n in range(item.at, item.end)} | set(reading.left)
     while at - 1 in part:
         at -= 1
@@ -341,7 +325,6 @@ def _widened(reading: Reading, at: int, end: int) -> tuple[int, int]:
 
 
 def _probes(reading: Reading, wide: tuple[int, int], run: tuple[int, int]) -> list[str]:
-    """What to search for: the whole, then its words, then the ends of its longest word, where a slip may be between them."""
     words = sorted((piece.text for piece in reading.pieces[run[0] : run[1]] if len(piece.text) > 1), key=len, reverse=True)
     probes = [reading.words(*wide), reading.words(*run), *words[:3]]
     if words and len(words[0]) >= 7:
@@ -350,7 +333,6 @@ def _probes(reading: Reading, wide: tuple[int, int], run: tuple[int, int]) -> li
 
 
 def _spans(reading: Reading) -> list[tuple[int, int]]:
-    """Runs of known words that may be a name as a whole, with small words inside; the longest first."""
     part = sorted({n for item in reading.items if item.kind in _PART_OF_NAME for n in range(item.at, item.end)})
     small = {n for item in reading.of("small", "followup") for n in range(item.at, item.end)}
     spans: list[tuple[int, int]] = []

@@ -88,12 +88,7 @@ PUBLISHED: dict[str, str] = {
 
 COLOURS = ("Red", "Amber/Red", "Amber", "Amber/Green", "Green")
 """The ratings, the worst first."""
-CATEGORIES = (
-    "Government Transformation and Service Delivery",
-    "ICT",
-    "Infrastructure and Construction",
-    "Military Capability",
-)
+CATEGORIES = ("Government Transformation and Service Delivery", "ICT", "Infrastructure and Construction", "Military Capability")
 
 
 @dataclass(frozen=True)
@@ -140,10 +135,7 @@ THINGS: dict[str, Thing] = {
         ("citizens", "citizen", "population groups"),
     ),
     "SectorDataTransaction": Thing(
-        "data transactions",
-        "data transaction",
-        ("transaction category", "transaction type", "transaction"),
-        (),
+        "data transactions", "data transaction", ("transaction category", "transaction type", "transaction"), ()
     ),
     "EntityCapability": Thing("capabilities", "capability", ("business domain", "function", "competency"), ()),
     "EntityRisk": Thing("risks", "risk", ("risk domain", "functional risk group", "specific risk"), ()),
@@ -268,7 +260,7 @@ _TECHNICAL = {"node": "entry", "nodes": "entries", "query": "question", "id": "n
 
 
 def in_plain_words(text: str) -> str:
-    """A text of the graph's with its technical names put into words (N-055)."""
+    """A text of the graph's with its technical names put into words."""
 
     def plain(match: re.Match[str]) -> str:
         word = match.group()

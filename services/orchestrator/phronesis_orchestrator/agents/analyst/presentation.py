@@ -1,4 +1,4 @@
-"""How figures, lists and charts are put for people (N-055), and messages that are answered at once."""
+"""How figures, lists and charts are put for people, and messages that are answered at once."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 from phronesis_contracts.answers import Analysis, MemoryProcess, Mode, Visualization, VisualizationType
 
 from ...models.reasoner import TurnContext
-from ..extractive import courtesy, say
+from ..extractive import say
 from ..presentation import MAX_ROWS, sanitize_answer
+from ..text import courtesy
 from .ontology import CHAINS, COLOURS, JOINS, THINGS, called
 from .reading import HINT
 from .vocabulary import folded
@@ -70,14 +71,12 @@ def joined(words: Sequence[str]) -> str:
 
 
 def in_years(years: Sequence[int]) -> str:
-    """`In 2022`, `From 2020 to 2023`, `In 2020 and 2022`."""
     if len(years) > 2 and years[-1] - years[0] == len(years) - 1:
         return f"From {years[0]} to {years[-1]}"
     return f"In {joined([str(year) for year in years])}"
 
 
 def reports_of(years: Sequence[int]) -> str:
-    """`the report of 2021`, `the reports of 2020 to 2023`."""
     said = in_years(years).partition(" ")[2]
     return f"the report{'s' if len(years) > 1 else ''} of {said}"
 
@@ -99,7 +98,7 @@ def table(title: str, rows: Sequence[dict[str, Any]]) -> Visualization:
 
 
 def column(title: str, x: str, y: str, rows: Sequence[dict[str, Any]]) -> Visualization:
-    """Discrete things side by side (N-076)."""
+    """Discrete things side by side."""
     data = [row for row in rows if isinstance(row[y], int | float)]
     return Visualization(type=VisualizationType.COLUMN, title=title[:200], config={"xAxis": x, "yAxis": y}, data=data)
 
@@ -132,12 +131,6 @@ def confidence(coverage: float = 1.0, known: int = 1, unknown: int = 0, gaps: in
 
     `coverage × known / (known + unknown) × 0.9` for each kind of gap met, at most three: the share of the question's words that
     were understood, the share of the things asked about whose figure is published, and what was found missing.
-
-    Args:
-        coverage: 0 to 1; answers are given from 1 on alone.
-        known: things with the figure.
-        unknown: things without.
-        gaps: kinds of gaps.
     """
     share = known / (known + unknown) if known + unknown else 0.0
     return round(coverage * share * 0.9 ** min(gaps, 3), 3)
@@ -179,14 +172,7 @@ _OWN: dict[str, tuple[str, ...]] = {
 
 
 def explained(words: tuple[str, ...]) -> str | None:
-    """What a concept means.
-
-    Args:
-        words: its name, as folded words without articles.
-
-    Returns:
-        One paragraph; `None` where it is no concept of the twin.
-    """
+    """What a concept means. Returns one paragraph; `None` where it is no concept of the twin."""
     for text, names in _OWN.items():
         if any(tuple(word for word in folded(name) if word != "a") == words for name in names):
             return text

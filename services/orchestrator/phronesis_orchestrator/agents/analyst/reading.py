@@ -12,13 +12,7 @@ from .vocabulary import FOLLOWS_UP, MAX_CHARS, Meaning, Token, in_capitals_only,
 
 
 class Declined(Exception):
-    """The question is not answered.
-
-    Args:
-        said: what the user is told.
-        mode: the mode of the answer: what is missing (E), no clear path (J), or a data mode that stays without an answer.
-        rows: candidates to choose from.
-    """
+    """The question is not answered."""
 
     def __init__(self, said: str, mode: Mode = "J", rows: tuple[dict[str, object], ...] = ()) -> None:
         super().__init__(said)
@@ -158,7 +152,6 @@ def _phrase(pieces: tuple[Token, ...], at: int) -> Item | None:
 
 
 def _amount(pieces: tuple[Token, ...], at: int) -> Item | None:
-    """An amount of money in £ million: `£2 billion`, `500m`, `£750`."""
     start, pound = at, pieces[at].folded == "£"
     if pound:
         at += 1
@@ -205,11 +198,6 @@ class Years:
 
 def years_of(reading: Reading, known: tuple[int, ...], default_all: bool = False) -> Years:
     """The years that a question means.
-
-    Args:
-        reading: the question; years that belong to a start or end date are taken out before.
-        known: the years for which there is data, oldest first.
-        default_all: whether a question without a year is about all years.
 
     Raises:
         Declined: a year is needed and none is stated, or the words around one do not fit.
@@ -266,7 +254,6 @@ def _is_range(reading: Reading, one: Item, other: Item) -> bool:
 
 
 def _opened(reading: Reading, item: Item, year: int, known: tuple[int, ...]) -> tuple[int, ...]:
-    """A year with `since`, `after`, `before` or `until` next to it."""
     for word in reading.of("since", "after", "before", "until"):
         near = 0 <= item.at - word.end <= 1 or (word.kind == "since" and word.at == item.end)
         if near:
@@ -317,7 +304,6 @@ def leans(reading: Reading) -> bool:
 
 
 def _bare(reading: Reading) -> bool:
-    """“By category?”, “the forecast?”: nothing but what replaces a part."""
     rest = [item for item in reading.items if item.kind not in ("small", "followup", "by", "dimension")]
     return not rest
 

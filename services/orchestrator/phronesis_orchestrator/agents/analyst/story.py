@@ -297,7 +297,7 @@ _UNPUBLISHED = "not published"
 
 
 async def missing_of(twin: Twin, named: Named, known: tuple[int, ...], years: Years) -> Findings:
-    """Everything that is missing for one thing, as a table (N-160)."""
+    """Everything that is missing for one thing, as a table."""
     wanted = years.asked if years.stated else known
     show = tuple(PUBLISHED) if named.type == "EntityProject" else ()
     rows = await rows_of(twin, named, wanted, show)
@@ -328,12 +328,10 @@ async def missing_of(twin: Twin, named: Named, known: tuple[int, ...], years: Ye
 
 
 def _published(rows: list[dict[str, Any]]) -> bool:
-    """Whether this is a project of the portfolio: those of a made twin have other properties."""
     return any(row.get(name) is not None for row in rows for name in PUBLISHED if name not in ("start_date", "end_date"))
 
 
 def _questions(named: Named, there: tuple[int, ...], absent: tuple[int, ...], published: bool) -> tuple[GapQuestion, ...]:
-    """Is it there in each year; and, but for the portfolio's projects, of which no links are published, do its chains go on."""
     asked = [
         GapQuestion(id=f"{year}", node=ref(named.type, named.ids[-1], year), level=named.level)
         for year in (*there, *absent)[:20]

@@ -70,7 +70,6 @@ def check(reading: Reading, frame: Frame, kind: Kind) -> None:
 
 
 def _no_nonsense(reading: Reading, frame: Frame, kind: Kind) -> None:
-    """Phrases that are known, and that make no sense together."""
     for item in reading.of("aggregate", "change"):
         odd = item.value != "sum" if item.kind == "aggregate" else not reading.has("count")
         if (kind == "count" and odd) or (item.kind == "change" and kind == "total" and reading.has("list")):
@@ -103,7 +102,6 @@ def _no_odd_neighbours(reading: Reading, frame: Frame) -> None:
 
 
 def _every_property_there(reading: Reading, frame: Frame) -> None:
-    """What is asked about has to be a property of the things asked about."""
     named = [one.dimension for one in frame.conditions if one.dimension not in ("entity", "value")]
     for name in (*named, *(one for one in frame.groups if one in DIMENSIONS)):
         if not has(frame.type, name):
@@ -158,11 +156,7 @@ class Wanted:
 
 
 def wanted(reading: Reading) -> Wanted:
-    """What a question about a set wants.
-
-    Raises:
-        Declined: a phrase has no place in it, or something has to be asked back.
-    """
+    """What a question about a set wants. Raises `Declined`: a phrase has no place in it, or something has to be asked back."""
     frame, reading = _frame(reading)
     kind = _kind(reading, frame)
     check(reading, frame, kind)
@@ -202,7 +196,6 @@ def _beyond(reading: Reading) -> str | None:
 
 
 def _groups(reading: Reading, frame: Frame) -> tuple[tuple[str, ...], frozenset[int]]:
-    """Dimensions to group by, and the places of those that merely name the kind of a condition."""
     groups: list[str] = []
     labels: set[int] = set()
     for item in reading.of("dimension"):
@@ -254,7 +247,6 @@ def _extreme(reading: Reading) -> bool:
 
 
 def _lists(reading: Reading, frame: Frame) -> bool:
-    """Whether single things are asked for: a word of listing, then what is to be listed, then what is to be said of each."""
     if reading.has("count", "by", "annual", "trend", "change", "compare", "aggregate", "howmuch"):
         return False
     said = [item for item in reading.items if item.kind not in ("small", "followup", "scope")]
@@ -268,7 +260,6 @@ def _lists(reading: Reading, frame: Frame) -> bool:
 
 
 def _asks_with_a_noun(said: list[Item]) -> bool:
-    """“Red projects of MOD in 2023”: a set, and nothing else."""
     return bool(said) and all(
         item.kind
         in ("type", "rating", "department", "category", "status", "year", "relative", "value", "rated", "cmp", "amount")
@@ -306,7 +297,6 @@ def _ranked(question: Wanted) -> Wanted:
 
 
 def _plural(reading: Reading, top: Item) -> bool:
-    """“The largest projects”: several are wanted, as many as fit on a page."""
     things = [item for item in reading.of("type") if item.at >= top.end]
     if not things or any(top.end <= item.at < things[0].at for item in reading.of("measure")):
         return False

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from phronesis_contracts import ServiceError
@@ -29,8 +33,7 @@ from ...models.reasoner import (
 )
 from ...traces.record import measure
 from ...turns.execution import TurnRun
-from .intent import classify_intent as intent_of
-from .intent import detect_tone
+from ..text import courtesy
 from .state import HISTORY, PREFLIGHT, REASONING, STRATEGIES, measure_capability
 from .thought import (
     CONTENT_WRITER,
@@ -45,6 +48,8 @@ from .thought import (
     Section,
     Thought,
     Tier,
+    Tone,
+    ToneLabel,
     ToolRecord,
     compose_plan,
     recalled_lines,
@@ -57,6 +62,120 @@ from .thought import (
 log = logging.getLogger(__name__)
 
 
+_LONGEST_FOR_TONE = 1_500
+"""Characters of a message that are looked at."""
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+_SHOUTED = re.compile(r"\b[A-Z]{4,}\b")
+_SHOUTS = 2
+"""Words in capitals from which on a message shouts; one may be an abbreviation."""
+
+
+@cache
+def _tone_rules() -> dict[str, Any]:
+    rules: dict[str, Any] = json.loads((files(__package__) / "tone.json").read_text("utf-8"))
+    weights = [(float(weight), phrases) for weight, phrases in rules["urgency"].items()]
+    rules["urgency"] = sorted(((weight, f" {phrase} ") for weight, phrases in weights for phrase in phrases), reverse=True)
+    for kind in ("calm", "frustrated"):
+        rules[kind] = [f" {phrase} " for phrase in rules[kind]]
+    return rules
+
+
+def detect_tone(text: str) -> Tone:
+    """The tone of what a person wrote; neutral where nothing tells of another.
+
+    Args:
+        text: the person's own words, without the text of attachments.
+    """
+    looked_at = text[:_LONGEST_FOR_TONE].replace("\u2019", "'")
+    words = _WORD.findall(looked_at.casefold())
+    if not words:
+        return Tone()
+    said, rules = f" {' '.join(words)} ", _tone_rules()
+    urgency = _urgency(said, looked_at, rules)
+    return Tone(_label(said, urgency, rules), urgency)
+
+
+def _urgency(said: str, text: str, rules: dict[str, Any]) -> float:
+    if any(phrase in said for phrase in rules["calm"]):
+        return 0.0
+    weight = next((weight for weight, phrase in rules["urgency"] if phrase in said), 0.0)
+    if weight:
+        weight += rules["exclamation"] * min(rules["exclamations"], text.count("!"))
+        weight += rules["shouting"] if len(_SHOUTED.findall(text)) >= _SHOUTS else 0.0
+    return round(min(1.0, max(0.0, weight)), 1)
+
+
+def _label(said: str, urgency: float, rules: dict[str, Any]) -> ToneLabel:
+    if urgency >= rules["urgent_from"]:
+        return ToneLabel.URGENT
+    if any(phrase in said for phrase in rules["frustrated"]):
+        return ToneLabel.FRUSTRATED
+    good, denied_good = _count_phrases(said, rules["positive"], rules["negations"])
+    bad, denied_bad = _count_phrases(said, rules["negative"], rules["negations"])
+    balance = good - bad + denied_bad - denied_good
+    return ToneLabel.POSITIVE if balance > 0 else ToneLabel.NEGATIVE if balance < 0 else ToneLabel.NEUTRAL
+
+
+def _count_phrases(said: str, phrases: Iterable[str], negations: list[str]) -> tuple[int, int]:
+    """How many of the phrases stand there, and how many of them a word before denies."""
+    plain = denied = 0
+    for phrase in phrases:
+        before, found, _ = said.partition(f" {phrase} ")
+        if found and before.rpartition(" ")[2] in negations:
+            denied += 1
+        elif found:
+            plain += 1
+    return plain, denied
+
+
+_LONGEST_FOR_INTENT = 4_000
+"""Characters of a message that are looked at."""
+
+
+@cache
+def _limits() -> dict[str, int]:
+    return {name: value for name, value in _intent_rules().items() if isinstance(value, int)}
+
+
+@cache
+def _patterns() -> dict[str, re.Pattern[str]]:
+    return {name: re.compile(value, re.I) for name, value in _intent_rules().items() if isinstance(value, str)}
+
+
+def _intent_rules() -> dict[str, str | int]:
+    found: dict[str, str | int] = json.loads((files(__package__) / "intent.json").read_text("utf-8"))
+    return found
+
+
+def classify_intent(text: str, attached: bool = False) -> Intent:
+    """What a message is.
+
+    Args:
+        text: the person's own words.
+        attached: whether something was attached, which then has to be worked on.
+    """
+    said = " ".join(text[:_LONGEST_FOR_INTENT].replace("\u2019", "'").split())
+    if not attached and courtesy(said):
+        return Intent(Tier.FLASH, action=False)
+    if not attached and len(said) <= _limits()["longest_simple"] and (_matches("reminder", said) or _matches("clock", said)):
+        return Intent(Tier.FLASH)
+    if not attached and _matches("conversation", said):
+        return Intent(Tier.HAIKU, action=False)
+    persona = CONTENT_WRITER if _matches("content_writer", said) else None
+    return Intent(_tier(said, len(text), attached), persona=persona, topic=_matches("topic", said))
+
+
+def _tier(said: str, length: int, attached: bool) -> Tier:
+    if _matches("quality", said) or length >= _limits()["long"]:
+        return Tier.QUALITY
+    short = len(said.split()) <= _limits()["longest_lookup_words"] and not attached
+    return Tier.HAIKU if short and _matches("lookup", said) and not _matches("thinking", said) else Tier.SONNET
+
+
+def _matches(name: str, said: str) -> bool:
+    return _patterns()[name].search(said) is not None
+
+
 def can_look_ahead(reasoner: Reasoner, turn: TurnContext) -> bool:
     """Whether the turn's agent has the stage and a prompt for it, and its reasoner thinks at all."""
     agent = turn.agent
@@ -64,12 +183,10 @@ def can_look_ahead(reasoner: Reasoner, turn: TurnContext) -> bool:
 
 
 async def request_look_ahead(running: TurnRun, reasoner: Reasoner, turn: TurnContext, plan: str) -> str:
-    """The look ahead, or nothing: it is asked once, has its limit, and what it fails with costs nothing but itself (V-099).
+    """The look ahead, or nothing: it is asked once, has its limit, and what it fails with costs nothing but itself.
 
     Args:
-        running: the turn.
         reasoner: who may look ahead.
-        turn: its context.
         plan: the block that it is shown: what worked before, and signals.
     """
     if not isinstance(reasoner, Thinker) or not can_look_ahead(reasoner, turn):
@@ -77,7 +194,7 @@ async def request_look_ahead(running: TurnRun, reasoner: Reasoner, turn: TurnCon
     given = replace(turn, thought=replace(turn.thought, plan=plan))
 
     async def asked() -> Answer[LookAhead]:
-        # What came to nothing is journalled too, so that whoever takes the turn over does not ask again (V-102).
+        # What came to nothing is journalled too, so that whoever takes the turn over does not ask again.
         try:
             async with asyncio.timeout(running.cognition.settings.preflight_limit):
                 answer = await reasoner.look_ahead(given)
@@ -104,14 +221,7 @@ _QUERY = 500
 
 
 async def gather_memory(running: TurnRun, turn: TurnContext, intent: Intent, tools: Sequence[Tool[Any, Any]]) -> RecalledMemory:
-    """What memory gives for a message, as far as the agent's stages ask for it. A part that fails is left out, and marked.
-
-    Args:
-        running: the turn.
-        turn: its context.
-        intent: what the message is; of a flash one nothing is asked.
-        tools: those at hand.
-    """
+    """What memory gives for a message, as far as the agent's stages ask for it. A part that fails is left out, and marked."""
     who, stages, experience = running.claim.who, turn.agent.stages if turn.agent else (), running.cognition.experience
     query = " ".join((turn.user_text or turn.final_input).split())[:_QUERY]
     if intent.tier is Tier.FLASH or not query:
@@ -122,10 +232,7 @@ async def gather_memory(running: TurnRun, turn: TurnContext, intent: Intent, too
         _part(running, "episodes", recall, lambda: experience.recall_episodes(who, query, MAX_EPISODES)),
         _part(running, "style", styled, lambda: experience.style_examples(who, query, MAX_EXAMPLES)),
         _part(
-            running,
-            STRATEGIES,
-            "strategies" in stages and shown > 0,
-            lambda: experience.recall_strategies(who, query, shown),
+            running, STRATEGIES, "strategies" in stages and shown > 0, lambda: experience.recall_strategies(who, query, shown)
         ),
         fetch_tool_records(running, tools, wanted=recall),
     )
@@ -138,8 +245,6 @@ async def fetch_tool_records(
     """How often tools worked for the caller, as memory said within the last minute; none where it does not say.
 
     Args:
-        running: the turn.
-        tools: those at hand.
         wanted: whether memory is asked where nothing is kept.
     """
     who, kept = running.claim.who, running.cognition.records
@@ -161,7 +266,7 @@ async def _part(running: TurnRun, name: str, wanted: bool, ask: Any) -> Any:
         with _measure_part(running, name):
             async with asyncio.timeout(running.cognition.settings.recall_limit):
                 return await ask()
-    except Exception as error:  # whatever a memory did, the turn goes on without it (V-111)
+    except Exception as error:  # whatever a memory did, the turn goes on without it
         log.warning("the turn goes on without %s: %s", name, getattr(error, "code", None) or type(error).__name__)
         running.degrade(name)
         return None
@@ -176,29 +281,27 @@ _CALIBRATION = 200
 
 
 def weigh_history(running: TurnRun, past: Past) -> tuple[Summary, tuple[PastMessage, ...]]:
-    """What a prompt shows of a conversation, the weighty turns word for word (V-008, V-155)."""
+    """What a prompt shows of a conversation, the weighty turns word for word."""
     with measure_capability(running.tracing, HISTORY):
         return select_history(past, running.cognition.scoring)
 
 
 def detect_tone_and_intent(running: TurnRun, turn: TurnContext) -> TurnContext:
-    """The turn with its tone and with its intent by rules, as far as the agent has these stages (V-074, V-012)."""
+    """The turn with its tone and with its intent by rules, as far as the agent has these stages."""
     stages = turn.agent.stages if turn.agent else ()
     sound = None
     if "tone" in stages:
         with measure(running.tracing, STAGE, "tone", "tone"):
             sound = detect_tone(turn.user_text)
-    kind = intent_of(turn.user_text, bool(turn.media_text)) if "intent" in stages else None
+    kind = classify_intent(turn.user_text, bool(turn.media_text)) if "intent" in stages else None
     running.tier = kind.tier.value if kind else None
     return replace(turn, thought=Thought(sound, kind))
 
 
 def apply_decision(running: TurnRun, turn: TurnContext, tier: Tier | None, action: bool) -> TurnContext:
-    """The turn with the intent that a loop's own first call came to; what the rules found light stays so (V-009).
+    """The turn with the intent that a loop's own first call came to; what the rules found light stays so.
 
     Args:
-        running: the turn in hand.
-        turn: its context, with the intent of the rules.
         tier: as the model named it; `None` where it named none.
         action: whether it asked for data.
     """
@@ -211,7 +314,7 @@ def apply_decision(running: TurnRun, turn: TurnContext, tier: Tier | None, actio
 
 
 async def decide_intent(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> TurnContext:
-    """The turn with its intent: of rules where these see a simple one, else of one call, the first of the turn (V-011).
+    """The turn with its intent: of rules where these see a simple one, else of one call, the first of the turn.
 
     A call that fails leaves the intent to the rules.
     """
@@ -241,19 +344,12 @@ async def _by_model(running: TurnRun, reasoner: Thinker, turn: TurnContext, rule
 
 
 async def prepare_plan(
-    running: TurnRun,
-    reasoner: Reasoner,
-    turn: TurnContext,
-    tools: Sequence[Tool[Any, Any]] = (),
-    found: int | None = None,
+    running: TurnRun, reasoner: Reasoner, turn: TurnContext, tools: Sequence[Tool[Any, Any]] = (), found: int | None = None
 ) -> TurnContext:
-    """The turn with its plan block, where it is an action; nothing that fails here ends the turn (V-084, V-111).
+    """The turn with its plan block, where it is an action; nothing that fails here ends the turn.
 
     Args:
-        running: the turn.
         reasoner: what may look ahead.
-        turn: its context, with its intent.
-        tools: those at hand.
         found: characters that a retrieval of the loop's own gave.
     """
     intent = turn.thought.intent
@@ -288,20 +384,20 @@ def _context(
 
 
 def calibrations(profile: dict[str, object]) -> tuple[str, ...]:
-    """How the person wants to be answered, as the profile has it: `calibrations`, a list of texts, or one (V-082, V-T07)."""
+    """How the person wants to be answered, as the profile has it: `calibrations`, a list of texts, or one."""
     given = profile.get("calibrations")
     texts = given if isinstance(given, list | tuple) else [given]
     return tuple(told for one in texts if isinstance(one, str) and (told := sanitize_line(one, _CALIBRATION)))
 
 
 def _research(turn: TurnContext, intent: Intent) -> list[PlanLine]:
-    """The directive to look facts up first, for a text on a topic (V-108)."""
+    """The directive to look facts up first, for a text on a topic."""
     text = turn.agent.prompts.get("research", "") if turn.agent and intent.topic else ""
     return section_lines(Section.RESEARCH, text)
 
 
 def _log_plan(lines: list[PlanLine], plan: str) -> None:
-    """The markers of the log; what the sections say is told at the finest level alone (V-167, V-170)."""
+    """The markers of the log; what the sections say is told at the finest level alone."""
     for section in (Section.STRATEGIES, Section.REASONING, Section.PREFLIGHT):
         if HEADERS[section] in plan:
             log.info("%s: %d lines", HEADERS[section], sum(line.section is section for line in lines))
@@ -309,21 +405,14 @@ def _log_plan(lines: list[PlanLine], plan: str) -> None:
 
 
 def writes_content(turn: TurnContext) -> bool:
-    """Whether the turn has the persona that writes for others, and its agent looks back at such texts (V-045)."""
+    """Whether the turn has the persona that writes for others, and its agent looks back at such texts."""
     intent = turn.thought.intent
     wanted = intent is not None and intent.persona == CONTENT_WRITER and intent.tier is not Tier.FLASH
     return wanted and turn.agent is not None and "reflect" in turn.agent.stages and "reflect" in turn.agent.prompts
 
 
 async def reflect_on_draft(running: TurnRun, reasoner: Inquirer, turn: TurnContext, draft: Draft) -> Draft:
-    """The draft, or the better one that came of a look back (V-047).
-
-    Args:
-        running: the turn.
-        reasoner: what may look back.
-        turn: its context, with its intent.
-        draft: what was written.
-    """
+    """The draft, or the better one that came of a look back. `reasoner`: what may look back."""
     if not isinstance(reasoner, Thinker) or not writes_content(turn):
         return draft
     try:

@@ -1,4 +1,4 @@
-"""What the stages of every turn share in a process: settings, memory, recent history, and measures (V-010)."""
+"""What the stages of every turn share in a process: settings, memory, recent history, and measures."""
 
 from __future__ import annotations
 
@@ -38,17 +38,12 @@ COGNITION = Metric(
 
 
 def measure_capability(tracing: Tracing, name: str) -> AbstractContextManager[MeasuredOutcome]:
-    """A span for one capability, and its time.
-
-    Args:
-        tracing: where they go.
-        name: one of `CAPABILITIES`.
-    """
+    """A span for one capability, and its time. `tracing`: where they go. `name`: one of `CAPABILITIES`."""
     return measure(tracing, COGNITION, f"cognition {name}", name)
 
 
 def measure_tool(tracing: Tracing, tool: str) -> AbstractContextManager[MeasuredOutcome | None]:
-    """The same for a tool that is a capability; nothing for any other tool (V-004)."""
+    """The same for a tool that is a capability; nothing for any other tool."""
     return measure_capability(tracing, MEMORY_QUERY) if tool == MEMORY_QUERY else nullcontext()
 
 
@@ -56,39 +51,31 @@ class Experience(Protocol):
     """The caller's earlier turns. Each method raises a `ServiceError` where memory does not answer."""
 
     async def recall_episodes(self, who: Principal, query: str, limit: int) -> tuple[PastEpisode, ...]:
-        """Earlier turns that are like the message, best first (V-106)."""
-        ...
+        """Earlier turns that are like the message, best first."""
 
     async def tool_statistics(self, who: Principal, tools: tuple[str, ...]) -> tuple[ToolRecord, ...]:
-        """How often each of these tools worked (V-136)."""
-        ...
+        """How often each of these tools worked."""
 
     async def recall_strategies(self, who: Principal, query: str, limit: int) -> tuple[KnownStrategy, ...]:
-        """Ways of working that went well for something like the message, best first (V-109)."""
-        ...
+        """Ways of working that went well for something like the message, best first."""
 
     async def style_examples(self, who: Principal, query: str, limit: int) -> tuple[str, ...]:
-        """How the person writes texts like the one that is wanted (V-107)."""
-        ...
+        """How the person writes texts like the one that is wanted."""
 
 
 class NoExperience:
     """A memory that knows of no earlier turn."""
 
     async def recall_episodes(self, who: Principal, query: str, limit: int) -> tuple[PastEpisode, ...]:
-        """None."""
         return ()
 
     async def tool_statistics(self, who: Principal, tools: tuple[str, ...]) -> tuple[ToolRecord, ...]:
-        """None."""
         return ()
 
     async def recall_strategies(self, who: Principal, query: str, limit: int) -> tuple[KnownStrategy, ...]:
-        """None."""
         return ()
 
     async def style_examples(self, who: Principal, query: str, limit: int) -> tuple[str, ...]:
-        """None."""
         return ()
 
 
@@ -99,7 +86,7 @@ _PEOPLE = 1_000
 
 
 class ToolRecordCache:
-    """The records of tools that were asked for in the last minute; a flash turn has these and asks for none (V-C01, V-C02)."""
+    """The records of tools that were asked for in the last minute; a flash turn has these and asks for none."""
 
     def __init__(self) -> None:
         self._of: OrderedDict[tuple[str, str], tuple[float, tuple[ToolRecord, ...]]] = OrderedDict()

@@ -1,4 +1,8 @@
-"""Values of what is thought about a message: intent, tone, memory, signals (V-078), and the plan block."""
+"""Values of what is thought about a message: intent, tone, memory, signals, and the plan block.
+
+Recalled text stands on single short lines of JSON without the headers of the block, so that it can end no section and begin
+none. The block as a whole stands between the boundaries of the prompt, as data.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from phronesis_tokens import clean, count
 
 
 class Tier(StrEnum):
-    """How hard a message is thought about (V-012). No tier follows from a model's name (V-C03)."""
+    """How hard a message is thought about. No tier follows from a model's name."""
 
     FLASH = "flash"
     HAIKU = "haiku"
@@ -32,13 +36,13 @@ def parse_tier(value: object) -> Tier | None:
 LIGHT = frozenset({Tier.FLASH, Tier.HAIKU})
 """Tiers that the light model answers, and that nothing is thought through for."""
 DEEP = frozenset({Tier.SONNET, Tier.QUALITY})
-"""Tiers that the large model answers, after a look ahead (V-014)."""
+"""Tiers that the large model answers, after a look ahead."""
 CONTENT_WRITER = "content_writer"
-"""The persona for texts that others will read: it is shown how the person writes, and looks back at its draft (V-016)."""
+"""The persona for texts that others will read: it is shown how the person writes, and looks back at its draft."""
 
 
 class ToneLabel(StrEnum):
-    """How a message sounds (V-C11)."""
+    """How a message sounds."""
 
     URGENT = "urgent"
     FRUSTRATED = "frustrated"
@@ -53,10 +57,10 @@ class Tone:
 
     label: ToneLabel = ToneLabel.NEUTRAL
     urgency: float = 0.0
-    """From 0.0 to 1.0, in tenths (V-077)."""
+    """From 0.0 to 1.0, in tenths."""
 
     def __str__(self) -> str:
-        return f"{self.label.value} (urgency={self.urgency:.1f})"  # V-079
+        return f"{self.label.value} (urgency={self.urgency:.1f})"
 
 
 @dataclass(frozen=True)
@@ -65,11 +69,11 @@ class Intent:
 
     tier: Tier
     action: bool = True
-    """Whether it needs tools or data; else it is conversation (V-015, V-C04)."""
+    """Whether it needs tools or data; else it is conversation."""
     persona: str | None = None
     """`content_writer`, or none."""
     topic: bool = False
-    """Whether a text on a topic is wanted, so that facts have to be looked up first (V-108)."""
+    """Whether a text on a topic is wanted, so that facts have to be looked up first."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,7 @@ class RecalledMemory:
 
     @property
     def size(self) -> int:
-        """Characters of recalled text; nothing of ours is counted (V-C12)."""
+        """Characters of recalled text; nothing of ours is counted."""
         told = [episode.text for episode in self.episodes] + [one.goal + one.approach for one in self.strategies]
         return sum(len(text) for text in (*told, *self.style))
 
@@ -137,11 +141,11 @@ NOTHING = RecalledMemory()
 
 HEADER = "REASONING CONTEXT"
 MOST = 5
-"""Tools that a signal names at most (V-091)."""
+"""Tools that a signal names at most."""
 CALIBRATIONS = 5
 """Calibrations that are told at most."""
 STRONG = 500
-"""Characters of recalled text from which on the context is strong (V-C12)."""
+"""Characters of recalled text from which on the context is strong."""
 _VERSION = re.compile(r"\.v\d+$")
 _PARTS = re.compile(r"[._\s-]+")
 _WORD = re.compile(r"[^\W_]+")
@@ -149,7 +153,7 @@ _EFFECTS = {Risk.HIGH: "has effects that reach far", Risk.MEDIUM: "changes what 
 
 
 class Signal(IntEnum):
-    """The kinds of signal, in the order in which they give way where there is no room: the risk goes last (V-112)."""
+    """The kinds of signal, in the order in which they give way where there is no room: the risk goes last."""
 
     CONFIDENCE = 0
     CONSTRAINT = 1
@@ -160,7 +164,7 @@ class Signal(IntEnum):
 
 @dataclass(frozen=True)
 class ReasoningContext:
-    """The signals of one turn, as they are told. One that is missing has no line (V-088)."""
+    """The signals of one turn, as they are told. One that is missing has no line."""
 
     tone: str | None = None
     risks: tuple[str, ...] = ()
@@ -182,12 +186,7 @@ class ReasoningContext:
         """The signals of these values.
 
         Args:
-            tone: of the message.
-            tools: those at hand for the task.
-            records: how often tools worked.
-            calibrations: how the person wants to be answered, each in a few words.
             recalled: characters of text that memory gave; `None` where it was not asked.
-            said: the message; the tools that it names come first.
             strong: characters from which on the context is strong.
         """
         words = frozenset(_WORD.findall(said.casefold()))
@@ -235,7 +234,7 @@ def _risk(tool: Tool[Any, Any]) -> str:
 
 
 def _reliability(scope: Sequence[Tool[Any, Any]], records: Iterable[ToolRecord], words: frozenset[str]) -> tuple[str, ...]:
-    """Of the tools in scope, or of the service that they belong to; one that was never used says nothing (V-090)."""
+    """Of the tools in scope, or of the service that they belong to; one that was never used says nothing."""
     names = {name for tool in scope for name in (tool.name, tool.name.partition(".")[0])}
     used = [record for record in records if record.name in names and record.uses > 0]
     used.sort(key=lambda record: (not _named(record.name, words), -record.uses, record.name))
@@ -253,14 +252,14 @@ def _confidence(recalled: int, strong: int) -> str:
 
 
 TOKENS = 1_500
-"""Tokens of the whole block (V-112)."""
+"""Tokens of the whole block."""
 MAX_EPISODES, MAX_EXAMPLES = 3, 3
 _LONGEST = 600
-"""Characters of one recalled text (V-176)."""
+"""Characters of one recalled text."""
 
 
 class Section(IntEnum):
-    """The sections in their order (V-105)."""
+    """The sections in their order."""
 
     EPISODES = 0
     STYLE = 1
@@ -278,15 +277,8 @@ HEADERS = {
     Section.REASONING: HEADER,
     Section.PREFLIGHT: "PRE-FLIGHT REASONING",
 }
-_GIVES_WAY = (
-    Section.EPISODES,
-    Section.STYLE,
-    Section.RESEARCH,
-    Section.STRATEGIES,
-    Section.PREFLIGHT,
-    Section.REASONING,
-)
-"""What is dropped first where there is no room; in a section the last line goes first, and the risk last of all (V-112)."""
+_GIVES_WAY = (Section.EPISODES, Section.STYLE, Section.RESEARCH, Section.STRATEGIES, Section.PREFLIGHT, Section.REASONING)
+"""What is dropped first where there is no room; in a section the last line goes first, and the risk last of all."""
 _FORGED = re.compile(
     "|".join(header.replace(" ", r"\s+").replace("-", r"[-\u2010-\u2015\s]?") for header in HEADERS.values()), re.I
 )
@@ -303,12 +295,7 @@ class PlanLine:
 
 
 def sanitize_line(text: str, limit: int = _LONGEST) -> str:
-    """A text of others as one short line that holds no header of the block.
-
-    Args:
-        text: as memory or a model gave it.
-        limit: characters at most.
-    """
+    """A text of others as one short line that holds no header of the block. `limit`: characters at most."""
     plain = "".join(letter for letter in unicodedata.normalize("NFKC", text) if unicodedata.category(letter) != "Cf")
     plain = " ".join(clean(plain[: 4 * limit]).split())
     while (bare := " ".join(_FORGED.sub(" ", plain).split())) != plain:
@@ -337,7 +324,6 @@ def strategy_lines(found: RecalledMemory) -> list[PlanLine]:
 
 
 def signal_lines(context: ReasoningContext) -> list[PlanLine]:
-    """The lines of the reasoning context."""
     return [PlanLine(Section.REASONING, text, int(signal)) for signal, text in context.lines()]
 
 
@@ -347,7 +333,7 @@ def section_lines(section: Section, text: str) -> list[PlanLine]:
 
 
 def compose_plan(lines: Iterable[PlanLine], limit: int = TOKENS) -> str:
-    """The block; empty where nothing is to be said. A section without lines has no header (V-110).
+    """The block; empty where nothing is to be said. A section without lines has no header.
 
     Args:
         lines: of any section, in any order of sections.
@@ -369,7 +355,6 @@ def _size(kept: list[tuple[PlanLine, int]], heads: dict[Section, int]) -> int:
 
 
 def _weakest(lines: list[PlanLine]) -> int:
-    """The place of the line that gives way next."""
     return min(range(len(lines)), key=lambda at: (_GIVES_WAY.index(lines[at].section), lines[at].keeps, -at))
 
 

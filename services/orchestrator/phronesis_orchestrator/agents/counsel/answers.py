@@ -80,12 +80,7 @@ _NAMED = 3
 
 
 async def losses(desk: TurnTools, node: SeenNode) -> str:
-    """The answer.
-
-    Raises:
-        NotOffered: the tool for it is not at hand.
-        ServiceError: it failed.
-    """
+    """The answer. Raises `NotOffered`: the tool for it is not at hand; `ServiceError`: it failed."""
     found = await desk.ask(WITHOUT_TOOL, WithoutNode(id=node.id, limit=_LOST))
     if not found.total:
         return f"Without {cite(node)} nothing would lose its support: all that is joined to it has another way up."
@@ -110,16 +105,7 @@ _DECISIONS = 6
 
 
 async def precedents(desk: TurnTools, described: str) -> str:
-    """The answer.
-
-    Args:
-        desk: the tools of the turn.
-        described: the decision at hand, in words.
-
-    Raises:
-        NotOffered: the tool for it is not at hand.
-        ServiceError: it failed.
-    """
+    """The answer. Raises `NotOffered`: the tool for it is not at hand; `ServiceError`: it failed."""
     found = await desk.ask(PRECEDENT_SEARCH_TOOL, PrecedentSearch(query=described, limit=_DECISIONS))
     if not found.results:
         return "The graph holds no decision like that one."
@@ -165,16 +151,7 @@ _REASONS = 4
 
 
 async def purpose(desk: TurnTools, node: SeenNode) -> str:
-    """The answer.
-
-    Args:
-        desk: the tools of the turn.
-        node: what is asked about, of whatever type.
-
-    Raises:
-        NotOffered: the tools for it are not at hand.
-        ServiceError: they failed.
-    """
+    """The answer. Raises `NotOffered`: the tools for it are not at hand; `ServiceError`: they failed."""
     ladder = await _ladder(desk, node) if node.type == "goal" else ""
     why = await desk.ask(WHY_TOOL, AskWhy(from_id=node.id, limit=_REASONS))
     reasons = listed(dict.fromkeys(chain(reason.path) for reason in why.reasons if len(reason.path) > 1))
@@ -203,17 +180,7 @@ _SAID = {"green": "Yes, there is room", "yellow": "There is little room", "red":
 
 
 async def assess_capacity(desk: TurnTools, text: str, today: date) -> str:
-    """The answer.
-
-    Args:
-        desk: the tools of the turn.
-        text: the question; `next week`, `this month` and a number of hours in it are understood.
-        today: the day it is.
-
-    Raises:
-        NotOffered: the tool for it is not at hand.
-        ServiceError: it failed.
-    """
+    """The answer. Raises `NotOffered`: the tool for it is not at hand; `ServiceError`: it failed."""
     start, end = window(text, today)
     asked = AssessWorkload(start_date=start.isoformat(), end_date=end.isoformat(), include_task_details=True)
     found = await desk.ask(ASSESS_WORKLOAD_TOOL, asked)
@@ -252,7 +219,6 @@ def _verdict(capacity: Capacity, text: str, when: str) -> str:
 
 
 async def _late(desk: TurnTools, start: date) -> str:
-    """Open tasks that were due before; nothing where the agent has no tool for it."""
     if not desk.has(DUE_WORK_TOOL):
         return ""
     before = DueWork(
@@ -279,10 +245,6 @@ def _calendar(found: WorkloadAssessed) -> str:
 
 async def strategies(desk: TurnTools, described: str) -> str:
     """The answer.
-
-    Args:
-        desk: the tools of the turn.
-        described: the goal, in words.
 
     Raises:
         NotOffered: the tool for it is not at hand.

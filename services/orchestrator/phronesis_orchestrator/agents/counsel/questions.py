@@ -15,8 +15,8 @@ from phronesis_contracts.constitution.session import START_SESSION_TOOL, StartSe
 
 from ...models.reasoner import TurnContext
 from ...turns.execution import TurnRun
-from ..extractive import courtesy, say
-from ..text import is_content, sentences, stem, words
+from ..extractive import say
+from ..text import courtesy, is_content, sentences, stem, words
 from .answers import assess_capacity, contradictions, losses, precedents, purpose, strategies
 from .tools import NotOffered, SeenNode, TurnTools, cite, describe_hits, find_broken_rules, joined, listed, paragraphs
 
@@ -123,14 +123,12 @@ _FRAME = re.compile(
 
 
 def classify_question(turn: TurnContext) -> Question:
-    """The question of a turn."""
     text = " ".join((turn.user_text or turn.final_input).split())
     kind = next((kind for kind, pattern in _KINDS.items() if pattern.search(text)), Kind.SEARCH)
     return Question(kind, text, _precedent(turn, text) if kind is Kind.PRECEDENT else _subject(text))
 
 
 def _subject(text: str) -> str:
-    """What is quoted, or what is left without the words that ask."""
     if quoted := _QUOTED.search(text):
         return quoted[1] or quoted[2]
     left = " ".join(re.sub(r"[?!.,;:]", " ", _FRAME.sub(" ", text)).split())
@@ -138,7 +136,6 @@ def _subject(text: str) -> str:
 
 
 def _precedent(turn: TurnContext, text: str) -> str:
-    """The decision to compare with: what is named after `like`, or what is said beside the question; empty for neither."""
     if quoted := _QUOTED.search(text):
         return quoted[1] or quoted[2]
     pattern = _KINDS[Kind.PRECEDENT]
@@ -179,10 +176,6 @@ class NamedNode:
 async def find_named_node(desk: TurnTools, question: Question) -> NamedNode:
     """The node that a question names; of equals one of a type that the question speaks of.
 
-    Args:
-        desk: the tools of the turn.
-        question: the question.
-
     Raises:
         NotOffered: a search is needed, and is not at hand.
         ServiceError: the search failed.
@@ -202,7 +195,6 @@ async def find_named_node(desk: TurnTools, question: Question) -> NamedNode:
 
 
 async def _known(desk: TurnTools) -> None:
-    """See foundation and vision, which are at hand at once. Without them a search has to do."""
     if not desk.has(START_SESSION_TOOL):
         return
     try:
@@ -212,7 +204,6 @@ async def _known(desk: TurnTools) -> None:
 
 
 def _by_title(said: set[str], nodes: Iterable[SeenNode]) -> SeenNode | None:
-    """The node whose title is said, the one with the most words first; one whose title is said in part where none is whole."""
     rated = []
     for one in nodes:
         title = {stem(word) for word in words(one.title) if is_content(word)} - _ASIDE
@@ -235,16 +226,7 @@ _SUMMARY = 160
 
 
 async def answer_by_rules(running: TurnRun, turn: TurnContext, desk: TurnTools) -> str:
-    """The answer to a turn.
-
-    Args:
-        running: the turn in hand.
-        turn: its context.
-        desk: its tools.
-
-    Raises:
-        ServiceError: the owner of a tool that the answer cannot do without failed.
-    """
+    """The answer to a turn. Raises `ServiceError`: the owner of a tool that the answer cannot do without failed."""
     text = (turn.user_text or turn.final_input).strip()
     if kind := courtesy(text):
         return say(turn, kind)

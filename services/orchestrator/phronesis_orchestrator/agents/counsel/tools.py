@@ -63,7 +63,6 @@ class SeenNodes:
         return iter(self._seen.values())
 
     def get(self, id: str) -> SeenNode | None:
-        """A node that was seen."""
         return self._seen.get(id)
 
     def note(self, answer: Message) -> None:
@@ -114,11 +113,7 @@ _LEFT_OUT = {"provenance", "metadata", "createdAt", "updatedAt", "version", "tok
 
 
 def build_counsel_toolbox(tools: dict[str, Tool[Any, Any]]) -> Toolbox:
-    """The box of a turn.
-
-    Args:
-        tools: those at hand, by name.
-    """
+    """The box of a turn."""
     return Toolbox({legal_name(name): tool for name, tool in tools.items()}, (), schema_of_input)
 
 
@@ -137,7 +132,6 @@ def _short(value: Any) -> Any:
 
 
 def _session(started: SessionStarted) -> str:
-    """The start of a session, a node on a line, what is above the foundation first: it gives way last."""
     lines = [_line(node) for node in (*started.vision, *started.foundation)]
     work = started.workload
     room = (
@@ -160,11 +154,7 @@ _OUTSIDE = frozenset({TURN_GET_TOOL.name, SET_CALENDAR_TOOL.name})
 
 
 class NotOffered(Exception):
-    """A tool is needed that the agent, or its caller's role, does not have.
-
-    Args:
-        tool: its name.
-    """
+    """A tool is needed that the agent, or its caller's role, does not have."""
 
     def __init__(self, tool: str) -> None:
         super().__init__(tool)
@@ -181,12 +171,7 @@ def list_offered_tools(agent: AgentProfile, who: Principal) -> tuple[Tool[Any, A
 
 
 async def reach_outside_tools(running: TurnRun, agent: AgentProfile) -> dict[str, Tool[Any, Any]]:
-    """The outside tools that an agent's profile allows; without them the turn goes on, and says so.
-
-    Args:
-        running: the turn.
-        agent: whose profile counts.
-    """
+    """The outside tools that an agent's profile allows; without them the turn goes on, and says so."""
     try:
         return await fetch_outside_tools(running.neighbours, running.claim.who, agent.outside)
     except ServiceError as error:
@@ -196,12 +181,7 @@ async def reach_outside_tools(running: TurnRun, agent: AgentProfile) -> dict[str
 
 
 class TurnTools:
-    """The tools of one turn.
-
-    Args:
-        running: the turn.
-        agent: whose list counts.
-    """
+    """The tools of one turn."""
 
     def __init__(self, running: TurnRun, agent: AgentProfile) -> None:
         self._running = running
@@ -256,12 +236,10 @@ class Titled(Protocol):
     @property
     def id(self) -> str:
         """The node's id."""
-        ...
 
     @property
     def title(self) -> str:
         """Its title."""
-        ...
 
 
 def cite(node: Titled) -> str:
@@ -310,15 +288,7 @@ _TEXT = 20_000
 async def find_broken_rules(
     running: TurnRun, desk: TurnTools, text: str, type: str | None = None, fields: dict[str, Any] | None = None
 ) -> tuple[RuleHit, ...]:
-    """The rules that a text goes against. Where they cannot be had the reply is marked: a write itself is checked by its owner.
-
-    Args:
-        running: the turn.
-        desk: its tools.
-        text: what is to be decided or written.
-        type: of the node that is to be written.
-        fields: its figures.
-    """
+    """The rules that a text goes against; where they cannot be had the reply is marked: its owner checks a write itself."""
     if not desk.has(CHECK_POLICY_TOOL):
         return ()
     try:

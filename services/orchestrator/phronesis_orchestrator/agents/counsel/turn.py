@@ -42,13 +42,7 @@ _MEMORIES = frozenset({"session_start_v1", MEMORY_QUERY_TOOL.name})
 
 
 class CounselToolExecutor(OneHands):
-    """Makes the tool calls of one turn.
-
-    Args:
-        running: the turn.
-        desk: its tools.
-        said: the person's own words of this message.
-    """
+    """Makes the tool calls of one turn."""
 
     def __init__(self, running: TurnRun, desk: TurnTools, said: str) -> None:
         self.box = build_counsel_toolbox({**desk.tools, MEMORY_QUERY_TOOL.name: MEMORY_QUERY_TOOL})
@@ -69,15 +63,11 @@ class CounselToolExecutor(OneHands):
 
 class _CounselHooks:
     def __init__(self, running: TurnRun, desk: TurnTools, said: str, tools: Any) -> None:
-        self._running = running
-        self._desk = desk
-        self._said = said
-        self._tools = tools
+        self._running, self._desk, self._said, self._tools = running, desk, said, tools
         self.hits: list[RuleHit] = []
         self.refusals: list[str] = []
 
     def check(self, request: Message) -> None:
-        """Let nothing be acknowledged that the person did not name in this message."""
         acknowledged = request.acknowledge if isinstance(request, NodeWrite) else ()
         if unsaid := [id for id in acknowledged if not self._named(id)]:
             raise NotAdmitted(
@@ -97,7 +87,7 @@ class _CounselHooks:
     def refused(self, problem: dict[str, Any]) -> bool:
         return bool(problem["status"] < 500)
 
-    async def told(self, made: ExecutedCall) -> CallResult:
+    async def describe(self, made: ExecutedCall) -> CallResult:
         tool = self._tools[made.call.name]
         if made.problem is not None:
             if not self.refused(made.problem):
@@ -114,7 +104,6 @@ class _CounselHooks:
         return CallResult(made.call, render_answer(made.answer), "memories" if made.call.name in _MEMORIES else "rows")
 
     async def _stopped(self, name: str, request: Message, detail: str) -> None:
-        """A write that a rule refused: which rule it is, for the reply to cite it."""
         self.refusals.append(detail)
         fields = request.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"acknowledge", "id", "request_id"})
         text = " ".join(str(value) for value in fields.values() if isinstance(value, str))
@@ -132,20 +121,11 @@ _LONGEST = 4_000
 
 
 class CounselWork:
-    """The work on one message.
-
-    Args:
-        running: the turn.
-        reasoner: the model.
-        turn: the context package.
-        desk: its tools.
-    """
+    """The work on one message."""
 
     def __init__(self, running: TurnRun, reasoner: Inquirer, turn: TurnContext, desk: TurnTools) -> None:
         assert turn.agent is not None, "the tools are those of its list"
-        self._running = running
-        self._reasoner = reasoner
-        self._turn = turn
+        self._running, self._reasoner, self._turn = running, reasoner, turn
         self._agent = turn.agent
         self._desk = desk
         self._hands = CounselToolExecutor(running, desk, turn.user_text)
@@ -168,7 +148,6 @@ class CounselWork:
         return paragraphs(sanitize_answer(self._desk.record.kept(draft.answer)), rules, refused)
 
     async def _begun(self) -> None:
-        """What stands before the model's first move: the start of the session, and the rules that the message goes against."""
         text = (self._turn.user_text or self._turn.final_input)[:_LONGEST]
         calls = []
         if "session" in self._agent.stages and self._desk.has(START_SESSION_TOOL):
@@ -177,10 +156,9 @@ class CounselWork:
             calls.append(ToolCall(name=legal_name(CHECK_POLICY_TOOL.name), arguments=json.dumps({"text": text})))
         if calls:
             move = Move(calls=tuple(calls))
-            self._inquiry.rounds.append((move, await self._hands.work(0, move)))
+            self._inquiry.rounds.append((move, await self._hands.run_round(0, move)))
 
     async def _worked(self) -> Draft | None:
-        """Rounds until the model answers; `None` where it gives no usable answer."""
         for number in range(1, MAX_ROUNDS + 1):
             late = time.monotonic() >= self._due
             self._inquiry.closing = number == MAX_ROUNDS or self._hands.gate.made >= MAX_TURN_CALLS or late
@@ -190,7 +168,7 @@ class CounselWork:
             if not move.calls or self._inquiry.closing:
                 return await self._parsed(move.text)
             await self._running.show("tools", names=[call.name for call in move.calls])
-            self._inquiry.rounds.append((move, await self._hands.work(number, move)))
+            self._inquiry.rounds.append((move, await self._hands.run_round(number, move)))
         return None
 
     async def _move(self, number: int) -> Move | None:
@@ -229,16 +207,7 @@ _NO_TOOLS = "Your role may use none of this agent's tools, so it can look nothin
 
 
 async def counsel(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> tuple[str, SeenNodes]:
-    """The reply, and the nodes that were seen for it.
-
-    Args:
-        running: the turn.
-        reasoner: what thinks; one that cannot work with tools leaves the question to rules.
-        turn: its context, with the agent's profile.
-
-    Raises:
-        ServiceError: what the answer cannot do without failed.
-    """
+    """The reply, and the nodes that were seen for it. Raises `ServiceError`: what the answer cannot do without failed."""
     agent = turn.agent
     assert agent is not None, "the tools are those of its list"
     desk = TurnTools(running, agent)

@@ -51,7 +51,6 @@ def understood(goal: str) -> Asked | None:
 
 
 def _department(goal: str) -> str | None:
-    """The department that is named first; the longest name at that place."""
     folded, found = goal.casefold(), list[tuple[int, int, str]]()
     for short, names in DEPARTMENTS.items():
         for name in names:
@@ -64,7 +63,6 @@ def _department(goal: str) -> str | None:
 
 
 def _years(goal: str) -> tuple[int, ...]:
-    """The years that are named, those between the ends of a range included."""
     found = {int(year) for year in _YEAR.findall(goal)}
     for first, last in _RANGE.findall(goal):
         found |= set(range(int(first), int(last) + 1))

@@ -41,13 +41,7 @@ class Read:
 
 
 def read_of(asked: Asked, given: dict[str, StepResult], failed: tuple[StepResult, ...]) -> Read:
-    """What the results of the steps hold.
-
-    Args:
-        asked: what the report covers.
-        given: results by the ids of their steps.
-        failed: steps that gave nothing.
-    """
+    """What the results of the steps hold."""
 
     def rows(id: str) -> list[Row]:
         result = given.get(id)
@@ -70,12 +64,7 @@ IN_DOUBT = ("Red", "Amber/Red")
 
 
 def report(asked: Asked, known: GoalKnowledge) -> WrittenReport:
-    """The report.
-
-    Args:
-        asked: what it covers.
-        known: the results of the steps.
-    """
+    """The report."""
     given = {result.step.id: result for result in known.worked}
     read = read_of(asked, given, known.failed)
     ratings, costs = _ratings(read), _costs(read)
@@ -97,7 +86,6 @@ def report(asked: Asked, known: GoalKnowledge) -> WrittenReport:
 
 
 def _added(asked: Asked, looked: StepResult) -> bool:
-    """Whether looking around found something that the report needs: a second name of the department, or an earlier note."""
     answer = looked.outcome.answer or {}
     others = [one for one in answer.get("entities", ()) if one.get("id") != asked.department]
     # A report of this kind holds nothing but figures of the records: what was noted earlier adds none.
@@ -105,7 +93,6 @@ def _added(asked: Asked, looked: StepResult) -> bool:
 
 
 def _ratings(read: Read) -> list[Row]:
-    """Projects by rating, year by year."""
     there = {row.get("rating") for rows in read.by_year.values() for row in rows}
     colours = [colour for colour in COLOURS if colour in there]
     found = []
@@ -120,7 +107,6 @@ def _ratings(read: Read) -> list[Row]:
 
 
 def _costs(read: Read) -> list[Row]:
-    """Sums of money in £ million, year by year; what is not published is counted apart and never zero."""
     found = []
     for year, rows in read.by_year.items():
         costs = _published(rows, "whole_life_cost")
@@ -164,7 +150,6 @@ def _told(ratings: list[Row]) -> str:
 
 
 def _compared(read: Read) -> str:
-    """The share of doubtful ratings, here and in the whole portfolio, of the projects whose rating is published."""
     if not read.everyone:
         return ""
     told = []
@@ -196,7 +181,6 @@ def _doubtful(read: Read) -> str:
 
 
 def _changes(read: Read) -> str:
-    """What came and went between neighbouring reports."""
     years = sorted(read.by_year)
     told = []
     for old, new in pairwise(years):

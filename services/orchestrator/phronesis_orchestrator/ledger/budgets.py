@@ -1,4 +1,4 @@
-"""What a turn does with the ledger: it asks before a model call, prices it, and enters what it used."""
+"""The limits on model calls, their prices, and the entries that they leave in the ledger."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FRESH = 2.0
 NEAR = 0.8
 """The share of a limit from which on the store is asked before each call."""
 _PAYERS = 2_000
-"""Users with an agent that sums are kept of."""
+"""Users, each with an agent, whose sums are cached."""
 Payer = tuple[str, str, str]
 
 
@@ -45,13 +45,12 @@ class Budgets:
     """Holds model calls to the limits. Calls in flight may go over one by what they use; none is begun above it.
 
     Args:
-        accounts: the ledger.
         clock: seconds that only grow.
     """
 
     accounts: Accounts
     clock: Callable[[], float] = time.monotonic
-    _kept: OrderedDict[Payer, CachedLimits] = field(default_factory=OrderedDict)
+    _cached: OrderedDict[Payer, CachedLimits] = field(default_factory=OrderedDict)
     _reading: list[tuple[Payer, CachedLimits]] = field(default_factory=list)
 
     async def admit(self, turn: ChargedTurn) -> None:
@@ -62,38 +61,43 @@ class Budgets:
             ServiceError: the ledger cannot be read; what protects fails closed.
         """
         payer = _payer(turn)
-        kept = self._kept.get(payer)
-        if kept is None or self.clock() - kept.at >= FRESH or _limit_state(kept, NEAR):
-            kept = await self._read(payer, turn)
-        if (limit := _limit_state(kept, 1.0)) is not None:
+        cached = self._cached.get(payer)
+        if cached is None or self.clock() - cached.at >= FRESH or _limit_state(cached, NEAR):
+            cached = await self._read(payer, turn)
+        if (limit := _limit_state(cached, 1.0)) is not None:
             raise BudgetExceeded(describe_limit(limit))
 
     async def _read(self, payer: Payer, turn: ChargedTurn) -> CachedLimits:
         """Ask the store. What is used meanwhile is counted on top of its answer, which may not hold it."""
-        kept = CachedLimits(self.clock())
-        reading = (payer, kept)
+        cached = CachedLimits(self.clock())
+        reading = (payer, cached)
         self._reading.append(reading)
         try:
-            kept.limits = await self.accounts.bearing(turn.who, turn.agent)
+            cached.limits = await self.accounts.bearing(turn.who, turn.agent)
         finally:
             self._reading.remove(reading)
-        self._kept[payer] = kept
-        self._kept.move_to_end(payer)
-        if len(self._kept) > _PAYERS:
-            self._kept.popitem(last=False)
-        return kept
+        self._cached[payer] = cached
+        self._cached.move_to_end(payer)
+        if len(self._cached) > _PAYERS:
+            self._cached.popitem(last=False)
+        return cached
+
+    async def spent(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
+        try:
+            await self.accounts.spent(turn, spend)
+        finally:  # after the store has it: a sum that is read from now on holds it
+            self.used(turn, spend)
 
     def used(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
-        """Count a call that was made here, for everybody whom it may bring to a limit."""
-        for payer, kept in (*self._kept.items(), *self._reading):
+        for payer, cached in (*self._cached.items(), *self._reading):
             if payer[0] == turn.who.tenant:
-                kept.tokens += spend.tokens
-                kept.usd += spend.cost_usd or 0.0
+                cached.tokens += spend.tokens
+                cached.usd += spend.cost_usd or 0.0
 
     def forget(self, tenant: str) -> None:
         """Ask the store anew about a tenant, whose limits changed."""
-        for payer in [payer for payer in self._kept if payer[0] == tenant]:
-            del self._kept[payer]
+        for payer in [payer for payer in self._cached if payer[0] == tenant]:
+            del self._cached[payer]
 
 
 def describe_limit(limit: Limit) -> str:
@@ -108,14 +112,14 @@ def _payer(turn: ChargedTurn) -> Payer:
     return turn.who.tenant, turn.who.user, turn.agent
 
 
-def _limit_state(kept: CachedLimits, share: float) -> LimitState | None:
-    return next((limit for limit in kept.limits if _is_over(limit, kept, share)), None)
+def _limit_state(cached: CachedLimits, share: float) -> LimitState | None:
+    return next((limit for limit in cached.limits if _is_over(limit, cached, share)), None)
 
 
-def _is_over(limit: LimitState, kept: CachedLimits, share: float) -> bool:
+def _is_over(limit: LimitState, cached: CachedLimits, share: float) -> bool:
     pairs: Iterable[tuple[float | None, float]] = (
-        (limit.tokens, limit.used_tokens + kept.tokens),
-        (limit.usd, limit.used_usd + kept.usd),
+        (limit.tokens, limit.used_tokens + cached.tokens),
+        (limit.usd, limit.used_usd + cached.usd),
     )
     return any(most is not None and used >= share * most for most, used in pairs)
 
@@ -140,7 +144,6 @@ def price_call(provider: str, model: str, spent: CallUsage) -> float | None:
 
     Args:
         provider: `groq`, or another name of the list.
-        model: the model's name there.
         spent: the tokens of the calls.
     """
     price = _prices().get(provider, {}).get(model)
@@ -157,74 +160,37 @@ def sum_costs(costs: list[float | None]) -> float | None:
     return round(sum(known), 9) if costs and len(known) == len(costs) else None
 
 
-class Books(Protocol):
-    """The books of running turns."""
+class Ledger(Protocol):
+    """What a turn asks before a model call, and tells after it."""
 
     async def admit(self, turn: ChargedTurn) -> None:
         """Let a model call be made. Raises `BudgetExceeded`."""
-        ...
 
     async def spent(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
         """Enter a call that has no result in the journal."""
-        ...
 
     def used(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
         """Count a call that the journal's transaction has entered."""
-        ...
 
 
-class Ledger:
-    """The books on the store.
-
-    Args:
-        accounts: the ledger.
-        budgets: the limits.
-    """
-
-    def __init__(self, accounts: Accounts, budgets: Budgets) -> None:
-        self._accounts = accounts
-        self._budgets = budgets
+class NoLedger:
+    """A ledger without limits that stores nothing: for steps that stand alone."""
 
     async def admit(self, turn: ChargedTurn) -> None:
-        """Let a model call be made. Raises `BudgetExceeded`."""
-        await self._budgets.admit(turn)
+        pass
 
     async def spent(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
-        """Enter a call that has no result in the journal."""
-        try:
-            await self._accounts.spent(turn, spend)
-        finally:  # after the store has it: a sum that is read from now on holds it
-            self._budgets.used(turn, spend)
+        pass
 
     def used(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
-        """Count a call that the journal's transaction has entered."""
-        self._budgets.used(turn, spend)
+        pass
 
 
-class NoBooks:
-    """Books without limits that keep nothing: for steps that stand alone."""
-
-    async def admit(self, turn: ChargedTurn) -> None:
-        """Let every call be made."""
-
-    async def spent(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
-        """Keep nothing."""
-
-    def used(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
-        """Count nothing."""
-
-
-NO_BOOKS = NoBooks()
+NO_LEDGER = NoLedger()
 
 
 def make_entry(step: str, made: Answer[Any] | CallFailed, began: float) -> LedgerEntry | None:
-    """The entry for a call; `None` where no model was asked.
-
-    Args:
-        step: the journalled step.
-        made: what came of it.
-        began: `perf_counter` when it began.
-    """
+    """The entry for a call; `None` where no model was asked. `began`: `perf_counter` when it began."""
     if made.asked is None or not made.spent.model_calls:
         return None
     error, fault = getattr(made, "error", None), getattr(made, "fault", None)
