@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -187,6 +187,11 @@ def validate_message(model: type[M], fields: Mapping[str, Any]) -> M:
     except ValidationError as exc:
         first = exc.errors(include_url=False, include_context=False)[0]
         raise BadRequest(first["msg"], field=".".join(map(str, first["loc"])) or None) from exc
+
+
+def listed(items: str | Iterable[T]) -> tuple[str | T, ...]:
+    """The items of an iterable; a bare string is one item."""
+    return (items,) if isinstance(items, str) else tuple(items)
 
 
 def parse_list(model: type[M], name: str) -> Callable[[Any], tuple[M, ...]]:

@@ -14,7 +14,7 @@ from phronesis_contracts.memory import Profile
 from phronesis_contracts.orchestrator import Turn
 
 from ..models import KeyInfo, NewBusKey, NewKey, Readiness
-from ..request import Request, parse_list, path_segment, validate_message
+from ..request import Request, listed, parse_list, path_segment, validate_message
 
 
 def create_key(
@@ -111,7 +111,7 @@ def replay_turn(turn_id: str, with_instructions: int | None = None) -> Request[R
 def get_usage(
     since: date | None = None,
     until: date | None = None,
-    by: Iterable[Part] = ("agent", "model"),
+    by: Part | Iterable[Part] = ("agent", "model"),
     agent: str | None = None,
     user: str | None = None,
     turn_id: str | None = None,
@@ -129,7 +129,7 @@ def get_usage(
     given = {"since": since.isoformat() if since else None, "until": until.isoformat() if until else None}
     params = {"agent": agent, "user": user, "turn_id": turn_id, **given}
     stated = {name: value for name, value in params.items() if value is not None}
-    return Request("GET", "/api/v1/usage", UsageSums.model_validate, params={**stated, "by": list(by)}, reads=True)
+    return Request("GET", "/api/v1/usage", UsageSums.model_validate, params={**stated, "by": list(listed(by))}, reads=True)
 
 
 def get_limits() -> Request[Limits]:

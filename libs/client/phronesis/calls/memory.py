@@ -38,7 +38,7 @@ from phronesis_contracts.memory import (
 )
 
 from ..models import ToolInfo
-from ..request import Request, parse_list, path_segment, validate_message
+from ..request import Request, listed, parse_list, path_segment, validate_message
 
 T = TypeVar("T")
 
@@ -53,23 +53,23 @@ def call_tool(name: str, input: Mapping[str, Any], idempotency_key: str | None =
     return tool_request(name, input, dict, key=idempotency_key)
 
 
-def remember(items: Iterable[RememberItem | str], idempotency_key: str | None = None) -> Request[Remembered]:
+def remember(items: str | Iterable[RememberItem | str], idempotency_key: str | None = None) -> Request[Remembered]:
     """Store up to 500 things in the caller's memory, all or none; a string is a fact."""
-    listed = [{"text": item} if isinstance(item, str) else item for item in items]
-    message = validate_message(Remember, {"items": listed})
+    given = [{"text": item} if isinstance(item, str) else item for item in listed(items)]
+    message = validate_message(Remember, {"items": given})
     body = message.model_dump(mode="json", exclude_defaults=True)
     return tool_request("remember", body, Remembered.model_validate, key=idempotency_key or uuid4().hex)
 
 
-def recall(query: str, limit: int = 10, kinds: Iterable[ItemKind] = ()) -> Request[Recalled]:
+def recall(query: str, limit: int = 10, kinds: str | Iterable[ItemKind] = ()) -> Request[Recalled]:
     """Find what the caller's memory holds on `query`, best first; not what was lived through unless `kinds` names it."""
-    message = validate_message(Recall, {"query": query, "limit": limit, "kinds": tuple(kinds)})
+    message = validate_message(Recall, {"query": query, "limit": limit, "kinds": listed(kinds)})
     return tool_request("recall", message.model_dump(mode="json"), Recalled.model_validate, reads=True)
 
 
-def forget(ids: Iterable[str], idempotency_key: str | None = None) -> Request[Forgotten]:
+def forget(ids: str | Iterable[str], idempotency_key: str | None = None) -> Request[Forgotten]:
     """Remove up to 100 items from the caller's memory for good, by id or external id."""
-    message = validate_message(Forget, {"ids": tuple(ids)})
+    message = validate_message(Forget, {"ids": listed(ids)})
     return tool_request("forget", message.model_dump(mode="json"), Forgotten.model_validate, key=idempotency_key or uuid4().hex)
 
 
@@ -131,7 +131,7 @@ def import_memory(lines: str, idempotency_key: str | None = None) -> Request[Imp
 
 
 def preview_forgetting(
-    ids: Iterable[str] = (), subject: str | None = None, conversation_id: str | None = None
+    ids: str | Iterable[str] = (), subject: str | None = None, conversation_id: str | None = None
 ) -> Request[ForgettingPreview]:
     """What a forgetting would remove: facts or items by id, all about a subject, or all that a conversation taught."""
     body = _forgetting_body(ids, subject, conversation_id)
@@ -139,7 +139,7 @@ def preview_forgetting(
 
 
 def forget_for_good(
-    ids: Iterable[str] = (),
+    ids: str | Iterable[str] = (),
     subject: str | None = None,
     conversation_id: str | None = None,
     idempotency_key: str | None = None,
@@ -155,6 +155,6 @@ def forgetting(forgetting_id: str) -> Request[Forgetting]:
     return tool_request("memory.forgetting", body, Forgetting.model_validate, reads=True)
 
 
-def _forgetting_body(ids: Iterable[str], subject: str | None, conversation_id: str | None) -> dict[str, object]:
-    given = {"ids": tuple(ids), "subject": subject, "conversation_id": conversation_id}
+def _forgetting_body(ids: str | Iterable[str], subject: str | None, conversation_id: str | None) -> dict[str, object]:
+    given = {"ids": listed(ids), "subject": subject, "conversation_id": conversation_id}
     return validate_message(ForgetFor, given).model_dump(mode="json", exclude_none=True)

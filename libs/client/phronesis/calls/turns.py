@@ -15,7 +15,7 @@ from phronesis_contracts.orchestrator import Conversation, ConversationPage, Rep
 from phronesis_contracts.tasks import DEFAULT_AGENT, SubmitTask, Task
 
 from ..models import Accepted, Trace
-from ..request import Request, parse_list, path_segment, validate_message
+from ..request import Request, listed, parse_list, path_segment, validate_message
 
 REPLY_TIMEOUT = 120.0
 """Seconds that `send` waits for a reply; the turn itself goes on and can be asked for."""
@@ -24,7 +24,7 @@ REPLY_TIMEOUT = 120.0
 def send(
     text: str,
     conversation_id: str | None = None,
-    media: Iterable[str] = (),
+    media: str | Iterable[str] = (),
     agent: str = "dialogue",
     idempotency_key: str | None = None,
 ) -> Request[Reply]:
@@ -50,7 +50,7 @@ def send(
 def submit(
     text: str,
     conversation_id: str | None = None,
-    media: Iterable[str] = (),
+    media: str | Iterable[str] = (),
     agent: str = "dialogue",
     idempotency_key: str | None = None,
 ) -> Request[Accepted]:
@@ -112,9 +112,9 @@ def upload(content: Path | str | bytes, name: str | None = None) -> Request[Medi
     return Request("POST", "/api/v1/media", Media.model_validate, files={"file": file}, key=uuid4().hex, timeout=60.0)
 
 
-def _turn_body(text: str, conversation_id: str | None, media: Iterable[str], agent: str) -> dict[str, Any]:
+def _turn_body(text: str, conversation_id: str | None, media: str | Iterable[str], agent: str) -> dict[str, Any]:
     body: dict[str, Any] = {"currentMessageText": text, "agent": agent}
-    attached = [{"url": m} if m.startswith(("http://", "https://")) else {"mediaId": m} for m in media]
+    attached = [{"url": m} if m.startswith(("http://", "https://")) else {"mediaId": m} for m in listed(media)]
     if attached:
         body["currentMessageMedia"] = attached
     if conversation_id is not None:
