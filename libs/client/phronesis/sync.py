@@ -1,9 +1,12 @@
 """The SDK for blocking code."""
 
+# Generated from aio.py by `make docs`.
+
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from functools import wraps
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Self, TypeVar
@@ -87,14 +90,15 @@ class Turns(_Resource):
         while not following.done:
             problem: ServiceError | httpx.TransportError | None = None
             try:
-                yield from _stream(connection.http, following)
+                with closing(_stream(connection.http, following)) as events:
+                    yield from events
             except (ServiceError, httpx.TransportError) as exc:
                 problem = exc
             if not following.done:
                 time.sleep(following.broken(problem))
 
 
-def _stream(http: httpx.Client, following: Following) -> Iterator[TurnEvent]:
+def _stream(http: httpx.Client, following: Following) -> Generator[TurnEvent]:
     with http.stream("GET", following.path, headers=following.headers(), timeout=following.timeout) as response:
         if not response.is_success:
             response.read()
