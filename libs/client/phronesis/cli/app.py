@@ -264,11 +264,12 @@ def portfolio(
     data: Data = None,
 ) -> None:
     """Load the UK government's major projects 2020-2023 into the graph; again is harmless."""
+    sample = output.samples("portfolio")
     from ..sync import Client
     from .loading import load
 
     with Client(url, key, data) as client:
-        changed = load(client, output.samples("portfolio").batches(), wait)
+        changed = load(client, sample.batches(), wait)
     output.note(", ".join(f"{name.replace('_', ' ')}: {count}" for name, count in changed.items()))
 
 
