@@ -158,8 +158,7 @@ class NodeType:
 NODE_LABEL = "OdeiNode"
 """The label that every node has beside its own (O-061)."""
 
-_F, _V, _S, _T = Layer.FOUNDATION, Layer.VISION, Layer.STRATEGY, Layer.TACTICS
-_E, _K, _M = Layer.EXECUTION, Layer.TRACK, Layer.MIND
+_FOUNDATION, _VISION, _STRATEGY, _TACTICS, _EXECUTION, _TRACK, _MIND = Layer
 _PLAIN = ("title", "summary", "description", "content")
 _BUSINESS = (Property("narrative"), Property("horizon"), Property("deadline", Kind.DATE), Property("target"))
 _CONTENT = Property("content")
@@ -172,7 +171,7 @@ def _type(label: str, layer: Layer, tier: Tier | None, *properties: Property, te
 _NODE_TYPES: tuple[NodeType, ...] = (
     _type(
         "Value",
-        _F,
+        _FOUNDATION,
         Tier.P0,
         Property("statement"),
         Property("priority", Kind.PRIORITY),
@@ -180,7 +179,7 @@ _NODE_TYPES: tuple[NodeType, ...] = (
     ),
     _type(
         "Principle",
-        _F,
+        _FOUNDATION,
         Tier.P0,
         Property("statement"),
         Property("rationale"),
@@ -188,7 +187,7 @@ _NODE_TYPES: tuple[NodeType, ...] = (
     ),
     _type(
         "Guardrail",
-        _F,
+        _FOUNDATION,
         Tier.P0,
         Property("statement"),
         Property("trigger"),
@@ -196,42 +195,42 @@ _NODE_TYPES: tuple[NodeType, ...] = (
         Property("severity"),
         text=("title", "summary", "description", "statement", "trigger", "response", "severity"),
     ),
-    _type("Human", _F, None),
-    _type("AI", _F, None),
-    _type("Policy", _F, Tier.P0),
-    _type("Context", _F, Tier.P0),
-    _type("Vision", _V, Tier.P1, *_BUSINESS, text=("title", "summary", "description", "narrative", "horizon")),
-    _type("Business", _V, Tier.P1, *_BUSINESS),
+    _type("Human", _FOUNDATION, None),
+    _type("AI", _FOUNDATION, None),
+    _type("Policy", _FOUNDATION, Tier.P0),
+    _type("Context", _FOUNDATION, Tier.P0),
+    _type("Vision", _VISION, Tier.P1, *_BUSINESS, text=("title", "summary", "description", "narrative", "horizon")),
+    _type("Business", _VISION, Tier.P1, *_BUSINESS),
     _type(
         "Goal",
-        _V,
+        _VISION,
         Tier.P1,
         *_BUSINESS,
         Property("successCriteria", Kind.TEXTS),
         Property("outcome"),
         text=("title", "summary", "description", "narrative", "target", "deadline", "successCriteria"),
     ),
-    _type("Season", _V, Tier.P1, *_BUSINESS),
+    _type("Season", _VISION, Tier.P1, *_BUSINESS),
     _type(
         "Strategy",
-        _S,
+        _STRATEGY,
         Tier.P1,
         Property("narrative"),
         Property("timebox"),
         text=("title", "summary", "description", "narrative", "timebox"),
     ),
-    _type("Objective", _S, Tier.P1, Property("narrative"), text=("title", "summary", "description", "narrative")),
-    _type("KeyResult", _S, Tier.P3, Property("target"), Property("current")),
-    _type("Initiative", _S, Tier.P3),
-    _type("Milestone", _S, Tier.P3, Property("dueDate", Kind.DATE)),
-    _type("Risk", _S, Tier.P3, Property("likelihood", Kind.SHARE), Property("severity")),
-    _type("Project", _T, Tier.P3),
-    _type("Area", _T, Tier.P3),
-    _type("System", _T, Tier.P3),
-    _type("Process", _T, Tier.P3),
+    _type("Objective", _STRATEGY, Tier.P1, Property("narrative"), text=("title", "summary", "description", "narrative")),
+    _type("KeyResult", _STRATEGY, Tier.P3, Property("target"), Property("current")),
+    _type("Initiative", _STRATEGY, Tier.P3),
+    _type("Milestone", _STRATEGY, Tier.P3, Property("dueDate", Kind.DATE)),
+    _type("Risk", _STRATEGY, Tier.P3, Property("likelihood", Kind.SHARE), Property("severity")),
+    _type("Project", _TACTICS, Tier.P3),
+    _type("Area", _TACTICS, Tier.P3),
+    _type("System", _TACTICS, Tier.P3),
+    _type("Process", _TACTICS, Tier.P3),
     _type(
         "Decision",
-        _E,
+        _EXECUTION,
         Tier.P2,
         Property("reasoning"),
         Property("roi", Kind.ROI),
@@ -240,22 +239,22 @@ _NODE_TYPES: tuple[NodeType, ...] = (
     ),
     _type(
         "Task",
-        _E,
+        _EXECUTION,
         Tier.P3,
         Property("dueDate", Kind.DATE),
         Property("priority", Kind.PRIORITY),
         Property("effortHours", Kind.HOURS),
     ),
-    _type("TimeBlock", _E, None, Property("startsAt", Kind.DATE), Property("endsAt", Kind.DATE)),
-    _type("WorkSession", _E, None, Property("startsAt", Kind.DATE), Property("endsAt", Kind.DATE)),
-    _type("Action", _E, Tier.P3, Property("dueDate", Kind.DATE)),
-    _type("Metric", _K, None, Property("unit")),
-    _type("Observation", _K, None, Property("observedAt", Kind.DATE), Property("value", Kind.NUMBER)),
-    _type("Event", _K, Tier.P4, Property("occurredAt", Kind.DATE)),
-    _type("Signal", _K, Tier.P4, Property("observedAt", Kind.DATE)),
+    _type("TimeBlock", _EXECUTION, None, Property("startsAt", Kind.DATE), Property("endsAt", Kind.DATE)),
+    _type("WorkSession", _EXECUTION, None, Property("startsAt", Kind.DATE), Property("endsAt", Kind.DATE)),
+    _type("Action", _EXECUTION, Tier.P3, Property("dueDate", Kind.DATE)),
+    _type("Metric", _TRACK, None, Property("unit")),
+    _type("Observation", _TRACK, None, Property("observedAt", Kind.DATE), Property("value", Kind.NUMBER)),
+    _type("Event", _TRACK, Tier.P4, Property("occurredAt", Kind.DATE)),
+    _type("Signal", _TRACK, Tier.P4, Property("observedAt", Kind.DATE)),
     _type(
         "Insight",
-        _M,
+        _MIND,
         Tier.P2,
         Property("insightType"),
         Property("confidence", Kind.SHARE),
@@ -263,15 +262,15 @@ _NODE_TYPES: tuple[NodeType, ...] = (
     ),
     _type(
         "Pattern",
-        _M,
+        _MIND,
         Tier.P2,
         Property("pattern"),
         Property("confidence", Kind.SHARE),
         text=("title", "summary", "description", "pattern", "confidence"),
     ),
-    _type("Evidence", _M, Tier.P4, _CONTENT),
-    _type("Source", _M, Tier.P4, _CONTENT, Property("url")),
-    _type("Note", _M, Tier.P4, _CONTENT),
+    _type("Evidence", _MIND, Tier.P4, _CONTENT),
+    _type("Source", _MIND, Tier.P4, _CONTENT, Property("url")),
+    _type("Note", _MIND, Tier.P4, _CONTENT),
 )
 
 TYPES: Mapping[str, NodeType] = {one.name: one for one in _NODE_TYPES}
@@ -323,7 +322,6 @@ def _names_of_layers(*layers: Layer) -> frozenset[str]:
     return frozenset(one.name for layer in layers for one in types_of_layer(layer))
 
 
-_FOUNDATION, _VISION, _STRATEGY, _TACTICS, _EXECUTION, _TRACK, _MIND = Layer
 _UPWARDS = (
     Ends(
         _names_of_layers(_VISION),
