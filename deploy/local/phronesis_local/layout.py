@@ -20,11 +20,7 @@ class AlreadyRunning(Exception):
 
 
 class DataDir:
-    """One data directory.
-
-    Args:
-        root: the directory; it need not exist.
-    """
+    """One data directory."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.expanduser().resolve()

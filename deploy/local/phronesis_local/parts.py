@@ -189,9 +189,7 @@ class Parts:
     """Makes the programs of a stack.
 
     Args:
-        data: the data directory.
         settings: which servers are others'.
-        where: the addresses.
     """
 
     def __init__(self, data: DataDir, settings: LocalSettings, where: Addresses) -> None:

@@ -114,18 +114,12 @@ class Stack:
     """The servers and services of one data directory, whose lock this process holds.
 
     Args:
-        data: the directory.
-        settings: ports and outside servers.
         show: called with the record after each change.
         parts: the servers and services that are started; everything by default.
     """
 
     def __init__(
-        self,
-        data: DataDir,
-        settings: LocalSettings,
-        show: Callable[[StackRecord], None],
-        parts: Sequence[str] = (),
+        self, data: DataDir, settings: LocalSettings, show: Callable[[StackRecord], None], parts: Sequence[str] = ()
     ) -> None:
         where = addresses(settings)
         me = ProcessId.of(os.getpid())

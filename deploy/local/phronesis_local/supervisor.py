@@ -44,12 +44,7 @@ class SupervisedPart:
 
 
 class Supervisor:
-    """The parts of one data directory.
-
-    Args:
-        data: the directory.
-        changed: called after each change of a part's record.
-    """
+    """The parts of one data directory."""
 
     def __init__(self, data: DataDir, changed: Callable[[], None]) -> None:
         self._data = data
@@ -206,7 +201,6 @@ def plan_restart(names: Sequence[str], there: Sequence[str]) -> tuple[str, ...]:
 
     Args:
         names: services, or single parts; none for all of them.
-        there: the parts that run a service.
 
     Raises:
         LookupError: a name is none of these.
@@ -219,16 +213,7 @@ def plan_restart(names: Sequence[str], there: Sequence[str]) -> tuple[str, ...]:
 
 
 class Rolling:
-    """Carries out what is asked for, for as long as a stack runs.
-
-    Args:
-        data: where restarts are asked for.
-        services: the parts that run a service.
-        supervisor: keeps them running.
-        program: the program that a part runs from now on.
-        schemas: brings the schemas of the services that these parts run up to date.
-        tell: called with how far a restart has come.
-    """
+    """Carries out what is asked for, for as long as a stack runs."""
 
     def __init__(
         self,

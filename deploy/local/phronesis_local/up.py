@@ -251,7 +251,6 @@ def restart(data: DataDir, names: Sequence[str]) -> int:
     """Have services restarted one process after the other, and print what is done.
 
     Args:
-        data: the stack's data directory.
         names: services or parts; none for all.
 
     Returns:

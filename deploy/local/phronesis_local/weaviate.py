@@ -48,16 +48,7 @@ class Ports:
 
 
 def program(binary: Path, folder: Path, ports: Ports, key: str, log: Path, environment: Mapping[str, str]) -> Program:
-    """The server, alone in its cluster.
-
-    Args:
-        binary: the program `weaviate-server`.
-        folder: its data.
-        ports: where it listens.
-        key: the API key that it takes.
-        log: its log file.
-        environment: its environment.
-    """
+    """The server, alone in its cluster."""
 
     async def prepare() -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

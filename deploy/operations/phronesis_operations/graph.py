@@ -152,8 +152,6 @@ class GraphDump:
     """One dump.
 
     Args:
-        bolt: the store.
-        ontology: what it may hold.
         tenant: whose part of it, all by default.
     """
 

@@ -80,8 +80,6 @@ async def restore(
 
     Args:
         places: the stores; no service may run on them.
-        archive: a backup.
-        progress: what is told.
         force: whether to empty stores that are not; what they know to be forgotten is forgotten again.
         known: more that is to be forgotten again.
 

@@ -196,12 +196,7 @@ def select_all(table: Table) -> str:
 
 
 async def load_rows(
-    connection: Connection,
-    table: Table,
-    frames: Iterator[Frame],
-    *,
-    columns: list[str] | None = None,
-    into: str | None = None,
+    connection: Connection, table: Table, frames: Iterator[Frame], *, columns: list[str] | None = None, into: str | None = None
 ) -> int:
     """Rows into a table, or into a temporary one with some of its columns; how many there were.
 
@@ -216,11 +211,7 @@ async def load_rows(
     schema = None if into else table.schema
     try:
         done = await connection.copy_to_table(
-            into or table.name,
-            schema_name=schema,
-            columns=columns or list(table.columns),
-            source=blocks(),
-            format="text",
+            into or table.name, schema_name=schema, columns=columns or list(table.columns), source=blocks(), format="text"
         )
     except asyncpg.PostgresError as error:
         raise Failed(f"Postgres did not take the rows of {table.full} ({error.sqlstate})") from error

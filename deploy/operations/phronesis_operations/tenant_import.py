@@ -38,13 +38,7 @@ _OWNERS = "SELECT DISTINCT owner FROM memory.items WHERE tenant = $1 ORDER BY ow
 
 
 class Staging:
-    """One import's rows, inside one transaction of the connection.
-
-    Args:
-        connection: in a transaction.
-        all_tables: the installation's tables.
-        tenancy: whose rows they are, and whose they become.
-    """
+    """One import's rows, inside one transaction of the connection."""
 
     def __init__(self, connection: Connection, all_tables: list[Table], tenancy: Tenancy) -> None:
         self._connection = connection
@@ -152,12 +146,6 @@ _VERSIONS = "memory.versions"
 
 async def import_tenant(places: Places, archive: Archive, tenancy: Tenancy, progress: Progress) -> None:
     """Load a tenant's archive; nothing of it is left where that fails.
-
-    Args:
-        places: the stores.
-        archive: the archive of one tenant.
-        tenancy: its name there, and here.
-        progress: what is told.
 
     Raises:
         Refused: the tenant has something here, ids are taken, or the schemas or the model of the vectors differ.

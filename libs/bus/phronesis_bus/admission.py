@@ -110,7 +110,6 @@ def sign_credentials(bus: Bus, who: Principal, seconds: float) -> Credentials:
     """Sign for an outside system, for so many seconds.
 
     Args:
-        bus: the bus of the service that signs.
         who: for whom it acts; `key` names its key, by which it is revoked.
         seconds: how long they are good.
 

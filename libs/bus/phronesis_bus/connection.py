@@ -73,11 +73,7 @@ _READ_EVERY = 300.0
 
 
 class Revocations:
-    """Keeps a bus's list of revoked keys.
-
-    Args:
-        bus: the connected bus.
-    """
+    """Keeps a bus's list of revoked keys."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
@@ -274,7 +270,6 @@ async def connect(name: str, settings: BusSettings, *, user: str | None = None) 
 
     Args:
         name: the service's name; its reply subjects stand below `_INBOX.<name>`.
-        settings: where and as whom to connect.
         user: NATS user, the service's name by default.
 
     Raises:

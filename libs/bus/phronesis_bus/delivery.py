@@ -140,10 +140,6 @@ async def pull(bus: Bus, stream: str, durable: str, name: str, opened: Callable[
     """Read a consumer until the bus stops.
 
     Args:
-        bus: the connected bus.
-        stream: the consumer's stream.
-        durable: the consumer.
-        name: what the reading is called in spans and logs.
         opened: checks and parses a message and gives the work on it.
         workers: how many messages at once.
     """

@@ -72,12 +72,7 @@ _LOGIN = "nats"
 
 
 class Signer:
-    """Signs principals as `issuer`. Tokens are reused for half of their life.
-
-    Args:
-        issuer: the service's name.
-        key: its private key.
-    """
+    """Signs principals as `issuer`. Tokens are reused for half of their life."""
 
     def __init__(self, issuer: str, key: Ed25519PrivateKey) -> None:
         self._issuer = issuer
@@ -119,7 +114,6 @@ class Verifier:
     """Believes tokens that a trusted issuer signed.
 
     Args:
-        trusted: public key of each issuer by name.
         revoked: keys of outside systems that are believed no longer.
     """
 
@@ -143,7 +137,6 @@ class Verifier:
         """The principal that `token` states.
 
         Args:
-            token: the signed token.
             at: the time, in seconds since the epoch, at which it has to be valid; now by default. A job's token is
                 held against the time at which the job was stored.
 

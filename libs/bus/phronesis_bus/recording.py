@@ -51,7 +51,6 @@ class Recording:
     """A recorder that runs. `begun()` makes one.
 
     Args:
-        bus: the operator's connection.
         keep: takes each event, as it comes; an event may come twice.
     """
 

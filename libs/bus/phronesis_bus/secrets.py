@@ -60,7 +60,6 @@ def key_pair(private: Path, public: Path | None = None) -> None:
     """Make a private key if there is none, and let the public file say its public half.
 
     Args:
-        private: its PEM file.
         public: the PEM file of the public half, where one is needed.
     """
     if not private.exists():

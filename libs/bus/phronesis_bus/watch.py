@@ -72,7 +72,6 @@ class Watch(Generic[M]):
 
     Args:
         bus: the connected bus; its service must be allowed to watch.
-        out: the contract.
     """
 
     def __init__(self, bus: Bus, out: Out[M]) -> None:

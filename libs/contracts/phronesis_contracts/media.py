@@ -165,9 +165,7 @@ CAPTION_TOOL = Tool(
     CAPTION,
 )
 TRANSCRIBE_TOOL = Tool(
-    "audio.transcribe",
-    "Write down what is said in an uploaded recording: WAV, MP3, FLAC, Ogg or M4A.",
-    TRANSCRIBE,
+    "audio.transcribe", "Write down what is said in an uploaded recording: WAV, MP3, FLAC, Ogg or M4A.", TRANSCRIBE
 )
 HTTP_FETCH_TOOL = Tool(
     "http_fetch",

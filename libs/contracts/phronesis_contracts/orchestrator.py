@@ -334,9 +334,7 @@ TURN = Job("orchestrator.v1.turn", SubmitTurn)
 PROGRESS = Out("orchestrator.v1.turn", TurnProgress)
 TURN_GET = Rpc("orchestrator.v1.turn.get", TurnRef, Turn)
 TURN_GET_TOOL = Tool(
-    "turn.get",
-    "Where one of the caller's turns is, with its reply or its problem once it has ended.",
-    TURN_GET,
+    "turn.get", "Where one of the caller's turns is, with its reply or its problem once it has ended.", TURN_GET
 )
 TURN_CANCEL = Rpc("orchestrator.v1.turn.cancel", TurnRef, Turn)
 TURN_RETRY = Rpc("orchestrator.v1.turn.retry", TurnRef, Turn)

@@ -66,9 +66,6 @@ def successor_name(name: str) -> str:
 def schema_of_input(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema of an input in few words. It allows all that the whole schema does, but for null, which is the same as leaving
     out; what it no longer says is still held to where the call is read.
-
-    Args:
-        schema: as pydantic makes it.
     """
     return _inline_definitions(_shorten(schema, _OMITTED_OF_INPUTS, present=True))
 

@@ -407,8 +407,5 @@ DIAGNOSE_GAPS_TOOL = Tool(
     roles=READERS,
 )
 FIND_ENTITIES_TOOL = Tool(
-    "find_entities",
-    "Find nodes of the twin by name, with the years in which each is there.",
-    FIND_ENTITIES,
-    roles=READERS,
+    "find_entities", "Find nodes of the twin by name, with the years in which each is there.", FIND_ENTITIES, roles=READERS
 )

@@ -124,8 +124,6 @@ class Database:
         """The database for the length of a block. It need not be there yet: each use finds that out by itself.
 
         Args:
-            settings: where it is.
-            schema: the service's schema.
             tracing: where the pool's figures are shown, and statements traced.
         """
         pool = asyncpg.create_pool(  # type: ignore[call-overload]  # the stubs know connections, not the pool's proxies

@@ -31,8 +31,6 @@ def wait(settings: PostgresSettings, service: str, *, limit: float = _LIMIT, pau
     """Return when the schema of `service` is as new as its package.
 
     Args:
-        settings: where the database is, and who asks.
-        service: whose schema.
         limit: seconds to wait at most.
         pause: seconds between two looks.
 

@@ -56,10 +56,8 @@ async def write_once(
     """Run `write` in one transaction, once for each key of the caller's service.
 
     Args:
-        database: the owner's schema, with the table `writes`.
         call: how the request came; without a key the write simply runs.
         request: the arguments; their hash is kept with the key.
-        output: the result's model.
         write: does the write on the connection it is given, and returns the result.
 
     Returns:

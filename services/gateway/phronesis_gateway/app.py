@@ -74,9 +74,6 @@ async def build(
     """Wire the gateway.
 
     Args:
-        bus: the connected bus.
-        store: where keys are kept.
-        settings: what the operator set.
         pings: the gateway's own dependencies by name.
         tokens: whose tokens are taken beside keys; nobody's by default.
         mcp: what the operator set for agents; loopback alone by default.

@@ -65,11 +65,7 @@ class JwtSettings(BaseSettings):
     """File with the same, in place of an address."""
     algorithms: tuple[
         Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"], ...
-    ] = (
-        "RS256",
-        "ES256",
-        "EdDSA",
-    )
+    ] = ("RS256", "ES256", "EdDSA")
     """Algorithms that a token may be signed with."""
     tenant_claim: str = "tenant"
     """Claim that names the tenant."""

@@ -114,7 +114,6 @@ def clean_name(name: str, instead: str) -> str:
     """A file name without folders, control characters and marks that change the direction of writing.
 
     Args:
-        name: as the caller gave it.
         instead: what to call a file whose name has nothing left.
     """
     last = name.replace("\\", "/").rpartition("/")[2]

@@ -232,12 +232,7 @@ def set_limit(
 
 
 @limits.stack_command("remove")
-def remove_limit(
-    stack: Stack,
-    window: Every,
-    agent: Agent = None,
-    user: User = None,
-) -> None:
+def remove_limit(stack: Stack, window: Every, agent: Agent = None, user: User = None) -> None:
     """Remove a limit."""
     with stack.client() as client:
         stack.show(client.ledger.set_limit(window, agent=agent, user=user), _limits)  # type: ignore[arg-type]  # checked there

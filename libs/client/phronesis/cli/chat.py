@@ -24,8 +24,6 @@ def await_reply(client: Client, turn_id: str, progress: Callable[[str], None]) -
     """The reply of a turn, once it has ended.
 
     Args:
-        client: the stack.
-        turn_id: an accepted turn.
         progress: told of each phase as the turn reaches it.
 
     Raises:

@@ -66,9 +66,7 @@ def list_experiments(stack: Stack) -> None:
 
 @experiment_app.stack_command()
 def report(
-    stack: Stack,
-    name: Name,
-    confidence: Annotated[float, typer.Option(help="Of the intervals.", min=0.5, max=0.999)] = 0.95,
+    stack: Stack, name: Name, confidence: Annotated[float, typer.Option(help="Of the intervals.", min=0.5, max=0.999)] = 0.95
 ) -> None:
     """Users and outcomes by arm, with confidence intervals."""
     from phronesis_contracts.experiments import REPORT_EXPERIMENT_TOOL as TOOL
@@ -210,12 +208,7 @@ def diff(
 
 
 @app.stack_command()
-def publish(
-    stack: Stack,
-    folder: Folder,
-    note: Note = "",
-    yes: Yes = False,
-) -> None:
+def publish(stack: Stack, folder: Folder, note: Note = "", yes: Yes = False) -> None:
     """Publish a folder of texts for your tenant as one release, all or none."""
     from phronesis_contracts.instructions import PUBLISH_INSTRUCTIONS_TOOL as TOOL
 

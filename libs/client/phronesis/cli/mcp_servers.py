@@ -91,12 +91,7 @@ def inspect(stack: Stack, name: Name) -> None:
 
 @app.stack_command(options=False)
 def accept(
-    stack: Stack,
-    name: Name,
-    tools: Tools,
-    risk: Risk = "high",
-    idempotent: Idempotent = False,
-    yes: Yes = False,
+    stack: Stack, name: Name, tools: Tools, risk: Risk = "high", idempotent: Idempotent = False, yes: Yes = False
 ) -> None:
     """Pin what a server says of tools now, and let agents call them."""
     from phronesis_contracts.outside import ACCEPT_TOOLS_TOOL as TOOL

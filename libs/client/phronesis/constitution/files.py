@@ -33,7 +33,6 @@ def read(path: Path, today: date | None = None) -> Constitution:
     """A constitution from a YAML or JSON file of the sample's form.
 
     Args:
-        path: the file.
         today: the day that `asOf` of the file becomes; a file without `asOf` keeps its days.
 
     Raises:

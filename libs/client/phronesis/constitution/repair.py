@@ -34,7 +34,6 @@ def repair(tools: Tools, question: str) -> Iterator[Step]:
     """Back up, make the vectors whole, and see that they are; it ends after the first step that is not good (O-401).
 
     Args:
-        tools: what calls a tool.
         question: words that the graph should have an answer to.
     """
     for step in (_backup, _regenerate, _verify, _spot_check):

@@ -42,7 +42,6 @@ class RateLimiter:
     Args:
         per_second: requests that flow in each second.
         burst: requests that a bucket holds.
-        clock: seconds that only grow.
     """
 
     def __init__(self, per_second: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -129,9 +128,6 @@ class Authenticator:
     """Lets callers in.
 
     Args:
-        keyring: finds keys.
-        tickets: checks tickets.
-        rate: the rate of each key.
         jwts: reads tokens of an identity provider; `None` where none is trusted.
     """
 
@@ -202,7 +198,6 @@ def authenticated_route(door: Authenticator, sends: str = WRITE) -> type[APIRout
     """The class of routes that a key opens. The key is checked first: a stranger's body is never read.
 
     Args:
-        door: lets callers in.
         sends: the scope that a narrowed key needs for what is no GET.
     """
 

@@ -31,12 +31,7 @@ _AGAIN = 5.0
 
 
 class BusKeys:
-    """What administrators do with keys of the bus, and what becomes of those that they revoke.
-
-    Args:
-        bus: the connected bus.
-        store: where keys are kept.
-    """
+    """What administrators do with keys of the bus, and what becomes of those that they revoke."""
 
     def __init__(self, bus: Bus, store: KeyStore) -> None:
         self._bus = bus
@@ -177,14 +172,7 @@ class _KeyManager:
 
 
 def keys_router(door: Authenticator, bus: Bus, store: KeyStore, keyring: Keyring) -> APIRouter:
-    """The routes.
-
-    Args:
-        door: lets callers in.
-        bus: the connected bus.
-        store: where keys are kept.
-        keyring: forgets a key that is revoked.
-    """
+    """The routes."""
     routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["keys"])
     manager = _KeyManager(bus, store, keyring)
 
@@ -242,13 +230,7 @@ class BusKeyMade(KeyShown):
 
 
 def bus_keys_router(door: Authenticator, bus: Bus, keys: BusKeys) -> APIRouter:
-    """The routes.
-
-    Args:
-        door: lets callers in.
-        bus: the connected bus.
-        keys: makes keys.
-    """
+    """The routes."""
     routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["keys"])
     servers = tuple(_address_without_login(url) for url in bus.settings.url.split(","))
 

@@ -51,7 +51,6 @@ class TokenVerifier:
     Args:
         settings: whose tokens, and which claims say what; the issuer is set.
         keys: the issuer's public keys.
-        clock: seconds since the epoch.
     """
 
     def __init__(self, settings: JwtSettings, keys: JwtKeys, clock: Callable[[], float] = time.time) -> None:
@@ -208,7 +207,6 @@ class IssuerKeys:
     Args:
         read: gets the document; raises `Unavailable` where it cannot be had.
         algorithms: those that a key may be for.
-        clock: seconds that only grow.
     """
 
     def __init__(self, read: Read, algorithms: tuple[str, ...], clock: Callable[[], float] = time.monotonic) -> None:

@@ -50,13 +50,7 @@ _MESSAGES = 20
 
 
 def conversations_router(sessions: Sessions, bus: Bus, turns: TurnService) -> APIRouter:
-    """The routes.
-
-    Args:
-        sessions: tells who is signed in.
-        bus: the connected bus.
-        turns: reads turns.
-    """
+    """The routes."""
     routes = APIRouter(route_class=session_route(sessions, page.problem_page))
 
     @routes.get(PATH)
@@ -118,13 +112,8 @@ def router(
     """The routes.
 
     Args:
-        door: lets callers in.
         bus: the connected bus; what signs its principals also signs sessions.
-        turns: hands turns in and reads them.
-        watch: hears and reads the progress of turns.
-        streams: counts open streams.
         seconds: how long a stream may be open.
-        offers: what each caller may call.
     """
     sessions = Sessions(door, bus.settings.signing_key_file, PATH)
     routes = APIRouter(include_in_schema=False)

@@ -37,7 +37,6 @@ class Sessions:
     """Lets people in and out.
 
     Args:
-        door: lets callers in.
         signing_key: file with what all copies of the gateway share.
         path: where the cookie is sent, and nowhere else.
     """
@@ -123,12 +122,7 @@ def html_response(node: h.Renderable, status: int = 200) -> Response:
 
 
 def session_route(sessions: Sessions, failed: Callable[[Problem], h.Element]) -> type[APIRoute]:
-    """The class of routes that a session opens; who came in is checked before a body is read.
-
-    Args:
-        sessions: tells who is signed in.
-        failed: shows a problem.
-    """
+    """The class of routes that a session opens; who came in is checked before a body is read."""
 
     class Entered(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

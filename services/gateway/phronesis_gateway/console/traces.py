@@ -92,8 +92,7 @@ def render_trace(trace: TurnTrace) -> h.Element:
 def _rows(branches: tuple[Branch, ...], whole: float) -> h.Element:
     heads = ("What", "Service", "Begins", "Takes", "When")
     return h.table[
-        h.thead[h.tr[(h.th(scope="col")[each] for each in heads)]],
-        h.tbody[(_row(each, whole) for each in branches)],
+        h.thead[h.tr[(h.th(scope="col")[each] for each in heads)]], h.tbody[(_row(each, whole) for each in branches)]
     ]
 
 

@@ -36,9 +36,6 @@ class Edge:
     """The outermost part of the application.
 
     Args:
-        app: the application.
-        bus: whose tracing records the spans.
-        metrics: where requests are counted.
         max_body: bytes of a body.
         larger: bytes of a body, for the paths that take more.
     """

@@ -27,12 +27,7 @@ _WHO = Principal(tenant=SYSTEM_TENANT, user="gateway", role=Role.ADMIN)
 
 
 class Readiness:
-    """Finds out what is down.
-
-    Args:
-        bus: the connected bus.
-        pings: the gateway's own dependencies.
-    """
+    """Finds out what is down."""
 
     def __init__(self, bus: Bus, pings: dict[str, Callable[[], Awaitable[None]]]) -> None:
         self._bus = bus
@@ -91,7 +86,6 @@ class Metrics:
     """The gateway's figures, among those of its process.
 
     Args:
-        streams: counts the open event streams.
         tracing: the process's; two gateways in one test do not share their counts.
     """
 
@@ -111,7 +105,6 @@ class Metrics:
         Args:
             method: the HTTP method; unknown ones are counted as one.
             route: the route's template, so that ids make no series of their own.
-            status: status of the answer.
             seconds: time from the request's head to the answer's end.
         """
         self._in_flight -= 1
@@ -125,7 +118,6 @@ class Metrics:
             method: the MCP method; unknown ones are counted as one.
             tool: the tool that was called, empty for none.
             outcome: `ok`, `tool_error`, `error`, or the code of an error of the protocol.
-            seconds: time that it took.
         """
         self._metrics.observe(MCP_SECONDS, seconds, method, tool, outcome)
 
@@ -163,13 +155,7 @@ class Info(BaseModel):
 
 
 def operations_router(readiness: Readiness, metrics: Metrics, revision: str | None) -> APIRouter:
-    """The routes.
-
-    Args:
-        readiness: finds out what is down.
-        metrics: what was counted.
-        revision: revision of the source.
-    """
+    """The routes."""
     routes = APIRouter(tags=["operations"])
     info = Info(revision=revision)
 

@@ -78,7 +78,6 @@ def problem_response(body: dict[str, Any], headers: dict[str, str] | None = None
 
     Args:
         body: `code`, `status` and `detail`, and `field` and `retry_after` where known: a `ServiceError`'s body.
-        headers: headers of the response.
         more: further members of the document; those that are `None` are left out.
     """
     status = int(body["status"])

@@ -137,20 +137,13 @@ class HttpServer:
     """Serves an application on a bound socket.
 
     Args:
-        app: the application.
-        bound: where to serve it.
         max_connections: open connections at most; more get a 503.
         closing: called when it stops, before requests have to end: ends what would keep them open.
         notice: seconds for which it still answers when it is told to stop.
     """
 
     def __init__(
-        self,
-        app: ASGIApp,
-        bound: socket.socket,
-        max_connections: int,
-        closing: Callable[[], None],
-        notice: float = 0.0,
+        self, app: ASGIApp, bound: socket.socket, max_connections: int, closing: Callable[[], None], notice: float = 0.0
     ) -> None:
         config = uvicorn.Config(
             app,

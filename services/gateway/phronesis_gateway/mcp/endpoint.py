@@ -45,12 +45,7 @@ Envelope = dict[str, Any]
 
 
 class Malformed(Exception):
-    """The body is no message of the protocol.
-
-    Args:
-        code: the error's code.
-        text: the error's text.
-    """
+    """The body is no message of the protocol."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
@@ -110,12 +105,7 @@ class Resource(BaseModel):
 
 
 class ResourceNames:
-    """The names under which clients may reach the resource.
-
-    Args:
-        settings: the names besides loopback.
-        origins: origins whose pages may call the API.
-    """
+    """The names under which clients may reach the resource."""
 
     def __init__(self, settings: McpSettings, origins: tuple[str, ...]) -> None:
         self._first = settings.urls[0] if settings.urls else None
@@ -146,12 +136,7 @@ class ResourceNames:
 
 
 def resource_router(named: ResourceNames, issuer: str | None) -> APIRouter:
-    """The routes that describe the resource.
-
-    Args:
-        named: the names of the resource.
-        issuer: whose tokens are taken.
-    """
+    """The routes that describe the resource."""
     routes = APIRouter(responses=PROBLEMS, tags=["mcp"])
 
     @routes.get(WELL_KNOWN, responses=route_responses(Resource))
@@ -171,17 +156,7 @@ logging.getLogger("mcp").setLevel(logging.ERROR)
 
 
 class McpEndpoint:
-    """The application at `/mcp`.
-
-    Args:
-        door: lets callers in.
-        named: the names under which it may be reached.
-        bus: the connected bus.
-        turns: hands turns in and waits for them.
-        offers: what each caller may call.
-        metrics: where requests are counted.
-        max_body: bytes of a body.
-    """
+    """The application at `/mcp`."""
 
     def __init__(
         self,

@@ -40,8 +40,6 @@ class SpanMiddleware:
     """Middleware of the server.
 
     Args:
-        bus: whose tracing records the spans.
-        metrics: where requests are counted.
         names: the tools that there are: what a caller makes up names no span and no series.
     """
 
@@ -111,13 +109,7 @@ _OWN = frozenset({ASK.name, SEARCH.name})
 
 
 class ToolHandlers:
-    """The handlers.
-
-    Args:
-        bus: the connected bus.
-        turns: hands turns in and waits for them.
-        offers: what each caller may call.
-    """
+    """The handlers."""
 
     def __init__(self, bus: Bus, turns: TurnService, offers: Offers) -> None:
         self._bus = bus

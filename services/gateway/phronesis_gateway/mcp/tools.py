@@ -59,12 +59,7 @@ SEARCH = types.Tool(
 
 
 def rank_tools(tools: Sequence[Tool[Any, Any]], asked: SearchTools) -> ToolsFound:
-    """The tools that share the most words with a question, in name or description.
-
-    Args:
-        tools: those that the caller may call.
-        asked: the question.
-    """
+    """The tools that share the most words with a question, in name or description."""
     wanted = set(_words(asked.query))
     rated = [(_rating(tool, wanted), tool) for tool in tools]
     found = sorted(((rating, tool) for rating, tool in rated if rating), key=lambda one: (-one[0], one[1].name))

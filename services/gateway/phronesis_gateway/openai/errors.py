@@ -120,7 +120,6 @@ def enveloped_route(door: Authenticator, sends: str) -> type[Any]:
     """The class of routes that a key opens and whose every error is an envelope.
 
     Args:
-        door: lets callers in.
         sends: the scope that a narrowed key needs for what is no GET.
     """
 

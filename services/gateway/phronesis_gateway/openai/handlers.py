@@ -34,9 +34,6 @@ class OpenAIHandlers:
     """What the routes do.
 
     Args:
-        bus: the connected bus.
-        turns: hands turns in and waits for them.
-        uploads: takes in what a message itself holds.
         wait: seconds that a whole answer is waited for.
     """
 
@@ -155,11 +152,6 @@ def router(
     """The routes.
 
     Args:
-        door: lets callers in.
-        bus: the connected bus.
-        turns: hands turns in and waits for them.
-        uploads: takes in what a message itself holds.
-        streams: counts open streams.
         wait: seconds that a whole answer is waited for.
         seconds: how long a stream may be open.
     """

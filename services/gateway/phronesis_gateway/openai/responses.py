@@ -172,7 +172,6 @@ def build_response(turn: Turn, asked: ResponseAsked | None = None, ignored: tupl
     """A turn as a response, as it is now.
 
     Args:
-        turn: the turn.
         asked: what it was asked by, where that is at hand.
         ignored: parts of it that changed nothing.
     """

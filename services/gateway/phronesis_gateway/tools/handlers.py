@@ -77,13 +77,7 @@ def _describe_tool(name: str) -> ToolShown:
 
 
 def tools_router(door: Authenticator, bus: Bus, offers: Offers) -> APIRouter:
-    """The routes.
-
-    Args:
-        door: lets callers in.
-        bus: the connected bus.
-        offers: what each caller may call.
-    """
+    """The routes."""
     # What a tool needs, its risk says.
     routes = APIRouter(route_class=authenticated_route(door, READ), responses=PROBLEMS, tags=["tools"])
 
@@ -147,13 +141,7 @@ class ToolsJudged(Given):
 
 
 def mcp_servers_router(door: Authenticator, bus: Bus, offers: Offers) -> APIRouter:
-    """The routes.
-
-    Args:
-        door: lets callers in.
-        bus: the connected bus.
-        offers: what each caller may call.
-    """
+    """The routes."""
     # What a tool needs, its risk says.
     routes = APIRouter(route_class=authenticated_route(door, READ), responses=PROBLEMS, tags=["mcp-servers"])
 
@@ -217,13 +205,7 @@ _Name = Annotated[str | None, Query(max_length=64)]
 
 
 def ledger_router(door: Authenticator, bus: Bus, offers: Offers) -> APIRouter:
-    """The routes.
-
-    Args:
-        door: lets callers in.
-        bus: the connected bus.
-        offers: what each caller may call.
-    """
+    """The routes."""
     routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["ledger"])
 
     @routes.get(USAGE, responses=route_responses(UsageSums))

@@ -56,12 +56,7 @@ _CURSOR = "`next` of the page before, as it came. Good for the caller it was mad
 
 
 def conversations_router(door: Authenticator, bus: Bus) -> APIRouter:
-    """The routes.
-
-    Args:
-        door: lets callers in.
-        bus: the connected bus.
-    """
+    """The routes."""
     routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["conversations"])
 
     @routes.get(CONVERSATIONS, responses=route_responses(ConversationPage))
@@ -117,19 +112,12 @@ class AnswerGiven(BaseModel):
 
 
 def approvals_router(door: Authenticator, bus: Bus) -> APIRouter:
-    """The routes. No other face has them: who calls by MCP or on the bus is a program, and answers nothing.
-
-    Args:
-        door: lets callers in.
-        bus: the connected bus.
-    """
+    """The routes. No other face has them: who calls by MCP or on the bus is a program, and answers nothing."""
     routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["approvals"])
 
     @routes.get(APPROVALS, responses=route_responses(Approvals))
     async def list_approvals(
-        who: Caller,
-        status: ApprovalStatus | None = None,
-        limit: Annotated[int, Query(ge=1, le=200)] = 20,
+        who: Caller, status: ApprovalStatus | None = None, limit: Annotated[int, Query(ge=1, le=200)] = 20
     ) -> Response:
         """The caller's approvals, newest first; an admin's are those of the tenant."""
         return json_response(await ask(bus, who, APPROVAL_LIST, ListApprovals(status=status, limit=limit)))
@@ -183,12 +171,7 @@ Version = Annotated[int | None, Depends(_version)]
 
 
 def profile_router(door: Authenticator, bus: Bus) -> APIRouter:
-    """The routes.
-
-    Args:
-        door: lets callers in.
-        bus: the connected bus.
-    """
+    """The routes."""
     routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["profile"])
 
     @routes.get(PROFILE, responses=_ANSWER)

@@ -115,10 +115,6 @@ class Events:
     """The event stream of one turn, from where its reader left off.
 
     Args:
-        turns: reads the turn's row.
-        watch: hears and reads the turn's progress.
-        who: the owner of the turn.
-        turn_id: the turn.
         seen: sequence of the last event that the reader has.
     """
 

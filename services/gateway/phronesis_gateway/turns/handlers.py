@@ -63,10 +63,6 @@ def turns_router(door: Authenticator, bus: Bus, turns: TurnService, traces: Trac
     """The routes.
 
     Args:
-        door: lets callers in.
-        bus: the connected bus.
-        turns: hands turns in and waits for them.
-        traces: puts traces together.
         wait: seconds that the messages endpoint waits for a turn's end.
     """
     routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["turns"])
@@ -188,8 +184,6 @@ def chat_router(door: Authenticator, turns: TurnService, wait: float) -> APIRout
     """The route.
 
     Args:
-        door: lets callers in.
-        turns: hands turns in and waits for them.
         wait: seconds that the endpoint waits for a turn's end.
     """
     routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["chat"])
@@ -245,11 +239,6 @@ def events_router(
     """The routes.
 
     Args:
-        door: lets callers in.
-        turns: reads turns.
-        watch: hears and reads the progress of turns.
-        streams: counts open streams.
-        tickets: makes tickets.
         seconds: how long a stream may be open.
     """
     routes = APIRouter(responses=PROBLEMS, tags=["events"])
@@ -315,11 +304,6 @@ def tasks_router(
     """The routes.
 
     Args:
-        door: lets callers in.
-        bus: the connected bus.
-        turns: hands tasks in, as the turns that they are.
-        watch: hears and reads the progress of turns.
-        streams: counts open streams.
         seconds: how long a stream may be open.
     """
     routes = APIRouter(responses=PROBLEMS, tags=["tasks"])

@@ -54,11 +54,7 @@ def owner_of(who: Principal) -> str:
 
 
 class TraceCollector:
-    """Puts traces together.
-
-    Args:
-        bus: the connected bus.
-    """
+    """Puts traces together."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
@@ -131,8 +127,6 @@ class TurnService:
     """Hands turns in and waits for them.
 
     Args:
-        bus: the connected bus.
-        watch: hears the progress of turns.
         accept_wait: seconds that a turn may take to be accepted.
     """
 

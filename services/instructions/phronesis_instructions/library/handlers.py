@@ -169,9 +169,7 @@ class LibraryCache:
     """A cache over the store.
 
     Args:
-        store: where released instructions stand.
         seconds: how long what was read is served without asking the store; news of a release is sooner.
-        clock: seconds that only grow.
     """
 
     def __init__(self, store: Store, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -239,13 +237,7 @@ _LATE = "the instructions are not loaded yet"
 
 
 class LibraryHandlers:
-    """The handlers of what is read.
-
-    Args:
-        store: where released instructions stand.
-        libraries: what was read of it.
-        exposures: who is in which arm.
-    """
+    """The handlers of what is read."""
 
     def __init__(self, store: Store, libraries: LibraryCache, exposures: Exposures) -> None:
         self._store = store
@@ -330,7 +322,6 @@ class LibraryHandlers:
         """Release all that ships, trying again for as long as the store is not there.
 
         Args:
-            contents: what the files hold.
             retry_seconds: between tries.
             released: called after a release that wrote something.
         """

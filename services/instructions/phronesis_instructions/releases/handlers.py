@@ -20,8 +20,6 @@ class ReleaseHandlers:
     """The handlers.
 
     Args:
-        libraries: what is told now.
-        releases: the tenants' own releases.
         announce: called after a change, whose news stands in the outbox.
     """
 
@@ -89,8 +87,6 @@ class ExperimentHandlers:
     """The handlers.
 
     Args:
-        libraries: what is told now.
-        experiments: the tenants' experiments.
         announce: called after a change, whose news stands in the outbox.
     """
 

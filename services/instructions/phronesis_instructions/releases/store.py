@@ -187,7 +187,6 @@ class PostgresExposures:
     """Arms by user.
 
     Args:
-        database: the service's schema.
         announce: called after a first exposure, whose news stands in the outbox.
     """
 

@@ -23,14 +23,7 @@ MAX_CONTENT = 4 * 1024 * 1024
 
 
 class FetchHandlers:
-    """Answers what agents and services ask of the public web. Nothing of it is kept.
-
-    Args:
-        web: fetches by the rules for foreign addresses.
-        places: looks addresses up by the same rules.
-        reader: reads documents, in a process of its own.
-        audit: announces who asked which host.
-    """
+    """Answers what agents and services ask of the public web. Nothing of it is kept."""
 
     def __init__(self, web: Web, places: AddressResolver, reader: Reader, audit: Audit) -> None:
         self._web = web

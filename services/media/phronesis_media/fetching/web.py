@@ -112,8 +112,6 @@ class DestinationResolver:
     """Looks addresses up.
 
     Args:
-        resolver: looks hosts up.
-        allowed: which IP addresses may be connected to.
         trusted: `host:port` that an operator lets services connect to wherever they lead, as a server beside the platform.
     """
 

@@ -34,8 +34,6 @@ def merge_scans(found: Reading, bare: Sequence[int], read: Sequence[str], engine
     Args:
         found: the text by the parser, with a form feed between pages.
         bare: numbers of the pages without text, from 1.
-        read: what OCR found on the first of them.
-        engine: name and version of the OCR.
 
     Returns:
         The reading; its text says which pages were read by OCR, and which were not.

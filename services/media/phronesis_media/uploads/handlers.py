@@ -19,11 +19,7 @@ from . import formats
 from .formats import detect_type
 from .store import MediaStore, text_object
 
-_TOOLS = {
-    MediaKind.DOCUMENT: "document.extract_text",
-    MediaKind.IMAGE: "vision.caption",
-    MediaKind.AUDIO: "audio.transcribe",
-}
+_TOOLS = {MediaKind.DOCUMENT: "document.extract_text", MediaKind.IMAGE: "vision.caption", MediaKind.AUDIO: "audio.transcribe"}
 
 
 class MediaHandlers:
@@ -141,12 +137,7 @@ Report = Callable[[str, Purged], Awaitable[None]]
 
 
 class RemovalHandlers:
-    """Follows deletions of conversations.
-
-    Args:
-        shelf: the media.
-        report: announces what was removed.
-    """
+    """Follows deletions of conversations."""
 
     def __init__(self, shelf: MediaStore, report: Report) -> None:
         self._shelf = shelf

@@ -29,13 +29,7 @@ NodeId = Annotated[str, Path(max_length=200)]
 
 
 def router(sessions: Sessions, bus: Bus, offers: Offers) -> APIRouter:
-    """The routes.
-
-    Args:
-        sessions: tells who is signed in.
-        bus: the connected bus.
-        offers: what each caller may call.
-    """
+    """The routes."""
     asking = GraphTools(bus, offers)
     routes = APIRouter(route_class=session_route(sessions, page.problem_page))
     _reading_routes(routes, asking)
@@ -71,9 +65,7 @@ def _reading_routes(routes: APIRouter, asking: GraphTools) -> None:
 def _drawing_routes(routes: APIRouter, asking: GraphTools) -> None:
     @routes.get(PATH + "/graph")
     async def draw(
-        who: Person,
-        id: Annotated[str | None, Query(max_length=200)] = None,
-        depth: Annotated[int, Query(ge=1, le=2)] = 1,
+        who: Person, id: Annotated[str | None, Query(max_length=200)] = None, depth: Annotated[int, Query(ge=1, le=2)] = 1
     ) -> Response:
         if id is None:
             return html_response(pages.graph_page(who, await asking.summit(who), None, depth))

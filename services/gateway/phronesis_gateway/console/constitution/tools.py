@@ -36,12 +36,7 @@ _PAGE = 100
 
 
 class GraphTools:
-    """Calls tools.
-
-    Args:
-        bus: the connected bus.
-        offers: what each caller may call.
-    """
+    """Calls tools."""
 
     def __init__(self, bus: Bus, offers: Offers) -> None:
         self._bus = bus
