@@ -50,7 +50,6 @@ class DataDir:
         self._lock = self.root / "lock"
 
     def log(self, name: str) -> Path:
-        """The log file of one part."""
         return self.logs / f"{name}.log"
 
     def create(self) -> None:

@@ -161,7 +161,6 @@ class Addresses:
 
     @property
     def url(self) -> str:
-        """The gateway's address."""
         return f"http://{LOOPBACK}:{self.gateway}"
 
 
@@ -211,17 +210,14 @@ class Parts:
 
     @property
     def bus_url(self) -> str:
-        """The broker's address."""
         return self._settings.bus_url or f"nats://{LOOPBACK}:{self._where.nats}"
 
     @property
     def graph_url(self) -> str:
-        """The graph store's address."""
         port = self._where.neo4j if self._graph == neo4j.NAME else self._where.arcadedb.bolt
         return self._settings.graph_url or f"bolt://{LOOPBACK}:{port}"
 
     def port(self, name: str) -> int | None:
-        """The port of a part that has one."""
         ports = self._gateways | {
             nats.NAME: self._where.nats,
             arcadedb.NAME: self._where.arcadedb.bolt,
@@ -236,7 +232,6 @@ class Parts:
         return dict(zip(copies(GATEWAY, len(ports)), ports, strict=True))
 
     def server(self, name: str) -> Program:
-        """One of the servers that are ours."""
         data, log, environment = self._data, self._data.log(name), part_environment(self._data, name, {})
         if name == nats.NAME:
             passwords = {user: password(data, user) for user in (*SERVICES, DECLARER, OPERATOR)}

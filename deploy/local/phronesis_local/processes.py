@@ -135,7 +135,6 @@ class Child:
 
     @property
     def pid(self) -> int | None:
-        """Its process id while it runs."""
         if self._watched is None:
             return None
         try:

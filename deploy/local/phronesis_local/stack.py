@@ -198,7 +198,6 @@ class Stack:
         await asyncio.to_thread(end_leftovers, self._data)
 
     def kill(self) -> None:
-        """End everything at once."""
         self._supervisor.kill()
 
     async def _connect(self) -> None:

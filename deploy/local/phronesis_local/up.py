@@ -29,7 +29,6 @@ class _Console(Console):
     """One whose reader may go away: then nothing is printed any more, and the stack runs on."""
 
     def on_broken_pipe(self) -> None:
-        """Print nothing from now on."""
         self.quiet = True
 
 
@@ -60,20 +59,17 @@ class Progress:
             self._spinner.update(f"{record.state}: {', '.join(waiting) or 'the last checks'}")
 
     def line(self, text: str) -> None:
-        """Print a line as it is."""
         try:
             self._console.print(text, markup=False, highlight=False, soft_wrap=True)
         except OSError:  # the terminal is gone
             self._console.quiet = True
 
     def done(self) -> None:
-        """Nothing is awaited any more."""
         if self._spinner is not None:
             self._spinner.stop()
 
     @property
     def seconds(self) -> float:
-        """Seconds since this began."""
         return time.monotonic() - self._began
 
 

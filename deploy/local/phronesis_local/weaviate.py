@@ -38,12 +38,10 @@ class Ports:
 
     @property
     def url(self) -> str:
-        """Its address for HTTP."""
         return f"http://{LOOPBACK}:{self.http}"
 
     @property
     def grpc_url(self) -> str:
-        """Its address for gRPC."""
         return f"http://{LOOPBACK}:{self.grpc}"
 
 

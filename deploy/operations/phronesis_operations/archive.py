@@ -45,7 +45,6 @@ class MemberWriter:
         self.append(pack(header, body), int(header.get("rows", 1)))
 
     def append(self, record: bytes, rows: int) -> None:
-        """Append a record that is packed already."""
         if self._part and len(self._part) + len(record) > _PART:
             self._flush()
         self._part += record
@@ -74,18 +73,15 @@ class Writer:
         self.members: list[Member] = []
 
     def about(self, about: About) -> None:
-        """Write the first entry."""
         format.write_entry(self._file, ABOUT, about.model_dump_json(indent=2).encode())
 
     @contextmanager
     def member(self, name: str) -> Iterator[MemberWriter]:
-        """A member for the length of a block."""
         writer = MemberWriter(self._file, name)
         yield writer
         self.members.append(writer.closed())
 
     def manifest(self, manifest: Manifest) -> None:
-        """Write the last entry."""
         format.write_entry(self._file, MANIFEST, manifest.model_dump_json(indent=2).encode())
         format.write_end(self._file)
 
@@ -130,12 +126,10 @@ class Spool:
         self.count = 0
 
     def append(self, record: bytes, rows: int = 1) -> None:
-        """Take a record."""
         self._file.write(len(record).to_bytes(8, "big") + rows.to_bytes(8, "big") + record)
         self.count += rows
 
     def clear(self) -> None:
-        """Forget all that was taken."""
         self._file.seek(0)
         self._file.truncate()
         self.count = 0

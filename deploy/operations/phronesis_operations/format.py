@@ -31,7 +31,6 @@ class Frame:
 
     @property
     def count(self) -> int:
-        """How many rows it stands for."""
         return int(self.header.get("rows", 1))
 
 
@@ -192,7 +191,6 @@ class Manifest(BaseModel):
     members: tuple[Member, ...] = Field(max_length=MOST_MEMBERS)
 
     def member(self, name: str) -> Member | None:
-        """The member of that name."""
         return next((member for member in self.members if member.name == name), None)
 
 

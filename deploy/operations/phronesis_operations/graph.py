@@ -139,13 +139,9 @@ _INSIDE = "n.key > $after AND ($before IS NULL OR n.key < $before)"
 class Sink(Protocol):
     """Takes packed records."""
 
-    def append(self, record: bytes, rows: int) -> None:
-        """Take one."""
-        ...
+    def append(self, record: bytes, rows: int) -> None: ...
 
-    def clear(self) -> None:
-        """Forget all that was taken."""
-        ...
+    def clear(self) -> None: ...
 
 
 class GraphDump:
@@ -267,11 +263,9 @@ class GraphLoad:
         self._types = types(ontology)
 
     async def counts(self) -> tuple[int, int]:
-        """Nodes and relationships that are there."""
         return await self._number(_ANY, "found"), await self._number(_JOINS, "found")
 
     async def empty(self) -> None:
-        """Remove everything."""
         while await self._number(_EMPTY, "gone"):
             pass
 
@@ -282,7 +276,6 @@ class GraphLoad:
         return sum([await self._number(one, "found", **bounds(tenant)) for one in statements])
 
     async def remove(self, tenant: str) -> None:
-        """Remove what a tenant has."""
         for label in sorted(self._labels):
             statement = (
                 f"MATCH (n:{label}) WHERE n.key > $after AND n.key < $before "

@@ -170,7 +170,6 @@ class Target:
             raise Refused(f"there is something in {', '.join(full[:5])}: --force removes everything first")
 
     async def empty(self) -> None:
-        """Remove everything from every store."""
         await tables.empty_tables(self._connection, self._tables)
         await self._graph.empty()
         await self._index.clear()
@@ -178,7 +177,6 @@ class Target:
         await forget_events(self._bus)
 
     async def load(self, name: str, frames: Iterator[Frame]) -> int:
-        """Load one member; how many there were."""
         by_member = {table.member: table for table in self._tables}
         if name in by_member:
             return await tables.load_rows(self._connection, by_member[name], frames)
@@ -221,7 +219,6 @@ class Target:
         await self._connection.execute(_RELEASE)
 
     async def counts(self) -> Counts:
-        """What the stores hold, by the names of members."""
         nodes, relationships = await self._graph.counts()
         return {
             graph.NODES: nodes,

@@ -71,22 +71,18 @@ class Table:
 
     @property
     def full(self) -> str:
-        """`schema.name`."""
         return f"{self.schema}.{self.name}"
 
     @property
     def quoted(self) -> str:
-        """The same, as a statement takes it."""
         return f"{quoted(self.schema)}.{quoted(self.name)}"
 
     @property
     def member(self) -> str:
-        """Its name in an archive."""
         return f"postgres/{self.schema}/{self.name}"
 
 
 def quoted(name: str) -> str:
-    """A name as a statement takes it."""
     return '"' + name.replace('"', '""') + '"'
 
 

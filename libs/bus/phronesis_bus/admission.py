@@ -58,7 +58,6 @@ class Issuer:
         return cls(load_key(path))
 
     def token(self, claims: dict[str, Any]) -> str:
-        """`claims`, signed."""
         signed = f"{_encode_part(_HEADER)}.{_encode_part({'iss': self.name} | claims)}"
         return f"{signed}.{_base64(self._key.sign(signed.encode()))}"
 
@@ -200,7 +199,6 @@ class _Admission:
         self._changed.set()
 
     async def asked(self, msg: Msg) -> None:
-        """Answer one question of the broker."""
         try:
             asked = read_claims(msg.data)["nats"]
             server, nkey = str(asked["server_id"]["id"]), str(asked["user_nkey"])

@@ -44,7 +44,6 @@ class Blobs:
         return found.data or b""
 
     async def delete(self, name: str) -> None:
-        """Remove `name`; it is no error when it is not there."""
         store = await self._store()
         try:
             await _translate_errors(store.delete(name))

@@ -162,7 +162,6 @@ class Bus:
 
     @property
     def connected(self) -> bool:
-        """Whether the broker can be reached at this moment."""
         return bool(self.nats.is_connected)
 
     @property
@@ -189,12 +188,10 @@ class Bus:
         self._wakers.append(wake)
 
     def reconnected(self) -> None:
-        """Say that the broker is found again."""
         for wake in self._wakers:
             wake()
 
     async def ping(self) -> None:
-        """Raise `Unavailable` unless the broker answers."""
         if not self.connected:  # the library's flush returns at once while it reconnects
             raise Unavailable("the broker is away")
         try:

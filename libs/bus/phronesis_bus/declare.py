@@ -105,7 +105,6 @@ async def count_parked(bus: Bus) -> int:
 
 
 async def _find_config(bus: Bus, what: str) -> dict[str, Any] | None:
-    """The configuration of a stream or a consumer; `None` where there is none."""
     reply = json.loads((await bus.request(f"$JS.API.{what}", b"", timeout=_ANSWER)).data)
     if error := reply.get("error"):
         if error.get("code") == _NOT_FOUND:

@@ -39,7 +39,6 @@ class Revoked:
         return bool(self._keys)
 
     def add(self, key: str) -> None:
-        """Refuse the tokens of this key from now on."""
         if key not in self._keys:
             self._keys.add(key)
             for hear in self._hearers:

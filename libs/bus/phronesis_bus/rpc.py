@@ -116,7 +116,6 @@ async def ask_each(
 
 
 async def _collect(rpc: Rpc[In, Out], replies: asyncio.Queue[Msg], found: dict[str, Out], only: str | None) -> None:
-    """Add answers to `found` until no more are awaited. The broker itself answers where nobody listens."""
     while only not in found:
         async with asyncio.timeout(_QUIET if found else None):
             reply = await replies.get()

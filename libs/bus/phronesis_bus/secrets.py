@@ -100,7 +100,6 @@ def _text(path: Path, text: str) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file that its owner alone may read, and that a reader, or a kill half-way, sees whole or not at all."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     fresh.touch(mode=0o600)
     fresh.write_text(text)

@@ -53,7 +53,6 @@ class RecentSpans(SpanProcessor):
             self._traces.popitem(last=False)
 
     def of(self, ref: TraceRef) -> Spans:
-        """The spans of one trace, in order of start."""
         found = [self._as_message(span) for span in self._traces.get(int(ref.trace_id, 16), ())]
         return Spans(spans=tuple(sorted(found, key=lambda span: span.start_ns)))
 

@@ -57,7 +57,6 @@ class Listener(Generic[M]):
         return self._heard.popleft() if self._heard else None
 
     def hear(self, shown: ShownMessage[M]) -> None:
-        """Add a message."""
         self._heard.append(shown)
         self._something.set()
 
@@ -81,7 +80,6 @@ class Watch(Generic[M]):
         self._closed = False
 
     async def start(self) -> None:
-        """Begin to hear."""
         subscription = await self._bus.nats.subscribe(self._out.on("*", "*", "*"), cb=self._received)
         self._bus.on_stop(lambda: self._bus.drain(subscription))
 

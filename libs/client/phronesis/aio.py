@@ -219,7 +219,6 @@ class AsyncClient:
         return await self._connection.call(calls.ready())
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._connection.http.aclose()
 
     async def __aenter__(self) -> Self:

@@ -37,7 +37,6 @@ class Endpoint:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers of every request."""
         return {"Authorization": f"Bearer {check_header(self.key, 'key')}"} if self.key else {}
 
 

@@ -48,7 +48,6 @@ class Request(Generic[T]):
         return self.reads or self.key is not None
 
     def arguments(self) -> dict[str, Any]:
-        """The call as keyword arguments of httpx."""
         headers = {"Idempotency-Key": check_header(self.key, "idempotency_key")} if self.key is not None else {}
         if self.version is not None:
             headers["If-Match"] = f'"{self.version}"'

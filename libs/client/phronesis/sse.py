@@ -96,7 +96,6 @@ class Following:
         self._told: set[tuple[str, str]] = set()
 
     def headers(self) -> dict[str, str]:
-        """Headers of the next connection."""
         last = {"Last-Event-ID": self._parser.last_id} if self._parser.last_id else {}
         return {"Accept": "text/event-stream", **last}
 

@@ -220,7 +220,6 @@ class Database:
             log.warning("a connection to the database is dropped: %s", type(error).__name__)
 
     async def ping(self) -> None:
-        """Raise `Unavailable` unless the database answers."""
         async with self._held() as connection:
             await connection.execute("SELECT 1")
 

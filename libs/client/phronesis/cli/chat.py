@@ -100,7 +100,6 @@ class Progress:
         self.stop()
 
     def phase(self, name: str) -> None:
-        """Show the phase that the turn has reached."""
         if name == self._last:
             return
         self._last = name
@@ -108,7 +107,6 @@ class Progress:
         typer.echo(f"\r\x1b[K{text}" if self._live else text, err=True, nl=not self._live)
 
     def stop(self) -> None:
-        """Clear the line."""
         if self._live and self._last:
             typer.echo("\r\x1b[K", err=True, nl=False)
         self._last = ""

@@ -100,7 +100,6 @@ def forget(
 
 
 def _completed(client: Client, begun: Forgetting) -> Forgetting:
-    """The forgetting once every service has reported, or as it is after a while."""
     end = time.monotonic() + _LONGEST
     while begun.state != "complete" and time.monotonic() < end:
         time.sleep(_LOOK)

@@ -117,7 +117,6 @@ class Stack:
     json: bool = False
 
     def client(self) -> Client:
-        """A client of the stack."""
         from ..sync import Client
 
         return Client(self.url, self.key, self.data)
@@ -135,7 +134,6 @@ class Stack:
         return self.json
 
     def show(self, result: Out, show: Callable[[Out], object]) -> None:
-        """Print a result as JSON or by `show`."""
         if not self.as_json(result):
             show(result)
 

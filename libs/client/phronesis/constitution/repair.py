@@ -18,7 +18,6 @@ class Tools(Protocol):
 
     def call(self, name: str, arguments: dict[str, Any], /) -> dict[str, Any]:
         """The tool's answer, as JSON."""
-        ...
 
 
 @dataclass(frozen=True)

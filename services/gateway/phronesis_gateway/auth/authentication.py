@@ -82,7 +82,6 @@ class OpenStreams:
 
     @property
     def open(self) -> int:
-        """Streams that are open now."""
         return self._open.total()
 
     @contextmanager
@@ -178,7 +177,6 @@ class StrictRequest(Request):
     """A request whose JSON is read strictly and within a time."""
 
     async def body(self) -> bytes:
-        """The body."""
         try:
             async with asyncio.timeout(BODY_SECONDS):
                 return await super().body()
@@ -186,7 +184,6 @@ class StrictRequest(Request):
             raise HTTPException(408, "the body did not arrive in time", {"Connection": "close"}) from error
 
     async def json(self) -> Any:
-        """The body as JSON."""
         try:
             return parse_json(await self.body())
         except BadRequest as error:
@@ -194,7 +191,7 @@ class StrictRequest(Request):
             raise HTTPException(error.status, error.detail) from error
 
 
-def authenticated_route(door: Authenticator, sends: str = WRITE) -> type[APIRoute]:
+def authenticated_route(authenticator: Authenticator, sends: str = WRITE) -> type[APIRoute]:
     """The class of routes that a key opens. The key is checked first: a stranger's body is never read.
 
     Args:
@@ -206,7 +203,7 @@ def authenticated_route(door: Authenticator, sends: str = WRITE) -> type[APIRout
             handle = super().get_route_handler()
 
             async def entered(request: Request) -> Response:
-                request.state.who = await door.by_headers(request.headers)
+                request.state.who = await authenticator.by_headers(request.headers)
                 if request.method != "GET":
                     require_scope(request.state.who, sends)
                 return await handle(StrictRequest(request.scope, request.receive))

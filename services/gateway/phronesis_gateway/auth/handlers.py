@@ -171,9 +171,8 @@ class _KeyManager:
         return key
 
 
-def keys_router(door: Authenticator, bus: Bus, store: KeyStore, keyring: Keyring) -> APIRouter:
-    """The routes."""
-    routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["keys"])
+def keys_router(authenticator: Authenticator, bus: Bus, store: KeyStore, keyring: Keyring) -> APIRouter:
+    routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["keys"])
     manager = _KeyManager(bus, store, keyring)
 
     @routes.post(KEYS, status_code=201, responses=route_responses(KeyMade, 201))
@@ -229,9 +228,8 @@ class BusKeyMade(KeyShown):
     expires_at: datetime
 
 
-def bus_keys_router(door: Authenticator, bus: Bus, keys: BusKeys) -> APIRouter:
-    """The routes."""
-    routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["keys"])
+def bus_keys_router(authenticator: Authenticator, bus: Bus, keys: BusKeys) -> APIRouter:
+    routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["keys"])
     servers = tuple(_address_without_login(url) for url in bus.settings.url.split(","))
 
     @routes.post(f"{KEYS}/bus", status_code=201, responses=route_responses(BusKeyMade, 201))

@@ -50,7 +50,6 @@ _MESSAGES = 20
 
 
 def conversations_router(sessions: Sessions, bus: Bus, turns: TurnService) -> APIRouter:
-    """The routes."""
     routes = APIRouter(route_class=session_route(sessions, page.problem_page))
 
     @routes.get(PATH)
@@ -101,7 +100,7 @@ def _render_messages(found: Conversation, states: dict[str, Turn | None]) -> Ite
 
 
 def router(
-    door: Authenticator,
+    authenticator: Authenticator,
     bus: Bus,
     turns: TurnService,
     watch: Watch[TurnProgress],
@@ -115,7 +114,7 @@ def router(
         bus: the connected bus; what signs its principals also signs sessions.
         seconds: how long a stream may be open.
     """
-    sessions = Sessions(door, bus.settings.signing_key_file, PATH)
+    sessions = Sessions(authenticator, bus.settings.signing_key_file, PATH)
     routes = APIRouter(include_in_schema=False)
     routes.include_router(_public_routes(sessions))
     routes.include_router(conversations_router(sessions, bus, turns))

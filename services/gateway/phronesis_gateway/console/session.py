@@ -41,8 +41,8 @@ class Sessions:
         path: where the cookie is sent, and nowhere else.
     """
 
-    def __init__(self, door: Authenticator, signing_key: Path | None, path: str) -> None:
-        self._door = door
+    def __init__(self, authenticator: Authenticator, signing_key: Path | None, path: str) -> None:
+        self._authenticator = authenticator
         self._tickets = Tickets.load(signing_key, _PURPOSE, LIFETIME)
         self._path = path
 
@@ -54,14 +54,14 @@ class Sessions:
             TooManyRequests: the key is over its rate.
             Unavailable: the store of keys is down.
         """
-        return await self._door.by_id(self._tickets.key(request.cookies.get(COOKIE, ""), self._path))
+        return await self._authenticator.by_id(self._tickets.key(request.cookies.get(COOKIE, ""), self._path))
 
     async def begin(self, request: Request, answer: Response) -> None:
-        """Sign in with the key in a form, and let `answer` carry the session; raises as `Door.by_key` does."""
+        """Sign in with the key in a form, and let `answer` carry the session; raises as `Authenticator.by_key` does."""
         given = parse_qs((await request.body()).decode("ascii", "replace")).get("key", [""])[0].strip()
         if not is_secret(given):
             raise Unauthorized("this is no key: a key begins with phr_ and has 47 characters")
-        who = await self._door.by_key(f"Bearer {given}")
+        who = await self._authenticator.by_key(f"Bearer {given}")
         assert who.key is not None
         secure = urlsplit(request.headers.get("origin", "")).scheme == "https"
         answer.set_cookie(
@@ -75,7 +75,6 @@ class Sessions:
         )
 
     def end(self, answer: Response) -> None:
-        """Sign out."""
         answer.delete_cookie(COOKIE, path=self._path, httponly=True, samesite="strict")
 
 

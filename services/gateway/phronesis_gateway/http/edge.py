@@ -48,7 +48,6 @@ class Edge:
         self._larger = larger
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         if scope["type"] != "http":
             return
         began = time.perf_counter()
@@ -148,7 +147,6 @@ def _route(scope: Scope) -> str:
 
 
 def _expects_continue(scope: Scope) -> bool:
-    """Whether the client sends no body before it is told to."""
     return any(name == b"expect" for name, _ in scope["headers"])
 
 

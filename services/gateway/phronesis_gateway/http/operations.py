@@ -96,7 +96,6 @@ class Metrics:
         self._metrics.watch(OPEN_STREAMS, lambda: float(streams.open))
 
     def began(self) -> None:
-        """Count a request that is being answered."""
         self._in_flight += 1
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -122,7 +121,6 @@ class Metrics:
         self._metrics.observe(MCP_SECONDS, seconds, method, tool, outcome)
 
     async def text(self) -> bytes:
-        """All that the process counted, in the text format."""
         return await self._metrics.text()
 
 
@@ -155,7 +153,6 @@ class Info(BaseModel):
 
 
 def operations_router(readiness: Readiness, metrics: Metrics, revision: str | None) -> APIRouter:
-    """The routes."""
     routes = APIRouter(tags=["operations"])
     info = Info(revision=revision)
 

@@ -155,7 +155,6 @@ class MessageGiven(Given):
 
     @property
     def empty(self) -> bool:
-        """Whether it has neither text nor media (D-015)."""
         return not (self.current_message_text or "").strip() and not self.current_message_media
 
     @property

@@ -38,7 +38,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for nothing more."""
         self._arrived()
         super().connection_lost(exc)
 
@@ -52,7 +51,6 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def on_message_begin(self) -> None:
-        """A new request: the head comes first."""
         super().on_message_begin()
         self._in_head = True
         self._fed = 0
@@ -60,7 +58,6 @@ class BoundedProtocol(HttpToolsProtocol):
             self._wait()
 
     def on_headers_complete(self) -> None:
-        """The head is complete."""
         self._in_head = False
         self._arrived()
         super().on_headers_complete()
@@ -168,11 +165,9 @@ class HttpServer:
 
     @property
     def port(self) -> int:
-        """The port it listens on."""
         return int(self._bound.getsockname()[1])
 
     async def start(self) -> None:
-        """Begin to answer."""
         host, port = self._bound.getsockname()[:2]
         self._task = asyncio.create_task(self._server.serve([self._bound]), name="http")
         up = asyncio.create_task(self._server.answers.wait())

@@ -162,9 +162,8 @@ _UPLOAD = {
 }
 
 
-def media_router(door: Authenticator, bus: Bus, uploads: UploadReceiver) -> APIRouter:
-    """The routes."""
-    routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["memory"])
+def media_router(authenticator: Authenticator, bus: Bus, uploads: UploadReceiver) -> APIRouter:
+    routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["memory"])
 
     @routes.post(MEDIA, status_code=201, responses=route_responses(Media, 201), openapi_extra=_UPLOAD)
     async def upload(request: Request, who: Caller, key: IdempotencyKey) -> Response:

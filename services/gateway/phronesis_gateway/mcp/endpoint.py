@@ -122,7 +122,6 @@ class ResourceNames:
         return await self._check.validate_request(request)
 
     def url(self, headers: Headers) -> str:
-        """The address of the gateway, as clients know it."""
         return self._first or f"http://{headers.get('host')}"
 
     def challenge(self, headers: Headers, error: Unauthorized | InsufficientScope) -> Response:
@@ -160,7 +159,7 @@ class McpEndpoint:
 
     def __init__(
         self,
-        door: Authenticator,
+        authenticator: Authenticator,
         named: ResourceNames,
         bus: Bus,
         turns: TurnService,
@@ -168,7 +167,7 @@ class McpEndpoint:
         metrics: Metrics,
         max_body: int,
     ) -> None:
-        self._door = door
+        self._authenticator = authenticator
         self._bus = bus
         self._named = named
         self._tools = ToolHandlers(bus, turns, offers)
@@ -176,13 +175,12 @@ class McpEndpoint:
         self._max_body = max_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         scope["route"] = SimpleNamespace(path=PATH)
         request = StrictRequest(scope, receive)
         try:
             refusal = await self._named.refused(request)
             if refusal is None:
-                who = await self._door.by_headers(request.headers)
+                who = await self._authenticator.by_headers(request.headers)
                 if request.method != "POST":
                     # There is nothing to listen to outside of a request, and no session to end.
                     refusal = Response(status_code=405, headers={"Allow": "POST"})

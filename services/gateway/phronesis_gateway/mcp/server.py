@@ -49,7 +49,6 @@ class SpanMiddleware:
         self._names = names
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        """Answer one request, or take one notification."""
         method = ctx.method if ctx.method in SPEC_CLIENT_METHODS else "other"
         name = (ctx.params or {}).get("name")
         tool = name if method == "tools/call" and isinstance(name, str) and name in self._names else None

@@ -55,9 +55,8 @@ DELETIONS = "/api/v1/deletions"
 _CURSOR = "`next` of the page before, as it came. Good for the caller it was made for; anything else is a 400."
 
 
-def conversations_router(door: Authenticator, bus: Bus) -> APIRouter:
-    """The routes."""
-    routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["conversations"])
+def conversations_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
+    routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["conversations"])
 
     @routes.get(CONVERSATIONS, responses=route_responses(ConversationPage))
     async def list_conversations(
@@ -111,9 +110,9 @@ class AnswerGiven(BaseModel):
     """Said with it; of a refusal the agent is told it."""
 
 
-def approvals_router(door: Authenticator, bus: Bus) -> APIRouter:
+def approvals_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
     """The routes. No other face has them: who calls by MCP or on the bus is a program, and answers nothing."""
-    routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["approvals"])
+    routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["approvals"])
 
     @routes.get(APPROVALS, responses=route_responses(Approvals))
     async def list_approvals(
@@ -170,9 +169,8 @@ Version = Annotated[int | None, Depends(_version)]
 """The version that the caller wants to change, where it states one."""
 
 
-def profile_router(door: Authenticator, bus: Bus) -> APIRouter:
-    """The routes."""
-    routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["profile"])
+def profile_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
+    routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["profile"])
 
     @routes.get(PROFILE, responses=_ANSWER)
     async def get_profile(who: Caller) -> Response:

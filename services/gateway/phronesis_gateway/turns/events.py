@@ -242,7 +242,6 @@ class EventStream(Response):
         self._opened = opened
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer."""
         with self._opened():
             sending = asyncio.create_task(self._send(send))
             leaving = asyncio.create_task(_wait_for_disconnect(receive))

@@ -60,7 +60,6 @@ class TraceCollector:
         self._bus = bus
 
     async def of(self, who: Principal, turn_id: str, trace_id: str | None) -> TurnTrace:
-        """The trace of a turn of `who`."""
         if trace_id is None:
             return TurnTrace(turn_id=turn_id, trace_id=None)
         ref = TraceRef(trace_id=trace_id)
@@ -171,7 +170,6 @@ class TurnService:
             yield await self._accepted(who, id, submit, ear)
 
     async def state(self, who: Principal, id: str) -> Turn:
-        """The turn's row."""
         return await ask(self._bus, who, TURN_GET, TurnRef(turn_id=id))
 
     async def accepted(self, who: Principal, turn: SubmittedTurn) -> AcceptedTurn:

@@ -82,7 +82,6 @@ class AgentContent(Message):
 
     @property
     def name(self) -> str:
-        """What a log calls it."""
         return self.agent
 
 
@@ -112,7 +111,6 @@ class Matrix(Message):
 
     @property
     def name(self) -> str:
-        """What a log calls it."""
         return "the matrix"
 
     @model_validator(mode="after")

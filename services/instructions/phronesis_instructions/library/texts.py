@@ -49,7 +49,6 @@ class Text:
         return f'<element name="{self.tag}">\n{self.content}\n</element>'
 
     def info(self) -> TextInfo:
-        """It without its content."""
         return TextInfo(
             tag=self.tag,
             kind=self.kind,

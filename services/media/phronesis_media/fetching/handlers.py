@@ -14,9 +14,10 @@ from phronesis_bus import Call
 from phronesis_contracts import BadRequest, TooLarge, UnsupportedMedia
 from phronesis_contracts.media import HttpFetch, HttpFetched, MediaKind, ReadWeb, ResolveAddress, ResolvedAddress, WebRead
 
-from ..media import AddressResolver, Audit, Reader, Web, WebPage, WebRequest
+from ..media import Audit, Reader, Web, WebPage, WebRequest
 from ..uploads import formats
 from ..uploads.formats import detect_type
+from .web import DestinationResolver
 
 MAX_CONTENT = 4 * 1024 * 1024
 """Bytes that a fetched page may have."""
@@ -25,9 +26,9 @@ MAX_CONTENT = 4 * 1024 * 1024
 class FetchHandlers:
     """Answers what agents and services ask of the public web. Nothing of it is kept."""
 
-    def __init__(self, web: Web, places: AddressResolver, reader: Reader, audit: Audit) -> None:
+    def __init__(self, web: Web, resolver: DestinationResolver, reader: Reader, audit: Audit) -> None:
         self._web = web
-        self._places = places
+        self._resolver = resolver
         self._reader = reader
         self._audit = audit
 
@@ -62,7 +63,7 @@ class FetchHandlers:
             BadRequest: the address is refused; `field` is `url`.
             Unavailable: names cannot be looked up at this time.
         """
-        found = await self._places.resolve(request.url)
+        found = await self._resolver.resolve(request.url)
         return ResolvedAddress(url=found.url, addresses=found.addresses, trusted=found.trusted)
 
     async def _text(self, page: WebPage) -> str:

@@ -41,7 +41,6 @@ class MediaStore:
         return found
 
     async def content(self, medium: Stored) -> bytes:
-        """The medium's bytes."""
         return await self._bucket.get(f"{medium.tenant}/{medium.id}")
 
     async def reading(self, medium: Stored) -> Reading | None:
