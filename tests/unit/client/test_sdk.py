@@ -8,7 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from phronesis import Client, KeyInfo, Readiness, aio, calls, sync
+from phronesis import Client, KeyInfo, Readiness, aio, sync
+from phronesis.calls import account, memory
 from phronesis_contracts import BadRequest, NotFound, Role, TimedOut, TooLarge, TurnEnded, Unauthorized
 from phronesis_contracts.deletions import DeletionState
 from phronesis_contracts.media import MAX_UPLOAD
@@ -120,9 +121,9 @@ def test_a_bare_string_is_one_item(client: Client, gateway: FakeGateway) -> None
 
 
 def test_a_bare_string_is_one_item_of_a_request() -> None:
-    assert calls.get_usage(by="agent").params["by"] == ["agent"]
-    assert calls.preview_forgetting("f1").json["ids"] == ["f1"]
-    assert calls.forget_for_good("f1").json["ids"] == ["f1"]
+    assert account.get_usage(by="agent").params["by"] == ["agent"]
+    assert memory.preview_forgetting("f1").json["ids"] == ["f1"]
+    assert memory.forget_for_good("f1").json["ids"] == ["f1"]
 
 
 def test_tools_are_listed_and_called_by_name(client: Client) -> None:

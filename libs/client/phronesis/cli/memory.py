@@ -5,7 +5,7 @@ from __future__ import annotations
 from phronesis_contracts import BadRequest
 from phronesis_contracts.memory import Forgotten, ItemKind, Recalled, RecalledItem, RememberItem
 
-from ..calls import validate_message
+from ..request import validate_message
 from ..sync import Client
 from . import output
 from .output import Stack

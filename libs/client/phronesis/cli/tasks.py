@@ -74,7 +74,7 @@ def task(
     from phronesis_contracts.orchestrator import TaskBudget
     from phronesis_contracts.tasks import DEFAULT_AGENT
 
-    from ..calls import validate_message
+    from ..request import validate_message
 
     given = {"seconds": seconds, "tokens": tokens, "usd": usd, "tool_calls": calls}
     budget = validate_message(TaskBudget, {name: value for name, value in given.items() if value is not None})
