@@ -84,7 +84,6 @@ ASKER = "gateway"
 """The service that may ask all others; the supervisor asks in its name."""
 DECLARER = "declare"
 OPERATOR = "operator"
-"""Who makes and restores backups."""
 
 
 class Broker:

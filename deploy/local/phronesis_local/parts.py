@@ -29,7 +29,6 @@ class Finding(BaseModel):
     found: str
     ok: bool = True
     remedy: str = ""
-    """What to do where it is not ok."""
 
 
 class StoresRefused(Exception):

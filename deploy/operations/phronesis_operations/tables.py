@@ -64,7 +64,6 @@ class Table:
     schema: str
     name: str
     columns: dict[str, str]
-    """Type by name."""
     identity: frozenset[str]
     """Columns that the database counts itself."""
     parents: tuple[Parent, ...]

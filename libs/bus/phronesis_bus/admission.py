@@ -96,11 +96,9 @@ class Credentials:
     """What an outside system comes in with."""
 
     user: str
-    """Its user at the broker."""
     password: str
     """Its password there, which no service ever sees."""
     token: str
-    """Its principal, which stands in each of its messages."""
     inbox: str
     """Where it hears answers: the prefix of its reply subjects."""
 

@@ -30,7 +30,6 @@ log = logging.getLogger(__name__)
 
 USER = "declare"
 REFUSED = 1
-"""Exit code of a program that could not declare."""
 INTERRUPTED = 143
 """Exit code of `--once` that was told to end before it had declared."""
 _EVERY = 5.0

@@ -22,7 +22,6 @@ from .principals import load_key, new_key, public_key
 from .recording import USER as OPERATOR
 
 SIGNERS = ("gateway", "orchestrator", "memory")
-"""Services that sign principals."""
 _POSTGRES = ("gateway", "orchestrator", "memory", "instructions")
 """Services with a schema, and so a role, in Postgres."""
 _USERS = (*SERVICES, DECLARE, OPERATOR)

@@ -24,7 +24,6 @@ class Endpoint:
     url: str
     key: str | None = field(default=None, repr=False)
     hint: str = ""
-    """What to add to the message when nothing answers there."""
 
     @property
     def is_local(self) -> bool:

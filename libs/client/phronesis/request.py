@@ -27,7 +27,6 @@ class Request(Generic[T]):
     method: str
     path: str
     parse: Callable[[Any], T]
-    """Makes the result of the decoded JSON body."""
     params: Mapping[str, str | int | list[str]] = field(default_factory=dict)
     json: Any = None
     files: dict[str, tuple[str, bytes]] | None = None

@@ -20,7 +20,7 @@ MAX_PAGE = 4 * 1024 * 1024
 
 
 class MediaKind(StrEnum):
-    """Which tool reads a medium (D-021)."""
+    """Which tool reads a medium."""
 
     DOCUMENT = "document"
     IMAGE = "image"

@@ -130,7 +130,7 @@ def clean_text(text: str) -> str:
 
 
 def cut_to_reply(text: str) -> tuple[str, bool]:
-    """As much of the text as one reply carries, and whether that is less than all of it (D-035)."""
+    """As much of the text as one reply carries, and whether that is less than all of it."""
     short = text[:LONGEST_REPLY]
     size = len(json.dumps(short, ensure_ascii=False).encode())
     while size > LARGEST_REPLY:

@@ -16,7 +16,7 @@ from ..sync import Client
 from . import output
 
 LONGEST_TURN = 16 * 60.0
-"""Seconds to wait for an end: a turn expires after 15 minutes (DESIGN 4)."""
+"""Seconds to wait for an end: a turn expires after 15 minutes."""
 _LOOK_AGAIN = 1.0
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Layer(StrEnum):
-    """The seven layers, in order (O-014)."""
+    """The seven layers, in order."""
 
     FOUNDATION = "foundation"
     VISION = "vision"
@@ -21,7 +21,7 @@ class Layer(StrEnum):
 
 
 class Retrieval(StrEnum):
-    """How a layer or a type is read (O-009, O-016 to O-022)."""
+    """How a layer or a type is read."""
 
     ALWAYS = "always"
     SEMANTIC = "semantic"
@@ -46,11 +46,11 @@ ACCESS: dict[Layer, tuple[float, float]] = {
     Layer.TACTICS: (0.2, 0.3),
     Layer.MIND: (0.15, 0.2),
 }
-"""Least and most share of sessions that are expected to read a layer, as the seed states them for planning capacity (O-024)."""
+"""Least and most share of sessions that are expected to read a layer, as the seed states them for planning capacity."""
 
 
 class Tier(IntEnum):
-    """When a node is embedded (O-293 to O-297): the first three at once, then nightly, then weekly."""
+    """When a node is embedded: the first three at once, then nightly, then weekly."""
 
     P0 = 0
     P1 = 1
@@ -65,7 +65,7 @@ class Tier(IntEnum):
 
 
 class Lifecycle(StrEnum):
-    """The status of every node but a task's (O-065), and the filter of every list and search."""
+    """The status of every node but a task's, and the filter of every list and search."""
 
     ACTIVE = "active"
     ARCHIVED = "archived"
@@ -73,7 +73,7 @@ class Lifecycle(StrEnum):
 
 
 class TaskStatus(StrEnum):
-    """Where a task is (O-066). A task may be archived or deprecated as well; with these three it counts as active."""
+    """Where a task is. A task may be archived or deprecated as well; with these three it counts as active."""
 
     TODO = "todo"
     IN_PROGRESS = "in_progress"
@@ -81,7 +81,7 @@ class TaskStatus(StrEnum):
 
 
 def lifecycle_of(status: str) -> Lifecycle:
-    """What a status counts as for the filters: what is neither archived nor deprecated is active (O-066)."""
+    """What a status counts as for the filters: what is neither archived nor deprecated is active."""
     return Lifecycle(status) if status in (Lifecycle.ARCHIVED, Lifecycle.DEPRECATED) else Lifecycle.ACTIVE
 
 
@@ -96,11 +96,11 @@ class Kind(StrEnum):
     HOURS = "hours"
     """0 or more."""
     PRIORITY = "priority"
-    """1 to 5, 5 the highest; `low`, `medium`, `high` and `critical` are taken for 2 to 5 (O-261)."""
+    """1 to 5, 5 the highest; `low`, `medium`, `high` and `critical` are taken for 2 to 5."""
     DATE = "date"
     """ISO 8601, a day or a time."""
     ROI = "roi"
-    """`{"total": number}`; stored flat as `roiTotal` (O-082)."""
+    """`{"total": number}`; stored flat as `roiTotal`."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Property:
     kind: Kind = Kind.TEXT
 
     def schema(self) -> dict[str, Any]:
-        """The property's JSON schema, as short as a tool's schema must be (O-099)."""
+        """The property's JSON schema, as short as a tool's schema must be."""
         return _SCHEMAS[self.kind]
 
 
@@ -135,14 +135,14 @@ class NodeType:
     """Its label in the store, such as `KeyResult`."""
     layer: Layer
     tier: Tier | None
-    """`None` for a type that is never embedded (O-292)."""
+    """`None` for a type that is never embedded."""
     properties: tuple[Property, ...] = ()
     text: tuple[str, ...] = ("title", "summary", "description", "content")
-    """The fields that its embedding is made from, in order (O-300); what is not here may change without a new vector."""
+    """The fields that its embedding is made from, in order; what is not here may change without a new vector."""
 
     @property
     def name(self) -> str:
-        """Its value of `type`, and the first word of its tools: `keyResult`, `ai` (O-026 to O-060)."""
+        """Its value of `type`, and the first word of its tools: `keyResult`, `ai`."""
         return self.label.lower() if self.label.isupper() else self.label[0].lower() + self.label[1:]
 
     @property
@@ -156,7 +156,7 @@ class NodeType:
 
 
 NODE_LABEL = "OdeiNode"
-"""The label that every node has beside its own (O-061)."""
+"""The label that every node has beside its own."""
 
 _FOUNDATION, _VISION, _STRATEGY, _TACTICS, _EXECUTION, _TRACK, _MIND = Layer
 _PLAIN = ("title", "summary", "description", "content")
@@ -285,7 +285,7 @@ def types_of_layer(layer: Layer) -> tuple[NodeType, ...]:
 
 
 def node_type(given: str) -> NodeType | None:
-    """The type that a caller names, in whatever case (O-026)."""
+    """The type that a caller names, in whatever case."""
     return _BY_FOLDED.get(given.casefold())
 
 
@@ -415,9 +415,9 @@ _RELATIONSHIP_TYPES: tuple[RelationshipType, ...] = (
 RELATIONSHIPS: Mapping[str, RelationshipType] = {one.name: one for one in _RELATIONSHIP_TYPES}
 """Every declared relationship type by name."""
 CONSTITUTIONAL = ("SUPPORTED_BY", "ENFORCED_BY", "ALIGNS_WITH", "SERVES")
-"""The relationship types that algorithms walk (O-211)."""
+"""The relationship types that algorithms walk."""
 PARENTS = ("SUPPORTED_BY", "SERVES", "ALIGNS_WITH")
-"""The relationship types that lead from a node of the vision layer to a parent (O-142)."""
+"""The relationship types that lead from a node of the vision layer to a parent."""
 
 
 def declared_types(source: NodeType, target: NodeType) -> Iterator[str]:

@@ -219,7 +219,6 @@ async def _caller(request: Request, _: Annotated[object, Security(BEARER)]) -> P
 
 
 Caller = Annotated[Principal, Depends(_caller)]
-"""The caller of a keyed route."""
 
 
 async def _idempotency_key(
@@ -248,4 +247,3 @@ def scope_idempotency_key(who: Principal, key: str | None) -> str | None:
 
 
 IdempotencyKey = Annotated[str | None, Depends(_idempotency_key)]
-"""The caller's `Idempotency-Key`, checked."""

@@ -44,7 +44,6 @@ from .traces import render_trace
 
 PATH = "/console"
 _LISTED = 30
-"""Conversations at the side."""
 _MESSAGES = 20
 """Messages of a conversation that is opened; each turn's row is read for its answer."""
 

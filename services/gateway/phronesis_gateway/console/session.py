@@ -158,4 +158,3 @@ async def _caller(request: Request) -> Principal:
 
 
 Person = Annotated[Principal, Depends(_caller)]
-"""Who is signed in, on an entered route."""

@@ -70,7 +70,6 @@ def _branch(span: Span, depth: int, began: int) -> Branch:
 
 
 MAX_SPANS = 1_000
-"""Spans that are shown."""
 _DEEPEST = 12
 """Levels that are indented; what is deeper stands with these."""
 _WIDTH = 1_000.0

@@ -36,7 +36,6 @@ class Readiness:
         self._down: tuple[str, ...] = ()
         self._known_until = 0.0
         self.stopping = False
-        """Whether the gateway takes no more work."""
 
     async def down(self) -> tuple[str, ...]:
         """What is down: `<service>` where one does not answer, `<service>.<dependency>` where it says so itself."""
@@ -144,9 +143,9 @@ class Info(BaseModel):
     version: str = VERSION
     revision: str | None
     architecture: str = "3.4"
-    """Of the analysts' control loop (N-001)."""
+    """Of the analysts' control loop."""
     matrix: str = "4.0.0"
-    """Of the analysts' instructions as they ship (N-001); an editor may have released others since."""
+    """Of the analysts' instructions as they ship; an editor may have released others since."""
     api: tuple[str, ...] = ("v1",)
     features: tuple[str, ...] = ("messages", "chat", "turns", "events", "tickets", "media", "tools", "mcp", "keys", "traces")
     tools: tuple[str, ...] = tuple(sorted(TOOLS))

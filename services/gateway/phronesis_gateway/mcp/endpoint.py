@@ -250,4 +250,3 @@ def _name_session(message: Envelope, send: Send) -> Send:
 
 
 HEADERS = ("Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name", "Mcp-Session-Id")
-"""Headers that a page's agent sends."""

@@ -81,7 +81,7 @@ def _tool_found(tool: Tool[Any, Any]) -> ToolFound:
 
 
 BUDGET = TOOL_SCHEMAS
-"""Tokens that a list of tools may have (O-099)."""
+"""Tokens that a list of tools may have."""
 _AROUND = 64
 """Tokens of what stands around the tools of a list, and between them where two make one less or more."""
 
@@ -152,4 +152,3 @@ def describe_tool(name: str) -> types.Tool:
 
 
 NAMES = frozenset(legal_name(name) for name in TOOLS)
-"""Names of the catalog's tools as agents use them."""

@@ -40,7 +40,6 @@ _LIMIT = 2.0
 
 _Key = tuple[str, str, str]
 ReadProfile = Callable[[Principal], Awaitable[AgentProfile]]
-"""Reads the profile of the agent that a caller is."""
 
 
 def profile_reader(bus: Bus) -> ReadProfile:

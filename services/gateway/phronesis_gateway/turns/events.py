@@ -41,7 +41,7 @@ class Analysed(Analysis):
     turn_id: str = Field(serialization_alias="turnId")
 
     def sent(self) -> str:
-        """The answer as it is sent: the text of a query stands there only where one was run (N-066)."""
+        """The answer as it is sent: the text of a query stands there only where one was run."""
         left_out = {"cypher_executed"} if self.cypher_executed is None else None
         return self.model_dump_json(by_alias=True, exclude=left_out)
 
@@ -193,7 +193,7 @@ class Events:
 def ending_events(turn: Turn, id: int) -> list[bytes]:
     """The last events of a turn, made from its row: `ended`, what its reply says, and `done` with the whole turn.
 
-    A reply's text comes in chunks, `text`. An analyst's answer is never cut into pieces (NC-022): it comes as
+    A reply's text comes in chunks, `text`. An analyst's answer is never cut into pieces: it comes as
     `executive_summary` and then, whole, as `analysis`.
     """
     said = TurnProgress(turn_id=turn.turn_id, kind="ended", conversation_id=turn.conversation_id)

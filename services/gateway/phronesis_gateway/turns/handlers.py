@@ -69,7 +69,7 @@ def turns_router(authenticator: Authenticator, bus: Bus, turns: TurnService, tra
 
     @routes.post(MESSAGES, responses=route_responses(Reply) | route_responses(AcceptedTurn, 202))
     async def send_message(message: MessageGiven, who: Caller, key: IdempotencyKey) -> Response:
-        """Send a message and wait for the reply (D-010). 202 when the turn has not ended in time: it goes on."""
+        """Send a message and wait for the reply. 202 when the turn has not ended in time: it goes on."""
         try:
             async with turns.submitted(who, message, key) as turn:
                 ended = await turns.ended(who, turn, wait)

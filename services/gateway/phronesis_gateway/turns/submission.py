@@ -45,7 +45,6 @@ class TurnTrace(BaseModel):
     trace_id: str | None
     spans: tuple[Span, ...] = ()
     missing: tuple[str, ...] = ()
-    """Services that did not answer."""
 
 
 def owner_of(who: Principal) -> str:

@@ -33,7 +33,6 @@ _PROMPTS = {
 }
 """The prompts that a loop cannot do without."""
 _ALLOWED = frozenset({PURPOSE, "tools", "repair", "closing"})
-"""The same for an agent that has an allow-list: it is given its tools at once, and classifies nothing."""
 
 
 class AgentContent(Message):
@@ -57,7 +56,7 @@ class AgentContent(Message):
         if missing := required - set(self.prompts):
             raise ValueError(f"{self.agent} lacks prompts: {', '.join(sorted(missing))}")
         if self.loop == "router" and set(self.directives) != {directive.value for directive in Directive}:
-            raise ValueError(f"{self.agent} needs a text for each of the four directives, and for no other (D-120)")
+            raise ValueError(f"{self.agent} needs a text for each of the four directives, and for no other")
         if lost := unknown_tools(self.prompts.get(PURPOSE, "")):
             raise ValueError(f"{self.agent} is allowed tools that there are not: {', '.join(lost)}")
         for group in (self.prompts, self.directives, self.phrases):
@@ -137,7 +136,7 @@ class Matrix(Message):
         found = []
         for mode, preface in sorted(self.prefaces.items()):
             found.append(platform_bundle(preface_tag(mode), preface, self.version, "mode_preface"))
-            # Modes B and D plan ahead over several steps; A and C answer one thing (N-198).
+            # Modes B and D plan ahead over several steps; A and C answer one thing.
             category = "mode_strategy" if mode in "bd" else "mode_tactical"
             found.append(platform_bundle(mode_tag(mode), combine_parts(preface, parts), self.version, category))
         return found

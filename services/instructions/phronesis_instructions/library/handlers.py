@@ -262,7 +262,7 @@ class LibraryHandlers:
             raise Unavailable(_LATE, retry_after=1)
 
     async def tier_1(self) -> None:
-        """Raise `Unavailable` unless there is an active tier 1: no analyst is to answer with an empty prompt (N-023)."""
+        """Raise `Unavailable` unless there is an active tier 1: no analyst is to answer with an empty prompt."""
         library = await self._libraries.of(SYSTEM_TENANT)
         if library.text(TIER_1, {}) is None:
             raise Unavailable(f"there is no active {TIER_1}")

@@ -163,7 +163,7 @@ def limit_text(reading: Reading, kind: MediaKind, limit: int) -> Reading:
     """The reading with its text in order and within `limit` characters.
 
     Raises:
-        UnsupportedMedia: there is no text (D-034).
+        UnsupportedMedia: there is no text.
     """
     text = clean_text(reading.text)
     if not text:

@@ -68,7 +68,7 @@ class MediaHandlers:
 
     async def _text(self, who: Principal, request: MediaRef, kind: MediaKind) -> ExtractedText:
         medium = await self._store.find(who, request.media_id)
-        if medium.kind != kind:  # the kind alone decides which tool reads a medium (D-021)
+        if medium.kind != kind:  # the kind alone decides which tool reads a medium
             raise BadRequest(f"this medium is read by {_TOOLS[medium.kind]}", field="media_id")
         reading = await self._read(medium)
         text, cut = cut_to_reply(reading.text)
@@ -108,7 +108,7 @@ class MediaHandlers:
         return medium.media()
 
     async def _read(self, medium: Stored) -> Reading:
-        """The whole text: once for each content of a tenant, however many ask at the same time (D-036).
+        """The whole text: once for each content of a tenant, however many ask at the same time.
 
         What the content is at fault for is kept too, so that a hostile file is taken apart once.
         """
