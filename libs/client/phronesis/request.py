@@ -27,7 +27,7 @@ class Request(Generic[T]):
     method: str
     path: str
     parse: Callable[[Any], T]
-    params: Mapping[str, str | int | list[str]] = field(default_factory=dict)
+    params: Mapping[str, str | int | list[str] | None] = field(default_factory=dict)
     json: Any = None
     files: dict[str, tuple[str, bytes]] | None = None
     key: str | None = None
@@ -54,7 +54,7 @@ class Request(Generic[T]):
         return {
             "method": self.method,
             "url": self.path,
-            "params": self.params,
+            "params": without_none(self.params),
             "json": self.json,
             "files": self.files,
             "headers": headers,
@@ -73,6 +73,11 @@ class Request(Generic[T]):
             return self.parse(response.json() if response.content else None)
         except (ValueError, ValidationError, KeyError, TypeError) as exc:
             raise Internal(f"the answer to {self.method} {self.path} is not what this version expects") from exc
+
+
+def without_none(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that have a value."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def check_header(text: str, name: str) -> str:
