@@ -248,8 +248,6 @@ class Parts:
         return arcadedb.program(data.arcadedb, self._where.arcadedb, passwords, log, environment)
 
     def service(self, name: str, answers: Answers) -> Program:
-        """A process of one of the six services: the part `name`."""
-
         async def ready() -> bool | None:
             return await answers(name)
 
@@ -258,8 +256,6 @@ class Parts:
         return Program(name, command, self._data.log(name), environment, ready, stop_within=15, ready_within=45)
 
     def migration(self, services: Sequence[str]) -> Program:
-        """The run that brings the schemas of those of `services` that have one up to date."""
-
         async def ready() -> None:
             """It is done when it has ended."""
 
@@ -269,7 +265,6 @@ class Parts:
         return Program("migrate", command, self._data.log("migrate"), environment, ready, ready_within=120)
 
     def bus_variables(self, name: str) -> dict[str, str]:
-        """The variables with which `name` connects to the broker."""
         variables = {"BUS_URL": self.bus_url, "BUS_TRUST_DIR": str(self._data.trust)}
         if nats.NAME not in self.outside:
             variables["BUS_PASSWORD_FILE"] = str(password_file(self._data, name))
@@ -280,7 +275,6 @@ class Parts:
         return variables
 
     def of_operator(self) -> dict[str, str]:
-        """The variables with which a backup is made and restored."""
         variables = self.bus_variables(OPERATOR) | self._stores()
         if postgres.NAME not in self.outside:
             variables["POSTGRES_DSN"] = postgres.dsn(self._data.postgres)

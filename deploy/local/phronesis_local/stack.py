@@ -98,7 +98,6 @@ def _find_processes(data: DataDir, record: StackRecord | None) -> list[tuple[str
 
 
 def _end_processes(processes: list[psutil.Process], within: float, asking: signal.Signals = signal.SIGTERM) -> None:
-    """Ask, wait, kill."""
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.send_signal(asking)
@@ -171,7 +170,6 @@ class Stack:
         return complete
 
     async def stay(self) -> None:
-        """Restart what is asked for; return never, unless the supervision itself fails."""
         rolling = Rolling(self._data, self._services, self._supervisor, self._renewed, self._bring_schemas, self._tell_restart)
         async with asyncio.TaskGroup() as both:
             both.create_task(self._supervisor.crashed())

@@ -91,12 +91,10 @@ class Supervisor:
                 await asyncio.sleep(_POLL)
 
     async def stop(self, *names: str) -> None:
-        """Stop these parts side by side and forget about them."""
         self._stopping.set()
         await asyncio.gather(*(self._stop(self.parts[name]) for name in names if name in self.parts))
 
     def kill(self) -> None:
-        """End everything at once, and restart nothing."""
         self._stopping.set()
         for part in self.parts.values():
             part.child.kill()
@@ -148,7 +146,6 @@ class Supervisor:
             part.record.restarts += 1
 
     async def _run(self, part: SupervisedPart) -> None:
-        """One life of a part, from its start to its end."""
         began = time.monotonic()
         await part.child.start()
         pid = part.child.pid
@@ -233,7 +230,6 @@ class Rolling:
         self._told = Restart(id="")
 
     async def stay(self) -> None:
-        """Wait for what is asked for, and do it."""
         while True:
             asked = self._asked()
             if asked is None:

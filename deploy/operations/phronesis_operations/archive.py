@@ -135,7 +135,6 @@ class Spool:
         self.count = 0
 
     def into(self, writer: MemberWriter) -> None:
-        """Write all that was taken, in order."""
         self._file.seek(0)
         while lengths := self._file.read(16):
             writer.append(self._file.read(int.from_bytes(lengths[:8], "big")), int.from_bytes(lengths[8:], "big"))
@@ -225,7 +224,6 @@ def _parse_about(name: str, data: bytes, kind: Kind) -> About:
 
 
 def _tally(entries: Iterator[tuple[str, bytes]], members: list[Member]) -> Iterator[tuple[str, bytes]]:
-    """The entries that belong to no member; those that do are counted into `members`."""
     for member, of_member in groupby(entries, key=lambda entry: _member_and_number(entry[0])[0]):
         if not member:
             yield from of_member

@@ -270,7 +270,6 @@ class GraphLoad:
             pass
 
     async def of_tenant(self, tenant: str) -> int:
-        """How many nodes a tenant has."""
         inside = "n.key > $after AND n.key < $before"
         statements = [f"MATCH (n:{label}) WHERE {inside} RETURN count(n) AS found" for label in sorted(self._labels)]
         return sum([await self._number(one, "found", **bounds(tenant)) for one in statements])
@@ -285,7 +284,6 @@ class GraphLoad:
                 pass
 
     async def nodes(self, frames: Iterator[Frame]) -> int:
-        """Create nodes; how many there were."""
         count = 0
         rows = (self._node(frame) for frame in frames)
         for label, batch in batches(rows, _BATCH, _BYTES):

@@ -149,7 +149,6 @@ class Target:
         return target
 
     async def check_versions(self) -> None:
-        """Raise `Refused` unless the archive's tables are those of this version."""
         here = await tables.migrations(self._connection)
         for schema, applied in here.items():
             if self._manifest.migrations.get(schema) != applied:
@@ -162,7 +161,6 @@ class Target:
             raise Refused("the archive holds other tables than this version has")
 
     async def check_empty(self) -> None:
-        """Raise `Refused` unless every store is empty."""
         counts = await self.counts()
         claimed = await vectors.model(self._connection)
         waiting = {broker.EVENTS: await count_waiting_events(self._bus), vectors.VECTORS: counts[vectors.VECTORS] or claimed}

@@ -48,7 +48,6 @@ class Staging:
         """What stands before the ids of news that another installation has given."""
 
     async def nothing_there(self) -> None:
-        """Raise `Refused` where the tenant has anything here."""
         for table in self._tables:
             if "tenant" in table.columns and table.full not in _QUIET:
                 statement = f"SELECT EXISTS (SELECT FROM {table.quoted} WHERE tenant = $1)"  # noqa: S608
@@ -122,7 +121,6 @@ class Staging:
             await self._connection.execute(f"UPDATE {stage} SET {', '.join(wanted)}", *given)  # noqa: S608
 
     async def _index(self) -> None:
-        """Count the words of all items anew: their hashes hold the tenant's name."""
         await self._connection.execute("SET LOCAL search_path = memory, public")
         tenant, connection = self._tenancy.new, cast(PoolConnection, self._connection)
         for owner in [row["owner"] for row in await self._connection.fetch(_OWNERS, tenant)]:

@@ -38,7 +38,6 @@ class Snapshot(Database):
 
     @asynccontextmanager
     async def connection(self, *_: object) -> AsyncIterator[Connection]:
-        """The connection, whatever tenant is asked for."""
         yield cast(Connection, self._connection)
 
 

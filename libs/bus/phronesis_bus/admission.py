@@ -54,7 +54,6 @@ class Issuer:
 
     @classmethod
     def load(cls, path: Path) -> Issuer:
-        """The issuer whose private key stands in the PEM file `path`."""
         return cls(load_key(path))
 
     def token(self, claims: dict[str, Any]) -> str:

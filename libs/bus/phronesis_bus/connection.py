@@ -81,7 +81,6 @@ class Revocations:
         self._again = asyncio.Event()
 
     async def start(self) -> None:
-        """Begin to hear, and read what was said before."""
         subscription = await self._bus.nats.subscribe(f"{REVOCATION_SUBJECT}.*", cb=self._heard)
         # What is revoked between reading and hearing would be missed: the subscription stands first.
         await self._bus.settled()
@@ -184,7 +183,6 @@ class Bus:
         self._closers.append(close)
 
     def on_reconnect(self, wake: Callable[[], None]) -> None:
-        """Call `wake` each time the broker is found again."""
         self._wakers.append(wake)
 
     def reconnected(self) -> None:
@@ -247,7 +245,6 @@ class Bus:
                 log.warning("the connection did not close in order")
 
     async def _drained(self) -> None:
-        """Hand back, let run out, and send what is buffered."""
         for close in reversed(self._closers):
             try:
                 async with asyncio.timeout(_DRAIN):

@@ -114,7 +114,6 @@ async def _find_config(bus: Bus, what: str) -> dict[str, Any] | None:
 
 
 def _matches(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
-    """Whether all that is wanted is so already; what the broker leaves out is nothing to it."""
     return all(found.get(key) == value or (not value and not found.get(key)) for key, value in wanted.items())
 
 

@@ -107,7 +107,6 @@ class Relay:
         self._bus.on_stop(self._stop)
 
     def wake(self) -> None:
-        """Say that a transaction has just written to the outbox."""
         self._wake.set()
 
     async def _look(self) -> None:

@@ -45,7 +45,6 @@ class Revoked:
                 hear()
 
     def on_change(self, hear: Callable[[], None]) -> None:
-        """Call `hear` when a key is added."""
         self._hearers.append(hear)
 
     def check(self, who: Principal) -> None:
@@ -84,7 +83,6 @@ class Signer:
         return cls(issuer, load_key(path))
 
     def token(self, who: Principal) -> str:
-        """A short-lived token for `who`."""
         now = time.time()
         cached = self._cache.get(who)
         if cached is not None and cached[1] - now > LIFETIME / 2:

@@ -82,7 +82,6 @@ def configure_logging(service: str, level: int = logging.INFO, stream: TextIO | 
 
 
 def _describe_exception(exc_info: _Raised) -> str:
-    """An exception with its causes, outermost first: classes, codes of ours, and where each was raised."""
     lines: list[str] = []
     error: BaseException | None = exc_info[1]
     for _ in range(_CAUSES):

@@ -61,7 +61,6 @@ class Listener(Generic[M]):
         self._something.set()
 
     def close(self) -> None:
-        """Wake the owner for good."""
         self.closed = True
         self._something.set()
 
@@ -84,7 +83,6 @@ class Watch(Generic[M]):
         self._bus.on_stop(lambda: self._bus.drain(subscription))
 
     def close(self) -> None:
-        """Wake everybody who watches: the process stops."""
         self._closed = True
         for ears in self._ears.values():
             for ear in ears:

@@ -43,7 +43,6 @@ class Request(Generic[T]):
 
     @property
     def repeatable(self) -> bool:
-        """Whether sending it again can do no harm."""
         return self.reads or self.key is not None
 
     def arguments(self) -> dict[str, Any]:
@@ -103,7 +102,6 @@ def parse_problem(response: httpx.Response) -> ServiceError:
 
 
 def _seconds(header: str | None) -> float | None:
-    """`Retry-After` in seconds: a number, or an HTTP date."""
     if not header:
         return None
     try:

@@ -49,7 +49,6 @@ class Parser:
                 yield event
 
     def forget_partial(self) -> None:
-        """Drop what a broken connection left unfinished."""
         self._buffer, self._kind, self._data, self._id = b"", "", [], None
 
     def _line(self, line: str) -> TurnEvent | None:

@@ -62,7 +62,6 @@ def create(
 
 
 def _snippet(made: NewBusKey) -> str:
-    """What an outside system has to know, as the beginning of its program."""
     return f"""\
 import nats
 

@@ -123,7 +123,6 @@ def _await_end(client: Client, task: Task, deadline: float) -> Task:
 
 
 def _line(event: TurnEvent) -> str:
-    """What is told of an event."""
     detail = event.data.get("detail", {})
     match event.data.get("phase"):
         case "plan":

@@ -147,7 +147,6 @@ class _KeyManager:
         return KeyMade(**asdict(key), key=secret)
 
     async def may_see(self, who: Principal, action: str, arguments: dict[str, Any]) -> str | None:
-        """The tenant whose keys `who` sees; `None` for all."""
         try:
             require_manager(who)
         except Forbidden as error:
@@ -244,6 +243,5 @@ def bus_keys_router(authenticator: Authenticator, bus: Bus, keys: BusKeys) -> AP
 
 
 def _address_without_login(url: str) -> str:
-    """`url` without whom the platform itself may come in as."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()

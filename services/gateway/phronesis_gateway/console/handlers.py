@@ -124,7 +124,6 @@ def router(
 
 
 def _public_routes(sessions: Sessions) -> APIRouter:
-    """What nobody has to be signed in for."""
     routes = APIRouter()
 
     @routes.post(PATH + "/sign-in")
@@ -155,7 +154,6 @@ def _public_routes(sessions: Sessions) -> APIRouter:
 
 
 def _part_routes(sessions: Sessions, bus: Bus, turns: TurnService) -> APIRouter:
-    """Parts of a page, which its script asks for."""
     routes = APIRouter(route_class=session_route(sessions, render_fault))
 
     @routes.get(PATH + "/conversations")

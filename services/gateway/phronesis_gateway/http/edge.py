@@ -122,7 +122,6 @@ class _Exchange:
         return message
 
     async def drain(self) -> None:
-        """Drop what is left of the body, up to a size and a time."""
         left = LINGER_BYTES
         with suppress(TimeoutError):
             async with asyncio.timeout(LINGER_SECONDS):

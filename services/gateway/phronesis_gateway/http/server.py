@@ -33,7 +33,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a head."""
         super().connection_made(transport)
         self._wait()
 
@@ -42,7 +41,6 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Count what comes and is no body: a head, or what follows a body in chunks."""
         self._fed += len(data)
         super().data_received(data)
         if self._fed > MAX_HEAD and not self.transport.is_closing():

@@ -226,7 +226,6 @@ class McpEndpoint:
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:
-    """`receive`, with a body that was read already."""
     left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:

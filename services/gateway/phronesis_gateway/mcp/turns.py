@@ -152,7 +152,6 @@ _FIELDS = {"currentMessageText": "message", "conversationId": "conversation_id"}
 
 
 def _field(name: str | None) -> dict[str, str]:
-    """The field at fault as agents call it."""
     return {} if name is None else {"field": _FIELDS.get(name, name)}
 
 

@@ -57,7 +57,6 @@ class ImagePart(Part):
 
 
 def _exactly_one_of(*names: str) -> dict[str, Any]:
-    """Exactly one of these members, for the description."""
     nothing = {"type": "null"}
     given = {"type": "string"}
     return {"oneOf": [{"required": [one], "properties": {n: given if n == one else nothing for n in names}} for one in names]}

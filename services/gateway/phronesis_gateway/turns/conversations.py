@@ -206,7 +206,6 @@ def profile_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
 
 
 async def _await_change(answer: Any) -> Profile:
-    """The answer to a change, with errors named as the caller names their fields."""
     try:
         changed: Profile = await answer
     except BadRequest as error:

@@ -211,7 +211,6 @@ def ending_events(turn: Turn, id: int) -> list[bytes]:
 
 
 async def _wait_for_progress(ear: Listener[TurnProgress]) -> None:
-    """Wait until something is said of the turn, or it is time to look."""
     await ear.next(LOOK)
     while await ear.next(0):
         pass

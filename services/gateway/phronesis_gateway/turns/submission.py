@@ -76,7 +76,6 @@ class TraceCollector:
         )
 
     async def _ask(self, who: Principal, service: str, ref: TraceRef) -> list[Span] | None:
-        """What the copies of a service know; `None` where none answers."""
         answers = await ask_each(self._bus, who, SPANS[service], ref, timeout=LIMIT)
         return [span for found in answers.values() for span in found.spans] if answers else None
 
@@ -265,13 +264,11 @@ class _Answers:
 
 
 def _with_sent_field(problem: Problem) -> Problem:
-    """The problem with its field named as the caller names it."""
     head, dot, rest = (problem.field or "").partition(".")
     return problem.model_copy(update={"field": _FIELDS[head] + dot + rest}) if head in _FIELDS else problem
 
 
 async def _wait_for_hint(ear: Listener[TurnProgress], seconds: float, heard: _ProgressListener) -> bool:
-    """Whether the turn's end, or that it waits for a person, is hinted at within `seconds`."""
     due = time.monotonic() + seconds
     while shown := await ear.next(due - time.monotonic()):
         if heard is not None:

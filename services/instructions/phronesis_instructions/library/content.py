@@ -65,18 +65,15 @@ class AgentContent(Message):
         return self
 
     def digest(self) -> str:
-        """Hash of all of it; the same content has the same one."""
         fields = self.model_dump(mode="json")
         if not self.bootstrap:  # as the version before, which does not know it: the two would replace one another for ever
             del fields["bootstrap"]
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
     def prompt_tags(self) -> dict[str, str]:
-        """Tag of the bundle that holds each prompt."""
         return {purpose: f"{self.agent}/{purpose}" for purpose in self.prompts}
 
     def directive_tags(self) -> dict[str, str]:
-        """Tag of the element that holds each directive's text."""
         return {name: f"{self.agent}/directive/{name}" for name in self.directives}
 
     @property
@@ -124,11 +121,9 @@ class Matrix(Message):
         return self
 
     def digest(self) -> str:
-        """Hash of all of it; the same content has the same one."""
         return hashlib.sha256(json.dumps(self.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()
 
     def texts(self) -> tuple[Text, ...]:
-        """Every text of it, active, with its tokens counted."""
         return (platform_bundle(TIER_1, self.tier1, self.version, "bootstrap"), *self._bundles(), *self._elements())
 
     def _bundles(self) -> list[Text]:

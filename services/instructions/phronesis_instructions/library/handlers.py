@@ -147,14 +147,12 @@ class LibraryCache:
         return Library(await self._shipped(), await self._store.overlay_at(tenant, number))
 
     def drop(self, tenant: str) -> None:
-        """Read a tenant's texts anew, or everybody's after a release of what ships."""
         self._drops += 1
         if tenant == SYSTEM_TENANT:
             self._platform = None
         self._overlays.pop(tenant, None)
 
     async def on_released(self, news: News, released: Released) -> None:
-        """Drop what a release has made stale, in each running copy."""
         self.drop(news.tenant)
 
     async def _shipped(self) -> Platform:
@@ -209,7 +207,6 @@ class LibraryHandlers:
         return _profile_answer(profile, texts, library.release, arms)
 
     async def agent_list(self, call: Call, request: ListAgents) -> AgentNames:
-        """The agents that there are; before the content is loaded, some may only be late."""
         await self.ready()
         library = await self._libraries.of(call.who.tenant)
         return AgentNames(agents=tuple(sorted(library.platform.profiles)))
@@ -257,7 +254,6 @@ class LibraryHandlers:
         return _text_answer(text.content, Found((text,)), library, arms)
 
     async def ready(self) -> None:
-        """Raise `Unavailable` until the content is loaded."""
         if not self._loaded:
             raise Unavailable(_LATE, retry_after=1)
 

@@ -210,7 +210,6 @@ def _agent_texts(content: AgentContent) -> list[Text]:
 
 
 async def _write_texts(connection: Connection, texts: Iterable[Text]) -> list[str]:
-    """Write live texts; returns the tags of those that changed."""
     changed = []
     for text in texts:
         written = (text.tag, text.content, text.version, text.tokens)

@@ -150,7 +150,6 @@ class Profile:
     bootstrap: str = ""
 
     def tags(self) -> tuple[str, ...]:
-        """Every text that the agent cannot do without."""
         return (*([self.bootstrap] if self.bootstrap else []), *self.prompts.values(), *self.directives.values())
 
 
@@ -180,7 +179,6 @@ class Running:
     arms: tuple[RunningArm, ...]
 
     def tags(self) -> frozenset[str]:
-        """Every text that some arm is told otherwise."""
         return frozenset(tag for arm in self.arms for tag in arm.texts)
 
     def text(self, arm: str, tag: str) -> str | None:

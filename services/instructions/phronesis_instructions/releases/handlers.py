@@ -53,7 +53,6 @@ class ReleaseHandlers(_Handlers):
         return instructions.InstructionList(release=library.release, texts=tuple(fitting))
 
     async def show_instruction(self, call: Call, request: instructions.ShowInstruction) -> instructions.InstructionShown:
-        """One text as the caller's tenant has it now, whatever its status."""
         library = await self._libraries.of(call.who.tenant)
         text = library.all().get(request.tag)
         if text is None:
@@ -71,7 +70,6 @@ class ReleaseHandlers(_Handlers):
         return instructions.InstructionDiff(before=request.before, after=after, changes=_changes(library, old, new))
 
     async def publish_instructions(self, call: Call, request: instructions.PublishInstructions) -> instructions.Publication:
-        """Publish texts for the tenant, or say what that would change."""
         if request.dry_run:
             library = await self._libraries.of(call.who.tenant)
             own = apply_publication(library, request.texts)
@@ -109,7 +107,6 @@ class ExperimentHandlers(_Handlers):
         return experiments.ExperimentList(experiments=await self._experiments.experiments(call.who.tenant))
 
     async def record_outcome(self, call: Call, request: experiments.RecordOutcome) -> experiments.OutcomeRecorded:
-        """Count an outcome for the arms that a user of the tenant is in."""
         return await self._experiments.record(call, request)
 
     async def report_experiment(self, call: Call, request: experiments.ReportExperiment) -> experiments.ExperimentReport:

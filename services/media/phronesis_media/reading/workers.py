@@ -181,7 +181,6 @@ class WorkerPool:
             return await self._asked(await self._new(), job, data, most)
 
     async def close(self) -> None:
-        """End the processes that have nothing to do or are starting."""
         for starting in self._starting:
             starting.cancel()
         for made in await asyncio.gather(*self._starting, return_exceptions=True):
