@@ -92,7 +92,7 @@ class Following:
         self._parser.last_id = after or ""
         self._fruitless = 0
         self._at = ""
-        self._told: set[tuple[str, str]] = set()
+        self._delivered: set[tuple[str, str]] = set()
 
     def headers(self) -> dict[str, str]:
         last = {"Last-Event-ID": self._parser.last_id} if self._parser.last_id else {}
@@ -117,16 +117,16 @@ class Following:
                 return
 
     def _is_new(self, event: TurnEvent) -> bool:
-        """Whether it was not told before: the events of a turn's end share one id, and come again all together.
+        """Whether it was not delivered before: the events of a turn's end share one id, and come again all together.
 
         They may come again with a later id, where they were sent before the hint of the end had reached the broker.
         """
         if event.id != self._at and event.kind not in _END:
-            self._at, self._told = event.id, set()
+            self._at, self._delivered = event.id, set()
         this = (event.kind, str(event.data.get("k", "")))
-        if event.id and this in self._told:
+        if event.id and this in self._delivered:
             return False
-        self._told.add(this)
+        self._delivered.add(this)
         return True
 
     def broken(self, exc: ServiceError | httpx.TransportError | None) -> float:
