@@ -10,7 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import asyncapi, chart_files, decisions, nats, openapi, readmes, samples, schemas, services
+from . import asyncapi, chart_files, decisions, nats, openapi, readmes, samples, schemas, services, sync_client
 from .tree import ROOT
 
 
@@ -21,7 +21,7 @@ def documents() -> dict[Path, str]:
         schemas.Break: a contract changed in a way that its version does not allow.
     """
     found: dict[Path, str] = {}
-    for module in (schemas, samples, asyncapi, openapi, services, decisions, readmes, nats, chart_files):
+    for module in (schemas, samples, asyncapi, openapi, services, decisions, readmes, nats, chart_files, sync_client):
         found |= module.documents()
     return found
 

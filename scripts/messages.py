@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from phronesis_contracts import Event, Job, Message, Out, Rpc
@@ -40,5 +42,21 @@ def carried(contract: Contract) -> dict[str, type[Message]]:
 
 
 def name(contract: Contract) -> str:
-    """The contract's name as a file: kind and subject, since a job and its progress may share a subject."""
+    """Kind and subject of the contract, since a job and its progress may share a subject."""
     return f"{kind(contract)}.{contract.subject}"
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """What a folder holds of each contract by its name: one file a service."""
+    return {key: value for path in sorted(folder.glob("*.json")) for key, value in json.loads(path.read_text()).items()}
+
+
+def files(folder: Path, found: dict[str, Any]) -> dict[Path, str]:
+    """The files of a folder, one a service, by path; the service is the second word of a contract's name."""
+    services: dict[str, dict[str, Any]] = {}
+    for key, value in found.items():
+        services.setdefault(key.split(".")[1], {})[key] = value
+    return {
+        folder / f"{service}.json": json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        for service, values in services.items()
+    }

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-from .messages import carried, contracts, name
+from .messages import carried, contracts, files, name, read
 from .tree import CONTRACTS
 
 FOLDER = CONTRACTS / "samples"
@@ -75,7 +74,7 @@ def _text(schema: Schema, field: str) -> str:
 
 def committed() -> dict[str, dict[str, list[Any]]]:
     """The samples as they are committed: contract, then `in` or `out`, oldest first."""
-    return {path.stem: json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))}
+    return read(FOLDER)
 
 
 def documents() -> dict[Path, str]:
@@ -89,10 +88,7 @@ def documents() -> dict[Path, str]:
             kept = sides.setdefault(side, [])
             if not any(_shape(sample) == _shape(filled) for sample in kept):
                 kept.append(filled)
-    return {
-        FOLDER / f"{key}.json": json.dumps(sides, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-        for key, sides in found.items()
-    }
+    return files(FOLDER, found)
 
 
 def _shape(value: Any) -> Any:

@@ -6,11 +6,10 @@ change is a new version of the contract, beside the old one.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-from .messages import carried, contracts, name
+from .messages import carried, contracts, files, name, read
 from .tree import CONTRACTS
 
 FOLDER = CONTRACTS / "schemas"
@@ -37,7 +36,7 @@ def current() -> dict[str, dict[str, Schema]]:
 
 def committed() -> dict[str, dict[str, Schema]]:
     """The schemas as they are committed."""
-    return {path.stem: json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))}
+    return read(FOLDER)
 
 
 def breaks(old: Schema, new: Schema, where: str = "") -> list[str]:
@@ -118,4 +117,4 @@ def documents() -> dict[Path, str]:
         raise Break(
             "Inside a version only optional fields are added (docs/reference/bus.md):\n" + "\n".join(f"  {b}" for b in found)
         )
-    return {FOLDER / f"{key}.json": json.dumps(sides, indent=2, sort_keys=True) + "\n" for key, sides in current().items()}
+    return files(FOLDER, current())

@@ -46,15 +46,7 @@ def home() -> Path:
 
 
 def program(folder: Path, ports: Ports, passwords: Mapping[str, str], log: Path, environment: Mapping[str, str]) -> Program:
-    """The server with one database and two users: one that may do all, and one that may only read records.
-
-    Args:
-        folder: its configuration and databases.
-        ports: where it listens.
-        passwords: passwords of `ROOT` and `READER`.
-        log: its log file.
-        environment: its environment.
-    """
+    """The server with one database and two users: one that may do all, and one that may only read records."""
 
     async def prepare() -> None:
         await asyncio.to_thread(_write_security, folder / "config", passwords)

@@ -90,7 +90,6 @@ def _memory() -> Finding:
 
 
 def _nearest(path: Path) -> Path:
-    """The folder itself, or the nearest one above it that exists."""
     while not path.exists():
         path = path.parent
     return path

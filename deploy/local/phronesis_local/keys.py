@@ -12,7 +12,6 @@ import_lock = Lock()
 """Held while a thread imports what the supervisor does not need at its start."""
 
 SIGNERS = ("gateway", "orchestrator", "memory")
-"""Services that sign principals."""
 
 
 def ensure_owner_key(data: DataDir) -> str | None:

@@ -20,16 +20,11 @@ class AlreadyRunning(Exception):
 
 
 class DataDir:
-    """One data directory.
-
-    Args:
-        root: the directory; it need not exist.
-    """
+    """One data directory."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.expanduser().resolve()
         self.record = self.root / "stack.json"
-        """The running processes."""
         self.secrets = self.root / "secrets"
         self.roles = self.root / "roles"
         """Passwords of the services' roles, for a database that is not ours."""
@@ -44,9 +39,7 @@ class DataDir:
         """Which stores hold the data: `embedded` or `production`."""
         self.logs = self.root / "logs"
         self.key = self.root / "key"
-        """The API key of the owner."""
         self.url = self.root / "url"
-        """The gateway's address while the stack runs."""
         self.restart = self.root / "restart.json"
         """A restart that was asked for and that the supervisor has not taken up yet."""
         self.operator = self.root / "operator.json"
@@ -54,7 +47,6 @@ class DataDir:
         self._lock = self.root / "lock"
 
     def log(self, name: str) -> Path:
-        """The log file of one part."""
         return self.logs / f"{name}.log"
 
     def create(self) -> None:
@@ -126,7 +118,6 @@ class PartRecord(BaseModel):
     """What its last start took until it was ready."""
     restarts: int = 0
     reason: str | None = None
-    """Why it is not up."""
     version: str | None = None
     """What a service's process said of itself when it came up."""
 
@@ -137,7 +128,6 @@ class Restart(BaseModel):
     id: str
     state: Literal["running", "done", "failed"] = "running"
     lines: tuple[str, ...] = ()
-    """What was done so far, for a reader."""
 
 
 class StackRecord(BaseModel):
@@ -150,12 +140,9 @@ class StackRecord(BaseModel):
     ready_seconds: float | None = None
     """What the start took until everything was ready."""
     url: str
-    """The gateway's address."""
     parts: dict[str, PartRecord]
     bolt: str | None = None
-    """Address of the graph store."""
     restart: Restart | None = None
-    """The last rolling restart that was asked for."""
 
 
 def read_record(data: DataDir) -> StackRecord | None:

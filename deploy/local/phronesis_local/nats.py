@@ -41,16 +41,7 @@ def binary() -> Path:
 def program(
     folder: Path, port: int, passwords: Mapping[str, str], admission: Path, log: Path, environment: Mapping[str, str]
 ) -> Program:
-    """The server with the users and permissions that the contracts give.
-
-    Args:
-        folder: its configuration and JetStream's store.
-        port: where it listens on the loopback interface.
-        passwords: password of each service and of the declaring program.
-        admission: file with the key that outside systems are let in with.
-        log: its log file.
-        environment: its environment.
-    """
+    """The server with the users and permissions that the contracts give."""
     config = folder / "nats.conf"
 
     async def prepare() -> None:
@@ -93,7 +84,6 @@ ASKER = "gateway"
 """The service that may ask all others; the supervisor asks in its name."""
 DECLARER = "declare"
 OPERATOR = "operator"
-"""Who makes and restores backups."""
 
 
 class Broker:

@@ -43,16 +43,7 @@ def class_archive(home: Path) -> Path:
 
 
 def program(home: Path, folder: Path, port: int, password: str, log: Path, environment: Mapping[str, str]) -> Program:
-    """The server with one database and one user.
-
-    Args:
-        home: where its archives are (`lib/*.jar`).
-        folder: its configuration and data.
-        port: where it speaks Bolt, on the loopback interface.
-        password: of `USER`; it holds from the first start on.
-        log: its log file.
-        environment: its environment.
-    """
+    """The server with one database and one user."""
 
     async def prepare() -> None:
         await asyncio.to_thread(_prepare, folder, port, password)

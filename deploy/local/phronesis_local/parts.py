@@ -29,7 +29,6 @@ class Finding(BaseModel):
     found: str
     ok: bool = True
     remedy: str = ""
-    """What to do where it is not ok."""
 
 
 class StoresRefused(Exception):
@@ -161,7 +160,6 @@ class Addresses:
 
     @property
     def url(self) -> str:
-        """The gateway's address."""
         return f"http://{LOOPBACK}:{self.gateway}"
 
 
@@ -189,9 +187,7 @@ class Parts:
     """Makes the programs of a stack.
 
     Args:
-        data: the data directory.
         settings: which servers are others'.
-        where: the addresses.
     """
 
     def __init__(self, data: DataDir, settings: LocalSettings, where: Addresses) -> None:
@@ -213,17 +209,14 @@ class Parts:
 
     @property
     def bus_url(self) -> str:
-        """The broker's address."""
         return self._settings.bus_url or f"nats://{LOOPBACK}:{self._where.nats}"
 
     @property
     def graph_url(self) -> str:
-        """The graph store's address."""
         port = self._where.neo4j if self._graph == neo4j.NAME else self._where.arcadedb.bolt
         return self._settings.graph_url or f"bolt://{LOOPBACK}:{port}"
 
     def port(self, name: str) -> int | None:
-        """The port of a part that has one."""
         ports = self._gateways | {
             nats.NAME: self._where.nats,
             arcadedb.NAME: self._where.arcadedb.bolt,
@@ -238,7 +231,6 @@ class Parts:
         return dict(zip(copies(GATEWAY, len(ports)), ports, strict=True))
 
     def server(self, name: str) -> Program:
-        """One of the servers that are ours."""
         data, log, environment = self._data, self._data.log(name), part_environment(self._data, name, {})
         if name == nats.NAME:
             passwords = {user: password(data, user) for user in (*SERVICES, DECLARER, OPERATOR)}
@@ -256,8 +248,6 @@ class Parts:
         return arcadedb.program(data.arcadedb, self._where.arcadedb, passwords, log, environment)
 
     def service(self, name: str, answers: Answers) -> Program:
-        """A process of one of the six services: the part `name`."""
-
         async def ready() -> bool | None:
             return await answers(name)
 
@@ -266,8 +256,6 @@ class Parts:
         return Program(name, command, self._data.log(name), environment, ready, stop_within=15, ready_within=45)
 
     def migration(self, services: Sequence[str]) -> Program:
-        """The run that brings the schemas of those of `services` that have one up to date."""
-
         async def ready() -> None:
             """It is done when it has ended."""
 
@@ -277,7 +265,6 @@ class Parts:
         return Program("migrate", command, self._data.log("migrate"), environment, ready, ready_within=120)
 
     def bus_variables(self, name: str) -> dict[str, str]:
-        """The variables with which `name` connects to the broker."""
         variables = {"BUS_URL": self.bus_url, "BUS_TRUST_DIR": str(self._data.trust)}
         if nats.NAME not in self.outside:
             variables["BUS_PASSWORD_FILE"] = str(password_file(self._data, name))
@@ -288,7 +275,6 @@ class Parts:
         return variables
 
     def of_operator(self) -> dict[str, str]:
-        """The variables with which a backup is made and restored."""
         variables = self.bus_variables(OPERATOR) | self._stores()
         if postgres.NAME not in self.outside:
             variables["POSTGRES_DSN"] = postgres.dsn(self._data.postgres)

@@ -103,10 +103,6 @@ class Program:
     """What is run, and how one knows that it is ready.
 
     Args:
-        name: the part's name.
-        command: the program and its arguments.
-        log: file for what it prints.
-        environment: all of its environment.
         ready: whether it does its work now, or `None` when that cannot be told; called again and again.
         prepare: runs before every start, the first and any later one.
         folder: its working folder, the parent's by default.
@@ -139,7 +135,6 @@ class Child:
 
     @property
     def pid(self) -> int | None:
-        """Its process id while it runs."""
         if self._watched is None:
             return None
         try:

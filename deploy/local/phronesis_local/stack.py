@@ -98,7 +98,6 @@ def _find_processes(data: DataDir, record: StackRecord | None) -> list[tuple[str
 
 
 def _end_processes(processes: list[psutil.Process], within: float, asking: signal.Signals = signal.SIGTERM) -> None:
-    """Ask, wait, kill."""
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.send_signal(asking)
@@ -114,18 +113,12 @@ class Stack:
     """The servers and services of one data directory, whose lock this process holds.
 
     Args:
-        data: the directory.
-        settings: ports and outside servers.
         show: called with the record after each change.
         parts: the servers and services that are started; everything by default.
     """
 
     def __init__(
-        self,
-        data: DataDir,
-        settings: LocalSettings,
-        show: Callable[[StackRecord], None],
-        parts: Sequence[str] = (),
+        self, data: DataDir, settings: LocalSettings, show: Callable[[StackRecord], None], parts: Sequence[str] = ()
     ) -> None:
         where = addresses(settings)
         me = ProcessId.of(os.getpid())
@@ -177,7 +170,6 @@ class Stack:
         return complete
 
     async def stay(self) -> None:
-        """Restart what is asked for; return never, unless the supervision itself fails."""
         rolling = Rolling(self._data, self._services, self._supervisor, self._renewed, self._bring_schemas, self._tell_restart)
         async with asyncio.TaskGroup() as both:
             both.create_task(self._supervisor.crashed())
@@ -204,7 +196,6 @@ class Stack:
         await asyncio.to_thread(end_leftovers, self._data)
 
     def kill(self) -> None:
-        """End everything at once."""
         self._supervisor.kill()
 
     async def _connect(self) -> None:

@@ -44,12 +44,7 @@ class SupervisedPart:
 
 
 class Supervisor:
-    """The parts of one data directory.
-
-    Args:
-        data: the directory.
-        changed: called after each change of a part's record.
-    """
+    """The parts of one data directory."""
 
     def __init__(self, data: DataDir, changed: Callable[[], None]) -> None:
         self._data = data
@@ -96,12 +91,10 @@ class Supervisor:
                 await asyncio.sleep(_POLL)
 
     async def stop(self, *names: str) -> None:
-        """Stop these parts side by side and forget about them."""
         self._stopping.set()
         await asyncio.gather(*(self._stop(self.parts[name]) for name in names if name in self.parts))
 
     def kill(self) -> None:
-        """End everything at once, and restart nothing."""
         self._stopping.set()
         for part in self.parts.values():
             part.child.kill()
@@ -153,7 +146,6 @@ class Supervisor:
             part.record.restarts += 1
 
     async def _run(self, part: SupervisedPart) -> None:
-        """One life of a part, from its start to its end."""
         began = time.monotonic()
         await part.child.start()
         pid = part.child.pid
@@ -206,7 +198,6 @@ def plan_restart(names: Sequence[str], there: Sequence[str]) -> tuple[str, ...]:
 
     Args:
         names: services, or single parts; none for all of them.
-        there: the parts that run a service.
 
     Raises:
         LookupError: a name is none of these.
@@ -219,16 +210,7 @@ def plan_restart(names: Sequence[str], there: Sequence[str]) -> tuple[str, ...]:
 
 
 class Rolling:
-    """Carries out what is asked for, for as long as a stack runs.
-
-    Args:
-        data: where restarts are asked for.
-        services: the parts that run a service.
-        supervisor: keeps them running.
-        program: the program that a part runs from now on.
-        schemas: brings the schemas of the services that these parts run up to date.
-        tell: called with how far a restart has come.
-    """
+    """Carries out what is asked for, for as long as a stack runs."""
 
     def __init__(
         self,
@@ -248,7 +230,6 @@ class Rolling:
         self._told = Restart(id="")
 
     async def stay(self) -> None:
-        """Wait for what is asked for, and do it."""
         while True:
             asked = self._asked()
             if asked is None:

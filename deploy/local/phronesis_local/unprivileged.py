@@ -34,7 +34,6 @@ def _become(user: pwd.struct_passwd) -> None:
 
 
 def main() -> None:
-    """The command."""
     os.umask(0o077)
     _become(pwd.getpwnam(USER))
     os.execv(sys.argv[1], sys.argv[1:])

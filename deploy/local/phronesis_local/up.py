@@ -29,7 +29,6 @@ class _Console(Console):
     """One whose reader may go away: then nothing is printed any more, and the stack runs on."""
 
     def on_broken_pipe(self) -> None:
-        """Print nothing from now on."""
         self.quiet = True
 
 
@@ -45,7 +44,6 @@ class Progress:
             self._spinner.start()
 
     def show(self, record: StackRecord) -> None:
-        """Print a line for each part whose state is another than before."""
         for name, part in record.parts.items():
             now = (part.state, part.restarts)
             if self._seen.get(name) == now or part.state not in _WORDS:
@@ -60,20 +58,17 @@ class Progress:
             self._spinner.update(f"{record.state}: {', '.join(waiting) or 'the last checks'}")
 
     def line(self, text: str) -> None:
-        """Print a line as it is."""
         try:
             self._console.print(text, markup=False, highlight=False, soft_wrap=True)
         except OSError:  # the terminal is gone
             self._console.quiet = True
 
     def done(self) -> None:
-        """Nothing is awaited any more."""
         if self._spinner is not None:
             self._spinner.stop()
 
     @property
     def seconds(self) -> float:
-        """Seconds since this began."""
         return time.monotonic() - self._began
 
 
@@ -158,7 +153,6 @@ def _handle_signals(asked: asyncio.Event, stack: Stack) -> None:
 
 
 def _raise_file_limit() -> None:
-    """Let this process and its children open as many files as the system allows them: each connection is one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -221,7 +215,6 @@ def up_detached(settings: LocalSettings) -> int:
 
 
 def _await_ready(data: DataDir, supervisor: subprocess.Popen[bytes], progress: Progress) -> int | None:
-    """The supervisor's exit code, or `None` when its stack is ready and it lives on."""
     limit = time.monotonic() + _DETACHED_START
     while supervisor.poll() is None:
         record = read_record(data)
@@ -251,7 +244,6 @@ def restart(data: DataDir, names: Sequence[str]) -> int:
     """Have services restarted one process after the other, and print what is done.
 
     Args:
-        data: the stack's data directory.
         names: services or parts; none for all.
 
     Returns:
@@ -277,7 +269,6 @@ def restart(data: DataDir, names: Sequence[str]) -> int:
 
 
 def _follow_restart(data: DataDir, before: StackRecord, id: str, progress: Progress) -> int:
-    """Print each line of the restart as it is told; its exit code."""
     shown, limit = 0, time.monotonic() + _TAKEN_UP
     while True:
         record = read_record(data)

@@ -38,26 +38,15 @@ class Ports:
 
     @property
     def url(self) -> str:
-        """Its address for HTTP."""
         return f"http://{LOOPBACK}:{self.http}"
 
     @property
     def grpc_url(self) -> str:
-        """Its address for gRPC."""
         return f"http://{LOOPBACK}:{self.grpc}"
 
 
 def program(binary: Path, folder: Path, ports: Ports, key: str, log: Path, environment: Mapping[str, str]) -> Program:
-    """The server, alone in its cluster.
-
-    Args:
-        binary: the program `weaviate-server`.
-        folder: its data.
-        ports: where it listens.
-        key: the API key that it takes.
-        log: its log file.
-        environment: its environment.
-    """
+    """The server, alone in its cluster."""
 
     async def prepare() -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -45,7 +45,6 @@ class MemberWriter:
         self.append(pack(header, body), int(header.get("rows", 1)))
 
     def append(self, record: bytes, rows: int) -> None:
-        """Append a record that is packed already."""
         if self._part and len(self._part) + len(record) > _PART:
             self._flush()
         self._part += record
@@ -74,18 +73,15 @@ class Writer:
         self.members: list[Member] = []
 
     def about(self, about: About) -> None:
-        """Write the first entry."""
         format.write_entry(self._file, ABOUT, about.model_dump_json(indent=2).encode())
 
     @contextmanager
     def member(self, name: str) -> Iterator[MemberWriter]:
-        """A member for the length of a block."""
         writer = MemberWriter(self._file, name)
         yield writer
         self.members.append(writer.closed())
 
     def manifest(self, manifest: Manifest) -> None:
-        """Write the last entry."""
         format.write_entry(self._file, MANIFEST, manifest.model_dump_json(indent=2).encode())
         format.write_end(self._file)
 
@@ -130,18 +126,15 @@ class Spool:
         self.count = 0
 
     def append(self, record: bytes, rows: int = 1) -> None:
-        """Take a record."""
         self._file.write(len(record).to_bytes(8, "big") + rows.to_bytes(8, "big") + record)
         self.count += rows
 
     def clear(self) -> None:
-        """Forget all that was taken."""
         self._file.seek(0)
         self._file.truncate()
         self.count = 0
 
     def into(self, writer: MemberWriter) -> None:
-        """Write all that was taken, in order."""
         self._file.seek(0)
         while lengths := self._file.read(16):
             writer.append(self._file.read(int.from_bytes(lengths[:8], "big")), int.from_bytes(lengths[8:], "big"))
@@ -231,7 +224,6 @@ def _parse_about(name: str, data: bytes, kind: Kind) -> About:
 
 
 def _tally(entries: Iterator[tuple[str, bytes]], members: list[Member]) -> Iterator[tuple[str, bytes]]:
-    """The entries that belong to no member; those that do are counted into `members`."""
     for member, of_member in groupby(entries, key=lambda entry: _member_and_number(entry[0])[0]):
         if not member:
             yield from of_member

@@ -36,8 +36,6 @@ async def backup(places: Places, path: Path, progress: Progress, *, tenant: str 
     """Write an archive of everything, or of what one tenant has.
 
     Args:
-        places: the stores.
-        path: where the archive will stand, once it is whole.
         progress: what is told.
         tenant: whose part; all by default.
         force: whether to replace what stands there.

@@ -35,13 +35,7 @@ async def dump_objects(bucket: Blobs, writer: MemberWriter, tenant: str | None =
 
 
 async def load_objects(bucket: Blobs, frames: Iterator[Frame], tenancy: Tenancy | None = None) -> int:
-    """Objects into the store; how many there were.
-
-    Args:
-        bucket: where to.
-        frames: the records.
-        tenancy: whose they are and become, where they are one tenant's.
-    """
+    """Objects into the store; how many there were."""
     count = 0
     for frame in frames:
         name, data = frame.header.get("name"), frame.body
@@ -119,9 +113,6 @@ async def publish_all(bus: Bus, frames: Iterator[Frame], tenancy: Tenancy | None
     """Publish recorded events again; how many there were.
 
     Args:
-        bus: the operator's connection.
-        frames: the records.
-        tenancy: whose they are and become, where they are one tenant's.
         mark: what is put before the events' ids, so that none is taken for one of this installation's own.
     """
     count = 0

@@ -29,9 +29,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether you m
 
 
 def backup(
-    file: File,
-    data: Data = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it is there.")] = False,
+    file: File, data: Data = None, force: Annotated[bool, typer.Option("--force", help="Replace FILE if it is there.")] = False
 ) -> None:
     """Write everything that a running stack holds to one archive, as it is at one moment."""
     from . import places

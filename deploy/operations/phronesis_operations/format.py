@@ -31,7 +31,6 @@ class Frame:
 
     @property
     def count(self) -> int:
-        """How many rows it stands for."""
         return int(self.header.get("rows", 1))
 
 
@@ -153,7 +152,6 @@ class About(BaseModel):
 
     format: int
     product: str = Field(pattern=r"^\d{1,6}\.\d{1,6}\.\d{1,6}$")
-    """Version of what wrote it."""
     kind: Literal["backup", "tenant"]
     tenant: str | None = None
     """Whose it is, where it holds one tenant."""
@@ -166,7 +164,6 @@ class Member(BaseModel):
 
     name: str = Field(pattern=_MEMBER_NAME, max_length=200)
     count: int = Field(ge=0)
-    """Rows, nodes, vectors, objects or events."""
     parts: int = Field(ge=0)
     bytes: int = Field(ge=0)
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
@@ -192,7 +189,6 @@ class Manifest(BaseModel):
     members: tuple[Member, ...] = Field(max_length=MOST_MEMBERS)
 
     def member(self, name: str) -> Member | None:
-        """The member of that name."""
         return next((member for member in self.members if member.name == name), None)
 
 

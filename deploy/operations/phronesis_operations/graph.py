@@ -139,21 +139,15 @@ _INSIDE = "n.key > $after AND ($before IS NULL OR n.key < $before)"
 class Sink(Protocol):
     """Takes packed records."""
 
-    def append(self, record: bytes, rows: int) -> None:
-        """Take one."""
-        ...
+    def append(self, record: bytes, rows: int) -> None: ...
 
-    def clear(self) -> None:
-        """Forget all that was taken."""
-        ...
+    def clear(self) -> None: ...
 
 
 class GraphDump:
     """One dump.
 
     Args:
-        bolt: the store.
-        ontology: what it may hold.
         tenant: whose part of it, all by default.
     """
 
@@ -269,22 +263,18 @@ class GraphLoad:
         self._types = types(ontology)
 
     async def counts(self) -> tuple[int, int]:
-        """Nodes and relationships that are there."""
         return await self._number(_ANY, "found"), await self._number(_JOINS, "found")
 
     async def empty(self) -> None:
-        """Remove everything."""
         while await self._number(_EMPTY, "gone"):
             pass
 
     async def of_tenant(self, tenant: str) -> int:
-        """How many nodes a tenant has."""
         inside = "n.key > $after AND n.key < $before"
         statements = [f"MATCH (n:{label}) WHERE {inside} RETURN count(n) AS found" for label in sorted(self._labels)]
         return sum([await self._number(one, "found", **bounds(tenant)) for one in statements])
 
     async def remove(self, tenant: str) -> None:
-        """Remove what a tenant has."""
         for label in sorted(self._labels):
             statement = (
                 f"MATCH (n:{label}) WHERE n.key > $after AND n.key < $before "
@@ -294,7 +284,6 @@ class GraphLoad:
                 pass
 
     async def nodes(self, frames: Iterator[Frame]) -> int:
-        """Create nodes; how many there were."""
         count = 0
         rows = (self._node(frame) for frame in frames)
         for label, batch in batches(rows, _BATCH, _BYTES):

@@ -33,13 +33,10 @@ class Progress:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the operation began."""
         return time.monotonic() - self._began
 
     def say(self, text: str) -> None:
-        """Print a line."""
         self._show(text)
 
     def done(self, what: str, count: int) -> None:
-        """Print that something is done."""
         self._show(f"  {self.seconds:7.1f} s  {count:>10,}  {what}")

@@ -80,8 +80,6 @@ async def restore(
 
     Args:
         places: the stores; no service may run on them.
-        archive: a backup.
-        progress: what is told.
         force: whether to empty stores that are not; what they know to be forgotten is forgotten again.
         known: more that is to be forgotten again.
 
@@ -151,7 +149,6 @@ class Target:
         return target
 
     async def check_versions(self) -> None:
-        """Raise `Refused` unless the archive's tables are those of this version."""
         here = await tables.migrations(self._connection)
         for schema, applied in here.items():
             if self._manifest.migrations.get(schema) != applied:
@@ -164,7 +161,6 @@ class Target:
             raise Refused("the archive holds other tables than this version has")
 
     async def check_empty(self) -> None:
-        """Raise `Refused` unless every store is empty."""
         counts = await self.counts()
         claimed = await vectors.model(self._connection)
         waiting = {broker.EVENTS: await count_waiting_events(self._bus), vectors.VECTORS: counts[vectors.VECTORS] or claimed}
@@ -172,7 +168,6 @@ class Target:
             raise Refused(f"there is something in {', '.join(full[:5])}: --force removes everything first")
 
     async def empty(self) -> None:
-        """Remove everything from every store."""
         await tables.empty_tables(self._connection, self._tables)
         await self._graph.empty()
         await self._index.clear()
@@ -180,7 +175,6 @@ class Target:
         await forget_events(self._bus)
 
     async def load(self, name: str, frames: Iterator[Frame]) -> int:
-        """Load one member; how many there were."""
         by_member = {table.member: table for table in self._tables}
         if name in by_member:
             return await tables.load_rows(self._connection, by_member[name], frames)
@@ -223,7 +217,6 @@ class Target:
         await self._connection.execute(_RELEASE)
 
     async def counts(self) -> Counts:
-        """What the stores hold, by the names of members."""
         nodes, relationships = await self._graph.counts()
         return {
             graph.NODES: nodes,

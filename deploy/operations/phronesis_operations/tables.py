@@ -64,29 +64,24 @@ class Table:
     schema: str
     name: str
     columns: dict[str, str]
-    """Type by name."""
     identity: frozenset[str]
     """Columns that the database counts itself."""
     parents: tuple[Parent, ...]
 
     @property
     def full(self) -> str:
-        """`schema.name`."""
         return f"{self.schema}.{self.name}"
 
     @property
     def quoted(self) -> str:
-        """The same, as a statement takes it."""
         return f"{quoted(self.schema)}.{quoted(self.name)}"
 
     @property
     def member(self) -> str:
-        """Its name in an archive."""
         return f"postgres/{self.schema}/{self.name}"
 
 
 def quoted(name: str) -> str:
-    """A name as a statement takes it."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -196,12 +191,7 @@ def select_all(table: Table) -> str:
 
 
 async def load_rows(
-    connection: Connection,
-    table: Table,
-    frames: Iterator[Frame],
-    *,
-    columns: list[str] | None = None,
-    into: str | None = None,
+    connection: Connection, table: Table, frames: Iterator[Frame], *, columns: list[str] | None = None, into: str | None = None
 ) -> int:
     """Rows into a table, or into a temporary one with some of its columns; how many there were.
 
@@ -216,11 +206,7 @@ async def load_rows(
     schema = None if into else table.schema
     try:
         done = await connection.copy_to_table(
-            into or table.name,
-            schema_name=schema,
-            columns=columns or list(table.columns),
-            source=blocks(),
-            format="text",
+            into or table.name, schema_name=schema, columns=columns or list(table.columns), source=blocks(), format="text"
         )
     except asyncpg.PostgresError as error:
         raise Failed(f"Postgres did not take the rows of {table.full} ({error.sqlstate})") from error

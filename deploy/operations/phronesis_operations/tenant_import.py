@@ -38,13 +38,7 @@ _OWNERS = "SELECT DISTINCT owner FROM memory.items WHERE tenant = $1 ORDER BY ow
 
 
 class Staging:
-    """One import's rows, inside one transaction of the connection.
-
-    Args:
-        connection: in a transaction.
-        all_tables: the installation's tables.
-        tenancy: whose rows they are, and whose they become.
-    """
+    """One import's rows, inside one transaction of the connection."""
 
     def __init__(self, connection: Connection, all_tables: list[Table], tenancy: Tenancy) -> None:
         self._connection = connection
@@ -54,7 +48,6 @@ class Staging:
         """What stands before the ids of news that another installation has given."""
 
     async def nothing_there(self) -> None:
-        """Raise `Refused` where the tenant has anything here."""
         for table in self._tables:
             if "tenant" in table.columns and table.full not in _QUIET:
                 statement = f"SELECT EXISTS (SELECT FROM {table.quoted} WHERE tenant = $1)"  # noqa: S608
@@ -128,7 +121,6 @@ class Staging:
             await self._connection.execute(f"UPDATE {stage} SET {', '.join(wanted)}", *given)  # noqa: S608
 
     async def _index(self) -> None:
-        """Count the words of all items anew: their hashes hold the tenant's name."""
         await self._connection.execute("SET LOCAL search_path = memory, public")
         tenant, connection = self._tenancy.new, cast(PoolConnection, self._connection)
         for owner in [row["owner"] for row in await self._connection.fetch(_OWNERS, tenant)]:
@@ -152,12 +144,6 @@ _VERSIONS = "memory.versions"
 
 async def import_tenant(places: Places, archive: Archive, tenancy: Tenancy, progress: Progress) -> None:
     """Load a tenant's archive; nothing of it is left where that fails.
-
-    Args:
-        places: the stores.
-        archive: the archive of one tenant.
-        tenancy: its name there, and here.
-        progress: what is told.
 
     Raises:
         Refused: the tenant has something here, ids are taken, or the schemas or the model of the vectors differ.

@@ -38,7 +38,6 @@ class Snapshot(Database):
 
     @asynccontextmanager
     async def connection(self, *_: object) -> AsyncIterator[Connection]:
-        """The connection, whatever tenant is asked for."""
         yield cast(Connection, self._connection)
 
 
@@ -80,14 +79,7 @@ async def dump(index: VectorIndex, writer: MemberWriter, tenant: str | None = No
 
 
 async def load(index: VectorIndex, frames: Iterator[Frame], dimension: int, tenancy: Tenancy | None = None) -> int:
-    """Vectors into an index; how many there were.
-
-    Args:
-        index: the index.
-        frames: the records.
-        dimension: numbers in a vector.
-        tenancy: whose they are and become, where they are one tenant's.
-    """
+    """Vectors into an index; how many there were."""
     batch: list[VectorEntry] = []
     count = 0
     for frame in frames:

@@ -54,11 +54,9 @@ class Issuer:
 
     @classmethod
     def load(cls, path: Path) -> Issuer:
-        """The issuer whose private key stands in the PEM file `path`."""
         return cls(load_key(path))
 
     def token(self, claims: dict[str, Any]) -> str:
-        """`claims`, signed."""
         signed = f"{_encode_part(_HEADER)}.{_encode_part({'iss': self.name} | claims)}"
         return f"{signed}.{_base64(self._key.sign(signed.encode()))}"
 
@@ -97,11 +95,9 @@ class Credentials:
     """What an outside system comes in with."""
 
     user: str
-    """Its user at the broker."""
     password: str
     """Its password there, which no service ever sees."""
     token: str
-    """Its principal, which stands in each of its messages."""
     inbox: str
     """Where it hears answers: the prefix of its reply subjects."""
 
@@ -110,7 +106,6 @@ def sign_credentials(bus: Bus, who: Principal, seconds: float) -> Credentials:
     """Sign for an outside system, for so many seconds.
 
     Args:
-        bus: the bus of the service that signs.
         who: for whom it acts; `key` names its key, by which it is revoked.
         seconds: how long they are good.
 
@@ -201,7 +196,6 @@ class _Admission:
         self._changed.set()
 
     async def asked(self, msg: Msg) -> None:
-        """Answer one question of the broker."""
         try:
             asked = read_claims(msg.data)["nats"]
             server, nkey = str(asked["server_id"]["id"]), str(asked["user_nkey"])

@@ -29,7 +29,6 @@ class Blobs:
         self._open: ObjectStore | None = None
 
     async def put(self, name: str, data: bytes) -> None:
-        """Store `data` under `name`, in place of what was there."""
         store = await self._store()
         await _translate_errors(store.put(name, io.BytesIO(data)))
 
@@ -44,7 +43,6 @@ class Blobs:
         return found.data or b""
 
     async def delete(self, name: str) -> None:
-        """Remove `name`; it is no error when it is not there."""
         store = await self._store()
         try:
             await _translate_errors(store.delete(name))
@@ -52,7 +50,6 @@ class Blobs:
             return
 
     async def names(self) -> list[str]:
-        """The names of all objects that are there."""
         store = await self._store()
 
         async def listed() -> list[str]:

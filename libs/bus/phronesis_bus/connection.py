@@ -73,11 +73,7 @@ _READ_EVERY = 300.0
 
 
 class Revocations:
-    """Keeps a bus's list of revoked keys.
-
-    Args:
-        bus: the connected bus.
-    """
+    """Keeps a bus's list of revoked keys."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
@@ -85,7 +81,6 @@ class Revocations:
         self._again = asyncio.Event()
 
     async def start(self) -> None:
-        """Begin to hear, and read what was said before."""
         subscription = await self._bus.nats.subscribe(f"{REVOCATION_SUBJECT}.*", cb=self._heard)
         # What is revoked between reading and hearing would be missed: the subscription stands first.
         await self._bus.settled()
@@ -166,7 +161,6 @@ class Bus:
 
     @property
     def connected(self) -> bool:
-        """Whether the broker can be reached at this moment."""
         return bool(self.nats.is_connected)
 
     @property
@@ -189,16 +183,13 @@ class Bus:
         self._closers.append(close)
 
     def on_reconnect(self, wake: Callable[[], None]) -> None:
-        """Call `wake` each time the broker is found again."""
         self._wakers.append(wake)
 
     def reconnected(self) -> None:
-        """Say that the broker is found again."""
         for wake in self._wakers:
             wake()
 
     async def ping(self) -> None:
-        """Raise `Unavailable` unless the broker answers."""
         if not self.connected:  # the library's flush returns at once while it reconnects
             raise Unavailable("the broker is away")
         try:
@@ -254,7 +245,6 @@ class Bus:
                 log.warning("the connection did not close in order")
 
     async def _drained(self) -> None:
-        """Hand back, let run out, and send what is buffered."""
         for close in reversed(self._closers):
             try:
                 async with asyncio.timeout(_DRAIN):
@@ -274,7 +264,6 @@ async def connect(name: str, settings: BusSettings, *, user: str | None = None) 
 
     Args:
         name: the service's name; its reply subjects stand below `_INBOX.<name>`.
-        settings: where and as whom to connect.
         user: NATS user, the service's name by default.
 
     Raises:

@@ -30,7 +30,6 @@ log = logging.getLogger(__name__)
 
 USER = "declare"
 REFUSED = 1
-"""Exit code of a program that could not declare."""
 INTERRUPTED = 143
 """Exit code of `--once` that was told to end before it had declared."""
 _EVERY = 5.0
@@ -105,7 +104,6 @@ async def count_parked(bus: Bus) -> int:
 
 
 async def _find_config(bus: Bus, what: str) -> dict[str, Any] | None:
-    """The configuration of a stream or a consumer; `None` where there is none."""
     reply = json.loads((await bus.request(f"$JS.API.{what}", b"", timeout=_ANSWER)).data)
     if error := reply.get("error"):
         if error.get("code") == _NOT_FOUND:
@@ -116,7 +114,6 @@ async def _find_config(bus: Bus, what: str) -> dict[str, Any] | None:
 
 
 def _matches(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
-    """Whether all that is wanted is so already; what the broker leaves out is nothing to it."""
     return all(found.get(key) == value or (not value and not found.get(key)) for key, value in wanted.items())
 
 

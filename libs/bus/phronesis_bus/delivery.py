@@ -106,7 +106,6 @@ async def _handle_failure(bus: Bus, name: str, durable: str, msg: Msg, error: Ex
 
 
 async def _park(bus: Bus, durable: str, msg: Msg, error: Exception) -> None:
-    """Keep the message where an operator finds it; only then is it taken from the queue."""
     headers = {k: v for k, v in (msg.headers or {}).items() if k != envelope.MESSAGE_ID}
     code = error.code if isinstance(error, ServiceError) else type(error).__name__
     headers |= {envelope.PARKED_FROM: msg.subject, envelope.PARKED_REASON: code}
@@ -140,10 +139,6 @@ async def pull(bus: Bus, stream: str, durable: str, name: str, opened: Callable[
     """Read a consumer until the bus stops.
 
     Args:
-        bus: the connected bus.
-        stream: the consumer's stream.
-        durable: the consumer.
-        name: what the reading is called in spans and logs.
         opened: checks and parses a message and gives the work on it.
         workers: how many messages at once.
     """

@@ -40,7 +40,7 @@ LONGEST_KEY = 400
 LONGEST_ID = 200
 """Characters of a correlation id, and of the ids of a turn and a conversation."""
 _AT_HAND = {CORRELATION: correlation, TURN: turn, CONVERSATION: conversation}
-"""Ids that stand in every message, and in the log lines of whoever gets it (V-169)."""
+"""Ids that stand in every message, and in the log lines of whoever gets it."""
 LONGEST = 300.0
 """Seconds that a deadline may lie ahead, whatever the caller writes."""
 

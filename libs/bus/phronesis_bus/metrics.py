@@ -57,11 +57,9 @@ class Metrics:
         self._probes: list[Callable[[], Awaitable[None]]] = []
 
     def count(self, metric: Metric, *labels: str, by: float = 1.0) -> None:
-        """Add to a counter."""
         self._at(metric, labels).inc(by)
 
     def observe(self, metric: Metric, value: float, *labels: str) -> None:
-        """Enter a value in a histogram."""
         self._at(metric, labels).observe(value)
 
     @contextmanager
@@ -77,7 +75,6 @@ class Metrics:
             self.observe(metric, time.perf_counter() - began, *labels, failed)
 
     def set(self, metric: Metric, value: float, *labels: str) -> None:
-        """Set a gauge."""
         self._at(metric, labels).set(value)
 
     def watch(self, metric: Metric, value: Callable[[], float], *labels: str) -> None:
@@ -89,7 +86,6 @@ class Metrics:
         self._probes.append(look)
 
     async def text(self) -> bytes:
-        """All of it in the text format, as it is now."""
         await asyncio.gather(*(self._looked(look) for look in self._probes))
         return generate_latest(self.registry)
 

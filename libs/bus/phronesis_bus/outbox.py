@@ -79,22 +79,16 @@ def sendable(service: str, id: str, tenant: str, event: Event[Any], message: Mes
 class Outbox(Protocol):
     """Where a store keeps unsent news. Rows are found by being unsent, never by standing above a mark."""
 
-    async def unsent(self, limit: int) -> list[Sendable]:
-        """The oldest unsent rows."""
-        ...
+    async def unsent(self, limit: int) -> list[Sendable]: ...
 
-    async def sent(self, ids: list[str]) -> None:
-        """Mark rows as sent, or remove them."""
-        ...
+    async def sent(self, ids: list[str]) -> None: ...
 
 
 @runtime_checkable
 class CountedOutbox(Protocol):
     """An outbox that can say how much waits in it."""
 
-    async def waiting(self) -> int:
-        """How many rows are unsent."""
-        ...
+    async def waiting(self) -> int: ...
 
 
 class Relay:
@@ -107,14 +101,12 @@ class Relay:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to relay."""
         if isinstance(self._outbox, CountedOutbox):
             self._bus.tracing.metrics.probe(self._look)
         self._task = asyncio.create_task(self._run(), name="outbox-relay")
         self._bus.on_stop(self._stop)
 
     def wake(self) -> None:
-        """Say that a transaction has just written to the outbox."""
         self._wake.set()
 
     async def _look(self) -> None:

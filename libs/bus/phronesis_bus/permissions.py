@@ -127,9 +127,6 @@ def server_config(*, port: int, store: str, passwords: dict[str, str], issuer: s
     """The NATS server's configuration file, on the loopback interface.
 
     Args:
-        port: where to listen.
-        store: folder of JetStream.
-        passwords: password of each service, of the declaring program and of the operator.
         issuer: who lets outside systems in, as `Issuer.name` says; without one they stay out.
     """
     return "\n".join(

@@ -39,14 +39,12 @@ class Revoked:
         return bool(self._keys)
 
     def add(self, key: str) -> None:
-        """Refuse the tokens of this key from now on."""
         if key not in self._keys:
             self._keys.add(key)
             for hear in self._hearers:
                 hear()
 
     def on_change(self, hear: Callable[[], None]) -> None:
-        """Call `hear` when a key is added."""
         self._hearers.append(hear)
 
     def check(self, who: Principal) -> None:
@@ -72,12 +70,7 @@ _LOGIN = "nats"
 
 
 class Signer:
-    """Signs principals as `issuer`. Tokens are reused for half of their life.
-
-    Args:
-        issuer: the service's name.
-        key: its private key.
-    """
+    """Signs principals as `issuer`. Tokens are reused for half of their life."""
 
     def __init__(self, issuer: str, key: Ed25519PrivateKey) -> None:
         self._issuer = issuer
@@ -90,7 +83,6 @@ class Signer:
         return cls(issuer, load_key(path))
 
     def token(self, who: Principal) -> str:
-        """A short-lived token for `who`."""
         now = time.time()
         cached = self._cache.get(who)
         if cached is not None and cached[1] - now > LIFETIME / 2:
@@ -119,7 +111,6 @@ class Verifier:
     """Believes tokens that a trusted issuer signed.
 
     Args:
-        trusted: public key of each issuer by name.
         revoked: keys of outside systems that are believed no longer.
     """
 
@@ -143,7 +134,6 @@ class Verifier:
         """The principal that `token` states.
 
         Args:
-            token: the signed token.
             at: the time, in seconds since the epoch, at which it has to be valid; now by default. A job's token is
                 held against the time at which the job was stored.
 

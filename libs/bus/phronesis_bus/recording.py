@@ -51,7 +51,6 @@ class Recording:
     """A recorder that runs. `begun()` makes one.
 
     Args:
-        bus: the operator's connection.
         keep: takes each event, as it comes; an event may come twice.
     """
 
@@ -83,7 +82,6 @@ class Recording:
             await _api(bus, f"CONSUMER.DELETE.{STREAM}.{USER}")
 
     async def last(self) -> int:
-        """The sequence of the newest event that the stream has taken."""
         return int((await _api(self._bus, f"STREAM.INFO.{STREAM}"))["state"]["last_seq"])
 
     async def until(self, sequence: int, within: float) -> None:
@@ -128,7 +126,6 @@ class Recording:
                 await asyncio.sleep(_LOOK)  # it is asked again: what was lost on the way comes once more
 
     async def _taken(self) -> None:
-        """Take what comes until the broker says that the question is answered."""
         for _ in range(_BATCH):
             msg = await self._queue.get()
             if msg.headers and "Status" in msg.headers and not msg.data:

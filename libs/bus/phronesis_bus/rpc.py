@@ -51,10 +51,6 @@ async def ask(
     """Ask `rpc`'s owner on behalf of `who`.
 
     Args:
-        bus: the connected bus.
-        who: the caller; the token for it is signed by this service.
-        rpc: the contract.
-        request: the question.
         timeout: seconds to wait, the contract's by default; never longer than the work at hand has.
         key: idempotency key of a write.
 
@@ -91,10 +87,7 @@ async def ask_each(
     """Ask every running copy of `rpc`'s owner, for what each process alone knows.
 
     Args:
-        bus: the connected bus.
-        who: the caller.
         rpc: the contract, which its owner serves with `every_copy`.
-        request: the question.
         timeout: seconds to wait at most, the contract's by default.
         only: the process whose answer is all that is waited for.
 
@@ -123,7 +116,6 @@ async def ask_each(
 
 
 async def _collect(rpc: Rpc[In, Out], replies: asyncio.Queue[Msg], found: dict[str, Out], only: str | None) -> None:
-    """Add answers to `found` until no more are awaited. The broker itself answers where nobody listens."""
     while only not in found:
         async with asyncio.timeout(_QUIET if found else None):
             reply = await replies.get()
@@ -256,11 +248,7 @@ async def _unanswerable(bus: Bus, contract: Rpc[Any, Any] | Tool[Any, Any], who:
 
 
 async def _answer(
-    bus: Bus,
-    contract: Rpc[In, Out] | Tool[In, Out],
-    rpc: Rpc[In, Out],
-    handler: Callable[[Call, In], Awaitable[Out]],
-    msg: Msg,
+    bus: Bus, contract: Rpc[In, Out] | Tool[In, Out], rpc: Rpc[In, Out], handler: Callable[[Call, In], Awaitable[Out]], msg: Msg
 ) -> None:
     headers = msg.headers
     envelope.adopt(headers)

@@ -22,7 +22,6 @@ from .principals import load_key, new_key, public_key
 from .recording import USER as OPERATOR
 
 SIGNERS = ("gateway", "orchestrator", "memory")
-"""Services that sign principals."""
 _POSTGRES = ("gateway", "orchestrator", "memory", "instructions")
 """Services with a schema, and so a role, in Postgres."""
 _USERS = (*SERVICES, DECLARE, OPERATOR)
@@ -60,7 +59,6 @@ def key_pair(private: Path, public: Path | None = None) -> None:
     """Make a private key if there is none, and let the public file say its public half.
 
     Args:
-        private: its PEM file.
         public: the PEM file of the public half, where one is needed.
     """
     if not private.exists():
@@ -101,7 +99,6 @@ def _text(path: Path, text: str) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file that its owner alone may read, and that a reader, or a kill half-way, sees whole or not at all."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     fresh.touch(mode=0o600)
     fresh.write_text(text)

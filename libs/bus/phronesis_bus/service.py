@@ -39,8 +39,6 @@ def configure_logging(service: str, level: int = logging.INFO, stream: TextIO | 
     """Send the standard library's loggers through one JSON formatter.
 
     Args:
-        service: the service's name.
-        level: the least level that is written.
         stream: where to; standard error by default.
     """
 
@@ -84,7 +82,6 @@ def configure_logging(service: str, level: int = logging.INFO, stream: TextIO | 
 
 
 def _describe_exception(exc_info: _Raised) -> str:
-    """An exception with its causes, outermost first: classes, codes of ours, and where each was raised."""
     lines: list[str] = []
     error: BaseException | None = exc_info[1]
     for _ in range(_CAUSES):
@@ -112,7 +109,6 @@ async def serve_metrics(metrics: Metrics, listen: str, ready: Callable[[], bool]
     """Answer `GET /metrics`, `/health/live` and `/health/ready` for the length of a block.
 
     Args:
-        metrics: what is read.
         listen: host and port; port 0 takes a free one.
         ready: whether the process can be asked now; `/health/ready` is a 503 where it cannot.
 
@@ -204,7 +200,6 @@ async def serve_basics(bus: Bus, pings: dict[str, Ping], offers: Callable[[], tu
     """Answer for the service's health and for the spans it remembers: each copy for itself, where all are asked.
 
     Args:
-        bus: the connected bus.
         pings: by dependency what raises where it is down.
         offers: gives what the service can do, where that depends on its surroundings.
     """
@@ -223,7 +218,6 @@ def run(name: str, start: Callable[[Bus], AbstractAsyncContextManager[None]]) ->
     """Run a service until SIGTERM or SIGINT: stores open, broker starts; broker drains, stores close.
 
     Args:
-        name: the service's name.
         start: opens the stores and wires the handlers; closes the stores at its end.
 
     Raises:

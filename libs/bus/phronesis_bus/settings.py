@@ -65,7 +65,6 @@ class BusSettings(BaseSettings):
 
     @property
     def tls(self) -> bool:
-        """Whether the connection has to be TLS."""
         return self.url.startswith("tls://")
 
     def password(self) -> SecretStr | None:
@@ -87,5 +86,4 @@ class TelemetrySettings(BaseSettings):
 
     @property
     def exports(self) -> bool:
-        """Whether spans leave the process."""
         return bool(self.exporter_otlp_endpoint or self.exporter_otlp_traces_endpoint)

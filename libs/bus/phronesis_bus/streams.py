@@ -49,8 +49,6 @@ def mask(value: Any, name: str = "", *, longest: int = _LONGEST, most: int = _MO
     """`value` with secrets masked, and cut.
 
     Args:
-        value: JSON.
-        name: of the member that it is.
         longest: characters of a text that are kept.
         most: members of an object or a list that are kept.
     """
@@ -153,10 +151,6 @@ async def follow(
     """Follow an event, at least once, up to `workers` messages side by side. The handler must bear a repeat.
 
     Args:
-        bus: the connected bus.
-        event: the contract; this service must stand among its followers.
-        handler: what to do.
-        workers: how many at once.
         every_copy: each running copy of the service hears it, and what is said while a copy is away is not repeated to
             it: for dropping caches, which must also expire by themselves.
     """

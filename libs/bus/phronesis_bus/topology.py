@@ -8,9 +8,7 @@ from phronesis_contracts.catalog import EVENTS, JOBS
 from phronesis_contracts.media import MAX_UPLOAD, UPLOADS
 
 MEDIA = "media"
-"""Bucket of accepted uploads and their text."""
 BACKUPS = "constitution"
-"""Bucket of backups of the constitutional graph."""
 JOB_STREAMS = ("OUTSIDE", "JOB")
 """Where the jobs of outside systems wait, and the platform's own."""
 REVOKED = "REVOKED"

@@ -29,12 +29,7 @@ from .settings import TelemetrySettings
 _TRACES = 2_000
 _SPANS_OF_ONE = 500
 CONTENT = frozenset(
-    {
-        "gen_ai.input.messages",
-        "gen_ai.output.messages",
-        "gen_ai.memory.query.text",
-        "gen_ai.retrieval.query.text",
-    }
+    {"gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.memory.query.text", "gen_ai.retrieval.query.text"}
 )
 """Attributes that hold what people said: set where that is switched on, exported, and never remembered here."""
 
@@ -58,7 +53,6 @@ class RecentSpans(SpanProcessor):
             self._traces.popitem(last=False)
 
     def of(self, ref: TraceRef) -> Spans:
-        """The spans of one trace, in order of start."""
         found = [self._as_message(span) for span in self._traces.get(int(ref.trace_id, 16), ())]
         return Spans(spans=tuple(sorted(found, key=lambda span: span.start_ns)))
 
@@ -127,7 +121,6 @@ class Tracing:
     """What one service tells of itself: its spans, and its metrics.
 
     Args:
-        service: the service's name.
         settings: where spans are exported to, if anywhere; from the environment by default.
     """
 
@@ -156,8 +149,6 @@ class Tracing:
         """A span around a block; an exception that leaves the block marks it by its class, never by its text.
 
         Args:
-            name: what is done.
-            kind: the OpenTelemetry kind.
             parent: a `traceparent` from another process; the current span by default.
             attributes: attributes; `__` in a name stands for a dot.
         """
@@ -220,10 +211,7 @@ def record_span(name: str, seconds: float, error: str | None = None, **attribute
     """A small span of the work at hand, told after its end: made where spans are exported, and nowhere else.
 
     Args:
-        name: what was done.
         seconds: how long it took.
-        error: the class of what went wrong.
-        attributes: as for `Tracing.span`.
     """
     tracing = current_tracing()
     if tracing is None or not tracing.exports:

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 M = TypeVar("M", bound=Message)
 _UNHEARD = 256
-"""Messages that an ear keeps for its owner; older ones are dropped, and can be read from the stream."""
+"""Messages that a listener keeps for its owner; older ones are dropped, and can be read from the stream."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Listener(Generic[M]):
         """Whether the process stops: nothing more will be heard."""
 
     async def next(self, seconds: float) -> ShownMessage[M] | None:
-        """The next message, or `None` when none came within `seconds`, or the ear was closed."""
+        """The next message, or `None` when none came within `seconds`, or the listener was closed."""
         if not self._heard and not self.closed and seconds > 0:
             self._something.clear()
             try:
@@ -56,13 +56,11 @@ class Listener(Generic[M]):
                 return None
         return self._heard.popleft() if self._heard else None
 
-    def hear(self, shown: ShownMessage[M]) -> None:
-        """Add a message."""
+    def add(self, shown: ShownMessage[M]) -> None:
         self._heard.append(shown)
         self._something.set()
 
     def close(self) -> None:
-        """Wake the owner for good."""
         self.closed = True
         self._something.set()
 
@@ -72,41 +70,38 @@ class Watch(Generic[M]):
 
     Args:
         bus: the connected bus; its service must be allowed to watch.
-        out: the contract.
     """
 
     def __init__(self, bus: Bus, out: Out[M]) -> None:
         self._bus = bus
         self._out = out
-        self._ears: dict[str, list[Listener[M]]] = {}
+        self._listeners: dict[str, list[Listener[M]]] = {}
         self._closed = False
 
     async def start(self) -> None:
-        """Begin to hear."""
         subscription = await self._bus.nats.subscribe(self._out.on("*", "*", "*"), cb=self._received)
         self._bus.on_stop(lambda: self._bus.drain(subscription))
 
     def close(self) -> None:
-        """Wake everybody who watches: the process stops."""
         self._closed = True
-        for ears in self._ears.values():
-            for ear in ears:
-                ear.close()
+        for listeners in self._listeners.values():
+            for listener in listeners:
+                listener.close()
 
     @contextmanager
     def turn(self, who: Principal, turn: str) -> Iterator[Listener[M]]:
         """Hear a turn of `who` for the length of a block. Another user's messages have another subject."""
         subject = self._out.on(who.tenant, who.user, turn)
-        ear: Listener[M] = Listener()
-        ear.closed = self._closed
-        self._ears.setdefault(subject, []).append(ear)
+        listener: Listener[M] = Listener()
+        listener.closed = self._closed
+        self._listeners.setdefault(subject, []).append(listener)
         try:
-            yield ear
+            yield listener
         finally:
-            ears = self._ears[subject]
-            ears.remove(ear)
-            if not ears:
-                del self._ears[subject]
+            listeners = self._listeners[subject]
+            listeners.remove(listener)
+            if not listeners:
+                del self._listeners[subject]
 
     async def after(self, who: Principal, turn: str, sequence: int) -> ShownMessage[M] | None:
         """The first stored message of a turn behind `sequence`, or `None` when there is none (any more, or yet).
@@ -122,8 +117,8 @@ class Watch(Generic[M]):
         return ShownMessage(message, sequence=int(found["seq"]))
 
     async def _received(self, msg: Msg) -> None:
-        ears = self._ears.get(msg.subject)
-        if not ears:
+        listeners = self._listeners.get(msg.subject)
+        if not listeners:
             return
         try:
             message = envelope.decode(self._out.input, msg.data, self._out.max_bytes)
@@ -131,5 +126,5 @@ class Watch(Generic[M]):
             log.warning("what was shown on %s does not parse", self._out.subject)
             return
         shown = ShownMessage(message, envelope.header(msg.headers, envelope.CORRELATION))
-        for ear in ears:
-            ear.hear(shown)
+        for listener in listeners:
+            listener.add(shown)

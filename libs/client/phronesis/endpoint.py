@@ -24,7 +24,6 @@ class Endpoint:
     url: str
     key: str | None = field(default=None, repr=False)
     hint: str = ""
-    """What to add to the message when nothing answers there."""
 
     @property
     def is_local(self) -> bool:
@@ -37,7 +36,6 @@ class Endpoint:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers of every request."""
         return {"Authorization": f"Bearer {check_header(self.key, 'key')}"} if self.key else {}
 
 

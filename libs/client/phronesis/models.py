@@ -26,7 +26,6 @@ class TurnEvent(Message):
 
     @property
     def last(self) -> bool:
-        """Whether the stream ends with this event."""
         return self.kind == "done"
 
 

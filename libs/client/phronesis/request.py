@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -27,8 +27,7 @@ class Request(Generic[T]):
     method: str
     path: str
     parse: Callable[[Any], T]
-    """Makes the result of the decoded JSON body."""
-    params: Mapping[str, str | int | list[str]] = field(default_factory=dict)
+    params: Mapping[str, str | int | list[str] | None] = field(default_factory=dict)
     json: Any = None
     files: dict[str, tuple[str, bytes]] | None = None
     key: str | None = None
@@ -44,11 +43,9 @@ class Request(Generic[T]):
 
     @property
     def repeatable(self) -> bool:
-        """Whether sending it again can do no harm."""
         return self.reads or self.key is not None
 
     def arguments(self) -> dict[str, Any]:
-        """The call as keyword arguments of httpx."""
         headers = {"Idempotency-Key": check_header(self.key, "idempotency_key")} if self.key is not None else {}
         if self.version is not None:
             headers["If-Match"] = f'"{self.version}"'
@@ -56,7 +53,7 @@ class Request(Generic[T]):
         return {
             "method": self.method,
             "url": self.path,
-            "params": self.params,
+            "params": without_none(self.params),
             "json": self.json,
             "files": self.files,
             "headers": headers,
@@ -75,6 +72,11 @@ class Request(Generic[T]):
             return self.parse(response.json() if response.content else None)
         except (ValueError, ValidationError, KeyError, TypeError) as exc:
             raise Internal(f"the answer to {self.method} {self.path} is not what this version expects") from exc
+
+
+def without_none(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that have a value."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def check_header(text: str, name: str) -> str:
@@ -100,7 +102,6 @@ def parse_problem(response: httpx.Response) -> ServiceError:
 
 
 def _seconds(header: str | None) -> float | None:
-    """`Retry-After` in seconds: a number, or an HTTP date."""
     if not header:
         return None
     try:
@@ -187,6 +188,11 @@ def validate_message(model: type[M], fields: Mapping[str, Any]) -> M:
     except ValidationError as exc:
         first = exc.errors(include_url=False, include_context=False)[0]
         raise BadRequest(first["msg"], field=".".join(map(str, first["loc"])) or None) from exc
+
+
+def listed(items: str | Iterable[T]) -> tuple[str | T, ...]:
+    """The items of an iterable; a bare string is one item."""
+    return (items,) if isinstance(items, str) else tuple(items)
 
 
 def parse_list(model: type[M], name: str) -> Callable[[Any], tuple[M, ...]]:

@@ -49,7 +49,6 @@ class Parser:
                 yield event
 
     def forget_partial(self) -> None:
-        """Drop what a broken connection left unfinished."""
         self._buffer, self._kind, self._data, self._id = b"", "", [], None
 
     def _line(self, line: str) -> TurnEvent | None:
@@ -93,10 +92,9 @@ class Following:
         self._parser.last_id = after or ""
         self._fruitless = 0
         self._at = ""
-        self._told: set[tuple[str, str]] = set()
+        self._delivered: set[tuple[str, str]] = set()
 
     def headers(self) -> dict[str, str]:
-        """Headers of the next connection."""
         last = {"Last-Event-ID": self._parser.last_id} if self._parser.last_id else {}
         return {"Accept": "text/event-stream", **last}
 
@@ -119,16 +117,16 @@ class Following:
                 return
 
     def _is_new(self, event: TurnEvent) -> bool:
-        """Whether it was not told before: the events of a turn's end share one id, and come again all together.
+        """Whether it was not delivered before: the events of a turn's end share one id, and come again all together.
 
         They may come again with a later id, where they were sent before the hint of the end had reached the broker.
         """
         if event.id != self._at and event.kind not in _END:
-            self._at, self._told = event.id, set()
+            self._at, self._delivered = event.id, set()
         this = (event.kind, str(event.data.get("k", "")))
-        if event.id and this in self._told:
+        if event.id and this in self._delivered:
             return False
-        self._told.add(this)
+        self._delivered.add(this)
         return True
 
     def broken(self, exc: ServiceError | httpx.TransportError | None) -> float:

@@ -1,9 +1,12 @@
 """The SDK for blocking code."""
 
+# Generated from aio.py by `make docs`.
+
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from functools import wraps
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Self, TypeVar
@@ -12,7 +15,7 @@ import httpx
 
 from phronesis_contracts import ServiceError
 
-from . import calls
+from .calls import account, memory, turns
 from .endpoint import Endpoint, find
 from .models import Readiness, TurnEvent
 from .request import Request, Retries
@@ -53,24 +56,24 @@ def _calls(describe: Callable[P, Request[T]]) -> Callable[Concatenate[_Resource,
 class Conversations(_Resource):
     """Talking and reading back, and having it deleted."""
 
-    send = _calls(calls.send)
-    list = _calls(calls.list_conversations)
-    get = _calls(calls.get_conversation)
-    delete = _calls(calls.delete_conversation)
-    deletion = _calls(calls.get_deletion)
+    send = _calls(turns.send)
+    list = _calls(turns.list_conversations)
+    get = _calls(turns.get_conversation)
+    delete = _calls(turns.delete_conversation)
+    deletion = _calls(turns.get_deletion)
 
 
 class Turns(_Resource):
     """Turns by id: what `send` waits for, in the open."""
 
-    submit = _calls(calls.submit)
-    get = _calls(calls.get_turn)
-    list = _calls(calls.list_turns)
-    cancel = _calls(calls.cancel_turn)
-    retry = _calls(calls.retry_turn)
-    trace = _calls(calls.trace)
-    explain = _calls(calls.explain_turn)
-    replay = _calls(calls.replay_turn)
+    submit = _calls(turns.submit)
+    get = _calls(turns.get_turn)
+    list = _calls(turns.list_turns)
+    cancel = _calls(turns.cancel_turn)
+    retry = _calls(turns.retry_turn)
+    trace = _calls(turns.trace)
+    explain = _calls(account.explain_turn)
+    replay = _calls(account.replay_turn)
 
     def events(self, turn_id: str, after: str | None = None) -> Iterator[TurnEvent]:
         """The progress of a turn until its end, over broken connections.
@@ -87,14 +90,15 @@ class Turns(_Resource):
         while not following.done:
             problem: ServiceError | httpx.TransportError | None = None
             try:
-                yield from _stream(connection.http, following)
+                with closing(_stream(connection.http, following)) as events:
+                    yield from events
             except (ServiceError, httpx.TransportError) as exc:
                 problem = exc
             if not following.done:
                 time.sleep(following.broken(problem))
 
 
-def _stream(http: httpx.Client, following: Following) -> Iterator[TurnEvent]:
+def _stream(http: httpx.Client, following: Following) -> Generator[TurnEvent]:
     with http.stream("GET", following.path, headers=following.headers(), timeout=following.timeout) as response:
         if not response.is_success:
             response.read()
@@ -108,75 +112,75 @@ def _stream(http: httpx.Client, following: Following) -> Iterator[TurnEvent]:
 class Approvals(_Resource):
     """What agents want to do and a person has to allow first."""
 
-    list = _calls(calls.list_approvals)
-    get = _calls(calls.get_approval)
-    answer = _calls(calls.answer_approval)
+    list = _calls(turns.list_approvals)
+    get = _calls(turns.get_approval)
+    answer = _calls(turns.answer_approval)
 
 
 class Tasks(_Resource):
     """Background tasks; `turns.events` follows one, for its id is that of its turn."""
 
-    submit = _calls(calls.submit_task)
-    get = _calls(calls.get_task)
-    list = _calls(calls.list_tasks)
-    cancel = _calls(calls.cancel_task)
+    submit = _calls(turns.submit_task)
+    get = _calls(turns.get_task)
+    list = _calls(turns.list_tasks)
+    cancel = _calls(turns.cancel_task)
 
 
 class MediaFiles(_Resource):
     """Uploads."""
 
-    upload = _calls(calls.upload)
+    upload = _calls(turns.upload)
 
 
 class Tools(_Resource):
     """Tools by name."""
 
-    list = _calls(calls.list_tools)
-    call = _calls(calls.call_tool)
+    list = _calls(memory.list_tools)
+    call = _calls(memory.call_tool)
 
 
 class Memory(_Resource):
     """The caller's memory."""
 
-    remember = _calls(calls.remember)
-    recall = _calls(calls.recall)
-    forget = _calls(calls.forget)
-    recall_memory = _calls(calls.recall_memory)
-    query = _calls(calls.memory_query)
-    keep_memory = _calls(calls.keep_memory)
-    forget_memory = _calls(calls.forget_memory)
-    list_facts = _calls(calls.list_facts)
-    recall_facts = _calls(calls.recall_facts)
-    import_memory = _calls(calls.import_memory)
-    preview_forgetting = _calls(calls.preview_forgetting)
-    forget_for_good = _calls(calls.forget_for_good)
-    forgetting = _calls(calls.forgetting)
+    remember = _calls(memory.remember)
+    recall = _calls(memory.recall)
+    forget = _calls(memory.forget)
+    recall_memory = _calls(memory.recall_memory)
+    query = _calls(memory.memory_query)
+    keep_memory = _calls(memory.keep_memory)
+    forget_memory = _calls(memory.forget_memory)
+    list_facts = _calls(memory.list_facts)
+    recall_facts = _calls(memory.recall_facts)
+    import_memory = _calls(memory.import_memory)
+    preview_forgetting = _calls(memory.preview_forgetting)
+    forget_for_good = _calls(memory.forget_for_good)
+    forgetting = _calls(memory.forgetting)
 
 
 class Ledger(_Resource):
     """What model calls used, and the limits."""
 
-    usage = _calls(calls.get_usage)
-    limits = _calls(calls.get_limits)
-    set_limit = _calls(calls.set_limit)
+    usage = _calls(account.get_usage)
+    limits = _calls(account.get_limits)
+    set_limit = _calls(account.set_limit)
 
 
 class Keys(_Resource):
     """Keys of the gateway."""
 
-    create = _calls(calls.create_key)
-    create_for_bus = _calls(calls.create_bus_key)
-    list = _calls(calls.list_keys)
-    revoke = _calls(calls.revoke_key)
+    create = _calls(account.create_key)
+    create_for_bus = _calls(account.create_bus_key)
+    list = _calls(account.list_keys)
+    revoke = _calls(account.revoke_key)
 
 
 class ProfileOfCaller(_Resource):
     """What is known of the caller."""
 
-    get = _calls(calls.get_profile)
-    put = _calls(calls.put_profile)
-    update = _calls(calls.update_profile)
-    delete = _calls(calls.delete_profile)
+    get = _calls(account.get_profile)
+    put = _calls(account.put_profile)
+    update = _calls(account.update_profile)
+    delete = _calls(account.delete_profile)
 
 
 class Client:
@@ -212,10 +216,9 @@ class Client:
 
     def ready(self) -> Readiness:
         """Whether the stack is ready, and what is down if not."""
-        return self._connection.call(calls.ready())
+        return self._connection.call(account.ready())
 
     def close(self) -> None:
-        """Close the connections."""
         self._connection.http.close()
 
     def __enter__(self) -> Self:

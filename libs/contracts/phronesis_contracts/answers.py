@@ -12,14 +12,14 @@ from .messages import WRITTEN_AS_NUMBER, Message, Rpc
 from .tools import Tool
 
 Mode = Literal["A", "B", "C", "D", "E", "F", "G", "H", "I", "J"]
-"""What a message asks for. A to D read data, E to J are answered at once (N-025, N-026)."""
+"""What a message asks for. A to D read data, E to J are answered at once."""
 DATA_MODES: frozenset[str] = frozenset("ABCD")
 GAPS_TITLE = "What is missing"
 """Title of every table of gaps, by which a reader of an answer knows it."""
 
 
 class VisualizationType(StrEnum):
-    """The closed set of what can be drawn (N-071)."""
+    """The closed set of what can be drawn."""
 
     COLUMN = "column"
     LINE = "line"
@@ -57,7 +57,7 @@ class AnswerData(Message):
 
 
 class Analysis(Message):
-    """A whole answer, in every mode (N-059 to N-067)."""
+    """A whole answer, in every mode."""
 
     mode: Mode
     memory_process: MemoryProcess

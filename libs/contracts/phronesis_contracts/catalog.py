@@ -35,31 +35,21 @@ _MODULES: tuple[ModuleType, ...] = (
     ledger,
     outside,
     memory,
-    memory,
-    episodes,
     episodes,
     facts,
-    facts,
-    instructions,
     instructions,
     experiments,
     twin,
-    twin,
     knowledge_graph,
-    twin,
-    writes,
     writes,
     lists,
     paths,
-    paths,
-    search,
     search,
     insight,
     maintenance,
     session,
     media,
 )
-
 
 _TABLES = (service.HEALTH, service.SPANS, service.AUDITED, writes.CREATE, writes.UPDATE, lists.LISTS)
 """Contracts that are made in rows: one for each service, or for each type or layer of the registry."""

@@ -21,7 +21,7 @@ class RecallEpisodes(Message):
 
 
 class Episode(Message):
-    """One turn as it was kept (V-135)."""
+    """One turn as it was kept."""
 
     id: str
     turn_id: str
@@ -65,7 +65,7 @@ class ToolUse(Message):
     uses: int
     successes: int
     rate: float
-    """`successes` over `uses`, 0 to 1; a tool without uses is not listed (V-090)."""
+    """`successes` over `uses`, 0 to 1; a tool without uses is not listed."""
     last_at: datetime
 
 
@@ -76,7 +76,7 @@ class ToolStatistics(Message):
 
 
 class MemoryOperation(StrEnum):
-    """What `memory_query` can look through (V-049)."""
+    """What `memory_query` can look through."""
 
     EPISODES = "episodes"
     CONTEXT = "context"
@@ -99,7 +99,7 @@ class MemoryQuery(Message):
     @model_validator(mode="before")
     @classmethod
     def _named(cls, given: Any) -> Any:
-        """Say what there is to ask, where the question or its operation is none (V-061)."""
+        """Say what there is to ask, where the question or its operation is none."""
         if isinstance(given, dict):
             named = [str(operation) for operation in MemoryOperation]
             query = given.get("query")
@@ -121,14 +121,14 @@ class MemoryHit(Message):
 
 
 class MemoryFound(Message):
-    """What a question found; nothing found is no error (V-062)."""
+    """What a question found; nothing found is no error."""
 
     operation: MemoryOperation
     query: str
     results: tuple[MemoryHit, ...] = ()
     count: int = 0
     error: str | None = None
-    """What part of the memory did not answer (V-065)."""
+    """What part of the memory did not answer."""
 
 
 RECALL_EPISODES = Rpc("memory.v1.episodes.recall", RecallEpisodes, RecalledEpisodes)
@@ -143,7 +143,7 @@ MEMORY_QUERY_TOOL = Tool(
 )
 
 MIN_SCORE = 0.75
-"""The score of a critic from which on a task's approach is kept (V-121)."""
+"""The score of a critic from which on a task's approach is kept."""
 MAX_GOAL = 2_000
 MAX_APPROACH = 4_000
 """Characters of an approach, and of what to avoid."""
@@ -153,17 +153,17 @@ class RecordStrategy(Message):
     """How a background task was done, to be kept for the caller if it went well."""
 
     task_id: str = Field(min_length=1, max_length=100)
-    """The task; a strategy is kept once for each (V-132)."""
+    """The task; a strategy is kept once for each."""
     goal: str = Field(min_length=1, max_length=MAX_GOAL)
     approach: str = Field(min_length=1, max_length=MAX_APPROACH)
     tools_used: tuple[str, ...] = Field(default=(), max_length=50)
-    """In the order in which they were used (V-126)."""
+    """In the order in which they were used."""
     score: float | None = None
-    """The critic's, 0 to 1; without one the task counts as not successful (V-044)."""
+    """The critic's, 0 to 1; without one the task counts as not successful."""
     succeeded: bool
-    """Whether the task ended well; a failed one is no advice (V-122)."""
+    """Whether the task ended well; a failed one is no advice."""
     avoid: str = Field(default="", max_length=MAX_APPROACH)
-    """What failed on the way and was recovered from (V-126)."""
+    """What failed on the way and was recovered from."""
     conversation_id: str | None = Field(default=None, max_length=64)
     """The conversation that it was learnt from; the strategy goes with it."""
 
@@ -178,7 +178,7 @@ class Recording(StrEnum):
 
 
 class StrategyRecorded(Message):
-    """What became of it, and why (V-123)."""
+    """What became of it, and why."""
 
     status: Recording
     id: str | None = None

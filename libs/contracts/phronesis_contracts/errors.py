@@ -177,13 +177,13 @@ class Busy(Unavailable):
 
 
 class ModelUnavailable(Unavailable):
-    """The language model does not answer, and there is nothing to say without it (D-142); a repeat may succeed."""
+    """The language model does not answer, and there is nothing to say without it; a repeat may succeed."""
 
     code = "model_unavailable"
 
 
 class ModelRateLimited(ModelUnavailable):
-    """The language model's provider is asked too often (D-142); a repeat may succeed."""
+    """The language model's provider is asked too often; a repeat may succeed."""
 
     code = "model_rate_limited"
 

@@ -216,9 +216,7 @@ LIST_FACTS_TOOL = Tool(
     LIST_FACTS,
 )
 RECALL_FACTS_TOOL = Tool(
-    "facts.recall",
-    "Find facts known of the caller that bear on a question, each with what gave it its score.",
-    RECALL_FACTS,
+    "facts.recall", "Find facts known of the caller that bear on a question, each with what gave it its score.", RECALL_FACTS
 )
 IMPORT_MEMORY_TOOL = Tool(
     "facts.import",

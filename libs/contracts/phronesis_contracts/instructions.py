@@ -35,17 +35,17 @@ class AgentProfile(Message):
     prompts: dict[str, str]
     """Prompt templates by purpose: `router`, `final`, `repair`. Placeholders are `{{name}}`."""
     directives: dict[str, str] = Field(default_factory=dict)
-    """For each directive, what it asks of the agent (D-120)."""
+    """For each directive, what it asks of the agent."""
     phrases: dict[str, str] = Field(default_factory=dict)
-    """Fixed sentences of the agent, as the fallback of D-140 and the sentences of the `extractive` reasoner."""
+    """Fixed sentences of the agent: the fallback, and the sentences of the `extractive` reasoner."""
     bootstrap: str = ""
-    """Tier 1, put before every prompt of an agent that has it (N-018)."""
+    """Tier 1, put before every prompt of an agent that has it."""
     release: str = ""
     """The release of the instructions that this was read from, as `4.0.0`, or `4.0.0+3` with the tenant's own third on top."""
     arms: dict[str, str] = Field(default_factory=dict)
     """For each running experiment that touches this profile, the arm that this user is in."""
     tools: tuple[str, ...] = ()
-    """Names of the tools that the agent may use, in the order in which they are told (O-229); none for an agent whose tools
+    """Names of the tools that the agent may use, in the order in which they are told; none for an agent whose tools
     follow from its loop."""
     outside: tuple[str, ...] = ()
     """Names of outside MCP servers whose accepted tools the agent is offered besides, `*` for all of the tenant's."""
@@ -62,7 +62,7 @@ class AgentNames(Message):
 
 
 class RetrieveInstructions(Message):
-    """What a case needs: the bundle of a mode, or elements by tag; exactly one of the two, or it is refused (N-109)."""
+    """What a case needs: the bundle of a mode, or elements by tag; exactly one of the two, or it is refused."""
 
     model_config = ConfigDict(extra="forbid")
 

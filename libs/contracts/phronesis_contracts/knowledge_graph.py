@@ -21,8 +21,7 @@ MOST_NODES = 100
 """Nodes of one search."""
 
 Properties = Annotated[
-    dict[str, Any],
-    Field(description="Names and values: texts, whole numbers, fractions, booleans, or lists of one of these."),
+    dict[str, Any], Field(description="Names and values: texts, whole numbers, fractions, booleans, or lists of one of these.")
 ]
 
 
@@ -231,10 +230,7 @@ SEARCH_NODES_TOOL = Tool(
     roles=CURATORS,
 )
 GET_NODE_DETAILS_TOOL = Tool(
-    "get_node_details",
-    "All labels and properties of one node, by its id.",
-    GET_NODE_DETAILS,
-    roles=CURATORS,
+    "get_node_details", "All labels and properties of one node, by its id.", GET_NODE_DETAILS, roles=CURATORS
 )
 DELETE_NODE_TOOL = Tool(
     "delete_node",

@@ -20,7 +20,7 @@ MAX_PAGE = 4 * 1024 * 1024
 
 
 class MediaKind(StrEnum):
-    """Which tool reads a medium (D-021)."""
+    """Which tool reads a medium."""
 
     DOCUMENT = "document"
     IMAGE = "image"
@@ -165,9 +165,7 @@ CAPTION_TOOL = Tool(
     CAPTION,
 )
 TRANSCRIBE_TOOL = Tool(
-    "audio.transcribe",
-    "Write down what is said in an uploaded recording: WAV, MP3, FLAC, Ogg or M4A.",
-    TRANSCRIBE,
+    "audio.transcribe", "Write down what is said in an uploaded recording: WAV, MP3, FLAC, Ogg or M4A.", TRANSCRIBE
 )
 HTTP_FETCH_TOOL = Tool(
     "http_fetch",

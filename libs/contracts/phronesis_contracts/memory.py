@@ -35,7 +35,7 @@ class ProfileChanged(Conflict):
 
 
 class EntityType(StrEnum):
-    """The two kinds of entity that hybrid retrieval hydrates (D-094)."""
+    """The two kinds of entity that hybrid retrieval hydrates."""
 
     MEMORY_UNIT = "MemoryUnit"
     CONCEPT = "Concept"
@@ -51,7 +51,7 @@ class ItemKind(StrEnum):
     NODE = "node"
     """A text of a graph node: a projection that the whole tenant may read, made by following the graph."""
     STYLE = "style"
-    """A sample of how its owner writes; found by `memory_query` and by name alone (V-052)."""
+    """A sample of how its owner writes; found by `memory_query` and by name alone."""
     STRATEGY = "strategy"
     """The goal of a task that went well, with what led there beside it; made by `strategies.record` alone."""
 
@@ -127,7 +127,7 @@ class Recalled(Message):
 
 
 class Retrieve(Message):
-    """Hybrid retrieval of seed 004: vector and text search, 1 to 2 hops, hydration (D-066)."""
+    """Hybrid retrieval of seed 004: vector and text search, 1 to 2 hops, hydration."""
 
     key_phrases: tuple[str, ...] = Field(min_length=1, max_length=8)
     budget_tokens: int = Field(default=2_000, ge=50, le=32_000)
@@ -164,7 +164,7 @@ class ContextItem(Message):
 
 
 class AugmentedMemoryContext(Message):
-    """What hybrid retrieval hands back (D-095, D-100 to D-103)."""
+    """What hybrid retrieval hands back."""
 
     user_id: str
     key_phrases: tuple[str, ...]
@@ -301,7 +301,7 @@ PROFILE_DELETE_TOOL = Tool(
 
 
 class Scope(StrEnum):
-    """Whose a memory is (N-084)."""
+    """Whose a memory is."""
 
     PERSONAL = "personal"
     DEPARTMENTAL = "departmental"
@@ -316,7 +316,7 @@ RECALLED: Mapping[Role, frozenset[Scope]] = {
     Role.MAESTRO: frozenset(Scope),
     Role.ADMIN: frozenset(Scope),
 }
-"""What each role may recall (N-084, N-223); a role that is not here, nothing."""
+"""What each role may recall; a role that is not here, nothing."""
 
 
 class RecallMemory(Message):
@@ -348,7 +348,7 @@ class RecalledMemories(Message):
 
     snippets: tuple[Snippet, ...]
     scope: Scope
-    """Where they come from: `global` where a department had none (N-097)."""
+    """Where they come from: `global` where a department had none."""
     degraded: tuple[str, ...] = ()
 
 
@@ -397,7 +397,7 @@ class RecallTool(Tool[RecallMemory, RecalledMemories]):
         """The tool as a model's function, with the scopes that a model in this role may name.
 
         Args:
-            role: the caller's. For `noor` there is no `global`, which it gets as a fallback alone (N-079, NC-034).
+            role: the caller's. For `noor` there is no `global`, which it gets as a fallback alone.
         """
         function = super().function()
         named = RECALLED.get(role, frozenset()) - ({Scope.GLOBAL} if role is Role.NOOR else set())

@@ -40,7 +40,6 @@ class _Contract(Generic[In]):
 
     @property
     def service(self) -> str:
-        """The service that owns the subject."""
         return self.subject.split(".", 1)[0]
 
 

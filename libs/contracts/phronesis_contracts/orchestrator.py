@@ -44,7 +44,7 @@ MAX_DETAIL = 500
 
 
 class Directive(StrEnum):
-    """The four stances an agent may take into the next turn (D-110)."""
+    """The four stances an agent may take into the next turn."""
 
     CURIOUS_EXPLORER = "curious_explorer"
     SUPPORTIVE_COMPANION = "supportive_companion"
@@ -113,8 +113,8 @@ class TurnProgress(Message):
     """`accepted`, `refused`, `phase`, `waiting` (for an approval, whose id and tool stand in `detail`) or `ended`."""
     conversation_id: str | None = None
     phase: str | None = None
-    """For `phase`: `preprocessed`, `routed`, `retrieved` or `answered` (D-131); of analysts `classified` and `tools` too, and
-    of agents that think ahead `intent`, `preflight` and `reflected` (V-171)."""
+    """For `phase`: `preprocessed`, `routed`, `retrieved` or `answered`; of analysts `classified` and `tools` too, and
+    of agents that think ahead `intent`, `preflight` and `reflected`."""
     problem: Problem | None = None
     detail: dict[str, Any] = Field(default_factory=dict)
 
@@ -283,7 +283,7 @@ class FoundConversation(Message):
 
 
 class ToolOutcome(Message):
-    """What came of one tool call of a turn (V-136, V-138)."""
+    """What came of one tool call of a turn."""
 
     name: str = Field(max_length=200)
     ok: bool
@@ -296,7 +296,7 @@ class ToolOutcome(Message):
 
 
 class TurnEndedNews(Message):
-    """A turn has ended. It carries the texts, since followers may not ask the orchestrator (DESIGN 3)."""
+    """A turn has ended. It carries the texts, since followers may not ask the orchestrator."""
 
     turn_id: str
     conversation_id: str
@@ -334,9 +334,7 @@ TURN = Job("orchestrator.v1.turn", SubmitTurn)
 PROGRESS = Out("orchestrator.v1.turn", TurnProgress)
 TURN_GET = Rpc("orchestrator.v1.turn.get", TurnRef, Turn)
 TURN_GET_TOOL = Tool(
-    "turn.get",
-    "Where one of the caller's turns is, with its reply or its problem once it has ended.",
-    TURN_GET,
+    "turn.get", "Where one of the caller's turns is, with its reply or its problem once it has ended.", TURN_GET
 )
 TURN_CANCEL = Rpc("orchestrator.v1.turn.cancel", TurnRef, Turn)
 TURN_RETRY = Rpc("orchestrator.v1.turn.retry", TurnRef, Turn)

@@ -69,7 +69,7 @@ class TaskStep(Message):
 
     id: str
     wave: int
-    """From 1; the steps of a wave are made side by side, the waves one after the other (V-019)."""
+    """From 1; the steps of a wave are made side by side, the waves one after the other."""
     description: str
     tool: str | None = None
     """The tool that it calls; a step without one is worked on with several tools."""
@@ -101,7 +101,7 @@ class TaskState(Message):
     """Waves of the plan as it stands."""
     steps: tuple[TaskStep, ...] = ()
     replanned: bool = False
-    """Whether the one new plan that a task may have was asked for (V-030)."""
+    """Whether the one new plan that a task may have was asked for."""
     adjusted: bool = False
     """Whether it changed what was left to do."""
     evaluations: int = 0
@@ -109,7 +109,7 @@ class TaskState(Message):
     strategies: tuple[str, ...] = ()
     """Ids of the recalled strategies that the plan was made with."""
     score: float | None = None
-    """The critic's, 0 to 1; absent where it gave none (V-046)."""
+    """The critic's, 0 to 1; absent where it gave none."""
     tool_calls: int = 0
     stopped: Problem | None = None
     """The limit of its budget that ended it early; the report then holds what there is."""

@@ -66,9 +66,6 @@ def successor_name(name: str) -> str:
 def schema_of_input(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema of an input in few words. It allows all that the whole schema does, but for null, which is the same as leaving
     out; what it no longer says is still held to where the call is read.
-
-    Args:
-        schema: as pydantic makes it.
     """
     return _inline_definitions(_shorten(schema, _OMITTED_OF_INPUTS, present=True))
 
@@ -102,7 +99,6 @@ def _shorten(schema: dict[str, Any], untold: frozenset[str], *, present: bool, f
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema that may be null as it is where it is not."""
     stated = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
     if "anyOf" not in schema or len(stated) == len(schema["anyOf"]):
         return schema
@@ -111,7 +107,6 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _inline_definitions(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema whose definitions stand where they are used, if that is in one place."""
     defs: dict[str, Any] = schema.get("$defs", {})
     text = repr(schema)
     once = {f"#/$defs/{name}": name for name in defs if text.count(f"'#/$defs/{name}'") == 1}

@@ -107,7 +107,7 @@ class Nodes(Message):
 
 
 class Expand(Message):
-    """Neighbours of knowledge items, 1 to 2 hops away, in either direction (D-083)."""
+    """Neighbours of knowledge items, 1 to 2 hops away, in either direction."""
 
     ids: tuple[str, ...] = Field(min_length=1, max_length=25)
     hops: int = Field(default=2, ge=1, le=2)
@@ -295,7 +295,7 @@ class ChainRun(Message):
 
 
 class GapType(StrEnum):
-    """The four gaps that there are (N-160). Where several fit, the first counts."""
+    """The four gaps that there are. Where several fit, the first counts."""
 
     TEMPORAL = "TemporalGap"
     LEVEL = "LevelMismatch"
@@ -407,8 +407,5 @@ DIAGNOSE_GAPS_TOOL = Tool(
     roles=READERS,
 )
 FIND_ENTITIES_TOOL = Tool(
-    "find_entities",
-    "Find nodes of the twin by name, with the years in which each is there.",
-    FIND_ENTITIES,
-    roles=READERS,
+    "find_entities", "Find nodes of the twin by name, with the years in which each is there.", FIND_ENTITIES, roles=READERS
 )

@@ -78,7 +78,6 @@ def _exclusive_connection(settings: PostgresSettings) -> Iterator[psycopg.Connec
 
 
 def main() -> int:
-    """The command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("services", nargs="*", help="whose schemas to bring up to date")
     parser.add_argument("--down", metavar="SERVICE", help="whose schema to take back")

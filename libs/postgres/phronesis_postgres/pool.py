@@ -124,8 +124,6 @@ class Database:
         """The database for the length of a block. It need not be there yet: each use finds that out by itself.
 
         Args:
-            settings: where it is.
-            schema: the service's schema.
             tracing: where the pool's figures are shown, and statements traced.
         """
         pool = asyncpg.create_pool(  # type: ignore[call-overload]  # the stubs know connections, not the pool's proxies
@@ -222,7 +220,6 @@ class Database:
             log.warning("a connection to the database is dropped: %s", type(error).__name__)
 
     async def ping(self) -> None:
-        """Raise `Unavailable` unless the database answers."""
         async with self._held() as connection:
             await connection.execute("SELECT 1")
 

@@ -42,8 +42,6 @@ def grant_schema(guard: Guard, service: str, passwords: Path | None) -> None:
     """Make the role of `service` unless it is there, and give it its schema.
 
     Args:
-        guard: a session of who owns the schema.
-        service: the service, whose schema has been migrated.
         passwords: a folder with the file `<service>.password`; `None` where logins are somebody else's.
 
     Raises:

@@ -68,7 +68,6 @@ class Schema:
                 backend.connection.close()
 
     def up(self, to: str | None = None) -> None:
-        """Apply what is missing, up to and with `to` or all of it."""
         pending = self._backend.to_apply(self._migrations)
         for migration in pending:
             if to is None or migration.id <= to:

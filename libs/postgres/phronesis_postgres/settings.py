@@ -26,5 +26,4 @@ class PostgresSettings(BaseSettings):
     """Seconds that one statement may take."""
 
     def password(self) -> str | None:
-        """The password in the file."""
         return self.password_file.read_text(encoding="utf-8").strip() if self.password_file else None

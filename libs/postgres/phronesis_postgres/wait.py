@@ -31,8 +31,6 @@ def wait(settings: PostgresSettings, service: str, *, limit: float = _LIMIT, pau
     """Return when the schema of `service` is as new as its package.
 
     Args:
-        settings: where the database is, and who asks.
-        service: whose schema.
         limit: seconds to wait at most.
         pause: seconds between two looks.
 
@@ -53,7 +51,6 @@ def wait(settings: PostgresSettings, service: str, *, limit: float = _LIMIT, pau
 
 
 def _look(settings: PostgresSettings, service: str) -> str | None:
-    """What there is to wait for; `None` where there is nothing."""
     try:
         dsn, password = settings.dsn.get_secret_value(), settings.password()
         with psycopg.connect(dsn, password=password, connect_timeout=_CONNECT, autocommit=True) as session:
@@ -63,7 +60,6 @@ def _look(settings: PostgresSettings, service: str) -> str | None:
 
 
 def main() -> None:
-    """The command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("service")
     service = parser.parse_args().service

@@ -19,18 +19,15 @@ class PostgresOutbox:
         self._database = database
 
     async def unsent(self, limit: int) -> list[Sendable]:
-        """The oldest unsent rows."""
         async with self._database.connection(EVERY_TENANT) as connection:
             rows = await connection.fetch("SELECT id, tenant, subject, body, headers FROM outbox ORDER BY id LIMIT $1", limit)
         return [Sendable(str(r["id"]), r["tenant"], r["subject"], r["body"], r["headers"]) for r in rows]
 
     async def waiting(self) -> int:
-        """How many rows are unsent."""
         async with self._database.connection(EVERY_TENANT) as connection:
             return int(await connection.fetchval("SELECT count(*) FROM outbox"))
 
     async def sent(self, ids: list[str]) -> None:
-        """Remove rows that the broker has stored."""
         async with self._database.transaction(EVERY_TENANT) as connection:
             await connection.execute("DELETE FROM outbox WHERE id = ANY($1::bigint[])", [int(id) for id in ids])
 
@@ -56,10 +53,8 @@ async def write_once(
     """Run `write` in one transaction, once for each key of the caller's service.
 
     Args:
-        database: the owner's schema, with the table `writes`.
         call: how the request came; without a key the write simply runs.
         request: the arguments; their hash is kept with the key.
-        output: the result's model.
         write: does the write on the connection it is given, and returns the result.
 
     Returns:

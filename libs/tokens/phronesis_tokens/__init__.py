@@ -73,7 +73,6 @@ def cut(text: str, limit: int, mark: str = CUT) -> str:
 
 
 def _beginning(text: str, limit: int) -> str:
-    """The beginning of a text that its first `limit` tokens make, ending with a whole character."""
     size = _USUAL * limit
     while size < min(len(text), _LONGEST * limit) and fits(text[:size], limit):
         size *= 2

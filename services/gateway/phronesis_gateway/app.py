@@ -17,30 +17,22 @@ from phronesis_contracts.orchestrator import PROGRESS
 from phronesis_contracts.service import KEY_REVOKED
 
 from . import console, openai
-from .auth import handlers
 from .auth.authentication import Authenticator, OpenStreams, RateLimiter
-from .auth.handlers import BusKeys
+from .auth.handlers import BusKeys, bus_keys_router, keys_router
 from .auth.keyring import Keyring
-from .auth.ports import JwtKeys, KeyStore
+from .auth.ports import KeyStore
 from .auth.tickets import Tickets
-from .auth.tokens import TokenVerifier
-from .http import operations
-from .http import uploads as memory
+from .auth.tokens import IssuerKeys, TokenVerifier
 from .http.edge import Edge
-from .http.operations import Metrics, Readiness
+from .http.operations import Metrics, Readiness, operations_router
 from .http.responses import install_error_handlers, openapi_description
-from .http.uploads import ENVELOPE, UploadReceiver
+from .http.uploads import ENVELOPE, MEDIA, UploadReceiver, media_router
 from .mcp.endpoint import HEADERS, PATH, McpEndpoint, ResourceNames, resource_router
 from .settings import GatewaySettings, JwtSettings, McpSettings, ToolSettings
-from .tools import handlers as ledger
-from .tools import handlers as mcp_servers
-from .tools import handlers as tools
+from .tools.handlers import ledger_router, mcp_servers_router, tools_router
 from .tools.offers import AllowLists, Offers, profile_reader
-from .turns import conversations
-from .turns import handlers as chat
-from .turns import handlers as events
-from .turns import handlers as tasks
-from .turns import handlers as turns
+from .turns.conversations import approvals_router, conversations_router, profile_router
+from .turns.handlers import chat_router, events_router, tasks_router, turns_router
 from .turns.submission import TraceCollector, TurnService
 
 Ping = Callable[[], Awaitable[None]]
@@ -59,7 +51,7 @@ class Tokens:
     """An identity provider whose tokens are taken: what its tokens say, and its public keys."""
 
     settings: JwtSettings
-    keys: JwtKeys
+    keys: IssuerKeys
 
 
 async def build(
@@ -74,9 +66,6 @@ async def build(
     """Wire the gateway.
 
     Args:
-        bus: the connected bus.
-        store: where keys are kept.
-        settings: what the operator set.
         pings: the gateway's own dependencies by name.
         tokens: whose tokens are taken beside keys; nobody's by default.
         mcp: what the operator set for agents; loopback alone by default.
@@ -88,7 +77,7 @@ async def build(
     await follow(bus, KEY_REVOKED, parts.bus_keys.on_key_revoked, workers=1)
     await follow(bus, RELEASED, parts.allowed.on_released, every_copy=True)
     parts.bus_keys.start()
-    edge = Edge(build_api(parts), bus, parts.metrics, settings.max_body, {memory.MEDIA: MAX_UPLOAD + ENVELOPE})
+    edge = Edge(build_api(parts), bus, parts.metrics, settings.max_body, {MEDIA: MAX_UPLOAD + ENVELOPE})
     return Gateway(edge, parts.close)
 
 
@@ -118,15 +107,16 @@ class Parts:
         self.bus_keys = BusKeys(bus, store)
         self.tokens = tokens
         jwts = TokenVerifier(tokens.settings, tokens.keys) if tokens else None
-        self.door = Authenticator(self.keyring, self.tickets, RateLimiter(settings.requests_per_second, settings.burst), jwts)
+        self.authenticator = Authenticator(
+            self.keyring, self.tickets, RateLimiter(settings.requests_per_second, settings.burst), jwts
+        )
         self.turns = TurnService(bus, self.watch, settings.accept_wait)
         self.named = ResourceNames(mcp or McpSettings(urls=()), settings.cors_origins)
         self.allowed = AllowLists(profile_reader(bus))
         self.offers = Offers(self.allowed, (retired or ToolSettings(retired=())).retired)
-        self.mcp = McpEndpoint(self.door, self.named, bus, self.turns, self.offers, self.metrics, settings.max_body)
+        self.mcp = McpEndpoint(self.authenticator, self.named, bus, self.turns, self.offers, self.metrics, settings.max_body)
 
     def close(self) -> None:
-        """Take no more work, and let those who wait know."""
         self.readiness.stopping = True
         if self.tokens is not None:
             self.tokens.keys.close()
@@ -137,7 +127,7 @@ def build_api(parts: Parts) -> FastAPI:
     """The application with every route."""
     app = FastAPI(title="Phronesis", version=VERSION, redoc_url=None, redirect_slashes=False)
     install_error_handlers(app)
-    settings, door, bus = parts.settings, parts.door, parts.bus
+    settings, authenticator, bus = parts.settings, parts.authenticator, parts.bus
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,
@@ -155,27 +145,29 @@ def build_api(parts: Parts) -> FastAPI:
             ),
             expose_headers=("ETag", "Location", "Retry-After", "X-Request-Id", "WWW-Authenticate", "Mcp-Session-Id"),
         )
-    app.include_router(turns.turns_router(door, bus, parts.turns, TraceCollector(bus), settings.wait))
-    app.include_router(chat.chat_router(door, parts.turns, settings.wait))
+    app.include_router(turns_router(authenticator, bus, parts.turns, TraceCollector(bus), settings.wait))
+    app.include_router(chat_router(authenticator, parts.turns, settings.wait))
     app.include_router(
-        events.events_router(door, parts.turns, parts.watch, parts.streams, parts.tickets, settings.stream_seconds)
+        events_router(authenticator, parts.turns, parts.watch, parts.streams, parts.tickets, settings.stream_seconds)
     )
-    app.include_router(conversations.conversations_router(door, bus))
-    app.include_router(conversations.approvals_router(door, bus))
-    app.include_router(tasks.tasks_router(door, bus, parts.turns, parts.watch, parts.streams, settings.stream_seconds))
-    pages = console.router(door, bus, parts.turns, parts.watch, parts.streams, settings.stream_seconds, parts.offers)
+    app.include_router(conversations_router(authenticator, bus))
+    app.include_router(approvals_router(authenticator, bus))
+    app.include_router(tasks_router(authenticator, bus, parts.turns, parts.watch, parts.streams, settings.stream_seconds))
+    pages = console.router(authenticator, bus, parts.turns, parts.watch, parts.streams, settings.stream_seconds, parts.offers)
     app.include_router(pages)
-    app.include_router(conversations.profile_router(door, bus))
+    app.include_router(profile_router(authenticator, bus))
     uploads = UploadReceiver(bus, settings.max_uploads)
-    app.include_router(memory.media_router(door, bus, uploads))
-    app.include_router(openai.router(door, bus, parts.turns, uploads, parts.streams, settings.wait, settings.stream_seconds))
-    app.include_router(ledger.ledger_router(door, bus, parts.offers))
-    app.include_router(tools.tools_router(door, bus, parts.offers))
-    app.include_router(mcp_servers.mcp_servers_router(door, bus, parts.offers))
-    app.include_router(handlers.keys_router(door, bus, parts.store, parts.keyring))
-    app.include_router(handlers.bus_keys_router(door, bus, parts.bus_keys))
+    app.include_router(media_router(authenticator, bus, uploads))
+    app.include_router(
+        openai.router(authenticator, bus, parts.turns, uploads, parts.streams, settings.wait, settings.stream_seconds)
+    )
+    app.include_router(ledger_router(authenticator, bus, parts.offers))
+    app.include_router(tools_router(authenticator, bus, parts.offers))
+    app.include_router(mcp_servers_router(authenticator, bus, parts.offers))
+    app.include_router(keys_router(authenticator, bus, parts.store, parts.keyring))
+    app.include_router(bus_keys_router(authenticator, bus, parts.bus_keys))
     app.include_router(resource_router(parts.named, parts.tokens.settings.issuer if parts.tokens else None))
     app.router.routes.append(Route(PATH, parts.mcp, include_in_schema=False))
-    app.include_router(operations.operations_router(parts.readiness, parts.metrics, settings.revision))
+    app.include_router(operations_router(parts.readiness, parts.metrics, settings.revision))
     app.openapi = lambda: openapi_description(app)  # type: ignore[method-assign]
     return app

@@ -29,9 +29,9 @@ class GatewaySettings(BaseSettings):
     accept_wait: float = Field(default=10.0, gt=0, le=60)
     """Seconds that a turn may take to be accepted before the caller gets a 503."""
     requests_per_second: float = Field(default=500.0, gt=0)
-    """Requests of one key, on average (D-155)."""
+    """Requests of one key, on average."""
     burst: int = Field(default=1_000, ge=1)
-    """Requests of one key at once (D-155)."""
+    """Requests of one key at once."""
     max_body: int = Field(default=1024 * 1024, ge=1_024)
     """Bytes of a request's body; uploads have their own limit, which the media contract states."""
     max_connections: int = Field(default=1_000, ge=1)
@@ -65,11 +65,7 @@ class JwtSettings(BaseSettings):
     """File with the same, in place of an address."""
     algorithms: tuple[
         Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"], ...
-    ] = (
-        "RS256",
-        "ES256",
-        "EdDSA",
-    )
+    ] = ("RS256", "ES256", "EdDSA")
     """Algorithms that a token may be signed with."""
     tenant_claim: str = "tenant"
     """Claim that names the tenant."""

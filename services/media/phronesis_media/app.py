@@ -12,12 +12,13 @@ from phronesis_contracts.orchestrator import CONVERSATION_DELETED
 from phronesis_contracts.service import AUDITED
 
 from .fetching.handlers import FetchHandlers, PageHandlers
-from .media import AddressResolver, Reader, Web
+from .fetching.web import DestinationResolver
+from .media import Reader, Web
 from .uploads.handlers import MediaHandlers, RemovalHandlers
 from .uploads.store import MediaStore
 
 
-async def build(bus: Bus, reader: Reader, web: Web, places: AddressResolver) -> None:
+async def build(bus: Bus, reader: Reader, web: Web, resolver: DestinationResolver) -> None:
     """Wire the service to the bus."""
 
     async def audit(who: Principal, action: str, arguments: dict[str, Any]) -> None:
@@ -26,18 +27,18 @@ async def build(bus: Bus, reader: Reader, web: Web, places: AddressResolver) -> 
     async def report(tenant: str, purged: Purged) -> None:
         await announce(bus, tenant, contract.MEDIA_PURGED, purged, id=f"{purged.deletion_id}.{purged.part}")
 
-    shelf = MediaStore(Blobs(bus, MEDIA))
-    handlers = MediaHandlers(Blobs(bus, contract.UPLOADS), shelf, reader, web, audit)
+    store = MediaStore(Blobs(bus, MEDIA))
+    handlers = MediaHandlers(Blobs(bus, contract.UPLOADS), store, reader, web, audit)
     # Each of these may hold a whole file in memory, so few run at once.
     await serve(bus, contract.ACCEPT_UPLOAD, handlers.accept, workers=4)
     await serve(bus, contract.FETCH, handlers.fetch, workers=4)
     await serve(bus, contract.READ_WEB, PageHandlers(web).read, workers=16)
-    fetching = FetchHandlers(web, places, reader, audit)
+    fetching = FetchHandlers(web, resolver, reader, audit)
     await serve(bus, contract.HTTP_FETCH_TOOL, fetching.http_fetch, workers=8)
     await serve(bus, contract.RESOLVE_ADDRESS, fetching.resolve, workers=16)
     await serve(bus, contract.EXTRACT_TEXT_TOOL, handlers.extract_text, workers=8)
     await serve(bus, contract.CAPTION_TOOL, handlers.caption, workers=8)
     await serve(bus, contract.TRANSCRIBE_TOOL, handlers.transcribe, workers=8)
     await serve(bus, contract.MEDIA_GET, handlers.get)
-    await follow(bus, CONVERSATION_DELETED, RemovalHandlers(shelf, report).on_conversation_deleted, workers=2)
+    await follow(bus, CONVERSATION_DELETED, RemovalHandlers(store, report).on_conversation_deleted, workers=2)
     await serve_basics(bus, {"broker": bus.ping})

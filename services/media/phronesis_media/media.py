@@ -40,7 +40,6 @@ class Stored(Message):
     created: datetime
 
     def media(self) -> Media:
-        """The medium as callers see it."""
         return Media(id=self.id, name=self.name, type=self.type, kind=self.kind, size=self.size, sha256=self.sha256)
 
 
@@ -114,7 +113,6 @@ def clean_name(name: str, instead: str) -> str:
     """A file name without folders, control characters and marks that change the direction of writing.
 
     Args:
-        name: as the caller gave it.
         instead: what to call a file whose name has nothing left.
     """
     last = name.replace("\\", "/").rpartition("/")[2]
@@ -132,7 +130,7 @@ def clean_text(text: str) -> str:
 
 
 def cut_to_reply(text: str) -> tuple[str, bool]:
-    """As much of the text as one reply carries, and whether that is less than all of it (D-035)."""
+    """As much of the text as one reply carries, and whether that is less than all of it."""
     short = text[:LONGEST_REPLY]
     size = len(json.dumps(short, ensure_ascii=False).encode())
     while size > LARGEST_REPLY:
@@ -150,15 +148,12 @@ class Bucket(Protocol):
 
     async def put(self, name: str, data: bytes) -> None:
         """Store `data` under `name`, in place of what was there."""
-        ...
 
     async def get(self, name: str) -> bytes:
         """The bytes under `name`; `NotFound` where there are none."""
-        ...
 
     async def delete(self, name: str) -> None:
         """Remove `name`; it is no error when it is not there."""
-        ...
 
 
 class Reader(Protocol):
@@ -173,7 +168,6 @@ class Reader(Protocol):
             Unavailable: no process or no engine to read it; not the content's fault, as is
             TimedOut: not read in time.
         """
-        ...
 
 
 class Web(Protocol):
@@ -188,19 +182,9 @@ class Web(Protocol):
             Unavailable: it could not be fetched.
             TimedOut: it took too long.
         """
-        ...
 
     async def read(self, order: WebRequest) -> WebPage:
         """What an address answers to `order`, whatever its status; raises what `fetch` does but for a status."""
-        ...
-
-
-class AddressResolver(Protocol):
-    """Says where addresses lead."""
-
-    async def resolve(self, text: str) -> Destination:
-        """The IP addresses behind an address. Raises `BadRequest` where it is refused, `Unavailable` for no answer."""
-        ...
 
 
 class HostResolver(Protocol):
@@ -212,4 +196,3 @@ class HostResolver(Protocol):
         Raises:
             Unavailable: no answer at this time.
         """
-        ...

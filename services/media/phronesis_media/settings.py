@@ -22,13 +22,13 @@ class MediaSettings(BaseSettings):
     idle_seconds: float = Field(default=120.0, gt=0)
     """Seconds after which a process that has nothing to read is ended, and its memory given back."""
     page_limit: int = Field(default=1000, ge=1)
-    """Pages that a document may have (D-032)."""
+    """Pages that a document may have."""
     scan_limit: int = Field(default=20, ge=1)
     """Pages without text that OCR looks at, in one document or TIFF."""
     pixel_limit: int = Field(default=40_000_000, ge=1)
-    """Pixels that an image may have (D-032)."""
+    """Pixels that an image may have."""
     audio_limit: float = Field(default=1200.0, gt=0)
-    """Seconds that a recording may last (D-032)."""
+    """Seconds that a recording may last."""
     text_limit: int = Field(default=10_000_000, ge=1)
     """Characters of a medium's text that are kept; a longer text ends with a mark."""
     fetch_seconds: float = Field(default=20.0, gt=0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from typing import Any
 
@@ -13,7 +12,7 @@ from phronesis_bus import Call, connect, serve
 from phronesis_contracts import Role
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.constitution.insight import CHECK_POLICY_TOOL, CheckPolicy
-from scripts.tree import CONTRACTS
+from scripts import samples
 from tests.support import mcp
 from tests.support.gateway import RunningGateway
 from tests.support.servers import NatsServer
@@ -23,7 +22,7 @@ OF_THE_GRAPH = sorted(name for name, tool in TOOLS.items() if tool.rpc.subject.s
 
 def arguments(name: str) -> dict[str, Any]:
     """What the tool may be called with."""
-    forms = json.loads((CONTRACTS / "samples" / f"rpc.{TOOLS[name].rpc.subject}.json").read_text())
+    forms = samples.committed()[f"rpc.{TOOLS[name].rpc.subject}"]
     latest: dict[str, Any] = forms["in"][-1]
     return latest
 

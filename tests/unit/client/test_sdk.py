@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 from phronesis import Client, KeyInfo, Readiness, aio, sync
+from phronesis.calls import account, memory
 from phronesis_contracts import BadRequest, NotFound, Role, TimedOut, TooLarge, TurnEnded, Unauthorized
 from phronesis_contracts.deletions import DeletionState
 from phronesis_contracts.media import MAX_UPLOAD
@@ -105,6 +106,24 @@ def test_what_is_remembered_is_recalled(client: Client) -> None:
         why={"text": 1.0},
     )
     assert found == (about,)
+
+
+def test_a_bare_string_is_one_item(client: Client, gateway: FakeGateway) -> None:
+    stored = client.memory.remember("hello")
+    assert gateway.seen[-1].json == {"items": [{"text": "hello"}]}
+    client.memory.recall("hello", kinds="fact")
+    assert gateway.seen[-1].json["kinds"] == ["fact"]
+    assert client.memory.forget(stored.items[0].id).count == 1
+    client.conversations.send("look", media="m1")
+    assert gateway.seen[-1].json["currentMessageMedia"] == [{"mediaId": "m1"}]
+    client.turns.submit("look", media="https://example.org/a.pdf")
+    assert gateway.seen[-1].json["currentMessageMedia"] == [{"url": "https://example.org/a.pdf"}]
+
+
+def test_a_bare_string_is_one_item_of_a_request() -> None:
+    assert account.get_usage(by="agent").params["by"] == ["agent"]
+    assert memory.preview_forgetting("f1").json["ids"] == ["f1"]
+    assert memory.forget_for_good("f1").json["ids"] == ["f1"]
 
 
 def test_tools_are_listed_and_called_by_name(client: Client) -> None:

@@ -14,7 +14,7 @@ from phronesis_contracts.memory import Profile
 from phronesis_contracts.orchestrator import Turn
 
 from ..models import KeyInfo, NewBusKey, NewKey, Readiness
-from ..request import Request, parse_list, path_segment, validate_message
+from ..request import Request, listed, parse_list, path_segment, validate_message, without_none
 
 
 def create_key(
@@ -22,8 +22,7 @@ def create_key(
 ) -> Request[NewKey]:
     """Make a key for a user of a tenant. Its secret is in this answer and nowhere else."""
     body = {"tenant": tenant, "user": user, "role": role, "department": department, "ministry": ministry}
-    stated = {name: value for name, value in body.items() if value is not None}
-    return Request("POST", "/api/v1/keys", NewKey.model_validate, json=stated)
+    return Request("POST", "/api/v1/keys", NewKey.model_validate, json=without_none(body))
 
 
 def create_bus_key(
@@ -31,8 +30,7 @@ def create_bus_key(
 ) -> Request[NewBusKey]:
     """Make a key with which an outside system acts for a user of a tenant on the bus, for so many days."""
     body = {"tenant": tenant, "user": user, "role": role, "department": department, "ministry": ministry, "days": days}
-    stated = {name: value for name, value in body.items() if value is not None}
-    return Request("POST", "/api/v1/keys/bus", NewBusKey.model_validate, json=stated)
+    return Request("POST", "/api/v1/keys/bus", NewBusKey.model_validate, json=without_none(body))
 
 
 def list_keys() -> Request[tuple[KeyInfo, ...]]:
@@ -111,7 +109,7 @@ def replay_turn(turn_id: str, with_instructions: int | None = None) -> Request[R
 def get_usage(
     since: date | None = None,
     until: date | None = None,
-    by: Iterable[Part] = ("agent", "model"),
+    by: Part | Iterable[Part] = ("agent", "model"),
     agent: str | None = None,
     user: str | None = None,
     turn_id: str | None = None,
@@ -126,10 +124,9 @@ def get_usage(
         user: only this user's.
         turn_id: only this turn's.
     """
-    given = {"since": since.isoformat() if since else None, "until": until.isoformat() if until else None}
-    params = {"agent": agent, "user": user, "turn_id": turn_id, **given}
-    stated = {name: value for name, value in params.items() if value is not None}
-    return Request("GET", "/api/v1/usage", UsageSums.model_validate, params={**stated, "by": list(by)}, reads=True)
+    days = {"since": since.isoformat() if since else None, "until": until.isoformat() if until else None}
+    params = {"agent": agent, "user": user, "turn_id": turn_id, **days, "by": list(listed(by))}
+    return Request("GET", "/api/v1/usage", UsageSums.model_validate, params=params, reads=True)
 
 
 def get_limits() -> Request[Limits]:

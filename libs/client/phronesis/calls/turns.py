@@ -15,7 +15,7 @@ from phronesis_contracts.orchestrator import Conversation, ConversationPage, Rep
 from phronesis_contracts.tasks import DEFAULT_AGENT, SubmitTask, Task
 
 from ..models import Accepted, Trace
-from ..request import Request, parse_list, path_segment, validate_message
+from ..request import Request, listed, parse_list, path_segment, validate_message
 
 REPLY_TIMEOUT = 120.0
 """Seconds that `send` waits for a reply; the turn itself goes on and can be asked for."""
@@ -24,7 +24,7 @@ REPLY_TIMEOUT = 120.0
 def send(
     text: str,
     conversation_id: str | None = None,
-    media: Iterable[str] = (),
+    media: str | Iterable[str] = (),
     agent: str = "dialogue",
     idempotency_key: str | None = None,
 ) -> Request[Reply]:
@@ -50,7 +50,7 @@ def send(
 def submit(
     text: str,
     conversation_id: str | None = None,
-    media: Iterable[str] = (),
+    media: str | Iterable[str] = (),
     agent: str = "dialogue",
     idempotency_key: str | None = None,
 ) -> Request[Accepted]:
@@ -68,11 +68,7 @@ def list_turns(
     conversation_id: str | None = None, status: TurnStatus | None = None, limit: int = 20
 ) -> Request[tuple[Turn, ...]]:
     """The caller's turns, newest first, without their replies."""
-    params: dict[str, str | int] = {"limit": limit}
-    if conversation_id is not None:
-        params["conversation_id"] = conversation_id
-    if status is not None:
-        params["status"] = status.value
+    params = {"limit": limit, "conversation_id": conversation_id, "status": status}
     return Request("GET", "/api/v1/turns", parse_list(Turn, "turns"), params=params, reads=True)
 
 
@@ -112,9 +108,9 @@ def upload(content: Path | str | bytes, name: str | None = None) -> Request[Medi
     return Request("POST", "/api/v1/media", Media.model_validate, files={"file": file}, key=uuid4().hex, timeout=60.0)
 
 
-def _turn_body(text: str, conversation_id: str | None, media: Iterable[str], agent: str) -> dict[str, Any]:
+def _turn_body(text: str, conversation_id: str | None, media: str | Iterable[str], agent: str) -> dict[str, Any]:
     body: dict[str, Any] = {"currentMessageText": text, "agent": agent}
-    attached = [{"url": m} if m.startswith(("http://", "https://")) else {"mediaId": m} for m in media]
+    attached = [{"url": m} if m.startswith(("http://", "https://")) else {"mediaId": m} for m in listed(media)]
     if attached:
         body["currentMessageMedia"] = attached
     if conversation_id is not None:
@@ -139,17 +135,13 @@ def list_conversations(limit: int = 20, cursor: str | None = None) -> Request[Co
         limit: 1 to 100.
         cursor: `next` of the page before.
     """
-    params: dict[str, str | int] = {"limit": limit}
-    if cursor is not None:
-        params["cursor"] = cursor
+    params = {"limit": limit, "cursor": cursor}
     return Request("GET", CONVERSATIONS, ConversationPage.model_validate, params=params, reads=True)
 
 
 def get_conversation(conversation_id: str, limit: int = 50, before: int | None = None) -> Request[Conversation]:
     """A conversation with its newest `limit` messages, before sequence `before` where stated."""
-    params: dict[str, str | int] = {"limit": limit}
-    if before is not None:
-        params["before"] = before
+    params = {"limit": limit, "before": before}
     return Request("GET", _path(conversation_id), Conversation.model_validate, params=params, reads=True)
 
 
@@ -176,9 +168,7 @@ APPROVALS = "/api/v1/approvals"
 
 def list_approvals(status: ApprovalStatus | None = None, limit: int = 20) -> Request[tuple[Approval, ...]]:
     """The caller's approvals, newest first; an admin's are those of the tenant."""
-    params: dict[str, str | int] = {"limit": limit}
-    if status is not None:
-        params["status"] = status.value
+    params = {"limit": limit, "status": status}
     return Request("GET", APPROVALS, parse_list(Approval, "approvals"), params=params, reads=True)
 
 
@@ -231,9 +221,7 @@ def get_task(task_id: str) -> Request[Task]:
 
 def list_tasks(status: TurnStatus | None = None, limit: int = 20) -> Request[tuple[Task, ...]]:
     """The caller's tasks, newest first, without their reports."""
-    params: dict[str, str | int] = {"limit": limit}
-    if status is not None:
-        params["status"] = status.value
+    params = {"limit": limit, "status": status}
     return Request("GET", "/api/v1/tasks", parse_list(Task, "tasks"), params=params, reads=True)
 
 

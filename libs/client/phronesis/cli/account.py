@@ -12,7 +12,7 @@ import typer
 from phronesis_contracts.ledger import Part
 
 from . import output
-from .output import AsJson, Data, Key, Url, Yes
+from .output import Commands, Stack, Yes
 
 if TYPE_CHECKING:
     from phronesis_contracts.answers import Replayed, ReplaySide
@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from phronesis_contracts.memory import Profile
 
     from ..models import KeyInfo, NewBusKey
-    from ..sync import Client
 
 
-keys_app = typer.Typer(help="Keys of the gateway: create, list, revoke.", no_args_is_help=True)
+keys_app = Commands(help="Keys of the gateway: create, list, revoke.", no_args_is_help=True)
 
 
 class For(StrEnum):
@@ -33,8 +32,9 @@ class For(StrEnum):
     BUS = "bus"
 
 
-@keys_app.command()
+@keys_app.stack_command()
 def create(
+    stack: Stack,
     tenant: Annotated[str, typer.Option(help="Whose data it opens.")],
     user: Annotated[str, typer.Option(help="For whom it acts.")],
     role: Annotated[str, typer.Option(help="What it may do: noor, maestro, curator, editor, admin, ...")],
@@ -42,17 +42,13 @@ def create(
     ministry: Annotated[str | None, typer.Option(help="The user's ministry.")] = None,
     what: Annotated[For, typer.Option("--for", help="What it opens: the gateway, or the bus to an outside system.")] = For.HTTP,
     days: Annotated[int, typer.Option(help="Days that a key of the bus is good for, 366 at most.")] = 90,
-    as_json: AsJson = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
 ) -> None:
     """Make a key and print it, alone, on stdout. It cannot be shown again."""
     from phronesis_contracts import BadRequest, Role
 
     if role not in set(Role):
         raise BadRequest(f"the roles are {', '.join(Role)}", field="role")
-    with _client(url, key, data) as client:
+    with stack.client() as client:
         if what is For.BUS:
             for_bus = client.keys.create_for_bus(tenant, user, Role(role), department, ministry, days)
             made: KeyInfo = for_bus
@@ -61,14 +57,11 @@ def create(
             for_http = client.keys.create(tenant, user, Role(role), department, ministry)
             made, shown = for_http, for_http.key
     output.note(f"key {made.id} for {made.user} of {made.tenant} as {made.role}")
-    if as_json:
-        output.as_json(made)
-    else:
+    if not stack.as_json(made):
         output.out(shown)
 
 
 def _snippet(made: NewBusKey) -> str:
-    """What an outside system has to know, as the beginning of its program."""
     return f"""\
 import nats
 
@@ -83,10 +76,10 @@ broker = await nats.connect(
 )"""
 
 
-@keys_app.command("list")
-def list_keys(url: Url = None, key: Key = None, data: Data = None) -> None:
+@keys_app.stack_command("list", json=False)
+def list_keys(stack: Stack) -> None:
     """The keys there are, without their secrets."""
-    with _client(url, key, data) as client:
+    with stack.client() as client:
         found = client.keys.list()
     rows = [(k.id, k.tenant, k.user, k.role, "bus" if k.bus else "http", _state(k)) for k in found]
     output.table(("KEY", "TENANT", "USER", "ROLE", "FOR", "STATE"), rows)
@@ -100,64 +93,44 @@ def _state(key: KeyInfo) -> str:
     return "expired" if key.expires_at < datetime.now(UTC) else f"good until {key.expires_at:%Y-%m-%d}"
 
 
-@keys_app.command()
-def revoke(
-    id: Annotated[str, typer.Argument(help="Id of the key, as `keys list` shows it.")],
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
-) -> None:
+@keys_app.stack_command(json=False)
+def revoke(stack: Stack, id: Annotated[str, typer.Argument(help="Id of the key, as `keys list` shows it.")]) -> None:
     """Revoke a key; its turns end, and an outside system that came in with it is put out."""
-    with _client(url, key, data) as client:
+    with stack.client() as client:
         client.keys.revoke(id)
     output.note(f"key {id} is revoked")
 
 
-def _client(url: Url, key: Key, data: Data) -> Client:
-    from ..sync import Client
-
-    return Client(url, key, data)
+profile_app = Commands(help="What is known of you: show, set, delete.")
 
 
-profile_app = typer.Typer(help="What is known of you: show, set, delete.", invoke_without_command=True)
-
-
-@profile_app.callback()
-def profile(context: typer.Context, url: Url = None, key: Key = None, data: Data = None) -> None:
-    """What is known of you: show, correct or delete it."""
-    if context.invoked_subcommand is None:
-        show(url=url, key=key, data=data)
-
-
-@profile_app.command()
-def show(as_json: AsJson = False, url: Url = None, key: Key = None, data: Data = None) -> None:
+@profile_app.default_command()
+@profile_app.stack_command()
+def show(stack: Stack) -> None:
     """What is known of you."""
-    with _client(url, key, data) as client:
-        _print_profile(client.profile.get(), as_json)
+    with stack.client() as client:
+        stack.show(client.profile.get(), _print_profile)
 
 
-@profile_app.command("set")
+@profile_app.stack_command("set")
 def set_fields(
+    stack: Stack,
     fields: Annotated[
         list[str],
         typer.Argument(help="A value is JSON, or else text; null removes; a dot in a key goes inside.", metavar="KEY=VALUE..."),
     ],
-    as_json: AsJson = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
 ) -> None:
     """Correct what is known of you."""
     patch = _patch(fields)
-    with _client(url, key, data) as client:
-        _print_profile(client.profile.update(patch), as_json)
+    with stack.client() as client:
+        stack.show(client.profile.update(patch), _print_profile)
 
 
-@profile_app.command()
-def delete(yes: Yes = False, url: Url = None, key: Key = None, data: Data = None) -> None:
+@profile_app.stack_command(json=False)
+def delete(stack: Stack, yes: Yes = False) -> None:
     """Delete all that is known of you in the profile."""
     output.sure("Delete your profile for good?", yes)
-    with _client(url, key, data) as client:
+    with stack.client() as client:
         client.profile.delete()
     output.note("the profile is deleted")
 
@@ -191,49 +164,35 @@ def _no_number(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def _print_profile(found: Profile, as_json: bool) -> None:
-    if as_json:
-        output.as_json(found)
-        return
+def _print_profile(found: Profile) -> None:
     for name, value in found.profile.items():
         output.out(f"{name} = {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
     if not found.profile:
         output.note("nothing is known of you")
 
 
-limits = typer.Typer(help="Limits of tokens and money: list, set, remove.", invoke_without_command=True)
+limits = Commands(help="Limits of tokens and money: list, set, remove.")
 Day = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], metavar="DAY", help="In UTC, as 2026-01-31.")]
 Agent = Annotated[str | None, typer.Option(help="Only this agent's calls.", metavar="NAME")]
 User = Annotated[str | None, typer.Option(help="Only this user's calls.", metavar="NAME")]
 Every = Annotated[str, typer.Argument(help="day or month.", metavar="WINDOW")]
 
 
-def register_ledger(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command()(usage)
-    app.command()(replay)
-    app.add_typer(limits, name="limits")
-
-
 def usage(
+    stack: Stack,
     since: Day = None,
     until: Day = None,
     by: Annotated[list[str] | None, typer.Option(help="agent, user, model, day or purpose; may be given again.")] = None,
     agent: Agent = None,
     user: User = None,
-    as_json: AsJson = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
 ) -> None:
     """What model calls used, this month: your own, for an admin the tenant's."""
     parts = tuple(part for part in get_args(Part) if part in (by or ("agent", "model")))
     if unknown := [part for part in by or () if part not in get_args(Part)]:
         raise typer.BadParameter(f"not known: {', '.join(unknown)}", param_hint="--by")
-    with _client(url, key, data) as client:
+    with stack.client() as client:
         found = client.ledger.usage(since and since.date(), until and until.date(), parts, agent, user)
-    if as_json:
-        output.as_json(found)
+    if stack.as_json(found):
         return
     heads = (*(part.upper() for part in parts), "CALLS", "INPUT", "OUTPUT", "USD", "UNPRICED")
     rows = [
@@ -248,65 +207,47 @@ def usage(
     output.table(heads, rows)
 
 
-@limits.callback()
-def show_limits(context: typer.Context, as_json: AsJson = False, url: Url = None, key: Key = None, data: Data = None) -> None:
+@limits.default_command(json=True)
+def show_limits(stack: Stack) -> None:
     """Limits of tokens and money, with what is used of each."""
-    if context.invoked_subcommand is None:
-        with _client(url, key, data) as client:
-            _limits(client.ledger.limits(), as_json)
+    with stack.client() as client:
+        stack.show(client.ledger.limits(), _limits)
 
 
-@limits.command("set")
+@limits.stack_command("set")
 def set_limit(
+    stack: Stack,
     window: Every,
     tokens: Annotated[int | None, typer.Option(help="Input and output together.", min=0)] = None,
     usd: Annotated[float | None, typer.Option(help="US dollars.", min=0)] = None,
     agent: Agent = None,
     user: User = None,
-    as_json: AsJson = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
 ) -> None:
     """Set a limit for the tenant, an agent or a user."""
     if tokens is None and usd is None:
         raise typer.BadParameter("state --tokens or --usd")
-    with _client(url, key, data) as client:
-        _limits(client.ledger.set_limit(window, tokens, usd, agent, user), as_json)  # type: ignore[arg-type]  # checked there
+    with stack.client() as client:
+        stack.show(client.ledger.set_limit(window, tokens, usd, agent, user), _limits)  # type: ignore[arg-type]  # checked there
 
 
-@limits.command("remove")
-def remove_limit(
-    window: Every,
-    agent: Agent = None,
-    user: User = None,
-    as_json: AsJson = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
-) -> None:
+@limits.stack_command("remove")
+def remove_limit(stack: Stack, window: Every, agent: Agent = None, user: User = None) -> None:
     """Remove a limit."""
-    with _client(url, key, data) as client:
-        _limits(client.ledger.set_limit(window, agent=agent, user=user), as_json)  # type: ignore[arg-type]  # checked there
+    with stack.client() as client:
+        stack.show(client.ledger.set_limit(window, agent=agent, user=user), _limits)  # type: ignore[arg-type]  # checked there
 
 
 def replay(
+    stack: Stack,
     turn: Annotated[str, typer.Argument(help="Id of a turn.")],
     with_instructions: Annotated[
         int | None, typer.Option(help="Number of the release to run it with; 0 is the platform's own.", min=0, metavar="V")
     ] = None,
-    as_json: AsJson = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
 ) -> None:
     """Run a turn again on its recorded tool results, and show the difference."""
-    with _client(url, key, data) as client:
+    with stack.client() as client:
         found = client.turns.replay(turn, with_instructions)
-    if as_json:
-        output.as_json(found)
-    else:
-        _replayed(found)
+    stack.show(found, _replayed)
 
 
 def _replayed(found: Replayed) -> None:
@@ -339,10 +280,7 @@ def _calls(before: ReplaySide, after: ReplaySide) -> None:
                 output.out(f"{sign} gap {gap}")
 
 
-def _limits(found: Limits, as_json: bool) -> None:
-    if as_json:
-        output.as_json(found)
-        return
+def _limits(found: Limits) -> None:
     rows = [
         (
             *(one.window, one.agent or "all", one.user or "all"),

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from . import account, approvals, constitution, conversations, facts, instructions, mcp_servers, output, tasks, turns
-from .output import AsJson, Data, Key, Url, Yes
+from .output import Commands, Stack, Yes
 
 LOCAL_COMMANDS = {
     "up": "Start a stack on this machine.",
@@ -55,7 +55,7 @@ def _delegate(package: str) -> Callable[[typer.Context], None]:
     return hand_on
 
 
-twin_app = typer.Typer(help="Make a twin up, for tests and for trying things out.", no_args_is_help=True)
+twin_app = Commands(help="Make a twin up, for tests and for trying things out.", no_args_is_help=True)
 
 
 @twin_app.callback()
@@ -63,8 +63,9 @@ def twin() -> None:
     """Make a twin up, for tests and for trying things out."""
 
 
-@twin_app.command()
+@twin_app.stack_command(json=False)
 def generate(
+    stack: Stack,
     nodes: Annotated[int, typer.Option("--nodes", help="Nodes in all: 400 or more.", metavar="N")] = 10_000,
     seed: Annotated[int, typer.Option("--seed", help="The same seed makes the same twin.", metavar="S")] = 1,
     out: Annotated[
@@ -72,9 +73,6 @@ def generate(
         typer.Option("--out", help="Write twin.jsonl (batches) and truth.jsonl (gap questions, answered).", metavar="DIR"),
     ] = None,
     load: Annotated[bool, typer.Option("--load", help="Load it into the graph of your tenant.")] = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
 ) -> None:
     """Make a twin of all 17 node types on three levels over two years, with gaps of all four types planted in it."""
     if out is None and not load:
@@ -90,15 +88,14 @@ def generate(
     output.note(f"{len(made.nodes)} nodes, {len(made.relationships)} relationships, {len(made.questions)} questions")
     output.note(", ".join(f"{name}: {count}" for name, count in sorted(planted.items())))
     if load:
-        from ..sync import Client
         from .loading import load as post
 
-        with Client(url, key, data) as client:
+        with stack.client() as client:
             changed = post(client, list(made.batches()), wait=False)
         output.note(", ".join(f"{name.replace('_', ' ')}: {count}" for name, count in changed.items()))
 
 
-app = typer.Typer(
+app = Commands(
     name="phronesis",
     help="Talk to a stack of Phronesis, and run one on this machine.",
     no_args_is_help=True,
@@ -106,11 +103,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-load = typer.Typer(help="Load sample data.", no_args_is_help=True)
+load = Commands(help="Load sample data.", no_args_is_help=True)
 app.add_typer(load, name="load")
 app.add_typer(turns.app, name="turns")
 app.add_typer(tasks.app, name="tasks")
-tasks.register(app)
+app.stack_command("task")(tasks.task)
 app.add_typer(approvals.app, name="approvals")
 app.add_typer(conversations.app, name="conversations")
 app.add_typer(account.profile_app, name="profile")
@@ -122,7 +119,9 @@ app.add_typer(twin_app, name="twin")
 app.add_typer(constitution.app, name="constitution")
 app.add_typer(instructions.app, name="instructions")
 register_packages(app)
-account.register_ledger(app)
+app.stack_command()(account.usage)
+app.stack_command()(account.replay)
+app.add_typer(account.limits, name="limits")
 
 Conversation = Annotated[str | None, typer.Option("--conversation", help="A conversation to go on with.", metavar="ID")]
 Files = Annotated[
@@ -135,140 +134,106 @@ Scope = Annotated[
 Agent = Annotated[str, typer.Option("--agent", help="Who answers.", metavar="NAME")]
 
 
-@app.command()
+@app.stack_command()
 def ask(
+    stack: Stack,
     text: Annotated[str, typer.Argument(help="The message.")],
     conversation: Conversation = None,
     media: Files = None,
     agent: Agent = "dialogue",
-    as_json: AsJson = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
 ) -> None:
     """Ask a question and wait for the reply."""
-    from ..sync import Client
     from .chat import ChatSession
 
-    with Client(url, key, data) as client:
+    with stack.client() as client:
         answer = ChatSession(client, agent, conversation).say(text, media or ())
-    if as_json:
-        output.as_json(answer)
-    else:
-        output.reply(answer)
+    stack.show(answer, output.reply)
 
 
-@app.command()
-def chat(
-    conversation: Conversation = None, agent: Agent = "dialogue", url: Url = None, key: Key = None, data: Data = None
-) -> None:
+@app.stack_command(json=False)
+def chat(stack: Stack, conversation: Conversation = None, agent: Agent = "dialogue") -> None:
     """Talk; a line is a message. Reads from a pipe as well."""
-    from ..sync import Client
     from .chat import ChatSession, converse
 
-    with Client(url, key, data) as client:
+    with stack.client() as client:
         code = converse(ChatSession(client, agent, conversation))
     raise typer.Exit(code)
 
 
-@app.command()
-def trace(
-    turn: Annotated[str, typer.Argument(help="Id of a turn.")],
-    as_json: AsJson = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
-) -> None:
+@app.stack_command()
+def trace(stack: Stack, turn: Annotated[str, typer.Argument(help="Id of a turn.")]) -> None:
     """Show every message of a turn, with times, as a tree."""
-    from ..sync import Client
     from .trace import show
 
-    with Client(url, key, data) as client:
+    with stack.client() as client:
         found = client.turns.trace(turn)
-    if as_json:
-        output.as_json(found)
-    else:
-        show(found)
+    stack.show(found, show)
 
 
-@app.command()
+@app.stack_command(json=False)
 def remember(
+    stack: Stack,
     text: Annotated[str, typer.Argument(help="What to remember.")],
     title: Annotated[str | None, typer.Option(help="A title for it.")] = None,
     kind: Annotated[str, typer.Option(help="fact, note, episode, concept or style.")] = "fact",
     external_id: Annotated[str | None, typer.Option(help="Your own id; the same id again replaces it.", metavar="ID")] = None,
     scope: Scope = None,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
 ) -> None:
     """Store something in your memory, or in a scope; prints its id and what became of it."""
-    from ..sync import Client
     from . import memory
 
-    with Client(url, key, data) as client:
+    with stack.client() as client:
         if scope is None:
             memory.remember(client, text, title, kind, external_id)
         else:
             memory.keep(client, scope, external_id, text)
 
 
-@app.command()
+@app.stack_command()
 def recall(
+    stack: Stack,
     query: Annotated[str, typer.Argument(help="What to look for.")],
     limit: Annotated[int, typer.Option(help="How many to show at most.", min=1, max=100)] = 10,
     scope: Scope = None,
-    as_json: AsJson = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
 ) -> None:
     """Find what your memory holds, by meaning and by words; what a scope holds, by meaning."""
-    from ..sync import Client
     from . import memory
 
-    with Client(url, key, data) as client:
+    with stack.client() as client:
         if scope is None:
-            memory.recall(client, query, limit, as_json)
+            stack.show(client.memory.recall(query, limit), memory.show_recalled)
         else:
-            memory.recall_scope(client, scope, query, limit, as_json)
+            memory.recall_scope(stack, client, scope, query, limit)
 
 
-@app.command()
+@app.stack_command()
 def forget(
+    stack: Stack,
     ids: Annotated[list[str], typer.Argument(help="Ids, or your own external ids, of items.", metavar="ID...")],
     scope: Scope = None,
     yes: Yes = False,
-    as_json: AsJson = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
 ) -> None:
     """Remove items from your memory, or from a scope, for good."""
-    from ..sync import Client
     from . import memory
 
     output.sure(f"Forget {len(ids)} of {f'the scope {scope}' if scope else 'what you remember'} for good?", yes)
-    with Client(url, key, data) as client:
+    with stack.client() as client:
         if scope is None:
-            memory.forget(client, ids, as_json)
+            stack.show(client.memory.forget(ids), memory.show_forgotten)
         else:
-            memory.forget_scope(client, scope, ids, as_json)
+            memory.forget_scope(stack, client, scope, ids)
 
 
-@load.command()
+@load.stack_command(json=False)
 def portfolio(
-    wait: Annotated[bool, typer.Option(help="Stay until memory has embedded the texts.")] = True,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
+    stack: Stack, wait: Annotated[bool, typer.Option(help="Stay until memory has embedded the texts.")] = True
 ) -> None:
     """Load the sample portfolio of government projects into the graph; loading it again changes nothing."""
-    from ..sync import Client
+    sample = output.samples("portfolio")
     from .loading import load
 
-    with Client(url, key, data) as client:
-        changed = load(client, output.samples("portfolio").batches(), wait)
+    with stack.client() as client:
+        changed = load(client, sample.batches(), wait)
     output.note(", ".join(f"{name.replace('_', ' ')}: {count}" for name, count in changed.items()))
 
 

@@ -8,80 +8,57 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import output
-from .output import AsJson, Data, Key, Url
+from .output import Commands, Stack
 
 if TYPE_CHECKING:
     from phronesis_contracts.approvals import Approval
 
-    from ..sync import Client
 
-app = typer.Typer(help="What agents want you to allow: list, show, approve, refuse.", invoke_without_command=True)
+app = Commands(help="What agents want you to allow: list, show, approve, refuse.")
 
 Id = Annotated[str, typer.Argument(help="Id of an approval.")]
 Note = Annotated[str, typer.Option("--note", help="A word with it; of a refusal the agent is told it.", metavar="TEXT")]
 
 
-@app.callback()
-def approvals(context: typer.Context, url: Url = None, key: Key = None, data: Data = None) -> None:
-    """What agents want you to allow: list it, or show, approve or refuse one."""
-    if context.invoked_subcommand is None:
-        list_approvals(url=url, key=key, data=data)
-
-
-@app.command("list")
+@app.default_command()
+@app.stack_command("list")
 def list_approvals(
+    stack: Stack,
     every: Annotated[bool, typer.Option("--all", help="Those that were answered too.")] = False,
     limit: Annotated[int, typer.Option(help="How many to show at most.", min=1, max=200)] = 20,
-    as_json: AsJson = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
 ) -> None:
     """What waits for you, newest first; as an admin, what waits for anybody of the tenant."""
     from phronesis_contracts.approvals import Approvals, ApprovalStatus
 
-    with _client(url, key, data) as client:
+    with stack.client() as client:
         found = client.approvals.list(None if every else ApprovalStatus.PENDING, limit)
-    if as_json:
-        output.as_json(Approvals(approvals=found))
-    else:
+    if not stack.as_json(Approvals(approvals=found)):
         rows = [(a.approval_id, a.status, f"{a.expires_at:%Y-%m-%d %H:%M}", a.user, a.reason) for a in found]
         output.table(("APPROVAL", "STATUS", "UNTIL (UTC)", "USER", "WHAT"), rows)
 
 
-@app.command()
-def show(approval: Id, as_json: AsJson = False, url: Url = None, key: Key = None, data: Data = None) -> None:
+@app.stack_command()
+def show(stack: Stack, approval: Id) -> None:
     """What an agent wants to do, with which arguments."""
-    with _client(url, key, data) as client:
-        _print(client.approvals.get(approval), as_json)
+    with stack.client() as client:
+        stack.show(client.approvals.get(approval), _print)
 
 
-@app.command()
-def approve(
-    approval: Id, note: Note = "", as_json: AsJson = False, url: Url = None, key: Key = None, data: Data = None
-) -> None:
+@app.stack_command()
+def approve(stack: Stack, approval: Id, note: Note = "") -> None:
     """Allow the call: it is made once, as it was shown."""
-    with _client(url, key, data) as client:
-        _print(client.approvals.answer(approval, "approve", note), as_json)
+    with stack.client() as client:
+        stack.show(client.approvals.answer(approval, "approve", note), _print)
 
 
-@app.command()
-def refuse(approval: Id, note: Note = "", as_json: AsJson = False, url: Url = None, key: Key = None, data: Data = None) -> None:
+@app.stack_command()
+def refuse(stack: Stack, approval: Id, note: Note = "") -> None:
     """Refuse the call: the agent goes on without it."""
-    with _client(url, key, data) as client:
-        _print(client.approvals.answer(approval, "refuse", note), as_json)
+    with stack.client() as client:
+        stack.show(client.approvals.answer(approval, "refuse", note), _print)
 
 
-def _client(url: Url, key: Key, data: Data) -> Client:
-    from ..sync import Client
-
-    return Client(url, key, data)
-
-
-def _print(approval: Approval, as_json: bool) -> None:
-    if as_json:
-        output.as_json(approval)
-        return
+def _print(approval: Approval) -> None:
     output.out(f"approval   {approval.approval_id}")
     output.out(f"status     {approval.status}")
     output.out(f"turn       {approval.turn_id}")

@@ -16,7 +16,7 @@ from ..sync import Client
 from . import output
 
 LONGEST_TURN = 16 * 60.0
-"""Seconds to wait for an end: a turn expires after 15 minutes (DESIGN 4)."""
+"""Seconds to wait for an end: a turn expires after 15 minutes."""
 _LOOK_AGAIN = 1.0
 
 
@@ -24,8 +24,6 @@ def await_reply(client: Client, turn_id: str, progress: Callable[[str], None]) -
     """The reply of a turn, once it has ended.
 
     Args:
-        client: the stack.
-        turn_id: an accepted turn.
         progress: told of each phase as the turn reaches it.
 
     Raises:
@@ -102,7 +100,6 @@ class Progress:
         self.stop()
 
     def phase(self, name: str) -> None:
-        """Show the phase that the turn has reached."""
         if name == self._last:
             return
         self._last = name
@@ -110,7 +107,6 @@ class Progress:
         typer.echo(f"\r\x1b[K{text}" if self._live else text, err=True, nl=not self._live)
 
     def stop(self) -> None:
-        """Clear the line."""
         if self._live and self._last:
             typer.echo("\r\x1b[K", err=True, nl=False)
         self._last = ""

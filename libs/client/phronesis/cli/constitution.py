@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
-from uuid import uuid4
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,57 +15,52 @@ from phronesis_contracts.constitution.session import SessionStarted
 from phronesis_contracts.constitution.values import ConstitutionNode
 
 from . import output
-from .output import AsJson, Data, Key, Url, Yes
+from .output import Commands, Stack, Yes
 
 if TYPE_CHECKING:
     from phronesis_contracts.constitution.maintenance import BackupDone
     from phronesis_contracts.constitution.writes import LoadNode, Relate
-    from phronesis_contracts.messages import Message
 
     from ..constitution.files import Constitution
 
 
-backup_app = typer.Typer(help="Backups of the constitutional graph: create, list, verify, restore.", no_args_is_help=True)
+backup_app = Commands(help="Backups of the constitutional graph: create, list, verify, restore.", no_args_is_help=True)
 
 BackupId = Annotated[str, typer.Argument(help="Id of a backup.", metavar="ID")]
 
 
-@backup_app.command()
-def create(as_json: AsJson = False, url: Url = None, key: Key = None, data: Data = None) -> None:
+@backup_app.stack_command()
+def create(stack: Stack) -> None:
     """Back the graph up, with its vectors."""
-    _print_backups(_call_backup_tool({"operation": "backup"}, url, key, data), as_json)
+    stack.show(_call_backup_tool(stack, "backup"), _print_backups)
 
 
-@backup_app.command("list")
-def list_backups(as_json: AsJson = False, url: Url = None, key: Key = None, data: Data = None) -> None:
+@backup_app.stack_command("list")
+def list_backups(stack: Stack) -> None:
     """The backups that there are."""
-    _print_backups(_call_backup_tool({"operation": "list"}, url, key, data), as_json)
+    stack.show(_call_backup_tool(stack, "list"), _print_backups)
 
 
-@backup_app.command()
-def verify(id: BackupId, as_json: AsJson = False, url: Url = None, key: Key = None, data: Data = None) -> None:
+@backup_app.stack_command()
+def verify(stack: Stack, id: BackupId) -> None:
     """Whether a backup is whole; prints the word that a restore asks for."""
-    found = _call_backup_tool({"operation": "verify", "backupId": id}, url, key, data)
-    _print_backups(found, as_json)
-    if not as_json and found.confirmation:
+    found = _call_backup_tool(stack, "verify", backupId=id)
+    stack.show(found, _print_backups)
+    if not stack.json and found.confirmation:
         output.note(f"to restore it: phronesis constitution backup restore {id} --confirm {found.confirmation}")
 
 
-@backup_app.command()
+@backup_app.stack_command()
 def restore(
+    stack: Stack,
     id: BackupId,
     word: Annotated[str, typer.Option("--confirm", help="The word that `verify` prints.", metavar="WORD")],
     yes: Yes = False,
-    as_json: AsJson = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
 ) -> None:
     """Have the graph again as a backup has it; what was made since is removed."""
     output.sure(f"Replace the constitutional graph of your tenant by the backup {id}?", yes)
-    found = _call_backup_tool({"operation": "restore", "backupId": id, "confirmation": word}, url, key, data)
-    if as_json:
-        output.as_json(found)
+    found = _call_backup_tool(stack, "restore", backupId=id, confirmation=word)
+    if stack.as_json(found):
         return
     output.out(
         f"{found.restored_nodes} nodes, {found.restored_relationships} relationships and {found.restored_embeddings} vectors "
@@ -74,19 +68,13 @@ def restore(
     )
 
 
-def _call_backup_tool(given: dict[str, Any], url: str | None, key: str | None, data: Path | None) -> BackupDone:
-    from phronesis_contracts.constitution.maintenance import BACKUP_RESTORE_TOOL, BackupDone
+def _call_backup_tool(stack: Stack, operation: str, **given: str) -> BackupDone:
+    from phronesis_contracts.constitution.maintenance import BACKUP_RESTORE_TOOL
 
-    from ..sync import Client
-
-    with Client(url, key, data) as client:
-        return BackupDone.model_validate(client.tools.call(BACKUP_RESTORE_TOOL.name, given, idempotency_key=uuid4().hex))
+    return stack.call(BACKUP_RESTORE_TOOL, {"operation": operation, **given}, writes=True)
 
 
-def _print_backups(found: BackupDone, as_json: bool) -> None:
-    if as_json:
-        output.as_json(found)
-        return
+def _print_backups(found: BackupDone) -> None:
     rows = (
         (
             each.id,
@@ -101,17 +89,15 @@ def _print_backups(found: BackupDone, as_json: bool) -> None:
     output.table(("ID", "MADE", "NODES", "RELATIONSHIPS", "VECTORS", "BYTES"), rows)
 
 
-if TYPE_CHECKING:
-    Out = TypeVar("Out", bound=Message)
-
-app = typer.Typer(help="Values, goals, work and insight as one graph: load, look, search, back up.", no_args_is_help=True)
+app = Commands(help="Values, goals, work and insight as one graph: load, look, search, back up.", no_args_is_help=True)
 app.add_typer(backup_app, name="backup")
 
 NodeArgument = Annotated[str, typer.Argument(help="Id of a node.", metavar="ID")]
 
 
-@app.command()
+@app.stack_command(json=False)
 def load(
+    stack: Stack,
     file: Annotated[
         Path | None,
         typer.Argument(help="A YAML or JSON file of nodes and relationships.", metavar="FILE", exists=True, dir_okay=False),
@@ -124,9 +110,6 @@ def load(
     clear: Annotated[bool, typer.Option("--clear", help="Remove for good what is there before.")] = False,
     embed: Annotated[bool, typer.Option(help="Have all texts embedded now, and not those of low priority at night.")] = True,
     yes: Yes = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
 ) -> None:
     """Load a constitution into the graph of your tenant; the same again changes nothing."""
     if (file is not None) + sample + (size is not None) != 1:
@@ -134,10 +117,9 @@ def load(
     if clear:
         output.sure("Remove the whole constitutional graph of your tenant for good?", yes)
     from ..constitution.loading import clear_all, embed_all, load_all
-    from ..sync import Client
 
     nodes, relationships = _choose(file, size, seed)
-    with Client(url, key, data) as client:
+    with stack.client() as client:
         if clear:
             output.note(f"removed: {clear_all(client)}")
         ids, changed = load_all(client, nodes, relationships)
@@ -168,17 +150,17 @@ def _choose(file: Path | None, size: int | None, seed: int) -> tuple[Iterable[Lo
     return found.nodes, found.relationships
 
 
-@app.command()
-def show(id: NodeArgument, as_json: AsJson = False, url: Url = None, key: Key = None, data: Data = None) -> None:
+@app.stack_command()
+def show(stack: Stack, id: NodeArgument) -> None:
     """One node in full, with its relationships."""
     from phronesis_contracts.constitution.lists import GET_NODE_TOOL
 
-    found = ask(GET_NODE_TOOL.name, GET_NODE_TOOL.rpc.output, {"id": id, "includeRelationships": True}, url, key, data)
-    output.as_json(found) if as_json else show_node(found)
+    stack.show(stack.call(GET_NODE_TOOL, {"id": id, "includeRelationships": True}), show_node)
 
 
-@app.command()
+@app.stack_command()
 def search(
+    stack: Stack,
     text: Annotated[str, typer.Argument(help="What to look for.")],
     anchor: Annotated[
         str | None, typer.Option("--anchor", help="Search by meaning and structure around a node.", metavar="ID")
@@ -187,10 +169,6 @@ def search(
     types: Annotated[list[str] | None, typer.Option("--type", help="Only this type; may be given again.")] = None,
     limit: Annotated[int, typer.Option(help="How many to show at most.", min=1, max=50)] = 10,
     floor: Annotated[float | None, typer.Option("--min", help="Least cosine.", min=0, max=1)] = None,
-    as_json: AsJson = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
 ) -> None:
     """Find nodes by meaning; around an anchor, by meaning and structure."""
     from phronesis_contracts.constitution.search import HYBRID_SEARCH_TOOL, SEMANTIC_SEARCH_TOOL
@@ -199,66 +177,47 @@ def search(
     if floor is not None:
         given["minSimilarity"] = floor
     if anchor is None:
-        by_meaning = ask(SEMANTIC_SEARCH_TOOL.name, SEMANTIC_SEARCH_TOOL.rpc.output, given, url, key, data)
-        output.as_json(by_meaning) if as_json else show_hits(by_meaning)
+        stack.show(stack.call(SEMANTIC_SEARCH_TOOL, given), show_hits)
         return
     given["anchorNodeId"] = anchor
-    around = ask(HYBRID_SEARCH_TOOL.name, HYBRID_SEARCH_TOOL.rpc.output, given, url, key, data)
-    output.as_json(around) if as_json else show_hybrid_hits(around)
+    stack.show(stack.call(HYBRID_SEARCH_TOOL, given), show_hybrid_hits)
 
 
-@app.command()
-def ladder(id: NodeArgument, as_json: AsJson = False, url: Url = None, key: Key = None, data: Data = None) -> None:
+@app.stack_command()
+def ladder(stack: Stack, id: NodeArgument) -> None:
     """What a goal serves: the goals and visions above it."""
     from phronesis_contracts.constitution.paths import CLIMB_LADDER_TOOL
 
-    found = ask(CLIMB_LADDER_TOOL.name, CLIMB_LADDER_TOOL.rpc.output, {"id": id}, url, key, data)
-    output.as_json(found) if as_json else show_ladder(found)
+    stack.show(stack.call(CLIMB_LADDER_TOOL, {"id": id}), show_ladder)
 
 
-@app.command()
-def session(as_json: AsJson = False, url: Url = None, key: Key = None, data: Data = None) -> None:
+@app.stack_command()
+def session(stack: Stack) -> None:
     """What an agent's session begins with, and its tokens."""
     from phronesis_contracts.constitution.session import START_SESSION_TOOL
 
-    found = ask(START_SESSION_TOOL.name, START_SESSION_TOOL.rpc.output, {}, url, key, data)
-    output.as_json(found) if as_json else show_session(found)
+    stack.show(stack.call(START_SESSION_TOOL, {}), show_session)
 
 
-@app.command()
-def inventory(as_json: AsJson = False, url: Url = None, key: Key = None, data: Data = None) -> None:
+@app.stack_command()
+def inventory(stack: Stack) -> None:
     """Types, relationships and indexes, with counts."""
     from phronesis_contracts.constitution.lists import INVENTORY_TOOL
 
-    found = ask(INVENTORY_TOOL.name, INVENTORY_TOOL.rpc.output, {}, url, key, data)
-    output.as_json(found) if as_json else show_inventory(found)
+    stack.show(stack.call(INVENTORY_TOOL, {}), show_inventory)
 
 
-@app.command()
-def repair(
-    text: Annotated[str, typer.Argument(help="Words that the graph should have an answer to.")],
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
-) -> None:
+@app.stack_command(json=False)
+def repair(stack: Stack, text: Annotated[str, typer.Argument(help="Words that the graph should have an answer to.")]) -> None:
     """Back up, make the vectors whole, and see that they are; it stops at the first step that fails."""
     from ..constitution import repair as repairing
-    from ..sync import Client
 
-    with Client(url, key, data) as client:
+    with stack.client() as client:
         for step in repairing.repair(client.tools, text):
             output.out(f"{step.name}: {step.said}")
     if not step.good:
         output.note("error: stopped at this step; nothing after it was done")
         raise typer.Exit(output.FAILURE)
-
-
-def ask(name: str, answer: type[Out], given: dict[str, Any], url: str | None, key: str | None, data: Path | None) -> Out:
-    """Call a tool that changes nothing, and parse its answer."""
-    from ..sync import Client
-
-    with Client(url, key, data) as client:
-        return answer.model_validate(client.tools.call(name, given))
 
 
 _FIRST_FIELDS = ("id", "type", "layer", "title", "status", "summary", "description")

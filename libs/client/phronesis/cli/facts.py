@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import output
-from .output import AsJson, Data, Key, Url, Yes
+from .output import Commands, Stack, Yes
 
 if TYPE_CHECKING:
     from phronesis_contracts.facts import Fact, Forgetting, ForgettingPreview
@@ -18,31 +18,25 @@ if TYPE_CHECKING:
     from ..sync import Client
 
 
-app = typer.Typer(help="What is known of you: facts, their import, and forgetting.", no_args_is_help=True)
+app = Commands(help="What is known of you: facts, their import, and forgetting.", no_args_is_help=True)
 Subject = Annotated[str | None, typer.Option("--subject", help="Whom or what it is about; `user` for yourself.")]
 _LOOK, _LONGEST = 0.5, 60.0
 
 
-@app.command()
+@app.stack_command()
 def facts(
+    stack: Stack,
     subject: Subject = None,
     kind: Annotated[str | None, typer.Option(help="fact, preference, entity or relation.")] = None,
     query: Annotated[str | None, typer.Option("--query", help="A question that they bear on.", metavar="TEXT")] = None,
     superseded: Annotated[bool, typer.Option("--superseded", help="What no longer holds, too.")] = False,
     limit: Annotated[int, typer.Option(help="How many to show at most.", min=1, max=50)] = 50,
-    as_json: AsJson = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
 ) -> None:
     """List what is known of you, the newest first; with --query what bears on it, and why."""
-    from ..sync import Client
-
-    with Client(url, key, data) as client:
+    with stack.client() as client:
         if query is not None:
             found = client.memory.recall_facts(query, limit)
-            if as_json:
-                output.as_json(found)
+            if stack.as_json(found):
                 return
             for one in found.facts:
                 words = ", ".join(one.why.words) or "none"
@@ -50,43 +44,36 @@ def facts(
                 output.out(f"{_line(one.fact)}\n   score {one.score:.2f}: {why}, recency {one.why.recency:.2f}")
             return
         listed = client.memory.list_facts(subject, kind, superseded, limit)
-    if as_json:
-        output.as_json(listed)
+    if stack.as_json(listed):
         return
     for fact in listed.facts:
         output.out(_line(fact))
     output.note(f"{len(listed.facts)} of {listed.total}")
 
 
-@app.command(name="import")
+@app.stack_command(name="import")
 def bring_in(
-    file: Annotated[Path, typer.Argument(help="JSON Lines.", metavar="FILE", exists=True, dir_okay=False)],
-    as_json: AsJson = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
+    stack: Stack, file: Annotated[Path, typer.Argument(help="JSON Lines.", metavar="FILE", exists=True, dir_okay=False)]
 ) -> None:
     """Take facts in from a file of JSON Lines; the same file again changes nothing."""
     from phronesis_contracts import BadRequest
-
-    from ..sync import Client
 
     try:
         lines = file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise BadRequest(f"{file} is no UTF-8 text") from error
-    with Client(url, key, data) as client:
+    with stack.client() as client:
         done = client.memory.import_memory(lines, hashlib.sha256(lines.encode()).hexdigest())
-    if as_json:
-        output.as_json(done)
+    if stack.as_json(done):
         return
     output.out(f"{done.lines} lines: {done.added} added, {done.confirmed} known before, {done.superseded} superseded")
     if done.skipped:
         output.note(f"skipped: lines {', '.join(map(str, done.skipped_lines))}")
 
 
-@app.command()
+@app.stack_command()
 def forget(
+    stack: Stack,
     ids: Annotated[list[str] | None, typer.Argument(help="Ids of facts or of stored items.", metavar="[ID...]")] = None,
     subject: Subject = None,
     conversation: Annotated[
@@ -94,25 +81,18 @@ def forget(
     ] = None,
     preview: Annotated[bool, typer.Option("--preview", help="Only tell what would go.")] = False,
     yes: Yes = False,
-    as_json: AsJson = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
 ) -> None:
     """Forget for good, in every store, and report what went."""
-    from ..sync import Client
-
-    with Client(url, key, data) as client:
+    with stack.client() as client:
         if preview or not yes:
             shown = client.memory.preview_forgetting(ids or (), subject, conversation)
             if preview:
-                _preview(shown, as_json)
+                stack.show(shown, _preview)
                 return
             output.sure(f"{_counts(shown.removed)} and the texts of {len(shown.turns)} turns will go. Forget for good?", yes)
         begun = client.memory.forget_for_good(ids or (), subject, conversation)
         done = _completed(client, begun)
-    if as_json:
-        output.as_json(done)
+    if stack.as_json(done):
         return
     for service, removed in sorted(done.removed.items()):
         output.out(f"{service}: {_counts(removed)}")
@@ -120,7 +100,6 @@ def forget(
 
 
 def _completed(client: Client, begun: Forgetting) -> Forgetting:
-    """The forgetting once every service has reported, or as it is after a while."""
     end = time.monotonic() + _LONGEST
     while begun.state != "complete" and time.monotonic() < end:
         time.sleep(_LOOK)
@@ -128,10 +107,7 @@ def _completed(client: Client, begun: Forgetting) -> Forgetting:
     return begun
 
 
-def _preview(shown: ForgettingPreview, as_json: bool) -> None:
-    if as_json:
-        output.as_json(shown)
-        return
+def _preview(shown: ForgettingPreview) -> None:
     for fact in shown.facts:
         output.out(_line(fact))
     output.note(f"{_counts(shown.removed)}; texts of {len(shown.turns)} turns")
@@ -146,29 +122,23 @@ def _line(fact: Fact) -> str:
     return f"{fact.id}  {fact.text} ({fact.kind}, by {fact.origin}, since {fact.valid_from:%Y-%m-%d %H:%M}{until})"
 
 
-query_app = typer.Typer()
+query_app = Commands()
 
 SHOWN = 300
 """Characters of a text that a list shows."""
 
 
-@query_app.command()
+@query_app.stack_command()
 def query(
+    stack: Stack,
     operation: Annotated[str, typer.Argument(help="episodes, context, style or failures.", metavar="OPERATION")],
     text: Annotated[str, typer.Argument(help="What to look for.", metavar="TEXT")],
     limit: Annotated[int, typer.Option(help="How many to show at most.", min=1, max=20)] = 5,
-    as_json: AsJson = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
 ) -> None:
     """Find past turns, what is known, how you write, or errors of tools."""
-    from ..sync import Client
-
-    with Client(url, key, data) as client:
+    with stack.client() as client:
         found = client.memory.query(operation, text, limit)
-    if as_json:
-        output.as_json(found)
+    if stack.as_json(found):
         return
     for number, hit in enumerate(found.results, 1):
         when = f", {hit.when:%Y-%m-%d %H:%M}" if hit.when else ""

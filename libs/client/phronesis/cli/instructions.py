@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from . import output
-from .output import AsJson, Data, Key, Url, Yes
+from .output import Commands, Stack, Yes
 
 if TYPE_CHECKING:
     from phronesis_contracts.experiments import ArmResult, Experiment, Interval
     from phronesis_contracts.instructions import TextChange
-    from phronesis_contracts.messages import Message, Rpc
 
 
-experiment_app = typer.Typer(help="Experiments on what agents are told: start, stop, list, report.", no_args_is_help=True)
+experiment_app = Commands(help="Experiments on what agents are told: start, stop, list, report.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="Name of an experiment.")]
 
 
-@experiment_app.command()
+@experiment_app.stack_command()
 def start(
+    stack: Stack,
     name: Name,
     arms: Annotated[
         list[str],
@@ -33,60 +34,49 @@ def start(
         ),
     ],
     yes: Yes = False,
-    as_json: AsJson = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
 ) -> None:
     """Divide the users of your tenant among arms by weight; each arm is told its own texts."""
     from phronesis_contracts.experiments import START_EXPERIMENT_TOOL as TOOL
 
     body = {"name": name, "arms": [_parse_arm(arm) for arm in arms]}
     output.sure(f"Start the experiment {name} for everybody in your tenant?", yes)
-    _print_experiment(ask(TOOL.name, TOOL.rpc, body, url, key, data, writes=True), as_json)
+    stack.show(stack.call(TOOL, body, writes=True), _print_experiment)
 
 
-@experiment_app.command()
-def stop(name: Name, yes: Yes = False, as_json: AsJson = False, url: Url = None, key: Key = None, data: Data = None) -> None:
+@experiment_app.stack_command()
+def stop(stack: Stack, name: Name, yes: Yes = False) -> None:
     """Tell everybody the same again; what came of it stays."""
     from phronesis_contracts.experiments import STOP_EXPERIMENT_TOOL as TOOL
 
     output.sure(f"Stop the experiment {name}?", yes)
-    _print_experiment(ask(TOOL.name, TOOL.rpc, {"name": name}, url, key, data, writes=True), as_json)
+    stack.show(stack.call(TOOL, {"name": name}, writes=True), _print_experiment)
 
 
-@experiment_app.command("list")
-def list_experiments(as_json: AsJson = False, url: Url = None, key: Key = None, data: Data = None) -> None:
+@experiment_app.stack_command("list")
+def list_experiments(stack: Stack) -> None:
     """The experiments of your tenant, the newest first."""
     from phronesis_contracts.experiments import LIST_EXPERIMENTS_TOOL as TOOL
 
-    found = ask(TOOL.name, TOOL.rpc, {}, url, key, data)
-    if as_json:
-        output.as_json(found)
+    found = stack.call(TOOL, {})
+    if stack.as_json(found):
         return
     for one in found.experiments:
-        _print_experiment(one, False)
+        _print_experiment(one)
 
 
-@experiment_app.command()
+@experiment_app.stack_command()
 def report(
-    name: Name,
-    confidence: Annotated[float, typer.Option(help="Of the intervals.", min=0.5, max=0.999)] = 0.95,
-    as_json: AsJson = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
+    stack: Stack, name: Name, confidence: Annotated[float, typer.Option(help="Of the intervals.", min=0.5, max=0.999)] = 0.95
 ) -> None:
     """Users and outcomes by arm, with confidence intervals."""
     from phronesis_contracts.experiments import REPORT_EXPERIMENT_TOOL as TOOL
 
-    found = ask(TOOL.name, TOOL.rpc, {"name": name, "confidence": confidence}, url, key, data)
-    if as_json:
-        output.as_json(found)
+    found = stack.call(TOOL, {"name": name, "confidence": confidence})
+    if stack.as_json(found):
         return
     rows = [_result(metric.metric, arm) for metric in found.metrics for arm in metric.arms]
     output.table(("METRIC", "ARM", "EXPOSED", "WITH OUTCOME", "MEAN", "AGAINST THE FIRST"), rows)
-    _print_experiment(found.experiment, False)
+    _print_experiment(found.experiment)
 
 
 def _parse_arm(stated: str) -> dict[str, Any]:
@@ -111,10 +101,7 @@ def _read_arm_texts(folder: Path) -> dict[str, str]:
     return found
 
 
-def _print_experiment(found: Experiment, as_json: bool) -> None:
-    if as_json:
-        output.as_json(found)
-        return
+def _print_experiment(found: Experiment) -> None:
     ended = f", stopped {found.stopped_at:%Y-%m-%d %H:%M}" if found.stopped_at else ""
     output.out(f"{found.name}: {found.status} since {found.started_at:%Y-%m-%d %H:%M}{ended}")
     for arm in found.arms:
@@ -129,10 +116,7 @@ def _interval(found: Interval | None) -> str:
     return "-" if found is None else f"{found.estimate:.4g} ({found.low:.4g} to {found.high:.4g}; {found.method})"
 
 
-if TYPE_CHECKING:
-    Out = TypeVar("Out", bound=Message)
-
-app = typer.Typer(help="What agents are told: list, show, diff, publish, rollback, experiment.", no_args_is_help=True)
+app = Commands(help="What agents are told: list, show, diff, publish, rollback, experiment.", no_args_is_help=True)
 app.add_typer(experiment_app, name="experiment")
 
 Folder = Annotated[
@@ -147,22 +131,18 @@ Folder = Annotated[
 Note = Annotated[str, typer.Option("--note", help="Why; kept with the release.")]
 
 
-@app.command("list")
+@app.stack_command("list")
 def list_texts(
+    stack: Stack,
     tier: Annotated[int | None, typer.Option(help="Only elements of this tier.", min=1, max=3)] = None,
     status: Annotated[str | None, typer.Option(help="Only active, deprecated or draft.")] = None,
     own: Annotated[bool, typer.Option("--own", help="Only those of your own tenant.")] = False,
-    as_json: AsJson = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
 ) -> None:
     """Every text that agents are told, with version, status and tokens."""
     from phronesis_contracts.instructions import LIST_INSTRUCTIONS_TOOL as TOOL
 
-    found = ask(TOOL.name, TOOL.rpc, {"tier": tier, "status": status, "own": own}, url, key, data)
-    if as_json:
-        output.as_json(found)
+    found = stack.call(TOOL, {"tier": tier, "status": status, "own": own})
+    if stack.as_json(found):
         return
     rows = [
         (
@@ -179,34 +159,26 @@ def list_texts(
     output.note(f"{len(rows)} texts of release {found.release}")
 
 
-@app.command()
-def show(
-    tag: Annotated[str, typer.Argument(help="Tag of a text.")],
-    as_json: AsJson = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
-) -> None:
+@app.stack_command()
+def show(stack: Stack, tag: Annotated[str, typer.Argument(help="Tag of a text.")]) -> None:
     """One text as it is told now."""
     from phronesis_contracts.instructions import SHOW_INSTRUCTION_TOOL as TOOL
 
-    found = ask(TOOL.name, TOOL.rpc, {"tag": tag}, url, key, data)
-    if as_json:
-        output.as_json(found)
+    found = stack.call(TOOL, {"tag": tag})
+    if stack.as_json(found):
         return
     info = found.info
     output.note(f"{info.tag} {info.version}, {info.status}, {info.tokens} tokens, of release {found.release}")
     output.out(found.content)
 
 
-@app.command()
-def releases(as_json: AsJson = False, url: Url = None, key: Key = None, data: Data = None) -> None:
+@app.stack_command()
+def releases(stack: Stack) -> None:
     """The releases of your tenant, the newest first."""
     from phronesis_contracts.instructions import LIST_RELEASES_TOOL as TOOL
 
-    found = ask(TOOL.name, TOOL.rpc, {}, url, key, data)
-    if as_json:
-        output.as_json(found)
+    found = stack.call(TOOL, {})
+    if stack.as_json(found):
         return
     rows = [
         (str(one.number), "active" if one.active else "", str(one.texts), one.by, f"{one.created_at:%Y-%m-%d %H:%M}", one.note)
@@ -216,79 +188,51 @@ def releases(as_json: AsJson = False, url: Url = None, key: Key = None, data: Da
     output.note(f"told now: {found.release}")
 
 
-@app.command()
+@app.stack_command()
 def diff(
+    stack: Stack,
     before: Annotated[
         str, typer.Argument(help="A release by number (0: as shipped), or a folder.", metavar="RELEASE|FOLDER")
     ] = "0",
     after: Annotated[int | None, typer.Argument(help="Another release; the active one by default.", min=0)] = None,
-    as_json: AsJson = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
 ) -> None:
     """What differs between two releases, or what publishing a folder would change."""
     from phronesis_contracts.instructions import DIFF_INSTRUCTIONS_TOOL as DIFF
     from phronesis_contracts.instructions import PUBLISH_INSTRUCTIONS_TOOL as PUBLISH
 
     if before.isdigit():
-        found: Any = ask(DIFF.name, DIFF.rpc, {"before": int(before), "after": after}, url, key, data)
+        found: Any = stack.call(DIFF, {"before": int(before), "after": after})
     else:
-        found = ask(PUBLISH.name, PUBLISH.rpc, {"texts": _read_texts(Path(before)), "dry_run": True}, url, key, data)
-    _print_changes(found, as_json, whole=True)
+        found = stack.call(PUBLISH, {"texts": _read_texts(Path(before)), "dry_run": True})
+    stack.show(found, partial(_print_changes, whole=True))
 
 
-@app.command()
-def publish(
-    folder: Folder,
-    note: Note = "",
-    yes: Yes = False,
-    as_json: AsJson = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
-) -> None:
+@app.stack_command()
+def publish(stack: Stack, folder: Folder, note: Note = "", yes: Yes = False) -> None:
     """Publish a folder of texts for your tenant as one release, all or none."""
     from phronesis_contracts.instructions import PUBLISH_INSTRUCTIONS_TOOL as TOOL
 
     texts = _read_texts(folder)
     output.sure(f"Publish {len(texts)} texts for everybody in your tenant?", yes)
-    _print_changes(ask(TOOL.name, TOOL.rpc, {"texts": texts, "note": note}, url, key, data, writes=True), as_json)
+    stack.show(stack.call(TOOL, {"texts": texts, "note": note}, writes=True), _print_changes)
 
 
-@app.command()
+@app.stack_command()
 def rollback(
+    stack: Stack,
     to: Annotated[
         int | None, typer.Argument(help="A release by number; the one before by default; 0 is as shipped.", min=0)
     ] = None,
     yes: Yes = False,
-    as_json: AsJson = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
 ) -> None:
     """Make an earlier release of your tenant active again."""
     from phronesis_contracts.instructions import ROLLBACK_INSTRUCTIONS_TOOL as TOOL
 
     output.sure("Take the active release back for everybody in your tenant?", yes)
-    _print_changes(ask(TOOL.name, TOOL.rpc, {"to": to}, url, key, data, writes=True), as_json)
+    stack.show(stack.call(TOOL, {"to": to}, writes=True), _print_changes)
 
 
-def ask(tool: str, rpc: Rpc[Any, Out], body: dict[str, Any], url: Url, key: Key, data: Data, *, writes: bool = False) -> Out:
-    """Call a tool, and parse what it answers. What is `None` is left out."""
-    from uuid import uuid4
-
-    from ..sync import Client
-
-    stated = {name: value for name, value in body.items() if value is not None}
-    with Client(url, key, data) as client:
-        return rpc.output.model_validate(client.tools.call(tool, stated, uuid4().hex if writes else None))
-
-
-def _print_changes(found: Any, as_json: bool, *, whole: bool = False) -> None:
-    if as_json:
-        output.as_json(found)
-        return
+def _print_changes(found: Any, whole: bool = False) -> None:
     for change in found.changes:
         output.out(_line(change))
         if whole and change.diff:

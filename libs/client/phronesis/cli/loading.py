@@ -31,7 +31,6 @@ def load(client: Client, batches: Sequence[Upsert], wait: bool) -> Counter[str]:
     """Post the batches and, with `wait`, stay until memory finds their texts.
 
     Args:
-        client: the stack.
         batches: what to load; each is atomic, and loading it again changes nothing.
         wait: whether to stay until the texts are embedded.
 

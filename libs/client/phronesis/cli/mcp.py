@@ -103,7 +103,6 @@ class Stamp:
         self._agreed: str | None = None
 
     def on(self, message: types.JSONRPCMessage) -> dict[str, str]:
-        """The headers of a message to the gateway."""
         if not isinstance(message, types.JSONRPCRequest):
             return self._version(self._agreed)
         if message.method == "initialize":

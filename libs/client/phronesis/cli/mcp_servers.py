@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import output
-from .output import AsJson, Data, Key, Url, Yes
+from .output import Commands, Data, Key, Stack, Url, Yes
 
 if TYPE_CHECKING:
     from phronesis_contracts.outside import Inspected, OutsideServer
 
-app = typer.Typer(help="MCP: be a server on stdin and stdout, or look after outside servers.", invoke_without_command=True)
+app = Commands(help="MCP: be a server on stdin and stdout, or look after outside servers.")
 
 Name = Annotated[str, typer.Argument(help="Name of an outside server.")]
 Tools = Annotated[list[str], typer.Argument(help="Names of its tools.", metavar="TOOL...")]
@@ -22,11 +22,11 @@ Risk = Annotated[str, typer.Option(help="read, low, medium or high.")]
 Idempotent = Annotated[bool, typer.Option(help="Whether a call whose answer was lost may be made again.")]
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def mcp(context: typer.Context, url: Url = None, key: Key = None, data: Data = None) -> None:
     """Be an MCP server on stdin and stdout: a desktop agent starts this, and reaches the gateway through it."""
     if context.invoked_subcommand is not None:
-        context.obj = (url, key, data)
+        context.obj = Stack(url, key, data)
         return
     from phronesis_contracts import Unavailable
 
@@ -39,9 +39,9 @@ def mcp(context: typer.Context, url: Url = None, key: Key = None, data: Data = N
     serve(find(url, key, data))
 
 
-@app.command()
+@app.stack_command(options=False)
 def add(
-    context: typer.Context,
+    stack: Stack,
     name: Name,
     url: Annotated[str | None, typer.Option(help="Address of the outside server's endpoint.", metavar="URL")] = None,
     command: Annotated[str | None, typer.Option(help="The program that is the server, and its arguments.")] = None,
@@ -52,25 +52,23 @@ def add(
         ),
     ] = None,
     seconds: Annotated[float, typer.Option(help="How long one call may take.")] = 20.0,
-    as_json: AsJson = False,
 ) -> None:
     """Register an outside server. The stack is chosen before `add`: `phronesis mcp --url GATEWAY add ...`."""
     from phronesis_contracts.outside import ADD_SERVER_TOOL as TOOL
 
     body: dict[str, Any] = {"name": name, "url": url, "command": shlex.split(command) if command else None, "seconds": seconds}
     body["secret_headers"] = {header: _secret(header) for header in headers or ()}
-    _server(_ask(context, TOOL, body, writes=True), as_json)
+    stack.show(stack.call(TOOL, body, writes=True), _server)
     output.note(f"none of its tools is offered yet; look at them with: phronesis mcp inspect {name}")
 
 
-@app.command("servers")
-def list_servers(context: typer.Context, as_json: AsJson = False) -> None:
+@app.stack_command("servers", options=False)
+def list_servers(stack: Stack) -> None:
     """The outside servers that are registered."""
     from phronesis_contracts.outside import LIST_SERVERS_TOOL as TOOL
 
-    found = _ask(context, TOOL, {})
-    if as_json:
-        output.as_json(found)
+    found = stack.call(TOOL, {})
+    if stack.as_json(found):
         return
     rows = [
         (each.name, each.url or shlex.join(each.command or ()), "on" if each.enabled else "off", str(len(each.tools)))
@@ -79,12 +77,11 @@ def list_servers(context: typer.Context, as_json: AsJson = False) -> None:
     output.table(("NAME", "WHERE", "STATE", "TOOLS"), rows)
 
 
-@app.command()
-def inspect(context: typer.Context, name: Name, as_json: AsJson = False) -> None:
+@app.stack_command(options=False)
+def inspect(stack: Stack, name: Name) -> None:
     """Ask a server for its tools, and show what is new or differs from what was accepted."""
-    found = _inspected(context, name)
-    if as_json:
-        output.as_json(found)
+    found = _inspected(stack, name)
+    if stack.as_json(found):
         return
     for tool in found.tools:
         output.out(f"{tool.state:<9} {tool.name}  {tool.reason or ' '.join(tool.description.split())[:100]}")
@@ -92,80 +89,63 @@ def inspect(context: typer.Context, name: Name, as_json: AsJson = False) -> None
             output.out(tool.diff)
 
 
-@app.command()
+@app.stack_command(options=False)
 def accept(
-    context: typer.Context,
-    name: Name,
-    tools: Tools,
-    risk: Risk = "high",
-    idempotent: Idempotent = False,
-    yes: Yes = False,
-    as_json: AsJson = False,
+    stack: Stack, name: Name, tools: Tools, risk: Risk = "high", idempotent: Idempotent = False, yes: Yes = False
 ) -> None:
     """Pin what a server says of tools now, and let agents call them."""
     from phronesis_contracts.outside import ACCEPT_TOOLS_TOOL as TOOL
 
-    found = {tool.name: tool for tool in _inspected(context, name).tools}
+    found = {tool.name: tool for tool in _inspected(stack, name).tools}
     for tool in (found[each] for each in tools if each in found):
         output.note(f"{tool.name}: {tool.description or tool.reason}")
     output.sure(f"Accept {', '.join(tools)} with the risk {risk}?", yes)
     pins = {each: found[each].pin for each in tools if each in found and found[each].pin}
     body = {"name": name, "tools": _judged(tools, risk, idempotent), "pins": pins}
-    _server(_ask(context, TOOL, body, writes=True), as_json)
+    stack.show(stack.call(TOOL, body, writes=True), _server)
 
 
-@app.command()
+@app.stack_command(options=False)
 def allow(
-    context: typer.Context,
+    stack: Stack,
     name: Name,
     tools: Tools,
     risk: Risk = "high",
     idempotent: Idempotent = False,
     withdraw: Annotated[bool, typer.Option(help="Allow them no longer.")] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Set the risk of accepted tools anew, or withdraw them."""
     from phronesis_contracts.outside import JUDGE_TOOLS_TOOL as TOOL
 
     body: dict[str, Any] = {"withdrawn": tools} if withdraw else {"tools": _judged(tools, risk, idempotent)}
-    _server(_ask(context, TOOL, {"name": name, **body}, writes=True), as_json)
+    stack.show(stack.call(TOOL, {"name": name, **body}, writes=True), _server)
 
 
-@app.command()
-def switch(
-    context: typer.Context, name: Name, state: Annotated[str, typer.Argument(help="on or off.")], as_json: AsJson = False
-) -> None:
+@app.stack_command(options=False)
+def switch(stack: Stack, name: Name, state: Annotated[str, typer.Argument(help="on or off.")]) -> None:
     """Let a server's tools be called, or let none of them be."""
     from phronesis_contracts import BadRequest
     from phronesis_contracts.outside import SWITCH_SERVER_TOOL as TOOL
 
     if state not in ("on", "off"):
         raise BadRequest("a server is switched on or off", field="state")
-    _server(_ask(context, TOOL, {"name": name, "enabled": state == "on"}, writes=True), as_json)
+    stack.show(stack.call(TOOL, {"name": name, "enabled": state == "on"}, writes=True), _server)
 
 
-@app.command()
-def remove(context: typer.Context, name: Name, yes: Yes = False) -> None:
+@app.stack_command(json=False, options=False)
+def remove(stack: Stack, name: Name, yes: Yes = False) -> None:
     """Remove a server with its tools and secrets."""
     from phronesis_contracts.outside import REMOVE_SERVER_TOOL as TOOL
 
     output.sure(f"Remove the outside server {name} for everybody in your tenant?", yes)
-    existed = _ask(context, TOOL, {"name": name}, writes=True).existed
+    existed = stack.call(TOOL, {"name": name}, writes=True).existed
     output.note(f"{name} is removed" if existed else f"there was no {name}")
 
 
-def _ask(context: typer.Context, tool: Any, body: dict[str, Any], *, writes: bool = False) -> Any:
-    from .instructions import ask
-
-    url, key, data = context.obj
-    return ask(tool.name, tool.rpc, body, url, key, data, writes=writes)
-
-
-def _inspected(context: typer.Context, name: str) -> Inspected:
+def _inspected(stack: Stack, name: str) -> Inspected:
     from phronesis_contracts.outside import INSPECT_SERVER_TOOL as TOOL
 
-    found: Inspected = _ask(context, TOOL, {"name": name})
-    return found
+    return stack.call(TOOL, {"name": name})
 
 
 def _judged(tools: list[str], risk: str, idempotent: bool) -> list[dict[str, Any]]:
@@ -182,10 +162,7 @@ def _secret(header: str) -> str:
     return sys.stdin.readline().rstrip("\r\n")
 
 
-def _server(found: OutsideServer, as_json: bool) -> None:
-    if as_json:
-        output.as_json(found)
-        return
+def _server(found: OutsideServer) -> None:
     for tool in found.tools:
         output.out(f"{tool.name}  {tool.risk.name.lower()}{'  idempotent' if tool.idempotent else ''}  {tool.pin[:12]}")
     output.note(f"{found.name} is {'on' if found.enabled else 'off'}, with {len(found.tools)} tools accepted")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from phronesis_contracts import BadRequest
-from phronesis_contracts.memory import ItemKind, RecalledItem, RememberItem
+from phronesis_contracts.memory import Forgotten, ItemKind, Recalled, RecalledItem, RememberItem
 
-from ..calls import validate_message
+from ..request import validate_message
 from ..sync import Client
 from . import output
+from .output import Stack
 
 SHOWN = 300
 """Characters of a text that a list shows."""
@@ -23,12 +24,8 @@ def remember(client: Client, text: str, title: str | None, kind: str, external_i
         output.out(f"{one.id}  {one.status}")
 
 
-def recall(client: Client, query: str, limit: int, as_json: bool) -> None:
+def show_recalled(found: Recalled) -> None:
     """Print what was found, best first."""
-    found = client.memory.recall(query, limit)
-    if as_json:
-        output.as_json(found)
-        return
     for number, item in enumerate(found.items, 1):
         output.out(f"{number}. {_line(item)}")
     if found.degraded:
@@ -37,12 +34,8 @@ def recall(client: Client, query: str, limit: int, as_json: bool) -> None:
         output.note("nothing found")
 
 
-def forget(client: Client, ids: list[str], as_json: bool) -> None:
-    """Remove items and print the ids of those that there were."""
-    done = client.memory.forget(ids)
-    if as_json:
-        output.as_json(done)
-        return
+def show_forgotten(done: Forgotten) -> None:
+    """Print the ids of the removed items."""
     for id in done.ids:
         output.out(id)
     output.note(f"{done.count} forgotten")
@@ -56,11 +49,10 @@ def keep(client: Client, scope: str, key: str | None, content: str) -> None:
     output.out(f"{kept.id}  {kept.status}")
 
 
-def recall_scope(client: Client, scope: str, query: str, limit: int, as_json: bool) -> None:
+def recall_scope(stack: Stack, client: Client, scope: str, query: str, limit: int) -> None:
     """Print what a scope holds, best first, and where it comes from if that is another scope."""
     found = client.memory.recall_memory(scope, query, limit)
-    if as_json:
-        output.as_json(found)
+    if stack.as_json(found):
         return
     for number, one in enumerate(found.snippets, 1):
         output.out(f"{number}. {one.key} (score {one.score:.2f}, confidence {one.confidence:.2f})\n   {_cut(one.content)}")
@@ -72,12 +64,10 @@ def recall_scope(client: Client, scope: str, query: str, limit: int, as_json: bo
         output.note("nothing found")
 
 
-def forget_scope(client: Client, scope: str, keys: list[str], as_json: bool) -> None:
+def forget_scope(stack: Stack, client: Client, scope: str, keys: list[str]) -> None:
     """Remove memories of a scope, one by one, and print the ids of those that there were."""
     gone = [client.memory.forget_memory(scope, key) for key in keys]
-    if as_json:
-        for one in gone:
-            output.as_json(one)
+    if all([stack.as_json(one) for one in gone]):
         return
     ids = [one.id for one in gone if one.id is not None]
     for id in ids:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import output
-from .output import AsJson, Data, Key, Url
+from .output import Commands, Stack
 
 if TYPE_CHECKING:
     from phronesis_contracts.tasks import Task
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..models import TurnEvent
     from ..sync import Client
 
-app = typer.Typer(help="Your background tasks: list, show, watch, cancel.", invoke_without_command=True)
+app = Commands(help="Your background tasks: list, show, watch, cancel.")
 
 Id = Annotated[str, typer.Argument(help="Id of a task.")]
 _LOOK_AGAIN = 1.0
@@ -24,60 +24,44 @@ _BEYOND = 1_200.0
 """Seconds beyond a task's budget after which it has ended for certain: it waits in the queue for 15 minutes at most."""
 
 
-@app.callback()
-def tasks(context: typer.Context, url: Url = None, key: Key = None, data: Data = None) -> None:
-    """Your background tasks: list them, or show, watch or cancel one."""
-    if context.invoked_subcommand is None:
-        list_tasks(url=url, key=key, data=data)
-
-
-@app.command("list")
+@app.default_command()
+@app.stack_command("list")
 def list_tasks(
-    limit: Annotated[int, typer.Option(help="How many to show at most.", min=1, max=100)] = 20,
-    as_json: AsJson = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
+    stack: Stack, limit: Annotated[int, typer.Option(help="How many to show at most.", min=1, max=100)] = 20
 ) -> None:
     """Your tasks, newest first."""
-    with _client(url, key, data) as client:
-        found = client.tasks.list(limit=limit)
-    if as_json:
-        from phronesis_contracts.tasks import Tasks
+    from phronesis_contracts.tasks import Tasks
 
-        output.as_json(Tasks(tasks=found))
-    else:
+    with stack.client() as client:
+        found = client.tasks.list(limit=limit)
+    if not stack.as_json(Tasks(tasks=found)):
         rows = [(t.task_id, t.status, f"{t.created_at:%Y-%m-%d %H:%M:%S}", t.agent, t.goal[:60]) for t in found]
         output.table(("TASK", "STATUS", "CREATED (UTC)", "AGENT", "GOAL"), rows)
 
 
-@app.command()
-def show(task: Id, as_json: AsJson = False, url: Url = None, key: Key = None, data: Data = None) -> None:
+@app.stack_command()
+def show(stack: Stack, task: Id) -> None:
     """How far a task is, and its report."""
-    with _client(url, key, data) as client:
-        _print(client.tasks.get(task), as_json)
+    with stack.client() as client:
+        stack.show(client.tasks.get(task), _print)
 
 
-@app.command()
-def cancel(task: Id, as_json: AsJson = False, url: Url = None, key: Key = None, data: Data = None) -> None:
+@app.stack_command()
+def cancel(stack: Stack, task: Id) -> None:
     """Cancel a task that has not ended; what runs of it is stopped."""
-    with _client(url, key, data) as client:
-        _print(client.tasks.cancel(task), as_json)
+    with stack.client() as client:
+        stack.show(client.tasks.cancel(task), _print)
 
 
-@app.command()
-def watch(task: Id, as_json: AsJson = False, url: Url = None, key: Key = None, data: Data = None) -> None:
+@app.stack_command()
+def watch(stack: Stack, task: Id) -> None:
     """Watch a task until it ends."""
-    with _client(url, key, data) as client:
-        _finish(_watch_until_end(client, client.tasks.get(task)), as_json)
-
-
-def register(commands: typer.Typer) -> None:
-    """Add `task` to the commands."""
-    commands.command("task")(task)
+    with stack.client() as client:
+        _finish(stack, _watch_until_end(client, client.tasks.get(task)))
 
 
 def task(
+    stack: Stack,
     text: Annotated[str, typer.Argument(help="The goal.")],
     wait: Annotated[bool, typer.Option("--wait", help="Wait until it has ended, and print its report.")] = False,
     agent: Annotated[str | None, typer.Option("--agent", help="Whose tools and texts it has.", metavar="NAME")] = None,
@@ -85,34 +69,22 @@ def task(
     tokens: Annotated[int | None, typer.Option("--budget-tokens", help="Tokens of all model calls.")] = None,
     usd: Annotated[float | None, typer.Option("--budget-usd", help="US dollars of all model calls.")] = None,
     calls: Annotated[int | None, typer.Option("--budget-calls", help="Tool calls.")] = None,
-    as_json: AsJson = False,
-    url: Url = None,
-    key: Key = None,
-    data: Data = None,
 ) -> None:
     """Work on a goal in the background."""
     from phronesis_contracts.orchestrator import TaskBudget
     from phronesis_contracts.tasks import DEFAULT_AGENT
 
-    from ..calls import validate_message
+    from ..request import validate_message
 
     given = {"seconds": seconds, "tokens": tokens, "usd": usd, "tool_calls": calls}
     budget = validate_message(TaskBudget, {name: value for name, value in given.items() if value is not None})
-    with _client(url, key, data) as client:
+    with stack.client() as client:
         accepted = client.tasks.submit(text, agent or DEFAULT_AGENT, budget)
         found = client.tasks.get(accepted.turn_id)
         if wait:
-            _finish(_watch_until_end(client, found), as_json)
-        elif as_json:
-            output.as_json(found)
-        else:
+            _finish(stack, _watch_until_end(client, found))
+        elif not stack.as_json(found):
             output.out(found.task_id)
-
-
-def _client(url: Url, key: Key, data: Data) -> Client:
-    from ..sync import Client
-
-    return Client(url, key, data)
 
 
 def _watch_until_end(client: Client, task: Task) -> Task:
@@ -151,7 +123,6 @@ def _await_end(client: Client, task: Task, deadline: float) -> Task:
 
 
 def _line(event: TurnEvent) -> str:
-    """What is told of an event."""
     detail = event.data.get("detail", {})
     match event.data.get("phase"):
         case "plan":
@@ -167,16 +138,13 @@ def _line(event: TurnEvent) -> str:
     return ""
 
 
-def _finish(task: Task, as_json: bool) -> None:
-    _print(task, as_json)
+def _finish(stack: Stack, task: Task) -> None:
+    stack.show(task, _print)
     if task.progress.report is None:
         raise typer.Exit(1)
 
 
-def _print(task: Task, as_json: bool) -> None:
-    if as_json:
-        output.as_json(task)
-        return
+def _print(task: Task) -> None:
     progress = task.progress
     output.out(f"task      {task.task_id}")
     output.out(f"status    {task.status}")

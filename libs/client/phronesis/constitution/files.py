@@ -33,7 +33,6 @@ def read(path: Path, today: date | None = None) -> Constitution:
     """A constitution from a YAML or JSON file of the sample's form.
 
     Args:
-        path: the file.
         today: the day that `asOf` of the file becomes; a file without `asOf` keeps its days.
 
     Raises:
@@ -72,7 +71,6 @@ def _parse_node(row: Any, number: int, shift: timedelta) -> LoadNode:
 
 
 def _shift_day(value: Any, shift: timedelta) -> Any:
-    """A day or a time, later by so many days, as text."""
     if isinstance(value, str):
         value = datetime.fromisoformat(value) if len(value) > len("2026-01-05") else date.fromisoformat(value)
     return (value + shift).isoformat() if isinstance(value, date) else value

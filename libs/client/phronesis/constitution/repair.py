@@ -10,7 +10,7 @@ from phronesis_contracts.constitution.maintenance import BACKUP_RESTORE_TOOL, EM
 from phronesis_contracts.constitution.search import SEMANTIC_SEARCH_TOOL
 
 _CHECKED = 10
-"""Vectors that are looked at closely (O-454)."""
+"""Vectors that are looked at closely."""
 
 
 class Tools(Protocol):
@@ -18,7 +18,6 @@ class Tools(Protocol):
 
     def call(self, name: str, arguments: dict[str, Any], /) -> dict[str, Any]:
         """The tool's answer, as JSON."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -31,10 +30,9 @@ class Step:
 
 
 def repair(tools: Tools, question: str) -> Iterator[Step]:
-    """Back up, make the vectors whole, and see that they are; it ends after the first step that is not good (O-401).
+    """Back up, make the vectors whole, and see that they are; it ends after the first step that is not good.
 
     Args:
-        tools: what calls a tool.
         question: words that the graph should have an answer to.
     """
     for step in (_backup, _regenerate, _verify, _spot_check):

@@ -19,7 +19,7 @@ from .values import OWNERS, READERS, Asked, Camel, ConstitutionNode, Mention, No
 
 
 class AskWhy(Asked):
-    """Why a node serves another (O-395)."""
+    """Why a node serves another."""
 
     from_id: str = Field(min_length=1, max_length=200)
     to_id: str | None = Field(default=None, max_length=200)
@@ -42,7 +42,7 @@ class WhyAnswered(Camel):
 
 
 class WithoutNode(NodeId):
-    """What would lose its support without a node (O-396). The graph itself is not changed."""
+    """What would lose its support without a node. The graph itself is not changed."""
 
     limit: int = Field(default=100, ge=1, le=500)
 
@@ -89,7 +89,7 @@ class PolicyChecked(Camel):
 
 
 class ListTopics(Asked):
-    """Topics of the graph: clusters of its vectors (O-384 to O-386)."""
+    """Topics of the graph: clusters of its vectors."""
 
     layers: tuple[Layer, ...] = Field(default=(), max_length=7)
     refresh: bool = False
@@ -110,7 +110,7 @@ class TopicsListed(Camel):
 
     topics: tuple[Topic, ...]
     silhouette: float
-    """Mean over all nodes that are in a topic, by cosine distance (O-415)."""
+    """Mean over all nodes that are in a topic, by cosine distance."""
     unassigned: int
     computed_at: AwareDatetime
 
@@ -130,7 +130,7 @@ class TopicNodesFound(Camel):
 
 
 class AskEvolution(NodeId):
-    """How a node changed (O-387 to O-389)."""
+    """How a node changed."""
 
     limit: int = Field(default=100, ge=1, le=1_000)
 
@@ -156,7 +156,7 @@ class EvolutionTold(Camel):
 
 
 class ReportDrift(Asked):
-    """Nodes whose meaning moved (O-320, O-388)."""
+    """Nodes whose meaning moved."""
 
     since: str | None = Field(default=None, max_length=40)
     layers: tuple[Layer, ...] = Field(default=(), max_length=7)
@@ -180,7 +180,7 @@ class DriftReported(Camel):
 
 
 class DetectPatterns(Asked):
-    """Look for what repeats (O-391 to O-394)."""
+    """Look for what repeats."""
 
     kinds: tuple[Literal["recurring_failure", "high_roi_decision", "strategy_archetype"], ...] = Field(default=(), max_length=3)
     min_roi: float | None = None
@@ -208,7 +208,7 @@ class PatternsDetected(Camel):
 
 
 class FindAnalogies(NodeId):
-    """Past successes that are like a goal (O-397)."""
+    """Past successes that are like a goal."""
 
     limit: int = Field(default=5, ge=1, le=50)
 
@@ -228,7 +228,7 @@ class AnalogiesFound(Camel):
 
 
 class FindContradictions(Asked):
-    """Nodes that cannot both be followed (O-398)."""
+    """Nodes that cannot both be followed."""
 
     types: tuple[str, ...] = Field(default=("principle", "value", "guardrail", "goal"), max_length=35)
     limit: int = Field(default=20, ge=1, le=200)

@@ -52,14 +52,14 @@ class LayerListed(Camel):
 
 
 class ListFoundation(Asked):
-    """The foundation layer, whole, without what costs tokens (O-123 to O-137)."""
+    """The foundation layer, whole, without what costs tokens."""
 
     exclude_fields: tuple[_Name, ...] = Field(default=("properties", "metadata", "embedding", "provenance"), max_length=40)
-    """Fields to leave out; what names a node stays (O-129). `properties` stands for typed properties as well (C-09)."""
+    """Fields to leave out; what names a node stays. `properties` stands for typed properties as well."""
     include_relationships: bool = True
     status: Lifecycle = Lifecycle.ACTIVE
     description_types: tuple[_Name, ...] = Field(default=("value", "principle", "guardrail"), max_length=35)
-    """Types whose description is told (O-127). The others have a summary: their own, or the description's beginning (C-91)."""
+    """Types whose description is told. The others have a summary: their own, or the description's beginning."""
     cursor: str | None = Field(default=None, max_length=_CURSOR)
 
 
@@ -71,14 +71,14 @@ class FoundationListed(Camel):
     """Between two nodes of the layer in the status asked for; each stands beside the node that it leads from."""
     stats: ListStats
     truncated: bool = False
-    """Whether fields were left out to keep to `FOUNDATION_BUDGET` (O-334), of each kind the longest first: provenance,
+    """Whether fields were left out to keep to `FOUNDATION_BUDGET`, of each kind the longest first: provenance,
     metadata, properties, then descriptions, then summaries. Nodes are not left out."""
     next_cursor: str | None = None
     """Where to go on, for a layer whose nodes alone are larger than an answer."""
 
 
 class ListVision(Asked):
-    """The vision layer with its parents (O-138 to O-149)."""
+    """The vision layer with its parents."""
 
     exclude_fields: tuple[_Name, ...] = Field(
         default=("properties", "metadata", "embedding", "description", "provenance"), max_length=40
@@ -155,12 +155,12 @@ class TypeCount(Camel):
     tier: str | None
     """`P0` to `P4`; none for a type that is never embedded."""
     retrieval: str
-    """How it is read (O-009)."""
+    """How it is read."""
     properties: dict[str, str]
     statuses: tuple[str, ...]
     count: int = 0
     undeclared: tuple[str, ...] = ()
-    """Names in `properties` that the type does not declare (C-08), at most 20."""
+    """Names in `properties` that the type does not declare, at most 20."""
 
 
 class RelationshipCount(Camel):

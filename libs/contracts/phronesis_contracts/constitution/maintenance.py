@@ -43,7 +43,7 @@ class EmbeddingState(StrEnum):
     PENDING = "pending"
     FAILED = "failed"
     SKIPPED = "skipped"
-    """There is no text to embed (O-302)."""
+    """There is no text to embed."""
 
 
 class AskEmbeddings(Asked):
@@ -51,11 +51,11 @@ class AskEmbeddings(Asked):
 
     ids: tuple[str, ...] = Field(default=(), max_length=500)
     spot_check: int = Field(default=0, ge=0, le=50)
-    """Vectors, drawn at random, that are looked at closely (O-454)."""
+    """Vectors, drawn at random, that are looked at closely."""
 
 
 class EmbeddingRecord(Camel):
-    """One node's vector (O-306)."""
+    """One node's vector."""
 
     node_id: str
     layer: Layer
@@ -78,11 +78,11 @@ class EmbeddingCount(Camel):
     tier: str
     states: dict[str, int]
     dimensions: dict[str, int]
-    """How many vectors there are of each dimension (O-448)."""
+    """How many vectors there are of each dimension."""
 
 
 class IndexScope(Camel):
-    """One logical scope of the vector index (O-085, C-14)."""
+    """One logical scope of the vector index."""
 
     name: str
     layer: Layer
@@ -121,10 +121,10 @@ class EmbeddingsTold(Camel):
     schedule: tuple[ScheduledRun, ...] = ()
     backlog: int = 0
     tokens: int = 0
-    """Tokens of all texts that are embedded, for the cost (O-307)."""
+    """Tokens of all texts that are embedded, for the cost."""
     spot_checks: tuple[SpotCheck, ...] = ()
     findings: tuple[str, ...] = ()
-    """What is to be repaired before one relies on the vectors (O-368); none where all is well."""
+    """What is to be repaired before one relies on the vectors; none where all is well."""
 
 
 class Regenerate(Asked):
@@ -134,9 +134,9 @@ class Regenerate(Asked):
     """Every node where none is named."""
     layers: tuple[Layer, ...] = Field(default=(), max_length=7)
     force: bool = False
-    """Even where the text is the same (O-313)."""
+    """Even where the text is the same."""
     index_only: bool = False
-    """The index anew from the vectors that are kept, without the model (O-091)."""
+    """The index anew from the vectors that are kept, without the model."""
 
 
 class Regenerated(Camel):
@@ -151,7 +151,7 @@ class Regenerated(Camel):
 
 
 class BackupOrRestore(Asked):
-    """A backup of the tenant's constitutional graph, or a restore from one (O-121)."""
+    """A backup of the tenant's constitutional graph, or a restore from one."""
 
     operation: Literal["backup", "list", "verify", "restore"]
     backup_id: str | None = Field(default=None, max_length=64)

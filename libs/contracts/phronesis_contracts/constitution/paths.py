@@ -12,11 +12,11 @@ from .registry import CONSTITUTIONAL, Layer, Lifecycle
 from .values import READERS, Asked, Camel, ConstitutionLink, ConstitutionNode, ListStats, Mention, NodeId, absent
 
 DEPTH = 5
-"""Hops of the longest walk (O-228, O-275)."""
+"""Hops of the longest walk."""
 
 
 class ClimbLadder(NodeId):
-    """The goals and visions above a goal (O-275)."""
+    """The goals and visions above a goal."""
 
     all_ladders: bool = False
     """Every ladder, and not the longest alone."""
@@ -30,7 +30,7 @@ class Ladder(Camel):
 
 
 class LadderClimbed(Camel):
-    """The longest way up; ties by the top that changed last (O-277). No rung at all where the goal itself is not active."""
+    """The longest way up; ties by the top that changed last. No rung at all where the goal itself is not active."""
 
     ladder: tuple[Mention, ...]
     depth: int
@@ -54,7 +54,7 @@ class Step(Camel):
 
 
 class ExpandPath(NodeId):
-    """Neighbours along given relationship types, over active nodes (O-228)."""
+    """Neighbours along given relationship types, over active nodes."""
 
     relationship_types: tuple[str, ...] = Field(default=(), max_length=20)
     """All where none is named."""
@@ -72,7 +72,7 @@ class Reached(Camel):
     node: ConstitutionNode
     hops: int
     path: tuple[Step, ...]
-    """One step for each hop, the last to the node itself; the node that was asked about stands in none (O-177)."""
+    """One step for each hop, the last to the node itself; the node that was asked about stands in none."""
 
 
 class PathExpanded(Camel):
@@ -84,7 +84,7 @@ class PathExpanded(Camel):
 
 
 class Subgraph(Asked):
-    """The active nodes around given nodes, and the relationships between them (O-228)."""
+    """The active nodes around given nodes, and the relationships between them."""
 
     ids: tuple[str, ...] = Field(min_length=1, max_length=50)
     depth: int = Field(default=1, ge=0, le=DEPTH)
@@ -101,7 +101,7 @@ class SubgraphFound(Camel):
 
 
 class BridgeConcepts(Asked):
-    """What joins two nodes (O-228)."""
+    """What joins two nodes."""
 
     from_id: str = Field(min_length=1, max_length=200)
     to_id: str = Field(min_length=1, max_length=200)
@@ -119,7 +119,7 @@ class BridgeFound(Camel):
 
 
 class StrategiesForGoal(NodeId):
-    """Strategies that serve a goal or align with it (O-253, O-260)."""
+    """Strategies that serve a goal or align with it."""
 
     limit: int = Field(default=10, ge=1, le=50)
     max_hops: int = Field(default=2, ge=1, le=2)
@@ -140,11 +140,11 @@ class StrategiesFound(Camel):
     strategies: tuple[StrategyFound, ...]
     stats: ListStats
     truncated: bool = False
-    """Whether some were left out to keep to 15,000 tokens (O-256)."""
+    """Whether some were left out to keep to 15,000 tokens."""
 
 
 class DueWork(Asked):
-    """Tasks that are open and due in a window, both ends included (O-200, O-261)."""
+    """Tasks that are open and due in a window, both ends included."""
 
     start_date: str = Field(max_length=40)
     """ISO 8601, a day or a time."""
@@ -161,20 +161,20 @@ class DueFound(Camel):
     by_status: dict[str, int] = Field(default_factory=dict)
     total_effort_hours: float = 0.0
     unestimated: int = 0
-    """Open tasks of the window without `effortHours`, which count as 0 (O-201)."""
+    """Open tasks of the window without `effortHours`, which count as 0."""
     overdue: int = 0
-    """Open tasks that were due before the window (C-48)."""
+    """Open tasks that were due before the window."""
 
 
 class AggregateTrack(Asked):
-    """Each metric's observations over a time, both ends included (O-265 to O-270)."""
+    """Each metric's observations over a time, both ends included."""
 
     start_date: str = Field(max_length=40)
     end_date: str = Field(max_length=40)
     metric_ids: tuple[str, ...] = Field(default=(), max_length=100)
     """All active metrics where none is named."""
     points: int | None = Field(default=None, ge=0, le=1_000)
-    """Points of each series at most; 24 where nothing is said, and fewer where the answer would pass 5,000 tokens (C-64)."""
+    """Points of each series at most; 24 where nothing is said, and fewer where the answer would pass 5,000 tokens."""
 
 
 class MetricSummary(Camel):
@@ -200,7 +200,7 @@ class TrackAggregated(Camel):
 
 
 class Near(Message):
-    """Nodes around an anchor, for a search that weighs distance (O-179), over active ones (O-183)."""
+    """Nodes around an anchor, for a search that weighs distance, over active ones."""
 
     id: str
     max_depth: int = Field(default=2, ge=1, le=DEPTH)
@@ -221,7 +221,7 @@ class NearFound(Message):
 
 
 class Outcomes(Message):
-    """What decisions led to (O-282), or what insights rest on (O-273), for many nodes at once."""
+    """What decisions led to, or what insights rest on, for many nodes at once."""
 
     ids: tuple[str, ...] = Field(min_length=1, max_length=100)
     relationship: str
@@ -236,7 +236,7 @@ class OutcomesFound(Message):
 
 
 class DecisionsSince(Asked):
-    """Decisions by what they paid off (O-284)."""
+    """Decisions by what they paid off."""
 
     min_roi: float | None = None
     start_date: str | None = Field(default=None, max_length=40)
@@ -251,11 +251,11 @@ class DecisionsFound(Camel):
     outcomes: dict[str, tuple[Mention, ...]] = Field(default_factory=dict)
     stats: ListStats
     truncated: bool = False
-    """Whether some were left out to keep to 15,000 tokens (O-283)."""
+    """Whether some were left out to keep to 15,000 tokens."""
 
 
 class RelateFoundation(Asked):
-    """The foundation as a graph: each node with what it leads to within the layer (O-291)."""
+    """The foundation as a graph: each node with what it leads to within the layer."""
 
 
 class LeadsTo(Camel):
@@ -319,9 +319,9 @@ class Projected(Asked):
     """What every algorithm takes."""
 
     layers: tuple[Layer, ...] = Field(default=(), max_length=7)
-    """Layers whose nodes it runs over; `foundation` and `vision` are the constitution in the narrow sense (C-52)."""
+    """Layers whose nodes it runs over; `foundation` and `vision` are the constitution in the narrow sense."""
     types: tuple[str, ...] = Field(default=(), max_length=35)
-    """Types that are told; the algorithm runs over all (O-221)."""
+    """Types that are told; the algorithm runs over all."""
     relationship_types: tuple[str, ...] = Field(default=CONSTITUTIONAL, min_length=1, max_length=20)
     limit: int = Field(default=10, ge=1, le=500)
     refresh: bool = False
@@ -347,7 +347,7 @@ class AlgorithmStats(Camel):
     relationship_count: int
     computed_at: AwareDatetime
     projected_at: AwareDatetime
-    """When the graph that it was computed from was read (O-218)."""
+    """When the graph that it was computed from was read."""
     cached: bool
     engine: Literal["gds", "igraph", "service"]
     """What computed it; `service` where the graph service walked it itself."""
@@ -392,7 +392,7 @@ class CommunitiesFound(Camel):
 
 
 class FindShortestPath(Asked):
-    """How a node is aligned with another: the shortest chain, whatever the direction of its relationships (C-50)."""
+    """How a node is aligned with another: the shortest chain, whatever the direction of its relationships."""
 
     from_id: str = Field(min_length=1, max_length=200)
     to_id: str = Field(min_length=1, max_length=200)

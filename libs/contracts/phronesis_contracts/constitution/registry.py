@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Layer(StrEnum):
-    """The seven layers, in order (O-014)."""
+    """The seven layers, in order."""
 
     FOUNDATION = "foundation"
     VISION = "vision"
@@ -21,7 +21,7 @@ class Layer(StrEnum):
 
 
 class Retrieval(StrEnum):
-    """How a layer or a type is read (O-009, O-016 to O-022)."""
+    """How a layer or a type is read."""
 
     ALWAYS = "always"
     SEMANTIC = "semantic"
@@ -46,11 +46,11 @@ ACCESS: dict[Layer, tuple[float, float]] = {
     Layer.TACTICS: (0.2, 0.3),
     Layer.MIND: (0.15, 0.2),
 }
-"""Least and most share of sessions that are expected to read a layer, as the seed states them for planning capacity (O-024)."""
+"""Least and most share of sessions that are expected to read a layer, as the seed states them for planning capacity."""
 
 
 class Tier(IntEnum):
-    """When a node is embedded (O-293 to O-297): the first three at once, then nightly, then weekly."""
+    """When a node is embedded: the first three at once, then nightly, then weekly."""
 
     P0 = 0
     P1 = 1
@@ -65,7 +65,7 @@ class Tier(IntEnum):
 
 
 class Lifecycle(StrEnum):
-    """The status of every node but a task's (O-065), and the filter of every list and search."""
+    """The status of every node but a task's, and the filter of every list and search."""
 
     ACTIVE = "active"
     ARCHIVED = "archived"
@@ -73,7 +73,7 @@ class Lifecycle(StrEnum):
 
 
 class TaskStatus(StrEnum):
-    """Where a task is (O-066). A task may be archived or deprecated as well; with these three it counts as active."""
+    """Where a task is. A task may be archived or deprecated as well; with these three it counts as active."""
 
     TODO = "todo"
     IN_PROGRESS = "in_progress"
@@ -81,7 +81,7 @@ class TaskStatus(StrEnum):
 
 
 def lifecycle_of(status: str) -> Lifecycle:
-    """What a status counts as for the filters: what is neither archived nor deprecated is active (O-066)."""
+    """What a status counts as for the filters: what is neither archived nor deprecated is active."""
     return Lifecycle(status) if status in (Lifecycle.ARCHIVED, Lifecycle.DEPRECATED) else Lifecycle.ACTIVE
 
 
@@ -96,11 +96,11 @@ class Kind(StrEnum):
     HOURS = "hours"
     """0 or more."""
     PRIORITY = "priority"
-    """1 to 5, 5 the highest; `low`, `medium`, `high` and `critical` are taken for 2 to 5 (O-261)."""
+    """1 to 5, 5 the highest; `low`, `medium`, `high` and `critical` are taken for 2 to 5."""
     DATE = "date"
     """ISO 8601, a day or a time."""
     ROI = "roi"
-    """`{"total": number}`; stored flat as `roiTotal` (O-082)."""
+    """`{"total": number}`; stored flat as `roiTotal`."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Property:
     kind: Kind = Kind.TEXT
 
     def schema(self) -> dict[str, Any]:
-        """The property's JSON schema, as short as a tool's schema must be (O-099)."""
+        """The property's JSON schema, as short as a tool's schema must be."""
         return _SCHEMAS[self.kind]
 
 
@@ -135,14 +135,14 @@ class NodeType:
     """Its label in the store, such as `KeyResult`."""
     layer: Layer
     tier: Tier | None
-    """`None` for a type that is never embedded (O-292)."""
+    """`None` for a type that is never embedded."""
     properties: tuple[Property, ...] = ()
     text: tuple[str, ...] = ("title", "summary", "description", "content")
-    """The fields that its embedding is made from, in order (O-300); what is not here may change without a new vector."""
+    """The fields that its embedding is made from, in order; what is not here may change without a new vector."""
 
     @property
     def name(self) -> str:
-        """Its value of `type`, and the first word of its tools: `keyResult`, `ai` (O-026 to O-060)."""
+        """Its value of `type`, and the first word of its tools: `keyResult`, `ai`."""
         return self.label.lower() if self.label.isupper() else self.label[0].lower() + self.label[1:]
 
     @property
@@ -156,10 +156,9 @@ class NodeType:
 
 
 NODE_LABEL = "OdeiNode"
-"""The label that every node has beside its own (O-061)."""
+"""The label that every node has beside its own."""
 
-_F, _V, _S, _T = Layer.FOUNDATION, Layer.VISION, Layer.STRATEGY, Layer.TACTICS
-_E, _K, _M = Layer.EXECUTION, Layer.TRACK, Layer.MIND
+_FOUNDATION, _VISION, _STRATEGY, _TACTICS, _EXECUTION, _TRACK, _MIND = Layer
 _PLAIN = ("title", "summary", "description", "content")
 _BUSINESS = (Property("narrative"), Property("horizon"), Property("deadline", Kind.DATE), Property("target"))
 _CONTENT = Property("content")
@@ -172,7 +171,7 @@ def _type(label: str, layer: Layer, tier: Tier | None, *properties: Property, te
 _NODE_TYPES: tuple[NodeType, ...] = (
     _type(
         "Value",
-        _F,
+        _FOUNDATION,
         Tier.P0,
         Property("statement"),
         Property("priority", Kind.PRIORITY),
@@ -180,7 +179,7 @@ _NODE_TYPES: tuple[NodeType, ...] = (
     ),
     _type(
         "Principle",
-        _F,
+        _FOUNDATION,
         Tier.P0,
         Property("statement"),
         Property("rationale"),
@@ -188,7 +187,7 @@ _NODE_TYPES: tuple[NodeType, ...] = (
     ),
     _type(
         "Guardrail",
-        _F,
+        _FOUNDATION,
         Tier.P0,
         Property("statement"),
         Property("trigger"),
@@ -196,42 +195,42 @@ _NODE_TYPES: tuple[NodeType, ...] = (
         Property("severity"),
         text=("title", "summary", "description", "statement", "trigger", "response", "severity"),
     ),
-    _type("Human", _F, None),
-    _type("AI", _F, None),
-    _type("Policy", _F, Tier.P0),
-    _type("Context", _F, Tier.P0),
-    _type("Vision", _V, Tier.P1, *_BUSINESS, text=("title", "summary", "description", "narrative", "horizon")),
-    _type("Business", _V, Tier.P1, *_BUSINESS),
+    _type("Human", _FOUNDATION, None),
+    _type("AI", _FOUNDATION, None),
+    _type("Policy", _FOUNDATION, Tier.P0),
+    _type("Context", _FOUNDATION, Tier.P0),
+    _type("Vision", _VISION, Tier.P1, *_BUSINESS, text=("title", "summary", "description", "narrative", "horizon")),
+    _type("Business", _VISION, Tier.P1, *_BUSINESS),
     _type(
         "Goal",
-        _V,
+        _VISION,
         Tier.P1,
         *_BUSINESS,
         Property("successCriteria", Kind.TEXTS),
         Property("outcome"),
         text=("title", "summary", "description", "narrative", "target", "deadline", "successCriteria"),
     ),
-    _type("Season", _V, Tier.P1, *_BUSINESS),
+    _type("Season", _VISION, Tier.P1, *_BUSINESS),
     _type(
         "Strategy",
-        _S,
+        _STRATEGY,
         Tier.P1,
         Property("narrative"),
         Property("timebox"),
         text=("title", "summary", "description", "narrative", "timebox"),
     ),
-    _type("Objective", _S, Tier.P1, Property("narrative"), text=("title", "summary", "description", "narrative")),
-    _type("KeyResult", _S, Tier.P3, Property("target"), Property("current")),
-    _type("Initiative", _S, Tier.P3),
-    _type("Milestone", _S, Tier.P3, Property("dueDate", Kind.DATE)),
-    _type("Risk", _S, Tier.P3, Property("likelihood", Kind.SHARE), Property("severity")),
-    _type("Project", _T, Tier.P3),
-    _type("Area", _T, Tier.P3),
-    _type("System", _T, Tier.P3),
-    _type("Process", _T, Tier.P3),
+    _type("Objective", _STRATEGY, Tier.P1, Property("narrative"), text=("title", "summary", "description", "narrative")),
+    _type("KeyResult", _STRATEGY, Tier.P3, Property("target"), Property("current")),
+    _type("Initiative", _STRATEGY, Tier.P3),
+    _type("Milestone", _STRATEGY, Tier.P3, Property("dueDate", Kind.DATE)),
+    _type("Risk", _STRATEGY, Tier.P3, Property("likelihood", Kind.SHARE), Property("severity")),
+    _type("Project", _TACTICS, Tier.P3),
+    _type("Area", _TACTICS, Tier.P3),
+    _type("System", _TACTICS, Tier.P3),
+    _type("Process", _TACTICS, Tier.P3),
     _type(
         "Decision",
-        _E,
+        _EXECUTION,
         Tier.P2,
         Property("reasoning"),
         Property("roi", Kind.ROI),
@@ -240,22 +239,22 @@ _NODE_TYPES: tuple[NodeType, ...] = (
     ),
     _type(
         "Task",
-        _E,
+        _EXECUTION,
         Tier.P3,
         Property("dueDate", Kind.DATE),
         Property("priority", Kind.PRIORITY),
         Property("effortHours", Kind.HOURS),
     ),
-    _type("TimeBlock", _E, None, Property("startsAt", Kind.DATE), Property("endsAt", Kind.DATE)),
-    _type("WorkSession", _E, None, Property("startsAt", Kind.DATE), Property("endsAt", Kind.DATE)),
-    _type("Action", _E, Tier.P3, Property("dueDate", Kind.DATE)),
-    _type("Metric", _K, None, Property("unit")),
-    _type("Observation", _K, None, Property("observedAt", Kind.DATE), Property("value", Kind.NUMBER)),
-    _type("Event", _K, Tier.P4, Property("occurredAt", Kind.DATE)),
-    _type("Signal", _K, Tier.P4, Property("observedAt", Kind.DATE)),
+    _type("TimeBlock", _EXECUTION, None, Property("startsAt", Kind.DATE), Property("endsAt", Kind.DATE)),
+    _type("WorkSession", _EXECUTION, None, Property("startsAt", Kind.DATE), Property("endsAt", Kind.DATE)),
+    _type("Action", _EXECUTION, Tier.P3, Property("dueDate", Kind.DATE)),
+    _type("Metric", _TRACK, None, Property("unit")),
+    _type("Observation", _TRACK, None, Property("observedAt", Kind.DATE), Property("value", Kind.NUMBER)),
+    _type("Event", _TRACK, Tier.P4, Property("occurredAt", Kind.DATE)),
+    _type("Signal", _TRACK, Tier.P4, Property("observedAt", Kind.DATE)),
     _type(
         "Insight",
-        _M,
+        _MIND,
         Tier.P2,
         Property("insightType"),
         Property("confidence", Kind.SHARE),
@@ -263,15 +262,15 @@ _NODE_TYPES: tuple[NodeType, ...] = (
     ),
     _type(
         "Pattern",
-        _M,
+        _MIND,
         Tier.P2,
         Property("pattern"),
         Property("confidence", Kind.SHARE),
         text=("title", "summary", "description", "pattern", "confidence"),
     ),
-    _type("Evidence", _M, Tier.P4, _CONTENT),
-    _type("Source", _M, Tier.P4, _CONTENT, Property("url")),
-    _type("Note", _M, Tier.P4, _CONTENT),
+    _type("Evidence", _MIND, Tier.P4, _CONTENT),
+    _type("Source", _MIND, Tier.P4, _CONTENT, Property("url")),
+    _type("Note", _MIND, Tier.P4, _CONTENT),
 )
 
 TYPES: Mapping[str, NodeType] = {one.name: one for one in _NODE_TYPES}
@@ -286,7 +285,7 @@ def types_of_layer(layer: Layer) -> tuple[NodeType, ...]:
 
 
 def node_type(given: str) -> NodeType | None:
-    """The type that a caller names, in whatever case (O-026)."""
+    """The type that a caller names, in whatever case."""
     return _BY_FOLDED.get(given.casefold())
 
 
@@ -323,7 +322,6 @@ def _names_of_layers(*layers: Layer) -> frozenset[str]:
     return frozenset(one.name for layer in layers for one in types_of_layer(layer))
 
 
-_FOUNDATION, _VISION, _STRATEGY, _TACTICS, _EXECUTION, _TRACK, _MIND = Layer
 _UPWARDS = (
     Ends(
         _names_of_layers(_VISION),
@@ -417,9 +415,9 @@ _RELATIONSHIP_TYPES: tuple[RelationshipType, ...] = (
 RELATIONSHIPS: Mapping[str, RelationshipType] = {one.name: one for one in _RELATIONSHIP_TYPES}
 """Every declared relationship type by name."""
 CONSTITUTIONAL = ("SUPPORTED_BY", "ENFORCED_BY", "ALIGNS_WITH", "SERVES")
-"""The relationship types that algorithms walk (O-211)."""
+"""The relationship types that algorithms walk."""
 PARENTS = ("SUPPORTED_BY", "SERVES", "ALIGNS_WITH")
-"""The relationship types that lead from a node of the vision layer to a parent (O-142)."""
+"""The relationship types that lead from a node of the vision layer to a parent."""
 
 
 def declared_types(source: NodeType, target: NodeType) -> Iterator[str]:

@@ -23,41 +23,41 @@ def to_cosine(index_score: float) -> float:
 
 
 SEMANTIC_FLOOR = to_cosine(0.7)
-"""Floor of a semantic search (O-154): 0.4."""
+"""Floor of a semantic search: 0.4."""
 GOAL_FLOOR = to_cosine(0.8)
-"""Floor for the goal that somebody speaks of (O-285): 0.6."""
+"""Floor for the goal that somebody speaks of: 0.6."""
 HYBRID_FLOOR = to_cosine(0.65)
-"""Floor for what no path joins to the anchor (O-175): 0.3."""
+"""Floor for what no path joins to the anchor: 0.3."""
 EXECUTION_FLOOR = to_cosine(0.65)
-"""Floor of a search in the execution layer (O-263): 0.3."""
+"""Floor of a search in the execution layer: 0.3."""
 PRECEDENT_FLOOR = to_cosine(0.6)
-"""Floor for precedents (O-281): 0.2."""
+"""Floor for precedents: 0.2."""
 INSIGHT_FLOOR = to_cosine(0.7)
-"""Floor for insights (O-271): 0.4."""
+"""Floor for insights: 0.4."""
 DUPLICATE_COSINE = 0.9
-"""Cosine above which two nodes are called near-duplicates (O-413); stated as a cosine in the seed."""
+"""Cosine above which two nodes are called near-duplicates; stated as a cosine in the seed."""
 UNRELATED_COSINE = 0.4
-"""Cosine below which unrelated texts stay (O-414); stated as a cosine in the seed."""
+"""Cosine below which unrelated texts stay; stated as a cosine in the seed."""
 DRIFT_DISTANCE = 0.1
-"""1 - cosine of an old and a new vector above which a node has drifted (O-320)."""
+"""1 - cosine of an old and a new vector above which a node has drifted."""
 COSINE_ROUNDING = 1e-6
-"""How far below a floor a score may be by rounding alone (O-159)."""
+"""How far below a floor a score may be by rounding alone."""
 
 MAX_QUERY = 4_000
 HITS = 50
-"""Results of one search at most (O-153)."""
+"""Results of one search at most."""
 SEARCH_TOKENS = 15_000
-"""Tokens of one search's answer at most (O-256, O-288): less than any answer may have, since a talk holds several."""
+"""Tokens of one search's answer at most: less than any answer may have, since a talk holds several."""
 
 
 class EmbeddingUnavailable(Unavailable):
-    """The embedder does not answer; cached questions and everything without a question still work (O-168)."""
+    """The embedder does not answer; cached questions and everything without a question still work."""
 
     code = "memory.embedding_unavailable"
 
 
 class NoSuchGoal(NotFound):
-    """No goal is near enough to the words that were said of one (O-287)."""
+    """No goal is near enough to the words that were said of one."""
 
     code = "memory.no_such_goal"
 
@@ -74,13 +74,13 @@ class Sought(Chosen):
     query: str = Field(min_length=1, max_length=MAX_QUERY, pattern=r"\S")
     top_k: int = Field(default=10, ge=1, le=HITS)
     topic: str | None = Field(default=None, max_length=64)
-    """Only nodes of this topic (O-386)."""
+    """Only nodes of this topic."""
     consistency: Literal["eventual", "strong"] = "eventual"
     """`strong` waits until every write that was answered before this question is embedded (P0 to P2)."""
 
 
 class SemanticSearch(Sought):
-    """A question by meaning (O-150 to O-168)."""
+    """A question by meaning."""
 
     min_similarity: float | None = Field(default=None, ge=0.0, le=1.0)
     """Cosine; the tenant's `semantic.minSimilarity` where none is given: 0.4, the seed's 0.7 of (1 + cosine) / 2.
@@ -96,7 +96,7 @@ class SearchStats(Camel):
 
     total_results: int = 0
     avg_score: float = 0.0
-    """0 for none (C-40)."""
+    """0 for none."""
     token_estimate: int = 0
 
 
@@ -110,7 +110,7 @@ class Hit(Camel):
 
 
 class SemanticFound(Camel):
-    """Best first; of equals the one changed last, then by id (O-160)."""
+    """Best first; of equals the one changed last, then by id."""
 
     results: tuple[Hit, ...]
     stats: SearchStats
@@ -125,13 +125,13 @@ class SemanticFound(Camel):
 
 
 class HybridSearch(Sought):
-    """A question by meaning around a node (O-169 to O-188)."""
+    """A question by meaning around a node."""
 
     anchor_node_id: str | None = Field(default=None, max_length=200)
     structural_weight: float | None = Field(default=None, ge=0.0, le=1.0)
     """The tenant's `hybrid.structuralWeight` where none is given: 0.6."""
     semantic_weight: float | None = Field(default=None, ge=0.0, le=1.0)
-    """The tenant's `hybrid.semanticWeight`: 0.4. Both weights are divided by their sum where that is not 1 (C-45)."""
+    """The tenant's `hybrid.semanticWeight`: 0.4. Both weights are divided by their sum where that is not 1."""
     max_depth: int = Field(default=2, ge=1, le=5)
     min_similarity: float | None = Field(default=None, ge=0.0, le=1.0)
     """Cosine that a node needs which no path joins to the anchor; the tenant's `hybrid.minSimilarity`: 0.3."""
@@ -144,7 +144,7 @@ class HybridHit(Camel):
 
     node: ConstitutionNode
     structural_score: float
-    """1 / hops of the shortest path, 0 without one (C-43)."""
+    """1 / hops of the shortest path, 0 without one."""
     semantic_score: float
     """Cosine, not below 0."""
     final_score: float
@@ -174,7 +174,7 @@ class HybridFound(Camel):
 
 
 class InsightSearch(Asked):
-    """Insights and patterns, the surest first (O-271, O-272)."""
+    """Insights and patterns, the surest first."""
 
     query: str = Field(min_length=1, max_length=MAX_QUERY, pattern=r"\S")
     min_confidence: float | None = Field(default=None, ge=0.0, le=1.0)
@@ -185,11 +185,11 @@ class InsightSearch(Asked):
 
 
 class PrecedentSearch(Asked):
-    """Decisions like one that is described, the best return first (O-281 to O-284)."""
+    """Decisions like one that is described, the best return first."""
 
     query: str = Field(min_length=1, max_length=MAX_QUERY, pattern=r"\S")
     min_roi: float | None = None
-    """Decisions without a return are left out only where this is given (C-71)."""
+    """Decisions without a return are left out only where this is given."""
     start_date: str | None = Field(default=None, max_length=40)
     min_similarity: float | None = Field(default=None, ge=0.0, le=1.0)
     """Cosine; the tenant's `precedent.minSimilarity`: 0.2."""
@@ -216,7 +216,7 @@ class SupportedFound(Camel):
 
 
 class GoalSearch(Asked):
-    """Strategies for a goal that is named in words (O-285 to O-288)."""
+    """Strategies for a goal that is named in words."""
 
     query: str = Field(min_length=1, max_length=MAX_QUERY, pattern=r"\S")
     types: tuple[str, ...] = Field(default=("strategy",), max_length=35)
@@ -232,7 +232,7 @@ class GoalFound(Camel):
 
 
 class RateRetrieval(Asked):
-    """Whether what a search found was of use (O-365)."""
+    """Whether what a search found was of use."""
 
     retrieval_id: str = Field(min_length=1, max_length=64)
     relevant: bool
@@ -296,11 +296,11 @@ TUNABLE: dict[str, float] = {
     "precedent.minSimilarity": PRECEDENT_FLOOR,
     "goal.minSimilarity": GOAL_FLOOR,
 }
-"""Defaults of the searches, which a tenant may change (O-366). Each is 0 to 1; floors are cosines."""
+"""Defaults of the searches, which a tenant may change. Each is 0 to 1; floors are cosines."""
 
 
 class TuneRetrieval(Asked):
-    """Defaults of the tenant's searches to change; nothing named only tells them (O-366)."""
+    """Defaults of the tenant's searches to change; nothing named only tells them."""
 
     values: dict[str, float | None] = Field(default_factory=dict, max_length=len(TUNABLE))
     """By name (`TUNABLE`); null puts back what the product ships with."""
@@ -315,7 +315,7 @@ class RetrievalTuned(Camel):
 
 
 class ReportRetrieval(Asked):
-    """How the tenant's searches went (O-364, O-365)."""
+    """How the tenant's searches went."""
 
     days: int = Field(default=7, ge=1, le=365)
 
@@ -334,7 +334,7 @@ class ToolUse(Camel):
 
 
 class LayerAccess(Camel):
-    """How many sessions found nodes of a layer, beside how many capacity is planned for (O-024). All are shares, 0 to 1."""
+    """How many sessions found nodes of a layer, beside how many capacity is planned for. All are shares, 0 to 1."""
 
     layer: Layer
     expected_least: float
@@ -354,7 +354,7 @@ class RetrievalReported(Camel):
     access: tuple[LayerAccess, ...] = ()
     """The layers with an expected share."""
     satisfaction: float | None = absent()
-    """Share of ratings that say yes; absent without ratings (O-417)."""
+    """Share of ratings that say yes; absent without ratings."""
     ratings: int = 0
 
 

@@ -13,16 +13,16 @@ from .lists import VisionNode
 from .values import READERS, Asked, Camel, ConstitutionLink, ConstitutionNode, absent
 
 WINDOW = 200_000
-"""Tokens of the model's window (O-004)."""
+"""Tokens of the model's window."""
 SYSTEM_PROMPT = 30_000
 TOOL_SCHEMAS = 15_000
-"""Tokens kept for the system prompt and for the tools' schemas (O-331, C-02)."""
+"""Tokens kept for the system prompt and for the tools' schemas."""
 SESSION_CONTEXT = 25_000
-"""Tokens of foundation, vision and workload: 15,000, 8,000 and 2,000 (O-246)."""
+"""Tokens of foundation, vision and workload: 15,000, 8,000 and 2,000."""
 
 
 class AssessWorkload(Asked):
-    """Whether there is room for more (O-189 to O-206)."""
+    """Whether there is room for more."""
 
     start_date: str | None = Field(default=None, max_length=40)
     """ISO 8601, a day or a time, which stands for its day; today where absent. Days are those of the caller's time zone."""
@@ -35,12 +35,12 @@ class AssessWorkload(Asked):
 
 
 class Capacity(Camel):
-    """Hours and their zone: green below 75 %, yellow to 85 %, red above (O-197)."""
+    """Hours and their zone: green below 75 %, yellow to 85 %, red above."""
 
     available_hours: float
     scheduled_hours: float
     utilization_percent: float | None
-    """None where there are no working hours in the window and there is work (O-198)."""
+    """None where there are no working hours in the window and there is work."""
     zone: Literal["green", "yellow", "red"]
 
 
@@ -64,7 +64,7 @@ class TaskFigures(Camel):
 
 
 class CalendarEvent(Camel):
-    """An event; nothing but these three leaves the calendar (O-202)."""
+    """An event; nothing but these three leaves the calendar."""
 
     title: str
     start: AwareDatetime
@@ -108,7 +108,7 @@ class SessionStats(Camel):
 
     total_nodes: int
     total_tokens: int
-    """Foundation, vision, and at least 2,000 for the workload (C-59)."""
+    """Foundation, vision, and at least 2,000 for the workload."""
     foundation_tokens: int
     vision_tokens: int
     workload_tokens: int
@@ -119,7 +119,7 @@ class SessionStats(Camel):
 
 
 class SessionStarted(Camel):
-    """Foundation, vision and workload (O-237 to O-252). What could not be loaded is named, and absent."""
+    """Foundation, vision and workload. What could not be loaded is named, and absent."""
 
     session_id: str
     foundation: tuple[ConstitutionNode, ...] = ()
@@ -129,7 +129,7 @@ class SessionStarted(Camel):
     stats: SessionStats
     warnings: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
-    """What was left out to keep to the budget, in the stated order (O-334)."""
+    """What was left out to keep to the budget, in the stated order."""
 
 
 class AskUsage(Asked):
@@ -149,7 +149,7 @@ class UsageRow(Camel):
 
 
 class ContextUsage(Camel):
-    """The components; they add up to the window (O-120)."""
+    """The components; they add up to the window."""
 
     rows: tuple[UsageRow, ...]
     window: int = WINDOW
@@ -167,7 +167,7 @@ class SetCalendar(Asked):
     password: str | None = Field(default=None, max_length=200, repr=False)
     """Goes over https alone; kept encrypted, and only where the installation has a key for that."""
     hours: tuple[float, ...] = Field(default=(8, 8, 8, 8, 8, 0, 0), min_length=7, max_length=7)
-    """Working hours of Monday to Sunday (C-47)."""
+    """Working hours of Monday to Sunday."""
     time_zone: str = Field(default="UTC", max_length=64)
 
 

@@ -24,11 +24,11 @@ WRITERS: dict[Layer, frozenset[Role]] = {
     Layer.TRACK: OWNERS | {Role.EXECUTE},
     Layer.MIND: OWNERS | {Role.MIND},
 }
-"""Roles that may write nodes of each layer. Nobody's agent changes what it is held to (O-013)."""
+"""Roles that may write nodes of each layer. Nobody's agent changes what it is held to."""
 LINKERS = OWNERS | {Role.DECISIONS, Role.EXECUTE, Role.MIND}
 """Roles that may join nodes: those that may write the node which the relationship leads from."""
 MAX_TOKENS = 25_000
-"""Tokens of one answer, by the measure of `tokens.py`; what is longer is cut, with a cursor (O-012)."""
+"""Tokens of one answer, by the measure of `tokens.py`; what is longer is cut, with a cursor."""
 MAX_TEXT = 20_000
 """Characters of one text of a node."""
 
@@ -46,7 +46,7 @@ class Asked(Camel):
 
 
 def absent() -> Any:
-    """A field that is left out of the answer where it has no value, and is not sent as null (O-128)."""
+    """A field that is left out of the answer where it has no value, and is not sent as null."""
     return Field(default=None, exclude_if=lambda value: value is None)
 
 
@@ -67,10 +67,10 @@ class ConstitutionNode(Camel):
     version: int | None = absent()
     """Grows by one with each change."""
     properties: dict[str, Any] | None = absent()
-    """What the type does not declare (C-08)."""
+    """What the type does not declare."""
     metadata: dict[str, Any] | None = absent()
     provenance: dict[str, Any] | None = absent()
-    """Who made it, from what and when; its first words are the service's own (O-348)."""
+    """Who made it, from what and when; its first words are the service's own."""
 
 
 class ConstitutionLink(Camel):
@@ -99,11 +99,11 @@ class ListStats(Camel):
     total_nodes: int = 0
     by_type: dict[str, int] = Field(default_factory=dict)
     token_estimate: int = 0
-    """Tokens of the items and relationships as they are sent (O-133)."""
+    """Tokens of the items and relationships as they are sent."""
 
 
 class Chosen(Asked):
-    """What a list or a search is narrowed to, in the store and before anything is cut (O-089)."""
+    """What a list or a search is narrowed to, in the store and before anything is cut."""
 
     layers: tuple[Layer, ...] = Field(default=(), max_length=7)
     """All where none is named."""

@@ -42,7 +42,7 @@ class Operation(StrEnum):
 
 
 class NodeWrite(Asked):
-    """What every node may be given; a name that its type does not declare goes to `properties` (C-08)."""
+    """What every node may be given; a name that its type does not declare goes to `properties`."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -70,7 +70,7 @@ class CreateConstitutionNode(NodeWrite):
     id: str | None = Field(default=None, min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]*$")
     """The caller's own id for it; one is made where there is none."""
     request_id: str | None = Field(default=None, min_length=1, max_length=200)
-    """The same again makes no second node (O-108)."""
+    """The same again makes no second node."""
 
 
 class UpdateConstitutionNode(NodeWrite):
@@ -93,7 +93,7 @@ class NodeWritten(Camel):
 
     node: ConstitutionNode
     changed: tuple[str, ...] = ()
-    """Fields that really changed (O-117); all that were given, for a new node."""
+    """Fields that really changed; all that were given, for a new node."""
     embedding_state: str = "none"
     """`pending` where a vector is to be made, `current` where the one that there is still fits, `none` for types without."""
     acknowledged: tuple[str, ...] = ()
@@ -163,7 +163,7 @@ class LinkNews(Message):
 
 
 class ConstitutionChanged(Message):
-    """What one write changed (O-115)."""
+    """What one write changed."""
 
     nodes: tuple[NodeNews, ...] = Field(default=(), max_length=500)
     relationships: tuple[LinkNews, ...] = Field(default=(), max_length=500)

@@ -42,7 +42,6 @@ class RateLimiter:
     Args:
         per_second: requests that flow in each second.
         burst: requests that a bucket holds.
-        clock: seconds that only grow.
     """
 
     def __init__(self, per_second: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -83,7 +82,6 @@ class OpenStreams:
 
     @property
     def open(self) -> int:
-        """Streams that are open now."""
         return self._open.total()
 
     @contextmanager
@@ -129,9 +127,6 @@ class Authenticator:
     """Lets callers in.
 
     Args:
-        keyring: finds keys.
-        tickets: checks tickets.
-        rate: the rate of each key.
         jwts: reads tokens of an identity provider; `None` where none is trusted.
     """
 
@@ -182,7 +177,6 @@ class StrictRequest(Request):
     """A request whose JSON is read strictly and within a time."""
 
     async def body(self) -> bytes:
-        """The body."""
         try:
             async with asyncio.timeout(BODY_SECONDS):
                 return await super().body()
@@ -190,7 +184,6 @@ class StrictRequest(Request):
             raise HTTPException(408, "the body did not arrive in time", {"Connection": "close"}) from error
 
     async def json(self) -> Any:
-        """The body as JSON."""
         try:
             return parse_json(await self.body())
         except BadRequest as error:
@@ -198,11 +191,10 @@ class StrictRequest(Request):
             raise HTTPException(error.status, error.detail) from error
 
 
-def authenticated_route(door: Authenticator, sends: str = WRITE) -> type[APIRoute]:
+def authenticated_route(authenticator: Authenticator, sends: str = WRITE) -> type[APIRoute]:
     """The class of routes that a key opens. The key is checked first: a stranger's body is never read.
 
     Args:
-        door: lets callers in.
         sends: the scope that a narrowed key needs for what is no GET.
     """
 
@@ -211,7 +203,7 @@ def authenticated_route(door: Authenticator, sends: str = WRITE) -> type[APIRout
             handle = super().get_route_handler()
 
             async def entered(request: Request) -> Response:
-                request.state.who = await door.by_headers(request.headers)
+                request.state.who = await authenticator.by_headers(request.headers)
                 if request.method != "GET":
                     require_scope(request.state.who, sends)
                 return await handle(StrictRequest(request.scope, request.receive))
@@ -227,7 +219,6 @@ async def _caller(request: Request, _: Annotated[object, Security(BEARER)]) -> P
 
 
 Caller = Annotated[Principal, Depends(_caller)]
-"""The caller of a keyed route."""
 
 
 async def _idempotency_key(
@@ -256,4 +247,3 @@ def scope_idempotency_key(who: Principal, key: str | None) -> str | None:
 
 
 IdempotencyKey = Annotated[str | None, Depends(_idempotency_key)]
-"""The caller's `Idempotency-Key`, checked."""

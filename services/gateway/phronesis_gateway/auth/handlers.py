@@ -31,12 +31,7 @@ _AGAIN = 5.0
 
 
 class BusKeys:
-    """What administrators do with keys of the bus, and what becomes of those that they revoke.
-
-    Args:
-        bus: the connected bus.
-        store: where keys are kept.
-    """
+    """What administrators do with keys of the bus, and what becomes of those that they revoke."""
 
     def __init__(self, bus: Bus, store: KeyStore) -> None:
         self._bus = bus
@@ -152,7 +147,6 @@ class _KeyManager:
         return KeyMade(**asdict(key), key=secret)
 
     async def may_see(self, who: Principal, action: str, arguments: dict[str, Any]) -> str | None:
-        """The tenant whose keys `who` sees; `None` for all."""
         try:
             require_manager(who)
         except Forbidden as error:
@@ -176,16 +170,8 @@ class _KeyManager:
         return key
 
 
-def keys_router(door: Authenticator, bus: Bus, store: KeyStore, keyring: Keyring) -> APIRouter:
-    """The routes.
-
-    Args:
-        door: lets callers in.
-        bus: the connected bus.
-        store: where keys are kept.
-        keyring: forgets a key that is revoked.
-    """
-    routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["keys"])
+def keys_router(authenticator: Authenticator, bus: Bus, store: KeyStore, keyring: Keyring) -> APIRouter:
+    routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["keys"])
     manager = _KeyManager(bus, store, keyring)
 
     @routes.post(KEYS, status_code=201, responses=route_responses(KeyMade, 201))
@@ -241,15 +227,8 @@ class BusKeyMade(KeyShown):
     expires_at: datetime
 
 
-def bus_keys_router(door: Authenticator, bus: Bus, keys: BusKeys) -> APIRouter:
-    """The routes.
-
-    Args:
-        door: lets callers in.
-        bus: the connected bus.
-        keys: makes keys.
-    """
-    routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["keys"])
+def bus_keys_router(authenticator: Authenticator, bus: Bus, keys: BusKeys) -> APIRouter:
+    routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["keys"])
     servers = tuple(_address_without_login(url) for url in bus.settings.url.split(","))
 
     @routes.post(f"{KEYS}/bus", status_code=201, responses=route_responses(BusKeyMade, 201))
@@ -264,6 +243,5 @@ def bus_keys_router(door: Authenticator, bus: Bus, keys: BusKeys) -> APIRouter:
 
 
 def _address_without_login(url: str) -> str:
-    """`url` without whom the platform itself may come in as."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()

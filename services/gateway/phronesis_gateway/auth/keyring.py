@@ -29,12 +29,7 @@ class _Entry:
 
 
 class Keyring:
-    """Finds keys by their secret or by their id.
-
-    Args:
-        store: where keys are kept.
-        clock: seconds that only grow.
-    """
+    """Finds keys by their secret or by their id."""
 
     def __init__(self, store: KeyStore, clock: Callable[[], float] = time.monotonic) -> None:
         self._store = store

@@ -32,7 +32,6 @@ class PostgresKeys:
     """The table `keys`. Whose a key is, is what it is looked up for: that question is asked of every tenant.
 
     Args:
-        database: the gateway's schema.
         written: called after a transaction that wrote news.
     """
 

@@ -28,7 +28,6 @@ from phronesis_contracts import SYSTEM_TENANT, BadRequest, Unauthorized, Unavail
 from ..http.requests import KeyGiven, parse_json
 from ..settings import JwtSettings
 from .keys import SCOPES, Key
-from .ports import JwtKeys
 
 MAX_TOKEN = 8 * 1024
 """Characters of a token; a longer one is refused unread."""
@@ -51,10 +50,9 @@ class TokenVerifier:
     Args:
         settings: whose tokens, and which claims say what; the issuer is set.
         keys: the issuer's public keys.
-        clock: seconds since the epoch.
     """
 
-    def __init__(self, settings: JwtSettings, keys: JwtKeys, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, settings: JwtSettings, keys: IssuerKeys, clock: Callable[[], float] = time.time) -> None:
         self._settings = settings
         self._keys = keys
         self._clock = clock
@@ -134,7 +132,6 @@ class TokenVerifier:
 
 
 def _parse_header(token: str) -> tuple[str, str]:
-    """The id of the key and the algorithm that a token's header names."""
     parts = _PARTS.fullmatch(token) if len(token) <= MAX_TOKEN else None
     if parts is None:
         raise Unauthorized(_INVALID)
@@ -171,7 +168,6 @@ def _seconds(claims: Claims, name: str) -> float | None:
 
 
 def _scopes(claim: Any) -> list[str]:
-    """The scopes of a token: words in a text, or a list of them."""
     match claim:
         case None:
             return []
@@ -208,7 +204,6 @@ class IssuerKeys:
     Args:
         read: gets the document; raises `Unavailable` where it cannot be had.
         algorithms: those that a key may be for.
-        clock: seconds that only grow.
     """
 
     def __init__(self, read: Read, algorithms: tuple[str, ...], clock: Callable[[], float] = time.monotonic) -> None:

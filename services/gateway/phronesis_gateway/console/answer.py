@@ -57,7 +57,6 @@ def render_table(title: str, rows: Sequence[dict[str, Any]], columns: object = N
     """The rows under a caption.
 
     Args:
-        title: the caption.
         rows: the rows; what one lacks is shown as not known.
         columns: names of fields in their order; all that the rows have by default.
     """
@@ -158,8 +157,7 @@ def _sources(sources: tuple[Source, ...]) -> h.Element | None:
     if not sources:
         return None
     return h.section(".sources", aria_label="Sources")[
-        h.h3["Sources"],
-        (_panel(f"{each.title} · {each.type} · {each.score:.2f}", h.p[each.snippet]) for each in sources),
+        h.h3["Sources"], (_panel(f"{each.title} · {each.type} · {each.score:.2f}", h.p[each.snippet]) for each in sources)
     ]
 
 
@@ -170,8 +168,7 @@ def _marks(reply: Reply) -> h.Element:
     if used.model_calls:
         said.append(f"{used.model_calls} model calls, {used.input_tokens + used.output_tokens:,} tokens")
     return h.footer(".marks")[
-        (h.span(".mark")[each] for each in said),
-        (h.span(".mark.degraded")[f"made without: {part}"] for part in reply.degraded),
+        (h.span(".mark")[each] for each in said), (h.span(".mark.degraded")[f"made without: {part}"] for part in reply.degraded)
     ]
 
 

@@ -44,19 +44,11 @@ from .traces import render_trace
 
 PATH = "/console"
 _LISTED = 30
-"""Conversations at the side."""
 _MESSAGES = 20
 """Messages of a conversation that is opened; each turn's row is read for its answer."""
 
 
 def conversations_router(sessions: Sessions, bus: Bus, turns: TurnService) -> APIRouter:
-    """The routes.
-
-    Args:
-        sessions: tells who is signed in.
-        bus: the connected bus.
-        turns: reads turns.
-    """
     routes = APIRouter(route_class=session_route(sessions, page.problem_page))
 
     @routes.get(PATH)
@@ -107,7 +99,7 @@ def _render_messages(found: Conversation, states: dict[str, Turn | None]) -> Ite
 
 
 def router(
-    door: Authenticator,
+    authenticator: Authenticator,
     bus: Bus,
     turns: TurnService,
     watch: Watch[TurnProgress],
@@ -118,15 +110,10 @@ def router(
     """The routes.
 
     Args:
-        door: lets callers in.
         bus: the connected bus; what signs its principals also signs sessions.
-        turns: hands turns in and reads them.
-        watch: hears and reads the progress of turns.
-        streams: counts open streams.
         seconds: how long a stream may be open.
-        offers: what each caller may call.
     """
-    sessions = Sessions(door, bus.settings.signing_key_file, PATH)
+    sessions = Sessions(authenticator, bus.settings.signing_key_file, PATH)
     routes = APIRouter(include_in_schema=False)
     routes.include_router(_public_routes(sessions))
     routes.include_router(conversations_router(sessions, bus, turns))
@@ -137,7 +124,6 @@ def router(
 
 
 def _public_routes(sessions: Sessions) -> APIRouter:
-    """What nobody has to be signed in for."""
     routes = APIRouter()
 
     @routes.post(PATH + "/sign-in")
@@ -168,7 +154,6 @@ def _public_routes(sessions: Sessions) -> APIRouter:
 
 
 def _part_routes(sessions: Sessions, bus: Bus, turns: TurnService) -> APIRouter:
-    """Parts of a page, which its script asks for."""
     routes = APIRouter(route_class=session_route(sessions, render_fault))
 
     @routes.get(PATH + "/conversations")

@@ -37,13 +37,12 @@ class Sessions:
     """Lets people in and out.
 
     Args:
-        door: lets callers in.
         signing_key: file with what all copies of the gateway share.
         path: where the cookie is sent, and nowhere else.
     """
 
-    def __init__(self, door: Authenticator, signing_key: Path | None, path: str) -> None:
-        self._door = door
+    def __init__(self, authenticator: Authenticator, signing_key: Path | None, path: str) -> None:
+        self._authenticator = authenticator
         self._tickets = Tickets.load(signing_key, _PURPOSE, LIFETIME)
         self._path = path
 
@@ -55,14 +54,14 @@ class Sessions:
             TooManyRequests: the key is over its rate.
             Unavailable: the store of keys is down.
         """
-        return await self._door.by_id(self._tickets.key(request.cookies.get(COOKIE, ""), self._path))
+        return await self._authenticator.by_id(self._tickets.key(request.cookies.get(COOKIE, ""), self._path))
 
     async def begin(self, request: Request, answer: Response) -> None:
-        """Sign in with the key in a form, and let `answer` carry the session; raises as `Door.by_key` does."""
+        """Sign in with the key in a form, and let `answer` carry the session; raises as `Authenticator.by_key` does."""
         given = parse_qs((await request.body()).decode("ascii", "replace")).get("key", [""])[0].strip()
         if not is_secret(given):
             raise Unauthorized("this is no key: a key begins with phr_ and has 47 characters")
-        who = await self._door.by_key(f"Bearer {given}")
+        who = await self._authenticator.by_key(f"Bearer {given}")
         assert who.key is not None
         secure = urlsplit(request.headers.get("origin", "")).scheme == "https"
         answer.set_cookie(
@@ -76,7 +75,6 @@ class Sessions:
         )
 
     def end(self, answer: Response) -> None:
-        """Sign out."""
         answer.delete_cookie(COOKIE, path=self._path, httponly=True, samesite="strict")
 
 
@@ -123,12 +121,7 @@ def html_response(node: h.Renderable, status: int = 200) -> Response:
 
 
 def session_route(sessions: Sessions, failed: Callable[[Problem], h.Element]) -> type[APIRoute]:
-    """The class of routes that a session opens; who came in is checked before a body is read.
-
-    Args:
-        sessions: tells who is signed in.
-        failed: shows a problem.
-    """
+    """The class of routes that a session opens; who came in is checked before a body is read."""
 
     class Entered(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -165,4 +158,3 @@ async def _caller(request: Request) -> Principal:
 
 
 Person = Annotated[Principal, Depends(_caller)]
-"""Who is signed in, on an entered route."""

@@ -70,7 +70,6 @@ def _branch(span: Span, depth: int, began: int) -> Branch:
 
 
 MAX_SPANS = 1_000
-"""Spans that are shown."""
 _DEEPEST = 12
 """Levels that are indented; what is deeper stands with these."""
 _WIDTH = 1_000.0
@@ -92,8 +91,7 @@ def render_trace(trace: TurnTrace) -> h.Element:
 def _rows(branches: tuple[Branch, ...], whole: float) -> h.Element:
     heads = ("What", "Service", "Begins", "Takes", "When")
     return h.table[
-        h.thead[h.tr[(h.th(scope="col")[each] for each in heads)]],
-        h.tbody[(_row(each, whole) for each in branches)],
+        h.thead[h.tr[(h.th(scope="col")[each] for each in heads)]], h.tbody[(_row(each, whole) for each in branches)]
     ]
 
 

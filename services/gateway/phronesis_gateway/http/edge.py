@@ -36,9 +36,6 @@ class Edge:
     """The outermost part of the application.
 
     Args:
-        app: the application.
-        bus: whose tracing records the spans.
-        metrics: where requests are counted.
         max_body: bytes of a body.
         larger: bytes of a body, for the paths that take more.
     """
@@ -51,7 +48,6 @@ class Edge:
         self._larger = larger
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         if scope["type"] != "http":
             return
         began = time.perf_counter()
@@ -126,7 +122,6 @@ class _Exchange:
         return message
 
     async def drain(self) -> None:
-        """Drop what is left of the body, up to a size and a time."""
         left = LINGER_BYTES
         with suppress(TimeoutError):
             async with asyncio.timeout(LINGER_SECONDS):
@@ -151,7 +146,6 @@ def _route(scope: Scope) -> str:
 
 
 def _expects_continue(scope: Scope) -> bool:
-    """Whether the client sends no body before it is told to."""
     return any(name == b"expect" for name, _ in scope["headers"])
 
 

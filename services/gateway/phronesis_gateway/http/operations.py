@@ -27,12 +27,7 @@ _WHO = Principal(tenant=SYSTEM_TENANT, user="gateway", role=Role.ADMIN)
 
 
 class Readiness:
-    """Finds out what is down.
-
-    Args:
-        bus: the connected bus.
-        pings: the gateway's own dependencies.
-    """
+    """Finds out what is down."""
 
     def __init__(self, bus: Bus, pings: dict[str, Callable[[], Awaitable[None]]]) -> None:
         self._bus = bus
@@ -41,7 +36,6 @@ class Readiness:
         self._down: tuple[str, ...] = ()
         self._known_until = 0.0
         self.stopping = False
-        """Whether the gateway takes no more work."""
 
     async def down(self) -> tuple[str, ...]:
         """What is down: `<service>` where one does not answer, `<service>.<dependency>` where it says so itself."""
@@ -91,7 +85,6 @@ class Metrics:
     """The gateway's figures, among those of its process.
 
     Args:
-        streams: counts the open event streams.
         tracing: the process's; two gateways in one test do not share their counts.
     """
 
@@ -102,7 +95,6 @@ class Metrics:
         self._metrics.watch(OPEN_STREAMS, lambda: float(streams.open))
 
     def began(self) -> None:
-        """Count a request that is being answered."""
         self._in_flight += 1
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -111,7 +103,6 @@ class Metrics:
         Args:
             method: the HTTP method; unknown ones are counted as one.
             route: the route's template, so that ids make no series of their own.
-            status: status of the answer.
             seconds: time from the request's head to the answer's end.
         """
         self._in_flight -= 1
@@ -125,12 +116,10 @@ class Metrics:
             method: the MCP method; unknown ones are counted as one.
             tool: the tool that was called, empty for none.
             outcome: `ok`, `tool_error`, `error`, or the code of an error of the protocol.
-            seconds: time that it took.
         """
         self._metrics.observe(MCP_SECONDS, seconds, method, tool, outcome)
 
     async def text(self) -> bytes:
-        """All that the process counted, in the text format."""
         return await self._metrics.text()
 
 
@@ -154,22 +143,15 @@ class Info(BaseModel):
     version: str = VERSION
     revision: str | None
     architecture: str = "3.4"
-    """Of the analysts' control loop (N-001)."""
+    """Of the analysts' control loop."""
     matrix: str = "4.0.0"
-    """Of the analysts' instructions as they ship (N-001); an editor may have released others since."""
+    """Of the analysts' instructions as they ship; an editor may have released others since."""
     api: tuple[str, ...] = ("v1",)
     features: tuple[str, ...] = ("messages", "chat", "turns", "events", "tickets", "media", "tools", "mcp", "keys", "traces")
     tools: tuple[str, ...] = tuple(sorted(TOOLS))
 
 
 def operations_router(readiness: Readiness, metrics: Metrics, revision: str | None) -> APIRouter:
-    """The routes.
-
-    Args:
-        readiness: finds out what is down.
-        metrics: what was counted.
-        revision: revision of the source.
-    """
     routes = APIRouter(tags=["operations"])
     info = Info(revision=revision)
 

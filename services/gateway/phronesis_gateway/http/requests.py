@@ -1,4 +1,4 @@
-"""What callers send: JSON without its loose ends, and bodies in camelCase or snake_case (D-C08)."""
+"""What callers send: JSON without its loose ends, and bodies in camelCase or snake_case."""
 
 from __future__ import annotations
 
@@ -143,19 +143,18 @@ _MEDIA: dict[str, Any] = {"required": ["currentMessageMedia"], "properties": {"c
 
 
 class MessageGiven(Given):
-    """A message to an agent (D-014)."""
+    """A message to an agent."""
 
     model_config = ConfigDict(json_schema_extra={"anyOf": [_TEXT, _MEDIA]})
 
     conversation_id: str | None = Field(default=None, min_length=1, max_length=64)
     current_message_text: str | None = Field(default=None, max_length=MAX_TEXT)
     current_message_media: Annotated[tuple[MediaGiven, ...], BeforeValidator(_as_list), Field(max_length=MAX_ATTACHMENTS)] = ()
-    """A single object is taken as a list of one (D-C02)."""
+    """A single object is taken as a list of one."""
     agent: str = Field(default="dialogue", min_length=1, max_length=64, json_schema_extra={"format": "agent"})
 
     @property
     def empty(self) -> bool:
-        """Whether it has neither text nor media (D-015)."""
         return not (self.current_message_text or "").strip() and not self.current_message_media
 
     @property

@@ -78,7 +78,6 @@ def problem_response(body: dict[str, Any], headers: dict[str, str] | None = None
 
     Args:
         body: `code`, `status` and `detail`, and `field` and `retry_after` where known: a `ServiceError`'s body.
-        headers: headers of the response.
         more: further members of the document; those that are `None` are left out.
     """
     status = int(body["status"])
@@ -117,7 +116,7 @@ def turn_problem_response(found: Problem, **more: Any) -> Response:
 
 def invalid_input(errors: Sequence[Any]) -> BadRequest:
     """The faults of a validation, without the values at fault. `field` is the first one's; where there are several, the text
-    names each field (O-095)."""
+    names each field."""
     told = [(".".join(str(part) for part in fault["loc"]), str(fault["msg"]).removeprefix("Value error, ")) for fault in errors]
     place, said = told[0]
     if len(told) > 1:

@@ -33,17 +33,14 @@ class BoundedProtocol(HttpToolsProtocol):
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a head."""
         super().connection_made(transport)
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for nothing more."""
         self._arrived()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Count what comes and is no body: a head, or what follows a body in chunks."""
         self._fed += len(data)
         super().data_received(data)
         if self._fed > MAX_HEAD and not self.transport.is_closing():
@@ -52,7 +49,6 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def on_message_begin(self) -> None:
-        """A new request: the head comes first."""
         super().on_message_begin()
         self._in_head = True
         self._fed = 0
@@ -60,7 +56,6 @@ class BoundedProtocol(HttpToolsProtocol):
             self._wait()
 
     def on_headers_complete(self) -> None:
-        """The head is complete."""
         self._in_head = False
         self._arrived()
         super().on_headers_complete()
@@ -137,20 +132,13 @@ class HttpServer:
     """Serves an application on a bound socket.
 
     Args:
-        app: the application.
-        bound: where to serve it.
         max_connections: open connections at most; more get a 503.
         closing: called when it stops, before requests have to end: ends what would keep them open.
         notice: seconds for which it still answers when it is told to stop.
     """
 
     def __init__(
-        self,
-        app: ASGIApp,
-        bound: socket.socket,
-        max_connections: int,
-        closing: Callable[[], None],
-        notice: float = 0.0,
+        self, app: ASGIApp, bound: socket.socket, max_connections: int, closing: Callable[[], None], notice: float = 0.0
     ) -> None:
         config = uvicorn.Config(
             app,
@@ -175,11 +163,9 @@ class HttpServer:
 
     @property
     def port(self) -> int:
-        """The port it listens on."""
         return int(self._bound.getsockname()[1])
 
     async def start(self) -> None:
-        """Begin to answer."""
         host, port = self._bound.getsockname()[:2]
         self._task = asyncio.create_task(self._server.serve([self._bound]), name="http")
         up = asyncio.create_task(self._server.answers.wait())

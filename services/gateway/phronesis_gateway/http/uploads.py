@@ -46,7 +46,6 @@ class UploadReceiver:
     """Takes uploads in, a few at a time: each is held in memory once.
 
     Args:
-        bus: the connected bus.
         most: how many side by side.
     """
 
@@ -163,15 +162,8 @@ _UPLOAD = {
 }
 
 
-def media_router(door: Authenticator, bus: Bus, uploads: UploadReceiver) -> APIRouter:
-    """The routes.
-
-    Args:
-        door: lets callers in.
-        bus: the connected bus.
-        uploads: takes uploads in.
-    """
-    routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["memory"])
+def media_router(authenticator: Authenticator, bus: Bus, uploads: UploadReceiver) -> APIRouter:
+    routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["memory"])
 
     @routes.post(MEDIA, status_code=201, responses=route_responses(Media, 201), openapi_extra=_UPLOAD)
     async def upload(request: Request, who: Caller, key: IdempotencyKey) -> Response:

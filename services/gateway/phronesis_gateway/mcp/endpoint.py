@@ -45,12 +45,7 @@ Envelope = dict[str, Any]
 
 
 class Malformed(Exception):
-    """The body is no message of the protocol.
-
-    Args:
-        code: the error's code.
-        text: the error's text.
-    """
+    """The body is no message of the protocol."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
@@ -110,12 +105,7 @@ class Resource(BaseModel):
 
 
 class ResourceNames:
-    """The names under which clients may reach the resource.
-
-    Args:
-        settings: the names besides loopback.
-        origins: origins whose pages may call the API.
-    """
+    """The names under which clients may reach the resource."""
 
     def __init__(self, settings: McpSettings, origins: tuple[str, ...]) -> None:
         self._first = settings.urls[0] if settings.urls else None
@@ -132,7 +122,6 @@ class ResourceNames:
         return await self._check.validate_request(request)
 
     def url(self, headers: Headers) -> str:
-        """The address of the gateway, as clients know it."""
         return self._first or f"http://{headers.get('host')}"
 
     def challenge(self, headers: Headers, error: Unauthorized | InsufficientScope) -> Response:
@@ -146,12 +135,7 @@ class ResourceNames:
 
 
 def resource_router(named: ResourceNames, issuer: str | None) -> APIRouter:
-    """The routes that describe the resource.
-
-    Args:
-        named: the names of the resource.
-        issuer: whose tokens are taken.
-    """
+    """The routes that describe the resource."""
     routes = APIRouter(responses=PROBLEMS, tags=["mcp"])
 
     @routes.get(WELL_KNOWN, responses=route_responses(Resource))
@@ -171,21 +155,11 @@ logging.getLogger("mcp").setLevel(logging.ERROR)
 
 
 class McpEndpoint:
-    """The application at `/mcp`.
-
-    Args:
-        door: lets callers in.
-        named: the names under which it may be reached.
-        bus: the connected bus.
-        turns: hands turns in and waits for them.
-        offers: what each caller may call.
-        metrics: where requests are counted.
-        max_body: bytes of a body.
-    """
+    """The application at `/mcp`."""
 
     def __init__(
         self,
-        door: Authenticator,
+        authenticator: Authenticator,
         named: ResourceNames,
         bus: Bus,
         turns: TurnService,
@@ -193,7 +167,7 @@ class McpEndpoint:
         metrics: Metrics,
         max_body: int,
     ) -> None:
-        self._door = door
+        self._authenticator = authenticator
         self._bus = bus
         self._named = named
         self._tools = ToolHandlers(bus, turns, offers)
@@ -201,13 +175,12 @@ class McpEndpoint:
         self._max_body = max_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         scope["route"] = SimpleNamespace(path=PATH)
         request = StrictRequest(scope, receive)
         try:
             refusal = await self._named.refused(request)
             if refusal is None:
-                who = await self._door.by_headers(request.headers)
+                who = await self._authenticator.by_headers(request.headers)
                 if request.method != "POST":
                     # There is nothing to listen to outside of a request, and no session to end.
                     refusal = Response(status_code=405, headers={"Allow": "POST"})
@@ -253,7 +226,6 @@ class McpEndpoint:
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:
-    """`receive`, with a body that was read already."""
     left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:
@@ -277,4 +249,3 @@ def _name_session(message: Envelope, send: Send) -> Send:
 
 
 HEADERS = ("Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name", "Mcp-Session-Id")
-"""Headers that a page's agent sends."""

@@ -40,8 +40,6 @@ class SpanMiddleware:
     """Middleware of the server.
 
     Args:
-        bus: whose tracing records the spans.
-        metrics: where requests are counted.
         names: the tools that there are: what a caller makes up names no span and no series.
     """
 
@@ -51,7 +49,6 @@ class SpanMiddleware:
         self._names = names
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        """Answer one request, or take one notification."""
         method = ctx.method if ctx.method in SPEC_CLIENT_METHODS else "other"
         name = (ctx.params or {}).get("name")
         tool = name if method == "tools/call" and isinstance(name, str) and name in self._names else None
@@ -111,13 +108,7 @@ _OWN = frozenset({ASK.name, SEARCH.name})
 
 
 class ToolHandlers:
-    """The handlers.
-
-    Args:
-        bus: the connected bus.
-        turns: hands turns in and waits for them.
-        offers: what each caller may call.
-    """
+    """The handlers."""
 
     def __init__(self, bus: Bus, turns: TurnService, offers: Offers) -> None:
         self._bus = bus

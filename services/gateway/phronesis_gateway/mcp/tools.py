@@ -59,12 +59,7 @@ SEARCH = types.Tool(
 
 
 def rank_tools(tools: Sequence[Tool[Any, Any]], asked: SearchTools) -> ToolsFound:
-    """The tools that share the most words with a question, in name or description.
-
-    Args:
-        tools: those that the caller may call.
-        asked: the question.
-    """
+    """The tools that share the most words with a question, in name or description."""
     wanted = set(_words(asked.query))
     rated = [(_rating(tool, wanted), tool) for tool in tools]
     found = sorted(((rating, tool) for rating, tool in rated if rating), key=lambda one: (-one[0], one[1].name))
@@ -86,7 +81,7 @@ def _tool_found(tool: Tool[Any, Any]) -> ToolFound:
 
 
 BUDGET = TOOL_SCHEMAS
-"""Tokens that a list of tools may have (O-099)."""
+"""Tokens that a list of tools may have."""
 _AROUND = 64
 """Tokens of what stands around the tools of a list, and between them where two make one less or more."""
 
@@ -157,4 +152,3 @@ def describe_tool(name: str) -> types.Tool:
 
 
 NAMES = frozenset(legal_name(name) for name in TOOLS)
-"""Names of the catalog's tools as agents use them."""

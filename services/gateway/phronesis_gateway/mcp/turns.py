@@ -34,7 +34,6 @@ def success_result(found: BaseModel, *, reads: bool) -> types.CallToolResult:
     """What a tool answered.
 
     Args:
-        found: the answer.
         reads: whether the tool changed nothing. Only then can a large answer be withheld: the caller may ask for less,
             while an error in place of a write's answer would say that nothing was written.
 
@@ -96,12 +95,7 @@ ASK = types.Tool(
 
 
 class AskTool:
-    """The tool `ask`.
-
-    Args:
-        bus: the connected bus.
-        turns: hands turns in and waits for them.
-    """
+    """The tool `ask`."""
 
     def __init__(self, bus: Bus, turns: TurnService) -> None:
         self._bus = bus
@@ -158,7 +152,6 @@ _FIELDS = {"currentMessageText": "message", "conversationId": "conversation_id"}
 
 
 def _field(name: str | None) -> dict[str, str]:
-    """The field at fault as agents call it."""
     return {} if name is None else {"field": _FIELDS.get(name, name)}
 
 

@@ -5,8 +5,5 @@ from .handlers import router
 __all__ = ["HEADERS", "router"]
 
 _STAINLESS = ("Arch", "Helper-Method", "Lang", "OS", "Package-Version", "Retry-Count", "Runtime", "Runtime-Version", "Timeout")
-HEADERS = (
-    *("OpenAI-Beta", "OpenAI-Organization", "OpenAI-Project"),
-    *(f"X-Stainless-{name}" for name in _STAINLESS),
-)
+HEADERS = (*("OpenAI-Beta", "OpenAI-Organization", "OpenAI-Project"), *(f"X-Stainless-{name}" for name in _STAINLESS))
 """What OpenAI's own clients send beside the usual; a browser asks first whether it may."""

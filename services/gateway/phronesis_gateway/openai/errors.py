@@ -116,15 +116,14 @@ def turn_error(turn: Turn) -> ServiceError | None:
     return ServiceError.from_body((turn.problem or ended).model_dump(exclude_none=True))
 
 
-def enveloped_route(door: Authenticator, sends: str) -> type[Any]:
+def enveloped_route(authenticator: Authenticator, sends: str) -> type[Any]:
     """The class of routes that a key opens and whose every error is an envelope.
 
     Args:
-        door: lets callers in.
         sends: the scope that a narrowed key needs for what is no GET.
     """
 
-    class Enveloped(authenticated_route(door, sends)):  # type: ignore[misc]
+    class Enveloped(authenticated_route(authenticator, sends)):  # type: ignore[misc]
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             handle = super().get_route_handler()
 

@@ -34,9 +34,6 @@ class OpenAIHandlers:
     """What the routes do.
 
     Args:
-        bus: the connected bus.
-        turns: hands turns in and waits for them.
-        uploads: takes in what a message itself holds.
         wait: seconds that a whole answer is waited for.
     """
 
@@ -47,7 +44,6 @@ class OpenAIHandlers:
         self._wait = wait
 
     async def models(self, who: Principal) -> tuple[Model, ...]:
-        """The agents."""
         return tuple(Model(id=name) for name in (await ask(self._bus, who, AGENT_LIST, ListAgents())).agents)
 
     async def completed(self, who: Principal, asked: ChatAsked, key: str | None) -> ChatCompletion:
@@ -144,7 +140,7 @@ def _or_stream(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
 
 
 def router(
-    door: Authenticator,
+    authenticator: Authenticator,
     bus: Bus,
     turns: TurnService,
     uploads: UploadReceiver,
@@ -155,15 +151,10 @@ def router(
     """The routes.
 
     Args:
-        door: lets callers in.
-        bus: the connected bus.
-        turns: hands turns in and waits for them.
-        uploads: takes in what a message itself holds.
-        streams: counts open streams.
         wait: seconds that a whole answer is waited for.
         seconds: how long a stream may be open.
     """
-    routes = APIRouter(prefix="/v1", route_class=enveloped_route(door, WRITE), responses=ENVELOPES, tags=["openai"])
+    routes = APIRouter(prefix="/v1", route_class=enveloped_route(authenticator, WRITE), responses=ENVELOPES, tags=["openai"])
     face = OpenAIHandlers(bus, turns, uploads, wait)
 
     async def streamed(who: Principal, lines: AsyncGenerator[bytes, None]) -> Answer:

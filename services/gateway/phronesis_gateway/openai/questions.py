@@ -57,7 +57,6 @@ class ImagePart(Part):
 
 
 def _exactly_one_of(*names: str) -> dict[str, Any]:
-    """Exactly one of these members, for the description."""
     nothing = {"type": "null"}
     given = {"type": "string"}
     return {"oneOf": [{"required": [one], "properties": {n: given if n == one else nothing for n in names}} for one in names]}
@@ -150,10 +149,6 @@ def text_of(content: Content | None) -> str:
 
 def read_message(content: Content | None, field: str) -> UserMessage:
     """A person's message.
-
-    Args:
-        content: the message's.
-        field: where it stands, for the error.
 
     Raises:
         BadRequest: a medium is named in no way, or in two, or what it holds is no base64.
@@ -284,13 +279,7 @@ def exchange_digest(said: str, answered: str) -> str:
 
 
 class QuestionSubmission:
-    """Hands questions in.
-
-    Args:
-        bus: the connected bus.
-        turns: hands turns in.
-        uploads: takes in what a message itself holds.
-    """
+    """Hands questions in."""
 
     def __init__(self, bus: Bus, turns: TurnService, uploads: UploadReceiver) -> None:
         self._bus = bus

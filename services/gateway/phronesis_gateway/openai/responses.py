@@ -64,7 +64,6 @@ class ResponseAsked(BaseModel):
     metadata: dict[str, Annotated[str, Field(max_length=512)]] | None = None
 
     def messages(self) -> tuple[ChatMessage, ...]:
-        """The input as messages."""
         return (ChatMessage(role="user", content=self.input),) if isinstance(self.input, str) else self.input
 
 
@@ -172,7 +171,6 @@ def build_response(turn: Turn, asked: ResponseAsked | None = None, ignored: tupl
     """A turn as a response, as it is now.
 
     Args:
-        turn: the turn.
         asked: what it was asked by, where that is at hand.
         ignored: parts of it that changed nothing.
     """
@@ -211,7 +209,6 @@ class Lines:
         self._number = 0
 
     def line(self, kind: str, **said: Any) -> bytes:
-        """One event."""
         data = json.dumps({"type": kind, "sequence_number": self._number, **said})
         self._number += 1
         return f"event: {kind}\ndata: {data}\n\n".encode()

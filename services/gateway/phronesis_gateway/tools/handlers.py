@@ -76,16 +76,9 @@ def _describe_tool(name: str) -> ToolShown:
     )
 
 
-def tools_router(door: Authenticator, bus: Bus, offers: Offers) -> APIRouter:
-    """The routes.
-
-    Args:
-        door: lets callers in.
-        bus: the connected bus.
-        offers: what each caller may call.
-    """
+def tools_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> APIRouter:
     # What a tool needs, its risk says.
-    routes = APIRouter(route_class=authenticated_route(door, READ), responses=PROBLEMS, tags=["tools"])
+    routes = APIRouter(route_class=authenticated_route(authenticator, READ), responses=PROBLEMS, tags=["tools"])
 
     @routes.get("/api/v1/tools", responses=route_responses(ToolList))
     async def list_tools(who: Caller) -> Response:
@@ -146,16 +139,9 @@ class ToolsJudged(Given):
     withdrawn: tuple[ToolName, ...] = Field(default=(), max_length=100)
 
 
-def mcp_servers_router(door: Authenticator, bus: Bus, offers: Offers) -> APIRouter:
-    """The routes.
-
-    Args:
-        door: lets callers in.
-        bus: the connected bus.
-        offers: what each caller may call.
-    """
+def mcp_servers_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> APIRouter:
     # What a tool needs, its risk says.
-    routes = APIRouter(route_class=authenticated_route(door, READ), responses=PROBLEMS, tags=["mcp-servers"])
+    routes = APIRouter(route_class=authenticated_route(authenticator, READ), responses=PROBLEMS, tags=["mcp-servers"])
 
     async def asked(who: Caller, tool: Tool[Any, Any], given: dict[str, Any], key: str | None = None) -> Response:
         headers = {"Location": f"{SERVERS}/{given['name']}"} if tool is ADD_SERVER_TOOL else None
@@ -216,15 +202,8 @@ Day = Annotated[date, BeforeValidator(_parse_day)]
 _Name = Annotated[str | None, Query(max_length=64)]
 
 
-def ledger_router(door: Authenticator, bus: Bus, offers: Offers) -> APIRouter:
-    """The routes.
-
-    Args:
-        door: lets callers in.
-        bus: the connected bus.
-        offers: what each caller may call.
-    """
-    routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["ledger"])
+def ledger_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> APIRouter:
+    routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["ledger"])
 
     @routes.get(USAGE, responses=route_responses(UsageSums))
     async def get_usage(

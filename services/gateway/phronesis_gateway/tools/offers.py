@@ -40,7 +40,6 @@ _LIMIT = 2.0
 
 _Key = tuple[str, str, str]
 ReadProfile = Callable[[Principal], Awaitable[AgentProfile]]
-"""Reads the profile of the agent that a caller is."""
 
 
 def profile_reader(bus: Bus) -> ReadProfile:
@@ -63,10 +62,6 @@ class AllowLists:
 
     It fails closed: without a list there is no tool. While the instructions service is away a list that was read still holds,
     since nothing but a release changes one; a list that a release has made stale never does.
-
-    Args:
-        read: reads an agent's profile.
-        clock: seconds that only grow.
     """
 
     def __init__(self, read: ReadProfile, clock: Callable[[], float] = time.monotonic) -> None:
@@ -132,7 +127,6 @@ class Offers:
     """The tools that each caller may call.
 
     Args:
-        lists: the agents' allow-lists.
         retired: names of tools that are neither shown nor called any more, each with a second version.
     """
 
@@ -190,11 +184,6 @@ async def call_tool(
     """Ask a tool's owner.
 
     Args:
-        bus: the connected bus.
-        offers: what each caller may call.
-        who: the caller.
-        tool: the tool.
-        given: its input, as the caller sent it.
         key: idempotency key of a write, as its owner gets it.
 
     Raises:

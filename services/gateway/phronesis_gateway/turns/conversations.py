@@ -55,14 +55,8 @@ DELETIONS = "/api/v1/deletions"
 _CURSOR = "`next` of the page before, as it came. Good for the caller it was made for; anything else is a 400."
 
 
-def conversations_router(door: Authenticator, bus: Bus) -> APIRouter:
-    """The routes.
-
-    Args:
-        door: lets callers in.
-        bus: the connected bus.
-    """
-    routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["conversations"])
+def conversations_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
+    routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["conversations"])
 
     @routes.get(CONVERSATIONS, responses=route_responses(ConversationPage))
     async def list_conversations(
@@ -116,20 +110,13 @@ class AnswerGiven(BaseModel):
     """Said with it; of a refusal the agent is told it."""
 
 
-def approvals_router(door: Authenticator, bus: Bus) -> APIRouter:
-    """The routes. No other face has them: who calls by MCP or on the bus is a program, and answers nothing.
-
-    Args:
-        door: lets callers in.
-        bus: the connected bus.
-    """
-    routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["approvals"])
+def approvals_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
+    """The routes. No other face has them: who calls by MCP or on the bus is a program, and answers nothing."""
+    routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["approvals"])
 
     @routes.get(APPROVALS, responses=route_responses(Approvals))
     async def list_approvals(
-        who: Caller,
-        status: ApprovalStatus | None = None,
-        limit: Annotated[int, Query(ge=1, le=200)] = 20,
+        who: Caller, status: ApprovalStatus | None = None, limit: Annotated[int, Query(ge=1, le=200)] = 20
     ) -> Response:
         """The caller's approvals, newest first; an admin's are those of the tenant."""
         return json_response(await ask(bus, who, APPROVAL_LIST, ListApprovals(status=status, limit=limit)))
@@ -182,14 +169,8 @@ Version = Annotated[int | None, Depends(_version)]
 """The version that the caller wants to change, where it states one."""
 
 
-def profile_router(door: Authenticator, bus: Bus) -> APIRouter:
-    """The routes.
-
-    Args:
-        door: lets callers in.
-        bus: the connected bus.
-    """
-    routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["profile"])
+def profile_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
+    routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["profile"])
 
     @routes.get(PROFILE, responses=_ANSWER)
     async def get_profile(who: Caller) -> Response:
@@ -225,7 +206,6 @@ def profile_router(door: Authenticator, bus: Bus) -> APIRouter:
 
 
 async def _await_change(answer: Any) -> Profile:
-    """The answer to a change, with errors named as the caller names their fields."""
     try:
         changed: Profile = await answer
     except BadRequest as error:

@@ -41,7 +41,7 @@ class Analysed(Analysis):
     turn_id: str = Field(serialization_alias="turnId")
 
     def sent(self) -> str:
-        """The answer as it is sent: the text of a query stands there only where one was run (N-066)."""
+        """The answer as it is sent: the text of a query stands there only where one was run."""
         left_out = {"cypher_executed"} if self.cypher_executed is None else None
         return self.model_dump_json(by_alias=True, exclude=left_out)
 
@@ -115,10 +115,6 @@ class Events:
     """The event stream of one turn, from where its reader left off.
 
     Args:
-        turns: reads the turn's row.
-        watch: hears and reads the turn's progress.
-        who: the owner of the turn.
-        turn_id: the turn.
         seen: sequence of the last event that the reader has.
     """
 
@@ -197,7 +193,7 @@ class Events:
 def ending_events(turn: Turn, id: int) -> list[bytes]:
     """The last events of a turn, made from its row: `ended`, what its reply says, and `done` with the whole turn.
 
-    A reply's text comes in chunks, `text`. An analyst's answer is never cut into pieces (NC-022): it comes as
+    A reply's text comes in chunks, `text`. An analyst's answer is never cut into pieces: it comes as
     `executive_summary` and then, whole, as `analysis`.
     """
     said = TurnProgress(turn_id=turn.turn_id, kind="ended", conversation_id=turn.conversation_id)
@@ -215,7 +211,6 @@ def ending_events(turn: Turn, id: int) -> list[bytes]:
 
 
 async def _wait_for_progress(ear: Listener[TurnProgress]) -> None:
-    """Wait until something is said of the turn, or it is time to look."""
     await ear.next(LOOK)
     while await ear.next(0):
         pass
@@ -246,7 +241,6 @@ class EventStream(Response):
         self._opened = opened
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer."""
         with self._opened():
             sending = asyncio.create_task(self._send(send))
             leaving = asyncio.create_task(_wait_for_disconnect(receive))

@@ -59,21 +59,17 @@ MESSAGES = "/api/v1/conversations/messages"
 TURNS = "/api/v1/turns"
 
 
-def turns_router(door: Authenticator, bus: Bus, turns: TurnService, traces: TraceCollector, wait: float) -> APIRouter:
+def turns_router(authenticator: Authenticator, bus: Bus, turns: TurnService, traces: TraceCollector, wait: float) -> APIRouter:
     """The routes.
 
     Args:
-        door: lets callers in.
-        bus: the connected bus.
-        turns: hands turns in and waits for them.
-        traces: puts traces together.
         wait: seconds that the messages endpoint waits for a turn's end.
     """
-    routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["turns"])
+    routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["turns"])
 
     @routes.post(MESSAGES, responses=route_responses(Reply) | route_responses(AcceptedTurn, 202))
     async def send_message(message: MessageGiven, who: Caller, key: IdempotencyKey) -> Response:
-        """Send a message and wait for the reply (D-010). 202 when the turn has not ended in time: it goes on."""
+        """Send a message and wait for the reply. 202 when the turn has not ended in time: it goes on."""
         try:
             async with turns.submitted(who, message, key) as turn:
                 ended = await turns.ended(who, turn, wait)
@@ -184,15 +180,13 @@ class ChatGiven(Given):
         return query
 
 
-def chat_router(door: Authenticator, turns: TurnService, wait: float) -> APIRouter:
+def chat_router(authenticator: Authenticator, turns: TurnService, wait: float) -> APIRouter:
     """The route.
 
     Args:
-        door: lets callers in.
-        turns: hands turns in and waits for them.
         wait: seconds that the endpoint waits for a turn's end.
     """
-    routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["chat"])
+    routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["chat"])
 
     @routes.post(CHAT, responses=route_responses(Analysed) | route_responses(AcceptedTurn, 202))
     async def ask_analyst(chat: ChatGiven, who: Caller, key: IdempotencyKey) -> Response:
@@ -240,20 +234,20 @@ class TicketMade(BaseModel):
 
 
 def events_router(
-    door: Authenticator, turns: TurnService, watch: Watch[TurnProgress], streams: OpenStreams, tickets: Tickets, seconds: float
+    authenticator: Authenticator,
+    turns: TurnService,
+    watch: Watch[TurnProgress],
+    streams: OpenStreams,
+    tickets: Tickets,
+    seconds: float,
 ) -> APIRouter:
     """The routes.
 
     Args:
-        door: lets callers in.
-        turns: reads turns.
-        watch: hears and reads the progress of turns.
-        streams: counts open streams.
-        tickets: makes tickets.
         seconds: how long a stream may be open.
     """
     routes = APIRouter(responses=PROBLEMS, tags=["events"])
-    keyed_routes = APIRouter(route_class=authenticated_route(door, READ))
+    keyed_routes = APIRouter(route_class=authenticated_route(authenticator, READ))
 
     @routes.get("/api/v1/turns/{id}/events", responses=_TURN_EVENTS)
     async def watch_turn(
@@ -271,7 +265,9 @@ def events_router(
         `analysis`, `done`) has the id of the last progress event, so a reader that comes back with it gets them all again;
         a `text` event says that it is part `k` of `n`.
         """
-        who = await door.by_ticket(ticket, id) if ticket is not None else await door.by_headers(request.headers)
+        who = (
+            await authenticator.by_ticket(ticket, id) if ticket is not None else await authenticator.by_headers(request.headers)
+        )
         assert who.key is not None
         seen = parse_last_event_id(last_event_id)
         await turns.state(who, id)
@@ -310,20 +306,15 @@ class TaskGiven(Given):
 
 
 def tasks_router(
-    door: Authenticator, bus: Bus, turns: TurnService, watch: Watch[TurnProgress], streams: OpenStreams, seconds: float
+    authenticator: Authenticator, bus: Bus, turns: TurnService, watch: Watch[TurnProgress], streams: OpenStreams, seconds: float
 ) -> APIRouter:
     """The routes.
 
     Args:
-        door: lets callers in.
-        bus: the connected bus.
-        turns: hands tasks in, as the turns that they are.
-        watch: hears and reads the progress of turns.
-        streams: counts open streams.
         seconds: how long a stream may be open.
     """
     routes = APIRouter(responses=PROBLEMS, tags=["tasks"])
-    keyed_routes = APIRouter(route_class=authenticated_route(door))
+    keyed_routes = APIRouter(route_class=authenticated_route(authenticator))
 
     @keyed_routes.post(TASKS, status_code=202, responses=route_responses(AcceptedTurn, 202))
     async def submit_task(task: TaskGiven, who: Caller, key: IdempotencyKey) -> Response:
@@ -363,7 +354,9 @@ def tasks_router(
         ] = None,
     ) -> Response:
         """Watch a task, as a turn is watched; 404 for a turn that is no task."""
-        who = await door.by_ticket(ticket, id) if ticket is not None else await door.by_headers(request.headers)
+        who = (
+            await authenticator.by_ticket(ticket, id) if ticket is not None else await authenticator.by_headers(request.headers)
+        )
         assert who.key is not None
         seen, holder = parse_last_event_id(last_event_id), who.key
         await ask(bus, who, TASK_GET, TaskRef(task_id=id))

@@ -45,7 +45,6 @@ class TurnTrace(BaseModel):
     trace_id: str | None
     spans: tuple[Span, ...] = ()
     missing: tuple[str, ...] = ()
-    """Services that did not answer."""
 
 
 def owner_of(who: Principal) -> str:
@@ -54,17 +53,12 @@ def owner_of(who: Principal) -> str:
 
 
 class TraceCollector:
-    """Puts traces together.
-
-    Args:
-        bus: the connected bus.
-    """
+    """Puts traces together."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
 
     async def of(self, who: Principal, turn_id: str, trace_id: str | None) -> TurnTrace:
-        """The trace of a turn of `who`."""
         if trace_id is None:
             return TurnTrace(turn_id=turn_id, trace_id=None)
         ref = TraceRef(trace_id=trace_id)
@@ -82,7 +76,6 @@ class TraceCollector:
         )
 
     async def _ask(self, who: Principal, service: str, ref: TraceRef) -> list[Span] | None:
-        """What the copies of a service know; `None` where none answers."""
         answers = await ask_each(self._bus, who, SPANS[service], ref, timeout=LIMIT)
         return [span for found in answers.values() for span in found.spans] if answers else None
 
@@ -131,8 +124,6 @@ class TurnService:
     """Hands turns in and waits for them.
 
     Args:
-        bus: the connected bus.
-        watch: hears the progress of turns.
         accept_wait: seconds that a turn may take to be accepted.
     """
 
@@ -177,7 +168,6 @@ class TurnService:
             yield await self._accepted(who, id, submit, ear)
 
     async def state(self, who: Principal, id: str) -> Turn:
-        """The turn's row."""
         return await ask(self._bus, who, TURN_GET, TurnRef(turn_id=id))
 
     async def accepted(self, who: Principal, turn: SubmittedTurn) -> AcceptedTurn:
@@ -274,13 +264,11 @@ class _Answers:
 
 
 def _with_sent_field(problem: Problem) -> Problem:
-    """The problem with its field named as the caller names it."""
     head, dot, rest = (problem.field or "").partition(".")
     return problem.model_copy(update={"field": _FIELDS[head] + dot + rest}) if head in _FIELDS else problem
 
 
 async def _wait_for_hint(ear: Listener[TurnProgress], seconds: float, heard: _ProgressListener) -> bool:
-    """Whether the turn's end, or that it waits for a person, is hinted at within `seconds`."""
     due = time.monotonic() + seconds
     while shown := await ear.next(due - time.monotonic()):
         if heard is not None:

@@ -33,7 +33,6 @@ _PROMPTS = {
 }
 """The prompts that a loop cannot do without."""
 _ALLOWED = frozenset({PURPOSE, "tools", "repair", "closing"})
-"""The same for an agent that has an allow-list: it is given its tools at once, and classifies nothing."""
 
 
 class AgentContent(Message):
@@ -57,7 +56,7 @@ class AgentContent(Message):
         if missing := required - set(self.prompts):
             raise ValueError(f"{self.agent} lacks prompts: {', '.join(sorted(missing))}")
         if self.loop == "router" and set(self.directives) != {directive.value for directive in Directive}:
-            raise ValueError(f"{self.agent} needs a text for each of the four directives, and for no other (D-120)")
+            raise ValueError(f"{self.agent} needs a text for each of the four directives, and for no other")
         if lost := unknown_tools(self.prompts.get(PURPOSE, "")):
             raise ValueError(f"{self.agent} is allowed tools that there are not: {', '.join(lost)}")
         for group in (self.prompts, self.directives, self.phrases):
@@ -66,23 +65,19 @@ class AgentContent(Message):
         return self
 
     def digest(self) -> str:
-        """Hash of all of it; the same content has the same one."""
         fields = self.model_dump(mode="json")
         if not self.bootstrap:  # as the version before, which does not know it: the two would replace one another for ever
             del fields["bootstrap"]
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
     def prompt_tags(self) -> dict[str, str]:
-        """Tag of the bundle that holds each prompt."""
         return {purpose: f"{self.agent}/{purpose}" for purpose in self.prompts}
 
     def directive_tags(self) -> dict[str, str]:
-        """Tag of the element that holds each directive's text."""
         return {name: f"{self.agent}/directive/{name}" for name in self.directives}
 
     @property
     def name(self) -> str:
-        """What a log calls it."""
         return self.agent
 
 
@@ -112,7 +107,6 @@ class Matrix(Message):
 
     @property
     def name(self) -> str:
-        """What a log calls it."""
         return "the matrix"
 
     @model_validator(mode="after")
@@ -127,11 +121,9 @@ class Matrix(Message):
         return self
 
     def digest(self) -> str:
-        """Hash of all of it; the same content has the same one."""
         return hashlib.sha256(json.dumps(self.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()
 
     def texts(self) -> tuple[Text, ...]:
-        """Every text of it, active, with its tokens counted."""
         return (platform_bundle(TIER_1, self.tier1, self.version, "bootstrap"), *self._bundles(), *self._elements())
 
     def _bundles(self) -> list[Text]:
@@ -139,7 +131,7 @@ class Matrix(Message):
         found = []
         for mode, preface in sorted(self.prefaces.items()):
             found.append(platform_bundle(preface_tag(mode), preface, self.version, "mode_preface"))
-            # Modes B and D plan ahead over several steps; A and C answer one thing (N-198).
+            # Modes B and D plan ahead over several steps; A and C answer one thing.
             category = "mode_strategy" if mode in "bd" else "mode_tactical"
             found.append(platform_bundle(mode_tag(mode), combine_parts(preface, parts), self.version, category))
         return found

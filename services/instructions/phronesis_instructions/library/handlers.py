@@ -15,7 +15,6 @@ from typing import Protocol
 
 from phronesis_bus import Call, News
 from phronesis_contracts import SYSTEM_TENANT, BadRequest, NotFound, Principal, ServiceError, TooLarge, Unavailable
-from phronesis_contracts.experiments import Experiment, OutcomeRecorded, RecordOutcome, StartExperiment
 from phronesis_contracts.instructions import (
     MAX_TEXT_BYTES,
     AgentNames,
@@ -32,7 +31,6 @@ from phronesis_contracts.instructions import (
     RollbackInstructions,
 )
 
-from ..releases.experiments import Sample
 from .content import AgentContent, Matrix
 from .texts import (
     PURPOSE,
@@ -58,23 +56,17 @@ class Store(Protocol):
 
     async def release(self, content: Content) -> bool:
         """Release what ships where it is new, and announce it. Returns whether anything was written."""
-        ...
 
     async def platform(self) -> Platform:
         """What ships, as of one moment."""
-        ...
 
     async def overlay(self, tenant: str) -> Overlay:
         """A tenant's active release and running experiments, as of one moment."""
-        ...
 
     async def overlay_at(self, tenant: str, number: int) -> Overlay:
         """A release of a tenant, active or not, without experiments; 0 has no text. Raises `NotFound`."""
-        ...
 
-    async def ping(self) -> None:
-        """Raise `Unavailable` unless the store answers."""
-        ...
+    async def ping(self) -> None: ...
 
 
 class Releases(Protocol):
@@ -86,7 +78,6 @@ class Releases(Protocol):
         Raises:
             Unpublishable: with every fault.
         """
-        ...
 
     async def rollback(self, call: Call, request: RollbackInstructions) -> Publication:
         """Make an earlier release active.
@@ -95,11 +86,8 @@ class Releases(Protocol):
             NotFound: the tenant has no such release.
             Conflict: it is active already, or there is none before.
         """
-        ...
 
-    async def releases(self, tenant: str) -> tuple[ReleaseInfo, ...]:
-        """A tenant's releases, the newest first."""
-        ...
+    async def releases(self, tenant: str) -> tuple[ReleaseInfo, ...]: ...
 
     async def texts(self, tenant: str, number: int) -> Mapping[str, Text]:
         """A release's own texts; those of 0 are none.
@@ -107,44 +95,6 @@ class Releases(Protocol):
         Raises:
             NotFound: the tenant has no such release.
         """
-        ...
-
-
-class Experiments(Protocol):
-    """The tenants' experiments. Every method raises `Unavailable` while the store is down."""
-
-    async def start(self, call: Call, request: StartExperiment) -> Experiment:
-        """Start an experiment.
-
-        Raises:
-            Unpublishable: with every fault of the arms' texts.
-            Conflict: the name is taken, or a running experiment tells one of these texts otherwise, or too many are running.
-        """
-        ...
-
-    async def stop(self, call: Call, name: str) -> Experiment:
-        """Stop an experiment; one that is stopped stays as it is.
-
-        Raises:
-            NotFound: the tenant has no such experiment.
-        """
-        ...
-
-    async def experiments(self, tenant: str) -> tuple[Experiment, ...]:
-        """A tenant's experiments, the newest first."""
-        ...
-
-    async def record(self, call: Call, request: RecordOutcome) -> OutcomeRecorded:
-        """Count an outcome for the arms of a user.
-
-        Raises:
-            Conflict: the experiment has as many metrics as it may have.
-        """
-        ...
-
-    async def samples(self, tenant: str, name: str) -> Mapping[str, Mapping[str, Sample]]:
-        """What came of an experiment, by metric and arm."""
-        ...
 
 
 class Exposures(Protocol):
@@ -158,7 +108,6 @@ class Exposures(Protocol):
         Raises:
             Unavailable: the store is down.
         """
-        ...
 
 
 _TENANTS = 1_000
@@ -169,9 +118,7 @@ class LibraryCache:
     """A cache over the store.
 
     Args:
-        store: where released instructions stand.
         seconds: how long what was read is served without asking the store; news of a release is sooner.
-        clock: seconds that only grow.
     """
 
     def __init__(self, store: Store, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -200,14 +147,12 @@ class LibraryCache:
         return Library(await self._shipped(), await self._store.overlay_at(tenant, number))
 
     def drop(self, tenant: str) -> None:
-        """Read a tenant's texts anew, or everybody's after a release of what ships."""
         self._drops += 1
         if tenant == SYSTEM_TENANT:
             self._platform = None
         self._overlays.pop(tenant, None)
 
     async def on_released(self, news: News, released: Released) -> None:
-        """Drop what a release has made stale, in each running copy."""
         self.drop(news.tenant)
 
     async def _shipped(self) -> Platform:
@@ -239,13 +184,7 @@ _LATE = "the instructions are not loaded yet"
 
 
 class LibraryHandlers:
-    """The handlers of what is read.
-
-    Args:
-        store: where released instructions stand.
-        libraries: what was read of it.
-        exposures: who is in which arm.
-    """
+    """The handlers of what is read."""
 
     def __init__(self, store: Store, libraries: LibraryCache, exposures: Exposures) -> None:
         self._store = store
@@ -268,7 +207,6 @@ class LibraryHandlers:
         return _profile_answer(profile, texts, library.release, arms)
 
     async def agent_list(self, call: Call, request: ListAgents) -> AgentNames:
-        """The agents that there are; before the content is loaded, some may only be late."""
         await self.ready()
         library = await self._libraries.of(call.who.tenant)
         return AgentNames(agents=tuple(sorted(library.platform.profiles)))
@@ -316,12 +254,11 @@ class LibraryHandlers:
         return _text_answer(text.content, Found((text,)), library, arms)
 
     async def ready(self) -> None:
-        """Raise `Unavailable` until the content is loaded."""
         if not self._loaded:
             raise Unavailable(_LATE, retry_after=1)
 
     async def tier_1(self) -> None:
-        """Raise `Unavailable` unless there is an active tier 1: no analyst is to answer with an empty prompt (N-023)."""
+        """Raise `Unavailable` unless there is an active tier 1: no analyst is to answer with an empty prompt."""
         library = await self._libraries.of(SYSTEM_TENANT)
         if library.text(TIER_1, {}) is None:
             raise Unavailable(f"there is no active {TIER_1}")
@@ -330,7 +267,6 @@ class LibraryHandlers:
         """Release all that ships, trying again for as long as the store is not there.
 
         Args:
-            contents: what the files hold.
             retry_seconds: between tries.
             released: called after a release that wrote something.
         """

@@ -210,7 +210,6 @@ def _agent_texts(content: AgentContent) -> list[Text]:
 
 
 async def _write_texts(connection: Connection, texts: Iterable[Text]) -> list[str]:
-    """Write live texts; returns the tags of those that changed."""
     changed = []
     for text in texts:
         written = (text.tag, text.content, text.version, text.tokens)
@@ -225,7 +224,6 @@ async def _write_texts(connection: Connection, texts: Iterable[Text]) -> list[st
 
 
 async def _retire_texts(connection: Connection, tags: set[str]) -> list[str]:
-    """Deprecate texts that there are no more; returns their tags."""
     for table in ("instruction_bundles", "instruction_elements"):
         await connection.execute(f"UPDATE {table} SET status = 'deprecated' WHERE tag = ANY($1)", list(tags))  # noqa: S608
     return sorted(tags)
@@ -263,11 +261,9 @@ class PostgresStore:
         return True
 
     async def platform(self) -> Platform:
-        """What ships, in one statement."""
         return await read_platform(self._database)
 
     async def overlay(self, tenant: str) -> Overlay:
-        """A tenant's own, in one statement."""
         async with migrated_schema(), self._database.connection(tenant) as connection:
             return await read_overlay(connection, tenant)
 
@@ -277,5 +273,4 @@ class PostgresStore:
             return Overlay(number, await read_release(connection, tenant, number))
 
     async def ping(self) -> None:
-        """Raise `Unavailable` unless the database answers."""
         await self._database.ping()

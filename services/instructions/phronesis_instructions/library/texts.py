@@ -1,4 +1,4 @@
-"""Texts that agents are told, their versions and allow-lists (O-229), and a tenant's library of them.
+"""Texts that agents are told, their versions and allow-lists, and a tenant's library of them.
 
 The platform's, the tenant's own over them, and experiments' arms over both.
 """
@@ -15,7 +15,7 @@ from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.instructions import Status, TextInfo
 
 TIER_1 = "tier1_bootstrap"
-"""Tag of the text that stands before every prompt of an analyst (N-012)."""
+"""Tag of the text that stands before every prompt of an analyst."""
 MODES = "abcd"
 """The data modes, as tags write them."""
 
@@ -41,15 +41,14 @@ class Text:
 
     @property
     def active(self) -> bool:
-        """Whether it may be told to anybody (N-212)."""
+        """Whether it may be told to anybody."""
         return self.status == "active"
 
     def wrapped(self) -> str:
-        """It as an element of an answer (N-115)."""
+        """It as an element of an answer."""
         return f'<element name="{self.tag}">\n{self.content}\n</element>'
 
     def info(self) -> TextInfo:
-        """It without its content."""
         return TextInfo(
             tag=self.tag,
             kind=self.kind,
@@ -65,7 +64,7 @@ class Text:
 
 
 def mode_tag(mode: str) -> str:
-    """Tag of the bundle of a data mode (N-112)."""
+    """Tag of the bundle of a data mode."""
     return f"tier2_mode_{mode.lower()}"
 
 
@@ -75,7 +74,7 @@ def preface_tag(mode: str) -> str:
 
 
 def combine_parts(preface: str, parts: Sequence[str]) -> str:
-    """A mode's bundle: what is said of the mode, then the steps and definitions in their order (N-173)."""
+    """A mode's bundle: what is said of the mode, then the steps and definitions in their order."""
     return "\n\n".join((preface, *parts))
 
 
@@ -151,7 +150,6 @@ class Profile:
     bootstrap: str = ""
 
     def tags(self) -> tuple[str, ...]:
-        """Every text that the agent cannot do without."""
         return (*([self.bootstrap] if self.bootstrap else []), *self.prompts.values(), *self.directives.values())
 
 
@@ -181,7 +179,6 @@ class Running:
     arms: tuple[RunningArm, ...]
 
     def tags(self) -> frozenset[str]:
-        """Every text that some arm is told otherwise."""
         return frozenset(tag for arm in self.arms for tag in arm.texts)
 
     def text(self, arm: str, tag: str) -> str | None:
@@ -237,7 +234,7 @@ class Library:
         return self._bundle(found, arms) if self._text(preface_of(tag)) is not None else found
 
     def elements(self, tags: Iterable[str], arms: Mapping[str, str]) -> Found:
-        """Elements of tiers 2 and 3 as asked, each followed by what it depends on, none twice (N-124, N-125)."""
+        """Elements of tiers 2 and 3 as asked, each followed by what it depends on, none twice."""
         found: dict[str, Text] = {}
         missing: dict[str, None] = {}
         waiting = list(reversed(list(tags)))

@@ -60,12 +60,10 @@ class Sample:
 
     @property
     def mean(self) -> float:
-        """Of the users' values."""
         return self.total / self.users
 
     @property
     def error(self) -> float:
-        """Standard error of the mean."""
         spread = max(0.0, self.squares - self.users * self.mean**2) / (self.users - 1)
         return math.sqrt(spread / self.users)
 

@@ -28,9 +28,9 @@ _HOLDER = re.compile(r"\{\{(.*?)\}\}")
 _WRAPPER = re.compile(r"</?element\b", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _FORMER = "data_mode_definitions"
-"""The monolith that tier 2 was made of; it is not to come back (N-157)."""
+"""The monolith that tier 2 was made of; it is not to come back."""
 _MOST = {TIER_1: 2_400, **{mode_tag(mode): 5_400 for mode in MODES}}
-"""Tokens that a text may have: a fifth over what it is meant to have (N-015, N-171)."""
+"""Tokens that a text may have: a fifth over what it is meant to have."""
 _LINES = 400
 """Lines of a difference that are shown."""
 

@@ -102,7 +102,6 @@ class PostgresReleases:
         return await write_once(self._database, call, request, Publication, write)
 
     async def releases(self, tenant: str) -> tuple[ReleaseInfo, ...]:
-        """The newest first."""
         async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(_LIST_RELEASES, tenant)
         return tuple(
@@ -118,7 +117,6 @@ class PostgresReleases:
         )
 
     async def texts(self, tenant: str, number: int) -> Mapping[str, Text]:
-        """A release's own texts."""
         async with self._database.connection(tenant) as connection:
             return await read_release(connection, tenant, number)
 
@@ -187,7 +185,6 @@ class PostgresExposures:
     """Arms by user.
 
     Args:
-        database: the service's schema.
         announce: called after a first exposure, whose news stands in the outbox.
     """
 
@@ -274,14 +271,18 @@ WHERE o.tenant = $1 AND o.experiment = $2 GROUP BY o.metric, x.arm
 
 
 class PostgresExperiments:
-    """Experiments by tenant."""
+    """Experiments by tenant. Every method raises `Unavailable` while the store is down."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def start(self, call: Call, request: StartExperiment) -> Experiment:
-        """Write an experiment with its arms, its news and its audit entry, in one transaction."""
+        """Start an experiment.
 
+        Raises:
+            Unpublishable: with every fault of the arms' texts.
+            Conflict: the name is taken, or a running experiment tells one of these texts otherwise, or too many are running.
+        """
         platform = await read_platform(self._database)
 
         async def write(connection: Connection) -> Experiment:
@@ -298,8 +299,7 @@ class PostgresExperiments:
         return await write_once(self._database, call, request, Experiment, write)
 
     async def stop(self, call: Call, name: str) -> Experiment:
-        """End an experiment, with its news and its audit entry, in one transaction."""
-
+        """Stop an experiment; one that is stopped stays as it is. Raises `NotFound` where the tenant has none of this name."""
         platform = await read_platform(self._database)
 
         async def write(connection: Connection) -> Experiment:
@@ -314,7 +314,6 @@ class PostgresExperiments:
         return await write_once(self._database, call, ExperimentRef(name=name), Experiment, write)
 
     async def experiments(self, tenant: str) -> tuple[Experiment, ...]:
-        """The newest first."""
         async with self._database.connection(tenant) as connection:
             return tuple(_experiment_from_row(row) for row in await connection.fetch(_LIST_EXPERIMENTS, tenant, None))
 

@@ -14,27 +14,21 @@ from phronesis_bus import Call
 from phronesis_contracts import BadRequest, TooLarge, UnsupportedMedia
 from phronesis_contracts.media import HttpFetch, HttpFetched, MediaKind, ReadWeb, ResolveAddress, ResolvedAddress, WebRead
 
-from ..media import AddressResolver, Audit, Reader, Web, WebPage, WebRequest
+from ..media import Audit, Reader, Web, WebPage, WebRequest
 from ..uploads import formats
 from ..uploads.formats import detect_type
+from .web import DestinationResolver
 
 MAX_CONTENT = 4 * 1024 * 1024
 """Bytes that a fetched page may have."""
 
 
 class FetchHandlers:
-    """Answers what agents and services ask of the public web. Nothing of it is kept.
+    """Answers what agents and services ask of the public web. Nothing of it is kept."""
 
-    Args:
-        web: fetches by the rules for foreign addresses.
-        places: looks addresses up by the same rules.
-        reader: reads documents, in a process of its own.
-        audit: announces who asked which host.
-    """
-
-    def __init__(self, web: Web, places: AddressResolver, reader: Reader, audit: Audit) -> None:
+    def __init__(self, web: Web, resolver: DestinationResolver, reader: Reader, audit: Audit) -> None:
         self._web = web
-        self._places = places
+        self._resolver = resolver
         self._reader = reader
         self._audit = audit
 
@@ -69,7 +63,7 @@ class FetchHandlers:
             BadRequest: the address is refused; `field` is `url`.
             Unavailable: names cannot be looked up at this time.
         """
-        found = await self._places.resolve(request.url)
+        found = await self._resolver.resolve(request.url)
         return ResolvedAddress(url=found.url, addresses=found.addresses, trusted=found.trusted)
 
     async def _text(self, page: WebPage) -> str:

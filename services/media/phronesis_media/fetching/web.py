@@ -112,8 +112,6 @@ class DestinationResolver:
     """Looks addresses up.
 
     Args:
-        resolver: looks hosts up.
-        allowed: which IP addresses may be connected to.
         trusted: `host:port` that an operator lets services connect to wherever they lead, as a server beside the platform.
     """
 
@@ -141,7 +139,6 @@ class DestinationResolver:
         return Destination(str(url), await self.addresses(parse_public_url(text)))
 
     async def addresses(self, url: httpx.URL) -> tuple[str, ...]:
-        """The IP addresses of a checked address, those of IPv4 first. Raises what `resolve` does."""
         host = url.raw_host.decode("ascii")
         found = (host,) if literal_ip(host) else await self._resolver.addresses(host)
         # One address inside is enough to refuse: a name that has both is made for getting past a check.
@@ -161,7 +158,6 @@ class SystemResolver:
     """The machine's own resolver."""
 
     async def addresses(self, host: str) -> tuple[str, ...]:
-        """Every address of `host`."""
         try:
             found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
         except socket.gaierror as error:
@@ -262,7 +258,6 @@ class PublicWeb:
 
 
 def _redirect_target(url: httpx.URL, place: str) -> str:
-    """Where a page has moved to."""
     try:
         return str(url.join(place))
     except (httpx.InvalidURL, UnicodeError, ValueError) as error:

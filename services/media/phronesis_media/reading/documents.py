@@ -34,7 +34,6 @@ def read(data: bytes, job: Job) -> Answer:
 
 
 def _read_pdf(data: bytes, job: Job) -> tuple[list[str], int]:
-    """The text of each page up to the limit of characters, and how many pages there are."""
     from pdfminer.converter import TextConverter
     from pdfminer.layout import LAParams
     from pdfminer.pdfdocument import PDFDocument, PDFEncryptionError, PDFPasswordIncorrect

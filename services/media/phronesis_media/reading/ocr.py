@@ -261,7 +261,6 @@ def _read_scan(data: bytes, job: Job) -> Answer:
 
 
 def _within_time(items: Iterable[T], look: Callable[[T], str], job: Job) -> list[str]:
-    """What `look` gives for each item, as many as fit in the time."""
     start = time.monotonic()
     found = []
     for item in items:

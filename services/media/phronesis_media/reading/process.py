@@ -120,7 +120,6 @@ def _answer(job: Job, data: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 def _pipes() -> tuple[IO[bytes], IO[bytes]]:
-    """Where jobs come from and answers go to, out of the way of libraries that print or ask."""
     source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):

@@ -34,8 +34,6 @@ def merge_scans(found: Reading, bare: Sequence[int], read: Sequence[str], engine
     Args:
         found: the text by the parser, with a form feed between pages.
         bare: numbers of the pages without text, from 1.
-        read: what OCR found on the first of them.
-        engine: name and version of the OCR.
 
     Returns:
         The reading; its text says which pages were read by OCR, and which were not.
@@ -80,18 +78,16 @@ class LocalReader:
         self._settings = settings
         models = dict.fromkeys(("ocr", "speech"), settings.model_memory)
         memory = dict.fromkeys(("documents", "sheets", "prepare"), settings.parse_memory) | models
-        self._crews = {
+        self._pools = {
             name: WorkerPool(size, settings.parsers, settings.idle_seconds, name if name in models else None)
             for name, size in memory.items()
         }
 
     async def close(self) -> None:
-        """End the processes."""
-        for crew in self._crews.values():
-            await crew.close()
+        for pool in self._pools.values():
+            await pool.close()
 
     async def read(self, data: bytes, type: str, seconds: float | None = None) -> Reading:
-        """The text of the medium in `data`, within `seconds` in place of the usual ones."""
         kind = formats.KINDS[type]
         seconds = seconds or self._settings.parse_seconds
         match kind:
@@ -135,13 +131,13 @@ class LocalReader:
             return rest.model_copy(update={"makeshift": not isinstance(error, BadRequest)})
         return merge_scans(found, bare, body.decode("utf-8", "replace").split("\f")[: head["done"]], head["engine"])
 
-    async def _ask(self, crew: str, data: bytes, type: str, seconds: float) -> Reading:
-        head, body = await self._run(crew, "documents" if crew == "sheets" else crew, data, type, seconds)
+    async def _ask(self, pool: str, data: bytes, type: str, seconds: float) -> Reading:
+        head, body = await self._run(pool, "documents" if pool == "sheets" else pool, data, type, seconds)
         text = body.decode("utf-8", "replace")
         return Reading(text=text, engine=head["engine"], pages=head.get("pages"), seconds=head.get("seconds"))
 
     async def _run(
-        self, crew: str, name: str, data: bytes, type: str, seconds: float, only: tuple[int, ...] = ()
+        self, pool: str, name: str, data: bytes, type: str, seconds: float, only: tuple[int, ...] = ()
     ) -> tuple[dict[str, Any], bytes]:
         settings = self._settings
         job = Job(
@@ -158,7 +154,7 @@ class LocalReader:
         if name in _ENGINES and not find_spec(_ENGINES[name][0]):
             raise Unavailable(f"this installation cannot read it: the extra phronesis-media[{_ENGINES[name][1]}] is missing")
         try:
-            return await self._crews[crew].ask(job, data, _HEAD + 4 * (settings.text_limit + 1))
+            return await self._pools[pool].ask(job, data, _HEAD + 4 * (settings.text_limit + 1))
         except ReadingFailed as failed:
             raise _refusal(failed.args[0], _NAMES[formats.KINDS[type]]) from failed
 
@@ -167,7 +163,7 @@ def limit_text(reading: Reading, kind: MediaKind, limit: int) -> Reading:
     """The reading with its text in order and within `limit` characters.
 
     Raises:
-        UnsupportedMedia: there is no text (D-034).
+        UnsupportedMedia: there is no text.
     """
     text = clean_text(reading.text)
     if not text:
@@ -243,11 +239,9 @@ class GroqReader:
         self._prompt = files("phronesis_media").joinpath("content", "caption.md").read_text("utf-8")
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._client.close()
 
     async def read(self, data: bytes, type: str) -> Reading:
-        """The text of the medium in `data`."""
         kind = formats.KINDS[type]
         if kind == MediaKind.DOCUMENT:
             return await self._local.read(data, type)

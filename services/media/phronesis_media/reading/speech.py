@@ -15,7 +15,6 @@ from io import BytesIO
 from typing import Any
 
 import av
-import numpy
 
 from .jobs import Answer, Job, Refused, encode_text
 
@@ -97,6 +96,8 @@ def read(data: bytes, job: Job) -> Answer:
     seconds = len(samples) / RATE
     engine = f"faster-whisper {version('faster-whisper')} (Whisper tiny.en, English alone)"
     facts = {"seconds": round(seconds, 1)}
+    import numpy
+
     if not len(samples) or float(numpy.abs(samples).max()) < _SILENT:
         return Answer(b"", engine, facts)
     segments, _ = _model().transcribe(
@@ -112,7 +113,6 @@ def read(data: bytes, job: Job) -> Answer:
 
 
 def _samples(data: bytes, job: Job) -> Any:
-    """The recording as one channel of numbers from -1 to 1."""
     resampler = av.AudioResampler(format="s16", layout="mono", rate=RATE)
     parts = bytearray()
     try:
@@ -125,6 +125,8 @@ def _samples(data: bytes, job: Job) -> Any:
     except (av.FFmpegError, ValueError) as error:
         if not parts:
             raise Refused("unreadable") from error
+    import numpy
+
     return numpy.frombuffer(bytes(parts), dtype=numpy.int16).astype(numpy.float32) / 32768.0
 
 

@@ -81,7 +81,6 @@ class Worker:
 
     @property
     def runs(self) -> bool:
-        """Whether it has not ended yet."""
         return self._process.returncode is None
 
     async def ask(self, job: Job, data: bytes, most: int) -> tuple[dict[str, Any], bytes]:
@@ -104,12 +103,10 @@ class Worker:
         return head, body
 
     async def end(self) -> None:
-        """End it, where it runs, and wait for that."""
         self.kill()
         await self._process.wait()
 
     def kill(self) -> None:
-        """End it without waiting."""
         if self.runs:
             try:
                 self._process.kill()
@@ -184,7 +181,6 @@ class WorkerPool:
             return await self._asked(await self._new(), job, data, most)
 
     async def close(self) -> None:
-        """End the processes that have nothing to do or are starting."""
         for starting in self._starting:
             starting.cancel()
         for made in await asyncio.gather(*self._starting, return_exceptions=True):

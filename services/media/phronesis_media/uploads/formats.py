@@ -37,7 +37,7 @@ KINDS = (
     | dict.fromkeys(IMAGES, MediaKind.IMAGE)
     | dict.fromkeys(AUDIO, MediaKind.AUDIO)
 )
-"""What can be read, and what kind of medium it is (D-021, D-024)."""
+"""What can be read, and what kind of medium it is."""
 
 _NO_CLAIM = frozenset({"", "application/octet-stream", "binary/octet-stream", "application/x-download", "application/unknown"})
 _ZIP_CLAIMS = frozenset({ZIP, "application/x-zip-compressed"})
@@ -241,11 +241,7 @@ _BRANDS = {
     b"msf1": "image/heic",
 }
 _UNKNOWN = "application/octet-stream"
-_OFFICE_PARTS = (
-    ("word/document.xml", DOCX),
-    ("xl/workbook.xml", XLSX),
-    ("ppt/presentation.xml", PPTX),
-)
+_OFFICE_PARTS = (("word/document.xml", DOCX), ("xl/workbook.xml", XLSX), ("ppt/presentation.xml", PPTX))
 _HTML_START = re.compile(
     rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->).){0,512}-->\s*)*<(?:!doctype\s+html|html)[\s>]", re.I | re.S
 )
@@ -260,8 +256,7 @@ def detect_type(data: bytes, name: str, claim: str | None) -> str:
     """The media type of a medium that can be read.
 
     Args:
-        data: the content.
-        name: the file's name; its extension may not contradict the content (D-031).
+        name: the file's name; its extension may not contradict the content.
         claim: the `Content-Type` that came with it, if any; the same holds for it.
 
     Raises:

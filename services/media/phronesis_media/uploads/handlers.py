@@ -19,19 +19,15 @@ from . import formats
 from .formats import detect_type
 from .store import MediaStore, text_object
 
-_TOOLS = {
-    MediaKind.DOCUMENT: "document.extract_text",
-    MediaKind.IMAGE: "vision.caption",
-    MediaKind.AUDIO: "audio.transcribe",
-}
+_TOOLS = {MediaKind.DOCUMENT: "document.extract_text", MediaKind.IMAGE: "vision.caption", MediaKind.AUDIO: "audio.transcribe"}
 
 
 class MediaHandlers:
     """The handlers of the service."""
 
-    def __init__(self, uploads: Bucket, shelf: MediaStore, reader: Reader, web: Web, audit: Audit) -> None:
+    def __init__(self, uploads: Bucket, store: MediaStore, reader: Reader, web: Web, audit: Audit) -> None:
         self._uploads = uploads
-        self._shelf = shelf
+        self._store = store
         self._reader = reader
         self._web = web
         self._audit = audit
@@ -59,24 +55,20 @@ class MediaHandlers:
         return await self._keep(call.who, found.data, found.name, found.claimed_type)
 
     async def get(self, call: Call, request: MediaRef) -> Media:
-        """The caller's own medium."""
-        return (await self._shelf.find(call.who, request.media_id)).media()
+        return (await self._store.find(call.who, request.media_id)).media()
 
     async def extract_text(self, call: Call, request: MediaRef) -> ExtractedText:
-        """The text of the caller's own document."""
         return await self._text(call.who, request, MediaKind.DOCUMENT)
 
     async def caption(self, call: Call, request: MediaRef) -> ExtractedText:
-        """What the caller's own image shows and says."""
         return await self._text(call.who, request, MediaKind.IMAGE)
 
     async def transcribe(self, call: Call, request: MediaRef) -> ExtractedText:
-        """What is said in the caller's own recording."""
         return await self._text(call.who, request, MediaKind.AUDIO)
 
     async def _text(self, who: Principal, request: MediaRef, kind: MediaKind) -> ExtractedText:
-        medium = await self._shelf.find(who, request.media_id)
-        if medium.kind != kind:  # the kind alone decides which tool reads a medium (D-021)
+        medium = await self._store.find(who, request.media_id)
+        if medium.kind != kind:  # the kind alone decides which tool reads a medium
             raise BadRequest(f"this medium is read by {_TOOLS[medium.kind]}", field="media_id")
         reading = await self._read(medium)
         text, cut = cut_to_reply(reading.text)
@@ -112,25 +104,25 @@ class MediaHandlers:
         )
         # Announced first: an entry too many is better than a medium that no entry tells of.
         await self._audit(who, "media.accept", {"media_id": medium.id, "name": medium.name, "type": type, "size": len(data)})
-        await self._shelf.keep(medium, data)
+        await self._store.keep(medium, data)
         return medium.media()
 
     async def _read(self, medium: Stored) -> Reading:
-        """The whole text: once for each content of a tenant, however many ask at the same time (D-036).
+        """The whole text: once for each content of a tenant, however many ask at the same time.
 
         What the content is at fault for is kept too, so that a hostile file is taken apart once.
         """
         lock = self._reading.setdefault(text_object(medium), asyncio.Lock())
         async with lock:
-            reading = await self._shelf.reading(medium)
+            reading = await self._store.reading(medium)
             if reading is None:
-                data = await self._shelf.content(medium)
+                data = await self._store.content(medium)
                 try:
                     reading = await self._reader.read(data, medium.type)
                 except BadRequest as error:
                     reading = Reading(refusal=error.body())
                 if not reading.makeshift:
-                    await self._shelf.keep_reading(medium, reading)
+                    await self._store.keep_reading(medium, reading)
             if reading.refusal is not None:
                 raise ServiceError.from_body(reading.refusal)
             return reading
@@ -141,15 +133,10 @@ Report = Callable[[str, Purged], Awaitable[None]]
 
 
 class RemovalHandlers:
-    """Follows deletions of conversations.
+    """Follows deletions of conversations."""
 
-    Args:
-        shelf: the media.
-        report: announces what was removed.
-    """
-
-    def __init__(self, shelf: MediaStore, report: Report) -> None:
-        self._shelf = shelf
+    def __init__(self, store: MediaStore, report: Report) -> None:
+        self._store = store
         self._report = report
 
     async def on_conversation_deleted(self, news: News, event: ConversationDeleted) -> None:
@@ -158,10 +145,10 @@ class RemovalHandlers:
         removed = 0
         for id in event.media:
             try:
-                medium = await self._shelf.find(owner, id)
+                medium = await self._store.find(owner, id)
             except NotFound:
                 continue
-            await self._shelf.remove(medium)
+            await self._store.remove(medium)
             removed += 1
         report = Purged(deletion_id=event.deletion_id, removed={"media": removed}, part=event.part, parts=event.parts)
         await self._report(news.tenant, report)

@@ -12,7 +12,7 @@ from ..media import Bucket, Reading, Stored
 class MediaStore:
     """The bucket `media`: `<tenant>/<id>` is the content, `<tenant>/<id>.json` the record.
 
-    The text stands under the content's hash, so that the same file is read once in a tenant (D-036).
+    The text stands under the content's hash, so that the same file is read once in a tenant.
     """
 
     def __init__(self, bucket: Bucket) -> None:
@@ -41,7 +41,6 @@ class MediaStore:
         return found
 
     async def content(self, medium: Stored) -> bytes:
-        """The medium's bytes."""
         return await self._bucket.get(f"{medium.tenant}/{medium.id}")
 
     async def reading(self, medium: Stored) -> Reading | None:

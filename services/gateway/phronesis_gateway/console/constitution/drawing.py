@@ -103,7 +103,6 @@ def _mean_place(id: str, near: Mapping[str, Sequence[str]], place: Mapping[str, 
 
 
 def _path(source: NodeShape, target: NodeShape) -> str:
-    """From the side of a box to the side of another; lines inside a column bow out to its right."""
     y1, y2 = source.y + HEIGHT // 2, target.y + HEIGHT // 2
     if source.x == target.x:
         x = source.x + WIDTH

@@ -29,13 +29,6 @@ NodeId = Annotated[str, Path(max_length=200)]
 
 
 def router(sessions: Sessions, bus: Bus, offers: Offers) -> APIRouter:
-    """The routes.
-
-    Args:
-        sessions: tells who is signed in.
-        bus: the connected bus.
-        offers: what each caller may call.
-    """
     asking = GraphTools(bus, offers)
     routes = APIRouter(route_class=session_route(sessions, page.problem_page))
     _reading_routes(routes, asking)
@@ -71,9 +64,7 @@ def _reading_routes(routes: APIRouter, asking: GraphTools) -> None:
 def _drawing_routes(routes: APIRouter, asking: GraphTools) -> None:
     @routes.get(PATH + "/graph")
     async def draw(
-        who: Person,
-        id: Annotated[str | None, Query(max_length=200)] = None,
-        depth: Annotated[int, Query(ge=1, le=2)] = 1,
+        who: Person, id: Annotated[str | None, Query(max_length=200)] = None, depth: Annotated[int, Query(ge=1, le=2)] = 1
     ) -> Response:
         if id is None:
             return html_response(pages.graph_page(who, await asking.summit(who), None, depth))
@@ -149,7 +140,6 @@ def _node_type(type: str) -> NodeType:
 
 
 def _raise_unfixable(error: ServiceError) -> None:
-    """Raise what a form cannot put right."""
     if error.status not in (400, 404, 409):
         raise error
 
@@ -161,7 +151,6 @@ def _acknowledgement_suffix(filled: dict[str, str]) -> str:
 
 
 async def _form_fields(request: Request) -> dict[str, str]:
-    """A form's fields."""
     body = (await request.body()).decode("utf-8", "replace")
     try:
         found = parse_qs(body, keep_blank_values=True, max_num_fields=_FIELDS)

@@ -45,10 +45,7 @@ def page_frame(who: Principal, title: str, *inside: h.Node, found: Inventory | N
     counts = {layer: sum(each.count for each in found.types if each.layer is layer) for layer in Layer} if found else {}
     side = h.nav("#layers", aria_label="Layers")[
         h.ul[(h.li[h.a(href=page_address(layer=layer.value))[layer.value], _count(counts.get(layer))] for layer in Layer)],
-        h.ul[
-            h.li[h.a(href=page_address("graph"))["Drawing"]],
-            h.li[h.a(href=page_address("workload"))["Workload"]],
-        ],
+        h.ul[h.li[h.a(href=page_address("graph"))["Drawing"]], h.li[h.a(href=page_address("workload"))["Workload"]]],
         _search(""),
     ]
     return plain_page(who, title, h.div(".columns")[side, h.main(".graph-page")[h.h1[title], inside]])
@@ -179,10 +176,7 @@ _INPUTS: dict[Kind, dict[str, str]] = {
 
 def create_page(who: Principal, kind: NodeType, key: str, filled: Mapping[str, str], problem: Problem | None) -> h.Element:
     """The form for a new node."""
-    inside = [
-        h.input(type="hidden", name="key", value=key),
-        h.input(type="hidden", name="type", value=kind.name),
-    ]
+    inside = [h.input(type="hidden", name="key", value=key), h.input(type="hidden", name="type", value=kind.name)]
     return page_frame(
         who,
         f"New {field_label(kind.name)}",
@@ -215,8 +209,6 @@ def read_form(kind: NodeType, filled: Mapping[str, str], before: Mapping[str, st
     """What a form says, as a write takes it.
 
     Args:
-        kind: the node's type.
-        filled: the form.
         before: what stood in it; what did not change is not written, and what was emptied is removed.
 
     Raises:

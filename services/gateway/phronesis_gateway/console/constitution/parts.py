@@ -16,7 +16,7 @@ from phronesis_contracts import Principal
 from phronesis_contracts.constitution.paths import LadderClimbed, SubgraphFound
 from phronesis_contracts.constitution.registry import Layer
 from phronesis_contracts.constitution.session import WorkloadAssessed
-from phronesis_contracts.constitution.values import LINKERS, WRITERS, ConstitutionLink, ConstitutionNode, Mention
+from phronesis_contracts.constitution.values import WRITERS, ConstitutionLink, ConstitutionNode, Mention
 
 PATH = "/console/constitution"
 
@@ -40,11 +40,6 @@ def relationship_label(name: str) -> str:
 def may_write(who: Principal, layer: Layer) -> bool:
     """Whether somebody's role may change nodes of a layer."""
     return who.role in WRITERS[layer]
-
-
-def may_join(who: Principal) -> bool:
-    """Whether somebody's role may make relationships."""
-    return who.role in LINKERS
 
 
 def format_value(value: Any) -> str:

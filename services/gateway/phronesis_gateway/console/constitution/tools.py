@@ -36,12 +36,7 @@ _PAGE = 100
 
 
 class GraphTools:
-    """Calls tools.
-
-    Args:
-        bus: the connected bus.
-        offers: what each caller may call.
-    """
+    """Calls tools."""
 
     def __init__(self, bus: Bus, offers: Offers) -> None:
         self._bus = bus
@@ -54,7 +49,6 @@ class GraphTools:
         return found
 
     async def inventory(self, who: Principal) -> Inventory:
-        """What there is."""
         return await self.tool(who, INVENTORY_TOOL, {})
 
     async def layer(self, who: Principal, layer: Layer, status: Lifecycle, cursor: str | None) -> LayerPage:
@@ -69,15 +63,12 @@ class GraphTools:
                 return await self.tool(who, LISTS[layer], given | {"limit": _PAGE})
 
     async def node(self, who: Principal, id: str) -> ConstitutionNodeFound:
-        """One node in full."""
         return await self.tool(who, GET_NODE_TOOL, {"id": id})
 
     async def around(self, who: Principal, ids: list[str], depth: int) -> SubgraphFound:
-        """The nodes around some."""
         return await self.tool(who, SUBGRAPH_TOOL, {"ids": ids, "depth": depth, "limit": AROUND})
 
     async def ladder(self, who: Principal, id: str) -> LadderClimbed:
-        """What a goal serves."""
         return await self.tool(who, CLIMB_LADDER_TOOL, {"id": id})
 
     async def summit(self, who: Principal) -> SubgraphFound:
