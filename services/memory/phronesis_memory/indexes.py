@@ -17,12 +17,7 @@ from .vectors.pgvector import PgVector
 def make_pgvector_index(database: Database, model: str, dimension: int, settings: MemorySettings) -> PgVector:
     """The index in the schema, for a model with so many numbers in a vector."""
     return PgVector(
-        database,
-        model,
-        dimension,
-        exact_rows=settings.exact_rows,
-        ef_search=settings.ef_search,
-        max_scan=settings.max_scan,
+        database, model, dimension, exact_rows=settings.exact_rows, ef_search=settings.ef_search, max_scan=settings.max_scan
     )
 
 
@@ -51,12 +46,7 @@ async def open_index(
 def make_pgvector_nodes(database: Database, model: str, dimension: int, settings: MemorySettings) -> PgNodeVectors:
     """The index of the constitutional graph's nodes in the schema."""
     return PgNodeVectors(
-        database,
-        model,
-        dimension,
-        exact_rows=settings.exact_rows,
-        ef_search=settings.ef_search,
-        max_scan=settings.max_scan,
+        database, model, dimension, exact_rows=settings.exact_rows, ef_search=settings.ef_search, max_scan=settings.max_scan
     )
 
 

@@ -111,11 +111,9 @@ class TracedEmbedder:
         self.floor = embedder.floor
 
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        """See `Embedder`."""
         return await self._watched("question", self._embedder.embed_queries(texts))
 
     async def embed_texts(self, texts: Sequence[str]) -> list[Vector]:
-        """See `Embedder`."""
         return await self._watched("texts", self._embedder.embed_texts(texts))
 
     async def _watched(self, purpose: str, work: Awaitable[Out]) -> Out:

@@ -112,7 +112,6 @@ class AlgorithmHandlers:
         return NodesRanked(rows=tuple(told), stats=stats)
 
     async def _result(self, tenant: str, algorithm: Algorithm, request: Projected) -> tuple[CachedResult, AlgorithmStats]:
-        """What was computed less than an hour ago, and computed now otherwise."""
         names, layers = check_relationship_types(request.relationship_types), tuple(sorted(set(request.layers)))
         async with self._turns.of(tenant, algorithm, *names):
             kept = self._projections.kept(tenant, names)
@@ -150,7 +149,6 @@ def _rank_nodes(over: Projection, computed: AlgorithmOutput) -> list[list[int]]:
 
 
 def _group_nodes(over: Projection, computed: AlgorithmOutput) -> list[list[int]]:
-    """Communities, the largest first; in each the node first that is joined to most others of it."""
     inside: Counter[int] = Counter()
     for a, b in {(min(a, b), max(a, b)) for a, b, _ in over.links}:
         if computed.values[a] == computed.values[b]:

@@ -152,7 +152,6 @@ def fit_layer(
 
 
 def _fill_page(nodes: Sequence[Node], links: Mapping[str, Sequence[ConstitutionLink]], truncated: bool) -> FittedLayer[Node]:
-    """The first nodes, each with its relationships."""
     page, taken, joined = Page(len(nodes) + sum(map(len, links.values()))), list[Node](), list[ConstitutionLink]()
     for node in nodes:
         own = links.get(node.id, ())

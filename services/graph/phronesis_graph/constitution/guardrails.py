@@ -84,7 +84,6 @@ class Words:
     words: tuple[str, ...]
 
     def because(self, subject: Subject) -> str | None:
-        """See the protocol."""
         there = subject.stems
         return f"it speaks of {', '.join(self.words)}" if all(_cut_ending(word) in there for word in self.words) else None
 
@@ -102,7 +101,7 @@ class Comparison:
     value: float | str
 
     def because(self, subject: Subject) -> str | None:
-        """See the protocol; a field that is not there, or is of another kind than the value, sets nothing off."""
+        """A field that is not there, or is of another kind than the value, sets nothing off."""
         found = _value_at(subject.fields, self.path)
         if isinstance(self.value, float):
             comparable = isinstance(found, int | float) and not isinstance(found, bool)
@@ -123,7 +122,6 @@ class Comparisons:
     parts: tuple[Comparison, ...]
 
     def because(self, subject: Subject) -> str | None:
-        """See the protocol."""
         found = [part.because(subject) for part in self.parts]
         return " and ".join(one for one in found if one) if all(found) else None
 

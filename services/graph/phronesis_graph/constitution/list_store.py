@@ -192,7 +192,6 @@ def _counts_by_name(rows: list[Row]) -> dict[str, int]:
 
 
 def _index_states(rows: list[Row]) -> Iterator[IndexState]:
-    """The declared indexes by their declared names; ArcadeDB gives names of its own."""
     found = {(tuple(row["labelsOrTypes"] or ()), tuple(row["properties"] or ())): row for row in rows}
     for index in (KEY, *INDEXES):
         row = found.get(((index.label,), (index.property,)))

@@ -340,7 +340,6 @@ class ListHandlers:
     async def _nodes(
         self, tenant: str, wanted: NodeFilter, columns: Sequence[str], page: Page, after: str
     ) -> tuple[list[ConstitutionNode], str | None]:
-        """The nodes behind `after` that fit on the page, and the id of the last of them where there are more."""
         nodes = list[ConstitutionNode]()
         while True:
             rows = await self._store.nodes(tenant, wanted, columns, after, _AT_ONCE)
@@ -356,7 +355,6 @@ class ListHandlers:
     async def _links(
         self, tenant: str, wanted: NodeFilter, page: Page, after: tuple[str, str]
     ) -> tuple[list[ConstitutionLink], tuple[str, str] | None]:
-        """The same for relationships."""
         links = list[ConstitutionLink]()
         while True:
             found = await self._store.links(tenant, wanted, after, _LINKS_AT_ONCE)

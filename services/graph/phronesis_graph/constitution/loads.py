@@ -81,7 +81,6 @@ def _check_unique(ids: list[str], field: str) -> None:
 
 
 def _decide_node(call: Call, now: datetime, number: int, node: LoadNode, old: ConstitutionNode | None) -> NodeWritten:
-    """What becomes of one node; a refusal says which of the part it is."""
     where = f"nodes.{number}"
     try:
         kind = find_type(node.type)

@@ -50,11 +50,7 @@ class ConstitutionNodes(Protocol):
         """
 
     async def change(
-        self,
-        order: Order,
-        id: str,
-        decide: Callable[[ConstitutionNode], NodeWritten],
-        audit: Callable[[NodeWritten], Audited],
+        self, order: Order, id: str, decide: Callable[[ConstitutionNode], NodeWritten], audit: Callable[[NodeWritten], Audited]
     ) -> NodeWritten:
         """Write a node as `decide` says from what it is; nothing is written where that changes nothing.
 
@@ -65,12 +61,7 @@ class ConstitutionNodes(Protocol):
             Unavailable: the store is down.
         """
 
-    async def delete(
-        self,
-        order: Order,
-        id: str,
-        audit: Callable[[NodeDeletedForGood], Audited],
-    ) -> NodeDeletedForGood:
+    async def delete(self, order: Order, id: str, audit: Callable[[NodeDeletedForGood], Audited]) -> NodeDeletedForGood:
         """Remove a node with its relationships.
 
         Raises:

@@ -91,7 +91,6 @@ def find_routes(ways: Ways[N], start: N, end: N, left: Mapping[N, int], longest:
 def _routes_of_length(
     ways: Ways[N], path: tuple[N, ...], end: N, left: Mapping[N, int], length: int, tries: Iterator[int]
 ) -> Iterator[tuple[N, ...]]:
-    """Simple paths that go on from `path` for exactly `length` steps."""
     for node in ways(path[-1]):
         if next(tries, None) is None:
             return

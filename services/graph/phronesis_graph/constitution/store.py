@@ -83,11 +83,7 @@ class WriteTurns:
 
 
 async def announce(
-    transaction: Transaction,
-    tenant: str,
-    audit: Audited,
-    nodes: Sequence[NodeNews] = (),
-    links: Sequence[LinkNews] = (),
+    transaction: Transaction, tenant: str, audit: Audited, nodes: Sequence[NodeNews] = (), links: Sequence[LinkNews] = ()
 ) -> None:
     """Write the news of a write and its audit entry, in its transaction (O-115)."""
     most = max(len(nodes), len(links))
@@ -159,11 +155,7 @@ class BoltConstitution:
             return await self._bolt.write(work)
 
     async def change(
-        self,
-        order: Order,
-        id: str,
-        decide: Callable[[ConstitutionNode], NodeWritten],
-        audit: Callable[[NodeWritten], Audited],
+        self, order: Order, id: str, decide: Callable[[ConstitutionNode], NodeWritten], audit: Callable[[NodeWritten], Audited]
     ) -> NodeWritten:
         """Write a node as `decide` says; see the port."""
         tenant = order.call.who.tenant
@@ -238,12 +230,7 @@ def node_news(result: NodeWritten, operation: Operation) -> NodeNews:
     """The news of a node as it was written."""
     node = result.node
     return NodeNews(
-        id=node.id,
-        type=node.type,
-        layer=node.layer,
-        operation=operation,
-        version=node.version or 1,
-        changed=result.changed,
+        id=node.id, type=node.type, layer=node.layer, operation=operation, version=node.version or 1, changed=result.changed
     )
 
 
@@ -408,7 +395,6 @@ class BoltChanges:
         self._schema = schema
 
     async def since(self, tenant: str, at: datetime, types: tuple[str, ...], limit: int) -> dict[str, int]:
-        """See `Changes`."""
         await self._schema.declared()
         given = {"tenant": tenant, "at": format_time(at), "types": list(types), "limit": limit}
         rows: list[Row] = await self._bolt.read(lambda transaction: transaction.rows(_SINCE, **given))

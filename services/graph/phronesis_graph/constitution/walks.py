@@ -173,7 +173,6 @@ async def find_bridge(reader: WalkReader, request: BridgeConcepts) -> BridgeFoun
 
 
 def _edges_by_node(begin: WalkNode, end: WalkNode, edges: Iterable[Edge]) -> Mapping[str, dict[str, Edge]]:
-    """By node its neighbours, each with one relationship to it; whichever end a walk had come from."""
     met = {begin.id: begin, end.id: end, **{edge.node.id: edge.node for edge in edges}}
     ways: dict[str, dict[str, Edge]] = defaultdict(dict)
     for edge in sorted(edges, key=lambda edge: (edge.relationship, not edge.out)):

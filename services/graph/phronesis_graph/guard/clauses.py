@@ -164,7 +164,6 @@ class WriteClauses:
             self._change(item, scope, picked)
 
     def _change(self, item: Tree, scope: Scope, picked: bool = False) -> None:
-        """One change of a property or a label."""
         target, labels = item.child("expression2"), item.child("nodeLabels")
         if item.child("variable") is None and target is None:
             raise refusal(Rule.WRITING, "set one property at a time: SET n.name = $name")
@@ -233,7 +232,6 @@ class WriteClauses:
 
 
 def _wanted(condition: Tree) -> list[tuple[Tree, Tree]]:
-    """The two sides of the comparisons by = and IN that must hold for the condition to hold."""
     tree = condition.inner()
     if tree.rule == "expression10":
         return [found for part in tree.parts if part.rule for found in _wanted(part)]

@@ -191,14 +191,12 @@ class Patterns:
         return name(variable)
 
     def _new(self, variable: Tree, bound: dict[str, Value], value: Value) -> None:
-        """Bind a name that nothing has, or that the same kind of thing has."""
         known = bound.get(self._own(variable))
         if known is not None and (known.shape is not value.shape or value.shape is not Shape.RELATIONSHIP):
             raise refusal(Rule.VARIABLE, f"the name {name(variable)[:60]!r} is taken; choose another")
         bound[name(variable)] = value
 
     def _finish(self, elements: Sequence[Element], scope: Scope, bound: dict[str, Value], writing: bool = False) -> None:
-        """Hold the patterns against the rules, now that all their names are known, and put the tenant in."""
         told = set(scope) if writing else set()
         for element in elements:
             for place in range(len(element.nodes)):
@@ -241,7 +239,6 @@ class Patterns:
             self._notes.changes.behind(behind.last, f"{{tenant: ${TENANT}}}")
 
     def _inside(self, part: Tree, bound: dict[str, Value], writing: bool) -> None:
-        """Read the WHERE that stands inside a node or a relationship."""
         condition = part.child("expression")
         if condition is not None and writing:
             raise refusal(Rule.PATTERN, "what is written has no WHERE")
@@ -261,7 +258,6 @@ class Patterns:
             self._notes.pick(owner, given)
 
     def _everywhere(self, pattern: Tree, variable: Tree | None) -> str:
-        """A condition that all nodes of a path of variable length are the tenant's."""
         path = variable.text() if variable else self._notes.own_name()
         if variable is None:
             self._notes.changes.before(pattern.first, f"{path} =")

@@ -142,7 +142,6 @@ def _verdict(notes: Notes, parsed: Parsed) -> _Verdict:
 
 
 def _check_grammar(tree: Tree, rules: Rules) -> None:
-    """Refuse what the rule set does not list, and tell the rule that comes first."""
     found = list(objections(tree, rules))
     if not found:
         return

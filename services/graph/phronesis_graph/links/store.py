@@ -179,7 +179,6 @@ class _Takeover:
         await self._link([*waiting, *stated])
 
     async def _write_items(self) -> dict[str, list[str]]:
-        """Write what is new or newer, and give its keys by label."""
         news = self._news
         held = {row["key"]: row["version"] for row in await self._look_up(self._key(node.id) for node in news.nodes)}
         fresh: dict[str, list[str]] = defaultdict(list)

@@ -86,7 +86,6 @@ def _walks_of_chain(ontology: Ontology, chain: Chain) -> Iterator[tuple[str, Wal
 
 
 def _narrow_hop(ontology: Ontology, begin: str, hop: Hop) -> Hop:
-    """The part of a step that can be taken from one of its source types."""
     joins = {name: [t for t in hop.targets if ontology.relationships[name].joins(begin, t)] for name in hop.names}
     reached = {target for targets in joins.values() for target in targets}
     return replace(

@@ -35,7 +35,6 @@ class TwinStore(Protocol):
             KeyReused: the key came before with other arguments.
             Unavailable: the store is down, or the outcome of the commit is not known.
         """
-        ...
 
     async def nodes(self, tenant: str, refs: tuple[str, ...]) -> list[Node]:
         """The nodes of `tenant` among `refs` (`type/id/year`) that exist, in the order asked.
@@ -43,7 +42,6 @@ class TwinStore(Protocol):
         Raises:
             Unavailable: the store is down.
         """
-        ...
 
 
 class KnowledgeStore(Protocol):
@@ -55,7 +53,6 @@ class KnowledgeStore(Protocol):
         Raises:
             Unavailable: the store is down.
         """
-        ...
 
     async def forget(self, tenant: str, news: ItemsForgotten) -> None:
         """Remove items with their links for good, and report to the deletion that they went with.
@@ -63,7 +60,6 @@ class KnowledgeStore(Protocol):
         Raises:
             Unavailable: the store is down.
         """
-        ...
 
     async def expand(self, tenant: str, user: str, question: Expand) -> list[Neighbour]:
         """Seeds and their neighbours, nearest first, over items that are the user's or shared in the tenant.
@@ -71,7 +67,6 @@ class KnowledgeStore(Protocol):
         Raises:
             Unavailable: the store is down.
         """
-        ...
 
 
 class ReasoningStore(Protocol):
@@ -87,30 +82,24 @@ class ReasoningStore(Protocol):
         Raises:
             BadRequest: it names what the ontology has not.
         """
-        ...
 
     async def paths(self, tenant: str, walk: Walk, question: RunChain) -> ChainRun:
         """Walks to the chain's end or, where there is none, those that stop on the way; in no order."""
-        ...
 
     async def named(self, tenant: str, types: Sequence[str], text: str, year: int | None) -> list[NamedNode]:
         """Nodes whose name holds the text or all its words, or stands in it; of every type where none is stated."""
-        ...
 
     async def standing(self, tenant: str, things: Iterable[NodeId]) -> Mapping[NodeId, Mapping[int, Level]]:
         """The years in which each thing is there, and its level in each; one statement for a node type."""
-        ...
 
     async def reached(self, tenant: str, cases: Mapping[Walk, Sequence[GapCase]]) -> Mapping[str, ChainReach]:
         """By question, how far its walk comes in its year and on its level; one statement for a walk.
 
         A question whose node is not there, or not on that level, has no entry.
         """
-        ...
 
     async def ties(self, tenant: str, asked: Mapping[Tie, Sequence[TieQuestion]]) -> Sequence[FoundTie]:
         """The relationships asked for that there are, in every year and on every level; one statement for a node type."""
-        ...
 
 
 @dataclass(frozen=True)

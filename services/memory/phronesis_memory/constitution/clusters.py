@@ -129,7 +129,6 @@ def group_alike(vectors: Matrix, floor: float) -> Labels:
 
 
 def _best_grouping(points: Matrix) -> Labels:
-    """The grouping of the number of groups that is judged best."""
     fitted = _sample(np.arange(len(points)), FITTED)
     plain = _reduce_dimensions(points, fitted)
     judged = _sample(fitted, _JUDGED)
@@ -144,7 +143,6 @@ def _best_grouping(points: Matrix) -> Labels:
 
 
 def _reduce_dimensions(points: Matrix, fitted: npt.NDArray[np.intp]) -> Matrix:
-    """The vectors in the directions in which they differ most."""
     from sklearn.utils.extmath import randomized_svd
 
     middle = points[fitted].mean(axis=0)
@@ -193,7 +191,6 @@ def _drop_small(labels: Labels) -> Labels:
 
 
 def _sample(places: npt.NDArray[np.intp], most: int) -> npt.NDArray[np.intp]:
-    """Evenly spread ones where there are more than `most`."""
     return places if len(places) <= most else places[np.linspace(0, len(places) - 1, most).astype(np.intp)]
 
 
@@ -301,7 +298,6 @@ def _best_keywords(
 
 
 def _count_stems(text: str) -> Counter[tuple[str, str]]:
-    """How often each stem stands in a text, in each way of writing it."""
     found: Counter[tuple[str, str]] = Counter()
     for word in _WORD.findall(text.casefold()):
         for stem in stems(word):

@@ -179,7 +179,6 @@ def _denial(a: Clause, b: Clause) -> str | None:
 
 
 def _opposite_preference(a: Clause, b: Clause) -> str | None:
-    """One thing put above another, and the other above the one."""
     turned = {(low, high) for high, low in b.preferred}
     return _quote_both(a, b) if a.denied == b.denied and a.preferred & turned else None
 
@@ -198,7 +197,6 @@ def _opposite_words(a: Clause, b: Clause) -> str | None:
 
 
 def _exclusive_limits(a: Clause, b: Clause) -> str | None:
-    """Limits of one thing that exclude each other."""
     if a.denied or b.denied:
         return None
     for x in a.limits:
@@ -210,7 +208,6 @@ def _exclusive_limits(a: Clause, b: Clause) -> str | None:
 
 
 def _opposite_pairs(a: Clause, b: Clause) -> set[tuple[str, str]]:
-    """Opposites of which one stands in one clause and the other in the other, and not both in one."""
     return {(x, y) for x in a.stems - b.stems for y in _OPPOSITE.get(x, frozenset()) if y in b.stems - a.stems}
 
 

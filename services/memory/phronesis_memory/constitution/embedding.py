@@ -45,7 +45,6 @@ class Schedule(Protocol):
 
     async def look(self, now: datetime) -> None:
         """Begin the runs that are due."""
-        ...
 
 
 class NoSchedule:
@@ -118,7 +117,6 @@ class EmbeddingWorker:
         return len(taken)
 
     async def _made(self, taken: Sequence[DueNode]) -> list[tuple[DueNode, Vector]]:
-        """The vectors of those that could be embedded; of the others it is written down why not."""
         try:
             return await self._checked(taken, await self._vectors(taken))
         except EmbeddingRefused as error:

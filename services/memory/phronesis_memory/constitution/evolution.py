@@ -176,7 +176,6 @@ class Drift:
 
 
 def _oldest_values(versions: Sequence[Version]) -> Iterator[tuple[str, object]]:
-    """By field the oldest value that the versions say it had."""
     seen: set[str] = set()
     for version in versions:
         for name, values in version.fields.items():

@@ -199,7 +199,6 @@ def _make_pattern(kind: Kind, nodes: Sequence[ConstitutionNode], words: Sequence
 
 
 def _count_against(those: NodeMatrix, group: Sequence[int], others: Sequence[int]) -> int:
-    """How many of the others are as like the group as its members are to each other."""
     if not others:
         return 0
     return int(np.count_nonzero((those.points[others] @ those.points[group].T).mean(axis=1) >= ALIKE_FLOOR))
@@ -343,7 +342,6 @@ class Analogies:
         ]
 
     async def _strategies(self, who: Principal) -> dict[str, list[Mention]]:
-        """By goal the strategies that were for it, archived ones too."""
         chosen = NodeFilter(types=frozenset({"strategy"}), lifecycle=None)
         ids = (await gather_vectors(self._meaning.vectors, who.tenant, chosen, _STRATEGIES)).ids
         served = await goals_of_strategies(self._meaning.structure, who, ids)

@@ -94,7 +94,6 @@ class PgNodeVectors:
         self._sizes: OrderedDict[tuple[str, NodeFilter], tuple[bool, float]] = OrderedDict()
 
     async def nearest(self, tenant: str, vector: Vector, chosen: NodeFilter, limit: int) -> list[NodeHit]:
-        """See `NodeIndex`."""
         await self.asked(vector)
         where = Conditions(tenant, *self._of, chosen)
         hnsw = await self._large(tenant, chosen, where)
@@ -106,14 +105,12 @@ class PgNodeVectors:
         return found
 
     async def cosines(self, tenant: str, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
-        """See `NodeVectors`."""
         await self.asked(vector)
         async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(_COSINES, tenant, list(ids), to_halfvec(vector), *self._of)
         return {row["node_id"]: float(row["cosine"]) for row in rows}
 
     async def scan(self, tenant: str, chosen: NodeFilter) -> AsyncIterator[NodeVector]:
-        """See `NodeVectors`."""
         await self.agreement.expect()
         last = ""
         while True:
@@ -132,7 +129,6 @@ class PgNodeVectors:
             last = rows[-1]["node_id"]
 
     async def state(self, tenant: str) -> tuple[LayerState, ...]:
-        """See `NodeVectors`."""
         waiting = [EmbeddingState.PENDING, EmbeddingState.FAILED]
         async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(_STATE, tenant, *self._of, waiting)
@@ -141,26 +137,25 @@ class PgNodeVectors:
         return tuple(LayerState(layer, *counts.get(layer, (0, 0)), layer in populating) for layer in Layer)
 
     async def populating(self, tenant: str) -> frozenset[Layer]:
-        """See `NodeVectors`."""
         async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(_POPULATING, tenant, int(Tier.P2))
         return frozenset(Layer(row["layer"]) for row in rows)
 
     async def note(self, within: Transaction, tenant: str, ids: Sequence[str]) -> None:
-        """See `NodeIndex`. What was written joined the records' transaction."""
+        """What was written joined the records' transaction."""
 
     async def tell(self, tenant: str, ids: Sequence[str]) -> None:
-        """See `NodeIndex`. What was written joined the records' transaction."""
+        """What was written joined the records' transaction."""
 
     async def reconcile(self, tenant: str) -> tuple[int, int]:
-        """See `NodeIndex`. The table is the index."""
+        """The table is the index."""
         return 0, 0
 
     async def reindex(self, tenant: str) -> None:
-        """See `NodeIndex`. The table is the index, and Postgres keeps the HNSW graph with it."""
+        """The table is the index, and Postgres keeps the HNSW graph with it."""
 
     async def clear(self) -> None:
-        """See `NodeIndex`. The table is the index."""
+        """The table is the index."""
 
     async def warm(self) -> None:
         """Have the vectors, and the top of their index, in the database's memory (O-092). Raises `Unavailable`."""

@@ -237,19 +237,16 @@ class ConstitutionVectors:
         self._following = following
 
     async def nearest(self, tenant: str, vector: Vector, chosen: NodeFilter, limit: int) -> list[NodeHit]:
-        """See `NodeVectors`."""
         return await self._index.nearest(tenant, vector, chosen, limit)
 
     async def cosines(self, tenant: str, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
-        """See `NodeVectors`."""
         return await self._rows.cosines(tenant, vector, ids)
 
     def scan(self, tenant: str, chosen: NodeFilter) -> AsyncIterator[NodeVector]:
-        """See `NodeVectors`."""
         return self._rows.scan(tenant, chosen)
 
     async def settled(self, tenant: str) -> None:
-        """See `NodeVectors`. The graph is asked what changed: its news may still be on the way."""
+        """The graph is asked what changed: its news may still be on the way."""
         try:
             async with asyncio.timeout(_SETTLE_WAIT):
                 await self._following.catch_up(tenant)
@@ -262,13 +259,10 @@ class ConstitutionVectors:
             raise Unavailable("what was written just now is not embedded yet", retry_after=1) from error
 
     async def state(self, tenant: str) -> tuple[LayerState, ...]:
-        """See `NodeVectors`."""
         return await self._rows.state(tenant)
 
     async def populating(self, tenant: str) -> frozenset[Layer]:
-        """See `NodeVectors`."""
         return await self._rows.populating(tenant)
 
     async def assign(self, tenant: str, topics: Mapping[str, str | None]) -> None:
-        """See `NodeVectors`."""
         await self._index.tell(tenant, await self._records.assign(tenant, topics))

@@ -189,11 +189,9 @@ class RetrievalRows(Protocol):
 
     async def append(self, rows: Sequence[Retrieval]) -> None:
         """Keep rows of several tenants; one that is there is left as it is. Raises `Unavailable`."""
-        ...
 
     async def prune(self, before: datetime) -> int:
         """Remove rows and ratings of all tenants from before a time, and how many they were. Raises `Unavailable`."""
-        ...
 
 
 class RetrievalLog:

@@ -318,8 +318,7 @@ class NodeSearch:
         )
         chosen = await self._begun(who, asked)
         (found, degraded), warnings = await asyncio.gather(
-            self._hybrid.find(who, asked.query, asked.anchor_node_id, chosen, by),
-            self._meaning.warnings(who.tenant, chosen),
+            self._hybrid.find(who, asked.query, asked.anchor_node_id, chosen, by), self._meaning.warnings(who.tenant, chosen)
         )
         results, tokens, truncated = fit_results(found, SEARCH_TOKENS)
         stats = HybridStats(

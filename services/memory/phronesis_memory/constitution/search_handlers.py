@@ -192,7 +192,6 @@ class SearchHandlers:
 
 
 def _results_of(found: Found) -> SemanticFound | HybridFound | SupportedFound:
-    """The part of an answer that holds its results."""
     return found.found if isinstance(found, GoalFound) else found
 
 
@@ -214,7 +213,6 @@ def _is_incomplete(found: Found) -> bool:
 
 
 def _log_figures(found: Found) -> dict[str, Any]:
-    """What the log tells of an answer."""
     around = _results_of(found)
     nodes = [one.node for one in around.results]
     return {

@@ -81,7 +81,6 @@ class PostgresRetrievals:
         self._wake = wake
 
     async def append(self, rows: Sequence[Retrieval]) -> None:
-        """See `Rows`."""
         for tenant, some in groupby(sorted(rows, key=lambda row: row.tenant), key=lambda row: row.tenant):
             async with self._database.transaction(tenant) as connection:
                 await connection.executemany(_APPEND, [self._row(row) for row in some])
@@ -107,19 +106,16 @@ class PostgresRetrievals:
         )
 
     async def prune(self, before: datetime) -> int:
-        """See `Rows`."""
         async with self._database.transaction(EVERY_TENANT) as connection:
             gone = await connection.execute(_OLD, before)
             surplus = await connection.execute(_MANY, MOST)
         return sum(int(done.rpartition(" ")[2]) for done in (gone, surplus))
 
     async def changed(self, tenant: str) -> dict[str, float]:
-        """See `Retrievals`."""
         async with self._database.connection(tenant) as connection:
             return await _read_tuning(connection, tenant)
 
     async def tune(self, call: Call, request: TuneRetrieval) -> RetrievalTuned:
-        """See `Retrievals`."""
         who = call.who
 
         async def work(connection: Connection) -> RetrievalTuned:
@@ -138,7 +134,6 @@ class PostgresRetrievals:
         return tuned
 
     async def rate(self, call: Call, request: RateRetrieval) -> RetrievalRated:
-        """See `Retrievals`."""
         who = call.who
         try:
             id = UUID(request.retrieval_id)
@@ -155,7 +150,6 @@ class PostgresRetrievals:
         return await write_once(self._database, call, request, RetrievalRated, work)
 
     async def report(self, tenant: str, days: int) -> RetrievalReported:
-        """See `Retrievals`."""
         since = datetime.now(UTC) - timedelta(days=days)
         async with self._database.connection(tenant) as connection:
             tools = await connection.fetch(_TOOLS, tenant, since)
@@ -230,31 +224,26 @@ class PostgresTopics:
         self._database = database
 
     async def run(self, tenant: str) -> TopicRun | None:
-        """See `TopicStore`."""
         async with self._database.connection(tenant) as connection:
             row = await connection.fetchrow(_RUN, tenant)
         return TopicRun(row["computed_at"], row["silhouette"], row["unassigned"]) if row else None
 
     async def listed(self, tenant: str, layers: frozenset[Layer], nearest: int) -> list[TopicSummary]:
-        """See `TopicStore`."""
         async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(_LISTED, tenant, sorted(layers), nearest)
         return [TopicSummary(row["id"], tuple(row["keywords"]), row["size"], tuple(row["nearest"])) for row in rows]
 
     async def members(self, tenant: str, topic_id: str, limit: int) -> tuple[list[str], int] | None:
-        """See `TopicStore`."""
         async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(_MEMBERS, tenant, topic_id, limit)
         return ([row["node_id"] for row in rows], rows[0]["total"]) if rows else None
 
     async def all(self, tenant: str) -> dict[str, frozenset[str]]:
-        """See `TopicStore`."""
         async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(_ALL, tenant)
         return {row["topic_id"]: frozenset(row["nodes"]) for row in rows}
 
     async def replace(self, tenant: str, run: TopicRun) -> None:
-        """See `TopicStore`."""
         async with self._database.transaction(tenant) as connection:
             await connection.execute(_ALONE, tenant)
             await connection.execute(_FORGET, tenant)

@@ -126,7 +126,7 @@ class NodeRecords:
         return gone
 
     async def assign(self, tenant: str, topics: Mapping[str, str | None]) -> list[str]:
-        """See `NodeVectors`; the ids of which the index was noted something."""
+        """The ids of which the index was noted something."""
         async with self._database.transaction(tenant) as connection:
             await lock_records(connection, tenant)
             await connection.execute(_ASSIGN, tenant, list(topics), list(topics.values()))
@@ -273,7 +273,6 @@ class RecordReader:
         return dict(row)
 
     async def texts(self, tenant: str, ids: Sequence[str]) -> dict[str, str]:
-        """See `Texts`."""
         async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(_TEXTS, tenant, list(ids))
         return {row["node_id"]: row["body"] for row in rows}

@@ -161,5 +161,4 @@ def _topic_ids(groups: Sequence[frozenset[str]], nearest: Sequence[str], before:
 
 
 def _without_type_line(text: str) -> str:
-    """A text without its first line, which names its type."""
     return text.partition("\n")[2]

@@ -73,27 +73,22 @@ async def note_all(connection: Connection, tenant: str | None) -> None:
 
 
 async def take(connection: Connection, tenant: str, ids: Sequence[str]) -> dict[str, NodeChanges]:
-    """See `Ledger`."""
     return _by_tenant(await connection.fetch(_TAKE, tenant, list(ids)))
 
 
 async def take_due(connection: Connection, most: int) -> dict[str, NodeChanges]:
-    """See `Ledger`."""
     return _by_tenant(await connection.fetch(_TAKE_DUE, most))
 
 
 async def waiting(connection: Connection, tenant: str, ids: Sequence[str]) -> bool:
-    """See `Ledger`."""
     return bool(await connection.fetchval(_WAITING, tenant, list(ids)))
 
 
 async def left(connection: Connection, began: datetime) -> bool:
-    """See `Ledger`."""
     return bool(await connection.fetchval(_LEFT, began))
 
 
 async def finish(connection: Connection, applied: Mapping[str, NodeChanges], refused: Mapping[str, Sequence[str]]) -> None:
-    """See `Ledger`."""
     for tenant, changes in applied.items():
         failed = set(refused.get(tenant, ()))
         ids = [id for id in (*(entry.id for entry in changes.entries), *changes.gone) if id not in failed]
@@ -103,7 +98,7 @@ async def finish(connection: Connection, applied: Mapping[str, NodeChanges], ref
 
 
 async def release_news(connection: Connection) -> None:
-    """See `Ledger`. No news waits for these."""
+    """No news waits for these."""
 
 
 def _by_tenant(rows: Sequence[asyncpg.Record]) -> dict[str, NodeChanges]:

@@ -59,7 +59,6 @@ class WeaviateNodeVectors:
             yield
 
     async def nearest(self, tenant: str, vector: Vector, chosen: NodeFilter, limit: int) -> list[NodeHit]:
-        """See `NodeIndex`."""
         await self._rows.asked(vector)
         if chosen.ids is not None and not chosen.ids:
             return []
@@ -79,15 +78,12 @@ class WeaviateNodeVectors:
         return await self._hits(tenant, found.objects) if found is not None else []
 
     async def note(self, within: Transaction, tenant: str, ids: Sequence[str]) -> None:
-        """See `NodeIndex`."""
         await untold.note(cast(Connection, within), tenant, ids)
 
     async def tell(self, tenant: str, ids: Sequence[str]) -> None:
-        """See `NodeIndex`."""
         await self._settling.settle(tenant, ids)
 
     async def reconcile(self, tenant: str) -> tuple[int, int]:
-        """See `NodeIndex`."""
         await self._settling.drain()
         held = await self._held(tenant)
         async with self._database.transaction(tenant) as connection:
@@ -98,7 +94,6 @@ class WeaviateNodeVectors:
         return len(lacking), len(orphans)
 
     async def reindex(self, tenant: str) -> None:
-        """See `NodeIndex`."""
         async with self._database.transaction(tenant) as connection:
             await untold.note_all(connection, tenant)
             async with self._weaviate.client(_WRITE) as client:
@@ -106,7 +101,6 @@ class WeaviateNodeVectors:
         await self._settling.drain()
 
     async def clear(self) -> None:
-        """See `NodeIndex`."""
         async with self._database.transaction(EVERY_TENANT) as connection:
             await untold.note_all(connection, None)
             async with self._weaviate.client(_WRITE) as client:

@@ -212,11 +212,10 @@ class LocalEmbedder:
             yield cls(model, lanes)
 
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        """See `Embedder`. A vector is the same to the last bit whatever it is padded with and computed beside."""
+        """A vector is the same to the last bit whatever it is padded with and computed beside."""
         return await self._in_batches(texts, urgent=True)
 
     async def embed_texts(self, texts: Sequence[str]) -> list[Vector]:
-        """See `Embedder`."""
         return await self._in_batches(texts)
 
     async def _in_batches(self, texts: Sequence[str], *, urgent: bool = False) -> list[Vector]:

@@ -58,11 +58,9 @@ class RemoteEmbedder:
             yield cls(http, model, dimension, floor)
 
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        """See `Embedder`."""
         return await self.embed_texts(texts)
 
     async def embed_texts(self, texts: Sequence[str]) -> list[Vector]:
-        """See `Embedder`."""
         vectors: list[Vector] = []
         for start in range(0, len(texts), _BATCH):
             vectors += await self._batch(texts[start : start + _BATCH])

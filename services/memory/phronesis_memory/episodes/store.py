@@ -52,7 +52,6 @@ class PostgresEpisodes:
         self._database = database
 
     async def episodes(self, who: Principal, scores: Mapping[str, float]) -> list[Episode]:
-        """See `Episodes`."""
         if not scores:
             return []
         async with self._database.connection(who.tenant) as connection:
@@ -140,7 +139,6 @@ class PostgresOutcomes:
         self._database = database
 
     async def statistics(self, who: Principal, asked: AskToolStatistics) -> ToolStatistics:
-        """See `Outcomes`."""
         async with self._database.connection(who.tenant) as connection:
             rows = await connection.fetch(_USES, who.tenant, who.user, list(asked.tools), asked.limit)
         return ToolStatistics(
@@ -157,7 +155,6 @@ class PostgresOutcomes:
         )
 
     async def failures(self, who: Principal, query: str, limit: int) -> list[MemoryHit]:
-        """See `Outcomes`."""
         query = _clean_detail(query)
         async with self._database.connection(who.tenant) as connection:
             rows = await connection.fetch(_NAMED, who.tenant, who.user, tool_names(query), limit)
@@ -209,7 +206,6 @@ class PostgresStrategies:
         self._wake = wake
 
     async def record(self, call: Call, request: RecordStrategy, draft: Draft) -> StrategyRecorded:
-        """See `Strategies`."""
 
         async def store(connection: Connection) -> StrategyRecorded:
             return await self._store(connection, call, request, draft)
@@ -245,7 +241,6 @@ class PostgresStrategies:
         return StrategyRecorded(status=Recording.RECORDED, id=done.id)
 
     async def near(self, who: Principal, goal: Vector, floor: float, most: int) -> list[Strategy]:
-        """See `Strategies`."""
         [hits] = await self._vectors.search(Audience(who.tenant, (who.user,), (ItemKind.STRATEGY,)), [goal], most)
         close = {hit.id: hit.cosine for hit in hits if hit.cosine >= floor}
         if not close:
@@ -256,7 +251,6 @@ class PostgresStrategies:
         return [_strategy_from_row(found[id], cosine) for id, cosine in close.items() if id in found]
 
     async def settle(self, call: Call, request: StrategyOutcome) -> StrategyStandings:
-        """See `Strategies`."""
         who = call.who
 
         async def count(connection: Connection) -> StrategyStandings:

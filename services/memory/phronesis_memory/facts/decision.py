@@ -31,13 +31,7 @@ from phronesis_contracts.facts import (
 
 from ..values import Draft
 
-TRUST: dict[Origin, float] = {
-    Origin.USER: 1.0,
-    Origin.IMPORT: 0.8,
-    Origin.REPLY: 0.3,
-    Origin.MEDIA: 0.3,
-    Origin.TOOL: 0.3,
-}
+TRUST: dict[Origin, float] = {Origin.USER: 1.0, Origin.IMPORT: 0.8, Origin.REPLY: 0.3, Origin.MEDIA: 0.3, Origin.TOOL: 0.3}
 """How far each origin is trusted, 0 to 1."""
 PREFERENCE_ORIGINS = frozenset({Origin.USER, Origin.IMPORT})
 """Origins that may state a preference: what a document, a tool or an agent said is not what the user wants."""
@@ -138,7 +132,6 @@ def slot_of(statement: Statement) -> tuple[str, str]:
 
 
 def _topic_of(thing: str) -> str:
-    """What a preference is about: `answers`, of `short answers`; what stands around it narrows it (`in reports`)."""
     parts = _AROUND.split(thing, maxsplit=1)
     words = parts[0].split()
     return " ".join([words[-1] if words else "", *parts[1:]])
@@ -172,21 +165,17 @@ class Facts(Protocol):
             TextMissing: a draft is missing.
             KeyReused: the call's key came before with other arguments.
         """
-        ...
 
     async def take_in(
         self, call: Call, request: ImportMemory, sayings: Sequence[Assertion], drafts: DraftsByText, result: ImportedMemory
     ) -> ImportedMemory:
         """Take in the lines of an import, all or none, once for the call's key. Raises as `learn` does."""
-        ...
 
     async def list(self, who: Principal, request: ListFacts) -> FactList:
         """The caller's facts, the newest first."""
-        ...
 
     async def by_items(self, who: Principal, items: Sequence[str]) -> dict[str, tuple[StoredFact, Fact]]:
         """The caller's held facts that stand behind these items, by item."""
-        ...
 
 
 class Forgettings(Protocol):
@@ -194,7 +183,6 @@ class Forgettings(Protocol):
 
     async def preview(self, who: Principal, request: ForgetFor) -> ForgettingPreview:
         """What would go."""
-        ...
 
     async def begin(self, call: Call, request: ForgetFor) -> Forgetting:
         """Remove it here, and tell the others, once for the call's key.
@@ -203,23 +191,18 @@ class Forgettings(Protocol):
             NotFound: the caller has none of it.
             BadRequest: it is more than goes at once.
         """
-        ...
 
     async def get(self, who: Principal, forgetting_id: str) -> Forgetting:
         """A forgetting of the caller. Raises `NotFound`."""
-        ...
 
     async def purged(self, tenant: str, service: str, removed: Purged) -> None:
         """Enter what a service removed; what is not of a forgetting is none of ours."""
-        ...
 
     async def copies_purged(self, tenant: str, report: CopiesPurged) -> None:
         """Remove the episodes of turns that hold no text any more, and enter what the orchestrator removed."""
-        ...
 
     async def forget_conversation(self, tenant: str, event: ConversationDeleted) -> None:
         """Remove the facts that were learnt from a deleted conversation alone; nothing is learnt of it from here on."""
-        ...
 
 
 Status = Literal["added", "confirmed", "kept"]

@@ -230,7 +230,6 @@ class PostgresForgettings:
         self._wake = wake
 
     async def preview(self, who: Principal, request: ForgetFor) -> ForgettingPreview:
-        """See `Forgettings`."""
         async with self._database.connection(who.tenant) as connection:
             found = await find_targets(connection, who.tenant, who.user, request)
             rows = await connection.fetch(_NEWEST, found.facts, _SHOWN)
@@ -239,7 +238,6 @@ class PostgresForgettings:
         return ForgettingPreview(facts=shown_facts, turns=tuple(found.turns), removed=found.counts)
 
     async def begin(self, call: Call, request: ForgetFor) -> Forgetting:
-        """See `Forgettings`."""
         who, touched = call.who, list[str]()
 
         async def work(connection: Connection) -> Forgetting:
@@ -263,7 +261,6 @@ class PostgresForgettings:
         return result
 
     async def _remove(self, connection: Connection, tenant: str, owner: str, id: str, found: Targets) -> list[str]:
-        """Remove rows, words and vectors, and tell the others; the items that went."""
         gone = [*found.behind, *map(str, found.items), *found.episodes.values()]
         await connection.execute(_ENDED, tenant, owner, found.facts)
         await connection.execute(
@@ -289,7 +286,6 @@ class PostgresForgettings:
         return gone
 
     async def get(self, who: Principal, forgetting_id: str) -> Forgetting:
-        """See `Forgettings`."""
         try:
             id = UUID(forgetting_id)
         except ValueError:
@@ -298,12 +294,10 @@ class PostgresForgettings:
             return await read_forgetting(connection, who, id)
 
     async def purged(self, tenant: str, service: str, removed: Purged) -> None:
-        """See `Forgettings`."""
         async with self._database.transaction(tenant) as connection:
             await enter_report(connection, tenant, service, removed)
 
     async def copies_purged(self, tenant: str, report: CopiesPurged) -> None:
-        """See `Forgettings`."""
         gone: list[str] = []
         async with self._database.transaction(tenant) as connection:
             owner = await connection.fetchval(_OWNER, UUID(report.deletion_id), tenant)
@@ -317,7 +311,6 @@ class PostgresForgettings:
         await self._vectors.settle(tenant, gone)
 
     async def forget_conversation(self, tenant: str, event: ConversationDeleted) -> None:
-        """See `Forgettings`."""
         request = ForgetFor(conversation_id=event.conversation_id)
         async with self._database.transaction(tenant) as connection:
             await _lock_owners(connection, tenant, event.user)

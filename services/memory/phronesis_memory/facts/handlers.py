@@ -79,12 +79,7 @@ def explain_score(query: str, candidate: Candidate, fact: StoredFact, now: datet
 
 def score_of(reason: Why) -> float:
     """0 to 1: the one figure that facts are ordered by."""
-    parts = (
-        _RELEVANCE * reason.relevance,
-        _TRUST * reason.trust,
-        _CONFIDENCE * reason.confidence,
-        _RECENCY * reason.recency,
-    )
+    parts = (_RELEVANCE * reason.relevance, _TRUST * reason.trust, _CONFIDENCE * reason.confidence, _RECENCY * reason.recency)
     return round(sum(parts), 4)
 
 
@@ -127,8 +122,7 @@ class FactHandlers:
         fit = [one for one in said if _is_storable_statement(one)]
         sayings = [_assertion_of_turn(request, number, one) for number, one in enumerate(fit)]
         return await self._written(
-            [one.text for one in fit],
-            lambda drafts: self._facts.learn(call, request, sayings, drafts, len(said) - len(fit)),
+            [one.text for one in fit], lambda drafts: self._facts.learn(call, request, sayings, drafts, len(said) - len(fit))
         )
 
     async def import_memory(self, call: Call, request: ImportMemory) -> ImportedMemory:
@@ -224,14 +218,12 @@ def _check_target(request: ForgetFor) -> None:
 
 
 def _is_storable_statement(statement: Statement) -> bool:
-    """Whether a statement holds no secret, and comes from one who may make it."""
     if has_secret(f"{statement.text}\n{statement.predicate} {statement.object}"):
         return False
     return statement.kind is not FactKind.PREFERENCE or statement.origin in PREFERENCE_ORIGINS
 
 
 def _assertion_of_turn(request: Learn, number: int, statement: Statement) -> Assertion:
-    """A statement of a turn; of two in one message the later one is the newer."""
     return Assertion(
         statement,
         Evidence(
@@ -304,7 +296,6 @@ async def serve_facts(
 
 
 async def _repeat_forgettings(forgettings: PostgresForgettings) -> None:
-    """Forget again what a restored backup brought back."""
     while True:
         try:
             if count := await forgettings.repeat():

@@ -126,8 +126,7 @@ async def replace_slot(
         "DELETE FROM fact_sources WHERE fact_id = ANY($1::uuid[]) AND source = ANY($2::text[])", list(old), gone
     )
     await connection.executemany(
-        _STATE,
-        [(id, o.source, o.said_at, o.origin, o.confidence, o.turn_id, o.conversation_id) for id, o in moved],
+        _STATE, [(id, o.source, o.said_at, o.origin, o.confidence, o.turn_id, o.conversation_id) for id, o in moved]
     )
 
 
@@ -191,7 +190,6 @@ class PostgresFacts:
     async def learn(
         self, call: Call, request: Learn, sayings: Sequence[Assertion], drafts: DraftsByText, refused: int
     ) -> Learnt:
-        """See `Facts`."""
         touched: list[str] = []
 
         async def work(connection: Connection) -> Learnt:
@@ -215,7 +213,6 @@ class PostgresFacts:
     async def take_in(
         self, call: Call, request: ImportMemory, sayings: Sequence[Assertion], drafts: DraftsByText, result: ImportedMemory
     ) -> ImportedMemory:
-        """See `Facts`."""
         touched: list[str] = []
 
         async def work(connection: Connection) -> ImportedMemory:
@@ -251,7 +248,6 @@ class PostgresFacts:
         return done
 
     async def _index(self, work: _FactWrite, known: Sequence[StoredFact], decided: Decision) -> None:
-        """Let the fact that is held be found, and what is not held no longer."""
         connection, tenant = work.connection, work.who.tenant
         ids = [*decided.superseded, *({fact.id for fact in known} - {fact.id for fact in decided.facts})]
         gone = [str(row["item_id"]) for row in await connection.fetch(_ITEMS, ids)]
@@ -277,7 +273,6 @@ class PostgresFacts:
         return done.id
 
     async def list(self, who: Principal, request: ListFacts) -> FactList:
-        """See `Facts`."""
         subject = normalize(request.subject) if request.subject is not None else None
         asked = (who.tenant, who.user, subject, request.kind, request.superseded)
         async with self._database.connection(who.tenant) as connection:
@@ -287,7 +282,6 @@ class PostgresFacts:
         return FactList(facts=tuple(fact_for_owner(fact, row) for fact, row in zip(facts, rows, strict=True)), total=total)
 
     async def by_items(self, who: Principal, items: Sequence[str]) -> dict[str, tuple[StoredFact, Fact]]:
-        """See `Facts`."""
         async with self._database.connection(who.tenant) as connection:
             rows = await connection.fetch(_BEHIND, who.tenant, who.user, list(items))
             facts = await facts_from_rows(connection, rows)

@@ -240,10 +240,9 @@ class BusGraph:
         self._bus = bus
 
     async def expand(self, who: Principal, ids: Sequence[str], hops: int, limit: int) -> tuple[Neighbour, ...]:
-        """See `Graph`."""
         return (await ask(self._bus, who, EXPAND, Expand(ids=tuple(ids), hops=hops, limit=limit))).items
 
     async def nodes(self, tenant: str, keys: Sequence[str]) -> tuple[Node, ...]:
-        """See `Graph`. An event acts for nobody, so memory asks for itself."""
+        """An event acts for nobody, so memory asks for itself."""
         who = Principal(tenant=tenant, user="memory", role=Role.MAESTRO)
         return (await ask(self._bus, who, NODES, NodeKeys(keys=tuple(keys)))).nodes

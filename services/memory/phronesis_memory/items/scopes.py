@@ -112,13 +112,11 @@ def _check_scope(who: Principal, name: str) -> Scope:
 
 
 def _answer_without(part: str, scope: Scope, error: Exception) -> RecalledMemories:
-    """The empty answer of a recall that lacks a part."""
     log.error("the %s part of recalling the scope %s failed: %s", part, scope, getattr(error, "code", "timed_out"))
     return RecalledMemories(snippets=(), scope=scope, degraded=(part,))
 
 
 def _has_direction(vector: Vector) -> bool:
-    """Whether a vector has a direction, without which there is no cosine (NC-038)."""
     length = float(np.linalg.norm(vector))
     return bool(np.isfinite(length)) and length > 0
 
@@ -156,7 +154,6 @@ class PostgresScopedMemories:
         self._wake = wake
 
     async def near(self, tenant: str, room: str, vector: Vector, limit: int) -> tuple[Snippet, ...]:
-        """See `Rooms`."""
         [hits] = await self._vectors.search(Audience(tenant, (room,), (MEMORY_KIND,)), [vector], limit)
         if not hits:
             return ()
@@ -176,7 +173,6 @@ class PostgresScopedMemories:
         )
 
     async def keep(self, call: Call, request: KeepMemory, room: str, draft: Draft) -> KeptMemory:
-        """See `Rooms`."""
         who = call.who
 
         async def store(connection: Connection) -> KeptMemory:
@@ -195,7 +191,6 @@ class PostgresScopedMemories:
         return kept
 
     async def forget(self, call: Call, request: ForgetMemory, room: str) -> ForgottenMemory:
-        """See `Rooms`."""
         who = call.who
 
         async def work(connection: Connection) -> ForgottenMemory:

@@ -104,7 +104,6 @@ class HybridSearch:
         ]
 
     async def _near(self, audience: Audience, queries: Sequence[str], limit: int) -> list[_VectorHits | None]:
-        """For each query its vector and what is near; `None` where the model refuses the query."""
         vectors = await self._queries.of(audience.tenant, queries)
         found = await self._vectors.search(audience, list(vectors.values()), limit)
         of_query = {query: (vector, hits) for (query, vector), hits in zip(vectors.items(), found, strict=True)}
@@ -152,10 +151,7 @@ class HybridSearch:
 
 
 def _rank(
-    near: _VectorHits | None,
-    cosines: dict[str, float] | None,
-    texts: dict[str, TextHit] | None,
-    weights: Weights,
+    near: _VectorHits | None, cosines: dict[str, float] | None, texts: dict[str, TextHit] | None, weights: Weights
 ) -> tuple[Candidate, ...]:
     hits: dict[str, VectorHit | TextHit] = dict(texts or {})
     hits |= {hit.id: hit for hit in near[1]} if near else {}
@@ -346,7 +342,6 @@ class Retrieval:
     async def _walk(
         self, who: Principal, seeds: Sequence[Seed], hops: int, degraded: set[str]
     ) -> tuple[dict[str, str], dict[str, _Place]]:
-        """The type and the place of every entity: the seeds, and what the graph found around them."""
         types: dict[str, str] = {seed.id: seed.type for seed in seeds}
         places = {seed.id: _Place(seed.score, 0, seed.phrase, seed.why) for seed in seeds}
         try:
@@ -365,7 +360,6 @@ class Retrieval:
     async def _hydrate(
         self, who: Principal, types: Mapping[str, str], places: Mapping[str, _Place], degraded: set[str]
     ) -> tuple[list[ContextItem], list[str]]:
-        """The items of the places, one statement for each entity type (D-093), and the ids without an item."""
         wanted = {t: [id for id, of in types.items() if of == t and _is_uuid(id)] for t in EntityType}
         try:
             async with asyncio.timeout(self._seconds):
@@ -397,7 +391,6 @@ def _context_item(item: Item, place: _Place) -> ContextItem:
 
 
 def _explain_fact(item: Item, place: _Place) -> dict[str, object] | None:
-    """Why a fact of the user stands in a context; other items say it by their phrase and hop alone."""
     return {**place.signals, **item.metadata} if item.family.startswith("fact/") else None
 
 

@@ -46,7 +46,6 @@ class PostgresKnowledge:
         self._wake = wake
 
     async def digests(self, tenant: str, owner: str, external_ids: Sequence[str]) -> dict[tuple[str, str], bytes]:
-        """See `Knowledge`."""
         async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(
                 "SELECT external_id, part, content_hash FROM items"
@@ -58,7 +57,6 @@ class PostgresKnowledge:
         return {(row["external_id"], row["part"]): row["content_hash"] for row in rows}
 
     async def remember(self, call: Call, request: Remember, drafts: Sequence[Draft]) -> Remembered:
-        """See `Knowledge`."""
 
         async def store(connection: Connection) -> Remembered:
             return await self._remember(connection, call, request, drafts)
@@ -111,7 +109,6 @@ class PostgresKnowledge:
         return link_items(request, fresh, targets, {str(row["id"]): row["title"] for row in titles})
 
     async def record(self, tenant: str, owner: str, draft: Draft, outcomes: Sequence[ToolOutcome] = ()) -> None:
-        """See `Knowledge`."""
         async with self._database.transaction(tenant) as connection:
             await lock_owner(connection, tenant, owner)
             known = await connection.fetchval(
@@ -125,7 +122,6 @@ class PostgresKnowledge:
         await self._vectors.settle(tenant, [done.id])
 
     async def project(self, tenant: str, node: NodeState, drafts: Sequence[Draft]) -> None:
-        """See `Knowledge`."""
         async with self._database.transaction(tenant) as connection:
             await lock_owner(connection, tenant, SHARED)
             row = await connection.fetchrow("SELECT version, gone FROM nodes WHERE tenant = $1 AND key = $2", tenant, node.key)
@@ -152,7 +148,6 @@ class PostgresKnowledge:
         await self._vectors.settle(tenant, [item.id for item in written] + removed)
 
     async def passed(self, tenant: str, versions: Mapping[str, int]) -> set[str]:
-        """See `Knowledge`."""
         async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(
                 "SELECT key, version FROM nodes WHERE tenant = $1 AND key = ANY($2::text[]) AND NOT gone",
@@ -162,7 +157,6 @@ class PostgresKnowledge:
         return {row["key"] for row in rows if row["version"] >= versions[row["key"]]}
 
     async def items(self, audience: Audience, ids: Sequence[str]) -> list[Item]:
-        """See `Knowledge`."""
         async with self._database.connection(audience.tenant) as connection:
             rows = await connection.fetch(_ITEMS, audience.tenant, list(audience.owners), list(audience.kinds), list(ids))
         return [
@@ -271,12 +265,6 @@ async def announce_items(database: Database, batch: Sequence[StoredItem]) -> int
 
 def _item_from_row(row: Any) -> StoredItem:
     draft = Draft(
-        ItemKind(row["kind"]),
-        row["body"],
-        row["content_hash"],
-        row["external_id"],
-        row["part"],
-        row["family"],
-        row["title"],
+        ItemKind(row["kind"]), row["body"], row["content_hash"], row["external_id"], row["part"], row["family"], row["title"]
     )
     return StoredItem(str(row["id"]), row["tenant"], row["owner"], row["version"], draft)

@@ -46,12 +46,10 @@ class PostgresProfiles:
         self._wake = wake
 
     async def get(self, who: Principal) -> Profile:
-        """See `Profiles`."""
         async with self._database.connection(who.tenant) as connection:
             return _profile_from_row(await connection.fetchrow(_READ, who.tenant, who.user))
 
     async def change(self, call: Call, request: Message, version: int | None, change: Change) -> Profile:
-        """See `Profiles`."""
         who = call.who
         made: dict[str, Any] = {}
 
@@ -66,7 +64,6 @@ class PostgresProfiles:
         return await self._written(call, request, version, write)
 
     async def delete(self, call: Call, request: DeleteProfile) -> Profile:
-        """See `Profiles`."""
         who = call.who
 
         async def write(connection: Connection, old: Profile) -> _WriteReceipt:

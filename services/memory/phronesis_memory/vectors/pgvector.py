@@ -121,7 +121,6 @@ class PgVector:
         self._nearest = hnsw_search(dimension)
 
     async def upsert(self, entries: Sequence[VectorEntry], *, within: Transaction | None = None) -> None:
-        """See `VectorIndex`."""
         if not entries:
             return
         for e in entries:
@@ -143,16 +142,15 @@ class PgVector:
             )
 
     async def delete(self, tenant: str, ids: Sequence[str], *, within: Transaction | None = None) -> bool:
-        """See `VectorIndex`."""
         async with self._joined(tenant, within) as connection:
             await connection.execute("DELETE FROM vectors WHERE tenant = $1 AND item_id = ANY($2::uuid[])", tenant, list(ids))
         return True
 
     async def settle(self, tenant: str, ids: Sequence[str]) -> None:
-        """See `VectorIndex`. What was written joined the items' transaction."""
+        """What was written joined the items' transaction."""
 
     async def search(self, audience: Audience, vectors: Sequence[Vector], limit: int) -> list[list[VectorHit]]:
-        """See `VectorIndex`. Large owners are searched one by one: equality is what the HNSW scan is good at."""
+        """Large owners are searched one by one: equality is what the HNSW scan is good at."""
         asked = await self._asked(vectors)
         large = [owner for owner in audience.owners if await self._large(audience, owner)]
         small = [owner for owner in audience.owners if owner not in large]
@@ -165,7 +163,6 @@ class PgVector:
     async def similarity(
         self, audience: Audience, vectors: Sequence[Vector], ids: Sequence[Sequence[str]]
     ) -> list[dict[str, float]]:
-        """See `VectorIndex`."""
         asked = await self._asked(vectors)
         wanted = [(n, id) for n, of_vector in enumerate(ids, 1) for id in of_vector]
         async with self._database.connection(audience.tenant) as connection:
@@ -184,11 +181,9 @@ class PgVector:
         return cosines
 
     async def check(self) -> None:
-        """See `VectorIndex`."""
         await self._agreement.check()
 
     async def scan(self, size: int) -> AsyncIterator[list[VectorEntry]]:
-        """See `VectorIndex`."""
         last = _FIRST
         while True:
             async with self._database.connection(EVERY_TENANT) as connection:
@@ -199,7 +194,6 @@ class PgVector:
             last = rows[-1]["item_id"]
 
     async def clear(self) -> None:
-        """See `VectorIndex`."""
         async with self._database.transaction(EVERY_TENANT) as connection:
             await connection.execute("DELETE FROM vectors", timeout=_CLEAR)
             await self._agreement.forget(connection)

@@ -39,27 +39,21 @@ class Ledger(Protocol[D]):
 
     async def take(self, connection: Connection, tenant: str, ids: Sequence[str], /) -> Mapping[str, D]:
         """The changes of these things that nobody else holds, by tenant, locked until the transaction ends."""
-        ...
 
     async def take_due(self, connection: Connection, most: int, /) -> Mapping[str, D]:
         """The changes that have waited longest and that nobody else holds, by tenant, locked as those."""
-        ...
 
     async def waiting(self, connection: Connection, tenant: str, ids: Sequence[str], /) -> bool:
         """Whether a change of one of these is left; what the index has just refused is not waited for."""
-        ...
 
     async def left(self, connection: Connection, began: datetime, /) -> bool:
         """Whether a change is left that was noted up to then, or that the index refused."""
-        ...
 
     async def finish(self, connection: Connection, applied: Mapping[str, D], refused: Mapping[str, Sequence[str]], /) -> None:
         """Remove what was applied, by tenant, and let what the index refused come again later."""
-        ...
 
     async def release_news(self, connection: Connection, /) -> None:
         """Let news go out that waited for changes which are applied."""
-        ...
 
 
 class IndexSync(Generic[D]):
@@ -73,10 +67,7 @@ class IndexSync(Generic[D]):
     """
 
     def __init__(
-        self,
-        database: Database,
-        apply: Callable[[Mapping[str, D]], Awaitable[Mapping[str, Sequence[str]]]],
-        ledger: Ledger[D],
+        self, database: Database, apply: Callable[[Mapping[str, D]], Awaitable[Mapping[str, Sequence[str]]]], ledger: Ledger[D]
     ) -> None:
         self._database = database
         self._apply = apply

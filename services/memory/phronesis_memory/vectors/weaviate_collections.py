@@ -101,11 +101,7 @@ def _node_properties() -> list[Property]:
 
 def _text_property(name: str, *, filtered: bool) -> Property:
     return Property(
-        name=name,
-        data_type=DataType.TEXT,
-        index_filterable=filtered,
-        index_searchable=False,
-        tokenization=Tokenization.FIELD,
+        name=name, data_type=DataType.TEXT, index_filterable=filtered, index_searchable=False, tokenization=Tokenization.FIELD
     )
 
 

@@ -189,7 +189,6 @@ class WeaviateIndex:
         return self._weaviate
 
     async def upsert(self, entries: Sequence[VectorEntry], *, within: Transaction | None = None) -> None:
-        """See `VectorIndex`."""
         for entry in entries:
             for vector in (entry.vector, *entry.passages):
                 self._agreement.fit(vector)
@@ -202,7 +201,6 @@ class WeaviateIndex:
             await self._write(entries[start : start + BATCH])
 
     async def delete(self, tenant: str, ids: Sequence[str], *, within: Transaction | None = None) -> bool:
-        """See `VectorIndex`."""
         if within is not None:
             await changes.note_gone(cast(Connection, within), tenant, ids)
             return not ids
@@ -213,11 +211,9 @@ class WeaviateIndex:
         return True
 
     async def settle(self, tenant: str, ids: Sequence[str]) -> None:
-        """See `VectorIndex`."""
         await self._settling.settle(tenant, ids)
 
     async def search(self, audience: Audience, vectors: Sequence[Vector], limit: int) -> list[list[VectorHit]]:
-        """See `VectorIndex`."""
         await self._expect(vectors)
         async with self._weaviate.client(_ASK) as client:
             return await reads.search(client, audience, vectors, limit)
@@ -225,7 +221,6 @@ class WeaviateIndex:
     async def similarity(
         self, audience: Audience, vectors: Sequence[Vector], ids: Sequence[Sequence[str]]
     ) -> list[dict[str, float]]:
-        """See `VectorIndex`."""
         await self._expect(vectors)
         wanted = list(dict.fromkeys(id for of_vector in ids for id in of_vector))
         async with self._weaviate.client(_ASK) as client:
@@ -234,13 +229,12 @@ class WeaviateIndex:
         return [{id: rows[id][n] for id in of_vector if id in rows} for n, of_vector in enumerate(ids)]
 
     async def check(self) -> None:
-        """See `VectorIndex`."""
         await self._agreement.check()
         async with self._weaviate.client(_ASK) as client:
             await reads.answers(client, SYSTEM_TENANT)
 
     async def scan(self, size: int) -> AsyncIterator[list[VectorEntry]]:
-        """See `VectorIndex`. What waits is applied first."""
+        """What waits is applied first."""
         await self._settling.drain()
         async with self._weaviate.client(_ASK) as client:
             places = await reads.places(client)
@@ -251,7 +245,6 @@ class WeaviateIndex:
                 last = page[-1].id
 
     async def clear(self) -> None:
-        """See `VectorIndex`."""
         async with self._database.transaction(EVERY_TENANT) as connection:
             await changes.drop_all(connection)
             async with self._weaviate.client(_WRITE) as client:
