@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from phronesis_postgres import Database
 
 from .constitution.pgvector import PgNodeVectors
-from .constitution.ports import NodeIndex
 from .ports import VectorIndex
 from .settings import MemorySettings, WeaviateSettings
 from .vectors.pgvector import PgVector
@@ -16,9 +15,7 @@ from .vectors.pgvector import PgVector
 
 def make_pgvector_index(database: Database, model: str, dimension: int, settings: MemorySettings) -> PgVector:
     """The index in the schema, for a model with so many numbers in a vector."""
-    return PgVector(
-        database, model, dimension, exact_rows=settings.exact_rows, ef_search=settings.ef_search, max_scan=settings.max_scan
-    )
+    return PgVector(database, model, dimension, **_search(settings))
 
 
 @asynccontextmanager
@@ -45,24 +42,25 @@ async def open_index(
 
 def make_pgvector_nodes(database: Database, model: str, dimension: int, settings: MemorySettings) -> PgNodeVectors:
     """The index of the constitutional graph's nodes in the schema."""
-    return PgNodeVectors(
-        database, model, dimension, exact_rows=settings.exact_rows, ef_search=settings.ef_search, max_scan=settings.max_scan
-    )
+    return PgNodeVectors(database, model, dimension, **_search(settings))
 
 
 @asynccontextmanager
 async def open_nodes(
     index: VectorIndex, database: Database, model: str, dimension: int, settings: MemorySettings
-) -> AsyncIterator[tuple[NodeIndex, PgNodeVectors]]:
+) -> AsyncIterator[PgNodeVectors]:
     """The index of the constitutional graph's nodes, of the same kind as that of items, for the length of a block."""
-    rows = make_pgvector_nodes(database, model, dimension, settings)
     if isinstance(index, PgVector):
-        yield rows, rows
+        yield make_pgvector_nodes(database, model, dimension, settings)
         return
     from .constitution.weaviate import WeaviateNodeVectors  # as above
     from .vectors.weaviate_index import WeaviateIndex
 
     assert isinstance(index, WeaviateIndex)
-    nodes = WeaviateNodeVectors(database, index.weaviate, rows, model, dimension)
+    nodes = WeaviateNodeVectors(index.weaviate, database, model, dimension, **_search(settings))
     async with nodes.sweeping():
-        yield nodes, rows
+        yield nodes
+
+
+def _search(settings: MemorySettings) -> dict[str, int]:
+    return {"exact_rows": settings.exact_rows, "ef_search": settings.ef_search, "max_scan": settings.max_scan}

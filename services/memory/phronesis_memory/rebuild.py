@@ -23,16 +23,14 @@ from phronesis_contracts.memory import EmbeddingMismatch, ItemKind
 from phronesis_postgres import EVERY_TENANT, Database
 
 from .constitution.embedding import EmbeddingWorker, NoSchedule
-from .constitution.handlers import utc_now
 from .constitution.pgvector import PgNodeVectors
-from .constitution.ports import NodeIndex
 from .constitution.queue import NodeQueue
 from .indexes import open_nodes
 from .items.drafts import Drafter
 from .items.store import LINKED_KINDS, StoredItem, announce_items, count_items, find_existing, lock_unchanged, walk_items
 from .ports import Embedder, VectorIndex
 from .settings import MemorySettings
-from .values import Vector, VectorEntry
+from .values import Vector, VectorEntry, utc_now
 
 _BATCH = 256
 """Items that are embedded together while those before them are written."""
@@ -131,9 +129,7 @@ async def _drop_orphans(database: Database, index: VectorIndex) -> None:
             await index.delete(tenant, [id for _, id in of_tenant])
 
 
-async def rebuild_nodes(
-    database: Database, nodes: NodeIndex, embedder: Embedder, rows: PgNodeVectors, told: ReportProgress
-) -> int:
+async def rebuild_nodes(database: Database, nodes: PgNodeVectors, embedder: Embedder, told: ReportProgress) -> int:
     """Embed every node of the constitutional graph, and tell the index, which is emptied first.
 
     A node that the embedder fails for, four times, is left to the service, which tries again every minute.
@@ -145,7 +141,7 @@ async def rebuild_nodes(
         Unavailable: a store does not answer; what is done stays done.
     """
     queue = NodeQueue(database, nodes, embedder.model, embedder.dimension)
-    embedding = EmbeddingWorker(queue, embedder, nodes, rows.nearest, NoSchedule(), utc_now)
+    embedding = EmbeddingWorker(queue, embedder, nodes, NoSchedule(), utc_now)
     await queue.renew(utc_now())
     await nodes.clear()
     left = total = await queue.left()
@@ -184,8 +180,8 @@ async def _main(parts: Sequence[str]) -> None:
     async with open_stores(settings) as (database, embedder, index):
         if "vectors" in parts:
             await rebuild_vectors(database, index, Drafter(embedder), told)
-            async with open_nodes(index, database, embedder.model, embedder.dimension, settings) as (nodes, rows):
-                await rebuild_nodes(database, nodes, embedder, rows, told)
+            async with open_nodes(index, database, embedder.model, embedder.dimension, settings) as nodes:
+                await rebuild_nodes(database, nodes, embedder, told)
         if "links" in parts:
             await rebuild_links(database, told)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import quote
 
@@ -21,6 +21,11 @@ FACTS_PREFIX = "facts:"
 """What the name of every owner of facts begins with."""
 SCOPE_PREFIX = "scope:"
 """What the name of every room begins with. The policy `of_its_room` of the schema knows it too."""
+
+
+def utc_now() -> datetime:
+    """The time."""
+    return datetime.now(UTC)
 
 
 def scope_for_role(role: Role, name: str) -> Scope:

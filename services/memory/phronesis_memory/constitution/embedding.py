@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from itertools import groupby, islice
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 
@@ -21,7 +21,8 @@ from ..embedding.chunks import pool
 from ..ports import Embedder
 from ..values import Vector
 from .nodes import VectorRefused, check_vector, split_text, state_after_failure
-from .ports import NodeFilter, NodeHit, NodeIndex
+from .pgvector import PgNodeVectors
+from .ports import NodeFilter
 from .queue import DueNode, NodeQueue
 
 log = logging.getLogger(__name__)
@@ -35,9 +36,6 @@ _HOPELESS = 3
 _ALIKE = 10
 """Near-duplicates of one node that are kept."""
 _FOR_GOOD = (EmbeddingRefused, EmbeddingMismatch, VectorRefused)
-
-
-Nearest: TypeAlias = Callable[[str, Vector, NodeFilter, int], Awaitable[list[NodeHit]]]
 
 
 class Schedule(Protocol):
@@ -61,7 +59,6 @@ class EmbeddingWorker:
         queue: the nodes that are due.
         embedder: the model.
         index: what is told of new vectors.
-        alike: the nodes nearest to a vector, in the service's own schema.
         schedule: the runs by the clock.
         clock: the time.
     """
@@ -70,15 +67,13 @@ class EmbeddingWorker:
         self,
         queue: NodeQueue,
         embedder: Embedder,
-        index: NodeIndex,
-        alike: Nearest,
+        index: PgNodeVectors,
         schedule: Schedule,
         clock: Callable[[], datetime],
     ) -> None:
         self._queue = queue
         self._embedder = embedder
         self._index = index
-        self._alike = alike
         self._schedule = schedule
         self._clock = clock
         self._wake = asyncio.Event()
@@ -165,14 +160,14 @@ class EmbeddingWorker:
         except EmbeddingMismatch as error:
             await self._failed([due for due, _ in made], error)
             return
-        await self._index.tell(tenant, stored)
+        await self._index.settle(tenant, stored)
         for due, vector in made:
             if due.id in stored:
                 await self._compare(tenant, due, vector)
         await self._queue.done(tenant, stored, taken)
 
     async def _compare(self, tenant: str, due: DueNode, vector: Vector) -> None:
-        near = await self._alike(tenant, vector, NodeFilter(types=frozenset({due.type})), _ALIKE + 1)
+        near = await self._index.nearest_stored(tenant, vector, NodeFilter(types=frozenset({due.type})), _ALIKE + 1)
         found = [(hit.id, hit.cosine) for hit in near if hit.id != due.id and hit.cosine > search.DUPLICATE_COSINE]
         await self._queue.pair(tenant, due.id, found[:_ALIKE])
 

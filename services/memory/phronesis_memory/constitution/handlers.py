@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -36,13 +36,14 @@ from ..indexes import make_pgvector_nodes, open_nodes
 from ..ports import Embedder, VectorIndex
 from ..settings import MemorySettings, RetrievalSettings
 from ..tracing import trace_handler
+from ..values import utc_now
 from ..vectors.format import from_halfvec
 from .backups import Backups
 from .embedding import EmbeddingWorker
 from .graph import BusConstitutionGraph, BusStructure
 from .history import NodeHistory
 from .pgvector import PgNodeVectors
-from .ports import Bucket, ConstitutionGraph, History, LayerState, NodeFilter, NodeIndex, NodeVectors, Texts
+from .ports import Bucket, ConstitutionGraph, History, LayerState, NodeFilter, NodeVectors, Texts
 from .projection import ConstitutionVectors, GraphFollower, Regeneration
 from .queue import NodeQueue, NodeSchedule, select_runs
 from .search_handlers import Sources, serve_searches
@@ -173,18 +174,13 @@ class Parts:
     handlers: VectorHandlers
 
 
-def utc_now() -> datetime:
-    """The time."""
-    return datetime.now(UTC)
-
-
 def assemble_constitution(
     database: Database,
     embedder: Embedder,
     graph: ConstitutionGraph,
     bucket: Bucket,
     settings: MemorySettings,
-    index: NodeIndex | None = None,
+    index: PgNodeVectors | None = None,
     clock: Callable[[], datetime] = utc_now,
     wake: Callable[[], None] = lambda: None,
     queries: QueryVectors | None = None,
@@ -206,13 +202,12 @@ def assemble_constitution(
         drift: whether nodes are embedded anew by the clock, to see whether their vectors drifted.
     """
     of = (embedder.model, embedder.dimension)
-    rows: PgNodeVectors = make_pgvector_nodes(database, *of, settings)
-    index = index or rows
+    index = index or make_pgvector_nodes(database, *of, settings)
     queue, records, standing = NodeQueue(database, index, *of, wake), NodeRecords(database, index, *of), RecordReader(database)
     schedule = NodeSchedule(database, queue, select_runs(drift=drift))
-    embedding = EmbeddingWorker(queue, embedder, index, rows.nearest, schedule, clock)
+    embedding = EmbeddingWorker(queue, embedder, index, schedule, clock)
     following = GraphFollower(graph, records, standing, index, embedding.wake, clock)
-    vectors = ConstitutionVectors(rows, index, records, queue, following)
+    vectors = ConstitutionVectors(index, records, queue, following)
     backups = Backups(graph, standing, VectorRestore(database, index, *of), following, bucket, clock)
     regenerating = Regeneration(graph, following, standing, index, clock)
     audit = VectorAudit(database, wake)
@@ -232,12 +227,12 @@ def assemble_constitution(
     )
 
 
-async def warm_up(rows: PgNodeVectors, embedder: Embedder) -> None:
+async def warm_up(nodes: PgNodeVectors, embedder: Embedder) -> None:
     """Ask once, so that the first question after the start is as quick as the next ones (O-092, O-338)."""
     try:
         async with asyncio.timeout(_WARM_UP):
             await embedder.embed_queries(["what matters here"])
-            await rows.warm()
+            await nodes.warm()
     except (ServiceError, TimeoutError):
         log.warning("the vectors of the constitutional graph are not warm: a store or the model does not answer yet")
 
@@ -267,9 +262,9 @@ async def serve_constitution(
     """
     stack = AsyncExitStack()
     opened = open_nodes(index, database, embedder.model, embedder.dimension, settings)
-    nodes, rows = await stack.enter_async_context(opened)
+    nodes = await stack.enter_async_context(opened)
     bus.on_stop(stack.aclose)
-    await warm_up(rows, embedder)
+    await warm_up(nodes, embedder)
     bucket = Blobs(bus, BACKUPS)
     parts = assemble_constitution(
         database, embedder, BusConstitutionGraph(bus), bucket, settings, nodes, wake=wake, queries=queries, drift=drift

@@ -20,7 +20,6 @@ from phronesis_contracts.constitution.search import (
 )
 from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode, Mention
 
-from ..ports import Transaction
 from ..values import Vector
 
 
@@ -161,36 +160,6 @@ class History(Protocol):
 
     async def pairs(self, tenant: str, threshold: float, layers: frozenset[Layer], limit: int) -> list[Pair]:
         """Active near-duplicates of cosine `threshold` or more, the most alike first; below `DUPLICATE` none is kept."""
-
-
-class NodeIndex(Protocol):
-    """The index that finds the vectors of nodes; what it is made of stands in the service's own schema."""
-
-    async def nearest(self, tenant: str, vector: Vector, chosen: NodeFilter, limit: int) -> list[NodeHit]:
-        """See `NodeVectors`."""
-
-    async def note(self, within: Transaction, tenant: str, ids: Sequence[str]) -> None:
-        """In the transaction that writes or removes vectors or their filters: write down what `tell` is to do."""
-
-    async def tell(self, tenant: str, ids: Sequence[str]) -> None:
-        """Make a search find what was noted of these nodes, after the commit, if the index answers soon; raises nothing."""
-
-    async def reconcile(self, tenant: str) -> tuple[int, int]:
-        """Make the index what the schema says: how many vectors it lacked, and how many it had too many (O-362).
-
-        Raises:
-            Unavailable: it does not answer.
-        """
-
-    async def reindex(self, tenant: str) -> None:
-        """Drop the tenant's part of the index and make it anew from the vectors that are kept (O-091). Raises as above."""
-
-    async def clear(self) -> None:
-        """Forget every vector of every tenant, and note that those in the schema are to be told anew.
-
-        Raises:
-            Unavailable: the index does not answer; it may be done in part, and may be done again.
-        """
 
 
 class ConstitutionGraph(Protocol):

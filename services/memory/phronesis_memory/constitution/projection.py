@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from phronesis_contracts import TimedOut, Unavailable
@@ -12,10 +12,9 @@ from phronesis_contracts.constitution.registry import Layer
 from phronesis_contracts.constitution.values import ConstitutionNode
 from phronesis_contracts.constitution.writes import ConstitutionChanged, NodeNews
 
-from ..values import Vector
 from .nodes import snapshot_of
 from .pgvector import PgNodeVectors
-from .ports import ConstitutionGraph, LayerState, NodeFilter, NodeHit, NodeIndex, NodeVector
+from .ports import ConstitutionGraph
 from .queue import NodeQueue
 from .store import NodeRecords, RecordReader
 
@@ -43,7 +42,7 @@ class GraphFollower:
         graph: ConstitutionGraph,
         records: NodeRecords,
         standing: RecordReader,
-        index: NodeIndex,
+        index: PgNodeVectors,
         wake: Callable[[], None],
         clock: Callable[[], datetime],
     ) -> None:
@@ -115,11 +114,11 @@ class GraphFollower:
             tenant, read, news or {}, actor, self._clock(), at_once=at_once, force=force, trusted=trusted
         )
         self._wake()
-        await self._index.tell(tenant, noted)
+        await self._index.settle(tenant, noted)
 
     async def _forget(self, tenant: str, gone: Sequence[str], news: _News, actor: str) -> int:
         removed = await self._records.remove(tenant, gone, news, actor, self._clock())
-        await self._index.tell(tenant, removed)
+        await self._index.settle(tenant, removed)
         # One that was made anew meanwhile, and whose news another handler has dealt with, would be lost otherwise.
         again = await self._graph.read(tenant, gone)
         await self.keep(tenant, list(again.values()), news, actor)
@@ -148,7 +147,7 @@ class Regeneration:
         graph: ConstitutionGraph,
         following: GraphFollower,
         standing: RecordReader,
-        index: NodeIndex,
+        index: PgNodeVectors,
         clock: Callable[[], datetime],
     ) -> None:
         self._graph = graph
@@ -217,33 +216,22 @@ _SETTLE_LOOK = 0.01
 
 
 class ConstitutionVectors:
-    """See `NodeVectors`.
+    """`NodeVectors` on the index, with waiting for what was written.
 
     Args:
-        rows: the vectors in the schema.
         index: what finds them.
         records: the store of the records.
         queue: what is to be embedded.
         following: the follower of the graph.
     """
 
-    def __init__(
-        self, rows: PgNodeVectors, index: NodeIndex, records: NodeRecords, queue: NodeQueue, following: GraphFollower
-    ) -> None:
-        self._rows = rows
+    def __init__(self, index: PgNodeVectors, records: NodeRecords, queue: NodeQueue, following: GraphFollower) -> None:
         self._index = index
+        self.nearest, self.cosines, self.scan = index.nearest, index.cosines, index.scan
+        self.state, self.populating = index.state, index.populating
         self._records = records
         self._queue = queue
         self._following = following
-
-    async def nearest(self, tenant: str, vector: Vector, chosen: NodeFilter, limit: int) -> list[NodeHit]:
-        return await self._index.nearest(tenant, vector, chosen, limit)
-
-    async def cosines(self, tenant: str, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
-        return await self._rows.cosines(tenant, vector, ids)
-
-    def scan(self, tenant: str, chosen: NodeFilter) -> AsyncIterator[NodeVector]:
-        return self._rows.scan(tenant, chosen)
 
     async def settled(self, tenant: str) -> None:
         """The graph is asked what changed: its news may still be on the way."""
@@ -254,15 +242,9 @@ class ConstitutionVectors:
                 while waiting:
                     await asyncio.sleep(_SETTLE_LOOK)
                     waiting = await self._queue.hurrying(tenant, waiting)
-                await self._index.tell(tenant, asked)
+                await self._index.settle(tenant, asked)
         except TimeoutError as error:
             raise Unavailable("what was written just now is not embedded yet", retry_after=1) from error
 
-    async def state(self, tenant: str) -> tuple[LayerState, ...]:
-        return await self._rows.state(tenant)
-
-    async def populating(self, tenant: str) -> frozenset[Layer]:
-        return await self._rows.populating(tenant)
-
     async def assign(self, tenant: str, topics: Mapping[str, str | None]) -> None:
-        await self._index.tell(tenant, await self._records.assign(tenant, topics))
+        await self._index.settle(tenant, await self._records.assign(tenant, topics))

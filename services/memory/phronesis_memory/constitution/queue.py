@@ -17,7 +17,7 @@ from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news
 from ..values import Vector
 from ..vectors.format import StoredModel, to_halfvec
 from .nodes import RecordState
-from .ports import NodeIndex
+from .pgvector import PgNodeVectors
 from .store import lock_records
 
 _SUNDAY = 6
@@ -161,7 +161,7 @@ class NodeQueue:
     """
 
     def __init__(
-        self, database: Database, index: NodeIndex, model: str, dimension: int, wake: Callable[[], None] = lambda: None
+        self, database: Database, index: PgNodeVectors, model: str, dimension: int, wake: Callable[[], None] = lambda: None
     ) -> None:
         self._database = database
         self._index = index

@@ -20,7 +20,7 @@ from phronesis_postgres import Connection, Database, write_news
 from ..vectors.format import StoredModel, from_halfvec, to_halfvec
 from . import history
 from .nodes import KnownRecord, NodeSnapshot, RecordState, decide_state, is_older
-from .ports import NodeIndex
+from .pgvector import PgNodeVectors
 
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
 _KNOWN = """
@@ -68,7 +68,7 @@ class NodeRecords:
         dimension: numbers in its vectors.
     """
 
-    def __init__(self, database: Database, index: NodeIndex, model: str, dimension: int) -> None:
+    def __init__(self, database: Database, index: PgNodeVectors, model: str, dimension: int) -> None:
         self._database = database
         self._index = index
         self._model = model
@@ -332,7 +332,7 @@ class VectorRestore:
         dimension: numbers in its vectors.
     """
 
-    def __init__(self, database: Database, index: NodeIndex, model: str, dimension: int) -> None:
+    def __init__(self, database: Database, index: PgNodeVectors, model: str, dimension: int) -> None:
         self._database = database
         self._index = index
         self._of = (model, dimension)
@@ -357,7 +357,7 @@ class VectorRestore:
             await connection.executemany(_VECTOR, [_vector_row(tenant, facts, line) for facts, line in fitting])
             ids = [facts.id for facts, _ in fitting]
             await self._index.note(connection, tenant, ids)
-        await self._index.tell(tenant, ids)
+        await self._index.settle(tenant, ids)
 
     async def current(self, tenant: str, ids: Sequence[str]) -> int:
         """How many of these nodes have the vector of what they say."""

@@ -28,7 +28,7 @@ from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news, w
 from ..items.rows import add_tombstones, lock_owner, remove_items
 from ..ports import VectorIndex
 from ..values import owner_of_facts
-from ..vectors.changes import hold_news
+from ..vectors.changes import hold_event
 from .decision import normalize
 from .store import COLUMNS, fact_for_owner, fact_tombstone, facts_from_rows
 
@@ -282,7 +282,7 @@ class PostgresForgettings:
         if settled:
             await write_news(connection, SERVICE, tenant, MEMORY_FORGOTTEN, told)
         else:
-            await hold_news(connection, SERVICE, tenant, MEMORY_FORGOTTEN, told, gone)
+            await hold_event(connection, SERVICE, tenant, MEMORY_FORGOTTEN, told, gone)
         return gone
 
     async def get(self, who: Principal, forgetting_id: str) -> Forgetting:

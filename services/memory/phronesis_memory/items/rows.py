@@ -17,7 +17,7 @@ from phronesis_postgres import Connection, Database, write_news, write_once
 
 from ..ports import VectorIndex
 from ..values import EXPERIENCE_KINDS, Draft, VectorEntry, VectorMissing
-from ..vectors.changes import hold_news
+from ..vectors.changes import hold_event
 from ..words.analysis import Words, count_words, term_number
 
 _THEIR_WORDS = """
@@ -269,7 +269,7 @@ class ItemRemover:
             if complete:
                 await write_news(connection, SERVICE, tenant, MEMORY_PURGED, report)
             else:
-                await hold_news(connection, SERVICE, tenant, MEMORY_PURGED, report, [row["id"] for row in rows])
+                await hold_event(connection, SERVICE, tenant, MEMORY_PURGED, report, [row["id"] for row in rows])
         await self._vectors.settle(tenant, [str(row["id"]) for row in rows])
         self._wake()
 

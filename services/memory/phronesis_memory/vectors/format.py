@@ -81,8 +81,10 @@ class StoredModel:
         self._dimension = dimension
         self._agreed = float("-inf")
 
-    async def expect(self) -> None:
-        """Raise `EmbeddingMismatch` where the stored vectors are another model's; asked again only after a while."""
+    async def expect(self, *vectors: Vector) -> None:
+        """Raise `EmbeddingMismatch` where one cannot search by these vectors; the stored model is read only once in a while."""
+        for vector in vectors:
+            self.fit(vector)
         if time.monotonic() > self._agreed + _BELIEVED:
             await self.check()
 
