@@ -8,9 +8,23 @@ from contextlib import asynccontextmanager
 from phronesis_postgres import Database
 
 from .constitution.pgvector import PgNodeVectors
-from .ports import VectorIndex
+from .embedding.queries import QueryVectors
+from .items.search import HybridSearch
+from .ports import Embedder, VectorIndex
 from .settings import MemorySettings, WeaviateSettings
 from .vectors.pgvector import PgVector
+from .words.store import PostgresTexts
+
+
+def make_queries(embedder: Embedder, settings: MemorySettings) -> QueryVectors:
+    """The vectors of queries, cached as the settings say."""
+    return QueryVectors(embedder, settings.query_cache_seconds, settings.query_cache_size)
+
+
+def make_search(database: Database, vectors: VectorIndex, queries: QueryVectors, settings: MemorySettings) -> HybridSearch:
+    """Hybrid search of items."""
+    texts, seconds = PostgresTexts(database), settings.stage_seconds
+    return HybridSearch(vectors, texts, queries, candidates=settings.candidates, seconds=seconds)
 
 
 def make_pgvector_index(database: Database, model: str, dimension: int, settings: MemorySettings) -> PgVector:
@@ -25,10 +39,7 @@ async def open_index(
     """The index for the length of a block.
 
     Args:
-        database: the schema.
         model: name of the model whose vectors it holds.
-        dimension: numbers in a vector.
-        settings: how the schema is searched.
         weaviate: where Weaviate is; without an address the schema holds the vectors.
     """
     if weaviate.url is None:

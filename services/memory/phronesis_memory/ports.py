@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Protocol, TypeAlias
 
 from phronesis_bus import Call
-from phronesis_contracts import Message, Principal
-from phronesis_contracts.deletions import ConversationDeleted
-from phronesis_contracts.memory import (
-    DeleteProfile,
-    Forget,
-    ForgetMemory,
-    Forgotten,
-    ForgottenMemory,
-    KeepMemory,
-    KeptMemory,
-    Profile,
-    Remember,
-    Remembered,
-    Snippet,
-)
+from phronesis_contracts import Principal
+from phronesis_contracts.memory import Remember, Remembered
 from phronesis_contracts.orchestrator import ToolOutcome
 from phronesis_contracts.twin import Neighbour, Node
 
@@ -29,8 +16,6 @@ from .words.ranking import Weights
 
 Transaction: TypeAlias = object
 """An open transaction of the items' store. Only adapters look inside."""
-Change: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
-"""Makes a new profile of an old one."""
 
 
 class Embedder(Protocol):
@@ -46,7 +31,7 @@ class Embedder(Protocol):
 
     @property
     def floor(self) -> float | None:
-        """The cosine below which this model's texts are unrelated (D-079); `None` where it knows no such line."""
+        """The cosine below which this model's texts are unrelated; `None` where it knows no such line."""
 
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
         """The vectors of questions, in their order, ahead of any texts that wait.
@@ -70,7 +55,6 @@ class VectorIndex(Protocol):
         """Store vectors, each in place of its item's former one.
 
         Args:
-            entries: the vectors.
             within: the transaction in which the items are written. An index in the same database joins it; another one
                 notes in it what `settle` is to do after the commit. Without one the vectors are written at once.
 
@@ -145,7 +129,7 @@ class Knowledge(Protocol):
         """
 
     async def record(self, tenant: str, owner: str, draft: Draft, outcomes: Sequence[ToolOutcome] = ()) -> None:
-        """Store one item, with what came of tools, unless its external id is there (V-141)."""
+        """Store one item, with what came of tools, unless its external id is there."""
 
     async def project(self, tenant: str, node: NodeState, drafts: Sequence[Draft]) -> None:
         """Make the shared items of one node what `drafts` says, unless a later state of the node came before.
@@ -159,61 +143,6 @@ class Knowledge(Protocol):
 
     async def items(self, audience: Audience, ids: Sequence[str]) -> list[Item]:
         """Those of `ids` that the audience holds, by one statement."""
-
-
-class ScopedMemories(Protocol):
-    """Memories of scopes, each in its room (`domain/rooms.py`)."""
-
-    async def near(self, tenant: str, room: str, vector: Vector, limit: int) -> tuple[Snippet, ...]:
-        """The memories of a room that are nearest to a vector, by their cosine: `limit` of them, or all there are.
-
-        Raises:
-            Unavailable: the index or the store does not answer.
-        """
-
-    async def keep(self, call: Call, request: KeepMemory, room: str, draft: Draft) -> KeptMemory:
-        """Store one memory in a room, in place of the one with its key, once for the call's key.
-
-        Raises:
-            KeyReused: the call's key came before with other arguments.
-        """
-
-    async def forget(self, call: Call, request: ForgetMemory, room: str) -> ForgottenMemory:
-        """Remove one memory of a room with its words and its vector, once for the call's key. Raises as `keep` does."""
-
-
-class ItemRemoval(Protocol):
-    """Removes items for good, with their words and vectors, and announces it."""
-
-    async def forget(self, call: Call, request: Forget) -> Forgotten:
-        """Remove the caller's items that are named by id or external id, once for the call's key."""
-
-    async def forget_conversation(self, tenant: str, event: ConversationDeleted) -> None:
-        """Remove what was learnt from a deleted conversation alone; nothing of it is stored from here on."""
-
-
-class Profiles(Protocol):
-    """Users' profiles."""
-
-    async def get(self, who: Principal) -> Profile:
-        """The caller's profile; empty for a new user."""
-
-    async def change(self, call: Call, request: Message, version: int | None, change: Change) -> Profile:
-        """Change the caller's profile, once for the call's key.
-
-        Args:
-            call: how the request came.
-            request: the arguments.
-            version: the version to change; whatever it is where `None`.
-            change: the new profile of the old one; raises where it may not be.
-
-        Raises:
-            ProfileChanged: it has another version.
-            KeyReused: the key came before with other arguments.
-        """
-
-    async def delete(self, call: Call, request: DeleteProfile) -> Profile:
-        """Delete the caller's profile, once for the call's key. Raises as `change` does."""
 
 
 class Graph(Protocol):

@@ -97,11 +97,7 @@ class ExperienceSettings(BaseSettings):
     """Seconds that one `memory_query` may take before it says that the memory is unavailable."""
 
     def floor(self, of_model: float | None) -> float:
-        """The cosine below which a strategy's goal is unrelated.
-
-        Args:
-            of_model: the model's own line, if it has one.
-        """
+        """The cosine below which a strategy's goal is unrelated."""
         if self.similarity_floor is not None:
             return self.similarity_floor
         return _UNRELATED if of_model is None else of_model

@@ -45,14 +45,7 @@ RETRIEVAL = Metric(
 def trace_handler(
     tracing: Tracing, operation: Operation, store: str, handler: Handler[Envelope, In, Out]
 ) -> Handler[Envelope, In, Out]:
-    """The handler with a span around it.
-
-    Args:
-        tracing: where spans and figures go.
-        operation: what the handler does to the memory.
-        store: what it does it to.
-        handler: the handler.
-    """
+    """The handler with a span around it."""
 
     async def run(envelope: Envelope, request: In) -> Out:
         with tracing.span(
@@ -94,13 +87,7 @@ def _count_records(result: object) -> int | None:
 
 
 class TracedEmbedder:
-    """An `Embedder` whose calls are traced.
-
-    Args:
-        embedder: the model.
-        tracing: where spans and figures go.
-        provider: who runs the model.
-    """
+    """An `Embedder` whose calls are traced."""
 
     def __init__(self, embedder: Embedder, tracing: Tracing, provider: str = LOCAL) -> None:
         self._embedder = embedder

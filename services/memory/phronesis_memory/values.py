@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import quote
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
@@ -215,6 +217,15 @@ class TextHit:
     coverage: float
     """0 to 1: how much of the query's weight stands in the item."""
     family: str = ""
+
+
+def parse_ids(ids: Iterable[str]) -> list[UUID]:
+    """Those of `ids` that are UUIDs, as all ids of items are."""
+    found = []
+    for id in ids:
+        with suppress(ValueError):
+            found.append(UUID(id))
+    return found
 
 
 class VectorMissing(Exception):

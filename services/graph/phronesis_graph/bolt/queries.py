@@ -178,9 +178,7 @@ class BoltQueries:
     """Runs statements of callers.
 
     Args:
-        bolt: the store.
         schema: tells whether the store has been there.
-        ontology: what nodes of the twin look like.
         dialect: whether the store can explain a statement before it runs.
     """
 

@@ -51,10 +51,6 @@ class AlgorithmHandlers:
     """One method for each message.
 
     Args:
-        projections: what they run over.
-        engine: what computes them.
-        walks: where names of nodes are read.
-        now: the time.
         watch: told of each computation.
     """
 

@@ -78,7 +78,6 @@ def allowed_tokens(table: Sequence[tuple[int, int]], nodes: int) -> int:
 
     Args:
         table: nodes at least, and the tokens then; the fewest nodes first.
-        nodes: of the whole graph.
     """
     return next(tokens for least, tokens in reversed(table) if nodes >= least)
 
@@ -87,7 +86,6 @@ def removal_order(columns: Sequence[str], base: Sequence[str]) -> tuple[tuple[st
     """The columns that may be left out, in the order in which they are: those of one group together, the longest first.
 
     Args:
-        columns: all that are told.
         base: the list's own fields; typed properties that are not among them go with `properties`.
     """
     last = ("provenance", "metadata", "description", "summary")
@@ -140,10 +138,8 @@ def fit_layer(
 
     Args:
         rows: its nodes in order, with the columns that are told.
-        make: a node of a row.
         links: relationships by the node that they lead from.
         groups: columns that may be left out, those that go first first.
-        budget: tokens.
     """
     items = [WeighedNode(row, make) for row in rows]
     joined = sum(message_tokens(link) + SEPARATOR_TOKENS for of in links.values() for link in of)

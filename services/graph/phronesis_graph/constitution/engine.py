@@ -76,11 +76,7 @@ SHORTEST_PATH_SOURCE = "shortest_path by service"
 
 
 class EngineAvailability:
-    """What an engine can do.
-
-    Args:
-        engine: the engine.
-    """
+    """What an engine can do."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

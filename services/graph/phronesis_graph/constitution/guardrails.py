@@ -236,13 +236,7 @@ def rule_of_node(node: ConstitutionNode) -> Rule | None:
 
 
 def subject_of(type_name: str | None, content: Mapping[str, Any], *more: str) -> Subject:
-    """What a node would say, for the rules to read.
-
-    Args:
-        type_name: its type, where that is known.
-        content: its fields as messages have them.
-        more: texts beside them.
-    """
+    """What a node would say, for the rules to read."""
     kind = TYPES.get(type_name or "")
     texts = [content.get(name) for name in ("title", "summary", "description")]
     for one in kind.properties if kind else ():
@@ -257,8 +251,6 @@ def find_hits(rules: Iterable[Rule], of: Subject, changed: frozenset[str] | None
     """The rules that something goes against, those that block first.
 
     Args:
-        rules: the tenant's.
-        of: what is held against them.
         changed: fields that a change touches; a rule that reads none of them was answered when they were written.
     """
     asked = (one for one in rules if changed is None or one.trigger.reads(changed))
@@ -299,11 +291,7 @@ _SECONDS = 60.0
 
 
 class RuleCache:
-    """Rules by tenant.
-
-    Args:
-        source: where they are read.
-    """
+    """Rules by tenant."""
 
     def __init__(self, source: ConstitutionRules) -> None:
         self._source = source

@@ -129,7 +129,6 @@ class MemorySyncHandlers:
     """Answers the memory service.
 
     Args:
-        changes: what changed.
         nodes: nodes and relationships, page by page.
     """
 
@@ -153,12 +152,7 @@ async def serve_constitution(
     """Answer the messages of the constitutional graph.
 
     Args:
-        bus: the connected bus.
-        bolt: the store.
         schema: has to stand before anything is written.
-        names: relationship types that the store knows.
-        engine: computes algorithms.
-        wake: tells the relay that there is news.
     """
     turn = await _serve_writes(bus, bolt, schema, names, wake)
     kept = await serve_lists(bus, bolt, schema)

@@ -34,9 +34,7 @@ class LoadHandlers:
     """Takes parts of a graph.
 
     Args:
-        store: where the graph is.
         ruling: the rules of each tenant.
-        wake: tells the relay that there is news.
     """
 
     def __init__(self, store: ConstitutionLoads, ruling: RuleCache, wake: Callable[[], None]) -> None:
@@ -105,9 +103,7 @@ class RestoreHandlers:
     """Takes the parts of a restore.
 
     Args:
-        store: where the graph is.
         ruling: the rules of each tenant.
-        wake: tells the relay that there is news.
     """
 
     def __init__(self, store: ConstitutionRestores, ruling: RuleCache, wake: Callable[[], None]) -> None:

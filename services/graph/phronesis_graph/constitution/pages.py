@@ -31,7 +31,6 @@ def read_cursor(given: str, kinds: Mapping[str, int]) -> tuple[str, ...]:
     """The kind of a cursor and its place. Whatever it names, nothing of another tenant is told for it.
 
     Args:
-        given: the cursor.
         kinds: the kinds that there may be, and of how many texts a place of each is made.
 
     Raises:
@@ -64,7 +63,6 @@ def list_columns(kinds: Sequence[NodeType], excluded: Collection[str], base: Seq
     """Columns of the store from which nodes are told in part.
 
     Args:
-        kinds: their types.
         excluded: fields to leave out, as messages name them; `properties` stands for all typed properties that are not
             in `base`. A name that there is not leaves nothing out.
         base: fields to tell beside the bags and the typed properties.

@@ -85,11 +85,9 @@ class ConstitutionLinks(Protocol):
         """Make a relationship, or give the one that there is.
 
         Args:
-            order: the call.
             wanted: the relationship, with the id that it has if it is new.
             check: holds its ends against the registry and the caller's rights.
             cycle: given where its type takes no cycle; is told the titles of the chain that the relationship would close.
-            audit: the entry.
 
         Raises:
             NotFound: an end is no node of the tenant; `field` names it.
@@ -137,12 +135,9 @@ class ConstitutionLoads(Protocol):
         """Remove nodes, write nodes, join nodes: all of it or nothing.
 
         Args:
-            order: the call.
             remove: ids of nodes to remove; unknown ones are passed over.
-            ids: of the nodes to write.
             decide: what they are to be, from those of them that there are.
             links: relationships to make where there are none.
-            audit: the entry, from what was done.
 
         Raises:
             RegistryRefused: a relationship does not lead between such ends, or closes a chain; or what `decide` raises.

@@ -94,7 +94,6 @@ def upward_direction(type: str, name: str) -> str | None:
 
     Args:
         type: type of the node that the relationship leads from.
-        name: the relationship's type.
     """
     match name:
         case "SERVES" | "ALIGNS_WITH":
@@ -115,9 +114,7 @@ def build_projection(
 
     Args:
         types: the type of each live node, by id.
-        names: the relationship types.
         links: relationships: from, type, to. Those with an end that is not live are left out, and those to oneself.
-        at: when all this was read.
     """
     ids = sorted(types)
     number = {id: place for place, id in enumerate(ids)}
@@ -179,12 +176,7 @@ class CachedProjection:
 
 
 class ProjectionCache:
-    """The projections of this process.
-
-    Args:
-        store: where they are read.
-        now: the time.
-    """
+    """The projections of this process."""
 
     def __init__(self, store: ProjectionStore, now: Callable[[], datetime]) -> None:
         self._store = store

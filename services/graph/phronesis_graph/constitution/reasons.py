@@ -66,12 +66,7 @@ class Losses:
 
 
 class ReasonHandlers:
-    """One method for each message.
-
-    Args:
-        projections: what reasons are found in.
-        walks: where names of nodes are read.
-    """
+    """One method for each message."""
 
     def __init__(self, projections: ProjectionCache, walks: WalkStore) -> None:
         self._projections = projections

@@ -75,7 +75,6 @@ def node_to_row(tenant: str, node: ConstitutionNode) -> dict[str, Any]:
     """All properties of a node in the store.
 
     Args:
-        tenant: whose node it is.
         node: the whole node, its typed properties in the form that `checking` gives them.
     """
     told = node.model_dump(mode="json")

@@ -33,7 +33,6 @@ def distances(
     """Steps from the nearest start to each node that is reached, in the order reached.
 
     Args:
-        ways: where a step leads.
         starts: nodes to begin at, 0 steps away.
         longest: steps at most; any number by default.
         until: nodes of which the first that is gone on from ends it.
@@ -52,13 +51,7 @@ def distances(
 
 
 def shortest_route(ways: Ways[N], start: N, left: Mapping[N, int]) -> tuple[N, ...]:
-    """A shortest path, the first in the order of `ways` at each step; empty where none leads there.
-
-    Args:
-        ways: where a step leads.
-        start: where it begins.
-        left: fewest steps from each node to the end.
-    """
+    """A shortest path, the first in the order of `ways` at each step; empty where none leads there."""
     if start not in left:
         return ()
     path = [start]
@@ -72,7 +65,6 @@ def find_routes(ways: Ways[N], start: N, end: N, left: Mapping[N, int], longest:
 
     Args:
         ways: where a step leads, in the order in which equals are told.
-        start: where they begin.
         end: where they end; another node.
         left: fewest steps from each node to the end; a node without an entry does not lead there.
         longest: steps at most.
@@ -108,8 +100,6 @@ class ShortestPathHandlers:
 
     Args:
         projections: what is walked; a chain in it costs less than the store would take for it.
-        walks: where names of nodes are read.
-        now: the time.
     """
 
     def __init__(self, projections: ProjectionCache, walks: WalkStore, now: Callable[[], datetime]) -> None:

@@ -100,14 +100,7 @@ async def announce(
 
 
 def link_news(link: ConstitutionLink, operation: Operation, source: str, target: str) -> LinkNews:
-    """The news of a relationship.
-
-    Args:
-        link: the relationship.
-        operation: what was done with it.
-        source: the type of the node that it leads from.
-        target: the type of the node that it leads to.
-    """
+    """The news of a relationship."""
     layers = tuple(dict.fromkeys((TYPES[source].layer, TYPES[target].layer)))
     return LinkNews(id=link.id, type=link.type, from_id=link.from_id, to_id=link.to_id, operation=operation, layers=layers)
 

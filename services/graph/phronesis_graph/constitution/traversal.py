@@ -181,8 +181,6 @@ async def walk(
     """Walk from nodes, hop by hop, each hop one question to the store; it goes on from active nodes alone.
 
     Args:
-        reader: the tenant's nodes.
-        starts: ids to begin at, whatever their status.
         depth: hops at most.
         follow: which relationships it takes.
         keep: whether it takes an edge that the store has given.

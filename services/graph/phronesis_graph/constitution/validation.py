@@ -66,7 +66,6 @@ def merge_content(kind: NodeType, before: Mapping[str, Any], given: Mapping[str,
     """The content of a node after a write.
 
     Args:
-        kind: the node's type.
         before: its content until now, as messages have it; for a new node, nothing.
         given: what is to be different; null removes, and what is not named stays. Bags are merged by their names.
 
@@ -217,7 +216,6 @@ def check_cycle(name: str, cycle: Sequence[str]) -> None:
     """Refuse a relationship that would close a chain.
 
     Args:
-        name: its type.
         cycle: titles along the chain, from the node that it leads from back to it; nothing where there is no such chain.
 
     Raises:

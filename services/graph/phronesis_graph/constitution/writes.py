@@ -52,10 +52,7 @@ class NodeHandlers:
     """One method for each kind of write.
 
     Args:
-        nodes: where nodes are.
         ruling: the rules of each tenant.
-        refuse: enters a refusal in the audit trail.
-        wake: tells the relay that there is news.
     """
 
     def __init__(self, nodes: ConstitutionNodes, ruling: RuleCache, refuse: AuditRefusal, wake: Callable[[], None]) -> None:
@@ -213,12 +210,7 @@ def _embedding_state(kind: NodeType, changed: set[str]) -> str:
 
 
 class RelationshipHandlers:
-    """One method for each message.
-
-    Args:
-        links: where relationships are.
-        wake: tells the relay that there is news.
-    """
+    """One method for each message."""
 
     def __init__(self, links: ConstitutionLinks, wake: Callable[[], None]) -> None:
         self._links = links

@@ -404,7 +404,6 @@ class Expressions:
     """Reads expressions of one statement.
 
     Args:
-        patterns: those of the same statement.
         match: reads the patterns and the WHERE of a subquery that has no clauses.
         query: reads a subquery, which has to end with RETURN where told so, and gives its columns.
     """

@@ -79,10 +79,8 @@ class Guard:
         """Hold a statement against the rules.
 
         Args:
-            statement: one statement as a model or a caller wrote it.
             parameters: values for its `$names`.
             tenant: whose nodes it may reach, from the caller's envelope.
-            rules: the rule set.
 
         Raises:
             QueryRefused: it breaks a rule; the detail names the rule and says what to write instead.

@@ -64,11 +64,6 @@ class KnowledgeHandlers:
 
     Args:
         names: which labels and types agents may give.
-        stores: where knowledge is.
-        reading: what a reading statement has to pass.
-        changing: what a changing statement has to pass.
-        refuse: enters a refusal in the audit trail.
-        wake: tells the relay that there is news.
     """
 
     def __init__(

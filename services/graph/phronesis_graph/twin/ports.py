@@ -27,8 +27,6 @@ class TwinStore(Protocol):
         Args:
             call: how the request came; its key makes a repeat answer with the first result.
             arguments: hash of the request as it came.
-            batch: what to write.
-            audit: the entry for the audit trail.
 
         Raises:
             BadRequest: an end that does not exist, or levels that may not be joined; nothing is written.

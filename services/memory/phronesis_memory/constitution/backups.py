@@ -37,12 +37,7 @@ class Manifest(Message):
 
 
 class BackupWriter:
-    """Writes the lines of one backup.
-
-    Args:
-        bucket: where to.
-        folder: the tenant's backup, as names begin.
-    """
+    """Writes the lines of one backup."""
 
     def __init__(self, bucket: Bucket, folder: str) -> None:
         self._bucket = bucket
@@ -173,16 +168,7 @@ _NODES = 200
 
 
 class Backups:
-    """Does what `backup.restore.v1` orders.
-
-    Args:
-        graph: the graph service.
-        standing: what the records say.
-        restoring: puts vectors back.
-        following: makes records of nodes.
-        bucket: where backups are.
-        clock: the time.
-    """
+    """Does what `backup.restore.v1` orders."""
 
     def __init__(
         self,

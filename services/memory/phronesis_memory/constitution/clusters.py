@@ -243,7 +243,6 @@ def pairs_above(points: Matrix, floor: float, most: int) -> list[tuple[int, int,
 
     Args:
         points: one a row, of length 1.
-        floor: the cosine.
         most: pairs at most.
     """
     found: list[tuple[int, int, float]] = []
@@ -271,7 +270,6 @@ def find_keywords(groups: Mapping[str, Sequence[str]], most: int = KEYWORDS) -> 
 
     Args:
         groups: texts by group.
-        most: words of a group.
     """
     counted = {name: [_count_stems(text) for text in texts] for name, texts in groups.items()}
     totals = {name: sum((Counter(_stem_counts(text)) for text in texts), Counter()) for name, texts in counted.items()}

@@ -128,12 +128,7 @@ class Clause:
 
 
 def find_opposition(one: str, other: str) -> str | None:
-    """Why two texts cannot both be followed; `None` where nothing says so.
-
-    Args:
-        one: what one node says.
-        other: what the other one says.
-    """
+    """Why two texts cannot both be followed; `None` where nothing says so."""
     pairs = [(a, b) for a in split_clauses(one) for b in split_clauses(other)]
     for rule in (_exclusive_limits, _opposite_preference, _denial, _opposite_words):
         for a, b in pairs:
@@ -243,12 +238,7 @@ _SAYS = ("title", "summary", "description", "statement", "response", "target")
 
 
 class Contradictions:
-    """Finds contradictions, and changes nothing.
-
-    Args:
-        vectors: the index.
-        structure: the graph.
-    """
+    """Finds contradictions, and changes nothing."""
 
     def __init__(self, vectors: NodeVectors, structure: Structure) -> None:
         self._vectors = vectors

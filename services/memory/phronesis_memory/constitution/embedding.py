@@ -56,11 +56,7 @@ class EmbeddingWorker:
     """Embeds what is due, in a task of its own. `step` does one batch, for whoever has no task.
 
     Args:
-        queue: the nodes that are due.
-        embedder: the model.
-        index: what is told of new vectors.
         schedule: the runs by the clock.
-        clock: the time.
     """
 
     def __init__(

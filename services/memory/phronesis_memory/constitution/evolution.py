@@ -118,9 +118,6 @@ class Drift:
 
     Args:
         history: versions, each with how far it moved from the one before.
-        vectors: where nodes are now.
-        structure: the nodes.
-        embedder: the model, for texts that nodes had.
     """
 
     def __init__(self, history: History, vectors: NodeVectors, structure: Structure, embedder: Embedder) -> None:
@@ -205,9 +202,7 @@ class Duplicates:
     """Finds near-duplicates, and merges none.
 
     Args:
-        vectors: the index.
         history: the pairs that are noted whenever a node is embedded.
-        structure: the graph.
     """
 
     def __init__(self, vectors: NodeVectors, history: History, structure: Structure) -> None:

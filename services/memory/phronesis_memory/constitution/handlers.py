@@ -32,7 +32,7 @@ from phronesis_contracts.constitution.writes import ConstitutionChanged
 from phronesis_postgres import Database
 
 from ..embedding.queries import QueryVectors
-from ..indexes import make_pgvector_nodes, open_nodes
+from ..indexes import make_pgvector_nodes, make_queries, open_nodes
 from ..ports import Embedder, VectorIndex
 from ..settings import MemorySettings, RetrievalSettings
 from ..tracing import trace_handler
@@ -54,14 +54,7 @@ class VectorHandlers:
     """The handlers.
 
     Args:
-        following: the follower of the graph.
-        vectors: the vectors.
-        standing: what the records say.
         schedule: the runs by the clock.
-        regenerating: makes vectors anew.
-        backups: makes backups and restores them.
-        audit: where it is entered who did so.
-        dimension: numbers in the vectors of the service's model.
     """
 
     def __init__(
@@ -190,14 +183,7 @@ def assemble_constitution(
     """The parts on their stores.
 
     Args:
-        database: the schema.
-        embedder: the model.
-        graph: the graph service.
-        bucket: where backups are kept.
-        settings: the service's settings.
         index: the index of the nodes' vectors; the one in the schema where there is none.
-        clock: the time.
-        wake: called after a transaction that may have written news.
         queries: the vectors of questions that are kept; those of its own where there are none.
         drift: whether nodes are embedded anew by the clock, to see whether their vectors drifted.
     """
@@ -212,7 +198,7 @@ def assemble_constitution(
     regenerating = Regeneration(graph, following, standing, index, clock)
     audit = VectorAudit(database, wake)
     handlers = VectorHandlers(following, vectors, standing, schedule, regenerating, backups, audit, embedder.dimension)
-    queries = queries or QueryVectors(embedder, settings.query_cache_seconds, settings.query_cache_size)
+    queries = queries or make_queries(embedder, settings)
     return Parts(
         vectors=vectors,
         history=NodeHistory(database),
@@ -251,13 +237,7 @@ async def serve_constitution(
     """Serve the questions about the constitutional graph, and follow its news.
 
     Args:
-        bus: the connected bus.
-        database: the schema.
-        embedder: the model.
-        settings: the service's settings.
         index: the index of items; that of nodes stands beside it.
-        wake: called after a transaction that may have written news.
-        queries: the vectors of questions that are kept.
         drift: whether nodes are embedded anew by the clock, to see whether their vectors drifted.
     """
     stack = AsyncExitStack()

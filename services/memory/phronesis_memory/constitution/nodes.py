@@ -186,11 +186,7 @@ def decide_state(
     """What is to be done for a node that was read.
 
     Args:
-        facts: the node.
-        known: its record, if there is one.
-        now: the time.
         at_once: also nodes that would wait for the night, or that failed and would wait for their next try.
-        force: also where the vector fits already.
     """
     assert facts.tier is not None
     if not facts.body:
@@ -213,8 +209,6 @@ def state_after_failure(attempts: int, problem: str, now: datetime, *, for_good:
 
     Args:
         attempts: how many there were, with this one.
-        problem: the class of the failure.
-        now: the time.
         for_good: whether the same again would fail the same (a key or a text that is refused).
     """
     if for_good or attempts >= MAX_TRIES:

@@ -112,12 +112,7 @@ class Pattern:
 
 
 class Patterns:
-    """Detects patterns.
-
-    Args:
-        vectors: the index.
-        structure: the graph.
-    """
+    """Detects patterns."""
 
     def __init__(self, vectors: NodeVectors, structure: Structure) -> None:
         self._vectors = vectors
@@ -168,9 +163,6 @@ def find_patterns(
     """The groups of like nodes that show the same.
 
     Args:
-        kind: what is looked for.
-        those: all nodes of the type, with their vectors.
-        nodes: the same, whole.
         shows: which of them show it, and which the contrary.
     """
     rows = [row for row, id in enumerate(those.ids) if shows.get(id) and id in nodes]
@@ -233,7 +225,6 @@ class Proposals:
 
     Args:
         vectors: the index, which knows the patterns that there are.
-        structure: the graph.
     """
 
     def __init__(self, vectors: NodeVectors, structure: Structure) -> None:

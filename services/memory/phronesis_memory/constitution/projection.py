@@ -29,12 +29,7 @@ class GraphFollower:
     """Makes records of nodes.
 
     Args:
-        graph: the graph service.
-        records: the store.
-        standing: what the store says.
-        index: what is told of changed filters.
         wake: called when something may be due.
-        clock: the time.
     """
 
     def __init__(
@@ -132,15 +127,7 @@ _PAGE = 200
 
 
 class Regeneration:
-    """Does what `embeddings.regenerate.v1` orders.
-
-    Args:
-        graph: the graph service.
-        following: makes records of nodes.
-        standing: what the records say.
-        index: the index of the vectors.
-        clock: the time.
-    """
+    """Does what `embeddings.regenerate.v1` orders."""
 
     def __init__(
         self,
@@ -216,14 +203,7 @@ _SETTLE_LOOK = 0.01
 
 
 class ConstitutionVectors:
-    """`NodeVectors` on the index, with waiting for what was written.
-
-    Args:
-        index: what finds them.
-        records: the store of the records.
-        queue: what is to be embedded.
-        following: the follower of the graph.
-    """
+    """`NodeVectors` on the index, with waiting for what was written."""
 
     def __init__(self, index: PgNodeVectors, records: NodeRecords, queue: NodeQueue, following: GraphFollower) -> None:
         self._index = index

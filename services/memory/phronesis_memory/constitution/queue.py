@@ -150,15 +150,7 @@ class DueNode:
 
 
 class NodeQueue:
-    """Takes nodes that are due, the higher tiers first, and writes what became of them.
-
-    Args:
-        database: the schema.
-        index: the index of the vectors.
-        model: name of the service's model.
-        dimension: numbers in its vectors.
-        wake: called after a transaction that may have written news.
-    """
+    """Takes nodes that are due, the higher tiers first, and writes what became of them."""
 
     def __init__(
         self, database: Database, index: PgNodeVectors, model: str, dimension: int, wake: Callable[[], None] = lambda: None
@@ -265,13 +257,7 @@ _RAN = "UPDATE constitution_schedule SET next_at = $2, last_at = $3 WHERE name =
 
 
 class NodeSchedule:
-    """Puts the nodes of a run on the queue when its time has come. One that was missed is made up for, once.
-
-    Args:
-        database: the schema.
-        queue: the queue.
-        runs: the runs that are wanted.
-    """
+    """Puts the nodes of a run on the queue when its time has come. One that was missed is made up for, once."""
 
     def __init__(self, database: Database, queue: NodeQueue, runs: Sequence[RecurringRun]) -> None:
         self._database = database

@@ -108,7 +108,6 @@ def apply_defaults(request: Request, changed: Mapping[str, float]) -> Request:
     """The request with the defaults for what its caller left open.
 
     Args:
-        request: what was asked.
         changed: the tenant's own defaults by name.
     """
     names = _NAMES[type(request)]
@@ -198,7 +197,6 @@ class RetrievalLog:
     """Takes rows at once, and writes them later.
 
     Args:
-        rows: where they are kept.
         days: how long.
     """
 

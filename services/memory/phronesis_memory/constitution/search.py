@@ -57,8 +57,6 @@ def rerank_by_words(question: str, nodes: Sequence[ConstitutionNode], scores: Se
     """The places of the nodes in their new order: by their score and the square of what their words match (`fuse`).
 
     Args:
-        question: the words.
-        nodes: what was found.
         scores: 0 to 1, of each.
     """
     found = [count_words(" ".join(filter(None, (node.title, node.summary, node.description)))).counts for node in nodes]
@@ -120,8 +118,6 @@ def merge_halves(
     Args:
         reached: nodes with a path from the anchor; the floor is not for them (O-180).
         near: hits of the index by id.
-        cosines: of the reached ones that are no hits.
-        by: weights and floor.
     """
     found: list[Candidate] = []
     for one in reached:

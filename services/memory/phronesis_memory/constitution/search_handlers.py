@@ -80,14 +80,7 @@ _TRIES, _PAUSE = 4, 0.5
 
 
 class SearchHandlers:
-    """The handlers of searches.
-
-    Args:
-        finding: the searches themselves.
-        retrievals: what is kept of them.
-        log: where each is logged.
-        answers: those that are kept.
-    """
+    """The handlers of searches."""
 
     def __init__(self, finding: NodeSearch, retrievals: Retrievals, log: RetrievalLog, answers: AnswerCache) -> None:
         self._finding = finding
@@ -344,9 +337,7 @@ def assemble_searches(
     """The handlers of searches, and the log that they write to.
 
     Args:
-        sources: what they stand on.
         settings: how long, and how much, is logged.
-        wake: called after a transaction that wrote news.
     """
     kept = PostgresRetrievals(sources.database, settings.log_words, wake)
     log = RetrievalLog(kept, settings.log_days)
@@ -373,10 +364,7 @@ async def serve_searches(bus: Bus, sources: Sources, settings: RetrievalSettings
     """Serve the searches, and what reasons over the graph.
 
     Args:
-        bus: the connected bus.
-        sources: what the handlers stand on.
         settings: how long, and how much, is logged.
-        wake: called after a transaction that wrote news.
     """
     found, log = assemble_searches(sources, settings, wake)
     span = partial(trace_handler, bus.tracing, "search_memory", STORE)

@@ -70,9 +70,7 @@ class PostgresRetrievals:
     """`Rows` and `Retrievals` on the tables of migration 0010.
 
     Args:
-        database: the schema.
         words: whether the words of questions are kept, or their hash alone (O-352).
-        wake: called after a transaction that wrote news.
     """
 
     def __init__(self, database: Database, words: bool, wake: Callable[[], None]) -> None:

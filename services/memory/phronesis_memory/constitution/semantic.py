@@ -42,10 +42,6 @@ def fit_results(results: Sequence[Found], most: int) -> tuple[tuple[Found, ...],
     """The first results that fit, their tokens with the frame around them, and whether some were left out.
 
     A first one that is too large by itself is told without its texts, so that its id at least is known.
-
-    Args:
-        results: best first.
-        most: tokens of the whole answer.
     """
     kept: list[Found] = []
     used = _FRAME
@@ -95,9 +91,7 @@ class SemanticFinder:
     """Finds nodes by meaning.
 
     Args:
-        vectors: the index.
         structure: the graph, which the nodes themselves come from.
-        queries: the vectors of questions.
         seconds: time that the vector of a question may take.
     """
 
@@ -132,9 +126,6 @@ class SemanticFinder:
         """The chosen nodes of a floor or above, best first; of equals the one changed last, then by id (O-160).
 
         Args:
-            who: the caller.
-            vector: what is asked.
-            chosen: filters of the index.
             floor: the cosine that is needed; 0 is no floor.
             limit: nodes at most.
             fits: what a node has to be as well, where the index cannot say that: the nearest `LOOKED_AT` are asked for it.
@@ -297,7 +288,6 @@ def normalize_time(given: str | None, field: str) -> str | None:
 
     Args:
         given: ISO 8601, a day or a time; a time without a zone is UTC.
-        field: its name, for the error.
 
     Raises:
         BadRequest: it is neither.

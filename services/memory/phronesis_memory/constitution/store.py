@@ -59,14 +59,7 @@ async def lock_records(connection: Connection, tenant: str) -> None:
 
 
 class NodeRecords:
-    """Writes the records, with the history and what an outside index has to be told, in one transaction.
-
-    Args:
-        database: the schema.
-        index: the index of the vectors.
-        model: name of the service's model.
-        dimension: numbers in its vectors.
-    """
+    """Writes the records, with the history and what an outside index has to be told, in one transaction."""
 
     def __init__(self, database: Database, index: PgNodeVectors, model: str, dimension: int) -> None:
         self._database = database
@@ -89,13 +82,9 @@ class NodeRecords:
         """Make records of what was read; what is older than a record changes nothing.
 
         Args:
-            tenant: whose nodes they are.
             read: the nodes, one of each id.
             news: what was announced of each, by id.
             actor: who changed them; empty where nobody said.
-            now: the time.
-            at_once: embed also those that would wait for the night.
-            force: embed also those whose text is the same.
             trusted: what was read is how it is, whatever its version: the graph was restored.
 
         Returns:
@@ -323,14 +312,7 @@ _CURRENT = """
 
 
 class VectorRestore:
-    """Writes the vectors of a backup.
-
-    Args:
-        database: the schema.
-        index: the index of the vectors.
-        model: name of the service's model.
-        dimension: numbers in its vectors.
-    """
+    """Writes the vectors of a backup."""
 
     def __init__(self, database: Database, index: PgNodeVectors, model: str, dimension: int) -> None:
         self._database = database
@@ -381,12 +363,7 @@ SERVICE = "memory"
 
 
 class VectorAudit:
-    """Writes entries.
-
-    Args:
-        database: the schema.
-        wake: called after a transaction that wrote news.
-    """
+    """Writes entries."""
 
     def __init__(self, database: Database, wake: Callable[[], None]) -> None:
         self._database = database

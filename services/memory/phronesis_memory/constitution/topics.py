@@ -33,9 +33,6 @@ class Topics:
 
     Args:
         vectors: the index, which also knows the topic of each node.
-        texts: what the nodes say.
-        structure: the graph.
-        store: where topics are kept.
     """
 
     def __init__(self, vectors: NodeVectors, texts: Texts, structure: Structure, store: TopicStore) -> None:
@@ -102,10 +99,7 @@ def build_topics(
     """Clusters as topics: with keywords, and with the ids that they had before where they are still the same.
 
     Args:
-        those: the nodes.
         clusters: which cluster each is in.
-        texts: what they say.
-        before: the nodes of the topics that there were.
     """
     groups = [np.flatnonzero(clusters.labels == label) for label in np.unique(clusters.labels) if label != UNASSIGNED]
     members = [_members(those, group) for group in groups]

@@ -83,10 +83,6 @@ class WeaviateNodeVectors(PgNodeVectors):
     """The index of nodes in their collection, a tenant of it for each of ours; the vectors stand in the schema, too.
 
     Args:
-        weaviate: the connection.
-        database: the schema.
-        model: name of the service's model.
-        dimension: numbers in its vectors.
         search: how the schema is searched, as `PgVectors` takes it.
     """
 

@@ -112,9 +112,6 @@ class WrongModel(Exception):
 class MiniLm:
     """The model and its tokenizer. Not for several threads at once; `LocalEmbedder` gives it one.
 
-    Args:
-        threads: threads of onnxruntime.
-
     Raises:
         WrongModel: the weights' sha256 is another one.
     """

@@ -36,7 +36,6 @@ class QueryVectors:
     The tenant is part of the key, so that no tenant can tell from the time an answer takes what another one has asked.
 
     Args:
-        embedder: the model.
         seconds: how long a vector is kept.
         size: how many are kept at most; the one unused for longest goes first.
         clock: seconds that only grow.

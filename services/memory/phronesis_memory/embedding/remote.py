@@ -48,9 +48,6 @@ class RemoteEmbedder:
 
         Args:
             url: the address before `/embeddings`, such as `https://host/v1`.
-            key: the bearer key, if the address wants one.
-            model: name of the model there.
-            dimension: numbers in its vectors.
             floor: the cosine below which its texts are unrelated, if that is known.
         """
         headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}

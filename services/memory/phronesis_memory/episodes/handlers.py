@@ -24,15 +24,13 @@ from phronesis_contracts.episodes import (
 from phronesis_postgres import Database
 
 from ..embedding.queries import QueryVectors
+from ..indexes import make_queries, make_search
 from ..items.drafts import Drafter, draft_from_strategy
-from ..items.search import HybridSearch
 from ..items.store import PostgresKnowledge
 from ..ports import Embedder, VectorIndex
 from ..profiles.store import PostgresProfiles
 from ..settings import ExperienceSettings, MemorySettings
 from ..tracing import trace_handler
-from ..words.store import PostgresTexts
-from .ports import Strategies
 from .recall import EpisodeRecall, MemoryQueries
 from .store import PostgresEpisodes, PostgresOutcomes, PostgresStrategies
 from .strategies import clean_text, expected_success, refusal_reason
@@ -49,15 +47,12 @@ class StrategyHandlers:
     """The handlers of strategies.
 
     Args:
-        strategies: the store.
-        queries: the vectors of questions.
-        drafting: completes what is to be kept.
         floor: the cosine below which goals are unrelated (V-133).
         seconds: time that each stage of a recall may take.
     """
 
     def __init__(
-        self, strategies: Strategies, queries: QueryVectors, drafting: Drafter, *, floor: float, seconds: float
+        self, strategies: PostgresStrategies, queries: QueryVectors, drafting: Drafter, *, floor: float, seconds: float
     ) -> None:
         self._strategies = strategies
         self._queries = queries
@@ -142,18 +137,12 @@ def assemble_experience(
     """The handlers on their stores.
 
     Args:
-        database: the schema.
-        embedder: the model.
-        settings: the service's settings.
-        vectors: the vector index.
-        wake: called after a transaction that wrote news.
         experience: settings of experience; the defaults where none are given.
         queries: the vectors of questions that are kept; those of its own where there are none.
     """
     chosen = experience or ExperienceSettings()
-    queries = queries or QueryVectors(embedder, settings.query_cache_seconds, settings.query_cache_size)
-    seconds = settings.stage_seconds
-    search = HybridSearch(vectors, PostgresTexts(database), queries, candidates=settings.candidates, seconds=seconds)
+    queries = queries or make_queries(embedder, settings)
+    search = make_search(database, vectors, queries, settings)
     outcomes = PostgresOutcomes(database)
     remembering = EpisodeRecall(search, PostgresEpisodes(database), outcomes, floor=embedder.floor)
     items, profiles = PostgresKnowledge(database, vectors, wake), PostgresProfiles(database, wake)
@@ -165,7 +154,7 @@ def assemble_experience(
             queries,
             Drafter(embedder),
             floor=chosen.floor(embedder.floor),
-            seconds=seconds,
+            seconds=settings.stage_seconds,
         ),
     )
 

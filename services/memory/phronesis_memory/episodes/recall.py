@@ -33,9 +33,6 @@ class EpisodeRecall:
     """The handlers of episodes and of the figures of tools.
 
     Args:
-        search: hybrid search.
-        episodes: the store of episodes.
-        outcomes: the store of what came of tools.
         floor: the cosine below which texts are unrelated (D-079).
     """
 
@@ -91,10 +88,6 @@ class MemoryQueries:
     """The handler of `memory_query`.
 
     Args:
-        remembering: finds items.
-        items: reads them.
-        profiles: reads profiles.
-        outcomes: what came of tools.
         seconds: time that one question may take.
     """
 

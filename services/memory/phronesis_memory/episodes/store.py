@@ -30,7 +30,7 @@ from phronesis_postgres import Connection, Database, write_news, write_once
 
 from ..items.rows import find_tombstones, lock_owner, write_items
 from ..ports import VectorIndex
-from ..values import Audience, Draft, Vector, shorten
+from ..values import Audience, Draft, Vector, parse_ids, shorten
 from .strategies import is_spent, tool_names
 
 _READ_EPISODES = """
@@ -42,11 +42,7 @@ _OUTCOMES = """
 
 
 class PostgresEpisodes:
-    """`Episodes` on the tables `items` and `tool_outcomes`.
-
-    Args:
-        database: the schema.
-    """
+    """`Episodes` on the tables `items` and `tool_outcomes`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -129,11 +125,7 @@ async def write_outcomes(
 
 
 class PostgresOutcomes:
-    """`Outcomes` on the table `tool_outcomes`.
-
-    Args:
-        database: the schema.
-    """
+    """`Outcomes` on the table `tool_outcomes`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -192,13 +184,7 @@ _COUNT = "UPDATE strategies SET uses = $2, wins = $3, retired = $4 WHERE item_id
 
 
 class PostgresStrategies:
-    """`Strategies` on the tables `items` and `strategies`.
-
-    Args:
-        database: the schema.
-        vectors: the index of the goals' vectors.
-        wake: called after a transaction that wrote news.
-    """
+    """Strategies, on the tables `items` and `strategies`."""
 
     def __init__(self, database: Database, vectors: VectorIndex, wake: Callable[[], None]) -> None:
         self._database = database
@@ -254,7 +240,7 @@ class PostgresStrategies:
         who = call.who
 
         async def count(connection: Connection) -> StrategyStandings:
-            rows = await connection.fetch(_HELD, who.tenant, who.user, _parse_uuids(request.ids))
+            rows = await connection.fetch(_HELD, who.tenant, who.user, parse_ids(dict.fromkeys(request.ids)))
             standings = [_standing_from_row(row, request.worked) for row in rows]
             for one in standings:
                 await connection.execute(_COUNT, UUID(one.id), one.uses, one.wins, one.retired)
@@ -287,13 +273,3 @@ def _strategy_from_row(row: Any, cosine: float) -> Strategy:
         wins=row["wins"],
         created_at=row["created_at"],
     )
-
-
-def _parse_uuids(ids: tuple[str, ...]) -> list[UUID]:
-    found = []
-    for id in dict.fromkeys(ids):
-        try:
-            found.append(UUID(id))
-        except ValueError:
-            continue
-    return found

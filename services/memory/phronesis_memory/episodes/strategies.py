@@ -48,12 +48,7 @@ def refusal_reason(score: float | None, succeeded: bool) -> str:
 
 
 def clean_text(text: str, most: int) -> str:
-    """A text without the titles of blocks and the marks of headings, and of a bounded length (V-176).
-
-    Args:
-        text: whatever a model wrote.
-        most: characters.
-    """
+    """A text without the titles of blocks and the marks of headings, and of a bounded length (V-176)."""
     left = "".join(c for c in unicodedata.normalize("NFKC", text) if c in "\n\t" or unicodedata.category(c)[0] != "C")
     before = None
     while left != before:  # what is taken out may bring together what was apart

@@ -27,7 +27,7 @@ from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news, w
 
 from ..items.rows import add_tombstones, lock_owner, remove_items
 from ..ports import VectorIndex
-from ..values import owner_of_facts
+from ..values import owner_of_facts, parse_ids
 from ..vectors.changes import hold_event
 from .decision import normalize
 from .store import COLUMNS, fact_for_owner, fact_tombstone, facts_from_rows
@@ -138,7 +138,7 @@ async def find_targets(connection: Connection, tenant: str, owner: str, request:
     Raises:
         BadRequest: it is more than goes at once.
     """
-    ids = [id for id in map(_parse_uuid, request.ids) if id is not None]
+    ids = parse_ids(request.ids)
     subject = normalize(request.subject) if request.subject is not None else None
     facts = await connection.fetch(_FACTS, tenant, owner, ids, subject, request.conversation_id, MOST + 1)
     items = await connection.fetch(_ITEMS, tenant, owner, ids, list(request.ids), request.conversation_id, MOST + 1)
@@ -149,7 +149,7 @@ async def find_targets(connection: Connection, tenant: str, owner: str, request:
 
 async def find_targets_again(connection: Connection, row: asyncpg.Record) -> Targets:
     """What is there once more of a forgetting."""
-    tenant, owner, ids = row["tenant"], row["owner"], [id for id in map(_parse_uuid, row["ids"]) if id is not None]
+    tenant, owner, ids = row["tenant"], row["owner"], parse_ids(row["ids"])
     facts = await connection.fetch(_FACTS, tenant, owner, ids, None, row["conversation_id"], len(ids) + MOST)
     items = await connection.fetch(_ITEMS, tenant, owner, ids, row["ids"], row["conversation_id"], len(ids) + MOST)
     kept = [one["id"] for one in facts]
@@ -192,13 +192,6 @@ async def find_episodes(connection: Connection, tenant: str, owner: str, turns: 
     return [str(row["id"]) for row in rows]
 
 
-def _parse_uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
-
-
 SERVICE = "memory"
 _SHOWN = 50
 
@@ -216,13 +209,7 @@ _NEWEST = f"SELECT {COLUMNS} FROM facts WHERE id = ANY($1::uuid[]) ORDER BY reco
 
 
 class PostgresForgettings:
-    """`Forgettings` on the tables of facts and items.
-
-    Args:
-        database: the schema.
-        vectors: the index of the items' vectors.
-        wake: called after a transaction that wrote news.
-    """
+    """Forgets for good, in the tables of facts and items, and records what was reported of it."""
 
     def __init__(self, database: Database, vectors: VectorIndex, wake: Callable[[], None]) -> None:
         self._database = database
@@ -230,6 +217,7 @@ class PostgresForgettings:
         self._wake = wake
 
     async def preview(self, who: Principal, request: ForgetFor) -> ForgettingPreview:
+        """What would be removed."""
         async with self._database.connection(who.tenant) as connection:
             found = await find_targets(connection, who.tenant, who.user, request)
             rows = await connection.fetch(_NEWEST, found.facts, _SHOWN)
@@ -238,6 +226,12 @@ class PostgresForgettings:
         return ForgettingPreview(facts=shown_facts, turns=tuple(found.turns), removed=found.counts)
 
     async def begin(self, call: Call, request: ForgetFor) -> Forgetting:
+        """Remove it here, and tell the others, once for the call's key.
+
+        Raises:
+            NotFound: the caller has none of it.
+            BadRequest: it is more than goes at once.
+        """
         who, touched = call.who, list[str]()
 
         async def work(connection: Connection) -> Forgetting:
@@ -286,6 +280,7 @@ class PostgresForgettings:
         return gone
 
     async def get(self, who: Principal, forgetting_id: str) -> Forgetting:
+        """A forgetting of the caller. Raises `NotFound`."""
         try:
             id = UUID(forgetting_id)
         except ValueError:
@@ -294,10 +289,12 @@ class PostgresForgettings:
             return await read_forgetting(connection, who, id)
 
     async def purged(self, tenant: str, service: str, removed: Purged) -> None:
+        """Enter what a service removed; a report on anything but a forgetting is ignored."""
         async with self._database.transaction(tenant) as connection:
             await enter_report(connection, tenant, service, removed)
 
     async def copies_purged(self, tenant: str, report: CopiesPurged) -> None:
+        """Remove the episodes of turns that hold no text any more, and enter what the orchestrator removed."""
         gone: list[str] = []
         async with self._database.transaction(tenant) as connection:
             owner = await connection.fetchval(_OWNER, UUID(report.deletion_id), tenant)
@@ -311,6 +308,7 @@ class PostgresForgettings:
         await self._vectors.settle(tenant, gone)
 
     async def forget_conversation(self, tenant: str, event: ConversationDeleted) -> None:
+        """Remove the facts that were learnt from a deleted conversation alone; nothing is learnt of it from here on."""
         request = ForgetFor(conversation_id=event.conversation_id)
         async with self._database.transaction(tenant) as connection:
             await _lock_owners(connection, tenant, event.user)

@@ -36,6 +36,7 @@ from phronesis_contracts.twin import GRAPH_PURGED
 from phronesis_postgres import Database
 
 from ..embedding.queries import QueryVectors
+from ..indexes import make_queries, make_search
 from ..items.drafts import Drafter
 from ..items.search import Candidate, HybridSearch
 from ..ports import Embedder, VectorIndex
@@ -43,8 +44,7 @@ from ..settings import MemorySettings
 from ..tracing import trace_handler
 from ..values import MEMORY_KIND, Audience, Draft, is_storable, owner_of_facts
 from ..words.analysis import stems
-from ..words.store import PostgresTexts
-from .decision import PREFERENCE_ORIGINS, Assertion, DraftsByText, Evidence, Facts, Forgettings, StoredFact, TextMissing
+from .decision import PREFERENCE_ORIGINS, Assertion, DraftsByText, Evidence, StoredFact, TextMissing
 from .extraction import extract_statements, has_secret, read_import
 from .forgetting import PostgresForgettings
 from .store import PostgresFacts
@@ -55,14 +55,7 @@ _RELEVANCE, _TRUST, _CONFIDENCE, _RECENCY = 0.7, 0.15, 0.1, 0.05
 
 
 def explain_score(query: str, candidate: Candidate, fact: StoredFact, now: datetime) -> Why:
-    """What gives a fact its score.
-
-    Args:
-        query: the question.
-        candidate: how the searches found it.
-        fact: the fact.
-        now: the time.
-    """
+    """What gives a fact its score."""
     said = max(one.said_at for one in fact.evidence)
     age = max(0.0, (now - said).total_seconds() / 86_400)
     own = set(stems(fact.text))
@@ -90,20 +83,12 @@ _TRIES = 3
 
 
 class FactHandlers:
-    """The handlers of facts and of forgetting.
-
-    Args:
-        facts: the store of facts.
-        forgettings: forgets for good.
-        search: hybrid search.
-        drafting: completes what is to be found.
-        now: the time.
-    """
+    """The handlers of facts and of forgetting."""
 
     def __init__(
         self,
-        facts: Facts,
-        forgettings: Forgettings,
+        facts: PostgresFacts,
+        forgettings: PostgresForgettings,
         search: HybridSearch,
         drafting: Drafter,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -258,9 +243,7 @@ def assemble_facts(
     queries: QueryVectors | None = None,
 ) -> tuple[FactHandlers, PostgresForgettings]:
     """The handlers on their stores. The arguments are those of `assemble`."""
-    queries = queries or QueryVectors(embedder, settings.query_cache_seconds, settings.query_cache_size)
-    seconds = settings.stage_seconds
-    search = HybridSearch(vectors, PostgresTexts(database), queries, candidates=settings.candidates, seconds=seconds)
+    search = make_search(database, vectors, queries or make_queries(embedder, settings), settings)
     forgettings = PostgresForgettings(database, vectors, wake)
     return FactHandlers(PostgresFacts(database, vectors, wake), forgettings, search, Drafter(embedder)), forgettings
 

@@ -174,13 +174,7 @@ class _FactWrite:
 
 
 class PostgresFacts:
-    """`Facts` on the tables `facts` and `items`.
-
-    Args:
-        database: the schema.
-        vectors: the index of the items' vectors.
-        wake: called after a transaction that wrote news.
-    """
+    """`Facts` on the tables `facts` and `items`."""
 
     def __init__(self, database: Database, vectors: VectorIndex, wake: Callable[[], None]) -> None:
         self._database = database

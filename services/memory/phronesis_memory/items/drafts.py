@@ -31,11 +31,7 @@ _OPENING = 240
 
 
 class Drafter:
-    """Completes drafts: counts their words, and makes their vectors.
-
-    Args:
-        embedder: the model.
-    """
+    """Completes drafts: counts their words, and makes their vectors."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder

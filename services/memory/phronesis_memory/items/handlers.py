@@ -1,4 +1,4 @@
-"""The handlers of items and profiles, and following the graph, whose node texts are shared items."""
+"""The handlers of items, and following the graph, whose node texts are shared items."""
 
 from __future__ import annotations
 
@@ -7,31 +7,28 @@ from functools import partial
 from typing import Any
 
 from phronesis_bus import Bus, Call, News, ask
-from phronesis_contracts import BadRequest, Internal, Nothing, Principal, Role, TooLarge
+from phronesis_contracts import BadRequest, Internal, Principal, Role, TooLarge
 from phronesis_contracts.deletions import ConversationDeleted
 from phronesis_contracts.memory import (
     SHARED,
     AugmentedMemoryContext,
-    DeleteProfile,
     Forget,
     Forgotten,
     ItemKind,
-    Profile,
     Recall,
     Recalled,
     RecalledItem,
     Remember,
     Remembered,
     Retrieve,
-    UpdateProfile,
 )
 from phronesis_contracts.orchestrator import TurnEndedNews, TurnStatus
 from phronesis_contracts.twin import EXPAND, NODES, ChangedNode, Expand, Neighbour, Node, NodeChanged, NodeKeys
 
-from ..ports import Graph, ItemRemoval, Knowledge, Profiles
-from ..profiles.rules import check_profile, merge_patch
+from ..ports import Graph, Knowledge
 from ..values import Audience, NodeState, is_storable, shorten
 from .drafts import Drafter, draft_from_item, draft_from_turn, drafts_from_node
+from .rows import ItemRemover
 from .search import HybridSearch, Retrieval
 
 NODE_BATCH = 20
@@ -39,13 +36,7 @@ NODE_BATCH = 20
 
 
 class NodeTextProjection:
-    """Makes the shared items of changed nodes what the graph says now. A repeat, in any order, changes nothing.
-
-    Args:
-        graph: the graph service.
-        knowledge: the store of items.
-        drafting: completes drafts.
-    """
+    """Makes the shared items of changed nodes what the graph says now. A repeat, in any order, changes nothing."""
 
     def __init__(self, graph: Graph, knowledge: Knowledge, drafting: Drafter) -> None:
         self._graph = graph
@@ -98,23 +89,12 @@ _MAKER_OF_KIND = {ItemKind.NODE: "the graph", ItemKind.STRATEGY: "a task"}
 
 
 class ItemHandlers:
-    """The handlers of the memory service.
-
-    Args:
-        knowledge: the store of items.
-        forgetting: removes items from it.
-        profiles: the store of profiles.
-        search: hybrid search.
-        retrieval: hybrid retrieval.
-        drafting: completes what is to be stored.
-        nodes: follows the graph.
-    """
+    """The handlers of items."""
 
     def __init__(
         self,
         knowledge: Knowledge,
-        forgetting: ItemRemoval,
-        profiles: Profiles,
+        forgetting: ItemRemover,
         search: HybridSearch,
         retrieval: Retrieval,
         drafting: Drafter,
@@ -122,7 +102,6 @@ class ItemHandlers:
     ) -> None:
         self._knowledge = knowledge
         self._forgetting = forgetting
-        self._profiles = profiles
         self._search = search
         self._retrieval = retrieval
         self._drafting = drafting
@@ -163,26 +142,6 @@ class ItemHandlers:
     async def retrieve(self, call: Call, request: Retrieve) -> AugmentedMemoryContext:
         """Hybrid retrieval for the caller (D-066)."""
         return await self._retrieval.retrieve(call.who, request)
-
-    async def profile_get(self, call: Call, request: Nothing) -> Profile:
-        """The caller's profile."""
-        return await self._profiles.get(call.who)
-
-    async def profile_put(self, call: Call, request: Profile) -> Profile:
-        """Replace the caller's profile."""
-        given = check_profile(request.profile)
-        return await self._profiles.change(call, request, request.version, lambda _: given)
-
-    async def profile_update(self, call: Call, request: UpdateProfile) -> Profile:
-        """Correct the caller's profile."""
-        patch = check_profile(request.patch, "patch")
-        return await self._profiles.change(
-            call, request, request.version, lambda old: check_profile(merge_patch(old, patch), "patch")
-        )
-
-    async def profile_delete(self, call: Call, request: DeleteProfile) -> Profile:
-        """Delete the caller's profile."""
-        return await self._profiles.delete(call, request)
 
     async def forget(self, call: Call, request: Forget) -> Forgotten:
         """Remove items of the caller for good; what is another's is not there."""

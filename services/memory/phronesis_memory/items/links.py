@@ -67,7 +67,6 @@ def link_items(
     """The links of items that were just stored.
 
     Args:
-        request: where the items came from.
         fresh: the items that are new or changed, with their ids.
         targets: id by external id, of the owner's items that are named as links.
         concepts: title by id, of the owner's concepts.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
-from uuid import UUID
 
 import asyncpg
 
@@ -16,7 +15,7 @@ from phronesis_contracts.service import AUDITED
 from phronesis_postgres import Connection, Database, write_news, write_once
 
 from ..ports import VectorIndex
-from ..values import EXPERIENCE_KINDS, Draft, VectorEntry, VectorMissing
+from ..values import EXPERIENCE_KINDS, Draft, VectorEntry, VectorMissing, parse_ids
 from ..vectors.changes import hold_event
 from ..words.analysis import Words, count_words, term_number
 
@@ -70,12 +69,7 @@ async def write_items(
     """Store drafts, each in place of the item with its external id and part.
 
     Args:
-        connection: in a transaction that holds the owner's lock.
-        vectors: the index of their vectors.
-        tenant: the tenant.
         owner: the user, or `SHARED`.
-        version: version of what is written.
-        drafts: what to write.
 
     Raises:
         VectorMissing: a draft that is new or changed has no vector.
@@ -217,13 +211,7 @@ _BURIED = "SELECT name FROM tombstones WHERE tenant = $1 AND owner = $2 AND name
 
 
 class ItemRemover:
-    """Removes items for good.
-
-    Args:
-        database: the schema.
-        vectors: the index of the items' vectors.
-        wake: called after a transaction that wrote news.
-    """
+    """Removes items for good."""
 
     def __init__(self, database: Database, vectors: VectorIndex, wake: Callable[[], None]) -> None:
         self._database = database
@@ -236,7 +224,7 @@ class ItemRemover:
 
         async def work(connection: Connection) -> Forgotten:
             await lock_owner(connection, who.tenant, who.user)
-            ids = [id for id in map(_parse_uuid, request.ids) if id is not None]
+            ids = parse_ids(request.ids)
             rows = await connection.fetch(_NAMED, who.tenant, who.user, ids, list(request.ids))
             gone, _ = await self._remove(connection, who.tenant, who.user, rows)
             for message in _removal_news(who.user, gone, None):
@@ -312,10 +300,3 @@ def _removal_news(owner: str, ids: list[str], deletion: str | None) -> list[Item
         ItemsForgotten(owner=owner, ids=tuple(batch), deletion_id=deletion, part=number, parts=len(batches))
         for number, batch in enumerate(batches, 1)
     ]
-
-
-def _parse_uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None

@@ -24,7 +24,7 @@ from phronesis_contracts.service import AUDITED
 from phronesis_postgres import Connection, Database, write_news, write_once
 
 from ..embedding.queries import QueryVectors
-from ..ports import ScopedMemories, VectorIndex
+from ..ports import VectorIndex
 from ..values import MEMORY_KIND, Audience, Draft, Vector, is_storable, owner_of_scope, scope_for_role, shorten
 from .drafts import Drafter, draft_from_memory
 from .rows import lock_owner, remove_items, write_items
@@ -36,13 +36,10 @@ class ScopeHandlers:
     """The handlers of memories by scope.
 
     Args:
-        rooms: the store of memories.
-        queries: the vectors of questions.
-        drafting: completes what is to be kept.
         seconds: time that the vector of a question, and each search, may take.
     """
 
-    def __init__(self, rooms: ScopedMemories, queries: QueryVectors, drafting: Drafter, *, seconds: float) -> None:
+    def __init__(self, rooms: PostgresScopedMemories, queries: QueryVectors, drafting: Drafter, *, seconds: float) -> None:
         self._rooms = rooms
         self._queries = queries
         self._drafting = drafting
@@ -140,13 +137,7 @@ _NAMED = "SELECT id FROM items WHERE tenant = $1 AND owner = $2 AND external_id 
 
 
 class PostgresScopedMemories:
-    """`Rooms` on the table `items`. A transaction enters the one room that it reads or writes (migration 0008).
-
-    Args:
-        database: the schema.
-        vectors: the index of the items' vectors.
-        wake: called after a transaction that wrote news.
-    """
+    """Memories of scopes, in the table `items`. A transaction enters the one scope that it reads or writes (migration 0008)."""
 
     def __init__(self, database: Database, vectors: VectorIndex, wake: Callable[[], None]) -> None:
         self._database = database
@@ -154,6 +145,7 @@ class PostgresScopedMemories:
         self._wake = wake
 
     async def near(self, tenant: str, room: str, vector: Vector, limit: int) -> tuple[Snippet, ...]:
+        """The memories of a room that are nearest to a vector, by cosine. Raises `Unavailable`."""
         [hits] = await self._vectors.search(Audience(tenant, (room,), (MEMORY_KIND,)), [vector], limit)
         if not hits:
             return ()
@@ -173,6 +165,7 @@ class PostgresScopedMemories:
         )
 
     async def keep(self, call: Call, request: KeepMemory, room: str, draft: Draft) -> KeptMemory:
+        """Store one memory in a room, in place of the one with its key, once for the call's key. Raises `KeyReused`."""
         who = call.who
 
         async def store(connection: Connection) -> KeptMemory:
@@ -191,6 +184,7 @@ class PostgresScopedMemories:
         return kept
 
     async def forget(self, call: Call, request: ForgetMemory, room: str) -> ForgottenMemory:
+        """Remove one memory of a room with its words and its vector, once for the call's key. Raises `KeyReused`."""
         who = call.who
 
         async def work(connection: Connection) -> ForgottenMemory:

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TypeAlias, TypeVar
-from uuid import UUID
 
 from phronesis_contracts import Principal, ServiceError, Unavailable
 from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, EntityType, ItemKind, Retrieve, Seed
@@ -17,7 +16,7 @@ from phronesis_tokens import count, cut
 
 from ..embedding.queries import QueryVectors
 from ..ports import Graph, Knowledge, TextIndex, VectorIndex
-from ..values import Audience, Item, TextHit, Vector, VectorHit
+from ..values import Audience, Item, TextHit, Vector, VectorHit, parse_ids
 from ..words.ranking import Weights, fuse, match_share
 
 log = logging.getLogger(__name__)
@@ -63,10 +62,6 @@ class HybridSearch:
     """Searches one audience, for several queries at once: each has its own candidates, and all share their statements.
 
     Args:
-        vectors: the vector index.
-        texts: the full-text index.
-        queries: the vectors of questions.
-        candidates: items that each search contributes.
         seconds: time that each stage may take.
     """
 
@@ -250,12 +245,7 @@ class Retrieval:
     """Answers `Retrieve`.
 
     Args:
-        search: hybrid search.
-        graph: the graph service.
-        knowledge: the store of items.
         floor: the cosine below which texts are unrelated, as the embedder says (D-079).
-        per_phrase: seeds of one phrase.
-        most: seeds of all phrases.
         seconds: time that each stage may take.
     """
 
@@ -360,7 +350,7 @@ class Retrieval:
     async def _hydrate(
         self, who: Principal, types: Mapping[str, str], places: Mapping[str, _Place], degraded: set[str]
     ) -> tuple[list[ContextItem], list[str]]:
-        wanted = {t: [id for id, of in types.items() if of == t and _is_uuid(id)] for t in EntityType}
+        wanted = {t: list(map(str, parse_ids(id for id, of in types.items() if of == t))) for t in EntityType}
         try:
             async with asyncio.timeout(self._seconds):
                 batches = await asyncio.gather(
@@ -408,11 +398,3 @@ def _degraded_parts(degraded: set[str]) -> tuple[str, ...]:
 
 def _milliseconds(start: float, end: float) -> float:
     return round((end - start) * 1000, 3)
-
-
-def _is_uuid(id: str) -> bool:
-    try:
-        UUID(id)
-    except ValueError:
-        return False
-    return True

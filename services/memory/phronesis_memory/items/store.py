@@ -32,13 +32,7 @@ _TITLES = """
 
 
 class PostgresKnowledge:
-    """`Knowledge` on the table `items`.
-
-    Args:
-        database: the schema.
-        vectors: the index of the items' vectors.
-        wake: called after a transaction that wrote news.
-    """
+    """`Knowledge` on the table `items`."""
 
     def __init__(self, database: Database, vectors: VectorIndex, wake: Callable[[], None]) -> None:
         self._database = database

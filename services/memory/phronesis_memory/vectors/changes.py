@@ -64,9 +64,6 @@ class ChangeTable(ABC, Generic[E]):
     """A table of changes, one row for each thing with a vector, whose latest change takes the place of an earlier one.
 
     Args:
-        table: its name.
-        key: the column of the things' ids.
-        key_type: its type.
         rows: a SELECT of changes from the table, which it calls `c`.
     """
 

@@ -71,8 +71,6 @@ class StoredModel:
 
     Args:
         database: the schema, with the table `embedding`.
-        model: name of the service's model.
-        dimension: numbers in its vectors.
     """
 
     def __init__(self, database: Database, model: str, dimension: int) -> None:

@@ -117,9 +117,6 @@ class PgVectors(ABC, Generic[S, H]):
     """Vectors in a table of Postgres: small scopes are searched exactly, large ones by HNSW with iterative scan.
 
     Args:
-        database: the schema.
-        model: name of the model whose vectors these are.
-        dimension: numbers in a vector.
         exact_rows: scopes up to this many rows are searched exactly.
         ef_search: candidates that one step of the HNSW scan holds.
         max_scan: tuples that the iterative scan may visit before the exact search takes over.

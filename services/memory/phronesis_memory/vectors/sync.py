@@ -35,10 +35,8 @@ class IndexSync(Generic[E]):
     """Applies changes. Their rows are locked meanwhile, so that of two changes of an item the later one is applied last.
 
     Args:
-        database: the schema.
         apply: applies changes, by tenant; returns what the index refuses for good, by tenant. Raises `Unavailable`; may be
             given them again.
-        changes: where they are noted.
     """
 
     def __init__(
@@ -136,12 +134,7 @@ WAITING = Metric(
 
 
 class VectorDepth:
-    """Sets the gauge.
-
-    Args:
-        database: the memory service's schema.
-        metrics: where the gauge is.
-    """
+    """Sets the gauge."""
 
     def __init__(self, database: Database, metrics: Metrics) -> None:
         self._database = database

@@ -51,13 +51,7 @@ def collection_of(kind: ItemKind) -> str:
 
 
 async def ensure_collections(client: WeaviateAsyncClient, neighbours: int, build: int) -> None:
-    """Make the collections that are missing.
-
-    Args:
-        client: the client.
-        neighbours: HNSW: links of a vector.
-        build: HNSW: candidates when a vector is put in.
-    """
+    """Make the collections that are missing, by HNSW with so many neighbours of a vector, and candidates when it is built."""
     for name in (*KINDS, NODES):
         if not await client.collections.exists(name):
             try:

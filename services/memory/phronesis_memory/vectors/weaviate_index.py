@@ -71,9 +71,6 @@ class Weaviate:
     async def client(self, seconds: float) -> AsyncIterator[WeaviateAsyncClient]:
         """A client on a server that has the collections. After an error of the driver the next use gets a new one.
 
-        Args:
-            seconds: for the whole block.
-
         Raises:
             Unavailable: the server is down, refuses, or does not answer in time.
         """
@@ -164,14 +161,7 @@ ASK, APPLY, _WRITE = 10.0, 5.0, 30.0
 
 
 class WeaviateIndex:
-    """`VectorIndex` on Weaviate's collections and the table `vector_changes`. `open()` makes one that sweeps.
-
-    Args:
-        database: the schema.
-        weaviate: the connection.
-        model: name of the model whose vectors these are.
-        dimension: numbers in a vector.
-    """
+    """`VectorIndex` on Weaviate's collections and the table `vector_changes`. `open()` makes one that sweeps."""
 
     def __init__(self, database: Database, weaviate: Weaviate, model: str, dimension: int) -> None:
         self._database = database
