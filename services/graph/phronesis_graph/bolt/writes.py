@@ -6,6 +6,7 @@ Writers follow each other, a repeat gets the first result, news goes with the ch
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import itertools
 import json
 import time
@@ -29,6 +30,8 @@ _KEEP = f"CREATE (write:{WRITES} {{key: $key, arguments: $arguments, result: $re
 _ANNOUNCE = f"UNWIND $rows AS row CREATE (news:{NEWS}) SET news = row"
 
 _counter = itertools.count()
+SERVICE = "graph"
+"""The service's name in events."""
 
 
 class Turns:
@@ -74,6 +77,11 @@ async def keep_result(transaction: Transaction, call: Call, arguments: str, resu
     if call.key is not None:
         kept = result.model_dump_json()
         await transaction.rows(_KEEP, key=_key(call), arguments=arguments, result=kept, at=time.time())
+
+
+def digest(request: str) -> str:
+    """What tells two requests apart that come with one key."""
+    return hashlib.sha256(request.encode()).hexdigest()
 
 
 async def write_news(transaction: Transaction, news: Sequence[Sendable]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
-from typing import Protocol
 
 from phronesis_bus import Bus, Call, Kind, Metric, News, follow, serve
 from phronesis_bus.streams import record_refusal
@@ -27,8 +26,8 @@ from .guardrails import RuleCache
 from .layers import AnswerCache, WholeLayers
 from .list_store import BoltLists, BoltSurvey
 from .lists import InventoryHandlers, ListHandlers, ListMeasures, WholeLayerHandlers
-from .load_store import BoltLoads, BoltRestores
-from .loads import LoadHandlers, RestoreHandlers
+from .load_store import BoltLoads
+from .loads import LoadHandlers
 from .ports import NodeFilter, NodePages
 from .projection import ProjectionCache
 from .reasons import ReasonHandlers
@@ -118,13 +117,6 @@ def _observe_algorithm(
 _MOST = 5_000
 
 
-class RecentChanges(Protocol):
-    """What changed."""
-
-    async def since(self, tenant: str, at: datetime, types: tuple[str, ...], limit: int) -> dict[str, int]:
-        """Versions by id of nodes of these types that changed since then, those that changed last. Raises `Unavailable`."""
-
-
 class MemorySyncHandlers:
     """Answers the memory service.
 
@@ -132,7 +124,7 @@ class MemorySyncHandlers:
         nodes: nodes and relationships, page by page.
     """
 
-    def __init__(self, changes: RecentChanges, nodes: NodePages) -> None:
+    def __init__(self, changes: BoltChanges, nodes: NodePages) -> None:
         self._changes = changes
         self._nodes = nodes
 
@@ -166,7 +158,7 @@ async def serve_constitution(
 
 async def _serve_writes(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames, wake: Callable[[], None]) -> WriteTurns:
     turn, ruling = WriteTurns(schema), RuleCache(BoltRules(bolt, schema))
-    writing = NodeHandlers(BoltConstitution(bolt, turn), ruling, partial(record_refusal, bus), wake)
+    writing = NodeHandlers(BoltConstitution(bolt, turn, names), ruling, partial(record_refusal, bus), wake)
     relating = RelationshipHandlers(BoltLinks(bolt, turn, names), wake)
     for name, kind in TYPES.items():
         await serve(bus, writes.CREATE[name], partial(writing.create, kind))
@@ -176,8 +168,9 @@ async def _serve_writes(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames,
     await serve(bus, writes.RELATE_TOOL, relating.relate)
     await serve(bus, writes.UNRELATE_TOOL, relating.unrelate)
     await serve(bus, insight.CHECK_POLICY_TOOL, PolicyHandlers(ruling).check_policy)
-    await serve(bus, maintenance.RESTORE_GRAPH, RestoreHandlers(BoltRestores(bolt, turn, names), ruling, wake).restore)
-    await serve(bus, writes.LOAD_TOOL, LoadHandlers(BoltLoads(bolt, turn, names), ruling, wake).load)
+    loading = LoadHandlers(BoltLoads(bolt, turn, names), ruling, wake)
+    await serve(bus, maintenance.RESTORE_GRAPH, loading.restore)
+    await serve(bus, writes.LOAD_TOOL, loading.load)
     bus.on_reconnect(ruling.drop_all)
 
     async def on_changed(news: News, event: writes.ConstitutionChanged) -> None:

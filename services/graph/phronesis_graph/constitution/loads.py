@@ -24,22 +24,23 @@ from phronesis_contracts.constitution.writes import (
 from phronesis_contracts.orchestrator import Audited
 
 from .guardrails import RuleCache
-from .ports import ConstitutionLoads, ConstitutionRestores, Order
+from .load_store import BoltLoads
+from .ports import Order
 from .records import node_content
 from .validation import changed_fields, check_relationship_name, find_type, merge_content, node_fields
-from .writes import build_node, digest, sign_provenance
+from .writes import build_node, sign_provenance, tool_digest
 
 
 class LoadHandlers:
-    """Takes parts of a graph.
+    """Takes parts of a graph, loaded or restored.
 
     Args:
         ruling: the rules of each tenant.
     """
 
-    def __init__(self, store: ConstitutionLoads, ruling: RuleCache, wake: Callable[[], None]) -> None:
+    def __init__(self, store: BoltLoads, ruling: RuleCache, wake: Callable[[], None]) -> None:
         self._store = store
-        self._ruling = ruling
+        self._rules = ruling
         self._wake = wake
 
     async def load(self, call: Call, request: LoadConstitution) -> ConstitutionLoaded:
@@ -63,9 +64,33 @@ class LoadHandlers:
             return audit_entry(call.who, LOAD_TOOL.name, done.model_dump())
 
         links = [ConstitutionLink(id=str(uuid4()), **link.model_dump(by_alias=False)) for link in request.relationships]
-        order = Order(call, digest(LOAD_TOOL.name, request))
+        order = Order(call, tool_digest(LOAD_TOOL.name, request))
         done = await self._store.load(order, request.remove, [node.id for node in request.nodes], decide, links, entry)
-        self._ruling.drop(call.who.tenant)
+        self._rules.drop(call.who.tenant)
+        self._wake()
+        return done
+
+    async def restore(self, call: Call, request: RestoreGraph) -> GraphRestored:
+        """Write one part, and with the last one remove what stood in none.
+
+        Raises:
+            Forbidden: the caller is no admin.
+            RegistryRefused: a node or a relationship is none that the registry knows.
+            BadRequest: an end of a relationship stands in no part so far.
+        """
+        if call.who.role is not Role.ADMIN:
+            raise Forbidden(f"role {call.who.role} may not restore the graph")
+        for link in request.relationships:
+            check_relationship_name(link.type)
+        part = request.model_copy(update={"nodes": tuple(map(_check_node, request.nodes))})
+
+        def entry(done: GraphRestored) -> Audited:
+            which = {"restore_id": request.restore_id, "last": request.last}
+            return audit_entry(call.who, RESTORE_GRAPH.subject, {**which, **done.model_dump()})
+
+        order = Order(call, tool_digest(RESTORE_GRAPH.subject, request))
+        done = await self._store.restore(order, part, entry)
+        self._rules.drop(call.who.tenant)
         self._wake()
         return done
 
@@ -97,43 +122,6 @@ def _decide_node(call: Call, now: datetime, number: int, node: LoadNode, old: Co
     begun = now if old is None else old.created_at or now
     version = 1 if old is None else (old.version or 0) + 1
     return NodeWritten(node=build_node(kind, node.id, after, begun, now, version), changed=changed)
-
-
-class RestoreHandlers:
-    """Takes the parts of a restore.
-
-    Args:
-        ruling: the rules of each tenant.
-    """
-
-    def __init__(self, store: ConstitutionRestores, ruling: RuleCache, wake: Callable[[], None]) -> None:
-        self._store = store
-        self._ruling = ruling
-        self._wake = wake
-
-    async def restore(self, call: Call, request: RestoreGraph) -> GraphRestored:
-        """Write one part, and with the last one remove what stood in none.
-
-        Raises:
-            Forbidden: the caller is no admin.
-            RegistryRefused: a node or a relationship is none that the registry knows.
-            BadRequest: an end of a relationship stands in no part so far.
-        """
-        if call.who.role is not Role.ADMIN:
-            raise Forbidden(f"role {call.who.role} may not restore the graph")
-        for link in request.relationships:
-            check_relationship_name(link.type)
-        part = request.model_copy(update={"nodes": tuple(map(_check_node, request.nodes))})
-
-        def entry(done: GraphRestored) -> Audited:
-            which = {"restore_id": request.restore_id, "last": request.last}
-            return audit_entry(call.who, RESTORE_GRAPH.subject, {**which, **done.model_dump()})
-
-        order = Order(call, digest(RESTORE_GRAPH.subject, request))
-        done = await self._store.restore(order, part, entry)
-        self._ruling.drop(call.who.tenant)
-        self._wake()
-        return done
 
 
 def _check_node(node: ConstitutionNode) -> ConstitutionNode:

@@ -4,7 +4,7 @@ announces.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -30,8 +30,8 @@ from phronesis_contracts.service import AUDITED
 
 from ..bolt.driver import Bolt, Row, Transaction
 from ..bolt.schema import Schema
-from ..bolt.writes import Turns, first_result, keep_result, news_id, take_turn, write_news
-from ..knowledge.store import SERVICE, StoreNames
+from ..bolt.writes import SERVICE, Out, Turns, first_result, keep_result, news_id, take_turn, write_news
+from ..knowledge.store import StoreNames
 from .guardrails import RULE_TYPES
 from .ports import Ends, Order
 from .records import format_time, link_from_row, link_key, node_from_row, node_key, node_to_row
@@ -82,6 +82,51 @@ class WriteTurns:
                     self.heard(tenant, event)
 
 
+class GraphWriter:
+    """Writes of the constitutional graph, each in its tenant's turn and in one transaction, once for the call's key.
+
+    Labels in statements come from the registry, never from a caller; the type of a relationship is a plain name in
+    capitals, and stands in backticks.
+
+    Args:
+        names: the types of relationships that the store knows; each is declared before it is first written.
+    """
+
+    def __init__(self, bolt: Bolt, turn: WriteTurns, names: StoreNames) -> None:
+        self._bolt = bolt
+        self._turn = turn
+        self._names = names
+
+    async def _write(
+        self,
+        order: Order,
+        output: type[Out],
+        work: Callable[[Transaction], Awaitable[Out]],
+        *,
+        types: Iterable[str] = (),
+        keep: Callable[[Out], bool] = lambda _: True,
+        seconds: float | None = None,
+    ) -> Out:
+        """Do `work`, unless a repeat of the call has a first result, and keep its result where `keep` says so."""
+        calls = _request_calls(order)
+
+        async def once(transaction: Transaction) -> Out:
+            await take_turn(transaction, order.call.who.tenant)
+            for call in calls:
+                if (first := await first_result(transaction, call, order.arguments, output)) is not None:
+                    return first
+            result = await work(transaction)
+            if keep(result):
+                for call in calls:
+                    await keep_result(transaction, call, order.arguments, result)
+            return result
+
+        async with self._turn.of(order.call.who.tenant):
+            for name in sorted(set(types)):
+                await self._names.type(name)
+            return await self._bolt.write(once, seconds)
+
+
 async def announce(
     transaction: Transaction, tenant: str, audit: Audited, nodes: Sequence[NodeNews] = (), links: Sequence[LinkNews] = ()
 ) -> None:
@@ -118,74 +163,61 @@ _LINKS = (
 _DELETE_NODE = f"MATCH (n:{NODE_LABEL} {{key: $key}}) DETACH DELETE n"
 
 
-class BoltConstitution:
-    """The `ConstitutionNodes` over Bolt. Labels in statements come from the registry, never from a caller."""
-
-    def __init__(self, bolt: Bolt, turn: WriteTurns) -> None:
-        self._bolt = bolt
-        self._turn = turn
+class BoltConstitution(GraphWriter):
+    """Nodes of the constitutional graph. Each write raises `KeyReused`, and `Unavailable` where the store is down."""
 
     async def create(self, order: Order, result: NodeWritten, audit: Audited) -> NodeWritten:
-        """Write a new node; see the port."""
+        """Write a new node.
+
+        Raises:
+            Conflict: the tenant has a node with its id.
+        """
         tenant, node = order.call.who.tenant, result.node
-        keys = _request_calls(order)
 
         async def work(transaction: Transaction) -> NodeWritten:
-            await take_turn(transaction, tenant)
-            for call in keys:
-                if (first := await first_result(transaction, call, order.arguments, NodeWritten)) is not None:
-                    return first
             if await find_node(transaction, tenant, node.id) is not None:
                 raise Conflict("there is a node with this id", field="id")
             statement = f"CREATE (n:{NODE_LABEL}:`{TYPES[node.type].label}`) SET n = $row"
             await transaction.rows(statement, row=node_to_row(tenant, node))
             await announce(transaction, tenant, audit, [node_news(result, Operation.CREATE)])
-            for call in keys:
-                await keep_result(transaction, call, order.arguments, result)
             return result
 
-        async with self._turn.of(tenant):
-            return await self._bolt.write(work)
+        return await self._write(order, NodeWritten, work)
 
     async def change(
         self, order: Order, id: str, decide: Callable[[ConstitutionNode], NodeWritten], audit: Callable[[NodeWritten], Audited]
     ) -> NodeWritten:
-        """Write a node as `decide` says; see the port."""
+        """Write a node as `decide` says from what it is; nothing is written where that changes nothing.
+
+        Raises:
+            NotFound: the tenant has no such node.
+            ServiceError: what `decide` raises.
+        """
         tenant = order.call.who.tenant
 
         async def work(transaction: Transaction) -> NodeWritten:
-            await take_turn(transaction, tenant)
-            if (first := await first_result(transaction, order.call, order.arguments, NodeWritten)) is not None:
-                return first
             result = decide(node_from_row(await require_node(transaction, tenant, id)))
             if result.changed:
                 await transaction.rows(_SET, key=node_key(tenant, id), row=node_to_row(tenant, result.node))
                 await announce(transaction, tenant, audit(result), [node_news(result, Operation.UPDATE)])
-            await keep_result(transaction, order.call, order.arguments, result)
             return result
 
-        async with self._turn.of(tenant):
-            return await self._bolt.write(work)
+        return await self._write(order, NodeWritten, work)
 
     async def delete(self, order: Order, id: str, audit: Callable[[NodeDeletedForGood], Audited]) -> NodeDeletedForGood:
-        """Remove a node with its relationships; see the port."""
+        """Remove a node with its relationships. Raises `NotFound`."""
         tenant, key = order.call.who.tenant, node_key(order.call.who.tenant, id)
 
         async def work(transaction: Transaction) -> NodeDeletedForGood:
-            await take_turn(transaction, tenant)
-            if (first := await first_result(transaction, order.call, order.arguments, NodeDeletedForGood)) is not None:
-                return first
             row = await require_node(transaction, tenant, id)
             links = await transaction.rows(_LINKS, key=key)
             await transaction.rows(_DELETE_NODE, key=key)
             result = NodeDeletedForGood(id=id, type=row["type"], relationships=len(links))
             lost = [link_news(link_from_row(link), Operation.DELETE, link["source"], link["target"]) for link in links]
             await announce(transaction, tenant, audit(result), [deletion_news(row)], lost)
-            await keep_result(transaction, order.call, order.arguments, result)
             return result
 
-        async with self._turn.of(tenant):
-            return await self._bolt.write(work)
+        return await self._write(order, NodeDeletedForGood, work)
 
 
 async def find_node(transaction: Transaction, tenant: str, id: str) -> Row | None:
@@ -244,13 +276,8 @@ _LINK_BY_ID = (
 _DELETE_LINK = f"MATCH (a:{NODE_LABEL} {{key: $a}})-[r:`%s`]->(b:{NODE_LABEL} {{key: $b}}) WHERE r.id = $id DELETE r"
 
 
-class BoltLinks:
-    """The `ConstitutionLinks` over Bolt. A type in a statement is a plain name in capitals, and stands in backticks (O-351)."""
-
-    def __init__(self, bolt: Bolt, turn: WriteTurns, names: StoreNames) -> None:
-        self._bolt = bolt
-        self._turn = turn
-        self._names = names
+class BoltLinks(GraphWriter):
+    """Relationships of the constitutional graph. Each write raises `KeyReused`, and `Unavailable` where the store is down."""
 
     async def relate(
         self,
@@ -260,14 +287,21 @@ class BoltLinks:
         cycle: Callable[[Sequence[str]], None] | None,
         audit: Audited,
     ) -> Related:
-        """Make a relationship, or give the one that there is; see the port."""
+        """Make a relationship, or give the one that there is.
+
+        Args:
+            wanted: the relationship, with the id that it has if it is new.
+            check: holds its ends against the registry and the caller's rights.
+            cycle: given where its type takes no cycle; is told the titles of the chain that the relationship would close.
+
+        Raises:
+            NotFound: an end is no node of the tenant; `field` names it.
+            ServiceError: what `check` and `cycle` raise.
+        """
         tenant, name = order.call.who.tenant, wanted.type
         ends = {"a": node_key(tenant, wanted.from_id), "b": node_key(tenant, wanted.to_id)}
 
         async def work(transaction: Transaction) -> Related:
-            await take_turn(transaction, tenant)
-            if (first := await first_result(transaction, order.call, order.arguments, Related)) is not None:
-                return first
             source, target = await _read_ends(transaction, tenant, wanted)
             check(Ends(TYPES[source["type"]], TYPES[target["type"]]))
             if there := await transaction.rows(_EXISTING_LINK % name, **ends):
@@ -278,23 +312,22 @@ class BoltLinks:
             result = Related(relationship=wanted, created=True)
             news = [link_news(wanted, Operation.CREATE, source["type"], target["type"])]
             await announce(transaction, tenant, audit, links=news)
-            await keep_result(transaction, order.call, order.arguments, result)
             return result
 
-        async with self._turn.of(tenant):
-            await self._names.type(name)
-            return await self._bolt.write(work)
+        return await self._write(order, Related, work, types=[name], keep=lambda result: result.created)
 
     async def unrelate(
         self, order: Order, id: str, check: Callable[[Layer], None], audit: Callable[[ConstitutionLink], Audited]
     ) -> Unrelated:
-        """Remove a relationship; see the port."""
+        """Remove a relationship; `check` holds the layer that it leads from against the caller's rights.
+
+        Raises:
+            NotFound: the tenant has no such relationship.
+            ServiceError: what `check` raises.
+        """
         tenant = order.call.who.tenant
 
         async def work(transaction: Transaction) -> Unrelated:
-            await take_turn(transaction, tenant)
-            if (first := await first_result(transaction, order.call, order.arguments, Unrelated)) is not None:
-                return first
             rows = await transaction.rows(_LINK_BY_ID, id=id, **key_bounds(tenant))
             if not rows:
                 raise NotFound("there is no such relationship of the constitutional graph", field="id")
@@ -305,11 +338,9 @@ class BoltLinks:
             result = Unrelated(relationship=link)
             news = link_news(link, Operation.DELETE, source, target)
             await announce(transaction, tenant, audit(link), links=[news])
-            await keep_result(transaction, order.call, order.arguments, result)
             return result
 
-        async with self._turn.of(tenant):
-            return await self._bolt.write(work)
+        return await self._write(order, Unrelated, work)
 
 
 def link_row(tenant: str, link: ConstitutionLink) -> Row:
@@ -357,14 +388,13 @@ _RULES = (
 
 
 class BoltRules:
-    """The `ConstitutionRules` over Bolt."""
+    """The rules of the constitutional graph."""
 
     def __init__(self, bolt: Bolt, schema: Schema) -> None:
         self._bolt = bolt
         self._schema = schema
 
     async def read(self, tenant: str) -> Sequence[ConstitutionNode]:
-        """Active guardrails and principles; see the port."""
         await self._schema.declared()
         scope = {"tenant": tenant, "types": list(RULE_TYPES), "lifecycle": Lifecycle.ACTIVE.value, "most": _MOST}
 
@@ -381,13 +411,14 @@ RETURN n.id AS id, n.version AS version ORDER BY n.updatedAt DESC LIMIT $limit
 
 
 class BoltChanges:
-    """The `Changes` over Bolt."""
+    """What changed in the constitutional graph."""
 
     def __init__(self, bolt: Bolt, schema: Schema) -> None:
         self._bolt = bolt
         self._schema = schema
 
     async def since(self, tenant: str, at: datetime, types: tuple[str, ...], limit: int) -> dict[str, int]:
+        """Versions by id of nodes of these types that changed since then, those that changed last. Raises `Unavailable`."""
         await self._schema.declared()
         given = {"tenant": tenant, "at": format_time(at), "types": list(types), "limit": limit}
         rows: list[Row] = await self._bolt.read(lambda transaction: transaction.rows(_SINCE, **given))

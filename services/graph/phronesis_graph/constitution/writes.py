@@ -5,8 +5,7 @@ Sort it, hold it against registry and rules, and write it; and what the rules wo
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -14,7 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 from phronesis_bus import Call, audit_entry
-from phronesis_contracts import Conflict, Message, Principal, Role, ServiceError
+from phronesis_contracts import Conflict, Message, Role
 from phronesis_contracts.constitution import writes
 from phronesis_contracts.constitution.insight import CheckPolicy, PolicyChecked
 from phronesis_contracts.constitution.registry import RELATIONSHIPS, TYPES, Layer, NodeType
@@ -29,9 +28,12 @@ from phronesis_contracts.constitution.writes import (
 )
 from phronesis_contracts.orchestrator import Audited
 
+from ..bolt.writes import digest
+from ..twin.ports import AuditRefusal
 from .guardrails import RULE_TYPES, Rule, RuleCache, allow, find_hits, subject_of
-from .ports import ConstitutionLinks, ConstitutionNodes, Ends, Order
+from .ports import Ends, Order
 from .records import format_time, node_content, normalize_value
+from .store import BoltConstitution, BoltLinks
 from .validation import (
     PROVENANCE_FIELDS,
     changed_fields,
@@ -44,9 +46,6 @@ from .validation import (
     node_fields,
 )
 
-AuditRefusal = Callable[[Principal, str, dict[str, Any], ServiceError], Awaitable[None]]
-"""Enters a refusal in the audit trail."""
-
 
 class NodeHandlers:
     """One method for each kind of write.
@@ -55,7 +54,7 @@ class NodeHandlers:
         ruling: the rules of each tenant.
     """
 
-    def __init__(self, nodes: ConstitutionNodes, ruling: RuleCache, refuse: AuditRefusal, wake: Callable[[], None]) -> None:
+    def __init__(self, nodes: BoltConstitution, ruling: RuleCache, refuse: AuditRefusal, wake: Callable[[], None]) -> None:
         self._nodes = nodes
         self._ruling = ruling
         self._refuse = refuse
@@ -80,7 +79,7 @@ class NodeHandlers:
         result = NodeWritten(
             node=node, changed=named, embedding_state=_embedding_state(kind, set(kind.text)), acknowledged=acknowledged
         )
-        order = Order(call, digest(name, request), request.request_id)
+        order = Order(call, tool_digest(name, request), request.request_id)
         entry = audit_entry(call.who, name, {**given, "id": node.id})
         return self._written(call, await self._nodes.create(order, result, entry))
 
@@ -110,7 +109,7 @@ class NodeHandlers:
         def entry(gone: NodeDeletedForGood) -> Audited:
             return audit_entry(call.who, name, gone.model_dump())
 
-        gone = await self._nodes.delete(Order(call, digest(name, request)), request.id, entry)
+        gone = await self._nodes.delete(Order(call, tool_digest(name, request)), request.id, entry)
         self._dropped(call, gone.type)
         return gone
 
@@ -134,7 +133,7 @@ class NodeHandlers:
             return audit_entry(call.who, name, {**given, "changed": result.changed, "version": result.node.version})
 
         async with self._entered(call, name, given):
-            result = await self._nodes.change(Order(call, digest(name, request)), request.id, decide, entry)
+            result = await self._nodes.change(Order(call, tool_digest(name, request)), request.id, decide, entry)
         return self._written(call, result)
 
     async def _rules(self, call: Call, kind: NodeType | None) -> tuple[Rule, ...]:
@@ -161,9 +160,9 @@ class NodeHandlers:
         self._wake()
 
 
-def digest(name: str, request: Message) -> str:
+def tool_digest(name: str, request: Message) -> str:
     """What tells two calls of a tool apart."""
-    return hashlib.sha256(f"{name} {request.model_dump_json()}".encode()).hexdigest()
+    return digest(f"{name} {request.model_dump_json()}")
 
 
 def _check_expected(node: ConstitutionNode, kind: NodeType | None, request: writes.UpdateConstitutionNode) -> None:
@@ -212,7 +211,7 @@ def _embedding_state(kind: NodeType, changed: set[str]) -> str:
 class RelationshipHandlers:
     """One method for each message."""
 
-    def __init__(self, links: ConstitutionLinks, wake: Callable[[], None]) -> None:
+    def __init__(self, links: BoltLinks, wake: Callable[[], None]) -> None:
         self._links = links
         self._wake = wake
 
@@ -236,7 +235,7 @@ class RelationshipHandlers:
         cycle = partial(check_cycle, request.type) if declared is not None and declared.acyclic else None
         name, wanted = writes.RELATE_TOOL.name, ConstitutionLink(id=str(uuid4()), **request.model_dump(by_alias=False))
         entry = audit_entry(call.who, name, {"id": wanted.id, **request.model_dump()})
-        made = await self._links.relate(Order(call, digest(name, request)), wanted, check, cycle, entry)
+        made = await self._links.relate(Order(call, tool_digest(name, request)), wanted, check, cycle, entry)
         self._wake()
         return made
 
@@ -255,7 +254,7 @@ class RelationshipHandlers:
         def entry(gone: ConstitutionLink) -> Audited:
             return audit_entry(call.who, name, gone.model_dump())
 
-        gone = await self._links.unrelate(Order(call, digest(name, request)), request.id, check, entry)
+        gone = await self._links.unrelate(Order(call, tool_digest(name, request)), request.id, check, entry)
         self._wake()
         return gone
 

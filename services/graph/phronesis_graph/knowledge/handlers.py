@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -29,8 +28,8 @@ from phronesis_contracts.knowledge_graph import ConfirmationNeeded, Envelope, Gi
 from phronesis_contracts.orchestrator import Audited
 from phronesis_contracts.twin import QueryRefused
 
-from ..twin.handlers import MOST_ROWS, AuditRefusal
-from ..twin.ports import StatementCheck, redact_literals
+from ..bolt.writes import digest
+from ..twin.ports import MOST_ROWS, AuditRefusal, StatementCheck, redact_literals
 from .model import KnowledgeNames, check_form, check_properties
 from .ports import ChangeStatement, DeletedNode, KnowledgeStores, NewRelationship, query_envelope
 
@@ -164,13 +163,13 @@ class KnowledgeHandlers:
     async def _change(self, call: Call, request: Given, form: contract.QueryGraphForm) -> contract.QueryExecuted:
         verdict = await asyncio.to_thread(self._changing, form.cypher_query, form.parameters, call.who.tenant)
         stated = {"cypher_query": redact_literals(form.cypher_query), "parameters": form.parameters}
-        digest = hashlib.sha256(json.dumps([form.cypher_query, form.parameters], sort_keys=True).encode()).hexdigest()
+        own = digest(json.dumps([form.cypher_query, form.parameters], sort_keys=True))
         if verdict.dangerous is not None and form.confirm_token is None:
-            given = await self._stores.changes.ask_to_confirm(call, digest)
+            given = await self._stores.changes.ask_to_confirm(call, own)
             raise ConfirmationNeeded(f"the statement is dangerous and was not run: {verdict.dangerous}", token=given)
         # A token that nothing asked for is not spent.
         token = form.confirm_token if verdict.dangerous is not None else None
-        change = ChangeStatement(verdict.statement, verdict.parameters, digest, token, MOST_ROWS)
+        change = ChangeStatement(verdict.statement, verdict.parameters, own, token, MOST_ROWS)
 
         def entry(changed: Mapping[str, int]) -> Audited:
             return audit_entry(call.who, "query_graph", {**stated, "read_only": False, "changed": dict(changed)})
@@ -199,4 +198,4 @@ class KnowledgeHandlers:
 
 
 def _digest(request: Given) -> str:
-    return hashlib.sha256(json.dumps(request.model_extra, sort_keys=True).encode()).hexdigest()
+    return digest(json.dumps(request.model_extra, sort_keys=True))

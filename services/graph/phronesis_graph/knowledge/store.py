@@ -26,7 +26,7 @@ from phronesis_contracts.twin import QueryRefused
 from ..bolt.driver import Bolt, Row, Transaction
 from ..bolt.queries import MOST_BYTES, BoltQueries, RowCollector, Values, run_statement
 from ..bolt.schema import WRITES, Schema
-from ..bolt.writes import Turns, first_result, keep_result, news_id, take_turn, write_news
+from ..bolt.writes import SERVICE, Turns, first_result, keep_result, news_id, take_turn, write_news
 from ..twin.ontology import Ontology
 from ..twin.ports import StatementResult
 from .model import ID, KNOWLEDGE, RELATIONSHIP_ID, KnowledgeNames, PropertyValue, knowledge_key
@@ -110,7 +110,6 @@ class StoreNames:
         self._labels, self._types = (frozenset(row["name"] for row in rows) for rows in (labels, types))
 
 
-SERVICE = "graph"
 _THERE = f"MATCH (n:{KNOWLEDGE} {{key: $key}}) WHERE n.tenant = $tenant RETURN labels(n) AS labels"
 _COUNT = f"MATCH (n:{KNOWLEDGE} {{key: $key}})-[r]-() RETURN count(DISTINCT r) AS found"
 _DELETE = f"MATCH (n:{KNOWLEDGE} {{key: $key}}) WHERE n.tenant = $tenant DETACH DELETE n"

@@ -16,7 +16,7 @@ from phronesis_contracts.twin import GRAPH_PURGED, Expand, Neighbour
 
 from ..bolt.driver import Bolt, Row, Transaction
 from ..bolt.schema import GONE, LINKS, Schema
-from ..bolt.writes import Turns, news_id, take_turn, write_news
+from ..bolt.writes import SERVICE, Turns, news_id, take_turn, write_news
 from .items import ITEM_LABELS, LINK_TYPES, item_key, order_by_distance, readable_owners
 
 _MARK_FORGOTTEN = f"UNWIND $keys AS key MERGE (gone:{GONE} {{key: key}}) SET gone.at = $at"
@@ -44,7 +44,7 @@ async def forget_items(transaction: Transaction, tenant: str, news: ItemsForgott
             await transaction.rows(statement, keys=keys)
     if news.deletion_id is not None:
         report = Purged(deletion_id=news.deletion_id, removed=removed, part=news.part, parts=news.parts)
-        await write_news(transaction, [sendable("graph", news_id(), tenant, GRAPH_PURGED, report)])
+        await write_news(transaction, [sendable(SERVICE, news_id(), tenant, GRAPH_PURGED, report)])
 
 
 async def find_forgotten(transaction: Transaction, keys: list[str]) -> set[str]:
@@ -79,8 +79,8 @@ _WAITING = " UNION ".join(
 _ARRIVED = f"UNWIND $keys AS key MATCH (w:{LINKS} {{key: key}}) DELETE w"
 
 
-class BoltKnowledge:
-    """The `KnowledgeStore` over Bolt."""
+class BoltLinkStore:
+    """The `LinkStore` over Bolt."""
 
     def __init__(self, bolt: Bolt, schema: Schema) -> None:
         self._bolt = bolt
@@ -88,7 +88,6 @@ class BoltKnowledge:
         self._turns = Turns()
 
     async def store(self, tenant: str, news: KnowledgeStored) -> None:
-        """Take over items and links; see the port."""
         await self._schema.declared()
         turn = item_key(tenant, news.owner, "")
 
@@ -100,7 +99,6 @@ class BoltKnowledge:
             await self._bolt.write(work)
 
     async def forget(self, tenant: str, news: ItemsForgotten) -> None:
-        """Remove items with their links; see the port."""
         await self._schema.declared()
         turn = item_key(tenant, news.owner, "")
 
@@ -112,7 +110,7 @@ class BoltKnowledge:
             await self._bolt.write(work)
 
     async def expand(self, tenant: str, user: str, question: Expand) -> list[Neighbour]:
-        """Walk from the seeds, hop by hop; see the port.
+        """Walk from the seeds, hop by hop.
 
         Each hop is a question of its own that starts at keys and is cut at the limit, so that a hub costs what the
         limit allows and no more.

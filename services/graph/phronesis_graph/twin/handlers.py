@@ -1,19 +1,16 @@
 """What the graph service does with messages about the twin.
 
-Upserts, nodes, reading statements, surveys, chains, gaps and names; and about the links of users' items.
+Upserts, nodes, reading statements, surveys, chains, gaps and names.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
-from phronesis_bus import Call, News, audit_entry
-from phronesis_contracts import BadRequest, ServiceError, TooLarge
-from phronesis_contracts.memory import ItemsForgotten, KnowledgeStored
-from phronesis_contracts.principal import Principal
+from phronesis_bus import Call, audit_entry
+from phronesis_contracts import BadRequest, TooLarge
 from phronesis_contracts.twin import (
     READ_CYPHER_TOOL,
     UPSERT_TOOL,
@@ -23,8 +20,6 @@ from phronesis_contracts.twin import (
     Diagnosed,
     DiagnoseGaps,
     Entities,
-    Expand,
-    Expanded,
     FindEntities,
     NodeKeys,
     Nodes,
@@ -37,12 +32,12 @@ from phronesis_contracts.twin import (
     Upserted,
 )
 
-from ..links.items import check_links
+from ..bolt.writes import digest
 from .chains import Walks, choose_walk
 from .diagnosis import Diagnosis
 from .entities import find_best
 from .ontology import Ontology, suggest_nearest
-from .ports import KnowledgeStore, QueryStore, ReasoningStore, StatementCheck, TwinStore, redact_literals
+from .ports import MOST_ROWS, AuditRefusal, QueryStore, ReasoningStore, StatementCheck, TwinStore, redact_literals
 from .upserts import plan_batch
 
 LONGEST_ANSWER = 1_500_000
@@ -53,10 +48,9 @@ _AUDITED_ENTRIES = 5
 class TwinHandlers:
     """One method for each message."""
 
-    def __init__(self, ontology: Ontology, twin: TwinStore, knowledge: KnowledgeStore, wake: Callable[[], None]) -> None:
+    def __init__(self, ontology: Ontology, twin: TwinStore, wake: Callable[[], None]) -> None:
         self._ontology = ontology
         self._twin = twin
-        self._knowledge = knowledge
         self._wake = wake
 
     async def upsert(self, call: Call, request: Upsert) -> Upserted:
@@ -66,7 +60,7 @@ class TwinHandlers:
             BadRequest: the batch breaks the ontology; nothing is written.
         """
         batch = plan_batch(self._ontology, call.who.tenant, request)
-        arguments = hashlib.sha256(request.model_dump_json().encode()).hexdigest()
+        arguments = digest(request.model_dump_json())
         result = await self._twin.upsert(call, arguments, batch, audit_entry(call.who, UPSERT_TOOL.name, _summarize(request)))
         self._wake()
         return result
@@ -82,25 +76,6 @@ class TwinHandlers:
             raise TooLarge("the texts of these nodes do not fit into one answer", field="keys")
         return Nodes(nodes=tuple(found))
 
-    async def expand(self, call: Call, request: Expand) -> Expanded:
-        """Neighbours of the caller's knowledge items."""
-        items = await self._knowledge.expand(call.who.tenant, call.who.user, request)
-        return Expanded(items=tuple(items))
-
-    async def on_item_stored(self, news: News, event: KnowledgeStored) -> None:
-        """Take over stored knowledge items and their links.
-
-        Raises:
-            BadRequest: a link of a type that there is not.
-        """
-        check_links(event)
-        await self._knowledge.store(news.tenant, event)
-
-    async def on_item_forgotten(self, news: News, event: ItemsForgotten) -> None:
-        """Remove forgotten knowledge items and their links."""
-        await self._knowledge.forget(news.tenant, event)
-        self._wake()
-
 
 def _summarize(request: Upsert) -> dict[str, object]:
     return {
@@ -112,10 +87,6 @@ def _summarize(request: Upsert) -> dict[str, object]:
 
 
 log = logging.getLogger(__name__)
-
-MOST_ROWS = 500
-AuditRefusal = Callable[[Principal, str, dict[str, object], ServiceError], Awaitable[None]]
-"""Enters a refusal in the audit trail: who was refused, which tool, with which arguments, and why."""
 
 
 class QueryHandlers:

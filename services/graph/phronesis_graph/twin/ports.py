@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from phronesis_bus import Call
-from phronesis_contracts.memory import ItemsForgotten, KnowledgeStored
+from phronesis_contracts import Principal, ServiceError
 from phronesis_contracts.orchestrator import Audited
-from phronesis_contracts.twin import ChainRun, Expand, Level, Neighbour, Node, RunChain, Survey, Surveyed, Upserted
+from phronesis_contracts.twin import ChainRun, Level, Node, RunChain, Survey, Surveyed, Upserted
 
+from ..guard import Allowed
 from .chains import Walk
 from .entities import NamedNode
 from .gaps import ChainReach, FoundTie, GapCase, NodeId, Tie, TieQuestion
 from .upserts import Plan
+
+MOST_ROWS = 500
+"""Rows of a statement in one answer."""
+AuditRefusal = Callable[[Principal, str, dict[str, object], ServiceError], Awaitable[None]]
+"""Enters a refusal in the audit trail: who was refused, which tool, with which arguments, and why."""
 
 
 class TwinStore(Protocol):
@@ -36,31 +42,6 @@ class TwinStore(Protocol):
 
     async def nodes(self, tenant: str, refs: tuple[str, ...]) -> list[Node]:
         """The nodes of `tenant` among `refs` (`type/id/year`) that exist, in the order asked.
-
-        Raises:
-            Unavailable: the store is down.
-        """
-
-
-class KnowledgeStore(Protocol):
-    """The users' knowledge items and the links between them: ids and types, no content."""
-
-    async def store(self, tenant: str, news: KnowledgeStored) -> None:
-        """Take over items and links; what is older than what is held changes nothing.
-
-        Raises:
-            Unavailable: the store is down.
-        """
-
-    async def forget(self, tenant: str, news: ItemsForgotten) -> None:
-        """Remove items with their links for good, and report to the deletion that they went with.
-
-        Raises:
-            Unavailable: the store is down.
-        """
-
-    async def expand(self, tenant: str, user: str, question: Expand) -> list[Neighbour]:
-        """Seeds and their neighbours, nearest first, over items that are the user's or shared in the tenant.
 
         Raises:
             Unavailable: the store is down.
@@ -108,30 +89,10 @@ class StatementResult:
     truncated: bool
 
 
-class AllowedStatement(Protocol):
-    """A statement that may be run."""
-
-    @property
-    def statement(self) -> str:
-        """The text to run: the caller's, with the tenant in it."""
-
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        """Its parameters."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What could be written better."""
-
-    @property
-    def dangerous(self) -> str | None:
-        """Why a change has to be confirmed first; `None` where it has not."""
-
-
 class StatementCheck(Protocol):
     """Decides whether a statement may be run; it takes some milliseconds of thinking."""
 
-    def __call__(self, statement: str, parameters: Mapping[str, Any], tenant: str) -> AllowedStatement:
+    def __call__(self, statement: str, parameters: Mapping[str, Any], tenant: str) -> Allowed:
         """The statement as it may be run.
 
         Raises:

@@ -14,13 +14,12 @@ from phronesis_contracts.twin import NODE_CHANGED, ChangedNode, Level, Node, Nod
 
 from ..bolt.driver import Bolt, Row, Transaction
 from ..bolt.schema import Schema
-from ..bolt.writes import Turns, first_result, keep_result, news_id, take_turn, write_news
+from ..bolt.writes import SERVICE, Turns, first_result, keep_result, news_id, take_turn, write_news
 from .ontology import RESERVED, Ontology
 from .upserts import NodeRecord, Plan, RelationshipRecord, Stored, check_levels
 
 T = TypeVar("T")
 
-SERVICE = "graph"
 NODES_OF_ONE_EVENT = 100
 TEXT_OF_ONE_EVENT = 400_000
 """Bytes of the texts of all nodes that one event names, so that one question for them has one answer that fits."""
