@@ -314,7 +314,7 @@ async def test_a_write_of_the_same_process_is_in_the_next_answer_before_its_news
     essentials = WholeLayerHandlers(WholeLayers(BoltLists(stores.bolt, stores.schema)), kept, ListMeasures(Metrics()))
     names = StoreNames(stores.bolt)
     writing, linking = BoltConstitution(stores.bolt, turn, names), BoltLinks(stores.bolt, turn, names)
-    turn.tell(kept.changed)
+    turn.subscribe(kept.changed)
     entry = audit_entry(who, "test", {})
     assert (await essentials.foundation(call(who), ListFoundation())).items == ()
     for id in ("a", "b"):

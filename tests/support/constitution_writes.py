@@ -14,10 +14,9 @@ from phronesis_contracts.constitution.writes import ConstitutionChanged, NodeWri
 from phronesis_contracts.orchestrator import Audited
 from phronesis_graph.constitution.guardrails import RuleCache
 from phronesis_graph.constitution.load_store import BoltLoads
-from phronesis_graph.constitution.loads import LoadHandlers
 from phronesis_graph.constitution.records import link_from_row, node_from_row, node_key
 from phronesis_graph.constitution.store import BoltConstitution, BoltLinks, BoltRules, WriteTurns
-from phronesis_graph.constitution.writes import NodeHandlers, PolicyHandlers, RelationshipHandlers
+from phronesis_graph.constitution.writes import LoadHandlers, NodeHandlers, PolicyHandlers, RelationshipHandlers
 from phronesis_graph.knowledge.store import StoreNames
 from tests.support import graph
 from tests.support.bus import somebody

@@ -39,12 +39,7 @@ def assemble(
     vectors: VectorIndex | None = None,
     queries: QueryVectors | None = None,
 ) -> tuple[ItemHandlers, VectorIndex]:
-    """The handlers on their stores, and the vector index that they share.
-
-    Args:
-        vectors: the vector index; one in the schema where there is none.
-        queries: the vectors of questions that are kept; those of its own where there are none.
-    """
+    """The handlers on their stores, and the vector index that they share."""
     vectors = vectors or make_pgvector_index(database, embedder.model, embedder.dimension, settings)
     knowledge = PostgresKnowledge(database, vectors, wake)
     search = make_search(database, vectors, queries or make_queries(embedder, settings), settings)
@@ -72,8 +67,8 @@ def assemble_scopes(
 ) -> ScopeHandlers:
     """The handlers of memories by scope, on the stores that `assemble` was given."""
     queries = queries or make_queries(embedder, settings)
-    rooms = PostgresScopedMemories(database, vectors, wake)
-    return ScopeHandlers(rooms, queries, Drafter(embedder), seconds=settings.stage_seconds)
+    memories = PostgresScopedMemories(database, vectors, wake)
+    return ScopeHandlers(memories, queries, Drafter(embedder), seconds=settings.stage_seconds)
 
 
 async def build(

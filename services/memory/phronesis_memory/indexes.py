@@ -36,12 +36,7 @@ def make_pgvector_index(database: Database, model: str, dimension: int, settings
 async def open_index(
     database: Database, model: str, dimension: int, settings: MemorySettings, weaviate: WeaviateSettings
 ) -> AsyncIterator[VectorIndex]:
-    """The index for the length of a block.
-
-    Args:
-        model: name of the model whose vectors it holds.
-        weaviate: where Weaviate is; without an address the schema holds the vectors.
-    """
+    """The index for the length of a block. `weaviate`: where Weaviate is; without an address the schema holds the vectors."""
     if weaviate.url is None:
         yield make_pgvector_index(database, model, dimension, settings)
         return

@@ -34,18 +34,10 @@ class Embedder(Protocol):
         """The cosine below which this model's texts are unrelated; `None` where it knows no such line."""
 
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        """The vectors of questions, in their order, ahead of any texts that wait.
-
-        Raises:
-            Unavailable: the model does not answer.
-        """
+        """The vectors of questions, in their order, ahead of any texts that wait. Raises `Unavailable`."""
 
     async def embed_texts(self, texts: Sequence[str]) -> list[Vector]:
-        """The vectors of texts to be stored, in their order.
-
-        Raises:
-            Unavailable: the model does not answer.
-        """
+        """The vectors of texts to be stored, in their order. Raises `Unavailable`."""
 
 
 class VectorIndex(Protocol):

@@ -1,7 +1,6 @@
 """The token budgets of answers.
 
-How much of what is told fits; in a layer that is listed whole, what costs most and says least goes first, and nodes never
-(O-334).
+How much of what is told fits; in a layer that is listed whole, what costs most and says least goes first, and nodes never.
 """
 
 from __future__ import annotations
@@ -59,8 +58,7 @@ class WeighedNode(Generic[Node]):
     """A node of a list, from its row in the store, with what it costs."""
 
     def __init__(self, row: NodeRow, make: Callable[[NodeRow], Node]) -> None:
-        self._make = make
-        self.row = row
+        self._make, self.row = make, row
         self.node = make(row)
         self.tokens = message_tokens(self.node)
 

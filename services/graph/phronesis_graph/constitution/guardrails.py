@@ -63,7 +63,6 @@ class Subject:
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        """The stems of all its words."""
         return find_stems("\n".join(self.texts))
 
 
@@ -214,7 +213,6 @@ class Rule:
     response: str | None
 
     def hit(self, subject: Subject) -> RuleHit | None:
-        """How something breaks it, if it does."""
         because = self.trigger.because(subject)
         if because is None:
             return None
@@ -299,11 +297,7 @@ class RuleCache:
         self._dropped = 0
 
     async def of(self, tenant: str) -> tuple[Rule, ...]:
-        """The rules of a tenant.
-
-        Raises:
-            Unavailable: the store is down.
-        """
+        """The rules of a tenant. Raises `Unavailable`."""
         kept = self._kept.get(tenant)
         if kept is not None and kept[0] > time.monotonic():
             return kept[1]

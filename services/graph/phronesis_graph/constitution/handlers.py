@@ -27,7 +27,6 @@ from .layers import AnswerCache, WholeLayers
 from .list_store import BoltLists, BoltSurvey
 from .lists import InventoryHandlers, ListHandlers, ListMeasures, WholeLayerHandlers
 from .load_store import BoltLoads
-from .loads import LoadHandlers
 from .ports import NodeFilter, NodePages
 from .projection import ProjectionCache
 from .reasons import ReasonHandlers
@@ -35,7 +34,7 @@ from .routes import ShortestPathHandlers
 from .store import BoltChanges, BoltConstitution, BoltLinks, BoltRules, WriteTurns
 from .walk_store import BoltFigures, BoltProjection, BoltWalks
 from .walks import WalkHandlers
-from .writes import NodeHandlers, PolicyHandlers, RelationshipHandlers
+from .writes import LoadHandlers, NodeHandlers, PolicyHandlers, RelationshipHandlers
 
 
 async def serve_lists(bus: Bus, bolt: Bolt, schema: Schema) -> AnswerCache:
@@ -118,22 +117,15 @@ _MOST = 5_000
 
 
 class MemorySyncHandlers:
-    """Answers the memory service.
-
-    Args:
-        nodes: nodes and relationships, page by page.
-    """
+    """Answers the memory service."""
 
     def __init__(self, changes: BoltChanges, nodes: NodePages) -> None:
-        self._changes = changes
-        self._nodes = nodes
+        self._changes, self._nodes = changes, nodes
 
     async def changed_since(self, call: Call, request: ChangedSince) -> ChangedNodes:
-        """Nodes that changed since a time."""
         return ChangedNodes(versions=await self._changes.since(call.who.tenant, request.at, request.types, _MOST))
 
     async def walk_links(self, call: Call, request: WalkLinks) -> LinksRead:
-        """A page of all relationships."""
         after = (request.after_from, request.after)
         return LinksRead(relationships=tuple(await self._nodes.links(call.who.tenant, NodeFilter(), after, request.limit)))
 
@@ -141,16 +133,12 @@ class MemorySyncHandlers:
 async def serve_constitution(
     bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames, engine: Engine, wake: Callable[[], None]
 ) -> None:
-    """Answer the messages of the constitutional graph.
-
-    Args:
-        schema: has to stand before anything is written.
-    """
+    """Answer the messages of the constitutional graph. `schema`: has to stand before anything is written."""
     turn = await _serve_writes(bus, bolt, schema, names, wake)
     kept = await serve_lists(bus, bolt, schema)
-    turn.tell(kept.changed)
+    turn.subscribe(kept.changed)
     projections = await serve_walks(bus, bolt, engine)
-    turn.tell(projections.changed)
+    turn.subscribe(projections.changed)
     asked = MemorySyncHandlers(BoltChanges(bolt, schema), BoltLists(bolt, schema))
     await serve(bus, maintenance.CHANGED_SINCE, asked.changed_since)
     await serve(bus, maintenance.WALK_LINKS, asked.walk_links)
@@ -174,7 +162,7 @@ async def _serve_writes(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames,
     bus.on_reconnect(ruling.drop_all)
 
     async def on_changed(news: News, event: writes.ConstitutionChanged) -> None:
-        turn.heard(news.tenant, event)
+        turn.notify(news.tenant, event)
         await ruling.on_constitution_changed(news, event)
 
     await follow(bus, writes.CONSTITUTION_CHANGED, on_changed, every_copy=True)

@@ -111,22 +111,18 @@ class _Part:
     """One part, in its transaction."""
 
     def __init__(self, transaction: Transaction, tenant: str) -> None:
-        self._transaction = transaction
-        self._tenant = tenant
+        self._transaction, self._tenant = transaction, tenant
 
     async def held(self, ids: Iterable[str]) -> dict[str, Row]:
-        """Those of these nodes that there are, by key."""
         keys = sorted(node_key(self._tenant, id) for id in ids)
         return {row["key"]: row["node"] for row in await self._transaction.rows(_READ_NODES, keys=keys)}
 
     async def write(self, same: Sequence[Row], fresh: Mapping[str, Sequence[Row]]) -> None:
-        """Write nodes that there are, and new ones by label."""
         await self._transaction.rows(_SET, rows=same)
         for label, rows in fresh.items():
             await self._transaction.rows(_CREATE % label, rows=rows)
 
     def link_row(self, link: ConstitutionLink) -> Row:
-        """The row of a relationship, with the keys of its ends."""
         ends = {"a": node_key(self._tenant, link.from_id), "b": node_key(self._tenant, link.to_id)}
         return {**ends, **link_row(self._tenant, link)}
 
@@ -135,13 +131,11 @@ class _LoadPart(_Part):
     """One part of a load."""
 
     async def removed(self, ids: Sequence[str]) -> list[NodeNews]:
-        """Remove nodes with their relationships."""
         held = await self.held(ids)
         await self._transaction.rows(_DROP, keys=sorted(held))
         return [deletion_news(row) for row in held.values()]
 
     async def nodes(self, results: Sequence[NodeWritten], before: set[str]) -> list[NodeNews]:
-        """Write the nodes that changed."""
         fresh: dict[str, list[Row]] = defaultdict(list)
         same: list[Row] = []
         news: list[NodeNews] = []
@@ -156,7 +150,6 @@ class _LoadPart(_Part):
         return news
 
     async def links(self, links: Sequence[ConstitutionLink]) -> list[LinkNews]:
-        """Write the relationships that there are not."""
         ends = await self.held(sorted({end for link in links for end in (link.from_id, link.to_id)}))
         types = {row["id"]: row["type"] for row in ends.values()}
         by_type: dict[str, list[ConstitutionLink]] = defaultdict(list)
@@ -225,7 +218,6 @@ class _RestorePart(_Part):
         self._restore = restore
 
     async def nodes(self, nodes: Iterable[ConstitutionNode]) -> list[NodeNews]:
-        """Write nodes, and tell those that are not as they were."""
         wanted = {node_key(self._tenant, node.id): node for node in nodes}
         held = await self.held(node.id for node in wanted.values())
         news, fresh, same, moved = [], defaultdict(list), [], []
@@ -250,7 +242,6 @@ class _RestorePart(_Part):
         return news
 
     async def links(self, links: Iterable[ConstitutionLink]) -> list[LinkNews]:
-        """Write relationships, and tell those that were not there."""
         by_type: dict[str, list[ConstitutionLink]] = defaultdict(list)
         for link in links:
             by_type[link.type].append(link)

@@ -17,12 +17,7 @@ from .records import BAGS, COMMON, column_name, column_names
 
 
 def make_cursor(kind: str, *place: str) -> str:
-    """The word for a place.
-
-    Args:
-        kind: which order it is a place in.
-        place: what the last entry that was told is sorted by.
-    """
+    """The word for a place."""
     told = json.dumps([kind, *place], ensure_ascii=False, separators=(",", ":"))
     return base64.urlsafe_b64encode(told.encode()).decode().rstrip("=")
 
@@ -47,11 +42,11 @@ def read_cursor(given: str, kinds: Mapping[str, int]) -> tuple[str, ...]:
 
 
 IDENTITY_FIELDS = ("id", "type", "layer", "title")
-"""Fields that no caller can leave out (O-129)."""
+"""Fields that no caller can leave out."""
 FOUNDATION_FIELDS = ("id", "type", "layer", "title", "summary", "description", "status", "createdAt", "updatedAt")
-"""Fields of the foundation's list (O-126)."""
+"""Fields of the foundation's list."""
 VISION_FIELDS = ("id", "type", "layer", "title", "summary", "description", "horizon", "deadline", "target", "status")
-"""Fields of the vision's list (O-141), and the description for who asks for it."""
+"""Fields of the vision's list, and the description for who asks for it."""
 
 
 def full_columns(kinds: Iterable[NodeType]) -> tuple[str, ...]:
@@ -108,11 +103,7 @@ def message_tokens(message: Message) -> int:
 
 
 class Page:
-    """The entries of one answer, until it is full.
-
-    Args:
-        entries: how many it may hold.
-    """
+    """The entries of one answer, until it is full."""
 
     def __init__(self, entries: int) -> None:
         self._left = entries
@@ -144,7 +135,6 @@ class Page:
         return small
 
     def all(self, entries: Iterable[Entry]) -> tuple[Entry, ...]:
-        """As many of the entries as fit, from the first one on."""
         fitting = []
         for entry in entries:
             if not self.takes(entry):

@@ -38,11 +38,7 @@ class ConstitutionRules(Protocol):
     """Where the rules are read."""
 
     async def read(self, tenant: str) -> Sequence[ConstitutionNode]:
-        """Active guardrails and principles, oldest first.
-
-        Raises:
-            Unavailable: the store is down.
-        """
+        """Active guardrails and principles, oldest first. Raises `Unavailable`."""
 
 
 LINKS_EACH = 10

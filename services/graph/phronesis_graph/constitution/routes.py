@@ -33,9 +33,7 @@ def distances(
     """Steps from the nearest start to each node that is reached, in the order reached.
 
     Args:
-        starts: nodes to begin at, 0 steps away.
         longest: steps at most; any number by default.
-        until: nodes of which the first that is gone on from ends it.
     """
     hops = dict.fromkeys(starts, 0)
     queue = deque(hops)
@@ -67,8 +65,6 @@ def find_routes(ways: Ways[N], start: N, end: N, left: Mapping[N, int], longest:
         ways: where a step leads, in the order in which equals are told.
         end: where they end; another node.
         left: fewest steps from each node to the end; a node without an entry does not lead there.
-        longest: steps at most.
-        limit: paths at most.
     """
     tries = iter(range(_STEPS))
     found: list[tuple[N, ...]] = []
@@ -103,9 +99,7 @@ class ShortestPathHandlers:
     """
 
     def __init__(self, projections: ProjectionCache, walks: WalkStore, now: Callable[[], datetime]) -> None:
-        self._projections = projections
-        self._walks = walks
-        self._now = now
+        self._projections, self._walks, self._now = projections, walks, now
 
     async def shortest_path(self, call: Call, request: FindShortestPath) -> ShortestPathFound:
         """How a node is joined to another.

@@ -30,7 +30,7 @@ from phronesis_contracts.service import AUDITED
 
 from ..bolt.driver import Bolt, Row, Transaction
 from ..bolt.schema import Schema
-from ..bolt.writes import SERVICE, Out, Turns, first_result, keep_result, news_id, take_turn, write_news
+from ..bolt.writes import SERVICE, Out, Turns, news_id, write_news, write_once
 from ..knowledge.store import StoreNames
 from .guardrails import RULE_TYPES
 from .ports import Ends, Order
@@ -52,24 +52,19 @@ class WriteTurns:
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self._turns = Turns()
-        self._hearers: list[Callable[[str, ConstitutionChanged], None]] = []
+        self._subscribers: list[Callable[[str, ConstitutionChanged], None]] = []
 
-    def tell(self, hear: Callable[[str, ConstitutionChanged], None]) -> None:
-        """Let `hear` know, with the tenant, what a write may have changed: of this process at once, of others by its news."""
-        self._hearers.append(hear)
+    def subscribe(self, handler: Callable[[str, ConstitutionChanged], None]) -> None:
+        """Tell `handler`, with the tenant, what a write may have changed: of this process at once, of others by its news."""
+        self._subscribers.append(handler)
 
-    def heard(self, tenant: str, event: ConstitutionChanged) -> None:
-        """Tell all that hear of changes."""
-        for hear in self._hearers:
-            hear(tenant, event)
+    def notify(self, tenant: str, event: ConstitutionChanged) -> None:
+        for handler in self._subscribers:
+            handler(tenant, event)
 
     @asynccontextmanager
     async def of(self, tenant: str) -> AsyncIterator[None]:
-        """A tenant's turn, for the length of a block.
-
-        Raises:
-            Unavailable: the store is down.
-        """
+        """A tenant's turn, for the length of a block. Raises `Unavailable`."""
         await self._schema.declared()
         async with self._turns.of(tenant):
             events: list[ConstitutionChanged] = []
@@ -79,7 +74,7 @@ class WriteTurns:
             finally:  # a write that failed may have been committed
                 _events_of_write.reset(token)
                 for event in events:
-                    self.heard(tenant, event)
+                    self.notify(tenant, event)
 
 
 class GraphWriter:
@@ -93,9 +88,7 @@ class GraphWriter:
     """
 
     def __init__(self, bolt: Bolt, turn: WriteTurns, names: StoreNames) -> None:
-        self._bolt = bolt
-        self._turn = turn
-        self._names = names
+        self._bolt, self._turn, self._names = bolt, turn, names
 
     async def _write(
         self,
@@ -107,30 +100,17 @@ class GraphWriter:
         keep: Callable[[Out], bool] = lambda _: True,
         seconds: float | None = None,
     ) -> Out:
-        """Do `work`, unless a repeat of the call has a first result, and keep its result where `keep` says so."""
-        calls = _request_calls(order)
-
-        async def once(transaction: Transaction) -> Out:
-            await take_turn(transaction, order.call.who.tenant)
-            for call in calls:
-                if (first := await first_result(transaction, call, order.arguments, output)) is not None:
-                    return first
-            result = await work(transaction)
-            if keep(result):
-                for call in calls:
-                    await keep_result(transaction, call, order.arguments, result)
-            return result
-
-        async with self._turn.of(order.call.who.tenant):
+        tenant, calls = order.call.who.tenant, _request_calls(order)
+        async with self._turn.of(tenant):
             for name in sorted(set(types)):
                 await self._names.type(name)
-            return await self._bolt.write(once, seconds)
+            return await write_once(self._bolt, tenant, calls, order.arguments, output, work, keep=keep, seconds=seconds)
 
 
 async def announce(
     transaction: Transaction, tenant: str, audit: Audited, nodes: Sequence[NodeNews] = (), links: Sequence[LinkNews] = ()
 ) -> None:
-    """Write the news of a write and its audit entry, in its transaction (O-115)."""
+    """Write the news of a write and its audit entry, in its transaction."""
     most = max(len(nodes), len(links))
     events = [
         ConstitutionChanged(
@@ -167,11 +147,7 @@ class BoltConstitution(GraphWriter):
     """Nodes of the constitutional graph. Each write raises `KeyReused`, and `Unavailable` where the store is down."""
 
     async def create(self, order: Order, result: NodeWritten, audit: Audited) -> NodeWritten:
-        """Write a new node.
-
-        Raises:
-            Conflict: the tenant has a node with its id.
-        """
+        """Write a new node. Raises `Conflict`: the tenant has a node with its id."""
         tenant, node = order.call.who.tenant, result.node
 
         async def work(transaction: Transaction) -> NodeWritten:
@@ -227,11 +203,7 @@ async def find_node(transaction: Transaction, tenant: str, id: str) -> Row | Non
 
 
 async def require_node(transaction: Transaction, tenant: str, id: str, field: str = "id") -> Row:
-    """The properties of a node of the tenant.
-
-    Raises:
-        NotFound: there is none; `field` names the argument at fault.
-    """
+    """The properties of a node of the tenant. Raises `NotFound`: there is none; `field` names the argument at fault."""
     row = await find_node(transaction, tenant, id)
     if row is None:
         raise NotFound("there is no such node of the constitutional graph", field=field)
@@ -391,8 +363,7 @@ class BoltRules:
     """The rules of the constitutional graph."""
 
     def __init__(self, bolt: Bolt, schema: Schema) -> None:
-        self._bolt = bolt
-        self._schema = schema
+        self._bolt, self._schema = bolt, schema
 
     async def read(self, tenant: str) -> Sequence[ConstitutionNode]:
         await self._schema.declared()
@@ -414,8 +385,7 @@ class BoltChanges:
     """What changed in the constitutional graph."""
 
     def __init__(self, bolt: Bolt, schema: Schema) -> None:
-        self._bolt = bolt
-        self._schema = schema
+        self._bolt, self._schema = bolt, schema
 
     async def since(self, tenant: str, at: datetime, types: tuple[str, ...], limit: int) -> dict[str, int]:
         """Versions by id of nodes of these types that changed since then, those that changed last. Raises `Unavailable`."""

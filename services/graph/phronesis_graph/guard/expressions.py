@@ -36,15 +36,10 @@ class Labels:
     """Holds the labels of one statement."""
 
     def __init__(self, notes: Notes, vocabulary: Vocabulary) -> None:
-        self._notes = notes
-        self._vocabulary = vocabulary
+        self._notes, self._vocabulary = notes, vocabulary
 
     def names(self, labels: Tree | None, node: bool) -> tuple[str, ...]:
-        """The labels or relationship types of a label expression.
-
-        Raises:
-            QueryRefused: one of them is not known.
-        """
+        """The labels or relationship types of a label expression. Raises `QueryRefused`: one of them is not known."""
         if labels is None:
             return ()
         if not labels.has("COLON") or any(part.has("PERCENT") for part in labels.walk()):
@@ -99,8 +94,7 @@ class Patterns:
     expressions: Expressions
 
     def __init__(self, notes: Notes, vocabulary: Vocabulary) -> None:
-        self._notes = notes
-        self._vocabulary = vocabulary
+        self._notes, self._vocabulary = notes, vocabulary
         self.labels = Labels(notes, vocabulary)
 
     def match(self, patterns: Tree, scope: Scope) -> tuple[dict[str, Value], list[str]]:
@@ -128,11 +122,7 @@ class Patterns:
         return bound, conditions
 
     def predicate(self, tree: Tree, scope: Scope, variable: Tree | None = None) -> dict[str, Value]:
-        """Read a pattern that stands in an expression.
-
-        Raises:
-            QueryRefused: it breaks a rule, or has a variable length.
-        """
+        """Read a pattern that stands in an expression. Raises `QueryRefused`: it breaks a rule, or has a variable length."""
         element = self._element(tree)
         if any(each.variable_length for each in element.steps):
             raise refusal(Rule.PATTERN, "write a variable length in a MATCH of its own, or in EXISTS { MATCH ... }")
@@ -273,8 +263,7 @@ class ValueAccess:
     """Reads what reaches into a value."""
 
     def __init__(self, expressions: Expressions, vocabulary: Vocabulary) -> None:
-        self._expressions = expressions
-        self._vocabulary = vocabulary
+        self._expressions, self._vocabulary = expressions, vocabulary
 
     def postfix(self, tree: Tree, scope: Scope) -> Value:
         """`value.key`, `value[...]` and chains of them."""
@@ -341,10 +330,8 @@ class NestedExpressions:
     """Reads them."""
 
     def __init__(self, expressions: Expressions, patterns: Patterns, match: MatchReader, query: QueryReader) -> None:
-        self._expressions = expressions
-        self._patterns = patterns
-        self._match = match
-        self._query = query
+        self._expressions, self._patterns = expressions, patterns
+        self._match, self._query = match, query
 
     def list_comprehension(self, tree: Tree, scope: Scope) -> Value:
         """`[x IN list WHERE ... | ...]`."""
@@ -411,9 +398,7 @@ class Expressions:
     def __init__(
         self, notes: Notes, vocabulary: Vocabulary, patterns: Patterns, match: MatchReader, query: QueryReader
     ) -> None:
-        self._notes = notes
-        self._vocabulary = vocabulary
-        self._patterns = patterns
+        self._notes, self._vocabulary, self._patterns = notes, vocabulary, patterns
         nested, access = NestedExpressions(self, patterns, match, query), ValueAccess(self, vocabulary)
         self._readers: dict[str, Callable[[Tree, Scope], Value]] = {
             "expression": self._logic,
@@ -451,11 +436,7 @@ class Expressions:
         }
 
     def of(self, tree: Tree, scope: Scope) -> Value:
-        """The value of an expression.
-
-        Raises:
-            QueryRefused: it breaks a rule.
-        """
+        """The value of an expression. Raises `QueryRefused`: it breaks a rule."""
         while tree.rule in _CHAIN and len(tree.parts) == 1 and tree.parts[0].rule:
             tree = tree.parts[0]
         reader = self._readers.get(tree.rule)
@@ -471,7 +452,6 @@ class Expressions:
         check_truth(self.of(tree, scope))
 
     def map(self, tree: Tree, scope: Scope) -> Value:
-        """The value of a map that is written out."""
         keys = [self._vocabulary.key(name(key)) for key in tree.children("propertyKeyName")]
         values = [self.of(value, scope) for value in tree.children("expression")]
         return replace(merged([LITERAL, *values], Shape.MAP), fields=dict(zip(keys, values, strict=True)))
@@ -518,11 +498,7 @@ class Expressions:
         return replace(result, level=made_of, given=len(values) == 1 and result.given)
 
     def variable(self, tree: Tree, scope: Scope) -> Value:
-        """The value of a name.
-
-        Raises:
-            QueryRefused: nothing has it.
-        """
+        """The value of a name. Raises `QueryRefused`: nothing has it."""
         known = scope.get(name(tree))
         if known is None:
             raise refusal(Rule.VARIABLE, f"{name(tree)[:60]!r} is not defined; bind it in MATCH, WITH or UNWIND before")

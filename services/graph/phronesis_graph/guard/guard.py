@@ -53,12 +53,7 @@ class _Verdict:
 
 
 class Guard:
-    """Decides which statements may be run. It may be used by several threads.
-
-    Args:
-        ontology: the labels, relationship types and properties that analysts may name.
-        limit: the number of rows that a statement may return.
-    """
+    """Decides which statements may be run. It may be used by several threads."""
 
     def __init__(self, ontology: Ontology, limit: int = 500) -> None:
         self._vocabularies = {rules: Vocabulary(ontology, rules) for rules in Rules}
@@ -79,7 +74,6 @@ class Guard:
         """Hold a statement against the rules.
 
         Args:
-            parameters: values for its `$names`.
             tenant: whose nodes it may reach, from the caller's envelope.
 
         Raises:

@@ -59,11 +59,7 @@ E = TypeVar("E", bound=Envelope)
 
 
 class KnowledgeHandlers:
-    """One method for each message.
-
-    Args:
-        names: which labels and types agents may give.
-    """
+    """One method for each message."""
 
     def __init__(
         self,
@@ -74,15 +70,10 @@ class KnowledgeHandlers:
         refuse: AuditRefusal,
         wake: Callable[[], None],
     ) -> None:
-        self._names = names
-        self._stores = stores
-        self._reading = reading
-        self._changing = changing
-        self._refuse = refuse
-        self._wake = wake
+        self._names, self._stores, self._reading = names, stores, reading
+        self._changing, self._refuse, self._wake = changing, refuse, wake
 
     async def create_node(self, call: Call, request: contract.CreateNode) -> contract.NodeCreated:
-        """Create a node with a label of the agents' own."""
 
         async def work() -> contract.NodeCreated:
             form = check_form(request, contract.CreateNodeForm)
@@ -93,7 +84,6 @@ class KnowledgeHandlers:
         return await self._answered(call, "create_node", request, work, contract.NodeCreated)
 
     async def create_relationship(self, call: Call, request: contract.CreateRelationship) -> contract.RelationshipCreated:
-        """Create a relationship between two nodes of the agents."""
 
         async def work() -> contract.RelationshipCreated:
             form = check_form(request, contract.CreateRelationshipForm)
@@ -120,7 +110,6 @@ class KnowledgeHandlers:
         return await self._answered(call, "query_graph", request, work, contract.QueryExecuted)
 
     async def search_nodes(self, call: Call, request: contract.SearchNodes) -> contract.NodesFound:
-        """Search nodes of the agents and of the twin."""
 
         async def work() -> contract.NodesFound:
             form = check_form(request, contract.SearchNodesForm)
@@ -133,7 +122,6 @@ class KnowledgeHandlers:
         return await self._answered(call, "search_nodes", request, work, contract.NodesFound)
 
     async def get_node_details(self, call: Call, request: contract.GetNodeDetails) -> contract.NodeDetails:
-        """One node of the agents or of the twin."""
 
         async def work() -> contract.NodeDetails:
             form = check_form(request, contract.GetNodeDetailsForm)
@@ -145,7 +133,6 @@ class KnowledgeHandlers:
         return await self._answered(call, "get_node_details", request, work, contract.NodeDetails)
 
     async def delete_node(self, call: Call, request: contract.DeleteNode) -> contract.NodeDeleted:
-        """Delete a node of the agents with its relationships."""
 
         async def work() -> contract.NodeDeleted:
             form = check_form(request, contract.DeleteNodeForm)

@@ -83,8 +83,7 @@ class BoltLinkStore:
     """The `LinkStore` over Bolt."""
 
     def __init__(self, bolt: Bolt, schema: Schema) -> None:
-        self._bolt = bolt
-        self._schema = schema
+        self._bolt, self._schema = bolt, schema
         self._turns = Turns()
 
     async def store(self, tenant: str, news: KnowledgeStored) -> None:
@@ -153,9 +152,7 @@ class _Takeover:
     """One event of the memory service, taken over in one transaction."""
 
     def __init__(self, transaction: Transaction, tenant: str, news: KnowledgeStored) -> None:
-        self._transaction = transaction
-        self._tenant = tenant
-        self._news = news
+        self._transaction, self._tenant, self._news = transaction, tenant, news
         self._gone: set[str] = set()
 
     async def run(self) -> None:

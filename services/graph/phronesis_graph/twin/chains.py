@@ -20,7 +20,6 @@ class Hop:
 
     @property
     def text(self) -> str:
-        """The step as findings state it."""
         return f"{' | '.join(self.names)} -> {' | '.join(self.targets)}"
 
 
@@ -34,7 +33,6 @@ class Walk:
 
     @property
     def types(self) -> tuple[tuple[str, ...], ...]:
-        """The node types that each place of the walk may have, the beginning first."""
         return ((self.begin,), *(hop.targets for hop in self.hops))
 
 

@@ -150,10 +150,8 @@ class Diagnosis:
     """Answers gap questions of one tenant from the graph alone."""
 
     def __init__(self, ontology: Ontology, walks: Walks, store: ReasoningStore, tenant: str) -> None:
-        self._ontology = ontology
-        self._walks = walks
-        self._store = store
-        self._tenant = tenant
+        self._ontology, self._walks = ontology, walks
+        self._store, self._tenant = store, tenant
 
     async def of(self, questions: Sequence[GapQuestion]) -> Diagnosed:
         """The gaps that there are.

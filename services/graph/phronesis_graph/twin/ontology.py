@@ -67,7 +67,6 @@ class NodeType:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Names of the properties that are texts, in the order declared."""
         return tuple(p.name for p in self.properties.values() if p.kind is Kind.TEXT)
 
 
@@ -136,11 +135,7 @@ class Ontology:
 
 
 def load() -> Ontology:
-    """The packaged ontology.
-
-    Raises:
-        ValueError: the file does not fit together.
-    """
+    """The packaged ontology. Raises `ValueError`: the file does not fit together."""
     text = files("phronesis_graph").joinpath("content", "transformation_twin.yaml").read_text(encoding="utf-8")
     return parse(yaml.safe_load(text))
 

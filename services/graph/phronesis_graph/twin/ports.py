@@ -41,11 +41,7 @@ class TwinStore(Protocol):
         """
 
     async def nodes(self, tenant: str, refs: tuple[str, ...]) -> list[Node]:
-        """The nodes of `tenant` among `refs` (`type/id/year`) that exist, in the order asked.
-
-        Raises:
-            Unavailable: the store is down.
-        """
+        """The nodes of `tenant` among `refs` (`type/id/year`) that exist, in the order asked. Raises `Unavailable`."""
 
 
 class ReasoningStore(Protocol):
@@ -56,11 +52,7 @@ class ReasoningStore(Protocol):
     """
 
     async def survey(self, tenant: str, question: Survey) -> Surveyed:
-        """The rows of a survey and how many nodes it is about.
-
-        Raises:
-            BadRequest: it names what the ontology has not.
-        """
+        """The rows of a survey and how many nodes it is about. Raises `BadRequest`: it names what the ontology has not."""
 
     async def paths(self, tenant: str, walk: Walk, question: RunChain) -> ChainRun:
         """Walks to the chain's end or, where there is none, those that stop on the way; in no order."""
@@ -93,22 +85,14 @@ class StatementCheck(Protocol):
     """Decides whether a statement may be run; it takes some milliseconds of thinking."""
 
     def __call__(self, statement: str, parameters: Mapping[str, Any], tenant: str) -> Allowed:
-        """The statement as it may be run.
-
-        Raises:
-            QueryRefused: it may not.
-        """
+        """The statement as it may be run. Raises `QueryRefused`: it may not."""
 
 
 class QueryStore(Protocol):
     """A store that runs statements."""
 
     async def ready(self) -> None:
-        """Return when the store has been there.
-
-        Raises:
-            Unavailable: it has not come yet.
-        """
+        """Return when the store has been there. Raises `Unavailable`: it has not come yet."""
 
     async def read(self, tenant: str, statement: str, parameters: Mapping[str, Any], most: int) -> StatementResult:
         """Run a reading statement once, as a user who can only read.

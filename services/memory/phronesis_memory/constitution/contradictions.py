@@ -1,4 +1,4 @@
-"""Nodes that cannot both be followed: by a link that says so, by negation, by opposites, or by limits (O-398)."""
+"""Nodes that cannot both be followed: by a link that says so, by negation, by opposites, or by limits."""
 
 from __future__ import annotations
 
@@ -241,8 +241,7 @@ class Contradictions:
     """Finds contradictions, and changes nothing."""
 
     def __init__(self, vectors: NodeVectors, structure: Structure) -> None:
-        self._vectors = vectors
-        self._structure = structure
+        self._vectors, self._structure = vectors, structure
 
     async def find(self, who: Principal, types: frozenset[str], limit: int) -> tuple[list[Contradiction], int]:
         """Contradictions among active nodes of some types, the stated ones first; and how many nodes were compared."""

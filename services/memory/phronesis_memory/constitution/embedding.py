@@ -1,4 +1,4 @@
-"""Embedding nodes: what is due is taken in batches, the higher tiers first, and no write waits for it (O-308 to O-311)."""
+"""Embedding nodes: what is due is taken in batches, the higher tiers first, and no write waits for it."""
 
 from __future__ import annotations
 
@@ -53,11 +53,7 @@ class NoSchedule:
 
 
 class EmbeddingWorker:
-    """Embeds what is due, in a task of its own. `step` does one batch, for whoever has no task.
-
-    Args:
-        schedule: the runs by the clock.
-    """
+    """Embeds what is due, in a task of its own. `step` does one batch, for whoever has no task."""
 
     def __init__(
         self,
@@ -67,16 +63,12 @@ class EmbeddingWorker:
         schedule: Schedule,
         clock: Callable[[], datetime],
     ) -> None:
-        self._queue = queue
-        self._embedder = embedder
-        self._index = index
-        self._schedule = schedule
-        self._clock = clock
+        self._queue, self._embedder, self._index = queue, embedder, index
+        self._schedule, self._clock = schedule, clock
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin."""
         self._task = asyncio.create_task(self._run(), name="constitution-embedding")
 
     async def stop(self) -> None:
@@ -87,15 +79,10 @@ class EmbeddingWorker:
                 await self._task
 
     def wake(self) -> None:
-        """Say that something is due."""
         self._wake.set()
 
     async def step(self) -> int:
-        """Embed one batch; how many nodes were taken.
-
-        Raises:
-            Unavailable: the store does not answer.
-        """
+        """Embed one batch; how many nodes were taken. Raises `Unavailable`."""
         now = self._clock()
         taken = sorted(await self._queue.take(now, BATCH), key=lambda due: (due.tenant, due.tier, due.id))
         try:
@@ -145,9 +132,9 @@ class EmbeddingWorker:
 
     async def _failed(self, taken: Sequence[DueNode], error: ServiceError) -> list[tuple[DueNode, Vector]]:
         for due in taken:
-            standing = state_after_failure(due.attempts, error.code, self._clock(), for_good=isinstance(error, _FOR_GOOD))
-            log.warning("node %s could not be embedded: %s, now %s", due.id, error.code, standing.state)
-            await self._queue.fail(due, standing)
+            state = state_after_failure(due.attempts, error.code, self._clock(), for_good=isinstance(error, _FOR_GOOD))
+            log.warning("node %s could not be embedded: %s, now %s", due.id, error.code, state.state)
+            await self._queue.fail(due, state)
         return []
 
     async def _keep(self, tenant: str, made: Sequence[tuple[DueNode, Vector]], taken: datetime) -> None:

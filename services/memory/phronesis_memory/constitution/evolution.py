@@ -1,4 +1,4 @@
-"""How nodes changed over time (O-387 to O-389), how far their meaning moved, and which say nearly the same."""
+"""How nodes changed over time, how far their meaning moved, and which say nearly the same."""
 
 from __future__ import annotations
 
@@ -114,17 +114,11 @@ _BEFORE = 200
 
 
 class Drift:
-    """Reports drift.
-
-    Args:
-        history: versions, each with how far it moved from the one before.
-    """
+    """Reports drift."""
 
     def __init__(self, history: History, vectors: NodeVectors, structure: Structure, embedder: Embedder) -> None:
-        self._history = history
-        self._vectors = vectors
-        self._structure = structure
-        self._embedder = embedder
+        self._history, self._vectors = history, vectors
+        self._structure, self._embedder = structure, embedder
 
     async def report(
         self, who: Principal, since: datetime | None, layers: frozenset[Layer], threshold: float, limit: int
@@ -199,16 +193,10 @@ _Pair = tuple[str, str, float]
 
 
 class Duplicates:
-    """Finds near-duplicates, and merges none.
-
-    Args:
-        history: the pairs that are noted whenever a node is embedded.
-    """
+    """Finds near-duplicates, and merges none."""
 
     def __init__(self, vectors: NodeVectors, history: History, structure: Structure) -> None:
-        self._vectors = vectors
-        self._history = history
-        self._structure = structure
+        self._vectors, self._history, self._structure = vectors, history, structure
 
     async def find(self, who: Principal, threshold: float, layers: frozenset[Layer], limit: int) -> list[Duplicate]:
         """Pairs of active nodes of one type with a cosine of `threshold` or more, the most alike first."""

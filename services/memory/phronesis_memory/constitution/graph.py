@@ -35,21 +35,13 @@ class BusConstitutionGraph:
     async def read(self, tenant: str, ids: Sequence[str]) -> dict[str, ConstitutionNode]:
         if not ids:
             return {}
-        try:
-            found = (await ask(self._bus, _service_principal(tenant), READ_NODES, ReadNodes(ids=tuple(ids)))).nodes
-        except (Internal, TooLarge):
-            # Many nodes can be more than one message holds.
-            if len(ids) == 1:
-                raise
-            half = len(ids) // 2
-            return await self.read(tenant, ids[:half]) | await self.read(tenant, ids[half:])
-        return {node.id: node for node in found}
+        return {node.id: node for node in await _read_nodes(self._bus, _service_principal(tenant), ids)}
 
     async def walk(self, tenant: str, after: str, limit: int) -> tuple[ConstitutionNode, ...]:
         while True:
             try:
                 return (await ask(self._bus, _service_principal(tenant), WALK_NODES, WalkNodes(after=after, limit=limit))).nodes
-            except (Internal, TooLarge):  # as above
+            except (Internal, TooLarge):  # many nodes can be more than one message holds
                 if limit == 1:
                     raise
                 limit = max(1, limit // 4)
@@ -76,6 +68,17 @@ class BusConstitutionGraph:
         return done.nodes, done.relationships, done.removed_nodes
 
 
+async def _read_nodes(bus: Bus, who: Principal, ids: Sequence[str]) -> tuple[ConstitutionNode, ...]:
+    try:
+        return (await ask(bus, who, READ_NODES, ReadNodes(ids=tuple(ids)))).nodes
+    except (Internal, TooLarge):
+        # Many nodes, or long ones, can be more than one message holds.
+        if len(ids) == 1:
+            raise
+        half = len(ids) // 2
+        return await _read_nodes(bus, who, ids[:half]) + await _read_nodes(bus, who, ids[half:])
+
+
 def _service_principal(tenant: str) -> Principal:
     return Principal(tenant=tenant, user="memory", role=Role.MAESTRO)
 
@@ -96,18 +99,8 @@ class BusStructure:
     async def nodes(self, who: Principal, ids: Sequence[str]) -> dict[str, ConstitutionNode]:
         found: dict[str, ConstitutionNode] = {}
         for at in range(0, len(ids), _NODES_AT_ONCE):
-            found |= {node.id: node for node in await self._read(who, ids[at : at + _NODES_AT_ONCE])}
+            found |= {node.id: node for node in await _read_nodes(self._bus, who, ids[at : at + _NODES_AT_ONCE])}
         return found
-
-    async def _read(self, who: Principal, ids: Sequence[str]) -> tuple[ConstitutionNode, ...]:
-        try:
-            return (await ask(self._bus, who, READ_NODES, ReadNodes(ids=tuple(ids)))).nodes
-        except (Internal, TooLarge):
-            # Long nodes can be more than one message holds.
-            if len(ids) == 1:
-                raise
-            half = len(ids) // 2
-            return await self._read(who, ids[:half]) + await self._read(who, ids[half:])
 
     async def linked_nodes(
         self, who: Principal, ids: Sequence[str]

@@ -15,19 +15,6 @@ from phronesis_bus import Blobs, Bus, Call, News, follow, serve
 from phronesis_bus.topology import BACKUPS
 from phronesis_contracts import ServiceError
 from phronesis_contracts.constitution import maintenance, search, writes
-from phronesis_contracts.constitution.maintenance import (
-    BACKUP_RESTORE_TOOL,
-    REGENERATE_TOOL,
-    AskEmbeddings,
-    BackupDone,
-    BackupOrRestore,
-    EmbeddingCount,
-    EmbeddingsTold,
-    IndexScope,
-    Regenerate,
-    Regenerated,
-    SpotCheck,
-)
 from phronesis_contracts.constitution.writes import ConstitutionChanged
 from phronesis_postgres import Database
 
@@ -51,43 +38,32 @@ from .store import NodeRecords, RecordReader, VectorAudit, VectorRestore
 
 
 class VectorHandlers:
-    """The handlers.
-
-    Args:
-        schedule: the runs by the clock.
-    """
+    """The handlers."""
 
     def __init__(
         self,
         following: GraphFollower,
         vectors: NodeVectors,
-        standing: RecordReader,
+        reader: RecordReader,
         schedule: NodeSchedule,
         regenerating: Regeneration,
         backups: Backups,
         audit: VectorAudit,
         dimension: int,
     ) -> None:
-        self._following = following
-        self._vectors = vectors
-        self._standing = standing
-        self._schedule = schedule
-        self._regenerating = regenerating
-        self._backups = backups
-        self._audit = audit
-        self._dimension = dimension
+        self._following, self._vectors, self._reader = following, vectors, reader
+        self._schedule, self._regenerating, self._backups = schedule, regenerating, backups
+        self._audit, self._dimension = audit, dimension
 
     async def on_constitution_changed(self, news: News, event: ConstitutionChanged) -> None:
-        """Make the records of changed nodes what the graph says."""
         await self._following.follow(news.tenant, event)
 
-    async def embeddings(self, call: Call, request: AskEmbeddings) -> EmbeddingsTold:
-        """Records of vectors, counts, scopes and batches."""
+    async def embeddings(self, call: Call, request: maintenance.AskEmbeddings) -> maintenance.EmbeddingsTold:
         tenant = call.who.tenant
-        counts, tokens = await self._standing.counts(tenant)
+        counts, tokens = await self._reader.counts(tenant)
         state = await self._vectors.state(tenant)
-        return EmbeddingsTold(
-            records=await self._standing.records(tenant, request.ids) if request.ids else (),
+        return maintenance.EmbeddingsTold(
+            records=await self._reader.records(tenant, request.ids) if request.ids else (),
             counts=counts,
             scopes=tuple(_index_scope(layer, self._dimension) for layer in state),
             schedule=await self._schedule.told(),
@@ -97,40 +73,39 @@ class VectorHandlers:
             findings=_findings(counts, self._dimension),
         )
 
-    async def regenerate(self, call: Call, request: Regenerate) -> Regenerated:
+    async def regenerate(self, call: Call, request: maintenance.Regenerate) -> maintenance.Regenerated:
         """Make vectors anew, and make the index agree with the graph."""
-        await self._audit.enter(call.who, REGENERATE_TOOL.name, request.model_dump(mode="json"))
+        await self._audit.enter(call.who, maintenance.REGENERATE_TOOL.name, request.model_dump(mode="json"))
         return await self._regenerating.regenerate(call.who.tenant, request)
 
-    async def backup_restore(self, call: Call, request: BackupOrRestore) -> BackupDone:
-        """Back up the graph with its vectors, or restore it."""
+    async def backup_restore(self, call: Call, request: maintenance.BackupOrRestore) -> maintenance.BackupDone:
         if request.operation in ("backup", "restore"):
             which = {"operation": request.operation, "backup_id": request.backup_id}
-            await self._audit.enter(call.who, BACKUP_RESTORE_TOOL.name, which)
+            await self._audit.enter(call.who, maintenance.BACKUP_RESTORE_TOOL.name, which)
         return await self._backups.do(call.who, request)
 
-    async def _spot(self, tenant: str, most: int) -> tuple[SpotCheck, ...]:
-        rows = await self._standing.spot(tenant, most) if most else []
+    async def _spot(self, tenant: str, most: int) -> tuple[maintenance.SpotCheck, ...]:
+        rows = await self._reader.spot(tenant, most) if most else []
         return tuple([await self._checked(tenant, row) for row in rows])
 
-    async def _checked(self, tenant: str, row: dict[str, Any]) -> SpotCheck:
+    async def _checked(self, tenant: str, row: dict[str, Any]) -> maintenance.SpotCheck:
         id, norm, rank = row["node_id"], float(row["norm"]), 0
         if row["dimension"] == self._dimension and norm > 0:
             near = await self._vectors.nearest(tenant, from_halfvec(row["numbers"]), NodeFilter(lifecycle=None), 10)
             own = next((hit.cosine for hit in near if hit.id == id), None)
             rank = 0 if own is None else 1 + sum(hit.cosine > own + search.COSINE_ROUNDING for hit in near)
-        return SpotCheck(node_id=id, dimension=row["dimension"], norm=norm, rank=rank)
+        return maintenance.SpotCheck(node_id=id, dimension=row["dimension"], norm=norm, rank=rank)
 
 
-def _index_scope(layer: LayerState, dimension: int) -> IndexScope:
+def _index_scope(layer: LayerState, dimension: int) -> maintenance.IndexScope:
     state = "POPULATING" if layer.populating else "ONLINE"
-    return IndexScope.model_validate(
+    return maintenance.IndexScope.model_validate(
         {"name": layer.name, "layer": layer.layer, "vectors": layer.vectors, "dimension": dimension, "state": state}
     )
 
 
-def _findings(counts: Sequence[EmbeddingCount], dimension: int) -> tuple[str, ...]:
-    """What keeps one from relying on the vectors (O-368). No vector without a direction is ever stored."""
+def _findings(counts: Sequence[maintenance.EmbeddingCount], dimension: int) -> tuple[str, ...]:
+    """What keeps one from relying on the vectors. No vector without a direction is ever stored."""
     findings = []
     for count in counts:
         wrong = sum(nodes for size, nodes in count.dimensions.items() if size != str(dimension))
@@ -183,26 +158,24 @@ def assemble_constitution(
     """The parts on their stores.
 
     Args:
-        index: the index of the nodes' vectors; the one in the schema where there is none.
-        queries: the vectors of questions that are kept; those of its own where there are none.
         drift: whether nodes are embedded anew by the clock, to see whether their vectors drifted.
     """
     of = (embedder.model, embedder.dimension)
     index = index or make_pgvector_nodes(database, *of, settings)
-    queue, records, standing = NodeQueue(database, index, *of, wake), NodeRecords(database, index, *of), RecordReader(database)
+    queue, records, reader = NodeQueue(database, index, *of, wake), NodeRecords(database, index, *of), RecordReader(database)
     schedule = NodeSchedule(database, queue, select_runs(drift=drift))
     embedding = EmbeddingWorker(queue, embedder, index, schedule, clock)
-    following = GraphFollower(graph, records, standing, index, embedding.wake, clock)
+    following = GraphFollower(graph, records, reader, index, embedding.wake, clock)
     vectors = ConstitutionVectors(index, records, queue, following)
-    backups = Backups(graph, standing, VectorRestore(database, index, *of), following, bucket, clock)
-    regenerating = Regeneration(graph, following, standing, index, clock)
+    backups = Backups(graph, reader, VectorRestore(database, index, *of), following, bucket, clock)
+    regenerating = Regeneration(graph, following, reader, index, clock)
     audit = VectorAudit(database, wake)
-    handlers = VectorHandlers(following, vectors, standing, schedule, regenerating, backups, audit, embedder.dimension)
+    handlers = VectorHandlers(following, vectors, reader, schedule, regenerating, backups, audit, embedder.dimension)
     queries = queries or make_queries(embedder, settings)
     return Parts(
         vectors=vectors,
         history=NodeHistory(database),
-        texts=standing,
+        texts=reader,
         queries=queries,
         following=following,
         queue=queue,
@@ -214,7 +187,7 @@ def assemble_constitution(
 
 
 async def warm_up(nodes: PgNodeVectors, embedder: Embedder) -> None:
-    """Ask once, so that the first question after the start is as quick as the next ones (O-092, O-338)."""
+    """Ask once, so that the first question after the start is as quick as the next ones."""
     try:
         async with asyncio.timeout(_WARM_UP):
             await embedder.embed_queries(["what matters here"])
@@ -237,7 +210,6 @@ async def serve_constitution(
     """Serve the questions about the constitutional graph, and follow its news.
 
     Args:
-        index: the index of items; that of nodes stands beside it.
         drift: whether nodes are embedded anew by the clock, to see whether their vectors drifted.
     """
     stack = AsyncExitStack()

@@ -1,4 +1,4 @@
-"""The table of the nodes' versions: how each changed, when, and by whom (O-387)."""
+"""The table of the nodes' versions: how each changed, when, and by whom."""
 
 from __future__ import annotations
 

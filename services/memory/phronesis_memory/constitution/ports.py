@@ -25,7 +25,7 @@ from ..values import Vector
 
 @dataclass(frozen=True)
 class NodeFilter:
-    """What a search is narrowed to; applied inside the vector query, ahead of its limit (O-089)."""
+    """What a search is narrowed to; applied inside the vector query, ahead of its limit."""
 
     layers: frozenset[Layer] = frozenset()
     """All where none is named."""
@@ -64,14 +64,14 @@ class NodeVector:
 
 @dataclass(frozen=True)
 class LayerState:
-    """One logical scope of the index (O-085)."""
+    """One logical scope of the index."""
 
     layer: Layer
     vectors: int
     waiting: int
     """Nodes whose vector is not there, or not the one of what they say now, those that wait for a nightly run among them."""
     populating: bool
-    """Whether nodes that are embedded at once wait, or the index has not been told all: results may lack some (O-361)."""
+    """Whether nodes that are embedded at once wait, or the index has not been told all: results may lack some."""
 
     @property
     def name(self) -> str:
@@ -107,7 +107,7 @@ class NodeVectors(Protocol):
         """The seven scopes, in the order of the layers. It counts; a search asks `populating`."""
 
     async def populating(self, tenant: str) -> frozenset[Layer]:
-        """The layers of which a search may lack nodes at the moment (O-361); quick."""
+        """The layers of which a search may lack nodes at the moment; quick."""
 
     async def assign(self, tenant: str, topics: Mapping[str, str | None]) -> None:
         """Say which topic nodes are of, by id; `None` takes a node out of its topic. Other nodes keep theirs."""
@@ -122,7 +122,7 @@ class Texts(Protocol):
 
 @dataclass(frozen=True)
 class Version:
-    """One version of a node, as the history keeps it (O-387)."""
+    """One version of a node, as the history keeps it."""
 
     node_id: str
     type: str
@@ -217,11 +217,7 @@ class Structure(Protocol):
         """Those of the nodes that there are, each with its relationships."""
 
     async def near(self, who: Principal, near: Near) -> tuple[Reached, ...]:
-        """Nodes around an anchor, nearest first.
-
-        Raises:
-            NotFound: there is no such anchor.
-        """
+        """Nodes around an anchor, nearest first. Raises `NotFound`: there is no such anchor."""
 
     async def ends(
         self, who: Principal, ids: Sequence[str], relationship: str, types: Sequence[str] = (), statuses: Sequence[str] = ()
@@ -245,11 +241,7 @@ class Retrievals(Protocol):
         """Change defaults, once for the call's key."""
 
     async def rate(self, call: Call, request: RateRetrieval) -> RetrievalRated:
-        """Keep what the caller said of a retrieval.
-
-        Raises:
-            NoSuchRetrieval: there is none.
-        """
+        """Keep what the caller said of a retrieval. Raises `NoSuchRetrieval`: there is none."""
 
     async def report(self, tenant: str, days: int) -> RetrievalReported:
         """How the searches of the last days went."""

@@ -1,4 +1,4 @@
-"""Records and vectors as the graph says now: following its news (O-317), and making them anew (O-321, O-362)."""
+"""Records and vectors as the graph says now: following its news, and making them anew."""
 
 from __future__ import annotations
 
@@ -26,27 +26,19 @@ _News = Mapping[str, Sequence[NodeNews]]
 
 
 class GraphFollower:
-    """Makes records of nodes.
-
-    Args:
-        wake: called when something may be due.
-    """
+    """Makes records of nodes."""
 
     def __init__(
         self,
         graph: ConstitutionGraph,
         records: NodeRecords,
-        standing: RecordReader,
+        reader: RecordReader,
         index: PgNodeVectors,
         wake: Callable[[], None],
         clock: Callable[[], datetime],
     ) -> None:
-        self._graph = graph
-        self._records = records
-        self._standing = standing
-        self._index = index
-        self._wake = wake
-        self._clock = clock
+        self._graph, self._records, self._reader = graph, records, reader
+        self._index, self._wake, self._clock = index, wake, clock
 
     async def follow(self, tenant: str, event: ConstitutionChanged) -> None:
         """Bring the records of changed nodes up to date.
@@ -65,9 +57,9 @@ class GraphFollower:
         Raises:
             Unavailable: the graph or the store does not answer.
         """
-        latest = await self._standing.latest(tenant)
+        latest = await self._reader.latest(tenant)
         changed = await self._graph.changed_since(tenant, latest - _OVERLAP)
-        versions = await self._standing.versions(tenant, list(changed))
+        versions = await self._reader.versions(tenant, list(changed))
         await self.refresh(tenant, [id for id, version in changed.items() if versions.get(id, 0) < version])
 
     async def refresh(
@@ -133,15 +125,12 @@ class Regeneration:
         self,
         graph: ConstitutionGraph,
         following: GraphFollower,
-        standing: RecordReader,
+        reader: RecordReader,
         index: PgNodeVectors,
         clock: Callable[[], datetime],
     ) -> None:
-        self._graph = graph
-        self._following = following
-        self._standing = standing
-        self._index = index
-        self._clock = clock
+        self._graph, self._following, self._reader = graph, following, reader
+        self._index, self._clock = index, clock
 
     async def regenerate(self, tenant: str, order: Regenerate) -> Regenerated:
         """Bring the records up to date with the graph, embed what is to be embedded, and tell the index.
@@ -174,7 +163,7 @@ class Regeneration:
         )
 
     async def _outcome(self, tenant: str, order: Regenerate, began: datetime) -> dict[str, int]:
-        return await self._standing.outcome(tenant, order.layers or tuple(Layer), order.ids or None, began)
+        return await self._reader.outcome(tenant, order.layers or tuple(Layer), order.ids or None, began)
 
     async def _some(self, tenant: str, order: Regenerate) -> int:
         return await self._following.refresh(tenant, order.ids, at_once=True, force=order.force)
@@ -189,7 +178,7 @@ class Regeneration:
             seen |= {node.id for node in mine}
             await self._keep(tenant, mine, order.force)
         # One that was written since it was walked past is there when it is read, and stays.
-        lost = [id for id in await self._standing.ids(tenant, tuple(layers)) if id not in seen]
+        lost = [id for id in await self._reader.ids(tenant, tuple(layers)) if id not in seen]
         return await self._following.refresh(tenant, lost)
 
     async def _keep(self, tenant: str, nodes: Sequence[ConstitutionNode], force: bool) -> None:
@@ -209,9 +198,7 @@ class ConstitutionVectors:
         self._index = index
         self.nearest, self.cosines, self.scan = index.nearest, index.cosines, index.scan
         self.state, self.populating = index.state, index.populating
-        self._records = records
-        self._queue = queue
-        self._following = following
+        self._records, self._queue, self._following = records, queue, following
 
     async def settled(self, tenant: str) -> None:
         """The graph is asked what changed: its news may still be on the way."""

@@ -62,10 +62,8 @@ class NodeRecords:
     """Writes the records, with the history and what an outside index has to be told, in one transaction."""
 
     def __init__(self, database: Database, index: PgNodeVectors, model: str, dimension: int) -> None:
-        self._database = database
-        self._index = index
-        self._model = model
-        self._dimension = dimension
+        self._database, self._index = database, index
+        self._model, self._dimension = model, dimension
 
     async def put(
         self,
@@ -82,9 +80,7 @@ class NodeRecords:
         """Make records of what was read; what is older than a record changes nothing.
 
         Args:
-            read: the nodes, one of each id.
             news: what was announced of each, by id.
-            actor: who changed them; empty where nobody said.
             trusted: what was read is how it is, whatever its version: the graph was restored.
 
         Returns:
@@ -98,8 +94,8 @@ class NodeRecords:
             fresh = [facts for facts in read if trusted or not is_older(facts, known.get(facts.id))]
             await history.write_versions(connection, tenant, fresh, news, actor, now)
             kept = [facts for facts in fresh if facts.tier is not None]
-            standing = {facts.id: decide_state(facts, known.get(facts.id), now, at_once=at_once, force=force) for facts in kept}
-            await connection.executemany(_PUT, [_to_row(tenant, facts, standing[facts.id]) for facts in kept])
+            states = {facts.id: decide_state(facts, known.get(facts.id), now, at_once=at_once, force=force) for facts in kept}
+            await connection.executemany(_PUT, [_to_row(tenant, facts, states[facts.id]) for facts in kept])
             return await self._refilter(connection, tenant, kept)
 
     async def remove(
@@ -148,7 +144,7 @@ def _known_from_row(row: asyncpg.Record) -> KnownRecord:
     )
 
 
-def _to_row(tenant: str, facts: NodeSnapshot, standing: RecordState) -> tuple[object, ...]:
+def _to_row(tenant: str, facts: NodeSnapshot, state: RecordState) -> tuple[object, ...]:
     assert facts.tier is not None
     return (
         tenant,
@@ -164,10 +160,10 @@ def _to_row(tenant: str, facts: NodeSnapshot, standing: RecordState) -> tuple[ob
         facts.body,
         facts.text_hash,
         facts.tokens,
-        standing.state,
-        standing.due,
-        standing.attempts,
-        standing.problem,
+        state.state,
+        state.due,
+        state.attempts,
+        state.problem,
     )
 
 
@@ -315,8 +311,7 @@ class VectorRestore:
     """Writes the vectors of a backup."""
 
     def __init__(self, database: Database, index: PgNodeVectors, model: str, dimension: int) -> None:
-        self._database = database
-        self._index = index
+        self._database, self._index = database, index
         self._of = (model, dimension)
         self._agreement = StoredModel(database, model, dimension)
 
@@ -366,8 +361,7 @@ class VectorAudit:
     """Writes entries."""
 
     def __init__(self, database: Database, wake: Callable[[], None]) -> None:
-        self._database = database
-        self._wake = wake
+        self._database, self._wake = database, wake
 
     async def enter(self, who: Principal, action: str, arguments: dict[str, Any]) -> None:
         """Enter that `who` did something. Raises `Unavailable`."""

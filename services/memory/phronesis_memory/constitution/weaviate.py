@@ -80,11 +80,7 @@ class NodeChanges(ChangeTable[NodeEntry]):
 
 
 class WeaviateNodeVectors(PgNodeVectors):
-    """The index of nodes in their collection, a tenant of it for each of ours; the vectors stand in the schema, too.
-
-    Args:
-        search: how the schema is searched, as `PgVectors` takes it.
-    """
+    """The index of nodes in their collection, a tenant of it for each of ours; the vectors stand in the schema, too."""
 
     def __init__(self, weaviate: Weaviate, database: Database, model: str, dimension: int, **search: int) -> None:
         super().__init__(database, model, dimension, **search)

@@ -63,11 +63,7 @@ class PriorityThread:
             lanes._thread.shutdown(wait=True)
 
     async def do(self, function: Callable[[], T], *, urgent: bool = False) -> T:
-        """The result of `function`, run after at most one other where it is urgent.
-
-        Raises:
-            Busy: too much waits already.
-        """
+        """The result of `function`, run after at most one other where it is urgent. Raises `Busy`: too much waits already."""
         lane = self._urgent if urgent else self._bulk
         if len(lane) >= _WAITING:
             raise Busy("the embedder has too much to do", retry_after=1)
@@ -199,11 +195,7 @@ class LocalEmbedder:
     @classmethod
     @asynccontextmanager
     async def open(cls, threads: int) -> AsyncIterator[LocalEmbedder]:
-        """The embedder for the length of a block.
-
-        Raises:
-            WrongModel: the installed weights are not the right ones.
-        """
+        """The embedder for the length of a block. Raises `WrongModel`: the installed weights are not the right ones."""
         model = await asyncio.to_thread(MiniLm, threads)
         async with PriorityThread.open() as lanes:
             yield cls(model, lanes)

@@ -34,10 +34,8 @@ class RemoteEmbedder:
     """Embeddings by HTTP. `open()` makes one."""
 
     def __init__(self, http: httpx.AsyncClient, model: str, dimension: int, floor: float | None) -> None:
-        self._http = http
-        self.model = model
-        self.dimension = dimension
-        self.floor = floor
+        self._http, self.model = http, model
+        self.dimension, self.floor = dimension, floor
 
     @classmethod
     @asynccontextmanager

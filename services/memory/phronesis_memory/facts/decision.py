@@ -46,7 +46,7 @@ class StoredFact:
 
     id: str
     slot: str
-    """What there can be one value of at a time (`slots.py`)."""
+    """What there can be one value of at a time."""
     value: str
     kind: FactKind
     subject: str
@@ -63,12 +63,10 @@ class StoredFact:
 
     @property
     def held(self) -> bool:
-        """Whether it holds now."""
         return self.valid_to is None
 
     @property
     def best(self) -> Origin:
-        """The most trusted of its origins."""
         return max((one.origin for one in self.evidence), key=lambda origin: TRUST[origin])
 
     @property
@@ -88,7 +86,7 @@ class StoredFact:
 NEGATION = "not:"
 """What the value of a negated statement begins with."""
 SINGLE_VALUED = frozenset({"called", "works at", "works in", "works as", "works for", "lives in", "is from", "reports to"})
-"""Verbs that have one object at a time; so has every noun that ends in `is`, but for those of `MANY`."""
+"""Verbs that have one object at a time; so has every noun that ends in `is`, but for those of `MANY_VALUED`."""
 MANY_VALUED = frozenset(
     "aunt brother cat child colleague cousin daughter dog friend hobby neighbour neighbor pet sister skill son uncle".split()
 )
@@ -214,11 +212,7 @@ class _Timeline:
 
 
 def decide(known: Sequence[StoredFact], saying: Assertion, new_id: Callable[[], str]) -> Decision:
-    """The facts of a slot once something more was said.
-
-    Args:
-        saying: what was said, and when.
-    """
+    """The facts of a slot once something more was said."""
     fresh = _Point(_fact_of_assertion(saying), saying.evidence, known=False)
     points = [*(_Point(fact, one) for fact in known for one in fact.evidence), fresh]
     line = _Timeline()

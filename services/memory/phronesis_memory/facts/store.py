@@ -177,9 +177,7 @@ class PostgresFacts:
     """`Facts` on the tables `facts` and `items`."""
 
     def __init__(self, database: Database, vectors: VectorIndex, wake: Callable[[], None]) -> None:
-        self._database = database
-        self._vectors = vectors
-        self._wake = wake
+        self._database, self._vectors, self._wake = database, vectors, wake
 
     async def learn(
         self, call: Call, request: Learn, sayings: Sequence[Assertion], drafts: DraftsByText, refused: int
@@ -261,8 +259,8 @@ class PostgresFacts:
         ready = replace(draft, external_id=fact.id, family=f"fact/{fact.id}", metadata=whose)
         connection, who = work.connection, work.who
         version = int(await connection.fetchval("SELECT nextval('versions')"))
-        room = owner_of_facts(who.user)
-        [done] = await write_items(connection, self._vectors, who.tenant, room, version, [ready])
+        owner = owner_of_facts(who.user)
+        [done] = await write_items(connection, self._vectors, who.tenant, owner, version, [ready])
         await connection.execute("UPDATE facts SET item_id = $2 WHERE id = $1", fact.id, done.id)
         return done.id
 

@@ -132,7 +132,7 @@ def draft_from_turn(turn: TurnEndedNews) -> Draft:
 
 
 def draft_from_strategy(strategy: RecordStrategy) -> Draft:
-    """A strategy as a draft: its goal, since that is what it is found by (V-124)."""
+    """A strategy as a draft: its goal, since that is what it is found by."""
     sources = (strategy.conversation_id,) if strategy.conversation_id else ()
     return Draft(
         ItemKind.STRATEGY, strategy.goal, _hash_content([strategy.goal]), f"strategy:{strategy.task_id}", sources=sources

@@ -18,11 +18,7 @@ MAX_MENTIONS = 50
 
 
 class Titles:
-    """The titles of an owner's concepts, to be looked for in texts word by word.
-
-    Args:
-        titles: title by the concept's id.
-    """
+    """The titles of an owner's concepts, to be looked for in texts word by word."""
 
     def __init__(self, titles: Mapping[str, str]) -> None:
         self._ids: dict[tuple[str, ...], list[str]] = {}

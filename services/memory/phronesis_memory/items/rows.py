@@ -68,9 +68,6 @@ async def write_items(
 ) -> list[WriteResult]:
     """Store drafts, each in place of the item with its external id and part.
 
-    Args:
-        owner: the user, or `SHARED`.
-
     Raises:
         VectorMissing: a draft that is new or changed has no vector.
     """
@@ -214,9 +211,7 @@ class ItemRemover:
     """Removes items for good."""
 
     def __init__(self, database: Database, vectors: VectorIndex, wake: Callable[[], None]) -> None:
-        self._database = database
-        self._vectors = vectors
-        self._wake = wake
+        self._database, self._vectors, self._wake = database, vectors, wake
 
     async def forget(self, call: Call, request: Forget) -> Forgotten:
         """Remove the caller's items that are named by id or external id, once for the call's key."""

@@ -45,7 +45,6 @@ class Candidate:
 
     @property
     def why(self) -> dict[str, float]:
-        """The raw signals."""
         signals = {"vector": self.cosine, "text": self.bm25}
         return {name: round(value, 6) for name, value in signals.items() if value is not None}
 
@@ -68,11 +67,8 @@ class HybridSearch:
     def __init__(
         self, vectors: VectorIndex, texts: TextIndex, queries: QueryVectors, *, candidates: int, seconds: float
     ) -> None:
-        self._vectors = vectors
-        self._texts = texts
-        self._queries = queries
-        self._candidates = candidates
-        self._seconds = seconds
+        self._vectors, self._texts, self._queries = vectors, texts, queries
+        self._candidates, self._seconds = candidates, seconds
 
     async def find(self, audience: Audience, queries: Sequence[str], limit: int = 0) -> list[SearchResult]:
         """For each query what the audience holds on it. One search may fail, and is then named in `degraded`.
@@ -197,12 +193,12 @@ def item_name(title: str | None, text: str) -> str:
 
 
 def sort_items(items: Sequence[ContextItem]) -> list[ContextItem]:
-    """Best first: by score, then nearest, then newest (D-098)."""
+    """Best first: by score, then nearest, then newest."""
     return sorted(items, key=lambda item: (-item.score, item.hop, -(item.created_at or _EARLIEST).timestamp()))
 
 
 def fit_budget(items: Sequence[ContextItem], budget: int) -> tuple[list[ContextItem], int]:
-    """The first of `items` that fit into `budget` tokens, and how many were dropped (D-099).
+    """The first of `items` that fit into `budget` tokens, and how many were dropped.
 
     No item that is kept ranks below one that is dropped. The first is kept in any case, cut to the budget.
     """
@@ -224,7 +220,7 @@ def fit_budget(items: Sequence[ContextItem], budget: int) -> tuple[list[ContextI
 MOST_OF_FAMILY = 4
 """Seeds of one node, whatever year and chunk: room for its several texts, and yet not for it alone among a phrase's five."""
 NEIGHBOURS = 100
-"""Items that the walk may return, seeds included (D-089)."""
+"""Items that the walk may return, seeds included."""
 COVERAGE = 0.5
 """Share of a phrase's weight that an item must hold to be a seed without being near in meaning."""
 _PARTS = ("vector", "text", "graph", "content")
@@ -245,7 +241,7 @@ class Retrieval:
     """Answers `Retrieve`.
 
     Args:
-        floor: the cosine below which texts are unrelated, as the embedder says (D-079).
+        floor: the cosine below which texts are unrelated, as the embedder says.
         seconds: time that each stage may take.
     """
 
@@ -260,12 +256,8 @@ class Retrieval:
         most: int,
         seconds: float,
     ) -> None:
-        self._search = search
-        self._graph = graph
-        self._knowledge = knowledge
-        self._floor = floor
-        self._per_phrase = per_phrase
-        self._most = most
+        self._search, self._graph, self._knowledge = search, graph, knowledge
+        self._floor, self._per_phrase, self._most = floor, per_phrase, most
         self._seconds = seconds
 
     async def retrieve(self, who: Principal, request: Retrieve) -> AugmentedMemoryContext:

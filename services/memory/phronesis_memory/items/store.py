@@ -35,9 +35,7 @@ class PostgresKnowledge:
     """`Knowledge` on the table `items`."""
 
     def __init__(self, database: Database, vectors: VectorIndex, wake: Callable[[], None]) -> None:
-        self._database = database
-        self._vectors = vectors
-        self._wake = wake
+        self._database, self._vectors, self._wake = database, vectors, wake
 
     async def digests(self, tenant: str, owner: str, external_ids: Sequence[str]) -> dict[tuple[str, str], bytes]:
         async with self._database.connection(tenant) as connection:
@@ -51,7 +49,6 @@ class PostgresKnowledge:
         return {(row["external_id"], row["part"]): row["content_hash"] for row in rows}
 
     async def remember(self, call: Call, request: Remember, drafts: Sequence[Draft]) -> Remembered:
-
         async def store(connection: Connection) -> Remembered:
             return await self._remember(connection, call, request, drafts)
 
@@ -185,7 +182,7 @@ async def next_version(connection: Connection) -> int:
 LINKED_KINDS = (ItemKind.FACT, ItemKind.NOTE, ItemKind.CONCEPT)
 """The kinds that the graph knows."""
 
-# What is in a room is nothing that the graph knows.
+# The graph knows nothing of what is in a scope.
 _COUNT = f"SELECT count(*) FROM items WHERE kind = ANY($1::text[]) AND ($2 OR NOT starts_with(owner, '{SCOPE_PREFIX}'))"  # noqa: S608
 _WALK = f"""
     SELECT id, tenant, owner, kind, title, body, external_id, part, family, content_hash, version FROM items
@@ -207,23 +204,23 @@ class StoredItem:
     draft: Draft
 
 
-async def count_items(database: Database, kinds: Collection[ItemKind], *, rooms: bool) -> int:
-    """How many items of these kinds there are, with those in rooms or without."""
+async def count_items(database: Database, kinds: Collection[ItemKind], *, scopes: bool) -> int:
+    """How many items of these kinds there are, with those in scopes or without."""
     async with database.connection(EVERY_TENANT) as connection:
-        return int(await connection.fetchval(_COUNT, list(kinds), rooms))
+        return int(await connection.fetchval(_COUNT, list(kinds), scopes))
 
 
 async def walk_items(
-    database: Database, kinds: Collection[ItemKind], size: int, *, rooms: bool
+    database: Database, kinds: Collection[ItemKind], size: int, *, scopes: bool
 ) -> AsyncIterator[list[StoredItem]]:
-    """All items of these kinds, with those in rooms or without, in batches of `size`.
+    """All items of these kinds, with those in scopes or without, in batches of `size`.
 
     What is written meanwhile may be missing, and needs no walk.
     """
     after: tuple[str, str, str] = ("", "", _FIRST)
     while True:
         async with database.connection(EVERY_TENANT) as connection:
-            rows = await connection.fetch(_WALK, *after, list(kinds), size, rooms)
+            rows = await connection.fetch(_WALK, *after, list(kinds), size, scopes)
         if not rows:
             return
         yield [_item_from_row(row) for row in rows]

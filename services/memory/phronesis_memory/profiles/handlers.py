@@ -11,31 +11,23 @@ from .store import PostgresProfiles
 
 
 class ProfileHandlers:
-    """The handlers of the caller's profile.
-
-    Args:
-        profiles: their store.
-    """
+    """The handlers of the caller's profile."""
 
     def __init__(self, profiles: PostgresProfiles) -> None:
         self._profiles = profiles
 
     async def get(self, call: Call, request: Nothing) -> Profile:
-        """The caller's profile."""
         return await self._profiles.get(call.who)
 
     async def put(self, call: Call, request: Profile) -> Profile:
-        """Replace the caller's profile."""
         given = check_profile(request.profile)
         return await self._profiles.change(call, request, request.version, lambda _: given)
 
     async def update(self, call: Call, request: UpdateProfile) -> Profile:
-        """Correct the caller's profile."""
         patch = check_profile(request.patch, "patch")
         return await self._profiles.change(
             call, request, request.version, lambda old: check_profile(merge_patch(old, patch), "patch")
         )
 
     async def delete(self, call: Call, request: DeleteProfile) -> Profile:
-        """Delete the caller's profile."""
         return await self._profiles.delete(call, request)

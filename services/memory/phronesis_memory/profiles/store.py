@@ -38,8 +38,7 @@ class PostgresProfiles:
     """The table `profiles`. Versions come from a sequence, so that no two profiles of a user share one."""
 
     def __init__(self, database: Database, wake: Callable[[], None]) -> None:
-        self._database = database
-        self._wake = wake
+        self._database, self._wake = database, wake
 
     async def get(self, who: Principal) -> Profile:
         """The caller's profile; empty for a new user."""

@@ -101,7 +101,6 @@ class ChangeTable(ABC, Generic[E]):
         return bool(await connection.fetchval(statement, began))
 
     async def count(self, connection: Connection) -> int:
-        """How many changes there are."""
         return int(await connection.fetchval(f"SELECT count(*) FROM {self._table}"))  # noqa: S608
 
     async def finish(

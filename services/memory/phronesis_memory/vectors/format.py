@@ -26,7 +26,7 @@ def pack(vectors: Sequence[Vector]) -> bytes:
 
 
 def unpack(data: bytes, dimension: int) -> tuple[Vector, ...]:
-    """The vectors that `packed` made these bytes of."""
+    """The vectors that `pack` made these bytes of."""
     return tuple(np.frombuffer(data, "<f2").astype(np.float32).reshape(-1, dimension))
 
 
@@ -67,16 +67,10 @@ _BELIEVED = 60.0
 
 
 class StoredModel:
-    """Compares the stored vectors' model with the service's.
-
-    Args:
-        database: the schema, with the table `embedding`.
-    """
+    """Compares the stored vectors' model with the service's."""
 
     def __init__(self, database: Database, model: str, dimension: int) -> None:
-        self._database = database
-        self._model = model
-        self._dimension = dimension
+        self._database, self._model, self._dimension = database, model, dimension
         self._agreed = float("-inf")
 
     async def expect(self, *vectors: Vector) -> None:

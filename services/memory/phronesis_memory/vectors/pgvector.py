@@ -100,7 +100,6 @@ class Conditions:
 
     @property
     def text(self) -> str:
-        """What stands behind WHERE."""
         return " AND ".join(self._parts)
 
     def add(self, condition: str, *values: object) -> None:
@@ -136,9 +135,7 @@ class PgVectors(ABC, Generic[S, H]):
         ef_search: int = 160,
         max_scan: int = 20_000,
     ) -> None:
-        self._database = database
-        self._model = model
-        self._dimension = dimension
+        self._database, self._model, self._dimension = database, model, dimension
         self._stored_model = StoredModel(database, model, dimension)
         self._exact_rows = exact_rows
         self._settings = (str(ef_search), str(max_scan))
@@ -214,18 +211,10 @@ class PgVector(PgVectors[Audience, VectorHit]):
                 self._stored_model.fit(vector)
         async with self._joined(reach_of(*(e.tenant for e in entries)), within) as connection:
             await self._stored_model.claim(connection)
-            await connection.execute(
-                _UPSERT,
-                [e.id for e in entries],
-                [e.tenant for e in entries],
-                [e.owner for e in entries],
-                [e.kind for e in entries],
-                [e.family for e in entries],
-                [to_halfvec(e.vector) for e in entries],
-                self._model,
-                self._dimension,
-                ["{" + ",".join(f'"{to_halfvec(passage)}"' for passage in e.passages) + "}" for e in entries],
-            )
+            rows = [(e.id, e.tenant, e.owner, e.kind, e.family, to_halfvec(e.vector)) for e in entries]
+            passages = ["{" + ",".join(f'"{to_halfvec(passage)}"' for passage in e.passages) + "}" for e in entries]
+            columns = map(list, zip(*rows, strict=True))
+            await connection.execute(_UPSERT, *columns, self._model, self._dimension, passages)
 
     async def delete(self, tenant: str, ids: Sequence[str], *, within: Transaction | None = None) -> bool:
         async with self._joined(tenant, within) as connection:

@@ -45,9 +45,7 @@ class IndexSync(Generic[E]):
         apply: Callable[[Mapping[str, Changes[E]]], Awaitable[Mapping[str, Sequence[str]]]],
         changes: ChangeTable[E],
     ) -> None:
-        self._database = database
-        self._apply = apply
-        self._changes = changes
+        self._database, self._apply, self._changes = database, apply, changes
         self._failed = float("-inf")
 
     async def settle(self, tenant: str, ids: Sequence[str]) -> None:
@@ -63,11 +61,7 @@ class IndexSync(Generic[E]):
             log.warning("vectors of %d items wait for the index: %s", len(ids), getattr(error, "code", "timed_out"))
 
     async def drain(self) -> None:
-        """Apply everything that was noted before.
-
-        Raises:
-            Unavailable: the index does not take it.
-        """
+        """Apply everything that was noted before. Raises `Unavailable`: the index does not take it."""
         async with self._database.connection(EVERY_TENANT) as connection:
             began: datetime = await connection.fetchval("SELECT now()")
         try:
@@ -137,8 +131,7 @@ class VectorDepth:
     """Sets the gauge."""
 
     def __init__(self, database: Database, metrics: Metrics) -> None:
-        self._database = database
-        self._metrics = metrics
+        self._database, self._metrics = database, metrics
 
     async def look(self) -> None:
         """Look once. Raises `Unavailable`."""

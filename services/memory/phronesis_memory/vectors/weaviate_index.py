@@ -30,7 +30,7 @@ from .format import StoredModel
 from .sync import BATCH, IndexSync
 
 log = logging.getLogger(__name__)
-logging.getLogger("weaviate-client").setLevel(logging.WARNING)  # it tells each retry with the server's own words
+logging.getLogger("weaviate-client").setLevel(logging.WARNING)  # it logs each retry with the server's own words
 
 _CONNECT, _LONGEST = 2, 60
 """Seconds to reach the server, and that one call of the driver may take where the caller sets no shorter limit."""
@@ -45,7 +45,7 @@ class _Opened:
 
     client: WeaviateAsyncClient
     users: int = 0
-    doubted: bool = False
+    stale: bool = False
 
 
 class Weaviate:
@@ -75,7 +75,7 @@ class Weaviate:
             Unavailable: the server is down, refuses, or does not answer in time.
         """
         try:
-            async with asyncio.timeout(seconds), self._used() as client:
+            async with asyncio.timeout(seconds), self._use() as client:
                 yield client
         except (InsufficientPermissionsError, UnexpectedStatusCodeError) as error:
             if isinstance(error, InsufficientPermissionsError) or error.status_code in _DENIED:
@@ -98,7 +98,7 @@ class Weaviate:
             return {tenant: await write(client, tenant, changes) for tenant, changes in due.items()}
 
     @asynccontextmanager
-    async def _used(self) -> AsyncIterator[WeaviateAsyncClient]:
+    async def _use(self) -> AsyncIterator[WeaviateAsyncClient]:
         opened = self._opened or await self._current()
         opened.users += 1
         try:
@@ -106,25 +106,25 @@ class Weaviate:
         except (Exception, asyncio.CancelledError):
             if opened is self._opened:
                 self._opened = None
-            opened.doubted = True
+            opened.stale = True
             raise
         finally:
             opened.users -= 1
-            if opened.doubted and not opened.users:
+            if opened.stale and not opened.users:
                 await opened.client.close()
 
     async def _current(self) -> _Opened:
         async with self._opening:
             if self._opened is None:
-                self._opened = _Opened(await self._connected())
+                self._opened = _Opened(await self._connect())
             return self._opened
 
     async def ensure(self, client: WeaviateAsyncClient) -> None:
         """Make the collections that are missing, as the settings say."""
         await collections.ensure_collections(client, self._settings.max_connections, self._settings.ef_construction)
 
-    async def _connected(self) -> WeaviateAsyncClient:
-        client = self._made()
+    async def _connect(self) -> WeaviateAsyncClient:
+        client = self._make_client()
         try:
             await client.connect()
             await self.ensure(client)
@@ -133,7 +133,7 @@ class Weaviate:
             raise
         return client
 
-    def _made(self) -> WeaviateAsyncClient:
+    def _make_client(self) -> WeaviateAsyncClient:
         assert self._settings.url is not None
         http, grpc = urlsplit(self._settings.url), urlsplit(self._settings.grpc_url)
         where = ConnectionParams.from_params(
@@ -164,8 +164,7 @@ class WeaviateIndex:
     """`VectorIndex` on Weaviate's collections and the table `vector_changes`. `open()` makes one that sweeps."""
 
     def __init__(self, database: Database, weaviate: Weaviate, model: str, dimension: int) -> None:
-        self._database = database
-        self._weaviate = weaviate
+        self._database, self._weaviate = database, weaviate
         self._stored_model = StoredModel(database, model, dimension)
         self._changes = ItemChanges()
         self._sync = IndexSync(database, self._apply, self._changes)
@@ -183,7 +182,6 @@ class WeaviateIndex:
 
     @property
     def weaviate(self) -> Weaviate:
-        """The connection, for the other collections of the service."""
         return self._weaviate
 
     async def upsert(self, entries: Sequence[VectorEntry], *, within: Transaction | None = None) -> None:
