@@ -1,7 +1,4 @@
-"""The table of contents of the graph service.
-
-What it answers, what it follows, and what the store plans before anybody asks.
-"""
+"""Wiring of the graph service: what it serves and follows, and what the store plans before the first request."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Statements that the guard let through, run within limits of time, of rows and of bytes.
-
-Their values as JSON has them, and their errors in words of ours.
-"""
+"""Running statements that the guard allowed, within limits of time, rows and bytes; values as JSON, errors in our words."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What every write has in common.
-
-Writers follow each other, a repeat gets the first result, news goes with the change; and the outbox that the relay reads.
-"""
+"""What all writes share: turns, first results for repeats, events with the change, and the outbox that the relay reads."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The token budgets of answers.
-
-How much of what is told fits; in a layer that is listed whole, what costs most and says least goes first, and nodes never.
-"""
+"""Token budgets of answers: in a layer that is listed whole the costliest, least telling fields go first, and nodes never."""
 
 from __future__ import annotations
 

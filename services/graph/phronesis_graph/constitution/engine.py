@@ -1,8 +1,4 @@
-"""What computes an algorithm over a projection.
-
-Igraph, each computation in a process of its own; which algorithms there are is found out once at the start, and told with
-the service's health.
-"""
+"""The engine of algorithms: igraph, each computation in its own process; which ones work is found out at the start."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What the graph service answers to figures in a window of time.
-
-Due work, measurements, decisions, strategies and their like.
-"""
+"""Figures in a window of time: due work, measurements, decisions and strategies."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The rules that a tenant's graph holds its writers to.
-
-What they watch for, parsed and never run as code; whom they stop; read once and kept until one of them is written.
-"""
+"""The rules of a tenant's graph: parsed and never run as code, read once, and cached until one of them is written."""
 
 from __future__ import annotations
 

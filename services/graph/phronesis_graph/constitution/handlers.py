@@ -1,7 +1,4 @@
-"""The constitutional graph's part of the service's table of contents.
-
-Writes, lists, walks, figures, algorithms and reasons; and what the memory service asks to keep its records of it.
-"""
+"""Wiring of the constitutional graph: writes, lists, walks, figures, algorithms, reasons, and what the memory service asks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Lists of the constitutional graph over Bolt, one or two statements for each, every node held to the tenant.
-
-And what there is in it, counted.
-"""
+"""Lists and counts of the constitutional graph over Bolt, one or two statements each, every node held to the tenant."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What the graph service does with lists page by page, with the two layers listed whole, with nodes by id, and when it is
-asked what there is; and what each list leaves behind.
-"""
+"""The handlers of lists, of nodes by id, and of the inventory, with what each list leaves in logs and metrics."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A part of a constitutional graph in the store, loaded or restored.
-
-Many nodes and relationships in one transaction. What a part of a restore named carries its mark.
-"""
+"""Loading and restoring parts of a constitutional graph, many nodes in one transaction; restored ones carry a mark."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The projection that algorithms and reasons run over.
-
-Every live node of a tenant, and relationships of some types; kept until news comes that changes it, for an hour at most.
-"""
+"""The projection that algorithms and reasons run over: a tenant's live nodes, cached until an event changes it, or an hour."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Routes through a graph that is at hand.
-
-Simple paths, the shortest first, and the shortest chain that joins one node to another.
-"""
+"""Routes through a graph in memory: simple paths, shortest first, and the shortest chain between two nodes."""
 
 from __future__ import annotations
 

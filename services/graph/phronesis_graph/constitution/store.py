@@ -1,6 +1,4 @@
-"""Nodes, relationships and rules of the constitutional graph in the store, each write in one transaction with what it
-announces.
-"""
+"""Nodes, relationships and rules of the constitutional graph in the store, each write in one transaction with its events."""
 
 from __future__ import annotations
 

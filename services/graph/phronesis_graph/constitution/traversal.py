@@ -1,7 +1,4 @@
-"""A walk, breadth first.
-
-What it needs of the store, the nodes and names that it begins with, every node that is reached, and the shortest way to it.
-"""
+"""A breadth-first walk: what it needs of a store, where it begins, what it reaches, and the shortest way there."""
 
 from __future__ import annotations
 

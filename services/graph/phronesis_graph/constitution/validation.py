@@ -1,7 +1,4 @@
-"""What is written, held against the registry.
-
-A node's fields, sorted into typed ones and bags, and relationships with the ends that each may have.
-"""
+"""Validation by the registry: a node's fields, sorted into typed ones and bags, and the ends that relationships may have."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Walks, projections and figures of the constitutional graph over Bolt.
-
-One statement for each hop and direction or for each question, begun at keys.
-"""
+"""Walks, projections and figures over Bolt: one statement for each hop and direction, or each question, begun at keys."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What the graph service answers to walks.
-
-Ladders up from a goal, bridges between two nodes, neighbourhoods, and what a search asks of them.
-"""
+"""The handlers of walks: ladders up from a goal, bridges between two nodes, neighbourhoods, and what a search asks of them."""
 
 from __future__ import annotations
 

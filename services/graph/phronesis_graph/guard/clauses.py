@@ -1,7 +1,4 @@
-"""The clauses of a statement, one by one, with what each of them knows of the names before it.
-
-What they read, what they change, and what they give on.
-"""
+"""The clauses of a statement: what they read, change and return, with what each knows of the names before it."""
 
 from __future__ import annotations
 

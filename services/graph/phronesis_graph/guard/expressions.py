@@ -1,7 +1,4 @@
-"""What an expression gives, and the patterns that stand in it and hold it.
-
-A value is followed through its parts; every node has a label or is known, and gets the tenant.
-"""
+"""What an expression gives, and the patterns in it: every node has a label or is known, and gets the tenant."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What the reading of one statement gathers.
-
-Names and counts, what it says of levels, and the changes with which it is written out anew.
-"""
+"""What the reading of one statement gathers: names, counts, levels, and the changes with which it is written out anew."""
 
 from __future__ import annotations
 

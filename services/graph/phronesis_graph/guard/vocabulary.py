@@ -1,7 +1,4 @@
-"""The names that a statement may use.
-
-Labels, relationship types and properties; and relationship patterns, whose types give the labels of their ends.
-"""
+"""The labels, relationship types and properties that a statement may use, and what a type says of the labels of its ends."""
 
 from __future__ import annotations
 

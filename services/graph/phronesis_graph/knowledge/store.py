@@ -1,7 +1,4 @@
-"""The agents' own nodes and relationships in the store.
-
-Their names, their writes, and changing statements, run in one transaction with what they leave behind.
-"""
+"""The agents' own nodes and relationships in the store: their names, their writes, and changing statements."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Knowledge items and their links in the store.
-
-Taken over from the memory service's news, walked for retrieval, and forgotten so that late news is dropped.
-"""
+"""Knowledge items and their links in the store: taken over from events, walked for retrieval, and forgotten."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What the graph service does with messages about the twin.
-
-Upserts, nodes, reading statements, surveys, chains, gaps and names.
-"""
+"""The handlers of the twin: upserts, nodes, reading statements, surveys, chains, gaps and names."""
 
 from __future__ import annotations
 

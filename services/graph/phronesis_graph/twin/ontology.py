@@ -1,7 +1,4 @@
-"""The ontology as frozen values.
-
-What `content/transformation_twin.yaml` says, checked when it is loaded, and values held against it.
-"""
+"""The ontology as frozen values: `content/transformation_twin.yaml`, checked when it is loaded, and values held against it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Questions over the twin in the store.
-
-Each is asked as the reading user, with limits of time and rows; and the Cypher of chains and gaps.
-"""
+"""Questions over the twin in the store, asked as the reading user within limits; and the Cypher of chains and gaps."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The Cypher of surveys.
-
-Made of the ontology's names alone, every value held against the ontology and a parameter, every node held to the tenant.
-"""
+"""The Cypher of surveys: made of the ontology's names alone, every value a parameter, every node held to the tenant."""
 
 from __future__ import annotations
 
