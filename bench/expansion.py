@@ -12,7 +12,7 @@ import numpy as np
 
 from phronesis_contracts.memory import EntityType, KnowledgeLink, KnowledgeNode, KnowledgeStored
 from phronesis_contracts.twin import Expand
-from phronesis_graph.twin.ports import KnowledgeStore
+from phronesis_graph.links.handlers import LinkStore
 
 from .progress import say
 
@@ -34,7 +34,7 @@ class ExpansionFigures:
     fill_s: float
 
 
-async def measure(store: KnowledgeStore, count: int, *, questions: int = 200, seed: int = 1) -> ExpansionFigures:
+async def measure(store: LinkStore, count: int, *, questions: int = 200, seed: int = 1) -> ExpansionFigures:
     """Store `count` linked items of one owner, as the memory service announces them, and walk from random ones."""
     tenant, owner, rng = f"bench-{uuid4().hex[:8]}", "ann", np.random.default_rng(seed)
     began = time.perf_counter()

@@ -74,7 +74,7 @@ class World:
             await build(bus, self.database, self.embedder, chosen, used)
             graph, bucket = BusConstitutionGraph(bus), Blobs(bus, BACKUPS)
             # Beside those of the service, and on the same stores: what a search of it would see.
-            async with open_nodes(used, self.database, self.embedder.model, self.embedder.dimension, chosen) as (nodes, _):
+            async with open_nodes(used, self.database, self.embedder.model, self.embedder.dimension, chosen) as nodes:
                 self.vectors = assemble_constitution(self.database, self.embedder, graph, bucket, chosen, nodes).vectors
                 try:
                     yield

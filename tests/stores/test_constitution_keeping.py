@@ -203,7 +203,7 @@ async def test_a_rebuild_makes_every_vector_anew_with_the_model_that_there_is_no
     async with held.database.transaction(EVERY_TENANT) as connection:  # as the rebuild of items does before
         await connection.execute("DELETE FROM embedding")
     said: list[tuple[str, int, int]] = []
-    assert await rebuild_nodes(held.database, rows, large, rows, lambda *told: said.append(told)) == 2
+    assert await rebuild_nodes(held.database, rows, large, lambda *told: said.append(told)) == 2
     assert (said[0], said[-1]) == (("nodes", 0, 2), ("nodes", 2, 2))
     [vector] = await large.embed_queries(["goal apple"])
     assert [hit.id for hit in await rows.nearest(tenant, vector, EVERY, 1)] == ["a"]

@@ -312,8 +312,9 @@ async def test_a_tenant_whose_name_begins_with_anothers_sees_nothing_of_it(store
 async def test_a_write_of_the_same_process_is_in_the_next_answer_before_its_news_is_heard(stores: Stores) -> None:
     who, kept, turn = somebody(), AnswerCache(), WriteTurns(stores.schema)
     essentials = WholeLayerHandlers(WholeLayers(BoltLists(stores.bolt, stores.schema)), kept, ListMeasures(Metrics()))
-    writing, linking = BoltConstitution(stores.bolt, turn), BoltLinks(stores.bolt, turn, StoreNames(stores.bolt))
-    turn.tell(kept.changed)
+    names = StoreNames(stores.bolt)
+    writing, linking = BoltConstitution(stores.bolt, turn, names), BoltLinks(stores.bolt, turn, names)
+    turn.subscribe(kept.changed)
     entry = audit_entry(who, "test", {})
     assert (await essentials.foundation(call(who), ListFoundation())).items == ()
     for id in ("a", "b"):

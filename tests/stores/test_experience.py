@@ -133,7 +133,7 @@ async def test_episodes_are_found_with_their_outcome(lived: Lived) -> None:
 @pytest.mark.req("V-051")
 async def test_the_context_of_somebody_is_a_preference_a_contact_and_what_happened(lived: Lived) -> None:
     who = someone()
-    await lived.memory.handlers.profile_put(
+    await lived.memory.profiles.put(
         calling(who, uuid4().hex), Profile(profile={"contacts": {"john": {"mail": "john@example.org"}}})
     )
     preference = RememberItem(text="John prefers short mails", title="John")

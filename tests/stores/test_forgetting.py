@@ -222,63 +222,63 @@ async def test_the_kept_result_of_a_write_holds_no_name_that_the_caller_gave(mem
 
 async def test_a_profile_is_corrected_and_each_change_has_a_version_of_its_own(memory: Memory) -> None:
     who = someone()
-    put = await memory.handlers.profile_put(calling(who), Profile(profile={"name": "Ann", "likes": {"tea": 1, "milk": 1}}))
+    put = await memory.profiles.put(calling(who), Profile(profile={"name": "Ann", "likes": {"tea": 1, "milk": 1}}))
     patch = UpdateProfile(patch={"likes": {"milk": None}, "age": 30}, version=put.version)
-    changed = await memory.handlers.profile_update(calling(who), patch)
+    changed = await memory.profiles.update(calling(who), patch)
     assert changed.profile == {"name": "Ann", "likes": {"tea": 1}, "age": 30}
-    assert changed == await memory.handlers.profile_get(calling(who), Nothing())
+    assert changed == await memory.profiles.get(calling(who), Nothing())
     assert (changed.version or 0) > (put.version or 0)
 
 
 async def test_a_change_of_a_version_that_has_passed_is_refused_and_changes_nothing(memory: Memory) -> None:
     who = someone()
-    first = await memory.handlers.profile_put(calling(who), Profile(profile={"a": 1}, version=0))
-    second = await memory.handlers.profile_update(calling(who), UpdateProfile(patch={"b": 2}, version=first.version))
+    first = await memory.profiles.put(calling(who), Profile(profile={"a": 1}, version=0))
+    second = await memory.profiles.update(calling(who), UpdateProfile(patch={"b": 2}, version=first.version))
     for late in (
-        memory.handlers.profile_update(calling(who), UpdateProfile(patch={"c": 3}, version=first.version)),
-        memory.handlers.profile_put(calling(who), Profile(profile={}, version=first.version)),
-        memory.handlers.profile_put(calling(who), Profile(profile={}, version=0)),
-        memory.handlers.profile_delete(calling(who), DeleteProfile(version=first.version)),
+        memory.profiles.update(calling(who), UpdateProfile(patch={"c": 3}, version=first.version)),
+        memory.profiles.put(calling(who), Profile(profile={}, version=first.version)),
+        memory.profiles.put(calling(who), Profile(profile={}, version=0)),
+        memory.profiles.delete(calling(who), DeleteProfile(version=first.version)),
     ):
         with pytest.raises(ProfileChanged) as refused:
             await late
         assert (refused.value.status, refused.value.field) == (412, "version")
-    assert await memory.handlers.profile_get(calling(who), Nothing()) == second
+    assert await memory.profiles.get(calling(who), Nothing()) == second
 
 
 async def test_of_changes_of_one_version_at_the_same_moment_one_takes_effect(memory: Memory) -> None:
     who = someone()
-    changes = [memory.handlers.profile_update(calling(who), UpdateProfile(patch={f"n{n}": n}, version=0)) for n in range(8)]
+    changes = [memory.profiles.update(calling(who), UpdateProfile(patch={f"n{n}": n}, version=0)) for n in range(8)]
     results = await asyncio.gather(*changes, return_exceptions=True)
     assert sorted(type(result).__name__ for result in results) == ["Profile"] + ["ProfileChanged"] * 7
 
 
 async def test_changes_without_a_version_at_the_same_moment_all_take_effect(memory: Memory) -> None:
     who = someone()
-    await asyncio.gather(*(memory.handlers.profile_update(calling(who), UpdateProfile(patch={f"n{n}": n})) for n in range(8)))
-    assert (await memory.handlers.profile_get(calling(who), Nothing())).profile == {f"n{n}": n for n in range(8)}
+    await asyncio.gather(*(memory.profiles.update(calling(who), UpdateProfile(patch={f"n{n}": n})) for n in range(8)))
+    assert (await memory.profiles.get(calling(who), Nothing())).profile == {f"n{n}": n for n in range(8)}
 
 
 async def test_nothing_of_a_deleted_profile_is_left_in_any_table(memory: Memory) -> None:
     who, key, marker = someone(), uuid4().hex, f"heron{uuid4().hex}"
-    put = await memory.handlers.profile_put(calling(who, key), Profile(profile={marker: marker}))
+    put = await memory.profiles.put(calling(who, key), Profile(profile={marker: marker}))
     patch = UpdateProfile(patch={"b": marker})
-    await memory.handlers.profile_update(calling(who, f"{key}2"), patch)
-    gone = await memory.handlers.profile_delete(calling(who, f"{key}3"), DeleteProfile())
+    await memory.profiles.update(calling(who, f"{key}2"), patch)
+    gone = await memory.profiles.delete(calling(who, f"{key}3"), DeleteProfile())
     assert gone == Profile(version=0)
     assert await holding(memory.database, marker) == {}
     # A repeat of an earlier key changes nothing, and no version comes twice.
-    assert await memory.handlers.profile_update(calling(who, f"{key}2"), patch) == Profile(version=0)
-    assert ((await memory.handlers.profile_put(calling(who), Profile(profile={}))).version or 0) > (put.version or 0)
+    assert await memory.profiles.update(calling(who, f"{key}2"), patch) == Profile(version=0)
+    assert ((await memory.profiles.put(calling(who), Profile(profile={}))).version or 0) > (put.version or 0)
 
 
 async def test_a_profile_that_outgrows_its_limit_by_a_correction_stays_as_it_is(memory: Memory) -> None:
     who = someone()
-    stored = await memory.handlers.profile_put(calling(who), Profile(profile={"a": "x" * 30_000}))
+    stored = await memory.profiles.put(calling(who), Profile(profile={"a": "x" * 30_000}))
     with pytest.raises(BadRequest) as refused:
-        await memory.handlers.profile_update(calling(who), UpdateProfile(patch={"b": "x" * 3_000}))
+        await memory.profiles.update(calling(who), UpdateProfile(patch={"b": "x" * 3_000}))
     assert (refused.value.status, refused.value.field) == (413, "patch")
-    assert await memory.handlers.profile_get(calling(who), Nothing()) == stored
+    assert await memory.profiles.get(calling(who), Nothing()) == stored
 
 
 async def test_episodes_are_kept_with_the_conversation_they_are_of(memory: Memory) -> None:

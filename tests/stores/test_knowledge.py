@@ -364,17 +364,17 @@ async def test_a_turn_that_was_cancelled_leaves_no_episode(memory: Memory) -> No
 async def test_a_profile_is_its_users_alone_and_is_replaced_whole(memory: Memory) -> None:
     ann = someone()
     bob = someone(ann.tenant)
-    await memory.handlers.profile_put(calling(ann), Profile(profile={"name": "Ann", "likes": ["tea"]}))
-    await memory.handlers.profile_put(calling(ann, uuid4().hex), Profile(profile={"name": "Ann B."}))
-    assert (await memory.handlers.profile_get(calling(ann), Nothing())).profile == {"name": "Ann B."}
-    assert await memory.handlers.profile_get(calling(bob), Nothing()) == Profile(version=0)
+    await memory.profiles.put(calling(ann), Profile(profile={"name": "Ann", "likes": ["tea"]}))
+    await memory.profiles.put(calling(ann, uuid4().hex), Profile(profile={"name": "Ann B."}))
+    assert (await memory.profiles.get(calling(ann), Nothing())).profile == {"name": "Ann B."}
+    assert await memory.profiles.get(calling(bob), Nothing()) == Profile(version=0)
     audits = await _rows(memory, "SELECT convert_from(body, 'utf8')::jsonb FROM outbox WHERE tenant = $1", ann.tenant)
     assert [body["arguments"] for (body,) in audits] == [{"fields": 2, "bytes": 33}, {"fields": 1, "bytes": 18}]
 
 
 async def test_a_profile_over_its_limit_is_refused(memory: Memory) -> None:
     with pytest.raises(BadRequest) as error:
-        await memory.handlers.profile_put(calling(someone()), Profile(profile={"a": "x" * 33_000}))
+        await memory.profiles.put(calling(someone()), Profile(profile={"a": "x" * 33_000}))
     assert (error.value.status, error.value.field) == (413, "profile")
 
 

@@ -17,7 +17,7 @@ from phronesis_contracts.memory import AugmentedMemoryContext, ItemKind, Remembe
 from phronesis_contracts.twin import Expand, Neighbour
 from phronesis_graph.bolt.driver import Bolt, Row, Transaction
 from phronesis_graph.links.items import ITEM_LABELS
-from phronesis_graph.links.store import BoltKnowledge
+from phronesis_graph.links.store import BoltLinkStore
 from phronesis_graph.settings import Dialect
 from phronesis_local.settings import Stores as Choice
 from phronesis_memory.app import assemble
@@ -204,7 +204,7 @@ async def _walked(stores: Stores, *ids: str) -> tuple[list[Neighbour], list[tupl
     who, bolt = somebody(), NotedBolt(stores.bolt)
     links = tuple(f"{source}>{target}" for source, target in pairwise(ids))
     await stores.knowledge.store(who.tenant, stored(who.user, *ids, links=links))
-    walk = BoltKnowledge(bolt, stores.schema)  # type: ignore[arg-type]  # a walk only reads
+    walk = BoltLinkStore(bolt, stores.schema)  # type: ignore[arg-type]  # a walk only reads
     return await walk.expand(who.tenant, who.user, Expand(ids=ids[:1], hops=2, limit=100)), bolt.seen
 
 

@@ -17,7 +17,7 @@ from phronesis_contracts.constitution.registry import TYPES
 from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode
 from phronesis_contracts.constitution.writes import ConstitutionChanged, NodeNews, Operation
 from phronesis_memory.constitution.handlers import Parts, assemble_constitution
-from phronesis_memory.constitution.ports import NodeIndex
+from phronesis_memory.constitution.pgvector import PgNodeVectors
 from phronesis_memory.constitution.weaviate import WeaviateNodeVectors
 from phronesis_memory.indexes import make_pgvector_nodes
 from phronesis_memory.settings import MemorySettings, WeaviateSettings
@@ -220,7 +220,7 @@ class Constitution:
     graph: HeldGraph
     bucket: HeldBucket
     clock: Clock
-    index: NodeIndex
+    index: PgNodeVectors
 
     async def hear(self, tenant: str, *events: ConstitutionChanged) -> None:
         """Follow news and embed what is due, all of it."""
@@ -265,11 +265,10 @@ async def open_constitution(
     async with AsyncExitStack() as stack:
         where = await stack.enter_async_context(postgres.fresh_schema("memory"))
         database = await stack.enter_async_context(Database.open(where, "memory"))
-        rows = make_pgvector_nodes(database, used.model, used.dimension, chosen)
-        index: NodeIndex = rows
+        index = make_pgvector_nodes(database, used.model, used.dimension, chosen)
         if weaviate is not None:
             opened = await stack.enter_async_context(Weaviate.open(connection or weaviate.settings))
-            outside = WeaviateNodeVectors(database, opened, rows, used.model, used.dimension)
+            outside = WeaviateNodeVectors(opened, database, used.model, used.dimension)
             await stack.enter_async_context(outside.sweeping())
             index = outside
         parts = assemble_constitution(database, used, graph, bucket, chosen, index, clock)

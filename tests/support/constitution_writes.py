@@ -13,11 +13,10 @@ from phronesis_contracts.constitution.values import ConstitutionLink, Constituti
 from phronesis_contracts.constitution.writes import ConstitutionChanged, NodeWritten
 from phronesis_contracts.orchestrator import Audited
 from phronesis_graph.constitution.guardrails import RuleCache
-from phronesis_graph.constitution.load_store import BoltLoads, BoltRestores
-from phronesis_graph.constitution.loads import LoadHandlers, RestoreHandlers
+from phronesis_graph.constitution.load_store import BoltLoads
 from phronesis_graph.constitution.records import link_from_row, node_from_row, node_key
 from phronesis_graph.constitution.store import BoltConstitution, BoltLinks, BoltRules, WriteTurns
-from phronesis_graph.constitution.writes import NodeHandlers, PolicyHandlers, RelationshipHandlers
+from phronesis_graph.constitution.writes import LoadHandlers, NodeHandlers, PolicyHandlers, RelationshipHandlers
 from phronesis_graph.knowledge.store import StoreNames
 from tests.support import graph
 from tests.support.bus import somebody
@@ -55,10 +54,9 @@ class Constitution:
         self.woken = 0
         turn, names = WriteTurns(stores.schema), StoreNames(stores.bolt)
         self.ruling = ruling or RuleCache(BoltRules(stores.bolt, stores.schema))
-        self.writing = NodeHandlers(BoltConstitution(stores.bolt, turn), self.ruling, self._refuse, self._wake)
+        self.writing = NodeHandlers(BoltConstitution(stores.bolt, turn, names), self.ruling, self._refuse, self._wake)
         self.relating = RelationshipHandlers(BoltLinks(stores.bolt, turn, names), self._wake)
         self.loading = LoadHandlers(BoltLoads(stores.bolt, turn, names), self.ruling, self._wake)
-        self.restoring = RestoreHandlers(BoltRestores(stores.bolt, turn, names), self.ruling, self._wake)
 
     def by(self, role: Role) -> Constitution:
         """The same graph, written by somebody of another role."""
@@ -104,7 +102,7 @@ class Constitution:
 
     async def restore(self, restore_id: str, /, key: str | None = None, **part: Any) -> maintenance.GraphRestored:
         """What one part of a restore changed."""
-        return await self.restoring.restore(self._call(key), maintenance.RestoreGraph(restore_id=restore_id, **part))
+        return await self.loading.restore(self._call(key), maintenance.RestoreGraph(restore_id=restore_id, **part))
 
     async def read(self, id: str) -> ConstitutionNode | None:
         """A node as the store has it."""

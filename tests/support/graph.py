@@ -14,7 +14,7 @@ from phronesis_contracts.twin import Expand, Level, Neighbour, Node, NodeRef, Up
 from phronesis_graph.bolt.driver import Bolt, Row, Transaction
 from phronesis_graph.bolt.schema import Schema
 from phronesis_graph.bolt.writes import GraphOutbox
-from phronesis_graph.links.store import BoltKnowledge
+from phronesis_graph.links.store import BoltLinkStore
 from phronesis_graph.settings import Dialect, GraphSettings
 from phronesis_graph.twin.ontology import Ontology, load
 from phronesis_graph.twin.store import BoltTwin
@@ -33,7 +33,7 @@ class Stores:
         self.dialect = dialect
         self.schema = Schema(bolt, ontology, dialect)
         self.twin = BoltTwin(bolt, ontology, self.schema)
-        self.knowledge = BoltKnowledge(bolt, self.schema)
+        self.knowledge = BoltLinkStore(bolt, self.schema)
         self.outbox = GraphOutbox(bolt)
 
     async def upsert(self, who: Principal, batch: Upsert, *, key: str | None = None) -> Upserted:

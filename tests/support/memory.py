@@ -17,6 +17,8 @@ from phronesis_contracts.twin import Neighbour, Node
 from phronesis_memory.app import assemble
 from phronesis_memory.items.handlers import ItemHandlers
 from phronesis_memory.ports import VectorIndex
+from phronesis_memory.profiles.handlers import ProfileHandlers
+from phronesis_memory.profiles.store import PostgresProfiles
 from phronesis_memory.settings import MemorySettings
 from phronesis_memory.values import Vector, VectorEntry
 from phronesis_memory.vectors.weaviate_index import WeaviateIndex
@@ -110,6 +112,7 @@ class Memory:
     """The service's handlers, with what they stand on."""
 
     handlers: ItemHandlers
+    profiles: ProfileHandlers
     database: Database
     embedder: WordEmbedder
     graph: ScriptedGraph
@@ -145,7 +148,7 @@ async def open_memory(
     ):
         chosen = MemorySettings(stage_seconds=5, **settings)
         handlers, vectors = assemble(database, used, graph, chosen, lambda: None, index)
-        yield Memory(handlers, database, used, graph, vectors)
+        yield Memory(handlers, ProfileHandlers(PostgresProfiles(database, lambda: None)), database, used, graph, vectors)
 
 
 def someone(tenant: str | None = None, user: str | None = None) -> Principal:

@@ -1,7 +1,4 @@
-"""The table of contents of the graph service.
-
-What it answers, what it follows, and what the store plans before anybody asks.
-"""
+"""Wiring of the graph service: what it serves and follows, and what the store plans before the first request."""
 
 from __future__ import annotations
 
@@ -25,11 +22,13 @@ from .knowledge.handlers import KnowledgeHandlers
 from .knowledge.model import allowed_names
 from .knowledge.ports import KnowledgeStores
 from .knowledge.store import BoltChanges, BoltNodes, StoreNames
-from .links.store import LOOK_UP, STEP, BoltKnowledge
+from .links.handlers import LinkHandlers
+from .links.store import LOOK_UP, STEP, BoltLinkStore
 from .settings import Dialect
 from .twin.chains import build_walks
-from .twin.handlers import MOST_ROWS, QueryHandlers, ReasoningHandlers, TwinHandlers
+from .twin.handlers import QueryHandlers, ReasoningHandlers, TwinHandlers
 from .twin.ontology import load
+from .twin.ports import MOST_ROWS
 from .twin.reasoning_store import BoltReasoning
 from .twin.store import BoltTwin
 
@@ -65,7 +64,8 @@ async def build(bus: Bus, bolt: Bolt, dialect: Dialect) -> None:
     ontology = load()
     schema = Schema(bolt, ontology, dialect)
     relay = Relay(bus, GraphOutbox(bolt))
-    handlers = TwinHandlers(ontology, BoltTwin(bolt, ontology, schema), BoltKnowledge(bolt, schema), relay.wake)
+    handlers = TwinHandlers(ontology, BoltTwin(bolt, ontology, schema), relay.wake)
+    links = LinkHandlers(BoltLinkStore(bolt, schema), relay.wake)
     # One row more than an answer holds, so that it can say whether there was more.
     check = guard.Guard(ontology, MOST_ROWS + 1).check
     queries = BoltQueries(bolt, schema, ontology, dialect)
@@ -88,7 +88,7 @@ async def build(bus: Bus, bolt: Bolt, dialect: Dialect) -> None:
     await serve_basics(bus, {"graph": schema.ping}, available.found)
     await serve(bus, twin.UPSERT_TOOL, handlers.upsert)
     await serve(bus, twin.NODES, handlers.nodes)
-    await serve(bus, twin.EXPAND, handlers.expand)
+    await serve(bus, twin.EXPAND, links.expand)
     await serve(bus, twin.READ_CYPHER_TOOL, reading.read_cypher)
     await serve(bus, knowledge_graph.CREATE_NODE_TOOL, curating.create_node)
     await serve(bus, knowledge_graph.CREATE_RELATIONSHIP_TOOL, curating.create_relationship)
@@ -100,6 +100,6 @@ async def build(bus: Bus, bolt: Bolt, dialect: Dialect) -> None:
     await serve(bus, twin.RUN_CHAIN_TOOL, reasoning.run_chain)
     await serve(bus, twin.DIAGNOSE_GAPS_TOOL, reasoning.diagnose_gaps)
     await serve(bus, twin.FIND_ENTITIES_TOOL, reasoning.find_entities)
-    await follow(bus, memory.KNOWLEDGE_STORED, handlers.on_item_stored)
-    await follow(bus, memory.ITEMS_FORGOTTEN, handlers.on_item_forgotten)
+    await follow(bus, memory.KNOWLEDGE_STORED, links.on_item_stored)
+    await follow(bus, memory.ITEMS_FORGOTTEN, links.on_item_forgotten)
     await serve_constitution(bus, bolt, schema, own_names, engine, relay.wake)

@@ -60,11 +60,7 @@ class GraphSettings(BaseSettings):
         return self
 
     def login(self) -> tuple[str, SecretStr] | None:
-        """User and password for writes.
-
-        Raises:
-            ValueError: the password is none.
-        """
+        """User and password for writes. Raises `ValueError`: the password is none."""
         return _login(self.user, self.password_file)
 
     def read_login(self) -> tuple[str, SecretStr] | None:

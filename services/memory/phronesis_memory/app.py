@@ -16,18 +16,18 @@ from .constitution.handlers import serve_constitution
 from .embedding.queries import QueryVectors
 from .episodes.handlers import serve_experience
 from .facts.handlers import serve_facts
-from .indexes import make_pgvector_index
+from .indexes import make_pgvector_index, make_queries, make_search
 from .items.drafts import Drafter
 from .items.handlers import BusGraph, ItemHandlers, NodeTextProjection
 from .items.rows import ItemRemover
 from .items.scopes import PostgresScopedMemories, ScopeHandlers
-from .items.search import HybridSearch, Retrieval
+from .items.search import Retrieval
 from .items.store import PostgresKnowledge
 from .ports import Embedder, Graph, VectorIndex
+from .profiles.handlers import ProfileHandlers
 from .profiles.store import PostgresProfiles
 from .settings import ConstitutionSettings, MemorySettings
 from .tracing import KNOWLEDGE, LOCAL, PROFILES, SCOPES, TracedEmbedder, trace_handler
-from .words.store import PostgresTexts
 
 
 def assemble(
@@ -39,22 +39,10 @@ def assemble(
     vectors: VectorIndex | None = None,
     queries: QueryVectors | None = None,
 ) -> tuple[ItemHandlers, VectorIndex]:
-    """The handlers on their stores, and the vector index that they share.
-
-    Args:
-        database: the schema.
-        embedder: the model.
-        graph: the graph service.
-        settings: the service's settings.
-        wake: called after a transaction that wrote news.
-        vectors: the vector index; one in the schema where there is none.
-        queries: the vectors of questions that are kept; those of its own where there are none.
-    """
+    """The handlers on their stores, and the vector index that they share."""
     vectors = vectors or make_pgvector_index(database, embedder.model, embedder.dimension, settings)
     knowledge = PostgresKnowledge(database, vectors, wake)
-    queries = queries or QueryVectors(embedder, settings.query_cache_seconds, settings.query_cache_size)
-    seconds = settings.stage_seconds
-    search = HybridSearch(vectors, PostgresTexts(database), queries, candidates=settings.candidates, seconds=seconds)
+    search = make_search(database, vectors, queries or make_queries(embedder, settings), settings)
     retrieval = Retrieval(
         search,
         graph,
@@ -62,13 +50,11 @@ def assemble(
         floor=embedder.floor,
         per_phrase=settings.seeds_per_phrase,
         most=settings.max_seeds,
-        seconds=seconds,
+        seconds=settings.stage_seconds,
     )
     drafting = Drafter(embedder)
     nodes = NodeTextProjection(graph, knowledge, drafting)
-    forgetting = ItemRemover(database, vectors, wake)
-    profiles = PostgresProfiles(database, wake)
-    return ItemHandlers(knowledge, forgetting, profiles, search, retrieval, drafting, nodes), vectors
+    return ItemHandlers(knowledge, ItemRemover(database, vectors, wake), search, retrieval, drafting, nodes), vectors
 
 
 def assemble_scopes(
@@ -80,9 +66,9 @@ def assemble_scopes(
     queries: QueryVectors | None = None,
 ) -> ScopeHandlers:
     """The handlers of memories by scope, on the stores that `assemble` was given."""
-    queries = queries or QueryVectors(embedder, settings.query_cache_seconds, settings.query_cache_size)
-    rooms = PostgresScopedMemories(database, vectors, wake)
-    return ScopeHandlers(rooms, queries, Drafter(embedder), seconds=settings.stage_seconds)
+    queries = queries or make_queries(embedder, settings)
+    memories = PostgresScopedMemories(database, vectors, wake)
+    return ScopeHandlers(memories, queries, Drafter(embedder), seconds=settings.stage_seconds)
 
 
 async def build(
@@ -97,9 +83,10 @@ async def build(
     drift = (constitution or ConstitutionSettings()).drift_recompute
     relay = Relay(bus, PostgresOutbox(database))
     embedding = TracedEmbedder(embedder, bus.tracing, "openai" if settings.embedding_url else LOCAL)
-    queries = QueryVectors(embedding, settings.query_cache_seconds, settings.query_cache_size)
+    queries = make_queries(embedding, settings)
     handlers, vectors = assemble(database, embedding, BusGraph(bus), settings, relay.wake, index, queries)
     scopes = assemble_scopes(database, embedding, settings, relay.wake, vectors, queries)
+    profiles = ProfileHandlers(PostgresProfiles(database, relay.wake))
     span = partial(trace_handler, bus.tracing)
 
     relay.start()
@@ -107,14 +94,14 @@ async def build(
     await serve(bus, memory.RECALL_TOOL, span("search_memory", KNOWLEDGE, handlers.recall))
     await serve(bus, memory.RETRIEVE, span("search_memory", KNOWLEDGE, handlers.retrieve))
     await serve(bus, memory.FORGET_TOOL, span("delete_memory", KNOWLEDGE, handlers.forget))
-    await serve(bus, memory.PROFILE_GET_TOOL, span("search_memory", PROFILES, handlers.profile_get))
-    await serve(bus, memory.PROFILE_PUT, span("upsert_memory", PROFILES, handlers.profile_put))
+    await serve(bus, memory.PROFILE_GET_TOOL, span("search_memory", PROFILES, profiles.get))
+    await serve(bus, memory.PROFILE_PUT, span("upsert_memory", PROFILES, profiles.put))
     await serve(bus, memory.RECALL_MEMORY_TOOL, span("search_memory", SCOPES, scopes.recall_memory))
     await serve(bus, memory.KEEP_MEMORY_TOOL, span("upsert_memory", SCOPES, scopes.keep_memory))
     await serve(bus, memory.FORGET_MEMORY_TOOL, span("delete_memory", SCOPES, scopes.forget_memory))
     await follow(bus, NODE_CHANGED, span("upsert_memory", KNOWLEDGE, handlers.on_node_changed), workers=2)
-    await serve(bus, memory.PROFILE_UPDATE_TOOL, span("update_memory", PROFILES, handlers.profile_update))
-    await serve(bus, memory.PROFILE_DELETE_TOOL, span("delete_memory", PROFILES, handlers.profile_delete))
+    await serve(bus, memory.PROFILE_UPDATE_TOOL, span("update_memory", PROFILES, profiles.update))
+    await serve(bus, memory.PROFILE_DELETE_TOOL, span("delete_memory", PROFILES, profiles.delete))
     await follow(bus, TURN_ENDED, span("create_memory", KNOWLEDGE, handlers.on_turn_ended))
     of_facts = await serve_facts(bus, database, embedding, settings, vectors, relay.wake, queries)
 

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Protocol, TypeAlias
 
 from phronesis_bus import Call
-from phronesis_contracts import Message, Principal
-from phronesis_contracts.deletions import ConversationDeleted
-from phronesis_contracts.memory import (
-    DeleteProfile,
-    Forget,
-    ForgetMemory,
-    Forgotten,
-    ForgottenMemory,
-    KeepMemory,
-    KeptMemory,
-    Profile,
-    Remember,
-    Remembered,
-    Snippet,
-)
+from phronesis_contracts import Principal
+from phronesis_contracts.memory import Remember, Remembered
 from phronesis_contracts.orchestrator import ToolOutcome
 from phronesis_contracts.twin import Neighbour, Node
 
@@ -29,8 +16,6 @@ from .words.ranking import Weights
 
 Transaction: TypeAlias = object
 """An open transaction of the items' store. Only adapters look inside."""
-Change: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
-"""Makes a new profile of an old one."""
 
 
 class Embedder(Protocol):
@@ -39,33 +24,20 @@ class Embedder(Protocol):
     @property
     def model(self) -> str:
         """Name of the model; vectors of two models cannot be compared."""
-        ...
 
     @property
     def dimension(self) -> int:
         """Numbers in a vector."""
-        ...
 
     @property
     def floor(self) -> float | None:
-        """The cosine below which this model's texts are unrelated (D-079); `None` where it knows no such line."""
-        ...
+        """The cosine below which this model's texts are unrelated; `None` where it knows no such line."""
 
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        """The vectors of questions, in their order, ahead of any texts that wait.
-
-        Raises:
-            Unavailable: the model does not answer.
-        """
-        ...
+        """The vectors of questions, in their order, ahead of any texts that wait. Raises `Unavailable`."""
 
     async def embed_texts(self, texts: Sequence[str]) -> list[Vector]:
-        """The vectors of texts to be stored, in their order.
-
-        Raises:
-            Unavailable: the model does not answer.
-        """
-        ...
+        """The vectors of texts to be stored, in their order. Raises `Unavailable`."""
 
 
 class VectorIndex(Protocol):
@@ -75,7 +47,6 @@ class VectorIndex(Protocol):
         """Store vectors, each in place of its item's former one.
 
         Args:
-            entries: the vectors.
             within: the transaction in which the items are written. An index in the same database joins it; another one
                 notes in it what `settle` is to do after the commit. Without one the vectors are written at once.
 
@@ -83,7 +54,6 @@ class VectorIndex(Protocol):
             EmbeddingMismatch: the index holds vectors of another model or dimension.
             Unavailable: the index does not take them; with `within` it is the items' store that does not answer.
         """
-        ...
 
     async def delete(self, tenant: str, ids: Sequence[str], *, within: Transaction | None = None) -> bool:
         """Forget the vectors of items. Arguments and errors are those of `upsert`.
@@ -91,28 +61,23 @@ class VectorIndex(Protocol):
         Returns:
             Whether they are gone with the transaction; otherwise they go when it is settled.
         """
-        ...
 
     async def settle(self, tenant: str, ids: Sequence[str]) -> None:
         """Make a search find what was written of these items, after the commit, if the index answers soon.
 
         It waits for a few seconds at most and raises nothing: what is left, the index applies later by itself.
         """
-        ...
 
     async def search(self, audience: Audience, vectors: Sequence[Vector], limit: int) -> list[list[VectorHit]]:
         """For each vector the items of the audience that are nearest, nearest first: `limit` of them, or all there are."""
-        ...
 
     async def similarity(
         self, audience: Audience, vectors: Sequence[Vector], ids: Sequence[Sequence[str]]
     ) -> list[dict[str, float]]:
         """For each vector the cosine of those of its `ids` that the audience holds, by their own or nearest passage's."""
-        ...
 
     async def check(self) -> None:
         """Raise `Unavailable` where the index is down, `EmbeddingMismatch` where it is another model's."""
-        ...
 
     def scan(self, size: int) -> AsyncIterator[list[VectorEntry]]:
         """Every entry of every tenant, whatever its model, in batches of at most `size`, each item once.
@@ -122,7 +87,6 @@ class VectorIndex(Protocol):
         Raises:
             Unavailable: the index does not answer.
         """
-        ...
 
     async def clear(self) -> None:
         """Forget every vector of every tenant, and which model they were of. Nobody else may write meanwhile.
@@ -130,7 +94,6 @@ class VectorIndex(Protocol):
         Raises:
             Unavailable: the index does not answer; it may be done in part, and may be done again.
         """
-        ...
 
 
 class TextIndex(Protocol):
@@ -138,11 +101,9 @@ class TextIndex(Protocol):
 
     async def search(self, audience: Audience, queries: Sequence[str], limit: int) -> list[tuple[Weights, list[TextHit]]]:
         """For each query the items of the audience with its words, best first, and how those words weigh."""
-        ...
 
     async def score(self, audience: Audience, weights: Sequence[Weights], ids: Sequence[Sequence[str]]) -> list[list[TextHit]]:
         """For each query, by its weights, the same figures for those of its `ids` that the audience holds."""
-        ...
 
 
 class Knowledge(Protocol):
@@ -150,7 +111,6 @@ class Knowledge(Protocol):
 
     async def digests(self, tenant: str, owner: str, external_ids: Sequence[str]) -> dict[tuple[str, str], bytes]:
         """Digest by external id and part, of what is stored."""
-        ...
 
     async def remember(self, call: Call, request: Remember, drafts: Sequence[Draft]) -> Remembered:
         """Store the caller's items, once for the call's key, with news of them.
@@ -159,11 +119,9 @@ class Knowledge(Protocol):
             VectorMissing: a changed draft has no vector.
             BadRequest: a link names an item that the caller does not have.
         """
-        ...
 
     async def record(self, tenant: str, owner: str, draft: Draft, outcomes: Sequence[ToolOutcome] = ()) -> None:
-        """Store one item, with what came of tools, unless its external id is there (V-141)."""
-        ...
+        """Store one item, with what came of tools, unless its external id is there."""
 
     async def project(self, tenant: str, node: NodeState, drafts: Sequence[Draft]) -> None:
         """Make the shared items of one node what `drafts` says, unless a later state of the node came before.
@@ -171,78 +129,12 @@ class Knowledge(Protocol):
         Raises:
             VectorMissing: a changed draft has no vector.
         """
-        ...
 
     async def passed(self, tenant: str, versions: Mapping[str, int]) -> set[str]:
         """The keys of nodes whose items were made from this version or a later one."""
-        ...
 
     async def items(self, audience: Audience, ids: Sequence[str]) -> list[Item]:
         """Those of `ids` that the audience holds, by one statement."""
-        ...
-
-
-class ScopedMemories(Protocol):
-    """Memories of scopes, each in its room (`domain/rooms.py`)."""
-
-    async def near(self, tenant: str, room: str, vector: Vector, limit: int) -> tuple[Snippet, ...]:
-        """The memories of a room that are nearest to a vector, by their cosine: `limit` of them, or all there are.
-
-        Raises:
-            Unavailable: the index or the store does not answer.
-        """
-        ...
-
-    async def keep(self, call: Call, request: KeepMemory, room: str, draft: Draft) -> KeptMemory:
-        """Store one memory in a room, in place of the one with its key, once for the call's key.
-
-        Raises:
-            KeyReused: the call's key came before with other arguments.
-        """
-        ...
-
-    async def forget(self, call: Call, request: ForgetMemory, room: str) -> ForgottenMemory:
-        """Remove one memory of a room with its words and its vector, once for the call's key. Raises as `keep` does."""
-        ...
-
-
-class ItemRemoval(Protocol):
-    """Removes items for good, with their words and vectors, and announces it."""
-
-    async def forget(self, call: Call, request: Forget) -> Forgotten:
-        """Remove the caller's items that are named by id or external id, once for the call's key."""
-        ...
-
-    async def forget_conversation(self, tenant: str, event: ConversationDeleted) -> None:
-        """Remove what was learnt from a deleted conversation alone; nothing of it is stored from here on."""
-        ...
-
-
-class Profiles(Protocol):
-    """Users' profiles."""
-
-    async def get(self, who: Principal) -> Profile:
-        """The caller's profile; empty for a new user."""
-        ...
-
-    async def change(self, call: Call, request: Message, version: int | None, change: Change) -> Profile:
-        """Change the caller's profile, once for the call's key.
-
-        Args:
-            call: how the request came.
-            request: the arguments.
-            version: the version to change; whatever it is where `None`.
-            change: the new profile of the old one; raises where it may not be.
-
-        Raises:
-            ProfileChanged: it has another version.
-            KeyReused: the key came before with other arguments.
-        """
-        ...
-
-    async def delete(self, call: Call, request: DeleteProfile) -> Profile:
-        """Delete the caller's profile, once for the call's key. Raises as `change` does."""
-        ...
 
 
 class Graph(Protocol):
@@ -250,8 +142,6 @@ class Graph(Protocol):
 
     async def expand(self, who: Principal, ids: Sequence[str], hops: int, limit: int) -> tuple[Neighbour, ...]:
         """The items that stand within `hops` of `ids`, in either direction, seen by `who`."""
-        ...
 
     async def nodes(self, tenant: str, keys: Sequence[str]) -> tuple[Node, ...]:
         """Those of the nodes that exist."""
-        ...

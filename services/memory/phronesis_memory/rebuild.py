@@ -23,16 +23,14 @@ from phronesis_contracts.memory import EmbeddingMismatch, ItemKind
 from phronesis_postgres import EVERY_TENANT, Database
 
 from .constitution.embedding import EmbeddingWorker, NoSchedule
-from .constitution.handlers import utc_now
 from .constitution.pgvector import PgNodeVectors
-from .constitution.ports import NodeIndex
 from .constitution.queue import NodeQueue
 from .indexes import open_nodes
 from .items.drafts import Drafter
 from .items.store import LINKED_KINDS, StoredItem, announce_items, count_items, find_existing, lock_unchanged, walk_items
 from .ports import Embedder, VectorIndex
 from .settings import MemorySettings
-from .values import Vector, VectorEntry
+from .values import Vector, VectorEntry, utc_now
 
 _BATCH = 256
 """Items that are embedded together while those before them are written."""
@@ -43,7 +41,7 @@ ReportProgress = Callable[[str, int, int], None]
 _EmbeddedBatch = tuple[list[StoredItem], list[tuple[Vector, tuple[Vector, ...]]]]
 
 
-async def rebuild_vectors(database: Database, index: VectorIndex, drafting: Drafter, told: ReportProgress) -> int:
+async def rebuild_vectors(database: Database, index: VectorIndex, drafting: Drafter, report: ReportProgress) -> int:
     """Embed every item and put its vector into the index; vectors without an item go.
 
     An item that changes meanwhile is left to whoever changes it.
@@ -58,17 +56,17 @@ async def rebuild_vectors(database: Database, index: VectorIndex, drafting: Draf
         await index.check()
     except EmbeddingMismatch:
         await index.clear()
-    total, done = await count_items(database, tuple(ItemKind), rooms=True), 0
-    told("vectors", done, total)
+    total, done = await count_items(database, tuple(ItemKind), scopes=True), 0
+    report("vectors", done, total)
     async for batch, vectors in _prefetch(_embed_batches(database, drafting)):
         await _put(database, index, batch, vectors)
         done += len(batch)
-        told("vectors", done, max(done, total))
+        report("vectors", done, max(done, total))
     await _drop_orphans(database, index)
     return done
 
 
-async def rebuild_links(database: Database, told: ReportProgress) -> int:
+async def rebuild_links(database: Database, report: ReportProgress) -> int:
     """Announce every item that the graph knows, with its links.
 
     Returns:
@@ -77,18 +75,18 @@ async def rebuild_links(database: Database, told: ReportProgress) -> int:
     Raises:
         Unavailable: the store does not answer; what is announced stays so.
     """
-    total, done = await count_items(database, LINKED_KINDS, rooms=False), 0
-    told("links", done, total)
-    async for batch in walk_items(database, LINKED_KINDS, _BATCH, rooms=False):
+    total, done = await count_items(database, LINKED_KINDS, scopes=False), 0
+    report("links", done, total)
+    async for batch in walk_items(database, LINKED_KINDS, _BATCH, scopes=False):
         for _, of_owner in groupby(batch, key=lambda item: (item.tenant, item.owner)):
             await announce_items(database, list(of_owner))
         done += len(batch)
-        told("links", done, max(done, total))
+        report("links", done, max(done, total))
     return done
 
 
 async def _embed_batches(database: Database, drafting: Drafter) -> AsyncIterator[_EmbeddedBatch]:
-    async for batch in walk_items(database, tuple(ItemKind), _BATCH, rooms=True):
+    async for batch in walk_items(database, tuple(ItemKind), _BATCH, scopes=True):
         yield batch, await drafting.vectors([item.draft for item in batch])
 
 
@@ -112,7 +110,7 @@ async def _put(
     database: Database, index: VectorIndex, batch: Sequence[StoredItem], vectors: Iterable[tuple[Vector, tuple[Vector, ...]]]
 ) -> None:
     made = {item.id: vector for item, vector in zip(batch, vectors, strict=True)}
-    # Of every tenant, since a batch may hold what is in several rooms, and a tenant's transaction sees one at most.
+    # Of every tenant, since a batch may hold what is of several scopes, and a tenant's transaction sees one at most.
     async with database.transaction(EVERY_TENANT) as connection:
         # The owners' locks are held, so that no newer vector of an item is written over.
         entries = [
@@ -131,9 +129,7 @@ async def _drop_orphans(database: Database, index: VectorIndex) -> None:
             await index.delete(tenant, [id for _, id in of_tenant])
 
 
-async def rebuild_nodes(
-    database: Database, nodes: NodeIndex, embedder: Embedder, rows: PgNodeVectors, told: ReportProgress
-) -> int:
+async def rebuild_nodes(database: Database, nodes: PgNodeVectors, embedder: Embedder, report: ReportProgress) -> int:
     """Embed every node of the constitutional graph, and tell the index, which is emptied first.
 
     A node that the embedder fails for, four times, is left to the service, which tries again every minute.
@@ -145,17 +141,17 @@ async def rebuild_nodes(
         Unavailable: a store does not answer; what is done stays done.
     """
     queue = NodeQueue(database, nodes, embedder.model, embedder.dimension)
-    embedding = EmbeddingWorker(queue, embedder, nodes, rows.nearest, NoSchedule(), utc_now)
+    embedding = EmbeddingWorker(queue, embedder, nodes, NoSchedule(), utc_now)
     await queue.renew(utc_now())
     await nodes.clear()
     left = total = await queue.left()
-    told("nodes", 0, total)
+    report("nodes", 0, total)
     while left:
         # Beside it the service takes from the same queue; what failed waits for its next time, and is left to the service.
         if not await embedding.step():
             await asyncio.sleep(_LOOK)
         left = await queue.left()
-        told("nodes", total - left, total)
+        report("nodes", total - left, total)
     return total
 
 
@@ -179,15 +175,15 @@ class _Progress:
 async def _main(parts: Sequence[str]) -> None:
     from .__main__ import open_stores  # what the service itself stands on
 
-    told = _Progress()
+    report = _Progress()
     settings = MemorySettings()
     async with open_stores(settings) as (database, embedder, index):
         if "vectors" in parts:
-            await rebuild_vectors(database, index, Drafter(embedder), told)
-            async with open_nodes(index, database, embedder.model, embedder.dimension, settings) as (nodes, rows):
-                await rebuild_nodes(database, nodes, embedder, rows, told)
+            await rebuild_vectors(database, index, Drafter(embedder), report)
+            async with open_nodes(index, database, embedder.model, embedder.dimension, settings) as nodes:
+                await rebuild_nodes(database, nodes, embedder, report)
         if "links" in parts:
-            await rebuild_links(database, told)
+            await rebuild_links(database, report)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ class MemorySettings(BaseSettings):
     embedding_dimension: int = Field(default=1536, ge=2, le=4000)
     """Numbers in that model's vectors."""
     similarity_floor: float | None = None
-    """Cosine below which that model's texts are unrelated (D-079); the local model has its own, 0.28."""
+    """Cosine below which that model's texts are unrelated; the local model has its own, 0.28."""
     threads: int = Field(default=2, ge=1)
     """Threads of the local model."""
     query_cache_seconds: float = Field(default=900.0, ge=0)
@@ -38,9 +38,9 @@ class MemorySettings(BaseSettings):
     candidates: int = Field(default=50, ge=10, le=500)
     """Items that each of the two searches hands to the ranking."""
     seeds_per_phrase: int = Field(default=5, ge=1, le=25)
-    """Seeds of one key phrase (D-C09)."""
+    """Seeds of one key phrase."""
     max_seeds: int = Field(default=25, ge=1, le=25)
-    """Seeds of one retrieval (D-C09)."""
+    """Seeds of one retrieval."""
     stage_seconds: float = Field(default=1.0, gt=0)
     """Seconds that one stage of a search may take before the answer goes without it."""
 
@@ -83,7 +83,7 @@ class RetrievalSettings(BaseSettings):
 
 
 _UNRELATED = 0.6
-"""The cosine below which goals are taken for unrelated where the model states no line of its own (V-133)."""
+"""The cosine below which goals are taken for unrelated where the model states no line of its own."""
 
 
 class ExperienceSettings(BaseSettings):
@@ -92,16 +92,12 @@ class ExperienceSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="EXPERIENCE_", frozen=True)
 
     similarity_floor: float | None = Field(default=None, ge=-1, le=1)
-    """Cosine below which a strategy's goal is unrelated (V-133); by default the model's own line (D-079), else 0.6."""
+    """Cosine below which a strategy's goal is unrelated; by default the model's own line, else 0.6."""
     query_seconds: float = Field(default=3.0, gt=0)
     """Seconds that one `memory_query` may take before it says that the memory is unavailable."""
 
     def floor(self, of_model: float | None) -> float:
-        """The cosine below which a strategy's goal is unrelated.
-
-        Args:
-            of_model: the model's own line, if it has one.
-        """
+        """The cosine below which a strategy's goal is unrelated."""
         if self.similarity_floor is not None:
             return self.similarity_floor
         return _UNRELATED if of_model is None else of_model

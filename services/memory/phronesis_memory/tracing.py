@@ -9,17 +9,8 @@ from opentelemetry.trace import SpanKind
 
 from phronesis_bus import Call, Kind, Metric, News, Tracing
 from phronesis_bus.metrics import MODEL_SECONDS
-from phronesis_contracts import Message
+from phronesis_contracts import Message, memory
 from phronesis_contracts.episodes import MemoryFound, MemoryQuery, RecalledEpisodes, RecalledStrategies, RecallEpisodes
-from phronesis_contracts.memory import (
-    AugmentedMemoryContext,
-    Forgotten,
-    Recall,
-    Recalled,
-    RecalledMemories,
-    Remembered,
-    Retrieve,
-)
 
 from .ports import Embedder
 from .values import Vector
@@ -37,7 +28,7 @@ LOCAL = "phronesis"
 RETRIEVAL = Metric(
     "phronesis_retrieval_step_seconds",
     Kind.HISTOGRAM,
-    "Time of the steps of a hybrid retrieval, as its result states them (D-148).",
+    "Time of the steps of a hybrid retrieval, as its result states them.",
     ("step",),
 )
 
@@ -45,14 +36,7 @@ RETRIEVAL = Metric(
 def trace_handler(
     tracing: Tracing, operation: Operation, store: str, handler: Handler[Envelope, In, Out]
 ) -> Handler[Envelope, In, Out]:
-    """The handler with a span around it.
-
-    Args:
-        tracing: where spans and figures go.
-        operation: what the handler does to the memory.
-        store: what it does it to.
-        handler: the handler.
-    """
+    """The handler with a span around it."""
 
     async def run(envelope: Envelope, request: In) -> Out:
         with tracing.span(
@@ -61,14 +45,14 @@ def trace_handler(
             gen_ai__provider__name=LOCAL,
             gen_ai__memory__store__id=store,
         ) as span:
-            if isinstance(request, Recall | RecallEpisodes | MemoryQuery):
+            if isinstance(request, memory.Recall | RecallEpisodes | MemoryQuery):
                 tracing.note(span, "gen_ai.memory.query.text", request.query)
-            elif isinstance(request, Retrieve):
+            elif isinstance(request, memory.Retrieve):
                 tracing.note(span, "gen_ai.memory.query.text", "\n".join(request.key_phrases))
             result = await handler(envelope, request)
             if (count := _count_records(result)) is not None:
                 span.set_attribute("gen_ai.memory.record.count", count)
-            if isinstance(result, AugmentedMemoryContext):
+            if isinstance(result, memory.AugmentedMemoryContext):
                 for step, milliseconds in result.timings_ms.items():
                     tracing.metrics.observe(RETRIEVAL, milliseconds / 1_000, step)
             return result
@@ -78,44 +62,34 @@ def trace_handler(
 
 def _count_records(result: object) -> int | None:
     match result:
-        case RecalledMemories():
+        case memory.RecalledMemories():
             return len(result.snippets)
-        case Remembered() | Recalled():
+        case memory.Remembered() | memory.Recalled():
             return len(result.items)
-        case AugmentedMemoryContext():
+        case memory.AugmentedMemoryContext():
             return len(result.memory_units) + len(result.concepts)
         case RecalledEpisodes():
             return len(result.episodes)
         case RecalledStrategies():
             return len(result.strategies)
-        case Forgotten() | MemoryFound():
+        case memory.Forgotten() | MemoryFound():
             return result.count
     return None
 
 
 class TracedEmbedder:
-    """An `Embedder` whose calls are traced.
-
-    Args:
-        embedder: the model.
-        tracing: where spans and figures go.
-        provider: who runs the model.
-    """
+    """An `Embedder` whose calls are traced."""
 
     def __init__(self, embedder: Embedder, tracing: Tracing, provider: str = LOCAL) -> None:
-        self._embedder = embedder
-        self._tracing = tracing
-        self._provider = provider
+        self._embedder, self._tracing, self._provider = embedder, tracing, provider
         self.model = embedder.model
         self.dimension = embedder.dimension
         self.floor = embedder.floor
 
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        """See `Embedder`."""
         return await self._watched("question", self._embedder.embed_queries(texts))
 
     async def embed_texts(self, texts: Sequence[str]) -> list[Vector]:
-        """See `Embedder`."""
         return await self._watched("texts", self._embedder.embed_texts(texts))
 
     async def _watched(self, purpose: str, work: Awaitable[Out]) -> Out:

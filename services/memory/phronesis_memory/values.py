@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import quote
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
@@ -20,15 +22,20 @@ from .words.analysis import Words
 FACTS_PREFIX = "facts:"
 """What the name of every owner of facts begins with."""
 SCOPE_PREFIX = "scope:"
-"""What the name of every room begins with. The policy `of_its_room` of the schema knows it too."""
+"""What the name of every owner of a scope begins with. The policy `of_its_room` of the schema knows it too."""
+
+
+def utc_now() -> datetime:
+    """The time."""
+    return datetime.now(UTC)
 
 
 def scope_for_role(role: Role, name: str) -> Scope:
     """The scope of this name, which the role may recall.
 
     Raises:
-        Forbidden: the role may not recall it (N-085).
-        BadRequest: there is no such scope; the detail lists those that the role may recall (N-087).
+        Forbidden: the role may not recall it.
+        BadRequest: there is no such scope; the detail lists those that the role may recall.
     """
     allowed = RECALLED.get(role, frozenset())
     if name not in set(Scope):
@@ -39,7 +46,7 @@ def scope_for_role(role: Role, name: str) -> Scope:
 
 
 def owner_of_scope(who: Principal, scope: Scope) -> str | None:
-    """The room of this scope that the caller belongs to; `None` for one without the department or ministry.
+    """The owner of the items in this scope of the caller; `None` for one without the department or ministry.
 
     Names are quoted, so that each is one of a kind whatever characters an index trims or splits at.
     """
@@ -90,11 +97,7 @@ Request = TypeVar("Request", bound=Message)
 
 
 def check_storable(request: Request) -> Request:
-    """The request itself.
-
-    Raises:
-        BadRequest: a field of it holds what no store takes, such as a NUL character.
-    """
+    """The request itself. Raises `BadRequest`: a field of it holds what no store takes, such as a NUL character."""
     for name, value in request.model_dump(mode="json").items():
         if not is_storable(value):
             raise BadRequest("no NUL characters", field=name)
@@ -108,7 +111,7 @@ EXPERIENCE_KINDS = frozenset({ItemKind.EPISODE, ItemKind.STYLE, ItemKind.STRATEG
 ORDINARY_KINDS = tuple(kind for kind in ItemKind if kind not in EXPERIENCE_KINDS)
 """The kinds that are searched unless the caller names some."""
 MEMORY_KIND = ItemKind.FACT
-"""The kind of what is kept in a scope; what tells it from a fact of a user is its owner, a room."""
+"""The kind of what is kept in a scope; what tells it from a fact of a user is its owner, a scope."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +152,6 @@ class Draft:
 
     @property
     def whole(self) -> str:
-        """What is searched: the title and the text."""
         return f"{self.title}. {self.text}" if self.title else self.text
 
 
@@ -210,6 +212,15 @@ class TextHit:
     coverage: float
     """0 to 1: how much of the query's weight stands in the item."""
     family: str = ""
+
+
+def parse_ids(ids: Iterable[str]) -> list[UUID]:
+    """Those of `ids` that are UUIDs, as all ids of items are."""
+    found = []
+    for id in ids:
+        with suppress(ValueError):
+            found.append(UUID(id))
+    return found
 
 
 class VectorMissing(Exception):

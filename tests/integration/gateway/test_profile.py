@@ -21,10 +21,10 @@ MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 @pytest.fixture(scope="module", autouse=True)
 async def memory(nats_server: NatsServer, postgres: PostgresServer) -> AsyncIterator[None]:
     async with open_memory(postgres, None) as opened, connect("memory", nats_server.settings("memory")) as bus:
-        await serve(bus, PROFILE_GET_TOOL, opened.handlers.profile_get)
-        await serve(bus, PROFILE_PUT, opened.handlers.profile_put)
-        await serve(bus, PROFILE_UPDATE_TOOL, opened.handlers.profile_update)
-        await serve(bus, PROFILE_DELETE_TOOL, opened.handlers.profile_delete)
+        await serve(bus, PROFILE_GET_TOOL, opened.profiles.get)
+        await serve(bus, PROFILE_PUT, opened.profiles.put)
+        await serve(bus, PROFILE_UPDATE_TOOL, opened.profiles.update)
+        await serve(bus, PROFILE_DELETE_TOOL, opened.profiles.delete)
         yield
 
 

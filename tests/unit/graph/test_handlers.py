@@ -7,6 +7,7 @@ from phronesis_contracts import BadRequest, Principal, TooLarge
 from phronesis_contracts.memory import KnowledgeLink, KnowledgeStored
 from phronesis_contracts.orchestrator import Audited
 from phronesis_contracts.twin import Expand, Level, Neighbour, Node, NodeKeys, NodeText, Upsert, Upserted
+from phronesis_graph.links.handlers import LinkHandlers
 from phronesis_graph.links.items import order_by_distance
 from phronesis_graph.twin.handlers import TwinHandlers
 from phronesis_graph.twin.ontology import load
@@ -41,7 +42,11 @@ class Store:
 
 
 def handlers(store: Store, woken: list[bool]) -> TwinHandlers:
-    return TwinHandlers(load(), store, store, lambda: woken.append(True))
+    return TwinHandlers(load(), store, lambda: woken.append(True))
+
+
+def link_handlers(store: Store) -> LinkHandlers:
+    return LinkHandlers(store, lambda: None)
 
 
 async def test_a_written_batch_wakes_the_relay_and_is_audited_by_its_names() -> None:
@@ -92,7 +97,7 @@ async def test_texts_that_fit_into_no_answer_are_refused() -> None:
 
 @pytest.mark.req("D-151")
 async def test_a_walk_is_made_for_the_caller() -> None:
-    expanded = await handlers(Store(), []).expand(ANN, Expand(ids=("x",)))
+    expanded = await link_handlers(Store()).expand(ANN, Expand(ids=("x",)))
     assert [item.id for item in expanded.items] == ["acme/ann/x"]
 
 
@@ -100,7 +105,7 @@ async def test_a_link_of_an_unknown_type_is_refused_whole() -> None:
     store = Store()
     event = KnowledgeStored(owner="ann", version=1, nodes=(), links=(KnowledgeLink(source="a", target="b", type="OWNS"),))
     with pytest.raises(BadRequest) as caught:
-        await handlers(store, []).on_item_stored(News("acme", "1", 1), event)
+        await link_handlers(store).on_item_stored(News("acme", "1", 1), event)
     assert (caught.value.field, store.news) == ("links.0.type", [])
 
 

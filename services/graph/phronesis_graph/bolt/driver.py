@@ -76,11 +76,9 @@ class Transaction:
     """One transaction. Statements are constants of this package; whatever comes from outside is a parameter."""
 
     def __init__(self, inner: AsyncManagedTransaction | AsyncTransaction, system: str = Dialect.NEO4J) -> None:
-        self._inner = inner
-        self._system = system
+        self._inner, self._system = inner, system
 
     async def rows(self, statement: str, **parameters: object) -> list[Row]:
-        """Run a statement and read all its rows."""
         with self._told(statement):
             result = await self._inner.run(statement, parameters)
             return await result.data()
@@ -119,15 +117,12 @@ class Bolt:
     """The store. It need not be there yet: each use finds that out by itself."""
 
     def __init__(self, writer: AsyncDriver, reader: AsyncDriver, settings: GraphSettings) -> None:
-        self._writer = writer
-        self._reader = reader
-        self._settings = settings
+        self._writer, self._reader, self._settings = writer, reader, settings
         self.query_timeout = settings.query_timeout
 
     @classmethod
     @asynccontextmanager
     async def open(cls, settings: GraphSettings) -> AsyncIterator[Bolt]:
-        """The store for the length of a block."""
         async with AsyncExitStack() as stack:
             writer = await stack.enter_async_context(_driver(settings, settings.login()))
             login = settings.read_login()

@@ -1,7 +1,4 @@
-"""Statements that the guard let through, run within limits of time, of rows and of bytes.
-
-Their values as JSON has them, and their errors in words of ours.
-"""
+"""Running statements that the guard allowed, within limits of time, rows and bytes; values as JSON, errors in our words."""
 
 from __future__ import annotations
 
@@ -78,13 +75,7 @@ _OF_THE_TWIN = HIDDEN | {"hash", "version"}
 
 
 class Values:
-    """Values for one tenant.
-
-    Args:
-        ontology: which labels nodes of the twin have.
-        tenant: whose nodes may pass.
-        adopted: ids of nodes that came before they had one, by the store's own ids.
-    """
+    """Values for one tenant. `adopted`: ids of nodes that came before they had one, by the store's own ids."""
 
     def __init__(self, ontology: Ontology, tenant: str, adopted: Mapping[str, str] | None = None) -> None:
         self._labels = ontology.nodes.keys()
@@ -175,29 +166,17 @@ _WAIT = 2.0
 
 
 class BoltQueries:
-    """Runs statements of callers.
-
-    Args:
-        bolt: the store.
-        schema: tells whether the store has been there.
-        ontology: what nodes of the twin look like.
-        dialect: whether the store can explain a statement before it runs.
-    """
+    """Runs statements of callers. `dialect`: whether the store can explain a statement before it runs."""
 
     def __init__(self, bolt: Bolt, schema: Schema, ontology: Ontology, dialect: Dialect) -> None:
-        self._bolt = bolt
-        self._schema = schema
-        self._ontology = ontology
+        self._bolt, self._schema, self._ontology = bolt, schema, ontology
         self._explains = dialect is Dialect.NEO4J
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def ready(self) -> None:
-        """Return when the store has been there; see the port."""
         await self._schema.declared()
 
     async def read(self, tenant: str, statement: str, parameters: Mapping[str, Any], most: int) -> StatementResult:
-        """Run a reading statement; see the port."""
-
         async def work(transaction: Transaction) -> StatementResult:
             if self._explains:
                 await _explain(transaction, statement, parameters)
@@ -213,11 +192,7 @@ class BoltQueries:
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:
-        """One of the places for statements of callers, for the length of a block.
-
-        Raises:
-            Busy: none came free in time.
-        """
+        """One of the places for statements of callers, for the length of a block. Raises `Busy`: none came free in time."""
         try:
             async with asyncio.timeout(_WAIT):
                 await self._places.acquire()
@@ -233,18 +208,13 @@ class RowCollector:
     """Rows of an answer, until there are enough."""
 
     def __init__(self, values: Values, most: int) -> None:
-        self._values = values
-        self._most = most
+        self._values, self._most = values, most
         self._rows: list[dict[str, Any]] = []
         self._bytes = 0
         self._truncated = False
 
     def take(self, record: Record) -> bool:
-        """Keep a record, and whether another one may come.
-
-        Raises:
-            TooLarge: it is the first one, and fits into no answer.
-        """
+        """Keep a record, and whether another one may come. Raises `TooLarge`: it is the first one, and fits into no answer."""
         row = self._values.row(dict(record))
         size = len(json.dumps(row, ensure_ascii=False).encode())
         if not self._rows and size > MOST_BYTES:
@@ -256,7 +226,6 @@ class RowCollector:
         return not self._truncated
 
     def found(self) -> StatementResult:
-        """What was kept."""
         return StatementResult(tuple(self._rows), self._truncated)
 
 

@@ -49,13 +49,13 @@ INDEXES = (
     Index("task_due_date", "Task", "dueDate"),
     Index("decision_roi", "Decision", ROI),
 )
-"""Every index beside the one of the unique key, under the seed's names (O-077 to O-082)."""
+"""Every index beside the one of the unique key, under the seed's names."""
 KEY = Index("odei_node_key", NODE_LABEL, "key")
-"""The index of the unique key (O-064), which finds a node by its tenant and id."""
+"""The index of the unique key, which finds a node by its tenant and id."""
 
 
 def constitution_statements(dialect: Dialect) -> Iterator[str]:
-    """Statements that declare it, each of which changes nothing where it was run before (O-083)."""
+    """Statements that declare it, each of which changes nothing where it was run before."""
     yield f"CREATE CONSTRAINT {KEY.name} IF NOT EXISTS FOR (n:{NODE_LABEL}) REQUIRE n.key IS UNIQUE"
     if dialect is Dialect.ARCADEDB:
         # A pair of labels there is a type of its own, and a relationship type is schema, as in `schema`.
@@ -95,8 +95,7 @@ class Schema:
     """Declares constraints and indexes once for each start of the process, and tidies up behind the writes."""
 
     def __init__(self, bolt: Bolt, ontology: Ontology, dialect: Dialect) -> None:
-        self._bolt = bolt
-        self._dialect = dialect
+        self._bolt, self._dialect = bolt, dialect
         self._statements = tuple(_statements(ontology, dialect))
         self._declared = False
         self._declaring: asyncio.Task[None] | None = None
@@ -108,11 +107,7 @@ class Schema:
         bus.on_stop(self._stop)
 
     async def declared(self) -> None:
-        """Return when the schema stands; nothing may be written before.
-
-        Raises:
-            Unavailable: the store is down.
-        """
+        """Return when the schema stands; nothing may be written before. Raises `Unavailable`."""
         if self._declared:
             return
         if self._declaring is None or self._declaring.done():

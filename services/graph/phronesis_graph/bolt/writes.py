@@ -1,15 +1,13 @@
-"""What every write has in common.
-
-Writers follow each other, a repeat gets the first result, news goes with the change; and the outbox that the relay reads.
-"""
+"""What all writes share: turns, first results for repeats, events with the change, and the outbox that the relay reads."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import itertools
 import json
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 from uuid import uuid4
@@ -29,6 +27,8 @@ _KEEP = f"CREATE (write:{WRITES} {{key: $key, arguments: $arguments, result: $re
 _ANNOUNCE = f"UNWIND $rows AS row CREATE (news:{NEWS}) SET news = row"
 
 _counter = itertools.count()
+SERVICE = "graph"
+"""The service's name in events."""
 
 
 class Turns:
@@ -76,6 +76,43 @@ async def keep_result(transaction: Transaction, call: Call, arguments: str, resu
         await transaction.rows(_KEEP, key=_key(call), arguments=arguments, result=kept, at=time.time())
 
 
+async def write_once(
+    bolt: Bolt,
+    tenant: str,
+    calls: Sequence[Call],
+    arguments: str,
+    output: type[Out],
+    work: Callable[[Transaction], Awaitable[Out]],
+    *,
+    keep: Callable[[Out], bool] = lambda _: True,
+    seconds: float | None = None,
+) -> Out:
+    """Do `work` in one transaction, unless a repeat of a call has a first result; its result is kept where `keep` says so.
+
+    Raises:
+        KeyReused: one of the calls' keys came before with other arguments.
+        Unavailable: the store is down, or the outcome of the commit is not known.
+    """
+
+    async def once(transaction: Transaction) -> Out:
+        await take_turn(transaction, tenant)
+        for call in calls:
+            if (first := await first_result(transaction, call, arguments, output)) is not None:
+                return first
+        result = await work(transaction)
+        if keep(result):
+            for call in calls:
+                await keep_result(transaction, call, arguments, result)
+        return result
+
+    return await bolt.write(once, seconds)
+
+
+def digest(request: str) -> str:
+    """What tells two requests apart that come with one key."""
+    return hashlib.sha256(request.encode()).hexdigest()
+
+
 async def write_news(transaction: Transaction, news: Sequence[Sendable]) -> None:
     """Write events to the outbox, in the transaction of the change that they announce."""
     rows = [
@@ -117,7 +154,6 @@ class GraphOutbox:
         self._bolt = bolt
 
     async def unsent(self, limit: int) -> list[Sendable]:
-        """The oldest unsent news."""
 
         async def read(transaction: Transaction) -> list[Sendable]:
             rows = await transaction.rows(_UNSENT, limit=limit)
@@ -129,7 +165,6 @@ class GraphOutbox:
         return await self._bolt.read(read)
 
     async def waiting(self) -> int:
-        """How much news is unsent."""
 
         async def read(transaction: Transaction) -> int:
             return int((await transaction.rows(_WAITING))[0]["waiting"])
@@ -137,7 +172,6 @@ class GraphOutbox:
         return await self._bolt.read(read)
 
     async def sent(self, ids: list[str]) -> None:
-        """Delete news that the broker has stored."""
 
         async def delete(transaction: Transaction) -> None:
             await transaction.rows(_SENT, keys=ids)

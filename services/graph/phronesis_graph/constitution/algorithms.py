@@ -10,17 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from phronesis_bus import Call
-from phronesis_contracts.constitution.paths import (
-    AlgorithmStats,
-    CommunitiesFound,
-    Community,
-    FindBridges,
-    FindCommunities,
-    NodesRanked,
-    Projected,
-    Ranked,
-    RankNodes,
-)
+from phronesis_contracts.constitution import paths
 
 from .budgets import take_fitting
 from .engine import Algorithm, AlgorithmOutput, Engine
@@ -32,7 +22,7 @@ _SHOWN = 25
 _SHOWN_IN_ALL = 1_000
 """Nodes of all communities that are told; an answer holds no more of them."""
 Watch = Callable[[Algorithm, str, float, int, AlgorithmOutput], None]
-"""Told of each computation: which, by what engine, its seconds, its nodes, and what came of it (O-220)."""
+"""Told of each computation: which, by what engine, its seconds, its nodes, and what came of it."""
 
 
 @dataclass(frozen=True)
@@ -48,27 +38,16 @@ class CachedResult:
 
 
 class AlgorithmHandlers:
-    """One method for each message.
-
-    Args:
-        projections: what they run over.
-        engine: what computes them.
-        walks: where names of nodes are read.
-        now: the time.
-        watch: told of each computation.
-    """
+    """One method for each message."""
 
     def __init__(
         self, projections: ProjectionCache, engine: Engine, walks: WalkStore, now: Callable[[], datetime], watch: Watch
     ) -> None:
-        self._projections = projections
-        self._engine = engine
-        self._walks = walks
-        self._now = now
-        self._watch = watch
+        self._projections, self._engine, self._walks = projections, engine, walks
+        self._now, self._watch = now, watch
         self._turns = SingleFlight()
 
-    async def pagerank(self, call: Call, request: RankNodes) -> NodesRanked:
+    async def pagerank(self, call: Call, request: paths.RankNodes) -> paths.NodesRanked:
         """The nodes that most of the graph rests on.
 
         Raises:
@@ -78,11 +57,11 @@ class AlgorithmHandlers:
         """
         return await self._ranked(call.who.tenant, Algorithm.PAGERANK, request)
 
-    async def betweenness(self, call: Call, request: FindBridges) -> NodesRanked:
+    async def betweenness(self, call: Call, request: paths.FindBridges) -> paths.NodesRanked:
         """The nodes that stand between others; raises what `pagerank` does."""
         return await self._ranked(call.who.tenant, Algorithm.BETWEENNESS, request)
 
-    async def communities(self, call: Call, request: FindCommunities) -> CommunitiesFound:
+    async def communities(self, call: Call, request: paths.FindCommunities) -> paths.CommunitiesFound:
         """Clusters of nodes that belong together; raises what `pagerank` does."""
         types = check_type_names(request.types)
         result, stats = await self._result(call.who.tenant, Algorithm.COMMUNITIES, request)
@@ -95,24 +74,27 @@ class AlgorithmHandlers:
                 left -= len(shown)
         met = await read_walk_nodes(self._walks, call.who.tenant, over, [node for _, _, shown in groups for node in shown])
         rows = [
-            Community(id=number, size=size, nodes=tuple(met[node].mention() for node in shown if node in met))
+            paths.Community(id=number, size=size, nodes=tuple(met[node].mention() for node in shown if node in met))
             for number, size, shown in groups
         ]
         told, _ = take_fitting(rows)
-        return CommunitiesFound(rows=tuple(told), modularity=result.computed.modularity, stats=stats)
+        return paths.CommunitiesFound(rows=tuple(told), modularity=result.computed.modularity, stats=stats)
 
-    async def _ranked(self, tenant: str, algorithm: Algorithm, request: Projected) -> NodesRanked:
+    async def _ranked(self, tenant: str, algorithm: Algorithm, request: paths.Projected) -> paths.NodesRanked:
         types = check_type_names(request.types)
         result, stats = await self._result(tenant, algorithm, request)
         over, values = result.over, result.computed.values
         order = [node for group in result.order for node in group if not types or over.types[node] in types]
         met = await read_walk_nodes(self._walks, tenant, over, order[: request.limit])
-        rows = [Ranked(id=one.id, type=one.type, title=one.title, score=round(values[node], 6)) for node, one in met.items()]
+        rows = [
+            paths.Ranked(id=one.id, type=one.type, title=one.title, score=round(values[node], 6)) for node, one in met.items()
+        ]
         told, _ = take_fitting(rows)
-        return NodesRanked(rows=tuple(told), stats=stats)
+        return paths.NodesRanked(rows=tuple(told), stats=stats)
 
-    async def _result(self, tenant: str, algorithm: Algorithm, request: Projected) -> tuple[CachedResult, AlgorithmStats]:
-        """What was computed less than an hour ago, and computed now otherwise."""
+    async def _result(
+        self, tenant: str, algorithm: Algorithm, request: paths.Projected
+    ) -> tuple[CachedResult, paths.AlgorithmStats]:
         names, layers = check_relationship_types(request.relationship_types), tuple(sorted(set(request.layers)))
         async with self._turns.of(tenant, algorithm, *names):
             kept = self._projections.kept(tenant, names)
@@ -122,7 +104,7 @@ class AlgorithmHandlers:
                 kept = await self._projections.fresh(tenant, names, refresh=request.refresh)
                 found = await self._computed(algorithm, kept, request)
                 kept.keep((algorithm, layers), found)
-        stats = AlgorithmStats(
+        stats = paths.AlgorithmStats(
             node_count=len(found.over.ids),
             relationship_count=len(found.over.links),
             computed_at=found.at,
@@ -134,7 +116,7 @@ class AlgorithmHandlers:
         )
         return found, stats
 
-    async def _computed(self, algorithm: Algorithm, kept: CachedProjection, request: Projected) -> CachedResult:
+    async def _computed(self, algorithm: Algorithm, kept: CachedProjection, request: paths.Projected) -> CachedResult:
         at, began = self._now(), time.perf_counter()
         over = await asyncio.to_thread(kept.projection.of_layers, request.layers)
         computed = await self._engine.compute(algorithm, over) if over.ids else AlgorithmOutput(())
@@ -150,7 +132,6 @@ def _rank_nodes(over: Projection, computed: AlgorithmOutput) -> list[list[int]]:
 
 
 def _group_nodes(over: Projection, computed: AlgorithmOutput) -> list[list[int]]:
-    """Communities, the largest first; in each the node first that is joined to most others of it."""
     inside: Counter[int] = Counter()
     for a, b in {(min(a, b), max(a, b)) for a, b, _ in over.links}:
         if computed.values[a] == computed.values[b]:

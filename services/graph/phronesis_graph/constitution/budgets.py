@@ -1,8 +1,4 @@
-"""The token budgets of answers.
-
-How much of what is told fits; in a layer that is listed whole, what costs most and says least goes first, and nodes never
-(O-334).
-"""
+"""Token budgets of answers: in a layer that is listed whole the costliest, least telling fields go first, and nodes never."""
 
 from __future__ import annotations
 
@@ -59,8 +55,7 @@ class WeighedNode(Generic[Node]):
     """A node of a list, from its row in the store, with what it costs."""
 
     def __init__(self, row: NodeRow, make: Callable[[NodeRow], Node]) -> None:
-        self._make = make
-        self.row = row
+        self._make, self.row = make, row
         self.node = make(row)
         self.tokens = message_tokens(self.node)
 
@@ -78,7 +73,6 @@ def allowed_tokens(table: Sequence[tuple[int, int]], nodes: int) -> int:
 
     Args:
         table: nodes at least, and the tokens then; the fewest nodes first.
-        nodes: of the whole graph.
     """
     return next(tokens for least, tokens in reversed(table) if nodes >= least)
 
@@ -87,7 +81,6 @@ def removal_order(columns: Sequence[str], base: Sequence[str]) -> tuple[tuple[st
     """The columns that may be left out, in the order in which they are: those of one group together, the longest first.
 
     Args:
-        columns: all that are told.
         base: the list's own fields; typed properties that are not among them go with `properties`.
     """
     last = ("provenance", "metadata", "description", "summary")
@@ -140,10 +133,8 @@ def fit_layer(
 
     Args:
         rows: its nodes in order, with the columns that are told.
-        make: a node of a row.
         links: relationships by the node that they lead from.
         groups: columns that may be left out, those that go first first.
-        budget: tokens.
     """
     items = [WeighedNode(row, make) for row in rows]
     joined = sum(message_tokens(link) + SEPARATOR_TOKENS for of in links.values() for link in of)
@@ -152,7 +143,6 @@ def fit_layer(
 
 
 def _fill_page(nodes: Sequence[Node], links: Mapping[str, Sequence[ConstitutionLink]], truncated: bool) -> FittedLayer[Node]:
-    """The first nodes, each with its relationships."""
     page, taken, joined = Page(len(nodes) + sum(map(len, links.values()))), list[Node](), list[ConstitutionLink]()
     for node in nodes:
         own = links.get(node.id, ())

@@ -1,8 +1,4 @@
-"""What computes an algorithm over a projection.
-
-Igraph, each computation in a process of its own; which algorithms there are is found out once at the start, and told with
-the service's health (O-219).
-"""
+"""The engine of algorithms: igraph, each computation in its own process; which ones work is found out at the start."""
 
 from __future__ import annotations
 
@@ -59,11 +55,7 @@ class Engine(Protocol):
         """What it is called in answers."""
 
     async def compute(self, algorithm: Algorithm, over: Projection) -> AlgorithmOutput:
-        """Compute an algorithm over a projection that has nodes.
-
-        Raises:
-            Unavailable: it cannot.
-        """
+        """Compute an algorithm over a projection that has nodes. Raises `Unavailable`: it cannot."""
 
 
 log = logging.getLogger(__name__)
@@ -76,11 +68,7 @@ SHORTEST_PATH_SOURCE = "shortest_path by service"
 
 
 class EngineAvailability:
-    """What an engine can do.
-
-    Args:
-        engine: the engine.
-    """
+    """What an engine can do."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -108,7 +96,6 @@ class EngineAvailability:
         log.info("algorithms: %s", ", ".join(self._found))
 
     def found(self) -> tuple[str, ...]:
-        """The algorithms, each with what computes it."""
         return self._found
 
 
@@ -128,7 +115,7 @@ class IgraphEngine:
         self._slots = asyncio.Semaphore(_AT_ONCE)
 
     async def compute(self, algorithm: Algorithm, over: Projection) -> AlgorithmOutput:
-        """Compute an algorithm; see the port. The process ends with the call, whatever becomes of it."""
+        """The process ends with the call, whatever becomes of it."""
         job = await asyncio.to_thread(_encode_job, algorithm, over)
         async with self._slots:
             result = await _run_process(job)

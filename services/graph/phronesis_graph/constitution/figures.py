@@ -1,7 +1,4 @@
-"""What the graph service answers to figures in a window of time.
-
-Due work, measurements, decisions, strategies and their like.
-"""
+"""Figures in a window of time: due work, measurements, decisions and strategies."""
 
 from __future__ import annotations
 
@@ -12,24 +9,7 @@ from typing import Protocol
 
 from phronesis_bus import Call
 from phronesis_contracts import BadRequest
-from phronesis_contracts.constitution.paths import (
-    AggregateTrack,
-    DecisionsFound,
-    DecisionsSince,
-    DueFound,
-    DueWork,
-    FoundationNode,
-    FoundationRelated,
-    LeadsTo,
-    MetricSummary,
-    Outcomes,
-    OutcomesFound,
-    RelateFoundation,
-    StrategiesForGoal,
-    StrategiesFound,
-    StrategyFound,
-    TrackAggregated,
-)
+from phronesis_contracts.constitution import paths
 from phronesis_contracts.constitution.registry import TYPES, Kind, Property
 from phronesis_contracts.constitution.values import ConstitutionNode, Mention
 
@@ -83,11 +63,7 @@ def parse_window(start: str, end: str) -> Window:
 
 
 def parse_open_window(start: str | None, end: str | None) -> Window:
-    """The same where either end may be open.
-
-    Raises:
-        BadRequest: one of them is no date, or they are the wrong way round.
-    """
+    """The same where either end may be open. Raises `BadRequest`: one of them is no date, or they are the wrong way round."""
     return parse_window(start or "0001-01-01", end or _ENDLESS)
 
 
@@ -145,7 +121,7 @@ class FigureStore(Protocol):
     async def decisions(self, tenant: str, min_roi: float | None, window: Window | None, limit: int) -> list[ConstitutionNode]:
         """Active decisions, the best return first and those without one last."""
 
-    async def outcomes(self, tenant: str, request: Outcomes) -> dict[str, list[WalkNode]]:
+    async def outcomes(self, tenant: str, request: paths.Outcomes) -> dict[str, list[WalkNode]]:
         """By node that there is, those that a relationship leads to."""
 
     async def foundation(self, tenant: str, limit: int) -> list[tuple[ConstitutionNode, Sequence[tuple[str, str]]]]:
@@ -153,11 +129,11 @@ class FigureStore(Protocol):
 
 
 _POINTS = 24
-"""Points of a series where nothing is said (C-64)."""
+"""Points of a series where nothing is said."""
 _TRACK_ROOM = 4_900
-"""Tokens of the metrics then (O-268)."""
+"""Tokens of the metrics then."""
 _RESULT_ROOM = 14_500
-"""Tokens of strategies or decisions: an answer of them has 15,000 at most (O-256, O-283)."""
+"""Tokens of strategies or decisions: an answer of them has 15,000 at most."""
 _FOUNDATION = 2_000
 """Nodes of the foundation that are looked at."""
 
@@ -166,17 +142,12 @@ class FigureHandlers:
     """One method for each message."""
 
     def __init__(self, store: FigureStore, walks: WalkStore) -> None:
-        self._store = store
-        self._walks = walks
+        self._store, self._walks = store, walks
 
-    async def due(self, call: Call, request: DueWork) -> DueFound:
-        """Open tasks that are due between two dates.
-
-        Raises:
-            BadRequest: the dates are none.
-        """
+    async def due(self, call: Call, request: paths.DueWork) -> paths.DueFound:
+        """Open tasks that are due between two dates. Raises `BadRequest`: the dates are none."""
         found = await self._store.due(call.who.tenant, parse_window(request.start_date, request.end_date), request.limit)
-        return DueFound(
+        return paths.DueFound(
             items=tuple(found.tasks),
             total=sum(found.by_status.values()),
             by_status=found.by_status,
@@ -185,7 +156,7 @@ class FigureHandlers:
             overdue=found.overdue,
         )
 
-    async def aggregate(self, call: Call, request: AggregateTrack) -> TrackAggregated:
+    async def aggregate(self, call: Call, request: paths.AggregateTrack) -> paths.TrackAggregated:
         """Each metric's observations over a time.
 
         Raises:
@@ -201,33 +172,31 @@ class FigureHandlers:
             points = min(points - 1, points * _TRACK_ROOM // size)
             every = [summarize_metric(one, points) for one in found]
         told, used = take_fitting(every)
-        return TrackAggregated(metrics=tuple(told), token_estimate=used, truncated=len(told) < len(every))
+        return paths.TrackAggregated(metrics=tuple(told), token_estimate=used, truncated=len(told) < len(every))
 
-    async def decisions(self, call: Call, request: DecisionsSince) -> DecisionsFound:
-        """Decisions by what they paid off, each with its done tasks.
-
-        Raises:
-            BadRequest: the dates are none.
-        """
+    async def decisions(self, call: Call, request: paths.DecisionsSince) -> paths.DecisionsFound:
+        """Decisions by what they paid off, each with its done tasks. Raises `BadRequest`: the dates are none."""
         dated = request.start_date is not None or request.end_date is not None
         over = parse_open_window(request.start_date, request.end_date) if dated else None
         found = await self._store.decisions(call.who.tenant, request.min_roi, over, request.limit)
         outcomes: Mapping[str, Sequence[WalkNode]] = {}
         if found:
-            asked = Outcomes(ids=tuple(one.id for one in found), relationship="LEADS_TO", types=("task",), statuses=("done",))
+            asked = paths.Outcomes(
+                ids=tuple(one.id for one in found), relationship="LEADS_TO", types=("task",), statuses=("done",)
+            )
             outcomes = await self._store.outcomes(call.who.tenant, asked)
         mentions = {one.id: tuple(met.mention() for met in outcomes.get(one.id, ())) for one in found}
         listed, used = take_fitting(map(shorten_texts, found), _RESULT_ROOM)
         while listed and (used := count_tokens((*listed, *(m for one in listed for m in mentions[one.id])))) > _RESULT_ROOM:
             listed.pop()
-        return DecisionsFound(
+        return paths.DecisionsFound(
             decisions=tuple(listed),
             outcomes={one.id: mentions[one.id] for one in listed},
             stats=count_types(listed, used),
             truncated=len(listed) < len(found),
         )
 
-    async def outcomes(self, call: Call, request: Outcomes) -> OutcomesFound:
+    async def outcomes(self, call: Call, request: paths.Outcomes) -> paths.OutcomesFound:
         """What relationships of one type lead to, for many nodes at once.
 
         Raises:
@@ -236,39 +205,34 @@ class FigureHandlers:
         check_relationship_types((request.relationship,))
         asked = request.model_copy(update={"types": tuple(sorted(check_type_names(request.types)))})
         found = await self._store.outcomes(call.who.tenant, asked)
-        return OutcomesFound(found={id: tuple(one.mention() for one in of) for id, of in found.items()})
+        return paths.OutcomesFound(found={id: tuple(one.mention() for one in of) for id, of in found.items()})
 
-    async def strategies(self, call: Call, request: StrategiesForGoal) -> StrategiesFound:
-        """Strategies for a goal, each with its initiatives.
-
-        Raises:
-            NotFound: there is no such goal.
-        """
+    async def strategies(self, call: Call, request: paths.StrategiesForGoal) -> paths.StrategiesFound:
+        """Strategies for a goal, each with its initiatives. Raises `NotFound`: there is no such goal."""
         return await self._walks.read(call.who.tenant, lambda reader: _find_strategies(reader, request))
 
-    async def foundation(self, call: Call, request: RelateFoundation) -> FoundationRelated:
-        """The foundation's nodes, each with its relationships to others of it."""
+    async def foundation(self, call: Call, request: paths.RelateFoundation) -> paths.FoundationRelated:
         found = await self._store.foundation(call.who.tenant, _FOUNDATION)
         rank = {name: place for place, name in enumerate(TYPES)}
         every = [
-            FoundationNode(
+            paths.FoundationNode(
                 id=node.id,
                 type=node.type,
                 title=node.title,
                 summary=node.summary,
                 description=node.description,
-                links=tuple(LeadsTo(target_id=target, type=name) for name, target in sorted(links)),
+                links=tuple(paths.LeadsTo(target_id=target, type=name) for name, target in sorted(links)),
             )
             for node, links in sorted(found, key=lambda one: (rank[one[0].type], one[0].title, one[0].id))
         ]
         told, used = take_fitting(every)
-        return FoundationRelated(items=tuple(told), token_estimate=used, truncated=len(told) < len(every))
+        return paths.FoundationRelated(items=tuple(told), token_estimate=used, truncated=len(told) < len(every))
 
 
-def summarize_metric(metric: MetricSeries, points: int) -> MetricSummary:
+def summarize_metric(metric: MetricSeries, points: int) -> paths.MetricSummary:
     """The figures of a metric, and its series in so many points."""
     values = [value for _, value in metric.observations]
-    return MetricSummary(
+    return paths.MetricSummary(
         id=metric.id,
         title=metric.title,
         unit=metric.unit,
@@ -290,7 +254,7 @@ def thin_series(series: Sequence[tuple[str, float]], points: int) -> list[tuple[
     return [series[round(place * step)] for place in range(points)]
 
 
-async def _find_strategies(reader: WalkReader, request: StrategiesForGoal) -> StrategiesFound:
+async def _find_strategies(reader: WalkReader, request: paths.StrategiesForGoal) -> paths.StrategiesFound:
     await require_nodes(reader, request.id)
     walked = await walk(reader, (request.id,), request.max_hops, EdgeFilter(("ALIGNS_WITH", "SERVES"), "in"))
     ways = [way for way in walked.found if way.node.type == "strategy"]
@@ -303,11 +267,11 @@ async def _find_strategies(reader: WalkReader, request: StrategiesForGoal) -> St
         if edge.node.type == "initiative":
             initiatives[edge.source].append(edge.node.mention())
     every = [
-        StrategyFound(strategy=shorten_texts(node), hops=hops[node.id], initiatives=tuple(initiatives[node.id]))
+        paths.StrategyFound(strategy=shorten_texts(node), hops=hops[node.id], initiatives=tuple(initiatives[node.id]))
         for node in await reader.nodes(list(hops), full=True)
     ]
     told, used = take_fitting(every, _RESULT_ROOM)
-    return StrategiesFound(
+    return paths.StrategiesFound(
         strategies=tuple(told),
         stats=count_types((one.strategy for one in told), used),
         truncated=walked.cut or len(told) < len(chosen),

@@ -1,7 +1,4 @@
-"""The rules that a tenant's graph holds its writers to.
-
-What they watch for, parsed and never run as code; whom they stop; read once and kept until one of them is written.
-"""
+"""The rules of a tenant's graph: parsed and never run as code, read once, and cached until one of them is written."""
 
 from __future__ import annotations
 
@@ -63,7 +60,6 @@ class Subject:
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        """The stems of all its words."""
         return find_stems("\n".join(self.texts))
 
 
@@ -84,7 +80,6 @@ class Words:
     words: tuple[str, ...]
 
     def because(self, subject: Subject) -> str | None:
-        """See the protocol."""
         there = subject.stems
         return f"it speaks of {', '.join(self.words)}" if all(_cut_ending(word) in there for word in self.words) else None
 
@@ -102,7 +97,7 @@ class Comparison:
     value: float | str
 
     def because(self, subject: Subject) -> str | None:
-        """See the protocol; a field that is not there, or is of another kind than the value, sets nothing off."""
+        """A field that is not there, or is of another kind than the value, sets nothing off."""
         found = _value_at(subject.fields, self.path)
         if isinstance(self.value, float):
             comparable = isinstance(found, int | float) and not isinstance(found, bool)
@@ -123,7 +118,6 @@ class Comparisons:
     parts: tuple[Comparison, ...]
 
     def because(self, subject: Subject) -> str | None:
-        """See the protocol."""
         found = [part.because(subject) for part in self.parts]
         return " and ".join(one for one in found if one) if all(found) else None
 
@@ -216,7 +210,6 @@ class Rule:
     response: str | None
 
     def hit(self, subject: Subject) -> RuleHit | None:
-        """How something breaks it, if it does."""
         because = self.trigger.because(subject)
         if because is None:
             return None
@@ -238,13 +231,7 @@ def rule_of_node(node: ConstitutionNode) -> Rule | None:
 
 
 def subject_of(type_name: str | None, content: Mapping[str, Any], *more: str) -> Subject:
-    """What a node would say, for the rules to read.
-
-    Args:
-        type_name: its type, where that is known.
-        content: its fields as messages have them.
-        more: texts beside them.
-    """
+    """What a node would say, for the rules to read."""
     kind = TYPES.get(type_name or "")
     texts = [content.get(name) for name in ("title", "summary", "description")]
     for one in kind.properties if kind else ():
@@ -259,8 +246,6 @@ def find_hits(rules: Iterable[Rule], of: Subject, changed: frozenset[str] | None
     """The rules that something goes against, those that block first.
 
     Args:
-        rules: the tenant's.
-        of: what is held against them.
         changed: fields that a change touches; a rule that reads none of them was answered when they were written.
     """
     asked = (one for one in rules if changed is None or one.trigger.reads(changed))
@@ -301,11 +286,7 @@ _SECONDS = 60.0
 
 
 class RuleCache:
-    """Rules by tenant.
-
-    Args:
-        source: where they are read.
-    """
+    """Rules by tenant."""
 
     def __init__(self, source: ConstitutionRules) -> None:
         self._source = source
@@ -313,11 +294,7 @@ class RuleCache:
         self._dropped = 0
 
     async def of(self, tenant: str) -> tuple[Rule, ...]:
-        """The rules of a tenant.
-
-        Raises:
-            Unavailable: the store is down.
-        """
+        """The rules of a tenant. Raises `Unavailable`."""
         kept = self._kept.get(tenant)
         if kept is not None and kept[0] > time.monotonic():
             return kept[1]

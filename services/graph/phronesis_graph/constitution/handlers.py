@@ -1,14 +1,10 @@
-"""The constitutional graph's part of the service's table of contents.
-
-Writes, lists, walks, figures, algorithms and reasons; and what the memory service asks to keep its records of it.
-"""
+"""Wiring of the constitutional graph: writes, lists, walks, figures, algorithms, reasons, and what the memory service asks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
-from typing import Protocol
 
 from phronesis_bus import Bus, Call, Kind, Metric, News, follow, serve
 from phronesis_bus.streams import record_refusal
@@ -27,8 +23,7 @@ from .guardrails import RuleCache
 from .layers import AnswerCache, WholeLayers
 from .list_store import BoltLists, BoltSurvey
 from .lists import InventoryHandlers, ListHandlers, ListMeasures, WholeLayerHandlers
-from .load_store import BoltLoads, BoltRestores
-from .loads import LoadHandlers, RestoreHandlers
+from .load_store import BoltLoads
 from .ports import NodeFilter, NodePages
 from .projection import ProjectionCache
 from .reasons import ReasonHandlers
@@ -36,7 +31,7 @@ from .routes import ShortestPathHandlers
 from .store import BoltChanges, BoltConstitution, BoltLinks, BoltRules, WriteTurns
 from .walk_store import BoltFigures, BoltProjection, BoltWalks
 from .walks import WalkHandlers
-from .writes import NodeHandlers, PolicyHandlers, RelationshipHandlers
+from .writes import LoadHandlers, NodeHandlers, PolicyHandlers, RelationshipHandlers
 
 
 async def serve_lists(bus: Bus, bolt: Bolt, schema: Schema) -> AnswerCache:
@@ -118,31 +113,16 @@ def _observe_algorithm(
 _MOST = 5_000
 
 
-class RecentChanges(Protocol):
-    """What changed."""
-
-    async def since(self, tenant: str, at: datetime, types: tuple[str, ...], limit: int) -> dict[str, int]:
-        """Versions by id of nodes of these types that changed since then, those that changed last. Raises `Unavailable`."""
-
-
 class MemorySyncHandlers:
-    """Answers the memory service.
+    """Answers the memory service."""
 
-    Args:
-        changes: what changed.
-        nodes: nodes and relationships, page by page.
-    """
-
-    def __init__(self, changes: RecentChanges, nodes: NodePages) -> None:
-        self._changes = changes
-        self._nodes = nodes
+    def __init__(self, changes: BoltChanges, nodes: NodePages) -> None:
+        self._changes, self._nodes = changes, nodes
 
     async def changed_since(self, call: Call, request: ChangedSince) -> ChangedNodes:
-        """Nodes that changed since a time."""
         return ChangedNodes(versions=await self._changes.since(call.who.tenant, request.at, request.types, _MOST))
 
     async def walk_links(self, call: Call, request: WalkLinks) -> LinksRead:
-        """A page of all relationships."""
         after = (request.after_from, request.after)
         return LinksRead(relationships=tuple(await self._nodes.links(call.who.tenant, NodeFilter(), after, request.limit)))
 
@@ -150,21 +130,12 @@ class MemorySyncHandlers:
 async def serve_constitution(
     bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames, engine: Engine, wake: Callable[[], None]
 ) -> None:
-    """Answer the messages of the constitutional graph.
-
-    Args:
-        bus: the connected bus.
-        bolt: the store.
-        schema: has to stand before anything is written.
-        names: relationship types that the store knows.
-        engine: computes algorithms.
-        wake: tells the relay that there is news.
-    """
+    """Answer the messages of the constitutional graph. `schema`: has to stand before anything is written."""
     turn = await _serve_writes(bus, bolt, schema, names, wake)
     kept = await serve_lists(bus, bolt, schema)
-    turn.tell(kept.changed)
+    turn.subscribe(kept.changed)
     projections = await serve_walks(bus, bolt, engine)
-    turn.tell(projections.changed)
+    turn.subscribe(projections.changed)
     asked = MemorySyncHandlers(BoltChanges(bolt, schema), BoltLists(bolt, schema))
     await serve(bus, maintenance.CHANGED_SINCE, asked.changed_since)
     await serve(bus, maintenance.WALK_LINKS, asked.walk_links)
@@ -172,7 +143,7 @@ async def serve_constitution(
 
 async def _serve_writes(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames, wake: Callable[[], None]) -> WriteTurns:
     turn, ruling = WriteTurns(schema), RuleCache(BoltRules(bolt, schema))
-    writing = NodeHandlers(BoltConstitution(bolt, turn), ruling, partial(record_refusal, bus), wake)
+    writing = NodeHandlers(BoltConstitution(bolt, turn, names), ruling, partial(record_refusal, bus), wake)
     relating = RelationshipHandlers(BoltLinks(bolt, turn, names), wake)
     for name, kind in TYPES.items():
         await serve(bus, writes.CREATE[name], partial(writing.create, kind))
@@ -182,12 +153,13 @@ async def _serve_writes(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames,
     await serve(bus, writes.RELATE_TOOL, relating.relate)
     await serve(bus, writes.UNRELATE_TOOL, relating.unrelate)
     await serve(bus, insight.CHECK_POLICY_TOOL, PolicyHandlers(ruling).check_policy)
-    await serve(bus, maintenance.RESTORE_GRAPH, RestoreHandlers(BoltRestores(bolt, turn, names), ruling, wake).restore)
-    await serve(bus, writes.LOAD_TOOL, LoadHandlers(BoltLoads(bolt, turn, names), ruling, wake).load)
+    loading = LoadHandlers(BoltLoads(bolt, turn, names), ruling, wake)
+    await serve(bus, maintenance.RESTORE_GRAPH, loading.restore)
+    await serve(bus, writes.LOAD_TOOL, loading.load)
     bus.on_reconnect(ruling.drop_all)
 
     async def on_changed(news: News, event: writes.ConstitutionChanged) -> None:
-        turn.heard(news.tenant, event)
+        turn.notify(news.tenant, event)
         await ruling.on_constitution_changed(news, event)
 
     await follow(bus, writes.CONSTITUTION_CHANGED, on_changed, every_copy=True)

@@ -20,7 +20,7 @@ def compute(job: dict[str, Any]) -> dict[str, Any]:
 
     Args:
         job: `algorithm`, `nodes` (how many), `sources` and `targets` (of the relationships), and the constants of
-            `engines`: `seed`, `damping`, `exact` and `most_pivots`.
+            `engine`: `seed`, `damping`, `exact` and `most_pivots`.
     """
     graph = igraph.Graph(job["nodes"], list(zip(job["sources"], job["targets"], strict=True)), directed=True)
     graph.simplify()

@@ -1,7 +1,4 @@
-"""Foundation and vision read whole.
-
-Their orders, what is told of them, and the answers kept until a write touches them (O-322, O-323).
-"""
+"""Foundation and vision read whole. Their orders, what is told of them, and the answers kept until a write touches them."""
 
 from __future__ import annotations
 
@@ -14,17 +11,7 @@ from datetime import UTC, date, datetime
 from typing import Any, TypeVar
 
 from phronesis_contracts import Message, TooLarge
-from phronesis_contracts.constitution.lists import (
-    FOUNDATION_BUDGET,
-    LISTS,
-    VISION_BUDGET,
-    WHOLE,
-    FoundationListed,
-    ListFoundation,
-    ListVision,
-    VisionListed,
-    VisionNode,
-)
+from phronesis_contracts.constitution import lists
 from phronesis_contracts.constitution.registry import PARENTS, Layer, types_of_layer
 from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode, Mention
 from phronesis_contracts.constitution.writes import ConstitutionChanged
@@ -49,14 +36,14 @@ Touches = Callable[[ConstitutionChanged], bool]
 """Whether a change may make an answer another one."""
 
 CACHE_SECONDS = 600.0
-"""How long an answer is kept at most, in case the news of a change is lost (C-83)."""
+"""How long an answer is kept at most, in case the news of a change is lost."""
 CACHE_SIZE = 128
 """How many answers are kept; each is at most as large as an answer may be."""
 
 
 @dataclass
 class _CachedAnswer:
-    told: Any
+    answer: Any
     touches: Touches
     until: float
 
@@ -69,57 +56,49 @@ class _PendingAnswer:
 
 
 class AnswerCache:
-    """Answers by tenant and question.
-
-    Args:
-        seconds: how long one is kept at most.
-        size: how many are kept; the one unused for longest goes first.
-        clock: seconds that only grow.
-    """
+    """Answers by tenant and question. `size`: how many are cached; the one unused for longest goes first."""
 
     def __init__(
         self, seconds: float = CACHE_SECONDS, size: int = CACHE_SIZE, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._seconds = seconds
-        self._size = size
-        self._clock = clock
-        self._kept: OrderedDict[tuple[str, str, str], _CachedAnswer] = OrderedDict()
+        self._seconds, self._size, self._clock = seconds, size, clock
+        self._cached: OrderedDict[tuple[str, str, str], _CachedAnswer] = OrderedDict()
         self._making: list[_PendingAnswer] = []
 
     async def of(
         self, tenant: str, question: Message, make: Callable[[], Awaitable[tuple[Answer, Touches]]]
     ) -> tuple[Answer, bool]:
-        """The answer, and whether it was kept; `make` makes it where it was not. Raises what `make` raises."""
+        """The answer, and whether it was cached; `make` makes it where it was not. Raises what `make` raises."""
         key = (tenant, type(question).__name__, question.model_dump_json())
-        kept = self._kept.get(key)
-        if kept is not None and kept.until > self._clock():
-            self._kept.move_to_end(key)
-            return kept.told, True
+        cached = self._cached.get(key)
+        if cached is not None and cached.until > self._clock():
+            self._cached.move_to_end(key)
+            return cached.answer, True
         making = _PendingAnswer(tenant)
         self._making.append(making)
         try:
-            told, touches = await make()
+            answer, touches = await make()
         finally:
             self._making.remove(making)
         if not making.overtaken:
-            self._kept[key] = _CachedAnswer(told, touches, self._clock() + self._seconds)
-            self._kept.move_to_end(key)
-            while len(self._kept) > self._size:
-                self._kept.popitem(last=False)
-        return told, False
+            self._cached[key] = _CachedAnswer(answer, touches, self._clock() + self._seconds)
+            self._cached.move_to_end(key)
+            while len(self._cached) > self._size:
+                self._cached.popitem(last=False)
+        return answer, False
 
     def changed(self, tenant: str, event: ConstitutionChanged) -> None:
         """Drop what a change of a tenant's graph touches, and keep nothing that is being made for it at this moment."""
         for making in self._making:
             making.overtaken |= making.tenant == tenant
-        for key in [key for key, kept in self._kept.items() if key[0] == tenant and kept.touches(event)]:
-            del self._kept[key]
+        for key in [key for key, cached in self._cached.items() if key[0] == tenant and cached.touches(event)]:
+            del self._cached[key]
 
     def clear(self) -> None:
         """Drop everything: news may have been missed."""
         for making in self._making:
             making.overtaken = True
-        self._kept.clear()
+        self._cached.clear()
 
 
 _LONGEST = 64
@@ -171,11 +150,11 @@ def _read_days(text: str) -> float | None:
 FOUNDATION_KINDS = types_of_layer(Layer.FOUNDATION)
 _FOUNDATION_CURSOR = "foundation.v2"
 _CLIPPED_TOKENS = 60
-"""Tokens of a description that stands in for a summary (C-91)."""
+"""Tokens of a description that stands in for a summary."""
 
 
 def foundation_sort_key(row: LayerRow) -> tuple[str, ...]:
-    """What a row is sorted by: type and age (O-130), and the id, which no two share."""
+    """What a row is sorted by: type and age, and the id, which no two share."""
     return row["type"], row["createdAt"], row["id"]
 
 
@@ -191,7 +170,7 @@ def read_foundation_cursor(given: str | None) -> tuple[str, ...]:
 def shape_foundation_row(row: LayerRow, columns: Sequence[str], described: Collection[str]) -> LayerRow:
     """A row with the columns that are told.
 
-    A description is told of the types in `described` alone (O-127). The others have a summary: where theirs is empty, the
+    A description is told of the types in `described` alone. The others have a summary: where theirs is empty, the
     beginning of the description stands there.
     """
     shown = {name: row[name] for name in columns}
@@ -211,9 +190,9 @@ def links_by_source(links: Iterable[ConstitutionLink], rows: Sequence[LayerRow])
     return joined
 
 
-def build_foundation_list(found: FittedLayer[ConstitutionNode], rows: Sequence[LayerRow]) -> FoundationListed:
+def build_foundation_list(found: FittedLayer[ConstitutionNode], rows: Sequence[LayerRow]) -> lists.FoundationListed:
     """The answer; `rows` are those that it was made from."""
-    answer = FoundationListed(
+    answer = lists.FoundationListed(
         items=found.nodes,
         relationships=found.links,
         stats=list_stats(found.nodes, 0),
@@ -236,12 +215,12 @@ def foundation_touches(relationships: bool) -> Touches:
 
 VISION_KINDS = types_of_layer(Layer.VISION)
 _RANK = {kind.name: str(i) for i, kind in enumerate(VISION_KINDS)}
-"""Vision, business, goal, season: the registry's order (O-145)."""
+"""Vision, business, goal, season: the registry's order."""
 _VISION_CURSOR = "vision.v2"
 
 
 def vision_sort_key(row: LayerRow) -> tuple[str, ...]:
-    """What a row is sorted by: type, horizon and age (O-145), and the id, which no two share."""
+    """What a row is sorted by: type, horizon and age, and the id, which no two share."""
     return _RANK[row["type"]], horizon_sort_key(row["horizon"]), row["createdAt"], row["id"]
 
 
@@ -255,7 +234,7 @@ def read_vision_cursor(given: str | None) -> tuple[str, ...]:
 
 
 def parents_by_child(parents: Iterable[Parent]) -> dict[str, tuple[Mention, ...]]:
-    """The active parents of each node (O-143), by kind of relationship and then by title."""
+    """The active parents of each node, by kind of relationship and then by title."""
     found: dict[str, list[Mention]] = {}
     for one in sorted(parents, key=lambda one: (PARENTS.index(one.relationship), one.title, one.id)):
         if one.active:
@@ -264,19 +243,19 @@ def parents_by_child(parents: Iterable[Parent]) -> dict[str, tuple[Mention, ...]
     return {child: tuple(mentions) for child, mentions in found.items()}
 
 
-def vision_node_maker(parents: Mapping[str, tuple[Mention, ...]]) -> Callable[[LayerRow], VisionNode]:
-    """How a row becomes a node with its parents; one without any has no such field (O-144)."""
+def vision_node_maker(parents: Mapping[str, tuple[Mention, ...]]) -> Callable[[LayerRow], lists.VisionNode]:
+    """How a row becomes a node with its parents; one without any has no such field."""
 
-    def make(row: LayerRow) -> VisionNode:
+    def make(row: LayerRow) -> lists.VisionNode:
         node = node_from_row(row)
-        return VisionNode.model_validate({**dict(node), "parents": parents.get(node.id)})
+        return lists.VisionNode.model_validate({**dict(node), "parents": parents.get(node.id)})
 
     return make
 
 
-def build_vision_list(found: FittedLayer[VisionNode], rows: Sequence[LayerRow]) -> VisionListed:
+def build_vision_list(found: FittedLayer[lists.VisionNode], rows: Sequence[LayerRow]) -> lists.VisionListed:
     """The answer; `rows` are those that it was made from."""
-    answer = VisionListed(
+    answer = lists.VisionListed(
         items=found.nodes,
         stats=list_stats(found.nodes, 0),
         truncated=found.truncated,
@@ -318,10 +297,10 @@ class WholeLayers:
             Unavailable: the store is down.
             TimedOut: it did not answer in time; what it has planned by then, it keeps.
         """
-        await self.foundation(_NOBODY, ListFoundation())
-        await self.vision(_NOBODY, ListVision())
+        await self.foundation(_NOBODY, lists.ListFoundation())
+        await self.vision(_NOBODY, lists.ListVision())
 
-    async def foundation(self, tenant: str, request: ListFoundation) -> tuple[FoundationListed, Touches]:
+    async def foundation(self, tenant: str, request: lists.ListFoundation) -> tuple[lists.FoundationListed, Touches]:
         """The foundation, within its budget.
 
         Raises:
@@ -335,36 +314,40 @@ class WholeLayers:
             read_foundation_cursor(request.cursor),
         )
         asked = tuple(dict.fromkeys((*columns, "description", "createdAt")))
-        rows, links = await self._store.foundation(tenant, request.status, asked, request.include_relationships, WHOLE + 1)
+        rows, links = await self._store.foundation(
+            tenant, request.status, asked, request.include_relationships, lists.WHOLE + 1
+        )
         _check_size(rows, links, Layer.FOUNDATION)
         rows = sorted((row for row in rows if foundation_sort_key(row) > after), key=foundation_sort_key)
         shown = [shape_foundation_row(row, columns, described) for row in rows]
         joined = links_by_source(links, shown)
         everything = tuple(link for of in joined.values() for link in of)
         listed = build_foundation_list(FittedLayer(tuple(node_from_row(row) for row in shown), everything, False, True), rows)
-        if listed.stats.token_estimate > FOUNDATION_BUDGET[0][1]:
-            most = allowed_tokens(FOUNDATION_BUDGET, await self._store.size(tenant))
+        if listed.stats.token_estimate > lists.FOUNDATION_BUDGET[0][1]:
+            most = allowed_tokens(lists.FOUNDATION_BUDGET, await self._store.size(tenant))
             listed = build_foundation_list(
                 fit_layer(shown, node_from_row, joined, removal_order(columns, FOUNDATION_FIELDS), most), rows
             )
         return listed, foundation_touches(request.include_relationships)
 
-    async def vision(self, tenant: str, request: ListVision) -> tuple[VisionListed, Touches]:
+    async def vision(self, tenant: str, request: lists.ListVision) -> tuple[lists.VisionListed, Touches]:
         """The vision with its parents, within its budget; raises as `foundation` does."""
         columns, after = list_columns(VISION_KINDS, request.exclude_fields, VISION_FIELDS), read_vision_cursor(request.cursor)
         asked = tuple(dict.fromkeys((*columns, "horizon", "createdAt")))
-        rows, parents = await self._store.vision(tenant, request.status, asked, request.include_hierarchy, WHOLE + 1)
+        rows, parents = await self._store.vision(tenant, request.status, asked, request.include_hierarchy, lists.WHOLE + 1)
         _check_size(rows, parents, Layer.VISION)
         rows = sorted((row for row in rows if vision_sort_key(row) > after), key=vision_sort_key)
         shown = [{name: row[name] for name in columns} for row in rows]
         make = vision_node_maker(parents_by_child(parents))
         listed = build_vision_list(FittedLayer(tuple(make(row) for row in shown), (), False, True), rows)
-        if listed.stats.token_estimate > VISION_BUDGET[0][1]:
-            most = allowed_tokens(VISION_BUDGET, await self._store.size(tenant))
+        if listed.stats.token_estimate > lists.VISION_BUDGET[0][1]:
+            most = allowed_tokens(lists.VISION_BUDGET, await self._store.size(tenant))
             listed = build_vision_list(fit_layer(shown, make, {}, removal_order(columns, VISION_FIELDS), most), rows)
         return listed, vision_touches(parents, request.include_hierarchy)
 
 
 def _check_size(rows: Sequence[LayerRow], links: Sequence[object], layer: Layer) -> None:
-    if len(rows) > WHOLE or len(links) > LINKS_EACH * WHOLE:
-        raise TooLarge(f"the layer has too many nodes in this status to be listed whole; {LISTS[layer].name} gives pages of it")
+    if len(rows) > lists.WHOLE or len(links) > LINKS_EACH * lists.WHOLE:
+        raise TooLarge(
+            f"the layer has too many nodes in this status to be listed whole; {lists.LISTS[layer].name} gives pages of it"
+        )

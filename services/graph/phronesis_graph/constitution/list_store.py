@@ -1,7 +1,4 @@
-"""Lists of the constitutional graph over Bolt, one or two statements for each, every node held to the tenant.
-
-And what there is in it, counted.
-"""
+"""Lists and counts of the constitutional graph over Bolt, one or two statements each, every node held to the tenant."""
 
 from __future__ import annotations
 
@@ -41,14 +38,12 @@ RETURN {_LINK} ORDER BY id LIMIT $limit
 
 
 class BoltLists:
-    """The `Nodes` and the `Layers` over Bolt. Names in statements are the registry's; the rest are parameters."""
+    """`NodePages` and `Layers` over Bolt. Names in statements are the registry's; the rest are parameters."""
 
     def __init__(self, bolt: Bolt, schema: Schema) -> None:
-        self._bolt = bolt
-        self._schema = schema
+        self._bolt, self._schema = bolt, schema
 
     async def nodes(self, tenant: str, wanted: NodeFilter, columns: Sequence[str], after: str, limit: int) -> list[LayerRow]:
-        """A page of nodes; see the port."""
         statement = (
             f"MATCH (n:{NODE_LABEL}) WHERE n.key > $after AND n.key < $before AND n.tenant = $tenant"
             f"{_filter_condition('n', wanted)} RETURN {_return_columns(columns)} ORDER BY n.key LIMIT $limit"
@@ -58,7 +53,6 @@ class BoltLists:
         )
 
     async def links(self, tenant: str, wanted: NodeFilter, after: tuple[str, str], limit: int) -> list[ConstitutionLink]:
-        """A page of relationships; see the port."""
         source, id = after
         statement = (
             f"MATCH (a:{NODE_LABEL})-[r]->(b:{NODE_LABEL}) WHERE a.key >= $after AND a.key < $before AND a.tenant = $tenant "
@@ -71,31 +65,26 @@ class BoltLists:
         return [link_from_row(row) for row in rows]
 
     async def read(self, tenant: str, ids: Sequence[str]) -> list[LayerRow]:
-        """Nodes by id; see the port."""
         rows = await self._rows(_READ, tenant=tenant, keys=[node_key(tenant, id) for id in ids])
         return [row["row"] for row in rows]
 
     async def around(self, tenant: str, id: str, limit: int) -> list[ConstitutionLink]:
-        """Relationships of a node; see the port."""
         rows = await self._rows(_AROUND, tenant=tenant, key=node_key(tenant, id), limit=limit)
         return [link_from_row(row) for row in rows]
 
     async def foundation(
         self, tenant: str, status: Lifecycle, columns: Sequence[str], links: bool, limit: int
     ) -> tuple[list[LayerRow], list[ConstitutionLink]]:
-        """The foundation; see the port."""
         rows, found = await self._layer(tenant, Layer.FOUNDATION, status, columns, _WITHIN if links else None, limit)
         return rows, [link_from_row(row) for row in found]
 
     async def vision(
         self, tenant: str, status: Lifecycle, columns: Sequence[str], parents: bool, limit: int
     ) -> tuple[list[LayerRow], list[Parent]]:
-        """The vision; see the port."""
         rows, found = await self._layer(tenant, Layer.VISION, status, columns, _PARENTS if parents else None, limit)
         return rows, [_parent_from_row(row) for row in found]
 
     async def size(self, tenant: str) -> int:
-        """How many nodes there are; see the port."""
         [row] = await self._rows(_SIZE, tenant=tenant, **key_bounds(tenant))
         return int(row["size"])
 
@@ -162,11 +151,9 @@ class BoltSurvey:
     """The `Survey` over Bolt."""
 
     def __init__(self, bolt: Bolt, schema: Schema) -> None:
-        self._bolt = bolt
-        self._schema = schema
+        self._bolt, self._schema = bolt, schema
 
     async def counted(self, tenant: str, bags: int) -> GraphCounts:
-        """What there is; see the port."""
         await self._schema.declared()
         own = {"tenant": tenant, **key_bounds(tenant)}
 
@@ -181,7 +168,6 @@ class BoltSurvey:
         return await self._bolt.read(work)
 
     async def indexes(self) -> list[IndexState]:
-        """The indexes; see the port."""
         await self._schema.declared()
         rows = await self._bolt.read(lambda transaction: transaction.rows(_INDEXES))
         return list(_index_states(rows))
@@ -192,7 +178,6 @@ def _counts_by_name(rows: list[Row]) -> dict[str, int]:
 
 
 def _index_states(rows: list[Row]) -> Iterator[IndexState]:
-    """The declared indexes by their declared names; ArcadeDB gives names of its own."""
     found = {(tuple(row["labelsOrTypes"] or ()), tuple(row["properties"] or ())): row for row in rows}
     for index in (KEY, *INDEXES):
         row = found.get(((index.label,), (index.property,)))

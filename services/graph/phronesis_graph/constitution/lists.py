@@ -1,6 +1,4 @@
-"""What the graph service does with lists page by page, with the two layers listed whole, with nodes by id, and when it is
-asked what there is; and what each list leaves behind (O-335).
-"""
+"""The handlers of lists, of nodes by id, and of the inventory, with what each list leaves in logs and metrics."""
 
 from __future__ import annotations
 
@@ -15,29 +13,7 @@ from dataclasses import dataclass, field
 from phronesis_bus import Call, Kind, Metric, Metrics
 from phronesis_bus.metrics import TOKENS
 from phronesis_contracts import Message, NotFound, Nothing, TooLarge
-from phronesis_contracts.constitution.lists import (
-    GET_ALL_TOOL,
-    LIST_FOUNDATION_TOOL,
-    LIST_VISION_TOOL,
-    LISTS,
-    MOST,
-    ConstitutionNodeFound,
-    FoundationListed,
-    GetAll,
-    GetConstitutionNode,
-    GraphPage,
-    Inventory,
-    LayerListed,
-    ListFoundation,
-    ListLayer,
-    ListVision,
-    NodesRead,
-    ReadNodes,
-    RelationshipCount,
-    TypeCount,
-    VisionListed,
-    WalkNodes,
-)
+from phronesis_contracts.constitution import lists
 from phronesis_contracts.constitution.registry import RELATIONSHIPS, RETRIEVAL, TYPES, Layer, NodeType
 from phronesis_contracts.constitution.values import MAX_TOKENS, ConstitutionLink, ConstitutionNode, ListStats
 
@@ -89,7 +65,7 @@ class ListMeasures:
 
     @contextmanager
     def call(self, tool: str, question: Message) -> Iterator[ListOutcome]:
-        """Enter what a block does for a question of a tool's: one line for each, whatever comes of it (O-364).
+        """Enter what a block does for a question of a tool's: one line for each, whatever comes of it.
 
         The line has a digest of the question, so that repeats can be told, and nothing of what was asked or answered.
         """
@@ -133,7 +109,7 @@ class InventoryHandlers:
     def __init__(self, store: Survey) -> None:
         self._store = store
 
-    async def inventory(self, call: Call, request: Nothing) -> Inventory:
+    async def inventory(self, call: Call, request: Nothing) -> lists.Inventory:
         """The layers, types, relationship types and indexes, with what the caller's tenant has of each.
 
         Names of undeclared properties come from the first 5,000 bags. Of relationship types that are not declared the
@@ -143,7 +119,7 @@ class InventoryHandlers:
         others = sorted(
             counted.relationships.keys() - RELATIONSHIPS.keys(), key=lambda name: (-counted.relationships[name], name)
         )
-        whole = Inventory(
+        whole = lists.Inventory(
             layers=tuple(Layer),
             retrieval={layer.value: how.value for layer, how in RETRIEVAL.items()},
             types=_count_types(counted.types, _undeclared_names(counted.bags)),
@@ -160,9 +136,9 @@ class InventoryHandlers:
         return whole
 
 
-def _count_types(counts: Mapping[str, int], undeclared: Mapping[str, tuple[str, ...]]) -> tuple[TypeCount, ...]:
+def _count_types(counts: Mapping[str, int], undeclared: Mapping[str, tuple[str, ...]]) -> tuple[lists.TypeCount, ...]:
     return tuple(
-        TypeCount(
+        lists.TypeCount(
             type=kind.name,
             label=kind.label,
             layer=kind.layer,
@@ -177,9 +153,9 @@ def _count_types(counts: Mapping[str, int], undeclared: Mapping[str, tuple[str, 
     )
 
 
-def _count_relationships(counts: Mapping[str, int], others: Iterable[str]) -> tuple[RelationshipCount, ...]:
+def _count_relationships(counts: Mapping[str, int], others: Iterable[str]) -> tuple[lists.RelationshipCount, ...]:
     declared = tuple(
-        RelationshipCount(
+        lists.RelationshipCount(
             type=name,
             declared=True,
             ends=tuple({"from": sorted(e.source), "to": sorted(e.target), "meaning": e.meaning} for e in kind.ends),
@@ -187,7 +163,7 @@ def _count_relationships(counts: Mapping[str, int], others: Iterable[str]) -> tu
         )
         for name, kind in RELATIONSHIPS.items()
     )
-    return declared + tuple(RelationshipCount(type=name, declared=False, count=counts[name]) for name in others)
+    return declared + tuple(lists.RelationshipCount(type=name, declared=False, count=counts[name]) for name in others)
 
 
 def _undeclared_names(bags: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
@@ -201,11 +177,9 @@ class WholeLayerHandlers:
     """One method for each message. Answers are kept until a write touches them."""
 
     def __init__(self, whole: WholeLayers, kept: AnswerCache, listed: ListMeasures) -> None:
-        self._whole = whole
-        self._kept = kept
-        self._listed = listed
+        self._whole, self._kept, self._listed = whole, kept, listed
 
-    async def foundation(self, call: Call, request: ListFoundation) -> FoundationListed:
+    async def foundation(self, call: Call, request: lists.ListFoundation) -> lists.FoundationListed:
         """The foundation, by type and age, within `FOUNDATION_BUDGET`.
 
         Raises:
@@ -213,15 +187,15 @@ class WholeLayerHandlers:
             TooLarge: the layer has too many nodes to be listed whole.
         """
         tenant = call.who.tenant
-        with self._listed.call(LIST_FOUNDATION_TOOL.name, request) as came:
+        with self._listed.call(lists.LIST_FOUNDATION_TOOL.name, request) as came:
             result, came.cached = await self._kept.of(tenant, request, lambda: self._whole.foundation(tenant, request))
             came.stats = result.stats
         return result
 
-    async def vision(self, call: Call, request: ListVision) -> VisionListed:
+    async def vision(self, call: Call, request: lists.ListVision) -> lists.VisionListed:
         """The vision with its parents, by type, horizon and age, within `VISION_BUDGET`; raises as `foundation` does."""
         tenant = call.who.tenant
-        with self._listed.call(LIST_VISION_TOOL.name, request) as came:
+        with self._listed.call(lists.LIST_VISION_TOOL.name, request) as came:
             result, came.cached = await self._kept.of(tenant, request, lambda: self._whole.vision(tenant, request))
             came.stats = result.stats
         return result
@@ -238,32 +212,31 @@ class ListHandlers:
     """One method for each message. Everything is read in the caller's tenant."""
 
     def __init__(self, store: NodePages, listed: ListMeasures) -> None:
-        self._store = store
-        self._listed = listed
+        self._store, self._listed = store, listed
 
-    async def layer(self, layer: Layer, call: Call, request: ListLayer) -> LayerListed:
+    async def layer(self, layer: Layer, call: Call, request: lists.ListLayer) -> lists.LayerListed:
         """A page of a layer's nodes, whole, in the order of their ids.
 
         Raises:
             BadRequest: a type is not of the layer, or the cursor is none of this list.
         """
-        with self._listed.call(LISTS[layer].name, request) as came:
+        with self._listed.call(lists.LISTS[layer].name, request) as came:
             result = await self._layer(layer, call.who.tenant, request)
             came.stats = result.stats
         return result
 
-    async def get_all(self, call: Call, request: GetAll) -> GraphPage:
+    async def get_all(self, call: Call, request: lists.GetAll) -> lists.GraphPage:
         """A page of the graph: nodes in the order of their ids, then relationships by where they lead from.
 
         Raises:
             BadRequest: there is no such type, or the cursor is none of this list.
         """
-        with self._listed.call(GET_ALL_TOOL.name, request) as came:
+        with self._listed.call(lists.GET_ALL_TOOL.name, request) as came:
             result = await self._get_all(call.who.tenant, request)
             came.stats = result.stats
         return result
 
-    async def node(self, call: Call, request: GetConstitutionNode) -> ConstitutionNodeFound:
+    async def node(self, call: Call, request: lists.GetConstitutionNode) -> lists.ConstitutionNodeFound:
         """One node in full, with its relationships if wanted: as many as fit into one answer.
 
         Raises:
@@ -272,14 +245,14 @@ class ListHandlers:
         rows = await self._store.read(call.who.tenant, (request.id,))
         if not rows:
             raise NotFound("there is no such node", field="id")
-        page, whole = Page(MOST), node_from_row(rows[0])
+        page, whole = Page(lists.MOST), node_from_row(rows[0])
         node = page.put(whole) or whole
         links: tuple[ConstitutionLink, ...] = ()
         if request.include_relationships:
-            links = page.all(await self._store.around(call.who.tenant, request.id, MOST))
-        return ConstitutionNodeFound(node=node, relationships=links, truncated=page.truncated)
+            links = page.all(await self._store.around(call.who.tenant, request.id, lists.MOST))
+        return lists.ConstitutionNodeFound(node=node, relationships=links, truncated=page.truncated)
 
-    async def read_nodes(self, call: Call, request: ReadNodes) -> NodesRead:
+    async def read_nodes(self, call: Call, request: lists.ReadNodes) -> lists.NodesRead:
         """Nodes by id, in full; an id that there is not is left out.
 
         Raises:
@@ -288,9 +261,9 @@ class ListHandlers:
         nodes = tuple(node_from_row(row) for row in await self._store.read(call.who.tenant, tuple(dict.fromkeys(request.ids))))
         if sum(_byte_size(node) for node in nodes) > MOST_BYTES:
             raise TooLarge("the texts of these nodes do not fit into one answer", field="ids")
-        return NodesRead(nodes=nodes)
+        return lists.NodesRead(nodes=nodes)
 
-    async def walk_nodes(self, call: Call, request: WalkNodes) -> NodesRead:
+    async def walk_nodes(self, call: Call, request: lists.WalkNodes) -> lists.NodesRead:
         """The nodes behind an id, in full and in the order of ids: as many as fit, and at least one if there is one."""
         rows = await self._store.nodes(
             call.who.tenant, NodeFilter(), full_columns(TYPES.values()), request.after, request.limit
@@ -302,22 +275,22 @@ class ListHandlers:
             if nodes and size > MOST_BYTES:
                 break
             nodes.append(node)
-        return NodesRead(nodes=tuple(nodes))
+        return lists.NodesRead(nodes=tuple(nodes))
 
-    async def _layer(self, layer: Layer, tenant: str, request: ListLayer) -> LayerListed:
+    async def _layer(self, layer: Layer, tenant: str, request: lists.ListLayer) -> lists.LayerListed:
         after = read_cursor(request.cursor, {layer: 1})[1] if request.cursor else ""
         kinds = find_kinds(request.types, "types", layer)
         wanted = NodeFilter((layer,), _type_names(kinds) if request.types else (), request.status)
         page = Page(request.limit)
         nodes, last = await self._nodes(tenant, wanted, full_columns(kinds), page, after)
-        return LayerListed(
+        return lists.LayerListed(
             items=tuple(nodes),
             stats=list_stats(nodes, page.tokens),
             next_cursor=make_cursor(layer, last) if last else None,
             truncated=page.truncated,
         )
 
-    async def _get_all(self, tenant: str, request: GetAll) -> GraphPage:
+    async def _get_all(self, tenant: str, request: lists.GetAll) -> lists.GraphPage:
         kind, *after = read_cursor(request.cursor, _PLACES) if request.cursor else (_NODES, "")
         kinds = find_kinds(request.types, "types")
         wanted = NodeFilter(request.layers, _type_names(kinds) if request.types else (), request.status)
@@ -329,7 +302,7 @@ class ListHandlers:
         if next_cursor is None:
             links, more = await self._links(tenant, wanted, page, (after[0], after[1]))
             next_cursor = make_cursor(_LINKS, *more) if more else None
-        return GraphPage(
+        return lists.GraphPage(
             nodes=tuple(nodes),
             relationships=tuple(links),
             stats=list_stats(nodes, page.tokens),
@@ -340,7 +313,6 @@ class ListHandlers:
     async def _nodes(
         self, tenant: str, wanted: NodeFilter, columns: Sequence[str], page: Page, after: str
     ) -> tuple[list[ConstitutionNode], str | None]:
-        """The nodes behind `after` that fit on the page, and the id of the last of them where there are more."""
         nodes = list[ConstitutionNode]()
         while True:
             rows = await self._store.nodes(tenant, wanted, columns, after, _AT_ONCE)
@@ -356,7 +328,6 @@ class ListHandlers:
     async def _links(
         self, tenant: str, wanted: NodeFilter, page: Page, after: tuple[str, str]
     ) -> tuple[list[ConstitutionLink], tuple[str, str] | None]:
-        """The same for relationships."""
         links = list[ConstitutionLink]()
         while True:
             found = await self._store.links(tenant, wanted, after, _LINKS_AT_ONCE)

@@ -1,7 +1,4 @@
-"""A part of a constitutional graph in the store, loaded or restored.
-
-Many nodes and relationships in one transaction. What a part of a restore named carries its mark.
-"""
+"""Loading and restoring parts of a constitutional graph, many nodes in one transaction; restored ones carry a mark."""
 
 from __future__ import annotations
 
@@ -16,12 +13,10 @@ from phronesis_contracts.constitution.values import ConstitutionLink, Constituti
 from phronesis_contracts.constitution.writes import ConstitutionLoaded, LinkNews, NodeNews, NodeWritten, Operation
 from phronesis_contracts.orchestrator import Audited
 
-from ..bolt.driver import Bolt, Row, Transaction
-from ..bolt.writes import first_result, keep_result, take_turn
-from ..knowledge.store import StoreNames
+from ..bolt.driver import Row, Transaction
 from .ports import Order
 from .records import link_from_row, node_content, node_from_row, node_key, node_to_row
-from .store import WriteTurns, announce, deletion_news, key_bounds, link_news, link_row, node_news
+from .store import GraphWriter, announce, deletion_news, key_bounds, link_news, link_row, node_news
 from .validation import changed_fields, check_cycle, check_ends
 
 _SECONDS = 55.0
@@ -44,13 +39,8 @@ _STEP = (
 )
 
 
-class BoltLoads:
-    """The `ConstitutionLoads` over Bolt."""
-
-    def __init__(self, bolt: Bolt, turn: WriteTurns, names: StoreNames) -> None:
-        self._bolt = bolt
-        self._turn = turn
-        self._names = names
+class BoltLoads(GraphWriter):
+    """Parts of a graph, many nodes at a time. Each write raises `KeyReused`, and `Unavailable` where the store is down."""
 
     async def load(
         self,
@@ -61,13 +51,20 @@ class BoltLoads:
         links: Sequence[ConstitutionLink],
         audit: Callable[[ConstitutionLoaded], Audited],
     ) -> ConstitutionLoaded:
-        """Write one part; see the port."""
+        """Remove nodes, write nodes, join nodes: all of it or nothing.
+
+        Args:
+            remove: ids of nodes to remove; unknown ones are passed over.
+            decide: what they are to be, from those of them that there are.
+            links: relationships to make where there are none.
+
+        Raises:
+            RegistryRefused: a relationship does not lead between such ends, or closes a chain; or what `decide` raises.
+            NotFound: an end of a relationship is no node of the tenant.
+        """
         tenant = order.call.who.tenant
 
         async def work(transaction: Transaction) -> ConstitutionLoaded:
-            await take_turn(transaction, tenant)
-            if (first := await first_result(transaction, order.call, order.arguments, ConstitutionLoaded)) is not None:
-                return first
             part = _LoadPart(transaction, tenant)
             gone = await part.removed(remove)
             before = await part.held(ids)
@@ -82,35 +79,60 @@ class BoltLoads:
                 relationships=len(joined),
             )
             await announce(transaction, tenant, audit(done), [*gone, *news], joined)
-            await keep_result(transaction, order.call, order.arguments, done)
             return done
 
-        async with self._turn.of(tenant):
-            for name in sorted({link.type for link in links}):
-                await self._names.type(name)
-            return await self._bolt.write(work, _SECONDS)
+        return await self._write(order, ConstitutionLoaded, work, types=(link.type for link in links), seconds=_SECONDS)
+
+    async def restore(self, order: Order, part: RestoreGraph, audit: Callable[[GraphRestored], Audited]) -> GraphRestored:
+        """Write one part, and with the last one remove what stood in none.
+
+        Raises:
+            BadRequest: an end of a relationship stands in no part so far.
+        """
+        tenant = order.call.who.tenant
+
+        async def work(transaction: Transaction) -> GraphRestored:
+            restore = _RestorePart(transaction, tenant, part.restore_id)
+            nodes = await restore.nodes(part.nodes)
+            links = await restore.links(part.relationships)
+            gone, cut = await restore.rest() if part.last else ([], [])
+            result = GraphRestored(nodes=len(nodes), relationships=len(links), removed_nodes=len(gone))
+            await announce(transaction, tenant, audit(result), [*nodes, *gone], [*links, *cut])
+            return result
+
+        types = (link.type for link in part.relationships)
+        return await self._write(order, GraphRestored, work, types=types, seconds=_SECONDS)
 
 
-class _LoadPart:
+class _Part:
     """One part, in its transaction."""
 
     def __init__(self, transaction: Transaction, tenant: str) -> None:
-        self._transaction = transaction
-        self._tenant = tenant
+        self._transaction, self._tenant = transaction, tenant
 
-    async def held(self, ids: Sequence[str]) -> dict[str, Row]:
-        """Those of these nodes that there are, by key."""
+    async def held(self, ids: Iterable[str]) -> dict[str, Row]:
         keys = sorted(node_key(self._tenant, id) for id in ids)
         return {row["key"]: row["node"] for row in await self._transaction.rows(_READ_NODES, keys=keys)}
 
+    async def write(self, same: Sequence[Row], fresh: Mapping[str, Sequence[Row]]) -> None:
+        await self._transaction.rows(_SET, rows=same)
+        for label, rows in fresh.items():
+            await self._transaction.rows(_CREATE % label, rows=rows)
+
+    def link_row(self, link: ConstitutionLink) -> Row:
+        ends = {"a": node_key(self._tenant, link.from_id), "b": node_key(self._tenant, link.to_id)}
+        return {**ends, **link_row(self._tenant, link)}
+
+
+class _LoadPart(_Part):
+    """One part of a load."""
+
     async def removed(self, ids: Sequence[str]) -> list[NodeNews]:
-        """Remove nodes with their relationships."""
         held = await self.held(ids)
         await self._transaction.rows(_DROP, keys=sorted(held))
         return [deletion_news(row) for row in held.values()]
 
     async def nodes(self, results: Sequence[NodeWritten], before: set[str]) -> list[NodeNews]:
-        """Write the nodes that changed."""
         fresh: dict[str, list[Row]] = defaultdict(list)
         same: list[Row] = []
         news: list[NodeNews] = []
@@ -121,13 +143,10 @@ class _LoadPart:
             there = row["key"] in before
             news.append(node_news(result, Operation.UPDATE if there else Operation.CREATE))
             (same if there else fresh[TYPES[result.node.type].label]).append(row)
-        await self._transaction.rows(_SET, rows=same)
-        for label, rows in fresh.items():
-            await self._transaction.rows(_CREATE % label, rows=rows)
+        await self.write(same, fresh)
         return news
 
     async def links(self, links: Sequence[ConstitutionLink]) -> list[LinkNews]:
-        """Write the relationships that there are not."""
         ends = await self.held(sorted({end for link in links for end in (link.from_id, link.to_id)}))
         types = {row["id"]: row["type"] for row in ends.values()}
         by_type: dict[str, list[ConstitutionLink]] = defaultdict(list)
@@ -144,7 +163,7 @@ class _LoadPart:
         return news
 
     async def _joined(self, name: str, links: Sequence[ConstitutionLink]) -> list[ConstitutionLink]:
-        rows = {(link.from_id, link.to_id): (link, self._row(link)) for link in links}
+        rows = {(link.from_id, link.to_id): (link, self.link_row(link)) for link in links}
         given = [row for _, row in rows.values()]
         there = {(row["a"], row["b"]) for row in await self._transaction.rows(_EXISTING_PAIRS % name, rows=given)}
         fresh = [(link, row) for link, row in rows.values() if (row["a"], row["b"]) not in there]
@@ -169,10 +188,6 @@ class _LoadPart:
         except CycleError as error:
             check_cycle(name, [titles[key] for key in reversed(error.args[1])])
 
-    def _row(self, link: ConstitutionLink) -> Row:
-        ends = {"a": node_key(self._tenant, link.from_id), "b": node_key(self._tenant, link.to_id)}
-        return {**ends, **link_row(self._tenant, link)}
-
 
 _EXISTING_LINKS = (
     f"UNWIND $rows AS row MATCH (a:{NODE_LABEL} {{key: row.a}})-[r:`%s`]->(b:{NODE_LABEL} {{key: row.b}}) RETURN r.id AS id"
@@ -192,49 +207,16 @@ _STALE_LINKS = (
 _STALE = f"MATCH (n:{NODE_LABEL}) WHERE n.key > $after AND n.key < $before AND (n.restored IS NULL OR n.restored <> $restore)"
 
 
-class BoltRestores:
-    """The `ConstitutionRestores` over Bolt."""
-
-    def __init__(self, bolt: Bolt, turn: WriteTurns, names: StoreNames) -> None:
-        self._bolt = bolt
-        self._turn = turn
-        self._names = names
-
-    async def restore(self, order: Order, part: RestoreGraph, audit: Callable[[GraphRestored], Audited]) -> GraphRestored:
-        """Write one part; see the port."""
-        tenant = order.call.who.tenant
-
-        async def work(transaction: Transaction) -> GraphRestored:
-            await take_turn(transaction, tenant)
-            if (first := await first_result(transaction, order.call, order.arguments, GraphRestored)) is not None:
-                return first
-            restore = _RestorePart(transaction, tenant, part.restore_id)
-            nodes = await restore.nodes(part.nodes)
-            links = await restore.links(part.relationships)
-            gone, cut = await restore.rest() if part.last else ([], [])
-            result = GraphRestored(nodes=len(nodes), relationships=len(links), removed_nodes=len(gone))
-            await announce(transaction, tenant, audit(result), [*nodes, *gone], [*links, *cut])
-            await keep_result(transaction, order.call, order.arguments, result)
-            return result
-
-        async with self._turn.of(tenant):
-            for name in sorted({link.type for link in part.relationships}):
-                await self._names.type(name)
-            return await self._bolt.write(work, _SECONDS)
-
-
-class _RestorePart:
-    """One part of a restore, in its transaction."""
+class _RestorePart(_Part):
+    """One part of a restore."""
 
     def __init__(self, transaction: Transaction, tenant: str, restore: str) -> None:
-        self._transaction = transaction
-        self._tenant = tenant
+        super().__init__(transaction, tenant)
         self._restore = restore
 
     async def nodes(self, nodes: Iterable[ConstitutionNode]) -> list[NodeNews]:
-        """Write nodes, and tell those that are not as they were."""
         wanted = {node_key(self._tenant, node.id): node for node in nodes}
-        held = await self._held(wanted)
+        held = await self.held(node.id for node in wanted.values())
         news, fresh, same, moved = [], defaultdict(list), [], []
         for key, node in wanted.items():
             old = held.get(key)
@@ -244,33 +226,30 @@ class _RestorePart:
                 same.append(self._row(node.model_copy(update={"version": told.version})))
                 continue
             new = node.model_copy(update={"version": max(node.version or 1, (told.version or 0) + 1 if told else 1)})
-            news.append(_restored_news(new, Operation.CREATE if told is None else Operation.UPDATE, changed))
+            news.append(
+                node_news(NodeWritten(node=new, changed=changed), Operation.CREATE if told is None else Operation.UPDATE)
+            )
             if told is not None and told.type == node.type:
                 same.append(self._row(new))
             else:
                 moved += [key] if told is not None else []
                 fresh[TYPES[node.type].label].append(self._row(new))
         await self._transaction.rows(_DROP, keys=moved)
-        await self._transaction.rows(_SET, rows=same)
-        for label, rows in fresh.items():
-            await self._transaction.rows(_CREATE % label, rows=rows)
+        await self.write(same, fresh)
         return news
 
     async def links(self, links: Iterable[ConstitutionLink]) -> list[LinkNews]:
-        """Write relationships, and tell those that were not there."""
         by_type: dict[str, list[ConstitutionLink]] = defaultdict(list)
         for link in links:
             by_type[link.type].append(link)
-        ends = {
-            node_key(self._tenant, end) for of_type in by_type.values() for one in of_type for end in (one.from_id, one.to_id)
-        }
-        held = await self._held(ends)
+        ends = {end for of_type in by_type.values() for one in of_type for end in (one.from_id, one.to_id)}
+        held = await self.held(ends)
         marked = {row["id"]: row["type"] for row in held.values() if row.get("restored") == self._restore}
         if len(marked) < len(ends):
             raise BadRequest("an end of a relationship stands in no part so far; send nodes first", field="relationships")
         news: list[LinkNews] = []
         for name, of_type in by_type.items():
-            rows = [self._link(link) for link in of_type]
+            rows = [{**self.link_row(link), "restored": self._restore} for link in of_type]
             there = {row["id"] for row in await self._transaction.rows(_EXISTING_LINKS % name, rows=rows)}
             await self._transaction.rows(_MERGE_LINKS % name, rows=rows)
             fresh = [link for link in of_type if link.id not in there]
@@ -287,17 +266,5 @@ class _RestorePart:
         links = [link_news(link_from_row(row), Operation.DELETE, row["source"], row["target"]) for row in cut]
         return [deletion_news(row["node"]) for row in gone], links
 
-    async def _held(self, keys: Iterable[str]) -> dict[str, Row]:
-        return {row["key"]: row["node"] for row in await self._transaction.rows(_READ_NODES, keys=sorted(keys))}
-
     def _row(self, node: ConstitutionNode) -> Row:
         return {**node_to_row(self._tenant, node), "restored": self._restore}
-
-    def _link(self, link: ConstitutionLink) -> Row:
-        ends = {"a": node_key(self._tenant, link.from_id), "b": node_key(self._tenant, link.to_id)}
-        return {**ends, **link_row(self._tenant, link), "restored": self._restore}
-
-
-def _restored_news(node: ConstitutionNode, operation: Operation, changed: tuple[str, ...]) -> NodeNews:
-    version = node.version or 1
-    return NodeNews(id=node.id, type=node.type, layer=node.layer, operation=operation, version=version, changed=changed)

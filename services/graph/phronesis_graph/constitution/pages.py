@@ -17,12 +17,7 @@ from .records import BAGS, COMMON, column_name, column_names
 
 
 def make_cursor(kind: str, *place: str) -> str:
-    """The word for a place.
-
-    Args:
-        kind: which order it is a place in.
-        place: what the last entry that was told is sorted by.
-    """
+    """The word for a place."""
     told = json.dumps([kind, *place], ensure_ascii=False, separators=(",", ":"))
     return base64.urlsafe_b64encode(told.encode()).decode().rstrip("=")
 
@@ -31,7 +26,6 @@ def read_cursor(given: str, kinds: Mapping[str, int]) -> tuple[str, ...]:
     """The kind of a cursor and its place. Whatever it names, nothing of another tenant is told for it.
 
     Args:
-        given: the cursor.
         kinds: the kinds that there may be, and of how many texts a place of each is made.
 
     Raises:
@@ -48,11 +42,11 @@ def read_cursor(given: str, kinds: Mapping[str, int]) -> tuple[str, ...]:
 
 
 IDENTITY_FIELDS = ("id", "type", "layer", "title")
-"""Fields that no caller can leave out (O-129)."""
+"""Fields that no caller can leave out."""
 FOUNDATION_FIELDS = ("id", "type", "layer", "title", "summary", "description", "status", "createdAt", "updatedAt")
-"""Fields of the foundation's list (O-126)."""
+"""Fields of the foundation's list."""
 VISION_FIELDS = ("id", "type", "layer", "title", "summary", "description", "horizon", "deadline", "target", "status")
-"""Fields of the vision's list (O-141), and the description for who asks for it."""
+"""Fields of the vision's list, and the description for who asks for it."""
 
 
 def full_columns(kinds: Iterable[NodeType]) -> tuple[str, ...]:
@@ -64,7 +58,6 @@ def list_columns(kinds: Sequence[NodeType], excluded: Collection[str], base: Seq
     """Columns of the store from which nodes are told in part.
 
     Args:
-        kinds: their types.
         excluded: fields to leave out, as messages name them; `properties` stands for all typed properties that are not
             in `base`. A name that there is not leaves nothing out.
         base: fields to tell beside the bags and the typed properties.
@@ -110,11 +103,7 @@ def message_tokens(message: Message) -> int:
 
 
 class Page:
-    """The entries of one answer, until it is full.
-
-    Args:
-        entries: how many it may hold.
-    """
+    """The entries of one answer, until it is full."""
 
     def __init__(self, entries: int) -> None:
         self._left = entries
@@ -146,7 +135,6 @@ class Page:
         return small
 
     def all(self, entries: Iterable[Entry]) -> tuple[Entry, ...]:
-        """As many of the entries as fit, from the first one on."""
         fitting = []
         for entry in entries:
             if not self.takes(entry):

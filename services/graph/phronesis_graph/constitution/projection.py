@@ -1,7 +1,4 @@
-"""The projection that algorithms and reasons run over.
-
-Every live node of a tenant, and relationships of some types; kept until news comes that changes it, for an hour at most.
-"""
+"""The projection that algorithms and reasons run over: a tenant's live nodes, cached until an event changes it, or an hour."""
 
 from __future__ import annotations
 
@@ -36,7 +33,6 @@ class Projection:
 
     @cached_property
     def number(self) -> Mapping[str, int]:
-        """The number of each node."""
         return {id: place for place, id in enumerate(self.ids)}
 
     @cached_property
@@ -89,12 +85,11 @@ def upward_direction(type: str, name: str) -> str | None:
     """Which way along a relationship leads upwards, to what its node is for: `out`, `in`, or neither.
 
     What serves, or aligns with, leads up. SUPPORTED_BY leads up from the vision layer; from a strategy it leads down to an
-    initiative, and from an insight or a decision to what speaks for it, which is for neither (C-11). ENFORCED_BY leads from
+    initiative, and from an insight or a decision to what speaks for it, which is for neither. ENFORCED_BY leads from
     a value down to what enforces it.
 
     Args:
         type: type of the node that the relationship leads from.
-        name: the relationship's type.
     """
     match name:
         case "SERVES" | "ALIGNS_WITH":
@@ -115,9 +110,7 @@ def build_projection(
 
     Args:
         types: the type of each live node, by id.
-        names: the relationship types.
         links: relationships: from, type, to. Those with an end that is not live are left out, and those to oneself.
-        at: when all this was read.
     """
     ids = sorted(types)
     number = {id: place for place, id in enumerate(ids)}
@@ -140,9 +133,9 @@ class ProjectionStore(Protocol):
 
 
 MAX_AGE = timedelta(hours=1)
-"""After which what was computed is computed anew, even where no news came: hearing it is not promised (O-214)."""
+"""After which what was computed is computed anew, even where no news came: hearing it is not promised."""
 _MOST_NODES = 300_000
-"""Nodes of all projections together; beyond, those go that were not used for the longest time (O-217)."""
+"""Nodes of all projections together; beyond, those go that were not used for the longest time."""
 _MOST_CACHED = 64
 _LOCKS = 64
 _MOST_RESULTS = 12
@@ -171,7 +164,6 @@ class CachedProjection:
     """By what was computed; they go with the projection."""
 
     def keep(self, what: Any, result: Any) -> None:
-        """Keep a result, and no more of them than a few."""
         self.results[what] = result
         self.results.move_to_end(what)
         if len(self.results) > _MOST_RESULTS:
@@ -179,23 +171,16 @@ class CachedProjection:
 
 
 class ProjectionCache:
-    """The projections of this process.
-
-    Args:
-        store: where they are read.
-        now: the time.
-    """
+    """The projections of this process."""
 
     def __init__(self, store: ProjectionStore, now: Callable[[], datetime]) -> None:
-        self._store = store
-        self._now = now
+        self._store, self._now = store, now
         self._kept: OrderedDict[ProjectionKey, CachedProjection] = OrderedDict()
         self._turns = SingleFlight()
         self._reading: Counter[str] = Counter()
         self._changed: set[str] = set()
 
     def kept(self, tenant: str, names: tuple[str, ...]) -> CachedProjection | None:
-        """The projection that is kept, whatever its age."""
         return self._kept.get((tenant, names))
 
     async def fresh(self, tenant: str, names: tuple[str, ...], *, refresh: bool = False) -> CachedProjection:

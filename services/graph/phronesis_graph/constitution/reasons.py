@@ -66,16 +66,10 @@ class Losses:
 
 
 class ReasonHandlers:
-    """One method for each message.
-
-    Args:
-        projections: what reasons are found in.
-        walks: where names of nodes are read.
-    """
+    """One method for each message."""
 
     def __init__(self, projections: ProjectionCache, walks: WalkStore) -> None:
-        self._projections = projections
-        self._walks = walks
+        self._projections, self._walks = projections, walks
 
     async def why(self, call: Call, request: AskWhy) -> WhyAnswered:
         """Chains of reasons from a node up to another, or to every value and vision that it comes to.

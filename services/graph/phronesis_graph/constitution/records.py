@@ -19,7 +19,7 @@ BAGS = ("properties", "metadata", "provenance")
 RESERVED_LABELS = frozenset(label.lower() for label in (NODE_LABEL, *LABELS))
 """Labels that no query tool reaches and no agent gives to nodes of its own: the constitutional graph has tools of its own."""
 ROI = "roiTotal"
-"""Where a decision's return stands in the store (O-082)."""
+"""Where a decision's return stands in the store."""
 
 _SERVICE_FIELDS = frozenset({"id", "type", "layer", "createdAt", "updatedAt", "version"})
 
@@ -75,8 +75,7 @@ def node_to_row(tenant: str, node: ConstitutionNode) -> dict[str, Any]:
     """All properties of a node in the store.
 
     Args:
-        tenant: whose node it is.
-        node: the whole node, its typed properties in the form that `checking` gives them.
+        node: the whole node, its typed properties in the form that `validation` gives them.
     """
     told = node.model_dump(mode="json")
     row: dict[str, Any] = {name: told[name] for name in COMMON if told.get(name) is not None}
@@ -96,7 +95,7 @@ def link_from_row(row: Mapping[str, Any]) -> ConstitutionLink:
 
 
 PRIORITIES = {"low": 2, "medium": 3, "high": 4, "critical": 5}
-"""Priorities in words (O-261)."""
+"""Priorities in words."""
 _PRIORITIES = range(1, 6)
 _MOST_TEXTS = 100
 

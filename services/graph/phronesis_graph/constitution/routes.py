@@ -1,7 +1,4 @@
-"""Routes through a graph that is at hand.
-
-Simple paths, the shortest first, and the shortest chain that joins one node to another.
-"""
+"""Routes through a graph in memory: simple paths, shortest first, and the shortest chain between two nodes."""
 
 from __future__ import annotations
 
@@ -33,10 +30,7 @@ def distances(
     """Steps from the nearest start to each node that is reached, in the order reached.
 
     Args:
-        ways: where a step leads.
-        starts: nodes to begin at, 0 steps away.
         longest: steps at most; any number by default.
-        until: nodes of which the first that is gone on from ends it.
     """
     hops = dict.fromkeys(starts, 0)
     queue = deque(hops)
@@ -52,13 +46,7 @@ def distances(
 
 
 def shortest_route(ways: Ways[N], start: N, left: Mapping[N, int]) -> tuple[N, ...]:
-    """A shortest path, the first in the order of `ways` at each step; empty where none leads there.
-
-    Args:
-        ways: where a step leads.
-        start: where it begins.
-        left: fewest steps from each node to the end.
-    """
+    """A shortest path, the first in the order of `ways` at each step; empty where none leads there."""
     if start not in left:
         return ()
     path = [start]
@@ -72,11 +60,8 @@ def find_routes(ways: Ways[N], start: N, end: N, left: Mapping[N, int], longest:
 
     Args:
         ways: where a step leads, in the order in which equals are told.
-        start: where they begin.
         end: where they end; another node.
         left: fewest steps from each node to the end; a node without an entry does not lead there.
-        longest: steps at most.
-        limit: paths at most.
     """
     tries = iter(range(_STEPS))
     found: list[tuple[N, ...]] = []
@@ -91,7 +76,6 @@ def find_routes(ways: Ways[N], start: N, end: N, left: Mapping[N, int], longest:
 def _routes_of_length(
     ways: Ways[N], path: tuple[N, ...], end: N, left: Mapping[N, int], length: int, tries: Iterator[int]
 ) -> Iterator[tuple[N, ...]]:
-    """Simple paths that go on from `path` for exactly `length` steps."""
     for node in ways(path[-1]):
         if next(tries, None) is None:
             return
@@ -109,14 +93,10 @@ class ShortestPathHandlers:
 
     Args:
         projections: what is walked; a chain in it costs less than the store would take for it.
-        walks: where names of nodes are read.
-        now: the time.
     """
 
     def __init__(self, projections: ProjectionCache, walks: WalkStore, now: Callable[[], datetime]) -> None:
-        self._projections = projections
-        self._walks = walks
-        self._now = now
+        self._projections, self._walks, self._now = projections, walks, now
 
     async def shortest_path(self, call: Call, request: FindShortestPath) -> ShortestPathFound:
         """How a node is joined to another.

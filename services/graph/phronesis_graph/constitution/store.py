@@ -1,10 +1,8 @@
-"""Nodes, relationships and rules of the constitutional graph in the store, each write in one transaction with what it
-announces.
-"""
+"""Nodes, relationships and rules of the constitutional graph in the store, each write in one transaction with its events."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -30,8 +28,8 @@ from phronesis_contracts.service import AUDITED
 
 from ..bolt.driver import Bolt, Row, Transaction
 from ..bolt.schema import Schema
-from ..bolt.writes import Turns, first_result, keep_result, news_id, take_turn, write_news
-from ..knowledge.store import SERVICE, StoreNames
+from ..bolt.writes import SERVICE, Out, Turns, news_id, write_news, write_once
+from ..knowledge.store import StoreNames
 from .guardrails import RULE_TYPES
 from .ports import Ends, Order
 from .records import format_time, link_from_row, link_key, node_from_row, node_key, node_to_row
@@ -52,24 +50,19 @@ class WriteTurns:
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self._turns = Turns()
-        self._hearers: list[Callable[[str, ConstitutionChanged], None]] = []
+        self._subscribers: list[Callable[[str, ConstitutionChanged], None]] = []
 
-    def tell(self, hear: Callable[[str, ConstitutionChanged], None]) -> None:
-        """Let `hear` know, with the tenant, what a write may have changed: of this process at once, of others by its news."""
-        self._hearers.append(hear)
+    def subscribe(self, handler: Callable[[str, ConstitutionChanged], None]) -> None:
+        """Tell `handler`, with the tenant, what a write may have changed: of this process at once, of others by its news."""
+        self._subscribers.append(handler)
 
-    def heard(self, tenant: str, event: ConstitutionChanged) -> None:
-        """Tell all that hear of changes."""
-        for hear in self._hearers:
-            hear(tenant, event)
+    def notify(self, tenant: str, event: ConstitutionChanged) -> None:
+        for handler in self._subscribers:
+            handler(tenant, event)
 
     @asynccontextmanager
     async def of(self, tenant: str) -> AsyncIterator[None]:
-        """A tenant's turn, for the length of a block.
-
-        Raises:
-            Unavailable: the store is down.
-        """
+        """A tenant's turn, for the length of a block. Raises `Unavailable`."""
         await self._schema.declared()
         async with self._turns.of(tenant):
             events: list[ConstitutionChanged] = []
@@ -79,17 +72,43 @@ class WriteTurns:
             finally:  # a write that failed may have been committed
                 _events_of_write.reset(token)
                 for event in events:
-                    self.heard(tenant, event)
+                    self.notify(tenant, event)
+
+
+class GraphWriter:
+    """Writes of the constitutional graph, each in its tenant's turn and in one transaction, once for the call's key.
+
+    Labels in statements come from the registry, never from a caller; the type of a relationship is a plain name in
+    capitals, and stands in backticks.
+
+    Args:
+        names: the types of relationships that the store knows; each is declared before it is first written.
+    """
+
+    def __init__(self, bolt: Bolt, turn: WriteTurns, names: StoreNames) -> None:
+        self._bolt, self._turn, self._names = bolt, turn, names
+
+    async def _write(
+        self,
+        order: Order,
+        output: type[Out],
+        work: Callable[[Transaction], Awaitable[Out]],
+        *,
+        types: Iterable[str] = (),
+        keep: Callable[[Out], bool] = lambda _: True,
+        seconds: float | None = None,
+    ) -> Out:
+        tenant, calls = order.call.who.tenant, _request_calls(order)
+        async with self._turn.of(tenant):
+            for name in sorted(set(types)):
+                await self._names.type(name)
+            return await write_once(self._bolt, tenant, calls, order.arguments, output, work, keep=keep, seconds=seconds)
 
 
 async def announce(
-    transaction: Transaction,
-    tenant: str,
-    audit: Audited,
-    nodes: Sequence[NodeNews] = (),
-    links: Sequence[LinkNews] = (),
+    transaction: Transaction, tenant: str, audit: Audited, nodes: Sequence[NodeNews] = (), links: Sequence[LinkNews] = ()
 ) -> None:
-    """Write the news of a write and its audit entry, in its transaction (O-115)."""
+    """Write the news of a write and its audit entry, in its transaction."""
     most = max(len(nodes), len(links))
     events = [
         ConstitutionChanged(
@@ -104,14 +123,7 @@ async def announce(
 
 
 def link_news(link: ConstitutionLink, operation: Operation, source: str, target: str) -> LinkNews:
-    """The news of a relationship.
-
-    Args:
-        link: the relationship.
-        operation: what was done with it.
-        source: the type of the node that it leads from.
-        target: the type of the node that it leads to.
-    """
+    """The news of a relationship."""
     layers = tuple(dict.fromkeys((TYPES[source].layer, TYPES[target].layer)))
     return LinkNews(id=link.id, type=link.type, from_id=link.from_id, to_id=link.to_id, operation=operation, layers=layers)
 
@@ -129,78 +141,57 @@ _LINKS = (
 _DELETE_NODE = f"MATCH (n:{NODE_LABEL} {{key: $key}}) DETACH DELETE n"
 
 
-class BoltConstitution:
-    """The `ConstitutionNodes` over Bolt. Labels in statements come from the registry, never from a caller."""
-
-    def __init__(self, bolt: Bolt, turn: WriteTurns) -> None:
-        self._bolt = bolt
-        self._turn = turn
+class BoltConstitution(GraphWriter):
+    """Nodes of the constitutional graph. Each write raises `KeyReused`, and `Unavailable` where the store is down."""
 
     async def create(self, order: Order, result: NodeWritten, audit: Audited) -> NodeWritten:
-        """Write a new node; see the port."""
+        """Write a new node. Raises `Conflict`: the tenant has a node with its id."""
         tenant, node = order.call.who.tenant, result.node
-        keys = _request_calls(order)
 
         async def work(transaction: Transaction) -> NodeWritten:
-            await take_turn(transaction, tenant)
-            for call in keys:
-                if (first := await first_result(transaction, call, order.arguments, NodeWritten)) is not None:
-                    return first
             if await find_node(transaction, tenant, node.id) is not None:
                 raise Conflict("there is a node with this id", field="id")
             statement = f"CREATE (n:{NODE_LABEL}:`{TYPES[node.type].label}`) SET n = $row"
             await transaction.rows(statement, row=node_to_row(tenant, node))
             await announce(transaction, tenant, audit, [node_news(result, Operation.CREATE)])
-            for call in keys:
-                await keep_result(transaction, call, order.arguments, result)
             return result
 
-        async with self._turn.of(tenant):
-            return await self._bolt.write(work)
+        return await self._write(order, NodeWritten, work)
 
     async def change(
-        self,
-        order: Order,
-        id: str,
-        decide: Callable[[ConstitutionNode], NodeWritten],
-        audit: Callable[[NodeWritten], Audited],
+        self, order: Order, id: str, decide: Callable[[ConstitutionNode], NodeWritten], audit: Callable[[NodeWritten], Audited]
     ) -> NodeWritten:
-        """Write a node as `decide` says; see the port."""
+        """Write a node as `decide` says from what it is; nothing is written where that changes nothing.
+
+        Raises:
+            NotFound: the tenant has no such node.
+            ServiceError: what `decide` raises.
+        """
         tenant = order.call.who.tenant
 
         async def work(transaction: Transaction) -> NodeWritten:
-            await take_turn(transaction, tenant)
-            if (first := await first_result(transaction, order.call, order.arguments, NodeWritten)) is not None:
-                return first
             result = decide(node_from_row(await require_node(transaction, tenant, id)))
             if result.changed:
                 await transaction.rows(_SET, key=node_key(tenant, id), row=node_to_row(tenant, result.node))
                 await announce(transaction, tenant, audit(result), [node_news(result, Operation.UPDATE)])
-            await keep_result(transaction, order.call, order.arguments, result)
             return result
 
-        async with self._turn.of(tenant):
-            return await self._bolt.write(work)
+        return await self._write(order, NodeWritten, work)
 
     async def delete(self, order: Order, id: str, audit: Callable[[NodeDeletedForGood], Audited]) -> NodeDeletedForGood:
-        """Remove a node with its relationships; see the port."""
+        """Remove a node with its relationships. Raises `NotFound`."""
         tenant, key = order.call.who.tenant, node_key(order.call.who.tenant, id)
 
         async def work(transaction: Transaction) -> NodeDeletedForGood:
-            await take_turn(transaction, tenant)
-            if (first := await first_result(transaction, order.call, order.arguments, NodeDeletedForGood)) is not None:
-                return first
             row = await require_node(transaction, tenant, id)
             links = await transaction.rows(_LINKS, key=key)
             await transaction.rows(_DELETE_NODE, key=key)
             result = NodeDeletedForGood(id=id, type=row["type"], relationships=len(links))
             lost = [link_news(link_from_row(link), Operation.DELETE, link["source"], link["target"]) for link in links]
             await announce(transaction, tenant, audit(result), [deletion_news(row)], lost)
-            await keep_result(transaction, order.call, order.arguments, result)
             return result
 
-        async with self._turn.of(tenant):
-            return await self._bolt.write(work)
+        return await self._write(order, NodeDeletedForGood, work)
 
 
 async def find_node(transaction: Transaction, tenant: str, id: str) -> Row | None:
@@ -210,11 +201,7 @@ async def find_node(transaction: Transaction, tenant: str, id: str) -> Row | Non
 
 
 async def require_node(transaction: Transaction, tenant: str, id: str, field: str = "id") -> Row:
-    """The properties of a node of the tenant.
-
-    Raises:
-        NotFound: there is none; `field` names the argument at fault.
-    """
+    """The properties of a node of the tenant. Raises `NotFound`: there is none; `field` names the argument at fault."""
     row = await find_node(transaction, tenant, id)
     if row is None:
         raise NotFound("there is no such node of the constitutional graph", field=field)
@@ -238,12 +225,7 @@ def node_news(result: NodeWritten, operation: Operation) -> NodeNews:
     """The news of a node as it was written."""
     node = result.node
     return NodeNews(
-        id=node.id,
-        type=node.type,
-        layer=node.layer,
-        operation=operation,
-        version=node.version or 1,
-        changed=result.changed,
+        id=node.id, type=node.type, layer=node.layer, operation=operation, version=node.version or 1, changed=result.changed
     )
 
 
@@ -264,13 +246,8 @@ _LINK_BY_ID = (
 _DELETE_LINK = f"MATCH (a:{NODE_LABEL} {{key: $a}})-[r:`%s`]->(b:{NODE_LABEL} {{key: $b}}) WHERE r.id = $id DELETE r"
 
 
-class BoltLinks:
-    """The `ConstitutionLinks` over Bolt. A type in a statement is a plain name in capitals, and stands in backticks (O-351)."""
-
-    def __init__(self, bolt: Bolt, turn: WriteTurns, names: StoreNames) -> None:
-        self._bolt = bolt
-        self._turn = turn
-        self._names = names
+class BoltLinks(GraphWriter):
+    """Relationships of the constitutional graph. Each write raises `KeyReused`, and `Unavailable` where the store is down."""
 
     async def relate(
         self,
@@ -280,14 +257,21 @@ class BoltLinks:
         cycle: Callable[[Sequence[str]], None] | None,
         audit: Audited,
     ) -> Related:
-        """Make a relationship, or give the one that there is; see the port."""
+        """Make a relationship, or give the one that there is.
+
+        Args:
+            wanted: the relationship, with the id that it has if it is new.
+            check: holds its ends against the registry and the caller's rights.
+            cycle: given where its type takes no cycle; is told the titles of the chain that the relationship would close.
+
+        Raises:
+            NotFound: an end is no node of the tenant; `field` names it.
+            ServiceError: what `check` and `cycle` raise.
+        """
         tenant, name = order.call.who.tenant, wanted.type
         ends = {"a": node_key(tenant, wanted.from_id), "b": node_key(tenant, wanted.to_id)}
 
         async def work(transaction: Transaction) -> Related:
-            await take_turn(transaction, tenant)
-            if (first := await first_result(transaction, order.call, order.arguments, Related)) is not None:
-                return first
             source, target = await _read_ends(transaction, tenant, wanted)
             check(Ends(TYPES[source["type"]], TYPES[target["type"]]))
             if there := await transaction.rows(_EXISTING_LINK % name, **ends):
@@ -298,23 +282,22 @@ class BoltLinks:
             result = Related(relationship=wanted, created=True)
             news = [link_news(wanted, Operation.CREATE, source["type"], target["type"])]
             await announce(transaction, tenant, audit, links=news)
-            await keep_result(transaction, order.call, order.arguments, result)
             return result
 
-        async with self._turn.of(tenant):
-            await self._names.type(name)
-            return await self._bolt.write(work)
+        return await self._write(order, Related, work, types=[name], keep=lambda result: result.created)
 
     async def unrelate(
         self, order: Order, id: str, check: Callable[[Layer], None], audit: Callable[[ConstitutionLink], Audited]
     ) -> Unrelated:
-        """Remove a relationship; see the port."""
+        """Remove a relationship; `check` holds the layer that it leads from against the caller's rights.
+
+        Raises:
+            NotFound: the tenant has no such relationship.
+            ServiceError: what `check` raises.
+        """
         tenant = order.call.who.tenant
 
         async def work(transaction: Transaction) -> Unrelated:
-            await take_turn(transaction, tenant)
-            if (first := await first_result(transaction, order.call, order.arguments, Unrelated)) is not None:
-                return first
             rows = await transaction.rows(_LINK_BY_ID, id=id, **key_bounds(tenant))
             if not rows:
                 raise NotFound("there is no such relationship of the constitutional graph", field="id")
@@ -325,11 +308,9 @@ class BoltLinks:
             result = Unrelated(relationship=link)
             news = link_news(link, Operation.DELETE, source, target)
             await announce(transaction, tenant, audit(link), links=[news])
-            await keep_result(transaction, order.call, order.arguments, result)
             return result
 
-        async with self._turn.of(tenant):
-            return await self._bolt.write(work)
+        return await self._write(order, Unrelated, work)
 
 
 def link_row(tenant: str, link: ConstitutionLink) -> Row:
@@ -377,14 +358,12 @@ _RULES = (
 
 
 class BoltRules:
-    """The `ConstitutionRules` over Bolt."""
+    """The rules of the constitutional graph."""
 
     def __init__(self, bolt: Bolt, schema: Schema) -> None:
-        self._bolt = bolt
-        self._schema = schema
+        self._bolt, self._schema = bolt, schema
 
     async def read(self, tenant: str) -> Sequence[ConstitutionNode]:
-        """Active guardrails and principles; see the port."""
         await self._schema.declared()
         scope = {"tenant": tenant, "types": list(RULE_TYPES), "lifecycle": Lifecycle.ACTIVE.value, "most": _MOST}
 
@@ -401,14 +380,13 @@ RETURN n.id AS id, n.version AS version ORDER BY n.updatedAt DESC LIMIT $limit
 
 
 class BoltChanges:
-    """The `Changes` over Bolt."""
+    """What changed in the constitutional graph."""
 
     def __init__(self, bolt: Bolt, schema: Schema) -> None:
-        self._bolt = bolt
-        self._schema = schema
+        self._bolt, self._schema = bolt, schema
 
     async def since(self, tenant: str, at: datetime, types: tuple[str, ...], limit: int) -> dict[str, int]:
-        """See `Changes`."""
+        """Versions by id of nodes of these types that changed since then, those that changed last. Raises `Unavailable`."""
         await self._schema.declared()
         given = {"tenant": tenant, "at": format_time(at), "types": list(types), "limit": limit}
         rows: list[Row] = await self._bolt.read(lambda transaction: transaction.rows(_SINCE, **given))

@@ -1,7 +1,4 @@
-"""A walk, breadth first.
-
-What it needs of the store, the nodes and names that it begins with, every node that is reached, and the shortest way to it.
-"""
+"""A breadth-first walk: what it needs of a store, where it begins, what it reaches, and the shortest way there."""
 
 from __future__ import annotations
 
@@ -40,7 +37,6 @@ class WalkNode:
 
     @property
     def layer(self) -> Layer:
-        """Its layer, which its type decides."""
         return TYPES[self.type].layer
 
     @property
@@ -49,15 +45,12 @@ class WalkNode:
         return self.lifecycle == Lifecycle.ACTIVE
 
     def mention(self, relationship: str | None = None) -> Mention:
-        """It in few words."""
         return Mention(id=self.id, type=self.type, title=self.title, status=self.status, relationship=relationship)
 
     def step(self, relationship: str | None = None, direction: Literal["out", "in"] | None = None) -> Step:
-        """It as a step of a path."""
         return Step(node_id=self.id, type=self.type, title=self.title, relationship=relationship, direction=direction)
 
     def node(self) -> ConstitutionNode:
-        """It as a node of which not more is told."""
         return ConstitutionNode(
             id=self.id,
             type=self.type,
@@ -81,7 +74,6 @@ class Edge:
 
     @property
     def step(self) -> Step:
-        """It as a step of a path."""
         return self.node.step(self.relationship, "out" if self.out else "in")
 
 
@@ -138,7 +130,6 @@ class ReachedNode:
 
     @property
     def node(self) -> WalkNode:
-        """The node."""
         return self.edge.node
 
 
@@ -181,8 +172,6 @@ async def walk(
     """Walk from nodes, hop by hop, each hop one question to the store; it goes on from active nodes alone.
 
     Args:
-        reader: the tenant's nodes.
-        starts: ids to begin at, whatever their status.
         depth: hops at most.
         follow: which relationships it takes.
         keep: whether it takes an edge that the store has given.
@@ -219,11 +208,7 @@ def _first_edges(edges: Iterable[Edge], frontier: Sequence[str], seen: set[str])
 
 
 async def require_nodes(reader: WalkReader, *ids: str) -> list[WalkNode]:
-    """The nodes.
-
-    Raises:
-        NotFound: one of them is not there.
-    """
+    """The nodes. Raises `NotFound`: one of them is not there."""
     met = await reader.met(ids)
     missing = [id for id in ids if id not in met]
     if missing:
@@ -239,7 +224,7 @@ async def read_walk_nodes(walks: WalkStore, tenant: str, over: Projection, nodes
 
 
 def check_type_names(given: Iterable[str]) -> frozenset[str]:
-    """Names of node types as the registry spells them (O-026).
+    """Names of node types as the registry spells them.
 
     Raises:
         BadRequest: there is no such type; the text names the nearest.
@@ -254,11 +239,7 @@ def check_type_names(given: Iterable[str]) -> frozenset[str]:
 
 
 def check_relationship_types(given: Iterable[str]) -> tuple[str, ...]:
-    """Names of relationship types, each once, in order.
-
-    Raises:
-        BadRequest: no relationship type can have such a name (O-351).
-    """
+    """Names of relationship types, each once, in order. Raises `BadRequest`: no relationship type can have such a name."""
     names = tuple(sorted(set(given)))
     for name in names:
         if len(name) > 64 or not re.fullmatch(RELATIONSHIP_NAME, name):

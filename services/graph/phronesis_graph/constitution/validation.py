@@ -1,7 +1,4 @@
-"""What is written, held against the registry.
-
-A node's fields, sorted into typed ones and bags, and relationships with the ends that each may have.
-"""
+"""Validation by the registry: a node's fields, sorted into typed ones and bags, and the ends that relationships may have."""
 
 from __future__ import annotations
 
@@ -15,15 +12,7 @@ from typing import Any
 from pydantic.alias_generators import to_camel
 
 from phronesis_contracts import Forbidden, Role
-from phronesis_contracts.constitution.registry import (
-    RELATIONSHIP_NAME,
-    RELATIONSHIPS,
-    TYPES,
-    Layer,
-    NodeType,
-    declared_types,
-    node_type,
-)
+from phronesis_contracts.constitution import registry
 from phronesis_contracts.constitution.values import WRITERS
 from phronesis_contracts.constitution.writes import RegistryRefused
 
@@ -42,15 +31,11 @@ _SIZE = 60_000
 """Characters of all that a node says, so that one node always fits into an answer."""
 
 
-def find_type(given: str, field: str = "type") -> NodeType:
-    """The type that a caller names.
-
-    Raises:
-        RegistryRefused: there is none of that name; the nearest one is named.
-    """
-    kind = node_type(given)
+def find_type(given: str, field: str = "type") -> registry.NodeType:
+    """The type that a caller names. Raises `RegistryRefused`: there is none of that name; the nearest one is named."""
+    kind = registry.node_type(given)
     if kind is None:
-        folded = {name.casefold(): name for name in TYPES}
+        folded = {name.casefold(): name for name in registry.TYPES}
         close = get_close_matches(given.casefold(), folded, n=1)
         hint = f"did you mean {folded[close[0]]}?" if close else "schema.inventory.v1 lists the types"
         raise RegistryRefused(f"there is no type {given[:60]!r}; {hint}", field=field)
@@ -62,11 +47,10 @@ def node_fields(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name not in _CALL_FIELDS}
 
 
-def merge_content(kind: NodeType, before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def merge_content(kind: registry.NodeType, before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """The content of a node after a write.
 
     Args:
-        kind: the node's type.
         before: its content until now, as messages have it; for a new node, nothing.
         given: what is to be different; null removes, and what is not named stays. Bags are merged by their names.
 
@@ -89,12 +73,14 @@ def merge_content(kind: NodeType, before: Mapping[str, Any], given: Mapping[str,
 
 
 def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names of the fields in which two contents differ, in the order of the newer one (O-117)."""
+    """Names of the fields in which two contents differ, in the order of the newer one."""
     names = dict.fromkeys((*after, *before))
     return tuple(name for name in names if _canonical(before.get(name)) != _canonical(after.get(name)))
 
 
-def _place_fields(kind: NodeType, given: Mapping[str, Any], bags: dict[str, dict[str, Any]]) -> Iterator[tuple[str, Any]]:
+def _place_fields(
+    kind: registry.NodeType, given: Mapping[str, Any], bags: dict[str, dict[str, Any]]
+) -> Iterator[tuple[str, Any]]:
     """Fields with their values in form; entries of bags are put into them."""
     for spelt, value in given.items():
         name = to_camel(spelt) if "_" in spelt else spelt
@@ -114,7 +100,7 @@ def _place_fields(kind: NodeType, given: Mapping[str, Any], bags: dict[str, dict
             bags["properties"][spelt] = value
 
 
-def _put_into_bag(kind: NodeType, name: str, value: Any, bags: dict[str, dict[str, Any]]) -> Iterator[tuple[str, Any]]:
+def _put_into_bag(kind: registry.NodeType, name: str, value: Any, bags: dict[str, dict[str, Any]]) -> Iterator[tuple[str, Any]]:
     if value is not None and not isinstance(value, dict):
         raise RegistryRefused(f"{name} is an object", field=name)
     own = PROVENANCE_FIELDS if name == "provenance" else ()
@@ -151,7 +137,7 @@ def _is_finite(value: object) -> bool:
             return True
 
 
-def _check_status(kind: NodeType, value: object) -> str:
+def _check_status(kind: registry.NodeType, value: object) -> str:
     status = str(value).strip().lower().replace(" ", "_").replace("-", "_")
     if status not in kind.statuses:
         close = get_close_matches(status, kind.statuses, n=1)
@@ -160,7 +146,7 @@ def _check_status(kind: NodeType, value: object) -> str:
     return str(status)
 
 
-def _check_fixed(kind: NodeType, name: str, value: object) -> None:
+def _check_fixed(kind: registry.NodeType, name: str, value: object) -> None:
     if str(value).casefold() != (kind.layer.value if name == "layer" else kind.name).casefold():
         said = f"a {kind.name} is of the layer {kind.layer}" if name == "layer" else f"this is a {kind.name}"
         raise RegistryRefused(f"{said}, and of no other; leave {name} out", field=name)
@@ -170,45 +156,41 @@ def _canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
-_PLAIN = re.compile(RELATIONSHIP_NAME)
+_PLAIN = re.compile(registry.RELATIONSHIP_NAME)
 _LONGEST_RELATIONSHIP = 64
 _MISSPELT = 0.8
 """How alike an undeclared name and a declared one are when the one is taken for a misspelling of the other."""
 
 
 def check_relationship_name(name: str) -> None:
-    """Hold the name of a relationship type against the declared ones; nothing but a plain name may reach a statement (O-351).
+    """Hold the name of a relationship type against the declared ones; nothing but a plain name may reach a statement.
 
     Raises:
         RegistryRefused: it is no name in capitals, or not declared and nearly one that is.
     """
     if not _PLAIN.fullmatch(name) or len(name) > _LONGEST_RELATIONSHIP:
         raise RegistryRefused("a relationship type is a name in capitals, such as SUPPORTED_BY", field="type")
-    if name not in RELATIONSHIPS and (close := get_close_matches(name, RELATIONSHIPS, n=1, cutoff=_MISSPELT)):
+    if name not in registry.RELATIONSHIPS and (close := get_close_matches(name, registry.RELATIONSHIPS, n=1, cutoff=_MISSPELT)):
         raise RegistryRefused(f"there is no relationship type {name}; did you mean {close[0]}?", field="type")
 
 
-def check_ends(name: str, source: NodeType, target: NodeType) -> None:
-    """Hold the ends of a relationship against the registry; a type that it does not declare joins any two (O-074).
+def check_ends(name: str, source: registry.NodeType, target: registry.NodeType) -> None:
+    """Hold the ends of a relationship against the registry; a type that it does not declare joins any two.
 
     Raises:
         RegistryRefused: the type does not lead from the one to the other; what does is named.
     """
-    kind = RELATIONSHIPS.get(name)
+    kind = registry.RELATIONSHIPS.get(name)
     if kind is None or kind.joins(source, target):
         return
-    there = ", ".join(declared_types(source, target))
-    back = ", ".join(declared_types(target, source))
+    there = ", ".join(registry.declared_types(source, target))
+    back = ", ".join(registry.declared_types(target, source))
     hint = f"{there} does" if there else f"{back} leads the other way" if back else _target_advice(name, source)
     raise RegistryRefused(f"{name} does not lead from a {source.name} to a {target.name}; {hint}", field="type")
 
 
-def check_writer(role: Role, layer: Layer) -> None:
-    """Hold a caller's role against a layer.
-
-    Raises:
-        Forbidden: it may not write that layer.
-    """
+def check_writer(role: Role, layer: registry.Layer) -> None:
+    """Hold a caller's role against a layer. Raises `Forbidden`: it may not write that layer."""
     if role not in WRITERS[layer]:
         raise Forbidden(f"role {role} may not write the {layer} layer")
 
@@ -217,7 +199,6 @@ def check_cycle(name: str, cycle: Sequence[str]) -> None:
     """Refuse a relationship that would close a chain.
 
     Args:
-        name: its type.
         cycle: titles along the chain, from the node that it leads from back to it; nothing where there is no such chain.
 
     Raises:
@@ -228,6 +209,8 @@ def check_cycle(name: str, cycle: Sequence[str]) -> None:
         raise RegistryRefused(f"a chain of {name} may not come back to where it began: {chain}", field="toId")
 
 
-def _target_advice(name: str, source: NodeType) -> str:
-    ends = sorted({target for ends in RELATIONSHIPS[name].ends if source.name in ends.source for target in ends.target})
+def _target_advice(name: str, source: registry.NodeType) -> str:
+    ends = sorted(
+        {target for ends in registry.RELATIONSHIPS[name].ends if source.name in ends.source for target in ends.target}
+    )
     return f"from a {source.name} it leads to {', '.join(ends)}" if ends else f"it never leads from a {source.name}"

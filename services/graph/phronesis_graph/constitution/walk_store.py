@@ -1,7 +1,4 @@
-"""Walks, projections and figures of the constitutional graph over Bolt.
-
-One statement for each hop and direction or for each question, begun at keys.
-"""
+"""Walks, projections and figures over Bolt: one statement for each hop and direction, or each question, begun at keys."""
 
 from __future__ import annotations
 
@@ -67,23 +64,19 @@ class BoltWalks:
         self._bolt = bolt
 
     async def read(self, tenant: str, work: Callable[[WalkReader], Awaitable[T]]) -> T:
-        """Do some work with a tenant's nodes in one read; see the port."""
         return await self._bolt.read(lambda transaction: work(_Reader(transaction, tenant)))
 
 
 class _Reader:
-    """The `Reader` of one transaction."""
+    """The `WalkReader` of one transaction."""
 
     def __init__(self, transaction: Transaction, tenant: str) -> None:
-        self._transaction = transaction
-        self._tenant = tenant
+        self._transaction, self._tenant = transaction, tenant
 
     async def met(self, ids: Sequence[str]) -> dict[str, WalkNode]:
-        """Those of the nodes that there are; see the port."""
         return {row["id"]: walk_node_from_row(row) for row in await self._rows(LOOK_UP, ids)}
 
     async def around(self, ids: Sequence[str], follow: EdgeFilter) -> list[Edge]:
-        """The relationships from nodes to their neighbours; see the port."""
         given: Row = {"lifecycles": list(follow.lifecycles), "limit": MOST_EDGES}
         statements = AROUND
         if follow.names:
@@ -95,12 +88,10 @@ class _Reader:
         return edges
 
     async def nodes(self, ids: Sequence[str], *, full: bool) -> list[ConstitutionNode]:
-        """Those of the nodes that there are, in the order asked; see the port."""
         rows = {row["id"]: row for row in await self._rows(NODES[full], ids)}
         return [node_from_row(rows[id]) for id in ids if id in rows]
 
     async def links(self, ids: Sequence[str], most: int) -> list[ConstitutionLink]:
-        """Relationships between two of the nodes; see the port."""
         return [link_from_row(row) for row in await self._rows(_LINKS, ids, limit=most)]
 
     async def _rows(self, statement: str, ids: Sequence[str], **given: object) -> list[Row]:
@@ -139,7 +130,6 @@ class BoltProjection:
         self._bolt = bolt
 
     async def project(self, tenant: str, names: tuple[str, ...]) -> tuple[dict[str, str], list[tuple[str, str, str]]]:
-        """Live nodes and the relationships of some types, in one read; see the port."""
         links = _PROJECTED_LINKS.format("|".join(f"`{name}`" for name in names))
 
         async def work(transaction: Transaction) -> tuple[list[Row], list[Row]]:
@@ -235,7 +225,6 @@ class BoltFigures:
         self._bolt = bolt
 
     async def due(self, tenant: str, window: Window, limit: int) -> DueTasks:
-        """Open tasks that are due in a window; see the port."""
         given: Row = {"tenant": tenant, **vars(window)}
 
         async def work(transaction: Transaction) -> DueTasks:
@@ -253,8 +242,6 @@ class BoltFigures:
         return await self._bolt.read(work)
 
     async def measured(self, tenant: str, window: Window, metrics: Sequence[str]) -> list[MetricSeries]:
-        """Metrics with what was observed of them; see the port."""
-
         async def work(transaction: Transaction) -> tuple[list[Row], list[Row]]:
             if metrics:
                 found = await transaction.rows(_THESE_METRICS, tenant=tenant, ids=list(metrics))
@@ -275,7 +262,6 @@ class BoltFigures:
         return [MetricSeries(row["id"], row["title"], row["unit"], series.get(row["id"], ())) for row in found]
 
     async def decisions(self, tenant: str, min_roi: float | None, window: Window | None, limit: int) -> list[ConstitutionNode]:
-        """Active decisions by their return; see the port."""
         given: Row = {"tenant": tenant, "limit": limit}
         where = _DECISIONS
         if min_roi is not None:
@@ -285,7 +271,6 @@ class BoltFigures:
         return [node_from_row(row) for row in await self._bolt.read(lambda t: t.rows(f"{where} {_BY_RETURN}", **given))]
 
     async def outcomes(self, tenant: str, request: Outcomes) -> dict[str, list[WalkNode]]:
-        """By node that there is, those that a relationship leads to; see the port."""
         keys = [node_key(tenant, id) for id in dict.fromkeys(request.ids)]
         given = {"name": request.relationship, "types": list(request.types), "statuses": list(request.statuses)}
 
@@ -300,7 +285,6 @@ class BoltFigures:
         return found
 
     async def foundation(self, tenant: str, limit: int) -> list[tuple[ConstitutionNode, Sequence[tuple[str, str]]]]:
-        """Active nodes of the foundation with their relationships; see the port."""
         given = {"tenant": tenant, "layer": Layer.FOUNDATION.value}
 
         async def work(transaction: Transaction) -> tuple[list[Row], list[Row]]:

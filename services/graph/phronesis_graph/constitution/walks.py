@@ -1,7 +1,4 @@
-"""What the graph service answers to walks.
-
-Ladders up from a goal, bridges between two nodes, neighbourhoods, and what a search asks of them.
-"""
+"""The handlers of walks: ladders up from a goal, bridges between two nodes, neighbourhoods, and what a search asks of them."""
 
 from __future__ import annotations
 
@@ -11,21 +8,7 @@ from itertools import islice, pairwise
 
 from phronesis_bus import Call
 from phronesis_contracts import BadRequest
-from phronesis_contracts.constitution.paths import (
-    DEPTH,
-    BridgeConcepts,
-    BridgeFound,
-    ClimbLadder,
-    ExpandPath,
-    Ladder,
-    LadderClimbed,
-    Near,
-    NearFound,
-    PathExpanded,
-    Reached,
-    Subgraph,
-    SubgraphFound,
-)
+from phronesis_contracts.constitution import paths as contract
 from phronesis_contracts.constitution.registry import Layer, Lifecycle
 from phronesis_contracts.constitution.values import ListStats
 
@@ -54,8 +37,8 @@ MOST_LADDERS = 200
 """Ladders that are looked at where all are asked for."""
 
 
-async def climb_ladder(reader: WalkReader, request: ClimbLadder) -> LadderClimbed:
-    """The ladders of a goal (O-275 to O-280): up along SUPPORTED_BY, over active goals and visions alone (C-11).
+async def climb_ladder(reader: WalkReader, request: contract.ClimbLadder) -> contract.LadderClimbed:
+    """The ladders of a goal: up along SUPPORTED_BY, over active goals and visions alone.
 
     Raises:
         NotFound: there is no such goal.
@@ -65,19 +48,19 @@ async def climb_ladder(reader: WalkReader, request: ClimbLadder) -> LadderClimbe
     if goal.type not in _RUNGS:
         raise BadRequest(f"a ladder begins at a goal, and this is a {goal.type}", field="id")
     if not goal.active:
-        return LadderClimbed(ladder=(), depth=0)
+        return contract.LadderClimbed(ladder=(), depth=0)
     follow = EdgeFilter(("SUPPORTED_BY",), "out")
-    walked = await walk(reader, (goal.id,), DEPTH, follow, keep=lambda edge: edge.node.type in _RUNGS)
+    walked = await walk(reader, (goal.id,), contract.DEPTH, follow, keep=lambda edge: edge.node.type in _RUNGS)
     met = {goal.id: goal, **{way.node.id: way.node for way in walked.found}}
     above = parents_above(goal.id, walked.edges)
     best, truncated = longest_ladder(goal.id, above, met), walked.cut
-    told, others = _to_ladder(best, met), list[Ladder]()
+    told, others = _to_ladder(best, met), list[contract.Ladder]()
     if request.all_ladders:
         every, more = find_ladders(goal.id, above, met)
         rest = [_to_ladder(one, met) for one in every if one != best]
         others, _ = take_fitting(rest)
         truncated |= more or len(others) < len(rest)
-    return LadderClimbed(
+    return contract.LadderClimbed(
         ladder=told.rungs,
         depth=told.depth,
         others=tuple(others),
@@ -110,7 +93,7 @@ def parents_above(start: str, edges: Iterable[Edge]) -> Parents:
 
 
 def longest_ladder(start: str, above: Parents, met: Mapping[str, WalkNode]) -> Rungs:
-    """The longest ladder; of equals the one whose top changed last (C-68)."""
+    """The longest ladder; of equals the one whose top changed last."""
     best: dict[tuple[str, int], Rungs] = {}
 
     def up(node: str, left: int) -> Rungs:
@@ -119,7 +102,7 @@ def longest_ladder(start: str, above: Parents, met: Mapping[str, WalkNode]) -> R
             best[node, left] = (node, *max(higher, key=lambda one: _sort_key(one, met), default=()))
         return best[node, left]
 
-    return up(start, DEPTH)
+    return up(start, contract.DEPTH)
 
 
 def find_ladders(start: str, above: Parents, met: Mapping[str, WalkNode]) -> tuple[list[Rungs], bool]:
@@ -130,8 +113,8 @@ def find_ladders(start: str, above: Parents, met: Mapping[str, WalkNode]) -> tup
     return found[:MOST_LADDERS], len(found) > MOST_LADDERS
 
 
-def _to_ladder(rungs: Rungs, met: Mapping[str, WalkNode]) -> Ladder:
-    return Ladder(rungs=tuple(met[id].mention() for id in rungs), depth=len(rungs) - 1)
+def _to_ladder(rungs: Rungs, met: Mapping[str, WalkNode]) -> contract.Ladder:
+    return contract.Ladder(rungs=tuple(met[id].mention() for id in rungs), depth=len(rungs) - 1)
 
 
 def _sort_key(ladder: Rungs, met: Mapping[str, WalkNode]) -> tuple[int, str]:
@@ -139,14 +122,14 @@ def _sort_key(ladder: Rungs, met: Mapping[str, WalkNode]) -> tuple[int, str]:
 
 
 def _extend_ladder(ladder: Rungs, above: Parents) -> Iterator[Rungs]:
-    higher = above.get(ladder[-1], []) if len(ladder) <= DEPTH else []
+    higher = above.get(ladder[-1], []) if len(ladder) <= contract.DEPTH else []
     if not higher:
         yield ladder
     for parent in higher:
         yield from _extend_ladder((*ladder, parent), above)
 
 
-async def find_bridge(reader: WalkReader, request: BridgeConcepts) -> BridgeFound:
+async def find_bridge(reader: WalkReader, request: contract.BridgeConcepts) -> contract.BridgeFound:
     """The shortest paths between two nodes over active ones, met in the middle: each end is walked half the way.
 
     Raises:
@@ -169,11 +152,10 @@ async def find_bridge(reader: WalkReader, request: BridgeConcepts) -> BridgeFoun
     often = Counter(id for path in found for id in path[1:-1])
     between = tuple(met[id].mention() for id, _ in sorted(often.items(), key=lambda one: (-one[1], one[0])))
     used = count_tokens((*(one for path in paths for one in path), *between))
-    return BridgeFound(paths=paths, between=between, token_estimate=used)
+    return contract.BridgeFound(paths=paths, between=between, token_estimate=used)
 
 
 def _edges_by_node(begin: WalkNode, end: WalkNode, edges: Iterable[Edge]) -> Mapping[str, dict[str, Edge]]:
-    """By node its neighbours, each with one relationship to it; whichever end a walk had come from."""
     met = {begin.id: begin, end.id: end, **{edge.node.id: edge.node for edge in edges}}
     ways: dict[str, dict[str, Edge]] = defaultdict(dict)
     for edge in sorted(edges, key=lambda edge: (edge.relationship, not edge.out)):
@@ -194,7 +176,7 @@ class WalkHandlers:
     def __init__(self, store: WalkStore) -> None:
         self._store = store
 
-    async def ladder(self, call: Call, request: ClimbLadder) -> LadderClimbed:
+    async def ladder(self, call: Call, request: contract.ClimbLadder) -> contract.LadderClimbed:
         """The goals and visions above a goal.
 
         Raises:
@@ -203,7 +185,7 @@ class WalkHandlers:
         """
         return await self._store.read(call.who.tenant, lambda reader: climb_ladder(reader, request))
 
-    async def expand(self, call: Call, request: ExpandPath) -> PathExpanded:
+    async def expand(self, call: Call, request: contract.ExpandPath) -> contract.PathExpanded:
         """Neighbours of a node along relationship types.
 
         Raises:
@@ -214,15 +196,11 @@ class WalkHandlers:
         follow = EdgeFilter(names, request.direction)
         return await self._store.read(call.who.tenant, lambda reader: _expand_path(reader, request, follow, types))
 
-    async def subgraph(self, call: Call, request: Subgraph) -> SubgraphFound:
-        """The nodes and relationships around given nodes.
-
-        Raises:
-            NotFound: one of the nodes is not there.
-        """
+    async def subgraph(self, call: Call, request: contract.Subgraph) -> contract.SubgraphFound:
+        """The nodes and relationships around given nodes. Raises `NotFound`: one of the nodes is not there."""
         return await self._store.read(call.who.tenant, lambda reader: _read_subgraph(reader, request))
 
-    async def bridge(self, call: Call, request: BridgeConcepts) -> BridgeFound:
+    async def bridge(self, call: Call, request: contract.BridgeConcepts) -> contract.BridgeFound:
         """The shortest paths that join two nodes, and what stands on them.
 
         Raises:
@@ -233,32 +211,32 @@ class WalkHandlers:
             raise BadRequest("a bridge needs two nodes", field="toId")
         return await self._store.read(call.who.tenant, lambda reader: find_bridge(reader, request))
 
-    async def near(self, call: Call, request: Near) -> NearFound:
-        """Nodes around an anchor, each with its shortest path.
-
-        Raises:
-            NotFound: there is no such anchor.
-        """
+    async def near(self, call: Call, request: contract.Near) -> contract.NearFound:
+        """Nodes around an anchor, each with its shortest path. Raises `NotFound`: there is no such anchor."""
         types = check_type_names(request.types)
         return await self._store.read(call.who.tenant, lambda reader: _find_near(reader, request, types))
 
 
-async def _expand_path(reader: WalkReader, request: ExpandPath, follow: EdgeFilter, types: Collection[str]) -> PathExpanded:
+async def _expand_path(
+    reader: WalkReader, request: contract.ExpandPath, follow: EdgeFilter, types: Collection[str]
+) -> contract.PathExpanded:
     await require_nodes(reader, request.id)
     walked, told = await _walk_until(reader, request.id, request.depth, follow, types, request.layers, request.limit)
     nodes = {node.id: node for node in await reader.nodes([way.node.id for way in told[: request.limit]], full=False)}
     every = [
-        Reached(node=nodes[way.node.id], hops=way.hops, path=walked.path(way.node.id)) for way in told if way.node.id in nodes
+        contract.Reached(node=nodes[way.node.id], hops=way.hops, path=walked.path(way.node.id))
+        for way in told
+        if way.node.id in nodes
     ]
     reached, used = take_fitting(every)
-    return PathExpanded(
+    return contract.PathExpanded(
         reached=tuple(reached),
         stats=count_types((one.node for one in reached), used),
         truncated=walked.cut or len(reached) < len(told),
     )
 
 
-async def _read_subgraph(reader: WalkReader, request: Subgraph) -> SubgraphFound:
+async def _read_subgraph(reader: WalkReader, request: contract.Subgraph) -> contract.SubgraphFound:
     ids = tuple(dict.fromkeys(request.ids))
     await require_nodes(reader, *ids)
     walked = await walk(reader, ids, request.depth, EdgeFilter(), enough=lambda found: len(ids) + len(found) > request.limit)
@@ -266,7 +244,7 @@ async def _read_subgraph(reader: WalkReader, request: Subgraph) -> SubgraphFound
     nodes, used = take_fitting(await reader.nodes(every[: request.limit], full=False), _NODES_ROOM)
     links = await reader.links([node.id for node in nodes], _LINKS)
     told, more = take_fitting(links, ANSWER_ROOM - used)
-    return SubgraphFound(
+    return contract.SubgraphFound(
         nodes=tuple(nodes),
         relationships=tuple(told),
         stats=count_types(nodes, used + more),
@@ -274,15 +252,16 @@ async def _read_subgraph(reader: WalkReader, request: Subgraph) -> SubgraphFound
     )
 
 
-async def _find_near(reader: WalkReader, request: Near, types: Collection[str]) -> NearFound:
+async def _find_near(reader: WalkReader, request: contract.Near, types: Collection[str]) -> contract.NearFound:
     await require_nodes(reader, request.id)
     follow = EdgeFilter(lifecycles=tuple({Lifecycle.ACTIVE, request.status}))
     walked, told = await _walk_until(
         reader, request.id, request.max_depth, follow, types, request.layers, request.limit, request.status
     )
-    return NearFound(
+    return contract.NearFound(
         reached=tuple(
-            Reached(node=way.node.node(), hops=way.hops, path=walked.path(way.node.id)) for way in told[: request.limit]
+            contract.Reached(node=way.node.node(), hops=way.hops, path=walked.path(way.node.id))
+            for way in told[: request.limit]
         )
     )
 

@@ -1,12 +1,8 @@
-"""What the graph service does with each write of a node or a relationship.
-
-Sort it, hold it against registry and rules, and write it; and what the rules would say to one.
-"""
+"""The handlers of writes: nodes, relationships and parts of a graph, checked by registry and rules; and of policy checks."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -14,24 +10,22 @@ from typing import Any
 from uuid import uuid4
 
 from phronesis_bus import Call, audit_entry
-from phronesis_contracts import Conflict, Message, Principal, Role, ServiceError
+from phronesis_contracts import Conflict, Forbidden, Message, Role
 from phronesis_contracts.constitution import writes
 from phronesis_contracts.constitution.insight import CheckPolicy, PolicyChecked
+from phronesis_contracts.constitution.maintenance import RESTORE_GRAPH, GraphRestored, RestoreGraph
 from phronesis_contracts.constitution.registry import RELATIONSHIPS, TYPES, Layer, NodeType
 from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode
-from phronesis_contracts.constitution.writes import (
-    GuardrailHit,
-    NodeDeletedForGood,
-    NodeWritten,
-    RegistryRefused,
-    Related,
-    Unrelated,
-)
+from phronesis_contracts.constitution.writes import GuardrailHit, NodeDeletedForGood, NodeWritten, RegistryRefused, Related
 from phronesis_contracts.orchestrator import Audited
 
+from ..bolt.writes import digest
+from ..twin.ports import AuditRefusal
 from .guardrails import RULE_TYPES, Rule, RuleCache, allow, find_hits, subject_of
-from .ports import ConstitutionLinks, ConstitutionNodes, Ends, Order
+from .load_store import BoltLoads
+from .ports import Ends, Order
 from .records import format_time, node_content, normalize_value
+from .store import BoltConstitution, BoltLinks
 from .validation import (
     PROVENANCE_FIELDS,
     changed_fields,
@@ -44,25 +38,13 @@ from .validation import (
     node_fields,
 )
 
-AuditRefusal = Callable[[Principal, str, dict[str, Any], ServiceError], Awaitable[None]]
-"""Enters a refusal in the audit trail."""
-
 
 class NodeHandlers:
-    """One method for each kind of write.
+    """One method for each kind of write."""
 
-    Args:
-        nodes: where nodes are.
-        ruling: the rules of each tenant.
-        refuse: enters a refusal in the audit trail.
-        wake: tells the relay that there is news.
-    """
-
-    def __init__(self, nodes: ConstitutionNodes, ruling: RuleCache, refuse: AuditRefusal, wake: Callable[[], None]) -> None:
-        self._nodes = nodes
-        self._ruling = ruling
-        self._refuse = refuse
-        self._wake = wake
+    def __init__(self, nodes: BoltConstitution, ruling: RuleCache, refuse: AuditRefusal, wake: Callable[[], None]) -> None:
+        self._nodes, self._ruling = nodes, ruling
+        self._refuse, self._wake = refuse, wake
 
     async def create(self, kind: NodeType, call: Call, request: writes.CreateConstitutionNode) -> NodeWritten:
         """Create a node of a type.
@@ -83,7 +65,7 @@ class NodeHandlers:
         result = NodeWritten(
             node=node, changed=named, embedding_state=_embedding_state(kind, set(kind.text)), acknowledged=acknowledged
         )
-        order = Order(call, digest(name, request), request.request_id)
+        order = Order(call, tool_digest(name, request), request.request_id)
         entry = audit_entry(call.who, name, {**given, "id": node.id})
         return self._written(call, await self._nodes.create(order, result, entry))
 
@@ -103,17 +85,13 @@ class NodeHandlers:
         return await self._change(writes.UPDATE_NODE_TOOL.name, None, call, request, request.fields)
 
     async def delete_node(self, call: Call, request: writes.DeleteConstitutionNode) -> NodeDeletedForGood:
-        """Remove a node for good, with its relationships.
-
-        Raises:
-            NotFound: there is none.
-        """
+        """Remove a node for good, with its relationships. Raises `NotFound`: there is none."""
         name = writes.DELETE_CONSTITUTION_NODE_TOOL.name
 
         def entry(gone: NodeDeletedForGood) -> Audited:
             return audit_entry(call.who, name, gone.model_dump())
 
-        gone = await self._nodes.delete(Order(call, digest(name, request)), request.id, entry)
+        gone = await self._nodes.delete(Order(call, tool_digest(name, request)), request.id, entry)
         self._dropped(call, gone.type)
         return gone
 
@@ -137,7 +115,7 @@ class NodeHandlers:
             return audit_entry(call.who, name, {**given, "changed": result.changed, "version": result.node.version})
 
         async with self._entered(call, name, given):
-            result = await self._nodes.change(Order(call, digest(name, request)), request.id, decide, entry)
+            result = await self._nodes.change(Order(call, tool_digest(name, request)), request.id, decide, entry)
         return self._written(call, result)
 
     async def _rules(self, call: Call, kind: NodeType | None) -> tuple[Rule, ...]:
@@ -164,9 +142,9 @@ class NodeHandlers:
         self._wake()
 
 
-def digest(name: str, request: Message) -> str:
+def tool_digest(name: str, request: Message) -> str:
     """What tells two calls of a tool apart."""
-    return hashlib.sha256(f"{name} {request.model_dump_json()}".encode()).hexdigest()
+    return digest(f"{name} {request.model_dump_json()}")
 
 
 def _check_expected(node: ConstitutionNode, kind: NodeType | None, request: writes.UpdateConstitutionNode) -> None:
@@ -201,7 +179,7 @@ def build_node(
 
 
 def sign_provenance(call: Call, now: datetime, given: Mapping[str, Any]) -> dict[str, Any]:
-    """A provenance with what the service says in front (O-348)."""
+    """A provenance with what the service says in front."""
     own = dict(zip(PROVENANCE_FIELDS, (call.who.user, call.who.role.value, call.service, format_time(now)), strict=True))
     return {**own, **given}
 
@@ -213,16 +191,10 @@ def _embedding_state(kind: NodeType, changed: set[str]) -> str:
 
 
 class RelationshipHandlers:
-    """One method for each message.
+    """One method for each message."""
 
-    Args:
-        links: where relationships are.
-        wake: tells the relay that there is news.
-    """
-
-    def __init__(self, links: ConstitutionLinks, wake: Callable[[], None]) -> None:
-        self._links = links
-        self._wake = wake
+    def __init__(self, links: BoltLinks, wake: Callable[[], None]) -> None:
+        self._links, self._wake = links, wake
 
     async def relate(self, call: Call, request: writes.Relate) -> Related:
         """Make a relationship, or give the one that there is.
@@ -244,11 +216,11 @@ class RelationshipHandlers:
         cycle = partial(check_cycle, request.type) if declared is not None and declared.acyclic else None
         name, wanted = writes.RELATE_TOOL.name, ConstitutionLink(id=str(uuid4()), **request.model_dump(by_alias=False))
         entry = audit_entry(call.who, name, {"id": wanted.id, **request.model_dump()})
-        made = await self._links.relate(Order(call, digest(name, request)), wanted, check, cycle, entry)
+        made = await self._links.relate(Order(call, tool_digest(name, request)), wanted, check, cycle, entry)
         self._wake()
         return made
 
-    async def unrelate(self, call: Call, request: writes.Unrelate) -> Unrelated:
+    async def unrelate(self, call: Call, request: writes.Unrelate) -> writes.Unrelated:
         """Remove a relationship.
 
         Raises:
@@ -263,17 +235,111 @@ class RelationshipHandlers:
         def entry(gone: ConstitutionLink) -> Audited:
             return audit_entry(call.who, name, gone.model_dump())
 
-        gone = await self._links.unrelate(Order(call, digest(name, request)), request.id, check, entry)
+        gone = await self._links.unrelate(Order(call, tool_digest(name, request)), request.id, check, entry)
         self._wake()
         return gone
 
 
-class PolicyHandlers:
-    """Answers before a decision is made.
+class LoadHandlers:
+    """Takes parts of a graph, loaded or restored."""
 
-    Args:
-        ruling: the rules of each tenant.
-    """
+    def __init__(self, store: BoltLoads, ruling: RuleCache, wake: Callable[[], None]) -> None:
+        self._store = store
+        self._rules = ruling
+        self._wake = wake
+
+    async def load(self, call: Call, request: writes.LoadConstitution) -> writes.ConstitutionLoaded:
+        """Write one part, all of it or nothing.
+
+        Raises:
+            RegistryRefused: a node or a relationship is none that the registry allows; `field` names which.
+            NotFound: an end of a relationship is no node of the tenant.
+        """
+        _check_unique([node.id for node in request.nodes], "nodes")
+        for number, link in enumerate(request.relationships):
+            check_relationship_name(link.type)
+            if link.from_id == link.to_id:
+                raise RegistryRefused("a node is not joined to itself", field=f"relationships.{number}.toId")
+        now = datetime.now(UTC)
+
+        def decide(before: Mapping[str, ConstitutionNode]) -> list[NodeWritten]:
+            return [_decide_node(call, now, number, node, before.get(node.id)) for number, node in enumerate(request.nodes)]
+
+        def entry(done: writes.ConstitutionLoaded) -> Audited:
+            return audit_entry(call.who, writes.LOAD_TOOL.name, done.model_dump())
+
+        links = [ConstitutionLink(id=str(uuid4()), **link.model_dump(by_alias=False)) for link in request.relationships]
+        order = Order(call, tool_digest(writes.LOAD_TOOL.name, request))
+        done = await self._store.load(order, request.remove, [node.id for node in request.nodes], decide, links, entry)
+        self._rules.drop(call.who.tenant)
+        self._wake()
+        return done
+
+    async def restore(self, call: Call, request: RestoreGraph) -> GraphRestored:
+        """Write one part, and with the last one remove what stood in none.
+
+        Raises:
+            Forbidden: the caller is no admin.
+            RegistryRefused: a node or a relationship is none that the registry knows.
+            BadRequest: an end of a relationship stands in no part so far.
+        """
+        if call.who.role is not Role.ADMIN:
+            raise Forbidden(f"role {call.who.role} may not restore the graph")
+        for link in request.relationships:
+            check_relationship_name(link.type)
+        part = request.model_copy(update={"nodes": tuple(map(_check_node, request.nodes))})
+
+        def entry(done: GraphRestored) -> Audited:
+            which = {"restore_id": request.restore_id, "last": request.last}
+            return audit_entry(call.who, RESTORE_GRAPH.subject, {**which, **done.model_dump()})
+
+        order = Order(call, tool_digest(RESTORE_GRAPH.subject, request))
+        done = await self._store.restore(order, part, entry)
+        self._rules.drop(call.who.tenant)
+        self._wake()
+        return done
+
+
+def _check_unique(ids: list[str], field: str) -> None:
+    seen: set[str] = set()
+    for number, id in enumerate(ids):
+        if id in seen:
+            raise RegistryRefused("an id stands twice in one part", field=f"{field}.{number}.id")
+        seen.add(id)
+
+
+def _decide_node(call: Call, now: datetime, number: int, node: writes.LoadNode, old: ConstitutionNode | None) -> NodeWritten:
+    where = f"nodes.{number}"
+    try:
+        kind = find_type(node.type)
+        given = node_fields(node.model_dump(by_alias=True, exclude_unset=True, exclude={"type"}))
+        if old is not None and old.type != kind.name:
+            raise RegistryRefused(f"{old.id} is a {old.type}", field="type")
+        before = {} if old is None else node_content(old)
+        after = merge_content(kind, before, given)
+    except RegistryRefused as error:
+        raise RegistryRefused(error.detail, field=f"{where}.{error.field}" if error.field else where) from error
+    changed = changed_fields(before, after)
+    if old is not None and not changed:
+        return NodeWritten(node=old)
+    if old is None:
+        after["provenance"] = sign_provenance(call, now, after.get("provenance", {}))
+    begun = now if old is None else old.created_at or now
+    version = 1 if old is None else (old.version or 0) + 1
+    return NodeWritten(node=build_node(kind, node.id, after, begun, now, version), changed=changed)
+
+
+def _check_node(node: ConstitutionNode) -> ConstitutionNode:
+    kind, given = find_type(node.type), node_content(node)
+    kept = {"provenance": given.pop("provenance", None)}
+    content = merge_content(kind, {name: bag for name, bag in kept.items() if bag}, given)
+    known = {"id": node.id, "type": kind.name, "layer": kind.layer, "version": node.version or 1}
+    times = {"createdAt": node.created_at, "updatedAt": node.updated_at}
+    return ConstitutionNode.model_validate({**content, **known, **times})
+
+
+class PolicyHandlers:
+    """Answers before a decision is made."""
 
     def __init__(self, ruling: RuleCache) -> None:
         self._ruling = ruling

@@ -53,11 +53,7 @@ def check_pattern(left: Value, pattern: str) -> None:
 
 
 def check_truth(value: Value) -> None:
-    """Hold a value in the place of a truth value.
-
-    Raises:
-        QueryRefused: it is a level, or was made of one.
-    """
+    """Hold a value in the place of a truth value. Raises `QueryRefused`: it is a level, or was made of one."""
     if value.level is not Level.NO:
         raise refusal(Rule.LEVEL, refusals.LEVEL_FORM)
     if value.holds:

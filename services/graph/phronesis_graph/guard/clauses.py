@@ -1,7 +1,4 @@
-"""The clauses of a statement, one by one, with what each of them knows of the names before it.
-
-What they read, what they change, and what they give on.
-"""
+"""The clauses of a statement: what they read, change and return, with what each knows of the names before it."""
 
 from __future__ import annotations
 
@@ -25,16 +22,10 @@ class ResultClauses:
     """Reads the bodies of WITH and RETURN."""
 
     def __init__(self, notes: Notes, expressions: Expressions, limit: int) -> None:
-        self._notes = notes
-        self._expressions = expressions
-        self._limit = limit
+        self._notes, self._expressions, self._limit = notes, expressions, limit
 
     def columns(self, body: Tree, scope: Scope) -> dict[str, Value]:
-        """The columns that the body of a WITH or RETURN gives.
-
-        Raises:
-            QueryRefused: one of them breaks a rule.
-        """
+        """The columns that the body of a WITH or RETURN gives. Raises `QueryRefused`: one of them breaks a rule."""
         items = body.need("returnItems")
         columns = dict(scope) if items.has("TIMES") else {}
         for item in items.children("returnItem"):
@@ -79,11 +70,7 @@ def visible_names(tree: Tree, scope: Scope, columns: Scope) -> Scope:
 
 
 def check_alias(variable: Tree) -> str:
-    """A name that a statement gives.
-
-    Raises:
-        QueryRefused: it is one of the guard's own.
-    """
+    """A name that a statement gives. Raises `QueryRefused`: it is one of the guard's own."""
     if name(variable).lower().startswith(OWN):
         raise refusal(Rule.VARIABLE, f"names that begin with {OWN} are the service's own; choose another")
     return name(variable)
@@ -104,17 +91,11 @@ class WriteClauses:
     CLAUSES = frozenset({"createClause", "mergeClause", "setClause", "removeClause", "deleteClause"})
 
     def __init__(self, notes: Notes, vocabulary: Vocabulary, patterns: Patterns, expressions: Expressions) -> None:
-        self._notes = notes
-        self._vocabulary = vocabulary
-        self._patterns = patterns
-        self._expressions = expressions
+        self._notes, self._vocabulary = notes, vocabulary
+        self._patterns, self._expressions = patterns, expressions
 
     def read(self, clause: Tree, scope: Scope) -> Scope:
-        """Read one clause.
-
-        Raises:
-            QueryRefused: it breaks a rule.
-        """
+        """Read one clause. Raises `QueryRefused`: it breaks a rule."""
         match clause.rule:
             case "createClause":
                 return self._create(clause.need("patternList").children("pattern"), scope)
@@ -164,7 +145,6 @@ class WriteClauses:
             self._change(item, scope, picked)
 
     def _change(self, item: Tree, scope: Scope, picked: bool = False) -> None:
-        """One change of a property or a label."""
         target, labels = item.child("expression2"), item.child("nodeLabels")
         if item.child("variable") is None and target is None:
             raise refusal(Rule.WRITING, "set one property at a time: SET n.name = $name")
@@ -233,7 +213,6 @@ class WriteClauses:
 
 
 def _wanted(condition: Tree) -> list[tuple[Tree, Tree]]:
-    """The two sides of the comparisons by = and IN that must hold for the condition to hold."""
     tree = condition.inner()
     if tree.rule == "expression10":
         return [found for part in tree.parts if part.rule for found in _wanted(part)]
@@ -265,11 +244,7 @@ class Clauses:
         self._writing = WriteClauses(notes, vocabulary, self.patterns, self.expressions)
 
     def statement(self, tree: Tree) -> None:
-        """Read the whole statement.
-
-        Raises:
-            QueryRefused: it breaks a rule.
-        """
+        """Read the whole statement. Raises `QueryRefused`: it breaks a rule."""
         statements = tree.children("statement")
         if len(statements) != 1:
             raise refusal(Rule.CLAUSE, "send one statement at a time")

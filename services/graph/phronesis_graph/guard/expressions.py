@@ -1,7 +1,4 @@
-"""What an expression gives, and the patterns that stand in it and hold it.
-
-A value is followed through its parts; every node has a label or is known, and gets the tenant.
-"""
+"""What an expression gives, and the patterns in it: every node has a label or is known, and gets the tenant."""
 
 from __future__ import annotations
 
@@ -36,15 +33,10 @@ class Labels:
     """Holds the labels of one statement."""
 
     def __init__(self, notes: Notes, vocabulary: Vocabulary) -> None:
-        self._notes = notes
-        self._vocabulary = vocabulary
+        self._notes, self._vocabulary = notes, vocabulary
 
     def names(self, labels: Tree | None, node: bool) -> tuple[str, ...]:
-        """The labels or relationship types of a label expression.
-
-        Raises:
-            QueryRefused: one of them is not known.
-        """
+        """The labels or relationship types of a label expression. Raises `QueryRefused`: one of them is not known."""
         if labels is None:
             return ()
         if not labels.has("COLON") or any(part.has("PERCENT") for part in labels.walk()):
@@ -99,8 +91,7 @@ class Patterns:
     expressions: Expressions
 
     def __init__(self, notes: Notes, vocabulary: Vocabulary) -> None:
-        self._notes = notes
-        self._vocabulary = vocabulary
+        self._notes, self._vocabulary = notes, vocabulary
         self.labels = Labels(notes, vocabulary)
 
     def match(self, patterns: Tree, scope: Scope) -> tuple[dict[str, Value], list[str]]:
@@ -128,11 +119,7 @@ class Patterns:
         return bound, conditions
 
     def predicate(self, tree: Tree, scope: Scope, variable: Tree | None = None) -> dict[str, Value]:
-        """Read a pattern that stands in an expression.
-
-        Raises:
-            QueryRefused: it breaks a rule, or has a variable length.
-        """
+        """Read a pattern that stands in an expression. Raises `QueryRefused`: it breaks a rule, or has a variable length."""
         element = self._element(tree)
         if any(each.variable_length for each in element.steps):
             raise refusal(Rule.PATTERN, "write a variable length in a MATCH of its own, or in EXISTS { MATCH ... }")
@@ -191,14 +178,12 @@ class Patterns:
         return name(variable)
 
     def _new(self, variable: Tree, bound: dict[str, Value], value: Value) -> None:
-        """Bind a name that nothing has, or that the same kind of thing has."""
         known = bound.get(self._own(variable))
         if known is not None and (known.shape is not value.shape or value.shape is not Shape.RELATIONSHIP):
             raise refusal(Rule.VARIABLE, f"the name {name(variable)[:60]!r} is taken; choose another")
         bound[name(variable)] = value
 
     def _finish(self, elements: Sequence[Element], scope: Scope, bound: dict[str, Value], writing: bool = False) -> None:
-        """Hold the patterns against the rules, now that all their names are known, and put the tenant in."""
         told = set(scope) if writing else set()
         for element in elements:
             for place in range(len(element.nodes)):
@@ -241,7 +226,6 @@ class Patterns:
             self._notes.changes.behind(behind.last, f"{{tenant: ${TENANT}}}")
 
     def _inside(self, part: Tree, bound: dict[str, Value], writing: bool) -> None:
-        """Read the WHERE that stands inside a node or a relationship."""
         condition = part.child("expression")
         if condition is not None and writing:
             raise refusal(Rule.PATTERN, "what is written has no WHERE")
@@ -261,7 +245,6 @@ class Patterns:
             self._notes.pick(owner, given)
 
     def _everywhere(self, pattern: Tree, variable: Tree | None) -> str:
-        """A condition that all nodes of a path of variable length are the tenant's."""
         path = variable.text() if variable else self._notes.own_name()
         if variable is None:
             self._notes.changes.before(pattern.first, f"{path} =")
@@ -277,8 +260,7 @@ class ValueAccess:
     """Reads what reaches into a value."""
 
     def __init__(self, expressions: Expressions, vocabulary: Vocabulary) -> None:
-        self._expressions = expressions
-        self._vocabulary = vocabulary
+        self._expressions, self._vocabulary = expressions, vocabulary
 
     def postfix(self, tree: Tree, scope: Scope) -> Value:
         """`value.key`, `value[...]` and chains of them."""
@@ -345,10 +327,8 @@ class NestedExpressions:
     """Reads them."""
 
     def __init__(self, expressions: Expressions, patterns: Patterns, match: MatchReader, query: QueryReader) -> None:
-        self._expressions = expressions
-        self._patterns = patterns
-        self._match = match
-        self._query = query
+        self._expressions, self._patterns = expressions, patterns
+        self._match, self._query = match, query
 
     def list_comprehension(self, tree: Tree, scope: Scope) -> Value:
         """`[x IN list WHERE ... | ...]`."""
@@ -408,7 +388,6 @@ class Expressions:
     """Reads expressions of one statement.
 
     Args:
-        patterns: those of the same statement.
         match: reads the patterns and the WHERE of a subquery that has no clauses.
         query: reads a subquery, which has to end with RETURN where told so, and gives its columns.
     """
@@ -416,9 +395,7 @@ class Expressions:
     def __init__(
         self, notes: Notes, vocabulary: Vocabulary, patterns: Patterns, match: MatchReader, query: QueryReader
     ) -> None:
-        self._notes = notes
-        self._vocabulary = vocabulary
-        self._patterns = patterns
+        self._notes, self._vocabulary, self._patterns = notes, vocabulary, patterns
         nested, access = NestedExpressions(self, patterns, match, query), ValueAccess(self, vocabulary)
         self._readers: dict[str, Callable[[Tree, Scope], Value]] = {
             "expression": self._logic,
@@ -456,11 +433,7 @@ class Expressions:
         }
 
     def of(self, tree: Tree, scope: Scope) -> Value:
-        """The value of an expression.
-
-        Raises:
-            QueryRefused: it breaks a rule.
-        """
+        """The value of an expression. Raises `QueryRefused`: it breaks a rule."""
         while tree.rule in _CHAIN and len(tree.parts) == 1 and tree.parts[0].rule:
             tree = tree.parts[0]
         reader = self._readers.get(tree.rule)
@@ -476,7 +449,6 @@ class Expressions:
         check_truth(self.of(tree, scope))
 
     def map(self, tree: Tree, scope: Scope) -> Value:
-        """The value of a map that is written out."""
         keys = [self._vocabulary.key(name(key)) for key in tree.children("propertyKeyName")]
         values = [self.of(value, scope) for value in tree.children("expression")]
         return replace(merged([LITERAL, *values], Shape.MAP), fields=dict(zip(keys, values, strict=True)))
@@ -523,11 +495,7 @@ class Expressions:
         return replace(result, level=made_of, given=len(values) == 1 and result.given)
 
     def variable(self, tree: Tree, scope: Scope) -> Value:
-        """The value of a name.
-
-        Raises:
-            QueryRefused: nothing has it.
-        """
+        """The value of a name. Raises `QueryRefused`: nothing has it."""
         known = scope.get(name(tree))
         if known is None:
             raise refusal(Rule.VARIABLE, f"{name(tree)[:60]!r} is not defined; bind it in MATCH, WITH or UNWIND before")

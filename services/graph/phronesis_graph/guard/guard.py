@@ -53,12 +53,7 @@ class _Verdict:
 
 
 class Guard:
-    """Decides which statements may be run. It may be used by several threads.
-
-    Args:
-        ontology: the labels, relationship types and properties that analysts may name.
-        limit: the number of rows that a statement may return.
-    """
+    """Decides which statements may be run. It may be used by several threads."""
 
     def __init__(self, ontology: Ontology, limit: int = 500) -> None:
         self._vocabularies = {rules: Vocabulary(ontology, rules) for rules in Rules}
@@ -79,10 +74,7 @@ class Guard:
         """Hold a statement against the rules.
 
         Args:
-            statement: one statement as a model or a caller wrote it.
-            parameters: values for its `$names`.
             tenant: whose nodes it may reach, from the caller's envelope.
-            rules: the rule set.
 
         Raises:
             QueryRefused: it breaks a rule; the detail names the rule and says what to write instead.
@@ -142,7 +134,6 @@ def _verdict(notes: Notes, parsed: Parsed) -> _Verdict:
 
 
 def _check_grammar(tree: Tree, rules: Rules) -> None:
-    """Refuse what the rule set does not list, and tell the rule that comes first."""
     found = list(objections(tree, rules))
     if not found:
         return

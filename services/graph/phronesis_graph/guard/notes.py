@@ -1,7 +1,4 @@
-"""What the reading of one statement gathers.
-
-Names and counts, what it says of levels, and the changes with which it is written out anew.
-"""
+"""What the reading of one statement gathers: names, counts, levels, and the changes with which it is written out anew."""
 
 from __future__ import annotations
 
@@ -80,15 +77,12 @@ class Changes:
     _instead: dict[int, str] = field(default_factory=dict)
 
     def before(self, place: int, text: str) -> None:
-        """Put `text` before a token, behind what was put there already."""
         self._before[place].append(text)
 
     def behind(self, place: int, text: str) -> None:
-        """Put `text` behind a token, behind what was put there already."""
         self._behind[place].append(text)
 
     def instead(self, place: int, text: str) -> None:
-        """Put `text` in the place of a token."""
         self._instead[place] = text
 
     def applied(self, tokens: Sequence[Token]) -> str:
@@ -141,11 +135,7 @@ class Notes:
     _names: count[int] = field(default_factory=lambda: count(1))
 
     def node(self, labels: frozenset[str]) -> int:
-        """A number for one more node pattern.
-
-        Raises:
-            QueryRefused: there are too many.
-        """
+        """A number for one more node pattern. Raises `QueryRefused`: there are too many."""
         number = next(self._numbers)
         if number >= MAX_NODES:
             raise refusal(Rule.SIZE, f"a statement has at most {MAX_NODES} node patterns; ask in several steps")
@@ -157,11 +147,7 @@ class Notes:
         return f"{OWN}{next(self._names)}"
 
     def walk(self, steps: int) -> None:
-        """Count the steps of a variable length.
-
-        Raises:
-            QueryRefused: all of them together are too many.
-        """
+        """Count the steps of a variable length. Raises `QueryRefused`: all of them together are too many."""
         self.steps += steps
         if self.steps > MAX_STEPS:
             raise refusal(Rule.DEPTH, f"all variable lengths together go at most {MAX_STEPS} steps")
@@ -172,11 +158,7 @@ class Notes:
             self.picked.update(owner.nodes)
 
     def unwind(self) -> None:
-        """Count an UNWIND.
-
-        Raises:
-            QueryRefused: there are too many.
-        """
+        """Count an UNWIND. Raises `QueryRefused`: there are too many."""
         self.unwinds += 1
         if self.unwinds > MAX_UNWINDS:
             raise refusal(Rule.GROWTH, f"a statement has at most {MAX_UNWINDS} UNWIND; each multiplies the rows")

@@ -77,11 +77,7 @@ class Parser:
         return stream, [Token(names[t.type], t.text, t.start, t.stop) for t in stream.tokens if t.channel == 0 and t.type > 0]
 
     def parse(self, stream: Any, tokens: list[Token]) -> Parsed:
-        """The tree of a text that was made tokens.
-
-        Raises:
-            QueryRefused: it is no statement, or nested too deeply.
-        """
+        """The tree of a text that was made tokens. Raises `QueryRefused`: it is no statement, or nested too deeply."""
         # The prediction's memory is one for all parsers and changes while they work.
         with self._lock:
             try:

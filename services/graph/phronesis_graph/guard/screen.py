@@ -1,7 +1,4 @@
-"""What is refused before a statement is parsed.
-
-Signs that read one way here and another way in a store, sheer size, and values that a caller may not give.
-"""
+"""What is refused before parsing: signs that stores read differently, sheer size, and values that a caller may not give."""
 
 from __future__ import annotations
 

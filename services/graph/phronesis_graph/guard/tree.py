@@ -30,19 +30,13 @@ class Tree:
     token: Token | None = None
 
     def child(self, rule: str) -> Tree | None:
-        """The first part of that rule."""
         return next((part for part in self.parts if part.rule == rule), None)
 
     def children(self, *rules: str) -> list[Tree]:
-        """The parts of those rules, in order."""
         return [part for part in self.parts if part.rule in rules]
 
     def need(self, rule: str) -> Tree:
-        """The part of that rule, which the grammar promises.
-
-        Raises:
-            LookupError: it is not there.
-        """
+        """The part of that rule, which the grammar promises. Raises `LookupError`: it is not there."""
         found = self.child(rule)
         if found is None:
             raise LookupError(f"{self.rule} without {rule}")
@@ -53,11 +47,9 @@ class Tree:
         return [part.token.kind for part in self.parts if part.token]
 
     def has(self, kind: str) -> bool:
-        """Whether a token of that name stands directly in it."""
         return kind in self.kinds()
 
     def walk(self) -> Iterator[Tree]:
-        """It and everything below it, in the order of the text."""
         waiting = [self]
         while waiting:
             tree = waiting.pop()
@@ -65,11 +57,9 @@ class Tree:
             waiting.extend(reversed(tree.parts))
 
     def find(self, *rules: str) -> Iterator[Tree]:
-        """Everything of those rules in it and below."""
         return (tree for tree in self.walk() if tree.rule in rules)
 
     def text(self) -> str:
-        """Its tokens without the space between them."""
         return "".join(tree.token.text for tree in self.walk() if tree.token)
 
     def inner(self) -> Tree:

@@ -66,7 +66,6 @@ class Value:
     """The values by key, of a map whose keys are known."""
 
     def items(self) -> Value:
-        """One of its items."""
         if self.item is not None:
             return self.item
         return replace(self, shape=Shape.MIXED, collected=False, fields=None)

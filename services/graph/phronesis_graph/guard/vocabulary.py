@@ -1,7 +1,4 @@
-"""The names that a statement may use.
-
-Labels, relationship types and properties; and relationship patterns, whose types give the labels of their ends.
-"""
+"""The labels, relationship types and properties that a statement may use, and what a type says of the labels of its ends."""
 
 from __future__ import annotations
 
@@ -37,29 +34,17 @@ class Vocabulary:
         self._properties = frozenset(declared) | (RESERVED - _UNSHOWN)
 
     def label(self, name: str) -> str:
-        """A label that may be asked for.
-
-        Raises:
-            QueryRefused: the rule set does not know it, or it is hidden.
-        """
+        """A label that may be asked for. Raises `QueryRefused`: the rule set does not know it, or it is hidden."""
         if name.lower() in RESERVED_LABELS:
             raise refusal(Rule.LABEL, "no such label; the constitutional graph is reached by tools of its own")
         return self._known(name, Rule.LABEL, "label", self._ontology.nodes)
 
     def relationship(self, name: str) -> str:
-        """A relationship type that may be walked.
-
-        Raises:
-            QueryRefused: the rule set does not know it, or it is hidden.
-        """
+        """A relationship type that may be walked. Raises `QueryRefused`: the rule set does not know it, or it is hidden."""
         return self._known(name, Rule.RELATIONSHIP, "relationship type", self._ontology.relationships)
 
     def key(self, name: str) -> str:
-        """A key of any map.
-
-        Raises:
-            QueryRefused: it is the tenant's, or leads to an embedding.
-        """
+        """A key of any map. Raises `QueryRefused`: it is the tenant's, or leads to an embedding."""
         lower = name.lower()
         if any(part in lower for part in VECTORS):
             raise refusal(Rule.EMBEDDING, refusals.EMBEDDINGS)
@@ -97,7 +82,6 @@ class Vocabulary:
         return frozenset(found)
 
     def twin(self, labels: Iterable[str]) -> bool:
-        """Whether one of the labels is a node type of the twin."""
         return any(label in self._ontology.nodes for label in labels)
 
     def _known(self, name: str, rule: Rule, what: str, known: Iterable[str]) -> str:

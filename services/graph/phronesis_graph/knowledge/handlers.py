@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -29,8 +28,8 @@ from phronesis_contracts.knowledge_graph import ConfirmationNeeded, Envelope, Gi
 from phronesis_contracts.orchestrator import Audited
 from phronesis_contracts.twin import QueryRefused
 
-from ..twin.handlers import MOST_ROWS, AuditRefusal
-from ..twin.ports import StatementCheck, redact_literals
+from ..bolt.writes import digest
+from ..twin.ports import MOST_ROWS, AuditRefusal, StatementCheck, redact_literals
 from .model import KnowledgeNames, check_form, check_properties
 from .ports import ChangeStatement, DeletedNode, KnowledgeStores, NewRelationship, query_envelope
 
@@ -60,16 +59,7 @@ E = TypeVar("E", bound=Envelope)
 
 
 class KnowledgeHandlers:
-    """One method for each message.
-
-    Args:
-        names: which labels and types agents may give.
-        stores: where knowledge is.
-        reading: what a reading statement has to pass.
-        changing: what a changing statement has to pass.
-        refuse: enters a refusal in the audit trail.
-        wake: tells the relay that there is news.
-    """
+    """One method for each message."""
 
     def __init__(
         self,
@@ -80,15 +70,10 @@ class KnowledgeHandlers:
         refuse: AuditRefusal,
         wake: Callable[[], None],
     ) -> None:
-        self._names = names
-        self._stores = stores
-        self._reading = reading
-        self._changing = changing
-        self._refuse = refuse
-        self._wake = wake
+        self._names, self._stores, self._reading = names, stores, reading
+        self._changing, self._refuse, self._wake = changing, refuse, wake
 
     async def create_node(self, call: Call, request: contract.CreateNode) -> contract.NodeCreated:
-        """Create a node with a label of the agents' own."""
 
         async def work() -> contract.NodeCreated:
             form = check_form(request, contract.CreateNodeForm)
@@ -99,7 +84,6 @@ class KnowledgeHandlers:
         return await self._answered(call, "create_node", request, work, contract.NodeCreated)
 
     async def create_relationship(self, call: Call, request: contract.CreateRelationship) -> contract.RelationshipCreated:
-        """Create a relationship between two nodes of the agents."""
 
         async def work() -> contract.RelationshipCreated:
             form = check_form(request, contract.CreateRelationshipForm)
@@ -126,7 +110,6 @@ class KnowledgeHandlers:
         return await self._answered(call, "query_graph", request, work, contract.QueryExecuted)
 
     async def search_nodes(self, call: Call, request: contract.SearchNodes) -> contract.NodesFound:
-        """Search nodes of the agents and of the twin."""
 
         async def work() -> contract.NodesFound:
             form = check_form(request, contract.SearchNodesForm)
@@ -139,7 +122,6 @@ class KnowledgeHandlers:
         return await self._answered(call, "search_nodes", request, work, contract.NodesFound)
 
     async def get_node_details(self, call: Call, request: contract.GetNodeDetails) -> contract.NodeDetails:
-        """One node of the agents or of the twin."""
 
         async def work() -> contract.NodeDetails:
             form = check_form(request, contract.GetNodeDetailsForm)
@@ -151,7 +133,6 @@ class KnowledgeHandlers:
         return await self._answered(call, "get_node_details", request, work, contract.NodeDetails)
 
     async def delete_node(self, call: Call, request: contract.DeleteNode) -> contract.NodeDeleted:
-        """Delete a node of the agents with its relationships."""
 
         async def work() -> contract.NodeDeleted:
             form = check_form(request, contract.DeleteNodeForm)
@@ -169,13 +150,13 @@ class KnowledgeHandlers:
     async def _change(self, call: Call, request: Given, form: contract.QueryGraphForm) -> contract.QueryExecuted:
         verdict = await asyncio.to_thread(self._changing, form.cypher_query, form.parameters, call.who.tenant)
         stated = {"cypher_query": redact_literals(form.cypher_query), "parameters": form.parameters}
-        digest = hashlib.sha256(json.dumps([form.cypher_query, form.parameters], sort_keys=True).encode()).hexdigest()
+        own = digest(json.dumps([form.cypher_query, form.parameters], sort_keys=True))
         if verdict.dangerous is not None and form.confirm_token is None:
-            given = await self._stores.changes.ask_to_confirm(call, digest)
+            given = await self._stores.changes.ask_to_confirm(call, own)
             raise ConfirmationNeeded(f"the statement is dangerous and was not run: {verdict.dangerous}", token=given)
         # A token that nothing asked for is not spent.
         token = form.confirm_token if verdict.dangerous is not None else None
-        change = ChangeStatement(verdict.statement, verdict.parameters, digest, token, MOST_ROWS)
+        change = ChangeStatement(verdict.statement, verdict.parameters, own, token, MOST_ROWS)
 
         def entry(changed: Mapping[str, int]) -> Audited:
             return audit_entry(call.who, "query_graph", {**stated, "read_only": False, "changed": dict(changed)})
@@ -204,4 +185,4 @@ class KnowledgeHandlers:
 
 
 def _digest(request: Given) -> str:
-    return hashlib.sha256(json.dumps(request.model_extra, sort_keys=True).encode()).hexdigest()
+    return digest(json.dumps(request.model_extra, sort_keys=True))

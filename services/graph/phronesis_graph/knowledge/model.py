@@ -36,7 +36,7 @@ _INT64 = 2**63
 _NAME = re.compile(NAME)
 _VECTOR = re.compile(r"embedding|^embed$|^vector$|_vector$", re.IGNORECASE)
 _HIDDEN = ("memory", "platform")
-"""Beginnings of labels that no tool of the graph reaches: users' memories (XC-006), and the service's own nodes. `Concept` is
+"""Beginnings of labels that no tool of the graph reaches: users' memories, and the service's own nodes. `Concept` is
 free, though users' items have it too: a node of the agents is told from them by its second label."""
 
 
@@ -51,7 +51,6 @@ class KnowledgeNames:
 
     @property
     def everything(self) -> frozenset[str]:
-        """All names of the twin and of the platform."""
         return self.labels | self.types
 
     def label(self, name: str, field: str = "label") -> str:
@@ -80,11 +79,7 @@ def allowed_names(ontology: Ontology) -> KnowledgeNames:
 
 
 def check_form(given: Given, form: type[F]) -> F:
-    """The arguments of a call in their form.
-
-    Raises:
-        BadRequest: they do not fit; `field` names the argument at fault.
-    """
+    """The arguments of a call in their form. Raises `BadRequest`: they do not fit; `field` names the argument at fault."""
     try:
         return form.model_validate(given.model_extra or {})
     except ValidationError as error:
@@ -115,11 +110,7 @@ def check_properties(given: Mapping[str, object], field: str = "properties") -> 
 
 
 def check_property_name(name: str, field: str) -> str:
-    """The name of a property of the agents.
-
-    Raises:
-        BadRequest: it is none, or the platform's own, or that of an embedding.
-    """
+    """The name of a property of the agents. Raises `BadRequest`: it is none, or the platform's own, or that of an embedding."""
     path = f"{field}.{name[:60]}"
     if not _NAME.fullmatch(name):
         raise BadRequest(_FORM_ADVICE["string_pattern_mismatch"], field=path)

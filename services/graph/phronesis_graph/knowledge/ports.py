@@ -50,56 +50,37 @@ class ChangeStatement:
 
 
 class KnowledgeStore(Protocol):
-    """Nodes and relationships of the agents' own. Writes take effect once for each key of the caller's service."""
+    """Nodes and relationships of the agents' own. Writes take effect once for each key of the caller's service.
+
+    All raise `Unavailable` where the store is down, and writes `KeyReused` where a key came before with other arguments.
+    """
 
     async def create(
         self, call: Call, arguments: str, node_id: str, label: str, properties: Mapping[str, PropertyValue], audit: Audited
     ) -> NodeCreated:
-        """Create a node with its audit entry.
-
-        Raises:
-            BadRequest: the label cannot be had.
-            KeyReused: the call's key came before with other arguments.
-            Unavailable: the store is down.
-        """
+        """Create a node with its audit entry. Raises `BadRequest`: the label cannot be had."""
 
     async def join(self, call: Call, arguments: str, wanted: NewRelationship, audit: Audited) -> RelationshipCreated:
         """Create a relationship with its audit entry.
 
         Raises:
             BadRequest: an end is no node of the agents of this tenant, or the type cannot be had.
-            KeyReused: the call's key came before with other arguments.
-            Unavailable: the store is down.
         """
 
     async def delete(self, call: Call, arguments: str, node_id: str, audit: Callable[[DeletedNode], Audited]) -> NodeDeleted:
-        """Delete a node of the agents with its relationships.
-
-        Raises:
-            NotFound: there is none.
-            KeyReused: the call's key came before with other arguments.
-            Unavailable: the store is down.
-        """
+        """Delete a node of the agents with its relationships. Raises `NotFound`: there is none."""
 
     async def details(self, tenant: str, node_id: str) -> FoundNode | None:
-        """One node, of the agents or of the twin.
-
-        Raises:
-            Unavailable: the store is down.
-        """
+        """One node, of the agents or of the twin."""
 
     async def search(
         self, tenant: str, label: str | None, wanted: Mapping[str, PropertyValue], limit: int
     ) -> Sequence[FoundNode]:
-        """Nodes of a label that have all these values, in a stable order; those of the agents before the twin's.
-
-        Raises:
-            Unavailable: the store is down.
-        """
+        """Nodes of a label that have all these values, in a stable order; those of the agents before the twin's."""
 
 
 class ChangeStore(Protocol):
-    """A store that runs changing statements."""
+    """A store that runs changing statements. All raise as `KnowledgeStore` does."""
 
     async def run(
         self, call: Call, arguments: str, change: ChangeStatement, audit: Callable[[Mapping[str, int]], Audited]
@@ -109,18 +90,12 @@ class ChangeStore(Protocol):
         Raises:
             Conflict: its token confirms nothing.
             QueryRefused: the store does not take it; the detail helps to repair it.
-            KeyReused: the call's key came before with other arguments.
             TimedOut: it took too long.
             Busy: too many run already.
-            Unavailable: the store is down.
         """
 
     async def ask_to_confirm(self, call: Call, digest: str) -> str:
-        """A token with which this caller may run the statement of that digest once, within ten minutes.
-
-        Raises:
-            Unavailable: the store is down.
-        """
+        """A token with which this caller may run the statement of that digest once, within ten minutes."""
 
 
 @dataclass(frozen=True)

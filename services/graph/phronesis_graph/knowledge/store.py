@@ -1,7 +1,4 @@
-"""The agents' own nodes and relationships in the store.
-
-Their names, their writes, and changing statements, run in one transaction with what they leave behind.
-"""
+"""The agents' own nodes and relationships in the store: their names, their writes, and changing statements."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ from phronesis_contracts.twin import QueryRefused
 from ..bolt.driver import Bolt, Row, Transaction
 from ..bolt.queries import MOST_BYTES, BoltQueries, RowCollector, Values, run_statement
 from ..bolt.schema import WRITES, Schema
-from ..bolt.writes import Turns, first_result, keep_result, news_id, take_turn, write_news
+from ..bolt.writes import SERVICE, Turns, news_id, write_news, write_once
 from ..twin.ontology import Ontology
 from ..twin.ports import StatementResult
 from .model import ID, KNOWLEDGE, RELATIONSHIP_ID, KnowledgeNames, PropertyValue, knowledge_key
@@ -69,11 +66,7 @@ class StoreNames:
 
     @asynccontextmanager
     async def perhaps_new(self, names: Iterable[str]) -> AsyncIterator[None]:
-        """Alone for the length of a block, if one of these names is new.
-
-        Raises:
-            BadRequest: there are too many names.
-        """
+        """Alone for the length of a block, if one of these names is new. Raises `BadRequest`: there are too many names."""
         wanted = set(names)
         if wanted <= self._labels | self._types:
             yield
@@ -110,46 +103,37 @@ class StoreNames:
         self._labels, self._types = (frozenset(row["name"] for row in rows) for rows in (labels, types))
 
 
-SERVICE = "graph"
 _THERE = f"MATCH (n:{KNOWLEDGE} {{key: $key}}) WHERE n.tenant = $tenant RETURN labels(n) AS labels"
 _COUNT = f"MATCH (n:{KNOWLEDGE} {{key: $key}})-[r]-() RETURN count(DISTINCT r) AS found"
 _DELETE = f"MATCH (n:{KNOWLEDGE} {{key: $key}}) WHERE n.tenant = $tenant DETACH DELETE n"
 
 
 class BoltNodes:
-    """The `KnowledgeNodes` over Bolt. Names in statements have passed `curation`, and stand in backticks."""
+    """`KnowledgeStore` over Bolt. Names in statements have passed `KnowledgeNames`, and stand in backticks."""
 
     def __init__(self, bolt: Bolt, ontology: Ontology, schema: Schema, names: StoreNames) -> None:
-        self._bolt = bolt
-        self._ontology = ontology
-        self._schema = schema
-        self._names = names
+        self._bolt, self._ontology = bolt, ontology
+        self._schema, self._names = schema, names
         self._turns = Turns()
 
     async def create(
         self, call: Call, arguments: str, node_id: str, label: str, properties: Mapping[str, PropertyValue], audit: Audited
     ) -> NodeCreated:
-        """Create a node; see the port."""
         await self._schema.declared()
         await self._names.label(label)
         tenant = call.who.tenant
         row = {**properties, "tenant": tenant, "key": knowledge_key(tenant, node_id), ID: node_id}
 
         async def work(transaction: Transaction) -> NodeCreated:
-            await take_turn(transaction, tenant)
-            if (first := await first_result(transaction, call, arguments, NodeCreated)) is not None:
-                return first
             await transaction.rows(f"CREATE (n:{KNOWLEDGE}:`{label}`) SET n = $row", row=row)
             result = NodeCreated(success=True, node_id=node_id, message="Node created successfully.")
             await write_audit(transaction, tenant, audit)
-            await keep_result(transaction, call, arguments, result)
             return result
 
         async with self._turns.of(tenant):
-            return await self._bolt.write(work)
+            return await write_once(self._bolt, tenant, [call], arguments, NodeCreated, work)
 
     async def join(self, call: Call, arguments: str, wanted: NewRelationship, audit: Audited) -> RelationshipCreated:
-        """Create a relationship; see the port."""
         await self._schema.declared()
         await self._names.type(wanted.type)
         tenant = call.who.tenant
@@ -157,9 +141,6 @@ class BoltNodes:
         row = {**wanted.properties, RELATIONSHIP_ID: wanted.id}
 
         async def work(transaction: Transaction) -> RelationshipCreated:
-            await take_turn(transaction, tenant)
-            if (first := await first_result(transaction, call, arguments, RelationshipCreated)) is not None:
-                return first
             for field, end in (("from_node_id", "a"), ("to_node_id", "b")):
                 if not await transaction.rows(_THERE, key=ends[end], tenant=tenant):
                     raise BadRequest("there is no such node of the knowledge graph", field=field)
@@ -171,22 +152,17 @@ class BoltNodes:
             )
             result = RelationshipCreated(success=True, relationship_id=wanted.id, message="Relationship created successfully.")
             await write_audit(transaction, tenant, audit)
-            await keep_result(transaction, call, arguments, result)
             return result
 
         async with self._turns.of(tenant):
-            return await self._bolt.write(work)
+            return await write_once(self._bolt, tenant, [call], arguments, RelationshipCreated, work)
 
     async def delete(self, call: Call, arguments: str, node_id: str, audit: Callable[[DeletedNode], Audited]) -> NodeDeleted:
-        """Delete a node with its relationships; see the port."""
         await self._schema.declared()
         tenant = call.who.tenant
         which = {"key": knowledge_key(tenant, node_id), "tenant": tenant}
 
         async def work(transaction: Transaction) -> NodeDeleted:
-            await take_turn(transaction, tenant)
-            if (first := await first_result(transaction, call, arguments, NodeDeleted)) is not None:
-                return first
             found = await transaction.rows(_THERE, **which)
             if not found:
                 raise NotFound("there is no such node of the knowledge graph", field="node_id")
@@ -196,14 +172,12 @@ class BoltNodes:
             message = f"Node deleted successfully, with {gone.relationships} relationships."
             result = NodeDeleted(success=True, message=message)
             await write_audit(transaction, tenant, audit(gone))
-            await keep_result(transaction, call, arguments, result)
             return result
 
         async with self._turns.of(tenant):
-            return await self._bolt.write(work)
+            return await write_once(self._bolt, tenant, [call], arguments, NodeDeleted, work)
 
     async def details(self, tenant: str, node_id: str) -> FoundNode | None:
-        """One node; see the port."""
         label = node_id.split("/", 1)[0]
         label = label if label in self._ontology.nodes else KNOWLEDGE
         statement = f"MATCH (n:{label} {{key: $key}}) WHERE n.tenant = $tenant RETURN n"
@@ -213,7 +187,6 @@ class BoltNodes:
     async def search(
         self, tenant: str, label: str | None, wanted: Mapping[str, PropertyValue], limit: int
     ) -> Sequence[FoundNode]:
-        """Nodes with these values; see the port."""
         places = {f"v{number}": value for number, value in enumerate(wanted.values())}
         equal = "".join(f" AND n.`{name}` = $v{number}" for number, name in enumerate(wanted))
         # `0` is the character after `/`: between these two are the tenant's keys, and an index has them in order
@@ -283,31 +256,23 @@ _NAME_LINKS = (
 
 
 class BoltChanges:
-    """The `Changes` over Bolt."""
+    """`ChangeStore` over Bolt."""
 
     def __init__(
         self, bolt: Bolt, ontology: Ontology, schema: Schema, queries: BoltQueries, names: StoreNames, taken: KnowledgeNames
     ) -> None:
-        self._bolt = bolt
-        self._ontology = ontology
-        self._schema = schema
-        self._queries = queries
-        self._names = names
-        self._taken = taken
+        self._bolt, self._ontology, self._schema = bolt, ontology, schema
+        self._queries, self._names, self._taken = queries, names, taken
         self._turns = Turns()
 
     async def run(
         self, call: Call, arguments: str, change: ChangeStatement, audit: Callable[[Mapping[str, int]], Audited]
     ) -> QueryExecuted:
-        """Run a changing statement; see the port."""
         await self._schema.declared()
         tenant = call.who.tenant
         named = frozenset(_AFTER_COLON.findall(change.statement))
 
         async def work(transaction: Transaction) -> QueryExecuted:
-            await take_turn(transaction, tenant)
-            if (first := await first_result(transaction, call, arguments, QueryExecuted)) is not None:
-                return first
             if change.token is not None:
                 await _spend_token(transaction, call, change)
             records: list[Record] = []
@@ -315,14 +280,13 @@ class BoltChanges:
             adopted = await self._adopt(transaction, tenant, named, summary.counters)
             result = query_envelope(_to_result(records, Values(self._ontology, tenant, adopted), change.most))
             await write_audit(transaction, tenant, audit(_count_changes(summary.counters)))
-            await keep_result(transaction, call, arguments, result)
             return result
 
         async with self._turns.of(tenant), self._names.perhaps_new(named), self._queries.place():
-            return await self._bolt.write(work, self._bolt.query_timeout)
+            seconds = self._bolt.query_timeout
+            return await write_once(self._bolt, tenant, [call], arguments, QueryExecuted, work, seconds=seconds)
 
     async def ask_to_confirm(self, call: Call, digest: str) -> str:
-        """A token for one statement; see the port."""
         await self._schema.declared()
         token = uuid4().hex
 

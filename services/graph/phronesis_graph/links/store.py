@@ -1,7 +1,4 @@
-"""Knowledge items and their links in the store.
-
-Taken over from the memory service's news, walked for retrieval, and forgotten so that late news is dropped.
-"""
+"""Knowledge items and their links in the store: taken over from events, walked for retrieval, and forgotten."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from phronesis_contracts.twin import GRAPH_PURGED, Expand, Neighbour
 
 from ..bolt.driver import Bolt, Row, Transaction
 from ..bolt.schema import GONE, LINKS, Schema
-from ..bolt.writes import Turns, news_id, take_turn, write_news
+from ..bolt.writes import SERVICE, Turns, news_id, take_turn, write_news
 from .items import ITEM_LABELS, LINK_TYPES, item_key, order_by_distance, readable_owners
 
 _MARK_FORGOTTEN = f"UNWIND $keys AS key MERGE (gone:{GONE} {{key: key}}) SET gone.at = $at"
@@ -44,7 +41,7 @@ async def forget_items(transaction: Transaction, tenant: str, news: ItemsForgott
             await transaction.rows(statement, keys=keys)
     if news.deletion_id is not None:
         report = Purged(deletion_id=news.deletion_id, removed=removed, part=news.part, parts=news.parts)
-        await write_news(transaction, [sendable("graph", news_id(), tenant, GRAPH_PURGED, report)])
+        await write_news(transaction, [sendable(SERVICE, news_id(), tenant, GRAPH_PURGED, report)])
 
 
 async def find_forgotten(transaction: Transaction, keys: list[str]) -> set[str]:
@@ -79,16 +76,14 @@ _WAITING = " UNION ".join(
 _ARRIVED = f"UNWIND $keys AS key MATCH (w:{LINKS} {{key: key}}) DELETE w"
 
 
-class BoltKnowledge:
-    """The `KnowledgeStore` over Bolt."""
+class BoltLinkStore:
+    """The `LinkStore` over Bolt."""
 
     def __init__(self, bolt: Bolt, schema: Schema) -> None:
-        self._bolt = bolt
-        self._schema = schema
+        self._bolt, self._schema = bolt, schema
         self._turns = Turns()
 
     async def store(self, tenant: str, news: KnowledgeStored) -> None:
-        """Take over items and links; see the port."""
         await self._schema.declared()
         turn = item_key(tenant, news.owner, "")
 
@@ -100,7 +95,6 @@ class BoltKnowledge:
             await self._bolt.write(work)
 
     async def forget(self, tenant: str, news: ItemsForgotten) -> None:
-        """Remove items with their links; see the port."""
         await self._schema.declared()
         turn = item_key(tenant, news.owner, "")
 
@@ -112,7 +106,7 @@ class BoltKnowledge:
             await self._bolt.write(work)
 
     async def expand(self, tenant: str, user: str, question: Expand) -> list[Neighbour]:
-        """Walk from the seeds, hop by hop; see the port.
+        """Walk from the seeds, hop by hop.
 
         Each hop is a question of its own that starts at keys and is cut at the limit, so that a hub costs what the
         limit allows and no more.
@@ -155,9 +149,7 @@ class _Takeover:
     """One event of the memory service, taken over in one transaction."""
 
     def __init__(self, transaction: Transaction, tenant: str, news: KnowledgeStored) -> None:
-        self._transaction = transaction
-        self._tenant = tenant
-        self._news = news
+        self._transaction, self._tenant, self._news = transaction, tenant, news
         self._gone: set[str] = set()
 
     async def run(self) -> None:
@@ -179,7 +171,6 @@ class _Takeover:
         await self._link([*waiting, *stated])
 
     async def _write_items(self) -> dict[str, list[str]]:
-        """Write what is new or newer, and give its keys by label."""
         news = self._news
         held = {row["key"]: row["version"] for row in await self._look_up(self._key(node.id) for node in news.nodes)}
         fresh: dict[str, list[str]] = defaultdict(list)

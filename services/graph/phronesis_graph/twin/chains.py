@@ -20,7 +20,6 @@ class Hop:
 
     @property
     def text(self) -> str:
-        """The step as findings state it."""
         return f"{' | '.join(self.names)} -> {' | '.join(self.targets)}"
 
 
@@ -34,7 +33,6 @@ class Walk:
 
     @property
     def types(self) -> tuple[tuple[str, ...], ...]:
-        """The node types that each place of the walk may have, the beginning first."""
         return ((self.begin,), *(hop.targets for hop in self.hops))
 
 
@@ -86,7 +84,6 @@ def _walks_of_chain(ontology: Ontology, chain: Chain) -> Iterator[tuple[str, Wal
 
 
 def _narrow_hop(ontology: Ontology, begin: str, hop: Hop) -> Hop:
-    """The part of a step that can be taken from one of its source types."""
     joins = {name: [t for t in hop.targets if ontology.relationships[name].joins(begin, t)] for name in hop.names}
     reached = {target for targets in joins.values() for target in targets}
     return replace(

@@ -108,7 +108,6 @@ def _judge_other_levels(case: GapCase, step: str, ties: Iterable[FoundTie], last
 
 
 def _first_with_tie(case: GapCase, ties: Iterable[FoundTie], last: Sequence[str]) -> str:
-    """Of the nodes that a walk stops at, the first one that has the tie."""
     things = {f"{tied.type}/{tied.id}" for tied in ties}
     return min((key for key in last if key.rsplit("/", 1)[0] in things), default=case.question.node.key)
 
@@ -151,10 +150,8 @@ class Diagnosis:
     """Answers gap questions of one tenant from the graph alone."""
 
     def __init__(self, ontology: Ontology, walks: Walks, store: ReasoningStore, tenant: str) -> None:
-        self._ontology = ontology
-        self._walks = walks
-        self._store = store
-        self._tenant = tenant
+        self._ontology, self._walks = ontology, walks
+        self._store, self._tenant = store, tenant
 
     async def of(self, questions: Sequence[GapQuestion]) -> Diagnosed:
         """The gaps that there are.

@@ -69,7 +69,6 @@ def _to_entity(text: str, of_one: list[NamedNode]) -> Entity:
 
 
 def _contains_words(name: str, text: str) -> bool:
-    """Whether a sentence holds a name as whole words."""
     at = text.find(name) if len(name) >= _SHORTEST else -1
     if at < 0:
         return False

@@ -77,22 +77,18 @@ class GapCase:
 
     @property
     def id(self) -> str:
-        """The asker's name for it."""
         return self.question.id
 
     @property
     def year(self) -> int:
-        """The year asked about."""
         return self.question.node.year
 
     @property
     def level(self) -> Level:
-        """The level asked about."""
         return self.question.level
 
     @property
     def things(self) -> tuple[NodeId, ...]:
-        """The nodes that it names."""
         other = self.question.other
         return (_node_id(self.question.node),) if other is None else (_node_id(self.question.node), _node_id(other))
 

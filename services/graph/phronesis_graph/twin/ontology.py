@@ -1,7 +1,4 @@
-"""The ontology as frozen values.
-
-What `content/transformation_twin.yaml` says, checked when it is loaded, and values held against it.
-"""
+"""The ontology as frozen values: `content/transformation_twin.yaml`, checked when it is loaded, and values held against it."""
 
 from __future__ import annotations
 
@@ -67,7 +64,6 @@ class NodeType:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Names of the properties that are texts, in the order declared."""
         return tuple(p.name for p in self.properties.values() if p.kind is Kind.TEXT)
 
 
@@ -136,11 +132,7 @@ class Ontology:
 
 
 def load() -> Ontology:
-    """The packaged ontology.
-
-    Raises:
-        ValueError: the file does not fit together.
-    """
+    """The packaged ontology. Raises `ValueError`: the file does not fit together."""
     text = files("phronesis_graph").joinpath("content", "transformation_twin.yaml").read_text(encoding="utf-8")
     return parse(yaml.safe_load(text))
 

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from phronesis_bus import Call
-from phronesis_contracts.memory import ItemsForgotten, KnowledgeStored
+from phronesis_contracts import Principal, ServiceError
 from phronesis_contracts.orchestrator import Audited
-from phronesis_contracts.twin import ChainRun, Expand, Level, Neighbour, Node, RunChain, Survey, Surveyed, Upserted
+from phronesis_contracts.twin import ChainRun, Level, Node, RunChain, Survey, Surveyed, Upserted
 
+from ..guard import Allowed
 from .chains import Walk
 from .entities import NamedNode
 from .gaps import ChainReach, FoundTie, GapCase, NodeId, Tie, TieQuestion
 from .upserts import Plan
+
+MOST_ROWS = 500
+"""Rows of a statement in one answer."""
+AuditRefusal = Callable[[Principal, str, dict[str, object], ServiceError], Awaitable[None]]
+"""Enters a refusal in the audit trail: who was refused, which tool, with which arguments, and why."""
 
 
 class TwinStore(Protocol):
@@ -27,51 +33,15 @@ class TwinStore(Protocol):
         Args:
             call: how the request came; its key makes a repeat answer with the first result.
             arguments: hash of the request as it came.
-            batch: what to write.
-            audit: the entry for the audit trail.
 
         Raises:
             BadRequest: an end that does not exist, or levels that may not be joined; nothing is written.
             KeyReused: the key came before with other arguments.
             Unavailable: the store is down, or the outcome of the commit is not known.
         """
-        ...
 
     async def nodes(self, tenant: str, refs: tuple[str, ...]) -> list[Node]:
-        """The nodes of `tenant` among `refs` (`type/id/year`) that exist, in the order asked.
-
-        Raises:
-            Unavailable: the store is down.
-        """
-        ...
-
-
-class KnowledgeStore(Protocol):
-    """The users' knowledge items and the links between them: ids and types, no content."""
-
-    async def store(self, tenant: str, news: KnowledgeStored) -> None:
-        """Take over items and links; what is older than what is held changes nothing.
-
-        Raises:
-            Unavailable: the store is down.
-        """
-        ...
-
-    async def forget(self, tenant: str, news: ItemsForgotten) -> None:
-        """Remove items with their links for good, and report to the deletion that they went with.
-
-        Raises:
-            Unavailable: the store is down.
-        """
-        ...
-
-    async def expand(self, tenant: str, user: str, question: Expand) -> list[Neighbour]:
-        """Seeds and their neighbours, nearest first, over items that are the user's or shared in the tenant.
-
-        Raises:
-            Unavailable: the store is down.
-        """
-        ...
+        """The nodes of `tenant` among `refs` (`type/id/year`) that exist, in the order asked. Raises `Unavailable`."""
 
 
 class ReasoningStore(Protocol):
@@ -82,35 +52,25 @@ class ReasoningStore(Protocol):
     """
 
     async def survey(self, tenant: str, question: Survey) -> Surveyed:
-        """The rows of a survey and how many nodes it is about.
-
-        Raises:
-            BadRequest: it names what the ontology has not.
-        """
-        ...
+        """The rows of a survey and how many nodes it is about. Raises `BadRequest`: it names what the ontology has not."""
 
     async def paths(self, tenant: str, walk: Walk, question: RunChain) -> ChainRun:
         """Walks to the chain's end or, where there is none, those that stop on the way; in no order."""
-        ...
 
     async def named(self, tenant: str, types: Sequence[str], text: str, year: int | None) -> list[NamedNode]:
         """Nodes whose name holds the text or all its words, or stands in it; of every type where none is stated."""
-        ...
 
     async def standing(self, tenant: str, things: Iterable[NodeId]) -> Mapping[NodeId, Mapping[int, Level]]:
         """The years in which each thing is there, and its level in each; one statement for a node type."""
-        ...
 
     async def reached(self, tenant: str, cases: Mapping[Walk, Sequence[GapCase]]) -> Mapping[str, ChainReach]:
         """By question, how far its walk comes in its year and on its level; one statement for a walk.
 
         A question whose node is not there, or not on that level, has no entry.
         """
-        ...
 
     async def ties(self, tenant: str, asked: Mapping[Tie, Sequence[TieQuestion]]) -> Sequence[FoundTie]:
         """The relationships asked for that there are, in every year and on every level; one statement for a node type."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -121,46 +81,18 @@ class StatementResult:
     truncated: bool
 
 
-class AllowedStatement(Protocol):
-    """A statement that may be run."""
-
-    @property
-    def statement(self) -> str:
-        """The text to run: the caller's, with the tenant in it."""
-
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        """Its parameters."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What could be written better."""
-
-    @property
-    def dangerous(self) -> str | None:
-        """Why a change has to be confirmed first; `None` where it has not."""
-
-
 class StatementCheck(Protocol):
     """Decides whether a statement may be run; it takes some milliseconds of thinking."""
 
-    def __call__(self, statement: str, parameters: Mapping[str, Any], tenant: str) -> AllowedStatement:
-        """The statement as it may be run.
-
-        Raises:
-            QueryRefused: it may not.
-        """
+    def __call__(self, statement: str, parameters: Mapping[str, Any], tenant: str) -> Allowed:
+        """The statement as it may be run. Raises `QueryRefused`: it may not."""
 
 
 class QueryStore(Protocol):
     """A store that runs statements."""
 
     async def ready(self) -> None:
-        """Return when the store has been there.
-
-        Raises:
-            Unavailable: it has not come yet.
-        """
+        """Return when the store has been there. Raises `Unavailable`: it has not come yet."""
 
     async def read(self, tenant: str, statement: str, parameters: Mapping[str, Any], most: int) -> StatementResult:
         """Run a reading statement once, as a user who can only read.

@@ -1,7 +1,4 @@
-"""Questions over the twin in the store.
-
-Each is asked as the reading user, with limits of time and rows; and the Cypher of chains and gaps.
-"""
+"""Questions over the twin in the store, asked as the reading user within limits; and the Cypher of chains and gaps."""
 
 from __future__ import annotations
 
@@ -42,7 +39,6 @@ class ChainStatements:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All of them."""
         return self.whole, self.whole_from, self.part, self.part_from, self.reach
 
 
@@ -125,7 +121,7 @@ def standing_statement(type: str) -> str:
 def ties_statement(type: str) -> str:
     """Which relationships nodes have inside each year, and on which levels their two ends stand.
 
-    The level of neither end is fixed, so that what is joined at another level is seen (NC-069).
+    The level of neither end is fixed, so that what is joined at another level is seen.
     """
     return (
         f"UNWIND $rows AS row MATCH (a:{type} {{id: row.id}})-[r]-(b) "
@@ -152,8 +148,7 @@ class BoltReasoning:
     """The `ReasoningStore` over Bolt. The statements of all walks are made when the service starts."""
 
     def __init__(self, bolt: Bolt, ontology: Ontology, walks: Walks) -> None:
-        self._bolt = bolt
-        self._ontology = ontology
+        self._bolt, self._ontology = bolt, ontology
         self._statements = {walk: chain_statements(walk) for of_chain in walks.values() for walk in of_chain.values()}
         self._beginnings = [next(iter(of_chain.values())) for of_chain in walks.values()]
         self._standing = {type: standing_statement(type) for type in ontology.nodes}
@@ -172,7 +167,6 @@ class BoltReasoning:
             await self._rows(text, **nobody)
 
     async def survey(self, tenant: str, question: Survey) -> Surveyed:
-        """The rows of a survey and how many nodes it is about; see the port."""
         made = survey_statement(self._ontology, question)
 
         async def work(transaction: Transaction) -> tuple[list[Row], int]:
@@ -189,7 +183,6 @@ class BoltReasoning:
         return surveyed
 
     async def paths(self, tenant: str, walk: Walk, question: RunChain) -> ChainRun:
-        """Walks to the chain's end, or those that stop on the way; see the port."""
         texts = self._statements[walk]
         whole, part, given = texts.whole, texts.part, {"tenant": tenant, "year": question.year, "level": question.level.value}
         if question.start is not None:
@@ -202,7 +195,6 @@ class BoltReasoning:
         return ChainRun(paths=paths, truncated=len(rows) > question.limit, statement=text)
 
     async def named(self, tenant: str, types: Sequence[str], text: str, year: int | None) -> list[NamedNode]:
-        """Nodes whose name holds the text or all its words, or stands in it; see the port."""
         of_year = "" if year is None else " AND n.year = $year"
         rows = await self._rows(
             f"MATCH (n:{'|'.join(types or self._ontology.nodes)}) WHERE n.tenant = $tenant{of_year} "
@@ -221,7 +213,6 @@ class BoltReasoning:
         return [NamedNode(row["type"], row["id"], row["name"], row["year"], Level(row["level"])) for row in rows]
 
     async def standing(self, tenant: str, things: Iterable[NodeId]) -> Mapping[NodeId, Mapping[int, Level]]:
-        """The years in which each thing is there, and its level in each; see the port."""
         ids: dict[str, list[str]] = defaultdict(list)
         for type, id in sorted(things):
             ids[type].append(id)
@@ -231,7 +222,6 @@ class BoltReasoning:
         return found
 
     async def reached(self, tenant: str, cases: Mapping[Walk, Sequence[GapCase]]) -> Mapping[str, ChainReach]:
-        """By question, how far its walk comes; see the port."""
         asked = {
             walk: (self._statements[walk].reach, {"rows": [_start_row(tenant, c) for c in of]}) for walk, of in cases.items()
         }
@@ -242,7 +232,6 @@ class BoltReasoning:
         }
 
     async def ties(self, tenant: str, asked: Mapping[Tie, Sequence[TieQuestion]]) -> Sequence[FoundTie]:
-        """The relationships asked for that there are; see the port."""
         rows: dict[str, list[Row]] = defaultdict(list)
         for tie, of in asked.items():
             rows[tie.source] += [_tie_row(tie, one) for one in of]

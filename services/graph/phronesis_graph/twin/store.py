@@ -14,13 +14,12 @@ from phronesis_contracts.twin import NODE_CHANGED, ChangedNode, Level, Node, Nod
 
 from ..bolt.driver import Bolt, Row, Transaction
 from ..bolt.schema import Schema
-from ..bolt.writes import Turns, first_result, keep_result, news_id, take_turn, write_news
+from ..bolt.writes import SERVICE, Turns, news_id, write_news, write_once
 from .ontology import RESERVED, Ontology
 from .upserts import NodeRecord, Plan, RelationshipRecord, Stored, check_levels
 
 T = TypeVar("T")
 
-SERVICE = "graph"
 NODES_OF_ONE_EVENT = 100
 TEXT_OF_ONE_EVENT = 400_000
 """Bytes of the texts of all nodes that one event names, so that one question for them has one answer that fits."""
@@ -36,20 +35,14 @@ class BoltTwin:
     """The `TwinStore` over Bolt. Labels and relationship types in statements come from the ontology, never from a caller."""
 
     def __init__(self, bolt: Bolt, ontology: Ontology, schema: Schema) -> None:
-        self._bolt = bolt
-        self._ontology = ontology
-        self._schema = schema
+        self._bolt, self._ontology, self._schema = bolt, ontology, schema
         self._turns = Turns()
 
     async def upsert(self, call: Call, arguments: str, batch: Plan, audit: Audited) -> Upserted:
-        """Write a batch with its news; see the port."""
         await self._schema.declared()
         tenant = call.who.tenant
 
         async def work(transaction: Transaction) -> Upserted:
-            await take_turn(transaction, tenant)
-            if (first := await first_result(transaction, call, arguments, Upserted)) is not None:
-                return first
             stored = await _read_stored(transaction, batch)
             check_levels(self._ontology, batch, stored)
             changes = tuple(_find_changes(batch.nodes, stored))
@@ -57,14 +50,12 @@ class BoltTwin:
             created = await _write_relationships(transaction, batch.relationships)
             result = _to_result(batch, changes, created)
             await write_news(transaction, _build_news(tenant, changes, audit))
-            await keep_result(transaction, call, arguments, result)
             return result
 
         async with self._turns.of(tenant):
-            return await self._bolt.write(work)
+            return await write_once(self._bolt, tenant, [call], arguments, Upserted, work)
 
     async def nodes(self, tenant: str, refs: tuple[str, ...]) -> list[Node]:
-        """The nodes that exist, in the order asked; see the port."""
         asked = defaultdict(list)
         for ref in dict.fromkeys(refs):
             if (label := ref.split("/", 1)[0]) in self._ontology.nodes:

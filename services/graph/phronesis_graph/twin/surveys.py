@@ -1,7 +1,4 @@
-"""The Cypher of surveys.
-
-Made of the ontology's names alone, every value held against the ontology and a parameter, every node held to the tenant.
-"""
+"""The Cypher of surveys: made of the ontology's names alone, every value a parameter, every node held to the tenant."""
 
 from __future__ import annotations
 
@@ -24,22 +21,14 @@ Value = str | float | list[str | float]
 
 
 def find_node_type(ontology: Ontology, name: str, path: str) -> NodeType:
-    """A declared node type.
-
-    Raises:
-        BadRequest: there is none of this name.
-    """
+    """A declared node type. Raises `BadRequest`: there is none of this name."""
     if name not in ontology.nodes:
         raise BadRequest(f"no such node type{suggest_nearest(name, ontology.nodes)}", field=path)
     return ontology.nodes[name]
 
 
 def find_property(kind: NodeType, name: str, path: str) -> Property:
-    """A property that nodes of the type have.
-
-    Raises:
-        BadRequest: there is none of this name.
-    """
+    """A property that nodes of the type have. Raises `BadRequest`: there is none of this name."""
     found = kind.properties.get(name) or COMMON.get(name)
     if found is None:
         raise BadRequest(f"{kind.name} has no such property{suggest_nearest(name, [*kind.properties, *COMMON])}", field=path)

@@ -1,4 +1,4 @@
-"""Backups of a tenant's constitutional graph with its vectors, restores (O-121, O-122, O-400), and how one is kept as bytes."""
+"""Backups of a tenant's constitutional graph with its vectors, restores, and how one is kept as bytes."""
 
 from __future__ import annotations
 
@@ -37,16 +37,10 @@ class Manifest(Message):
 
 
 class BackupWriter:
-    """Writes the lines of one backup.
-
-    Args:
-        bucket: where to.
-        folder: the tenant's backup, as names begin.
-    """
+    """Writes the lines of one backup."""
 
     def __init__(self, bucket: Bucket, folder: str) -> None:
-        self._bucket = bucket
-        self._folder = folder
+        self._bucket, self._folder = bucket, folder
         self._lines: list[str] = []
         self._size = 0
         self._digest = hashlib.sha256()
@@ -55,7 +49,6 @@ class BackupWriter:
         self.bytes = 0
 
     async def line(self, kind: str, value: dict[str, Any]) -> None:
-        """Add one thing of a kind."""
         text = json.dumps({"kind": kind, **value}, ensure_ascii=False, sort_keys=True)
         self._lines.append(text)
         self._size += len(text)
@@ -173,32 +166,19 @@ _NODES = 200
 
 
 class Backups:
-    """Does what `backup.restore.v1` orders.
-
-    Args:
-        graph: the graph service.
-        standing: what the records say.
-        restoring: puts vectors back.
-        following: makes records of nodes.
-        bucket: where backups are.
-        clock: the time.
-    """
+    """Does what `backup.restore.v1` orders."""
 
     def __init__(
         self,
         graph: ConstitutionGraph,
-        standing: RecordReader,
+        reader: RecordReader,
         restoring: VectorRestore,
         following: GraphFollower,
         bucket: Bucket,
         clock: Callable[[], datetime],
     ) -> None:
-        self._graph = graph
-        self._standing = standing
-        self._restoring = restoring
-        self._following = following
-        self._bucket = bucket
-        self._clock = clock
+        self._graph, self._reader, self._restoring = graph, reader, restoring
+        self._following, self._bucket, self._clock = following, bucket, clock
 
     async def do(self, who: Principal, order: BackupOrRestore) -> BackupDone:
         """Do one operation for the caller's tenant.
@@ -237,7 +217,7 @@ class Backups:
             after = links[-1]
             for link in links:
                 await writer.line("link", link.model_dump(mode="json"))
-        async for page in self._standing.kept(tenant):
+        async for page in self._reader.kept(tenant):
             for row in page:
                 await writer.line("vector", _vector_line(row))
         made = await writer.close(id, now)
@@ -305,7 +285,7 @@ class Backups:
             after = page[-1].id
             seen |= {node.id for node in page}
             await self._following.keep(tenant, page, trusted=True)
-        await self._following.refresh(tenant, [id for id in await self._standing.ids(tenant) if id not in seen])
+        await self._following.refresh(tenant, [id for id in await self._reader.ids(tenant) if id not in seen])
 
 
 def _snapshots(nodes: Sequence[ConstitutionNode]) -> list[NodeSnapshot]:

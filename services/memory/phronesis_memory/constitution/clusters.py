@@ -76,9 +76,6 @@ def cluster(vectors: Matrix) -> Clustering:
 
     The same vectors in the same order give the same groups. What is nearer to another group than to the rest of its own, and
     what is in a group below the smallest, is in none.
-
-    Args:
-        vectors: one a row.
     """
     points = normalize_rows(vectors)
     if len(points) < 2 * SMALLEST:
@@ -93,12 +90,7 @@ def cluster(vectors: Matrix) -> Clustering:
 
 
 def silhouette(points: Matrix, labels: Labels) -> float:
-    """The mean silhouette of what is in a group (O-415), of a sample where there is much.
-
-    Args:
-        points: one a row, of length 1.
-        labels: the group of each.
-    """
+    """The mean silhouette of what is in a group, of a sample where there is much. `points`: one a row, of length 1."""
     inside = np.flatnonzero(labels != UNASSIGNED)
     if len(set(labels[inside].tolist())) < 2:
         return 0.0
@@ -129,7 +121,6 @@ def group_alike(vectors: Matrix, floor: float) -> Labels:
 
 
 def _best_grouping(points: Matrix) -> Labels:
-    """The grouping of the number of groups that is judged best."""
     fitted = _sample(np.arange(len(points)), FITTED)
     plain = _reduce_dimensions(points, fitted)
     judged = _sample(fitted, _JUDGED)
@@ -144,7 +135,6 @@ def _best_grouping(points: Matrix) -> Labels:
 
 
 def _reduce_dimensions(points: Matrix, fitted: npt.NDArray[np.intp]) -> Matrix:
-    """The vectors in the directions in which they differ most."""
     from sklearn.utils.extmath import randomized_svd
 
     middle = points[fitted].mean(axis=0)
@@ -193,7 +183,6 @@ def _drop_small(labels: Labels) -> Labels:
 
 
 def _sample(places: npt.NDArray[np.intp], most: int) -> npt.NDArray[np.intp]:
-    """Evenly spread ones where there are more than `most`."""
     return places if len(places) <= most else places[np.linspace(0, len(places) - 1, most).astype(np.intp)]
 
 
@@ -220,11 +209,7 @@ class NodeMatrix:
 
 
 async def gather_vectors(vectors: NodeVectors, tenant: str, chosen: NodeFilter, most: int = MAX_NODES) -> NodeMatrix:
-    """The chosen nodes with their vectors, the first `most` of them by id.
-
-    Raises:
-        Unavailable: the index does not answer.
-    """
+    """The chosen nodes with their vectors, the first `most` of them by id. Raises `Unavailable`."""
     found: list[NodeVector] = []
     whole = True
     async for one in vectors.scan(tenant, chosen):
@@ -242,13 +227,7 @@ async def gather_vectors(vectors: NodeVectors, tenant: str, chosen: NodeFilter, 
 
 
 def pairs_above(points: Matrix, floor: float, most: int) -> list[tuple[int, int, float]]:
-    """The pairs of rows whose cosine is `floor` or more, the most alike first.
-
-    Args:
-        points: one a row, of length 1.
-        floor: the cosine.
-        most: pairs at most.
-    """
+    """The pairs of rows whose cosine is `floor` or more, the most alike first. `points`: one a row, of length 1."""
     found: list[tuple[int, int, float]] = []
     for begin in range(0, len(points), _ROWS):
         cosines = points[begin : begin + _ROWS] @ points[begin:].T
@@ -271,10 +250,6 @@ def find_keywords(groups: Mapping[str, Sequence[str]], most: int = KEYWORDS) -> 
     """For each group of texts the words that are its own, the most telling first.
 
     A word counts in its stem, and is shown as it is written most often.
-
-    Args:
-        groups: texts by group.
-        most: words of a group.
     """
     counted = {name: [_count_stems(text) for text in texts] for name, texts in groups.items()}
     totals = {name: sum((Counter(_stem_counts(text)) for text in texts), Counter()) for name, texts in counted.items()}
@@ -301,7 +276,6 @@ def _best_keywords(
 
 
 def _count_stems(text: str) -> Counter[tuple[str, str]]:
-    """How often each stem stands in a text, in each way of writing it."""
     found: Counter[tuple[str, str]] = Counter()
     for word in _WORD.findall(text.casefold()):
         for stem in stems(word):

@@ -1,4 +1,4 @@
-"""Nodes that cannot both be followed: by a link that says so, by negation, by opposites, or by limits (O-398)."""
+"""Nodes that cannot both be followed: by a link that says so, by negation, by opposites, or by limits."""
 
 from __future__ import annotations
 
@@ -128,12 +128,7 @@ class Clause:
 
 
 def find_opposition(one: str, other: str) -> str | None:
-    """Why two texts cannot both be followed; `None` where nothing says so.
-
-    Args:
-        one: what one node says.
-        other: what the other one says.
-    """
+    """Why two texts cannot both be followed; `None` where nothing says so."""
     pairs = [(a, b) for a in split_clauses(one) for b in split_clauses(other)]
     for rule in (_exclusive_limits, _opposite_preference, _denial, _opposite_words):
         for a, b in pairs:
@@ -179,7 +174,6 @@ def _denial(a: Clause, b: Clause) -> str | None:
 
 
 def _opposite_preference(a: Clause, b: Clause) -> str | None:
-    """One thing put above another, and the other above the one."""
     turned = {(low, high) for high, low in b.preferred}
     return _quote_both(a, b) if a.denied == b.denied and a.preferred & turned else None
 
@@ -198,7 +192,6 @@ def _opposite_words(a: Clause, b: Clause) -> str | None:
 
 
 def _exclusive_limits(a: Clause, b: Clause) -> str | None:
-    """Limits of one thing that exclude each other."""
     if a.denied or b.denied:
         return None
     for x in a.limits:
@@ -210,7 +203,6 @@ def _exclusive_limits(a: Clause, b: Clause) -> str | None:
 
 
 def _opposite_pairs(a: Clause, b: Clause) -> set[tuple[str, str]]:
-    """Opposites of which one stands in one clause and the other in the other, and not both in one."""
     return {(x, y) for x in a.stems - b.stems for y in _OPPOSITE.get(x, frozenset()) if y in b.stems - a.stems}
 
 
@@ -246,16 +238,10 @@ _SAYS = ("title", "summary", "description", "statement", "response", "target")
 
 
 class Contradictions:
-    """Finds contradictions, and changes nothing.
-
-    Args:
-        vectors: the index.
-        structure: the graph.
-    """
+    """Finds contradictions, and changes nothing."""
 
     def __init__(self, vectors: NodeVectors, structure: Structure) -> None:
-        self._vectors = vectors
-        self._structure = structure
+        self._vectors, self._structure = vectors, structure
 
     async def find(self, who: Principal, types: frozenset[str], limit: int) -> tuple[list[Contradiction], int]:
         """Contradictions among active nodes of some types, the stated ones first; and how many nodes were compared."""

@@ -1,14 +1,14 @@
-"""Embedding nodes: what is due is taken in batches, the higher tiers first, and no write waits for it (O-308 to O-311)."""
+"""Embedding nodes: what is due is taken in batches, the higher tiers first, and no write waits for it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from itertools import groupby, islice
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 
@@ -21,7 +21,8 @@ from ..embedding.chunks import pool
 from ..ports import Embedder
 from ..values import Vector
 from .nodes import VectorRefused, check_vector, split_text, state_after_failure
-from .ports import NodeFilter, NodeHit, NodeIndex
+from .pgvector import PgNodeVectors
+from .ports import NodeFilter
 from .queue import DueNode, NodeQueue
 
 log = logging.getLogger(__name__)
@@ -37,15 +38,11 @@ _ALIKE = 10
 _FOR_GOOD = (EmbeddingRefused, EmbeddingMismatch, VectorRefused)
 
 
-Nearest: TypeAlias = Callable[[str, Vector, NodeFilter, int], Awaitable[list[NodeHit]]]
-
-
 class Schedule(Protocol):
     """What puts nodes on the queue by the clock."""
 
     async def look(self, now: datetime) -> None:
         """Begin the runs that are due."""
-        ...
 
 
 class NoSchedule:
@@ -56,37 +53,22 @@ class NoSchedule:
 
 
 class EmbeddingWorker:
-    """Embeds what is due, in a task of its own. `step` does one batch, for whoever has no task.
-
-    Args:
-        queue: the nodes that are due.
-        embedder: the model.
-        index: what is told of new vectors.
-        alike: the nodes nearest to a vector, in the service's own schema.
-        schedule: the runs by the clock.
-        clock: the time.
-    """
+    """Embeds what is due, in a task of its own. `step` does one batch, for whoever has no task."""
 
     def __init__(
         self,
         queue: NodeQueue,
         embedder: Embedder,
-        index: NodeIndex,
-        alike: Nearest,
+        index: PgNodeVectors,
         schedule: Schedule,
         clock: Callable[[], datetime],
     ) -> None:
-        self._queue = queue
-        self._embedder = embedder
-        self._index = index
-        self._alike = alike
-        self._schedule = schedule
-        self._clock = clock
+        self._queue, self._embedder, self._index = queue, embedder, index
+        self._schedule, self._clock = schedule, clock
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin."""
         self._task = asyncio.create_task(self._run(), name="constitution-embedding")
 
     async def stop(self) -> None:
@@ -97,15 +79,10 @@ class EmbeddingWorker:
                 await self._task
 
     def wake(self) -> None:
-        """Say that something is due."""
         self._wake.set()
 
     async def step(self) -> int:
-        """Embed one batch; how many nodes were taken.
-
-        Raises:
-            Unavailable: the store does not answer.
-        """
+        """Embed one batch; how many nodes were taken. Raises `Unavailable`."""
         now = self._clock()
         taken = sorted(await self._queue.take(now, BATCH), key=lambda due: (due.tenant, due.tier, due.id))
         try:
@@ -118,7 +95,6 @@ class EmbeddingWorker:
         return len(taken)
 
     async def _made(self, taken: Sequence[DueNode]) -> list[tuple[DueNode, Vector]]:
-        """The vectors of those that could be embedded; of the others it is written down why not."""
         try:
             return await self._checked(taken, await self._vectors(taken))
         except EmbeddingRefused as error:
@@ -156,9 +132,9 @@ class EmbeddingWorker:
 
     async def _failed(self, taken: Sequence[DueNode], error: ServiceError) -> list[tuple[DueNode, Vector]]:
         for due in taken:
-            standing = state_after_failure(due.attempts, error.code, self._clock(), for_good=isinstance(error, _FOR_GOOD))
-            log.warning("node %s could not be embedded: %s, now %s", due.id, error.code, standing.state)
-            await self._queue.fail(due, standing)
+            state = state_after_failure(due.attempts, error.code, self._clock(), for_good=isinstance(error, _FOR_GOOD))
+            log.warning("node %s could not be embedded: %s, now %s", due.id, error.code, state.state)
+            await self._queue.fail(due, state)
         return []
 
     async def _keep(self, tenant: str, made: Sequence[tuple[DueNode, Vector]], taken: datetime) -> None:
@@ -167,14 +143,14 @@ class EmbeddingWorker:
         except EmbeddingMismatch as error:
             await self._failed([due for due, _ in made], error)
             return
-        await self._index.tell(tenant, stored)
+        await self._index.settle(tenant, stored)
         for due, vector in made:
             if due.id in stored:
                 await self._compare(tenant, due, vector)
         await self._queue.done(tenant, stored, taken)
 
     async def _compare(self, tenant: str, due: DueNode, vector: Vector) -> None:
-        near = await self._alike(tenant, vector, NodeFilter(types=frozenset({due.type})), _ALIKE + 1)
+        near = await self._index.nearest_stored(tenant, vector, NodeFilter(types=frozenset({due.type})), _ALIKE + 1)
         found = [(hit.id, hit.cosine) for hit in near if hit.id != due.id and hit.cosine > search.DUPLICATE_COSINE]
         await self._queue.pair(tenant, due.id, found[:_ALIKE])
 

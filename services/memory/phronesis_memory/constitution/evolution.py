@@ -1,4 +1,4 @@
-"""How nodes changed over time (O-387 to O-389), how far their meaning moved, and which say nearly the same."""
+"""How nodes changed over time, how far their meaning moved, and which say nearly the same."""
 
 from __future__ import annotations
 
@@ -114,20 +114,11 @@ _BEFORE = 200
 
 
 class Drift:
-    """Reports drift.
-
-    Args:
-        history: versions, each with how far it moved from the one before.
-        vectors: where nodes are now.
-        structure: the nodes.
-        embedder: the model, for texts that nodes had.
-    """
+    """Reports drift."""
 
     def __init__(self, history: History, vectors: NodeVectors, structure: Structure, embedder: Embedder) -> None:
-        self._history = history
-        self._vectors = vectors
-        self._structure = structure
-        self._embedder = embedder
+        self._history, self._vectors = history, vectors
+        self._structure, self._embedder = structure, embedder
 
     async def report(
         self, who: Principal, since: datetime | None, layers: frozenset[Layer], threshold: float, limit: int
@@ -176,7 +167,6 @@ class Drift:
 
 
 def _oldest_values(versions: Sequence[Version]) -> Iterator[tuple[str, object]]:
-    """By field the oldest value that the versions say it had."""
     seen: set[str] = set()
     for version in versions:
         for name, values in version.fields.items():
@@ -203,18 +193,10 @@ _Pair = tuple[str, str, float]
 
 
 class Duplicates:
-    """Finds near-duplicates, and merges none.
-
-    Args:
-        vectors: the index.
-        history: the pairs that are noted whenever a node is embedded.
-        structure: the graph.
-    """
+    """Finds near-duplicates, and merges none."""
 
     def __init__(self, vectors: NodeVectors, history: History, structure: Structure) -> None:
-        self._vectors = vectors
-        self._history = history
-        self._structure = structure
+        self._vectors, self._history, self._structure = vectors, history, structure
 
     async def find(self, who: Principal, threshold: float, layers: frozenset[Layer], limit: int) -> list[Duplicate]:
         """Pairs of active nodes of one type with a cosine of `threshold` or more, the most alike first."""

@@ -33,36 +33,24 @@ class BusConstitutionGraph:
         self._bus = bus
 
     async def read(self, tenant: str, ids: Sequence[str]) -> dict[str, ConstitutionNode]:
-        """See `ConstitutionGraph`."""
         if not ids:
             return {}
-        try:
-            found = (await ask(self._bus, _service_principal(tenant), READ_NODES, ReadNodes(ids=tuple(ids)))).nodes
-        except (Internal, TooLarge):
-            # Many nodes can be more than one message holds.
-            if len(ids) == 1:
-                raise
-            half = len(ids) // 2
-            return await self.read(tenant, ids[:half]) | await self.read(tenant, ids[half:])
-        return {node.id: node for node in found}
+        return {node.id: node for node in await _read_nodes(self._bus, _service_principal(tenant), ids)}
 
     async def walk(self, tenant: str, after: str, limit: int) -> tuple[ConstitutionNode, ...]:
-        """See `ConstitutionGraph`."""
         while True:
             try:
                 return (await ask(self._bus, _service_principal(tenant), WALK_NODES, WalkNodes(after=after, limit=limit))).nodes
-            except (Internal, TooLarge):  # as above
+            except (Internal, TooLarge):  # many nodes can be more than one message holds
                 if limit == 1:
                     raise
                 limit = max(1, limit // 4)
 
     async def walk_links(self, tenant: str, after: ConstitutionLink | None, limit: int) -> tuple[ConstitutionLink, ...]:
-        """See `ConstitutionGraph`."""
         asked = WalkLinks(limit=limit) if after is None else WalkLinks(after_from=after.from_id, after=after.id, limit=limit)
         return (await ask(self._bus, _service_principal(tenant), WALK_LINKS, asked)).relationships
 
     async def changed_since(self, tenant: str, at: datetime) -> Mapping[str, int]:
-        """See `ConstitutionGraph`."""
         asked = ChangedSince(at=at, types=_URGENT_TYPES)
         return (await ask(self._bus, _service_principal(tenant), CHANGED_SINCE, asked)).versions
 
@@ -75,10 +63,20 @@ class BusConstitutionGraph:
         *,
         last: bool,
     ) -> tuple[int, int, int]:
-        """See `ConstitutionGraph`."""
         part = RestoreGraph(restore_id=restore_id, nodes=tuple(nodes), relationships=tuple(links), last=last)
         done = await ask(self._bus, who, RESTORE_GRAPH, part)
         return done.nodes, done.relationships, done.removed_nodes
+
+
+async def _read_nodes(bus: Bus, who: Principal, ids: Sequence[str]) -> tuple[ConstitutionNode, ...]:
+    try:
+        return (await ask(bus, who, READ_NODES, ReadNodes(ids=tuple(ids)))).nodes
+    except (Internal, TooLarge):
+        # Many nodes, or long ones, can be more than one message holds.
+        if len(ids) == 1:
+            raise
+        half = len(ids) // 2
+        return await _read_nodes(bus, who, ids[:half]) + await _read_nodes(bus, who, ids[half:])
 
 
 def _service_principal(tenant: str) -> Principal:
@@ -99,26 +97,14 @@ class BusStructure:
         self._bus = bus
 
     async def nodes(self, who: Principal, ids: Sequence[str]) -> dict[str, ConstitutionNode]:
-        """See `Structure`."""
         found: dict[str, ConstitutionNode] = {}
         for at in range(0, len(ids), _NODES_AT_ONCE):
-            found |= {node.id: node for node in await self._read(who, ids[at : at + _NODES_AT_ONCE])}
+            found |= {node.id: node for node in await _read_nodes(self._bus, who, ids[at : at + _NODES_AT_ONCE])}
         return found
-
-    async def _read(self, who: Principal, ids: Sequence[str]) -> tuple[ConstitutionNode, ...]:
-        try:
-            return (await ask(self._bus, who, READ_NODES, ReadNodes(ids=tuple(ids)))).nodes
-        except (Internal, TooLarge):
-            # Long nodes can be more than one message holds.
-            if len(ids) == 1:
-                raise
-            half = len(ids) // 2
-            return await self._read(who, ids[:half]) + await self._read(who, ids[half:])
 
     async def linked_nodes(
         self, who: Principal, ids: Sequence[str]
     ) -> dict[str, tuple[ConstitutionNode, tuple[ConstitutionLink, ...]]]:
-        """See `Structure`."""
         slots = asyncio.Semaphore(_SIDE_BY_SIDE)
 
         async def one(id: str) -> tuple[ConstitutionNode, tuple[ConstitutionLink, ...]] | None:
@@ -133,13 +119,11 @@ class BusStructure:
         return {id: found for id, found in zip(ids, read, strict=True) if found is not None}
 
     async def near(self, who: Principal, near: Near) -> tuple[Reached, ...]:
-        """See `Structure`."""
         return (await ask(self._bus, who, NEAR, near)).reached
 
     async def ends(
         self, who: Principal, ids: Sequence[str], relationship: str, types: Sequence[str] = (), statuses: Sequence[str] = ()
     ) -> dict[str, tuple[Mention, ...]]:
-        """See `Structure`."""
         found: dict[str, tuple[Mention, ...]] = {}
         for at in range(0, len(ids), _ENDS):
             some = tuple(ids[at : at + _ENDS])
@@ -148,11 +132,9 @@ class BusStructure:
         return found
 
     async def create(self, who: Principal, type: str, fields: Mapping[str, Any]) -> ConstitutionNode:
-        """See `Structure`."""
         tool = CREATE[type]
         request = tool.rpc.input.model_validate(fields)
         return (await ask(self._bus, who, tool.rpc, request, key=fields.get("requestId"))).node
 
     async def relate(self, who: Principal, from_id: str, type: str, to_id: str) -> None:
-        """See `Structure`."""
         await ask(self._bus, who, RELATE, Relate(from_id=from_id, type=type, to_id=to_id))

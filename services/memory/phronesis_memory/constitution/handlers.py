@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -15,34 +15,22 @@ from phronesis_bus import Blobs, Bus, Call, News, follow, serve
 from phronesis_bus.topology import BACKUPS
 from phronesis_contracts import ServiceError
 from phronesis_contracts.constitution import maintenance, search, writes
-from phronesis_contracts.constitution.maintenance import (
-    BACKUP_RESTORE_TOOL,
-    REGENERATE_TOOL,
-    AskEmbeddings,
-    BackupDone,
-    BackupOrRestore,
-    EmbeddingCount,
-    EmbeddingsTold,
-    IndexScope,
-    Regenerate,
-    Regenerated,
-    SpotCheck,
-)
 from phronesis_contracts.constitution.writes import ConstitutionChanged
 from phronesis_postgres import Database
 
 from ..embedding.queries import QueryVectors
-from ..indexes import make_pgvector_nodes, open_nodes
+from ..indexes import make_pgvector_nodes, make_queries, open_nodes
 from ..ports import Embedder, VectorIndex
 from ..settings import MemorySettings, RetrievalSettings
 from ..tracing import trace_handler
+from ..values import utc_now
 from ..vectors.format import from_halfvec
 from .backups import Backups
 from .embedding import EmbeddingWorker
 from .graph import BusConstitutionGraph, BusStructure
 from .history import NodeHistory
 from .pgvector import PgNodeVectors
-from .ports import Bucket, ConstitutionGraph, History, LayerState, NodeFilter, NodeIndex, NodeVectors, Texts
+from .ports import Bucket, ConstitutionGraph, History, LayerState, NodeFilter, NodeVectors, Texts
 from .projection import ConstitutionVectors, GraphFollower, Regeneration
 from .queue import NodeQueue, NodeSchedule, select_runs
 from .search_handlers import Sources, serve_searches
@@ -50,50 +38,32 @@ from .store import NodeRecords, RecordReader, VectorAudit, VectorRestore
 
 
 class VectorHandlers:
-    """The handlers.
-
-    Args:
-        following: the follower of the graph.
-        vectors: the vectors.
-        standing: what the records say.
-        schedule: the runs by the clock.
-        regenerating: makes vectors anew.
-        backups: makes backups and restores them.
-        audit: where it is entered who did so.
-        dimension: numbers in the vectors of the service's model.
-    """
+    """The handlers."""
 
     def __init__(
         self,
         following: GraphFollower,
         vectors: NodeVectors,
-        standing: RecordReader,
+        reader: RecordReader,
         schedule: NodeSchedule,
         regenerating: Regeneration,
         backups: Backups,
         audit: VectorAudit,
         dimension: int,
     ) -> None:
-        self._following = following
-        self._vectors = vectors
-        self._standing = standing
-        self._schedule = schedule
-        self._regenerating = regenerating
-        self._backups = backups
-        self._audit = audit
-        self._dimension = dimension
+        self._following, self._vectors, self._reader = following, vectors, reader
+        self._schedule, self._regenerating, self._backups = schedule, regenerating, backups
+        self._audit, self._dimension = audit, dimension
 
     async def on_constitution_changed(self, news: News, event: ConstitutionChanged) -> None:
-        """Make the records of changed nodes what the graph says."""
         await self._following.follow(news.tenant, event)
 
-    async def embeddings(self, call: Call, request: AskEmbeddings) -> EmbeddingsTold:
-        """Records of vectors, counts, scopes and batches."""
+    async def embeddings(self, call: Call, request: maintenance.AskEmbeddings) -> maintenance.EmbeddingsTold:
         tenant = call.who.tenant
-        counts, tokens = await self._standing.counts(tenant)
+        counts, tokens = await self._reader.counts(tenant)
         state = await self._vectors.state(tenant)
-        return EmbeddingsTold(
-            records=await self._standing.records(tenant, request.ids) if request.ids else (),
+        return maintenance.EmbeddingsTold(
+            records=await self._reader.records(tenant, request.ids) if request.ids else (),
             counts=counts,
             scopes=tuple(_index_scope(layer, self._dimension) for layer in state),
             schedule=await self._schedule.told(),
@@ -103,40 +73,39 @@ class VectorHandlers:
             findings=_findings(counts, self._dimension),
         )
 
-    async def regenerate(self, call: Call, request: Regenerate) -> Regenerated:
+    async def regenerate(self, call: Call, request: maintenance.Regenerate) -> maintenance.Regenerated:
         """Make vectors anew, and make the index agree with the graph."""
-        await self._audit.enter(call.who, REGENERATE_TOOL.name, request.model_dump(mode="json"))
+        await self._audit.enter(call.who, maintenance.REGENERATE_TOOL.name, request.model_dump(mode="json"))
         return await self._regenerating.regenerate(call.who.tenant, request)
 
-    async def backup_restore(self, call: Call, request: BackupOrRestore) -> BackupDone:
-        """Back up the graph with its vectors, or restore it."""
+    async def backup_restore(self, call: Call, request: maintenance.BackupOrRestore) -> maintenance.BackupDone:
         if request.operation in ("backup", "restore"):
             which = {"operation": request.operation, "backup_id": request.backup_id}
-            await self._audit.enter(call.who, BACKUP_RESTORE_TOOL.name, which)
+            await self._audit.enter(call.who, maintenance.BACKUP_RESTORE_TOOL.name, which)
         return await self._backups.do(call.who, request)
 
-    async def _spot(self, tenant: str, most: int) -> tuple[SpotCheck, ...]:
-        rows = await self._standing.spot(tenant, most) if most else []
+    async def _spot(self, tenant: str, most: int) -> tuple[maintenance.SpotCheck, ...]:
+        rows = await self._reader.spot(tenant, most) if most else []
         return tuple([await self._checked(tenant, row) for row in rows])
 
-    async def _checked(self, tenant: str, row: dict[str, Any]) -> SpotCheck:
+    async def _checked(self, tenant: str, row: dict[str, Any]) -> maintenance.SpotCheck:
         id, norm, rank = row["node_id"], float(row["norm"]), 0
         if row["dimension"] == self._dimension and norm > 0:
             near = await self._vectors.nearest(tenant, from_halfvec(row["numbers"]), NodeFilter(lifecycle=None), 10)
             own = next((hit.cosine for hit in near if hit.id == id), None)
             rank = 0 if own is None else 1 + sum(hit.cosine > own + search.COSINE_ROUNDING for hit in near)
-        return SpotCheck(node_id=id, dimension=row["dimension"], norm=norm, rank=rank)
+        return maintenance.SpotCheck(node_id=id, dimension=row["dimension"], norm=norm, rank=rank)
 
 
-def _index_scope(layer: LayerState, dimension: int) -> IndexScope:
+def _index_scope(layer: LayerState, dimension: int) -> maintenance.IndexScope:
     state = "POPULATING" if layer.populating else "ONLINE"
-    return IndexScope.model_validate(
+    return maintenance.IndexScope.model_validate(
         {"name": layer.name, "layer": layer.layer, "vectors": layer.vectors, "dimension": dimension, "state": state}
     )
 
 
-def _findings(counts: Sequence[EmbeddingCount], dimension: int) -> tuple[str, ...]:
-    """What keeps one from relying on the vectors (O-368). No vector without a direction is ever stored."""
+def _findings(counts: Sequence[maintenance.EmbeddingCount], dimension: int) -> tuple[str, ...]:
+    """What keeps one from relying on the vectors. No vector without a direction is ever stored."""
     findings = []
     for count in counts:
         wrong = sum(nodes for size, nodes in count.dimensions.items() if size != str(dimension))
@@ -173,18 +142,13 @@ class Parts:
     handlers: VectorHandlers
 
 
-def utc_now() -> datetime:
-    """The time."""
-    return datetime.now(UTC)
-
-
 def assemble_constitution(
     database: Database,
     embedder: Embedder,
     graph: ConstitutionGraph,
     bucket: Bucket,
     settings: MemorySettings,
-    index: NodeIndex | None = None,
+    index: PgNodeVectors | None = None,
     clock: Callable[[], datetime] = utc_now,
     wake: Callable[[], None] = lambda: None,
     queries: QueryVectors | None = None,
@@ -194,34 +158,24 @@ def assemble_constitution(
     """The parts on their stores.
 
     Args:
-        database: the schema.
-        embedder: the model.
-        graph: the graph service.
-        bucket: where backups are kept.
-        settings: the service's settings.
-        index: the index of the nodes' vectors; the one in the schema where there is none.
-        clock: the time.
-        wake: called after a transaction that may have written news.
-        queries: the vectors of questions that are kept; those of its own where there are none.
         drift: whether nodes are embedded anew by the clock, to see whether their vectors drifted.
     """
     of = (embedder.model, embedder.dimension)
-    rows: PgNodeVectors = make_pgvector_nodes(database, *of, settings)
-    index = index or rows
-    queue, records, standing = NodeQueue(database, index, *of, wake), NodeRecords(database, index, *of), RecordReader(database)
+    index = index or make_pgvector_nodes(database, *of, settings)
+    queue, records, reader = NodeQueue(database, index, *of, wake), NodeRecords(database, index, *of), RecordReader(database)
     schedule = NodeSchedule(database, queue, select_runs(drift=drift))
-    embedding = EmbeddingWorker(queue, embedder, index, rows.nearest, schedule, clock)
-    following = GraphFollower(graph, records, standing, index, embedding.wake, clock)
-    vectors = ConstitutionVectors(rows, index, records, queue, following)
-    backups = Backups(graph, standing, VectorRestore(database, index, *of), following, bucket, clock)
-    regenerating = Regeneration(graph, following, standing, index, clock)
+    embedding = EmbeddingWorker(queue, embedder, index, schedule, clock)
+    following = GraphFollower(graph, records, reader, index, embedding.wake, clock)
+    vectors = ConstitutionVectors(index, records, queue, following)
+    backups = Backups(graph, reader, VectorRestore(database, index, *of), following, bucket, clock)
+    regenerating = Regeneration(graph, following, reader, index, clock)
     audit = VectorAudit(database, wake)
-    handlers = VectorHandlers(following, vectors, standing, schedule, regenerating, backups, audit, embedder.dimension)
-    queries = queries or QueryVectors(embedder, settings.query_cache_seconds, settings.query_cache_size)
+    handlers = VectorHandlers(following, vectors, reader, schedule, regenerating, backups, audit, embedder.dimension)
+    queries = queries or make_queries(embedder, settings)
     return Parts(
         vectors=vectors,
         history=NodeHistory(database),
-        texts=standing,
+        texts=reader,
         queries=queries,
         following=following,
         queue=queue,
@@ -232,12 +186,12 @@ def assemble_constitution(
     )
 
 
-async def warm_up(rows: PgNodeVectors, embedder: Embedder) -> None:
-    """Ask once, so that the first question after the start is as quick as the next ones (O-092, O-338)."""
+async def warm_up(nodes: PgNodeVectors, embedder: Embedder) -> None:
+    """Ask once, so that the first question after the start is as quick as the next ones."""
     try:
         async with asyncio.timeout(_WARM_UP):
             await embedder.embed_queries(["what matters here"])
-            await rows.warm()
+            await nodes.warm()
     except (ServiceError, TimeoutError):
         log.warning("the vectors of the constitutional graph are not warm: a store or the model does not answer yet")
 
@@ -256,20 +210,13 @@ async def serve_constitution(
     """Serve the questions about the constitutional graph, and follow its news.
 
     Args:
-        bus: the connected bus.
-        database: the schema.
-        embedder: the model.
-        settings: the service's settings.
-        index: the index of items; that of nodes stands beside it.
-        wake: called after a transaction that may have written news.
-        queries: the vectors of questions that are kept.
         drift: whether nodes are embedded anew by the clock, to see whether their vectors drifted.
     """
     stack = AsyncExitStack()
     opened = open_nodes(index, database, embedder.model, embedder.dimension, settings)
-    nodes, rows = await stack.enter_async_context(opened)
+    nodes = await stack.enter_async_context(opened)
     bus.on_stop(stack.aclose)
-    await warm_up(rows, embedder)
+    await warm_up(nodes, embedder)
     bucket = Blobs(bus, BACKUPS)
     parts = assemble_constitution(
         database, embedder, BusConstitutionGraph(bus), bucket, settings, nodes, wake=wake, queries=queries, drift=drift

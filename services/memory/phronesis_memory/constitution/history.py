@@ -1,4 +1,4 @@
-"""The table of the nodes' versions: how each changed, when, and by whom (O-387)."""
+"""The table of the nodes' versions: how each changed, when, and by whom."""
 
 from __future__ import annotations
 
@@ -91,13 +91,7 @@ async def write_versions(
 
 
 def _rows(
-    tenant: str,
-    facts: NodeSnapshot,
-    news: Sequence[NodeNews],
-    last: Mapping[str, Any],
-    seen: bool,
-    actor: str,
-    now: datetime,
+    tenant: str, facts: NodeSnapshot, news: Sequence[NodeNews], last: Mapping[str, Any], seen: bool, actor: str, now: datetime
 ) -> list[tuple[object, ...]]:
     told = {one.version: one for one in news if one.operation is not Operation.DELETE and one.version <= facts.version}
     fields = {} if seen else _changes(last, facts.content)
@@ -137,18 +131,15 @@ class NodeHistory:
         self._database = database
 
     async def versions(self, tenant: str, node_id: str, limit: int) -> list[Version]:
-        """See `History`."""
         async with self._database.connection(tenant) as connection:
             return [_version_from_row(row) for row in await connection.fetch(_OF, tenant, node_id, limit)]
 
     async def drifted(self, tenant: str, since: datetime | None, layers: frozenset[Layer], threshold: float) -> list[Version]:
-        """See `History`."""
         async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(_DRIFTED, tenant, threshold, since, list(layers or Layer))
         return [_version_from_row(row) for row in rows]
 
     async def pairs(self, tenant: str, threshold: float, layers: frozenset[Layer], limit: int) -> list[Pair]:
-        """See `History`."""
         async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(_PAIRS, tenant, threshold, list(layers or Layer), limit)
         return [Pair(row["one_id"], row["other_id"], row["type"], Layer(row["layer"]), float(row["cosine"])) for row in rows]

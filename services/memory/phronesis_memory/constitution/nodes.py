@@ -22,9 +22,9 @@ from ..embedding.chunks import WORDS, split_pieces
 from ..values import Vector
 
 MAX_CHARACTERS = 6_000
-"""Characters of a text (O-299)."""
+"""Characters of a text."""
 _PLAIN = frozenset({"title", "summary", "description"})
-"""Fields that stand by themselves on their lines; the others follow their names (O-298)."""
+"""Fields that stand by themselves on their lines; the others follow their names."""
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 _NOT_CONTENT = frozenset({"id", "type", "layer", "createdAt", "updatedAt", "version", "provenance"})
@@ -46,7 +46,7 @@ class NodeSnapshot:
     content: dict[str, Any]
     """Its fields by name, for the history."""
     body: str
-    """What is embedded; empty where there is nothing to embed (O-302), or the type is never embedded."""
+    """What is embedded; empty where there is nothing to embed, or the type is never embedded."""
     text_hash: str
     tokens: int
 
@@ -74,13 +74,13 @@ def snapshot_of(node: ConstitutionNode) -> NodeSnapshot:
 
 
 def text_of_node(node: ConstitutionNode, kind: NodeType) -> str:
-    """The text of a node: its type in words, then the registry's fields in their order, one line each (O-298 to O-301).
+    """The text of a node: its type in words, then the registry's fields in their order, one line each.
 
     Returns:
         At most `MOST` characters that can be stored and sent; empty where the node has none of the fields.
     """
     told = node.model_dump(mode="json")
-    # A field that the type does not declare is kept in the bag (C-08).
+    # A field that the type does not declare is kept in the bag.
     values = {name: told.get(name, (told.get("properties") or {}).get(name)) for name in kind.text}
     lines = [_line(name, said) for name, value in values.items() if (said := _value_as_text(value))]
     label = _HUMP.sub(" ", kind.label).lower()
@@ -136,16 +136,16 @@ def _without_unstorable(value: Any) -> Any:
 
 
 MAX_TRIES = 4
-"""One attempt and three retries (O-309)."""
+"""One attempt and three retries."""
 _FIRST = 1.0
 """Seconds before the first retry; each further wait is twice as long, a quarter more or less."""
 _JITTER = 0.25
 _SWEEP = timedelta(seconds=60)
-"""How long a node that failed waits until it is tried once more (O-311)."""
+"""How long a node that failed waits until it is tried once more."""
 
 
 class VectorRefused(BadRequest):
-    """The embedder answered with a vector that is all zero, not finite, or of another dimension (O-090, O-360)."""
+    """The embedder answered with a vector that is all zero, not finite, or of another dimension."""
 
     code = "memory.vector_refused"
 
@@ -176,7 +176,7 @@ class RecordState:
 
 
 def is_older(facts: NodeSnapshot, known: KnownRecord | None) -> bool:
-    """Whether what was read is older than what the record was made from (O-317)."""
+    """Whether what was read is older than what the record was made from."""
     return known is not None and (facts.born, facts.version) < (known.born, known.version)
 
 
@@ -186,11 +186,7 @@ def decide_state(
     """What is to be done for a node that was read.
 
     Args:
-        facts: the node.
-        known: its record, if there is one.
-        now: the time.
         at_once: also nodes that would wait for the night, or that failed and would wait for their next try.
-        force: also where the vector fits already.
     """
     assert facts.tier is not None
     if not facts.body:
@@ -213,8 +209,6 @@ def state_after_failure(attempts: int, problem: str, now: datetime, *, for_good:
 
     Args:
         attempts: how many there were, with this one.
-        problem: the class of the failure.
-        now: the time.
         for_good: whether the same again would fail the same (a key or a text that is refused).
     """
     if for_good or attempts >= MAX_TRIES:

@@ -1,4 +1,4 @@
-"""What repeats among goals, decisions and strategies (O-391 to O-394), and past successes that are like a goal (O-397)."""
+"""What repeats among goals, decisions and strategies, and past successes that are like a goal."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _ACHIEVED = re.compile(rf"\b{_REACHED}\b", re.IGNORECASE)
 def outcome_of_goal(goal: ConstitutionNode) -> GoalOutcome:
     """How a goal ended: by its `outcome`, or `outcome` in its metadata or properties; archived without one it has failed.
 
-    A goal that is archived before it was reached was given up (O-391); one that is active and says nothing is open.
+    A goal that is archived before it was reached was given up; one that is active and says nothing is open.
     """
     said = _outcome_text(goal)
     if said:
@@ -102,7 +102,6 @@ class Pattern:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The nodes that show it, in order."""
         return tuple(sorted(node.id for node in self.nodes))
 
     @property
@@ -112,16 +111,10 @@ class Pattern:
 
 
 class Patterns:
-    """Detects patterns.
-
-    Args:
-        vectors: the index.
-        structure: the graph.
-    """
+    """Detects patterns."""
 
     def __init__(self, vectors: NodeVectors, structure: Structure) -> None:
-        self._vectors = vectors
-        self._structure = structure
+        self._vectors, self._structure = vectors, structure
 
     async def detect(self, who: Principal, kinds: Sequence[Kind], min_roi: float | None) -> list[Pattern]:
         """The patterns of some kinds, the surest first."""
@@ -165,14 +158,7 @@ def high_returns(nodes: Mapping[str, ConstitutionNode], min_roi: float | None) -
 def find_patterns(
     kind: Kind, those: NodeMatrix, nodes: Mapping[str, ConstitutionNode], shows: Mapping[str, bool]
 ) -> list[Pattern]:
-    """The groups of like nodes that show the same.
-
-    Args:
-        kind: what is looked for.
-        those: all nodes of the type, with their vectors.
-        nodes: the same, whole.
-        shows: which of them show it, and which the contrary.
-    """
+    """The groups of like nodes that show the same."""
     rows = [row for row, id in enumerate(those.ids) if shows.get(id) and id in nodes]
     others = [row for row, id in enumerate(those.ids) if shows.get(id) is False]
     labels = group_alike(those.points[rows], ALIKE_FLOOR)
@@ -199,7 +185,6 @@ def _make_pattern(kind: Kind, nodes: Sequence[ConstitutionNode], words: Sequence
 
 
 def _count_against(those: NodeMatrix, group: Sequence[int], others: Sequence[int]) -> int:
-    """How many of the others are as like the group as its members are to each other."""
     if not others:
         return 0
     return int(np.count_nonzero((those.points[others] @ those.points[group].T).mean(axis=1) >= ALIKE_FLOOR))
@@ -230,16 +215,10 @@ CITES = "CITES"
 
 
 class Proposals:
-    """Puts patterns into the mind layer.
-
-    Args:
-        vectors: the index, which knows the patterns that there are.
-        structure: the graph.
-    """
+    """Puts patterns into the mind layer. `vectors`: the index, which knows the patterns that there are."""
 
     def __init__(self, vectors: NodeVectors, structure: Structure) -> None:
-        self._vectors = vectors
-        self._structure = structure
+        self._vectors, self._structure = vectors, structure
 
     async def known(self, who: Principal, patterns: Sequence[Pattern]) -> dict[str, str]:
         """By digest the ids of patterns that were proposed before: also those that somebody archived, or that grew since."""
@@ -343,7 +322,6 @@ class Analogies:
         ]
 
     async def _strategies(self, who: Principal) -> dict[str, list[Mention]]:
-        """By goal the strategies that were for it, archived ones too."""
         chosen = NodeFilter(types=frozenset({"strategy"}), lifecycle=None)
         ids = (await gather_vectors(self._meaning.vectors, who.tenant, chosen, _STRATEGIES)).ids
         served = await goals_of_strategies(self._meaning.structure, who, ids)

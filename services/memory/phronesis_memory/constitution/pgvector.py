@@ -2,56 +2,20 @@
 
 from __future__ import annotations
 
-import time
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 
 import numpy as np
 
 from phronesis_contracts.constitution.maintenance import EmbeddingState
 from phronesis_contracts.constitution.registry import Layer, Lifecycle, Tier
-from phronesis_postgres import EVERY_TENANT, Connection, Database
+from phronesis_postgres import EVERY_TENANT, Connection
 
 from ..ports import Transaction
 from ..values import Vector
-from ..vectors.format import StoredModel, from_halfvec, to_halfvec
-from ..vectors.pgvector import PREFER_HNSW
+from ..vectors.format import from_halfvec, to_halfvec
+from ..vectors.pgvector import Conditions, PgVectors
 from .ports import LayerState, NodeFilter, NodeHit, NodeVector
 
-
-class Conditions:
-    """The conditions of a search, with their values; each condition stands only where it chooses something."""
-
-    def __init__(self, tenant: str, model: str, dimension: int, chosen: NodeFilter) -> None:
-        self.values: list[object] = []
-        # The dimension as a number, for the planner to see which index it is of.
-        parts = [f"tenant = {self.value(tenant)}", f"model = {self.value(model)}", f"dimension = {int(dimension)}"]
-        if chosen.lifecycle is not None:
-            parts.append(f"lifecycle = {self.value(chosen.lifecycle)}")
-        for column, names in (("layer", chosen.layers), ("type", chosen.types), ("node_id", chosen.ids)):
-            if names or (column == "node_id" and names is not None):
-                parts.append(f"{column} = ANY({self.value(sorted(names or ()))}::text[])")
-        if chosen.topic is not None:
-            parts.append(f"topic = {self.value(chosen.topic)}")
-        self.text = " AND ".join(parts)
-
-    def value(self, given: object) -> str:
-        """Hand over a value; how the statement names it."""
-        self.values.append(given)
-        return f"${len(self.values)}"
-
-    def copy(self) -> Conditions:
-        """The same, for a statement of its own."""
-        made = object.__new__(Conditions)
-        made.text, made.values = self.text, list(self.values)
-        return made
-
-
-_INDEXED = frozenset({384, 768, 1024, 1536, 3072})
-"""Dimensions that the schema has an HNSW index for; any other is searched exactly."""
-_FRESH = 60.0
-"""Seconds that the size of a scope is believed. A wrong belief costs time, never a row."""
-_SIZES = 10_000
 _PAGE = 1_000
 
 _HITS = """
@@ -71,53 +35,60 @@ _POPULATING = """
     UNION SELECT layer FROM constitution_untold JOIN constitution_nodes USING (tenant, node_id) WHERE tenant = $1"""
 
 
-class PgNodeVectors:
-    """`NodeIndex` on the table of vectors, and what any other index of them is made of.
+class PgNodeVectors(PgVectors[NodeFilter, NodeHit]):
+    """The vectors of nodes, which always stand in Postgres; an index in another store is a subclass."""
 
-    Args:
-        database: the schema.
-        model: name of the service's model.
-        dimension: numbers in its vectors.
-        exact_rows: scopes up to this many rows are searched exactly.
-        ef_search: candidates that one step of the HNSW scan holds.
-        max_scan: tuples that the iterative scan may visit before the exact search takes over.
-    """
-
-    def __init__(
-        self, database: Database, model: str, dimension: int, *, exact_rows: int, ef_search: int, max_scan: int
-    ) -> None:
-        self._database = database
-        self._of = (model, dimension)
-        self.agreement = StoredModel(database, model, dimension)
-        self._exact_rows = exact_rows
-        self._settings = (str(ef_search), str(max_scan))
-        self._sizes: OrderedDict[tuple[str, NodeFilter], tuple[bool, float]] = OrderedDict()
+    table = "constitution_vectors"
+    indexed = frozenset({384, 768, 1024, 1536, 3072})
 
     async def nearest(self, tenant: str, vector: Vector, chosen: NodeFilter, limit: int) -> list[NodeHit]:
-        """See `NodeIndex`."""
-        await self.asked(vector)
-        where = Conditions(tenant, *self._of, chosen)
-        hnsw = await self._large(tenant, chosen, where)
-        async with self._database.connection(tenant) as connection:
-            found = await self._hnsw(connection, vector, where, limit) if hnsw else None
-        if found is None or len(found) < limit:  # the scan gave up: the scope may hold more, so every row is looked at
-            async with self._database.connection(tenant) as connection:
-                found = await self._exact(connection, vector, where, limit)
+        """The chosen nodes that are nearest to `vector`, best first: `limit` of them, or all there are.
+
+        Raises:
+            EmbeddingMismatch: the stored vectors are another model's, or `vector` has another dimension.
+            Unavailable: the index does not answer.
+        """
+        return await self.nearest_stored(tenant, vector, chosen, limit)
+
+    async def nearest_stored(self, tenant: str, vector: Vector, chosen: NodeFilter, limit: int) -> list[NodeHit]:
+        """The same, whatever the index is, of the vectors that stand in Postgres."""
+        await self._stored_model.expect(vector)
+        large = chosen.ids is None and await self.is_large(tenant, chosen)
+        search = self.hnsw_search if large else self.exact_search
+        [found] = await search(tenant, chosen, [to_halfvec(vector)], limit)
         return found
 
+    async def note(self, within: Transaction, tenant: str, ids: Sequence[str]) -> None:
+        """In the transaction that writes or removes vectors or their filters: write down what `settle` is to do."""
+
+    async def settle(self, tenant: str, ids: Sequence[str]) -> None:
+        """Make a search find what was noted of these nodes, after the commit, if the index answers soon; raises nothing."""
+
+    async def reconcile(self, tenant: str) -> tuple[int, int]:
+        """Make the index what the schema says. Raises `Unavailable`; returns how many vectors it lacked, and had too many."""
+        return 0, 0
+
+    async def reindex(self, tenant: str) -> None:
+        """Drop the tenant's part of the index and make it anew from the stored vectors. Raises `Unavailable`."""
+
+    async def clear(self) -> None:
+        """Forget every vector of every tenant in the index, and note that those in the schema are to be put there anew.
+
+        Raises:
+            Unavailable: the index does not answer; it may be done in part, and may be done again.
+        """
+
     async def cosines(self, tenant: str, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
-        """See `NodeVectors`."""
-        await self.asked(vector)
+        await self._stored_model.expect(vector)
         async with self._database.connection(tenant) as connection:
-            rows = await connection.fetch(_COSINES, tenant, list(ids), to_halfvec(vector), *self._of)
+            rows = await connection.fetch(_COSINES, tenant, list(ids), to_halfvec(vector), self._model, self._dimension)
         return {row["node_id"]: float(row["cosine"]) for row in rows}
 
     async def scan(self, tenant: str, chosen: NodeFilter) -> AsyncIterator[NodeVector]:
-        """See `NodeVectors`."""
-        await self.agreement.expect()
+        await self._stored_model.expect()
         last = ""
         while True:
-            where = Conditions(tenant, *self._of, chosen)
+            where = self._conditions(tenant, chosen)
             after, most = where.value(last), where.value(_PAGE)
             statement = f"""
                 SELECT node_id, type, layer, lifecycle, halfvec_send(embedding) AS numbers FROM constitution_vectors
@@ -132,90 +103,68 @@ class PgNodeVectors:
             last = rows[-1]["node_id"]
 
     async def state(self, tenant: str) -> tuple[LayerState, ...]:
-        """See `NodeVectors`."""
         waiting = [EmbeddingState.PENDING, EmbeddingState.FAILED]
         async with self._database.connection(tenant) as connection:
-            rows = await connection.fetch(_STATE, tenant, *self._of, waiting)
+            rows = await connection.fetch(_STATE, tenant, self._model, self._dimension, waiting)
         populating = await self.populating(tenant)
         counts = {row["layer"]: (int(row["vectors"]), int(row["waiting"])) for row in rows}
         return tuple(LayerState(layer, *counts.get(layer, (0, 0)), layer in populating) for layer in Layer)
 
     async def populating(self, tenant: str) -> frozenset[Layer]:
-        """See `NodeVectors`."""
         async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(_POPULATING, tenant, int(Tier.P2))
         return frozenset(Layer(row["layer"]) for row in rows)
 
-    async def note(self, within: Transaction, tenant: str, ids: Sequence[str]) -> None:
-        """See `NodeIndex`. What was written joined the records' transaction."""
-
-    async def tell(self, tenant: str, ids: Sequence[str]) -> None:
-        """See `NodeIndex`. What was written joined the records' transaction."""
-
-    async def reconcile(self, tenant: str) -> tuple[int, int]:
-        """See `NodeIndex`. The table is the index."""
-        return 0, 0
-
-    async def reindex(self, tenant: str) -> None:
-        """See `NodeIndex`. The table is the index, and Postgres keeps the HNSW graph with it."""
-
-    async def clear(self) -> None:
-        """See `NodeIndex`. The table is the index."""
-
     async def warm(self) -> None:
-        """Have the vectors, and the top of their index, in the database's memory (O-092). Raises `Unavailable`."""
-        numbers = f"halfvec({self._of[1]})"
+        """Have the vectors, and the top of their index, in the database's memory. Raises `Unavailable`."""
+        numbers = f"halfvec({self._dimension})"
         statement = f"""
-            SELECT node_id FROM constitution_vectors WHERE dimension = {self._of[1]}
+            SELECT node_id FROM constitution_vectors WHERE dimension = {self._dimension}
             ORDER BY embedding::{numbers} <=> $1::text::{numbers} LIMIT 10"""  # noqa: S608
-        asked = np.zeros(self._of[1], np.float32)
+        asked = np.zeros(self._dimension, np.float32)
         asked[0] = 1
         async with self._database.connection(EVERY_TENANT) as connection:
             await connection.fetchval("SELECT count(embedding) FROM constitution_vectors")
-            await connection.fetchrow(PREFER_HNSW, *self._settings)
+            await self.prefer_hnsw(connection)
             await connection.fetch(statement, to_halfvec(asked))
 
-    async def asked(self, vector: Vector) -> None:
-        """Raise `EmbeddingMismatch` where one cannot ask with this vector."""
-        self.agreement.fit(vector)
-        await self.agreement.expect()
+    def _conditions(self, tenant: str, scope: NodeFilter) -> Conditions:
+        where = Conditions()
+        where.add("tenant = {}", tenant)
+        where.add("model = {}", self._model)
+        # As a number, for the planner to see which index it is of.
+        where.add(f"dimension = {int(self._dimension)}")
+        if scope.lifecycle is not None:
+            where.add("lifecycle = {}", scope.lifecycle)
+        for column, names in (("layer", scope.layers), ("type", scope.types), ("node_id", scope.ids)):
+            if names or (column == "node_id" and names is not None):
+                where.add(f"{column} = ANY({{}}::text[])", sorted(names or ()))
+        if scope.topic is not None:
+            where.add("topic = {}", scope.topic)
+        return where
 
-    async def _hnsw(self, connection: Connection, vector: Vector, where: Conditions, limit: int) -> list[NodeHit]:
-        await connection.fetchrow(PREFER_HNSW, *self._settings)
-        numbers = f"halfvec({self._of[1]})"
-        return await self._found(connection, f"embedding::{numbers} <=> {{asked}}::text::{numbers}", vector, where, limit)
+    async def _by_hnsw(
+        self, connection: Connection, tenant: str, scope: NodeFilter, vectors: Sequence[str], limit: int
+    ) -> list[list[NodeHit]]:
+        numbers = f"halfvec({self._dimension})"
+        measure = f"embedding::{numbers} <=> {{}}::text::{numbers}"
+        return [await self._nearest(connection, measure, self._conditions(tenant, scope), vector, limit) for vector in vectors]
 
-    async def _exact(self, connection: Connection, vector: Vector, where: Conditions, limit: int) -> list[NodeHit]:
+    async def _exactly(
+        self, connection: Connection, tenant: str, scope: NodeFilter, vectors: Sequence[str], limit: int
+    ) -> list[list[NodeHit]]:
         # The sum keeps the planner from the HNSW index, whose filter comes after its limit.
-        return await self._found(connection, "(embedding <=> {asked}::text::halfvec) + 0.0", vector, where, limit)
+        measure = "(embedding <=> {}::text::halfvec) + 0.0"
+        return [await self._nearest(connection, measure, self._conditions(tenant, scope), vector, limit) for vector in vectors]
 
-    async def _found(
-        self, connection: Connection, measure: str, vector: Vector, where: Conditions, limit: int
-    ) -> list[NodeHit]:
-        where = where.copy()
-        distance, most = measure.format(asked=where.value(to_halfvec(vector))), where.value(limit)
+    async def _nearest(self, connection: Connection, measure: str, where: Conditions, vector: str, limit: int) -> list[NodeHit]:
+        distance, most = measure.format(where.value(vector)), where.value(limit)
         statement = f"""
             WITH found AS MATERIALIZED (
                 SELECT tenant, node_id, type, layer, {distance} AS distance FROM constitution_vectors
                 WHERE {where.text} ORDER BY {distance} LIMIT {most}
             ) {_HITS}"""  # noqa: S608
-        rows = await connection.fetch(statement, *where.values)
         return [
-            NodeHit(row["node_id"], row["type"], Layer(row["layer"]), float(row["cosine"]), row["changed_at"]) for row in rows
+            NodeHit(row["node_id"], row["type"], Layer(row["layer"]), float(row["cosine"]), row["changed_at"])
+            for row in await connection.fetch(statement, *where.values)
         ]
-
-    async def _large(self, tenant: str, chosen: NodeFilter, where: Conditions) -> bool:
-        if self._of[1] not in _INDEXED or chosen.ids is not None:
-            return False
-        known, now = self._sizes.get((tenant, chosen)), time.monotonic()
-        if known is not None and known[1] > now:
-            return known[0]
-        counted = where.copy()
-        most = counted.value(self._exact_rows + 1)
-        statement = f"SELECT count(*) FROM (SELECT FROM constitution_vectors WHERE {where.text} LIMIT {most}) counted"  # noqa: S608
-        async with self._database.connection(tenant) as connection:
-            large = bool(await connection.fetchval(statement, *counted.values) > self._exact_rows)
-        self._sizes[tenant, chosen] = (large, now + _FRESH)
-        if len(self._sizes) > _SIZES:
-            self._sizes.popitem(last=False)
-        return large

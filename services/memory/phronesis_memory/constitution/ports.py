@@ -20,13 +20,12 @@ from phronesis_contracts.constitution.search import (
 )
 from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode, Mention
 
-from ..ports import Transaction
 from ..values import Vector
 
 
 @dataclass(frozen=True)
 class NodeFilter:
-    """What a search is narrowed to; applied inside the vector query, ahead of its limit (O-089)."""
+    """What a search is narrowed to; applied inside the vector query, ahead of its limit."""
 
     layers: frozenset[Layer] = frozenset()
     """All where none is named."""
@@ -65,14 +64,14 @@ class NodeVector:
 
 @dataclass(frozen=True)
 class LayerState:
-    """One logical scope of the index (O-085)."""
+    """One logical scope of the index."""
 
     layer: Layer
     vectors: int
     waiting: int
     """Nodes whose vector is not there, or not the one of what they say now, those that wait for a nightly run among them."""
     populating: bool
-    """Whether nodes that are embedded at once wait, or the index has not been told all: results may lack some (O-361)."""
+    """Whether nodes that are embedded at once wait, or the index has not been told all: results may lack some."""
 
     @property
     def name(self) -> str:
@@ -90,15 +89,12 @@ class NodeVectors(Protocol):
             EmbeddingMismatch: the stored vectors are another model's, or `vector` has another dimension.
             Unavailable: the index does not answer.
         """
-        ...
 
     async def cosines(self, tenant: str, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         """The cosine of `vector` with those of the nodes that have one, of whatever lifecycle. Raises as `nearest` does."""
-        ...
 
     def scan(self, tenant: str, chosen: NodeFilter) -> AsyncIterator[NodeVector]:
         """The vectors of all chosen nodes, in the order of ids. Raises as `nearest` does."""
-        ...
 
     async def settled(self, tenant: str) -> None:
         """Wait until writes that were answered before are found here (P0 to P2): `consistency: strong`.
@@ -106,19 +102,15 @@ class NodeVectors(Protocol):
         Raises:
             Unavailable: the graph or the embedder does not answer in time, which is a few seconds.
         """
-        ...
 
     async def state(self, tenant: str) -> tuple[LayerState, ...]:
         """The seven scopes, in the order of the layers. It counts; a search asks `populating`."""
-        ...
 
     async def populating(self, tenant: str) -> frozenset[Layer]:
-        """The layers of which a search may lack nodes at the moment (O-361); quick."""
-        ...
+        """The layers of which a search may lack nodes at the moment; quick."""
 
     async def assign(self, tenant: str, topics: Mapping[str, str | None]) -> None:
         """Say which topic nodes are of, by id; `None` takes a node out of its topic. Other nodes keep theirs."""
-        ...
 
 
 class Texts(Protocol):
@@ -126,12 +118,11 @@ class Texts(Protocol):
 
     async def texts(self, tenant: str, ids: Sequence[str]) -> dict[str, str]:
         """By id, of those of the nodes that have one."""
-        ...
 
 
 @dataclass(frozen=True)
 class Version:
-    """One version of a node, as the history keeps it (O-387)."""
+    """One version of a node, as the history keeps it."""
 
     node_id: str
     type: str
@@ -163,51 +154,12 @@ class History(Protocol):
 
     async def versions(self, tenant: str, node_id: str, limit: int) -> list[Version]:
         """The latest versions of a node, oldest first, those before its deletion too."""
-        ...
 
     async def drifted(self, tenant: str, since: datetime | None, layers: frozenset[Layer], threshold: float) -> list[Version]:
         """Versions with a drift over `threshold`, the latest first; a bounded number of them."""
-        ...
 
     async def pairs(self, tenant: str, threshold: float, layers: frozenset[Layer], limit: int) -> list[Pair]:
         """Active near-duplicates of cosine `threshold` or more, the most alike first; below `DUPLICATE` none is kept."""
-        ...
-
-
-class NodeIndex(Protocol):
-    """The index that finds the vectors of nodes; what it is made of stands in the service's own schema."""
-
-    async def nearest(self, tenant: str, vector: Vector, chosen: NodeFilter, limit: int) -> list[NodeHit]:
-        """See `NodeVectors`."""
-        ...
-
-    async def note(self, within: Transaction, tenant: str, ids: Sequence[str]) -> None:
-        """In the transaction that writes or removes vectors or their filters: write down what `tell` is to do."""
-        ...
-
-    async def tell(self, tenant: str, ids: Sequence[str]) -> None:
-        """Make a search find what was noted of these nodes, after the commit, if the index answers soon; raises nothing."""
-        ...
-
-    async def reconcile(self, tenant: str) -> tuple[int, int]:
-        """Make the index what the schema says: how many vectors it lacked, and how many it had too many (O-362).
-
-        Raises:
-            Unavailable: it does not answer.
-        """
-        ...
-
-    async def reindex(self, tenant: str) -> None:
-        """Drop the tenant's part of the index and make it anew from the vectors that are kept (O-091). Raises as above."""
-        ...
-
-    async def clear(self) -> None:
-        """Forget every vector of every tenant, and note that those in the schema are to be told anew.
-
-        Raises:
-            Unavailable: the index does not answer; it may be done in part, and may be done again.
-        """
-        ...
 
 
 class ConstitutionGraph(Protocol):
@@ -215,19 +167,15 @@ class ConstitutionGraph(Protocol):
 
     async def read(self, tenant: str, ids: Sequence[str]) -> dict[str, ConstitutionNode]:
         """Those of the nodes that there are, in full."""
-        ...
 
     async def walk(self, tenant: str, after: str, limit: int) -> tuple[ConstitutionNode, ...]:
         """Nodes in the order of ids; none at the end."""
-        ...
 
     async def walk_links(self, tenant: str, after: ConstitutionLink | None, limit: int) -> tuple[ConstitutionLink, ...]:
         """Relationships in an order of their own, from the one behind `after` on; none at the end."""
-        ...
 
     async def changed_since(self, tenant: str, at: datetime) -> Mapping[str, int]:
         """Versions by id of the nodes that changed since then and are embedded at once; a bounded number, the latest."""
-        ...
 
     async def restore(
         self,
@@ -239,7 +187,6 @@ class ConstitutionGraph(Protocol):
         last: bool,
     ) -> tuple[int, int, int]:
         """One part of a graph as it is to be again: nodes, relationships, and nodes that were removed."""
-        ...
 
 
 class Bucket(Protocol):
@@ -247,19 +194,15 @@ class Bucket(Protocol):
 
     async def put(self, name: str, data: bytes) -> None:
         """Store `data` under `name`."""
-        ...
 
     async def get(self, name: str) -> bytes:
         """The bytes under `name`. Raises `NotFound`."""
-        ...
 
     async def delete(self, name: str) -> None:
         """Remove `name`, if it is there."""
-        ...
 
     async def names(self) -> list[str]:
         """Every name."""
-        ...
 
 
 class Structure(Protocol):
@@ -267,35 +210,25 @@ class Structure(Protocol):
 
     async def nodes(self, who: Principal, ids: Sequence[str]) -> dict[str, ConstitutionNode]:
         """Those of the nodes that there are, whole."""
-        ...
 
     async def linked_nodes(
         self, who: Principal, ids: Sequence[str]
     ) -> dict[str, tuple[ConstitutionNode, tuple[ConstitutionLink, ...]]]:
         """Those of the nodes that there are, each with its relationships."""
-        ...
 
     async def near(self, who: Principal, near: Near) -> tuple[Reached, ...]:
-        """Nodes around an anchor, nearest first.
-
-        Raises:
-            NotFound: there is no such anchor.
-        """
-        ...
+        """Nodes around an anchor, nearest first. Raises `NotFound`: there is no such anchor."""
 
     async def ends(
         self, who: Principal, ids: Sequence[str], relationship: str, types: Sequence[str] = (), statuses: Sequence[str] = ()
     ) -> dict[str, tuple[Mention, ...]]:
         """By node, what a relationship of one type leads to from it."""
-        ...
 
     async def create(self, who: Principal, type: str, fields: Mapping[str, Any]) -> ConstitutionNode:
         """Make a node; the same `requestId` again is the node that was made then."""
-        ...
 
     async def relate(self, who: Principal, from_id: str, type: str, to_id: str) -> None:
         """Join two nodes; once more changes nothing."""
-        ...
 
 
 class Retrievals(Protocol):
@@ -303,23 +236,15 @@ class Retrievals(Protocol):
 
     async def changed(self, tenant: str) -> dict[str, float]:
         """Defaults that the tenant changed, by name."""
-        ...
 
     async def tune(self, call: Call, request: TuneRetrieval) -> RetrievalTuned:
         """Change defaults, once for the call's key."""
-        ...
 
     async def rate(self, call: Call, request: RateRetrieval) -> RetrievalRated:
-        """Keep what the caller said of a retrieval.
-
-        Raises:
-            NoSuchRetrieval: there is none.
-        """
-        ...
+        """Keep what the caller said of a retrieval. Raises `NoSuchRetrieval`: there is none."""
 
     async def report(self, tenant: str, days: int) -> RetrievalReported:
         """How the searches of the last days went."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -367,20 +292,15 @@ class TopicStore(Protocol):
 
     async def run(self, tenant: str) -> TopicRun | None:
         """When the topics were found last and how well they stand apart, without them."""
-        ...
 
     async def listed(self, tenant: str, layers: frozenset[Layer], nearest: int) -> list[TopicSummary]:
         """The topics with nodes of these layers (of all where none is named), the largest first."""
-        ...
 
     async def members(self, tenant: str, topic_id: str, limit: int) -> tuple[list[str], int] | None:
         """The nodes of a topic that are nearest to its middle, and how many it has; `None` where there is no such topic."""
-        ...
 
     async def all(self, tenant: str) -> dict[str, frozenset[str]]:
         """The nodes of every topic."""
-        ...
 
     async def replace(self, tenant: str, run: TopicRun) -> None:
         """Keep these topics in place of the former ones."""
-        ...

@@ -1,9 +1,9 @@
-"""Records and vectors as the graph says now: following its news (O-317), and making them anew (O-321, O-362)."""
+"""Records and vectors as the graph says now: following its news, and making them anew."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from phronesis_contracts import TimedOut, Unavailable
@@ -12,10 +12,9 @@ from phronesis_contracts.constitution.registry import Layer
 from phronesis_contracts.constitution.values import ConstitutionNode
 from phronesis_contracts.constitution.writes import ConstitutionChanged, NodeNews
 
-from ..values import Vector
 from .nodes import snapshot_of
 from .pgvector import PgNodeVectors
-from .ports import ConstitutionGraph, LayerState, NodeFilter, NodeHit, NodeIndex, NodeVector
+from .ports import ConstitutionGraph
 from .queue import NodeQueue
 from .store import NodeRecords, RecordReader
 
@@ -27,32 +26,19 @@ _News = Mapping[str, Sequence[NodeNews]]
 
 
 class GraphFollower:
-    """Makes records of nodes.
-
-    Args:
-        graph: the graph service.
-        records: the store.
-        standing: what the store says.
-        index: what is told of changed filters.
-        wake: called when something may be due.
-        clock: the time.
-    """
+    """Makes records of nodes."""
 
     def __init__(
         self,
         graph: ConstitutionGraph,
         records: NodeRecords,
-        standing: RecordReader,
-        index: NodeIndex,
+        reader: RecordReader,
+        index: PgNodeVectors,
         wake: Callable[[], None],
         clock: Callable[[], datetime],
     ) -> None:
-        self._graph = graph
-        self._records = records
-        self._standing = standing
-        self._index = index
-        self._wake = wake
-        self._clock = clock
+        self._graph, self._records, self._reader = graph, records, reader
+        self._index, self._wake, self._clock = index, wake, clock
 
     async def follow(self, tenant: str, event: ConstitutionChanged) -> None:
         """Bring the records of changed nodes up to date.
@@ -71,9 +57,9 @@ class GraphFollower:
         Raises:
             Unavailable: the graph or the store does not answer.
         """
-        latest = await self._standing.latest(tenant)
+        latest = await self._reader.latest(tenant)
         changed = await self._graph.changed_since(tenant, latest - _OVERLAP)
-        versions = await self._standing.versions(tenant, list(changed))
+        versions = await self._reader.versions(tenant, list(changed))
         await self.refresh(tenant, [id for id, version in changed.items() if versions.get(id, 0) < version])
 
     async def refresh(
@@ -115,11 +101,11 @@ class GraphFollower:
             tenant, read, news or {}, actor, self._clock(), at_once=at_once, force=force, trusted=trusted
         )
         self._wake()
-        await self._index.tell(tenant, noted)
+        await self._index.settle(tenant, noted)
 
     async def _forget(self, tenant: str, gone: Sequence[str], news: _News, actor: str) -> int:
         removed = await self._records.remove(tenant, gone, news, actor, self._clock())
-        await self._index.tell(tenant, removed)
+        await self._index.settle(tenant, removed)
         # One that was made anew meanwhile, and whose news another handler has dealt with, would be lost otherwise.
         again = await self._graph.read(tenant, gone)
         await self.keep(tenant, list(again.values()), news, actor)
@@ -133,29 +119,18 @@ _PAGE = 200
 
 
 class Regeneration:
-    """Does what `embeddings.regenerate.v1` orders.
-
-    Args:
-        graph: the graph service.
-        following: makes records of nodes.
-        standing: what the records say.
-        index: the index of the vectors.
-        clock: the time.
-    """
+    """Does what `embeddings.regenerate.v1` orders."""
 
     def __init__(
         self,
         graph: ConstitutionGraph,
         following: GraphFollower,
-        standing: RecordReader,
-        index: NodeIndex,
+        reader: RecordReader,
+        index: PgNodeVectors,
         clock: Callable[[], datetime],
     ) -> None:
-        self._graph = graph
-        self._following = following
-        self._standing = standing
-        self._index = index
-        self._clock = clock
+        self._graph, self._following, self._reader = graph, following, reader
+        self._index, self._clock = index, clock
 
     async def regenerate(self, tenant: str, order: Regenerate) -> Regenerated:
         """Bring the records up to date with the graph, embed what is to be embedded, and tell the index.
@@ -188,7 +163,7 @@ class Regeneration:
         )
 
     async def _outcome(self, tenant: str, order: Regenerate, began: datetime) -> dict[str, int]:
-        return await self._standing.outcome(tenant, order.layers or tuple(Layer), order.ids or None, began)
+        return await self._reader.outcome(tenant, order.layers or tuple(Layer), order.ids or None, began)
 
     async def _some(self, tenant: str, order: Regenerate) -> int:
         return await self._following.refresh(tenant, order.ids, at_once=True, force=order.force)
@@ -203,7 +178,7 @@ class Regeneration:
             seen |= {node.id for node in mine}
             await self._keep(tenant, mine, order.force)
         # One that was written since it was walked past is there when it is read, and stays.
-        lost = [id for id in await self._standing.ids(tenant, tuple(layers)) if id not in seen]
+        lost = [id for id in await self._reader.ids(tenant, tuple(layers)) if id not in seen]
         return await self._following.refresh(tenant, lost)
 
     async def _keep(self, tenant: str, nodes: Sequence[ConstitutionNode], force: bool) -> None:
@@ -217,39 +192,16 @@ _SETTLE_LOOK = 0.01
 
 
 class ConstitutionVectors:
-    """See `NodeVectors`.
+    """`NodeVectors` on the index, with waiting for what was written."""
 
-    Args:
-        rows: the vectors in the schema.
-        index: what finds them.
-        records: the store of the records.
-        queue: what is to be embedded.
-        following: the follower of the graph.
-    """
-
-    def __init__(
-        self, rows: PgNodeVectors, index: NodeIndex, records: NodeRecords, queue: NodeQueue, following: GraphFollower
-    ) -> None:
-        self._rows = rows
+    def __init__(self, index: PgNodeVectors, records: NodeRecords, queue: NodeQueue, following: GraphFollower) -> None:
         self._index = index
-        self._records = records
-        self._queue = queue
-        self._following = following
-
-    async def nearest(self, tenant: str, vector: Vector, chosen: NodeFilter, limit: int) -> list[NodeHit]:
-        """See `NodeVectors`."""
-        return await self._index.nearest(tenant, vector, chosen, limit)
-
-    async def cosines(self, tenant: str, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
-        """See `NodeVectors`."""
-        return await self._rows.cosines(tenant, vector, ids)
-
-    def scan(self, tenant: str, chosen: NodeFilter) -> AsyncIterator[NodeVector]:
-        """See `NodeVectors`."""
-        return self._rows.scan(tenant, chosen)
+        self.nearest, self.cosines, self.scan = index.nearest, index.cosines, index.scan
+        self.state, self.populating = index.state, index.populating
+        self._records, self._queue, self._following = records, queue, following
 
     async def settled(self, tenant: str) -> None:
-        """See `NodeVectors`. The graph is asked what changed: its news may still be on the way."""
+        """The graph is asked what changed: its news may still be on the way."""
         try:
             async with asyncio.timeout(_SETTLE_WAIT):
                 await self._following.catch_up(tenant)
@@ -257,18 +209,9 @@ class ConstitutionVectors:
                 while waiting:
                     await asyncio.sleep(_SETTLE_LOOK)
                     waiting = await self._queue.hurrying(tenant, waiting)
-                await self._index.tell(tenant, asked)
+                await self._index.settle(tenant, asked)
         except TimeoutError as error:
             raise Unavailable("what was written just now is not embedded yet", retry_after=1) from error
 
-    async def state(self, tenant: str) -> tuple[LayerState, ...]:
-        """See `NodeVectors`."""
-        return await self._rows.state(tenant)
-
-    async def populating(self, tenant: str) -> frozenset[Layer]:
-        """See `NodeVectors`."""
-        return await self._rows.populating(tenant)
-
     async def assign(self, tenant: str, topics: Mapping[str, str | None]) -> None:
-        """See `NodeVectors`."""
-        await self._index.tell(tenant, await self._records.assign(tenant, topics))
+        await self._index.settle(tenant, await self._records.assign(tenant, topics))

@@ -1,4 +1,4 @@
-"""The queue of nodes to be embedded, and the scheduled runs that put nodes on it (O-318, O-319)."""
+"""The queue of nodes to be embedded, and the scheduled runs that put nodes on it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news
 from ..values import Vector
 from ..vectors.format import StoredModel, to_halfvec
 from .nodes import RecordState
-from .ports import NodeIndex
+from .pgvector import PgNodeVectors
 from .store import lock_records
 
 _SUNDAY = 6
@@ -38,7 +38,6 @@ class RecurringRun:
     """Whether also nodes whose vectors fit are embedded, to see whether they drifted."""
 
     def after(self, now: datetime) -> datetime:
-        """Its next time."""
         at = now.astimezone(UTC).replace(hour=self.hour, minute=0, second=0, microsecond=0)
         while at <= now or not self.on(at):
             at += timedelta(days=1)
@@ -150,22 +149,12 @@ class DueNode:
 
 
 class NodeQueue:
-    """Takes nodes that are due, the higher tiers first, and writes what became of them.
-
-    Args:
-        database: the schema.
-        index: the index of the vectors.
-        model: name of the service's model.
-        dimension: numbers in its vectors.
-        wake: called after a transaction that may have written news.
-    """
+    """Takes nodes that are due, the higher tiers first, and writes what became of them."""
 
     def __init__(
-        self, database: Database, index: NodeIndex, model: str, dimension: int, wake: Callable[[], None] = lambda: None
+        self, database: Database, index: PgNodeVectors, model: str, dimension: int, wake: Callable[[], None] = lambda: None
     ) -> None:
-        self._database = database
-        self._index = index
-        self._wake = wake
+        self._database, self._index, self._wake = database, index, wake
         self._of = (model, dimension)
         self._agreement = StoredModel(database, model, dimension)
 
@@ -214,14 +203,12 @@ class NodeQueue:
             await connection.execute(_SAME, tenant, id, [other for other, _ in near], [cosine for _, cosine in near])
 
     async def done(self, tenant: str, ids: Sequence[str], taken: datetime) -> None:
-        """Take nodes off the queue, unless they came on it again."""
         async with self._database.transaction(tenant) as connection:
             await connection.execute(_DONE, tenant, list(ids), taken + _LEASE)
 
-    async def fail(self, due: DueNode, standing: RecordState) -> None:
-        """Write down what is to be done after a failure."""
+    async def fail(self, due: DueNode, state: RecordState) -> None:
         async with self._database.transaction(due.tenant) as connection:
-            said = (standing.state, standing.due, standing.attempts, standing.problem)
+            said = (state.state, state.due, state.attempts, state.problem)
             await connection.execute(_FAILED, due.tenant, due.id, due.text_hash, *said)
 
     async def hurrying(self, tenant: str, ids: Sequence[str] | None = None) -> list[str]:
@@ -243,7 +230,6 @@ class NodeQueue:
         return others
 
     async def left(self) -> int:
-        """How many nodes of all tenants are on the queue."""
         async with self._database.connection(EVERY_TENANT) as connection:
             return int(await connection.fetchval(_LEFT))
 
@@ -265,18 +251,10 @@ _RAN = "UPDATE constitution_schedule SET next_at = $2, last_at = $3 WHERE name =
 
 
 class NodeSchedule:
-    """Puts the nodes of a run on the queue when its time has come. One that was missed is made up for, once.
-
-    Args:
-        database: the schema.
-        queue: the queue.
-        runs: the runs that are wanted.
-    """
+    """Puts the nodes of a run on the queue when its time has come. One that was missed is made up for, once."""
 
     def __init__(self, database: Database, queue: NodeQueue, runs: Sequence[RecurringRun]) -> None:
-        self._database = database
-        self._queue = queue
-        self._runs = runs
+        self._database, self._queue, self._runs = database, queue, runs
         self._earliest: datetime | None = None
 
     async def look(self, now: datetime) -> None:
@@ -294,7 +272,6 @@ class NodeSchedule:
         self._earliest = min((row["next_at"] for row in rows if row["name"] in names), default=None)
 
     async def told(self) -> tuple[ScheduledRun, ...]:
-        """The runs, with when they were and will be."""
         async with self._database.connection(SYSTEM_TENANT) as connection:
             rows = {row["name"]: row for row in await connection.fetch(_NEXT)}
         return tuple(

@@ -1,4 +1,4 @@
-"""What is kept of searches: answers for identical questions, the log (O-364), and a tenant's own defaults (O-366)."""
+"""What is kept of searches: answers for identical questions, the log, and a tenant's own defaults."""
 
 from __future__ import annotations
 
@@ -42,11 +42,7 @@ class AnswerSlot:
 
 
 class AnswerCache:
-    """Keeps answers by tenant, rights, tool and arguments; the one unused for longest goes first.
-
-    Args:
-        clock: seconds that only grow.
-    """
+    """Keeps answers by tenant, rights, tool and arguments; the one unused for longest goes first."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -55,7 +51,7 @@ class AnswerCache:
         """By tenant: how often a write was heard of, and when last."""
 
     def place(self, who: Principal, tool: str, arguments: str) -> AnswerSlot:
-        """Where the answer to this question belongs. Callers of other rights have other places (O-324)."""
+        """Where the answer to this question belongs. Callers of other rights have other places."""
         rights = f"{who.role} {' '.join(sorted(who.scopes))}"
         return AnswerSlot((who.tenant, rights, tool, arguments), who.tenant, self._news(who.tenant)[0])
 
@@ -105,12 +101,7 @@ _NAMES: dict[type[object], Mapping[str, str]] = {
 
 
 def apply_defaults(request: Request, changed: Mapping[str, float]) -> Request:
-    """The request with the defaults for what its caller left open.
-
-    Args:
-        request: what was asked.
-        changed: the tenant's own defaults by name.
-    """
+    """The request with the defaults for what its caller left open."""
     names = _NAMES[type(request)]
     filled = {field: default_value(changed, name) for field, name in names.items() if getattr(request, field) is None}
     return request.model_copy(update=filled)
@@ -122,11 +113,7 @@ def default_value(changed: Mapping[str, float], name: str) -> float:
 
 
 def check_defaults(values: Mapping[str, float | None]) -> None:
-    """See that these may become defaults.
-
-    Raises:
-        BadRequest: there is no such default, or it cannot have this value.
-    """
+    """See that these may become defaults. Raises `BadRequest`: there is no such default, or it cannot have this value."""
     for name, given in values.items():
         if name not in TUNABLE:
             raise BadRequest(f"there is no default {name!r}; there are {', '.join(TUNABLE)}", field="values")
@@ -135,11 +122,7 @@ def check_defaults(values: Mapping[str, float | None]) -> None:
 
 
 def describe_defaults(changed: Mapping[str, float]) -> RetrievalTuned:
-    """All defaults as they are now.
-
-    Raises:
-        BadRequest: both weights are 0, so that nothing would be ranked.
-    """
+    """All defaults as they are now. Raises `BadRequest`: both weights are 0, so that nothing would be ranked."""
     values = {name: default_value(changed, name) for name in TUNABLE}
     if values["hybrid.structuralWeight"] + values["hybrid.semanticWeight"] <= 0:
         raise BadRequest("one of the weights has to be above 0", field="values")
@@ -180,7 +163,7 @@ class Retrieval:
 
     @property
     def question_hash(self) -> str:
-        """SHA-256 of the question: equal questions are seen to be equal where their words are not kept (O-352)."""
+        """SHA-256 of the question: equal questions are seen to be equal where their words are not kept."""
         return hashlib.sha256(self.question.encode("utf-8", "replace")).hexdigest()
 
 
@@ -189,24 +172,16 @@ class RetrievalRows(Protocol):
 
     async def append(self, rows: Sequence[Retrieval]) -> None:
         """Keep rows of several tenants; one that is there is left as it is. Raises `Unavailable`."""
-        ...
 
     async def prune(self, before: datetime) -> int:
         """Remove rows and ratings of all tenants from before a time, and how many they were. Raises `Unavailable`."""
-        ...
 
 
 class RetrievalLog:
-    """Takes rows at once, and writes them later.
-
-    Args:
-        rows: where they are kept.
-        days: how long.
-    """
+    """Takes rows at once, and writes them later."""
 
     def __init__(self, rows: RetrievalRows, days: float) -> None:
-        self._rows = rows
-        self._days = days
+        self._rows, self._days = rows, days
         self._waiting: deque[Retrieval] = deque(maxlen=MAX_WAITING)
         self._writing = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
@@ -218,7 +193,6 @@ class RetrievalLog:
         self._waiting.append(row)
 
     def start(self) -> None:
-        """Begin to write."""
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""The searches: meaning and structure side by side, merged by node (C-42), and cut to an answer's greatest size."""
+"""The searches: meaning and structure side by side, merged by node, and cut to an answer's greatest size."""
 
 from __future__ import annotations
 
@@ -14,25 +14,6 @@ from phronesis_contracts import BadRequest, NotFound, Principal, ServiceError
 from phronesis_contracts.constitution import search
 from phronesis_contracts.constitution.paths import Near, Reached, Step
 from phronesis_contracts.constitution.registry import Layer
-from phronesis_contracts.constitution.search import (
-    SEARCH_TOKENS,
-    GoalFound,
-    GoalSearch,
-    Hit,
-    HybridFound,
-    HybridHit,
-    HybridSearch,
-    HybridStats,
-    InsightSearch,
-    NoSuchGoal,
-    PrecedentSearch,
-    SearchStats,
-    SemanticFound,
-    SemanticSearch,
-    Sought,
-    Supported,
-    SupportedFound,
-)
 from phronesis_contracts.constitution.values import ConstitutionNode
 
 from ..values import Vector
@@ -54,13 +35,7 @@ from .semantic import (
 
 
 def rerank_by_words(question: str, nodes: Sequence[ConstitutionNode], scores: Sequence[float]) -> list[int]:
-    """The places of the nodes in their new order: by their score and the square of what their words match (`fuse`).
-
-    Args:
-        question: the words.
-        nodes: what was found.
-        scores: 0 to 1, of each.
-    """
+    """The places of the nodes in their new order: by their score and the square of what their words match (`fuse`)."""
     found = [count_words(" ".join(filter(None, (node.title, node.summary, node.description)))).counts for node in nodes]
     weight = {stem: idf(len(nodes), sum(stem in counts for counts in found)) for stem in count_words(question).counts}
     total = Weights({}, sum(weight.values()), {})
@@ -80,7 +55,7 @@ class HybridWeights:
     structural: float
     semantic: float
     floor: float
-    """Cosine that a node needs which no path joins to the anchor (O-180)."""
+    """Cosine that a node needs which no path joins to the anchor."""
     max_depth: int = 2
     top_k: int = 10
     rerank: bool = False
@@ -99,11 +74,7 @@ class Candidate:
 
 
 def make_weights(structural: float, semantic: float, floor: float, max_depth: int, top_k: int, rerank: bool) -> HybridWeights:
-    """The weights divided by their sum where that is not 1 (C-45).
-
-    Raises:
-        BadRequest: both are 0.
-    """
+    """The weights divided by their sum where that is not 1. Raises `BadRequest`: both are 0."""
     total = structural + semantic
     if total <= 0:
         raise BadRequest("one of the weights has to be above 0", field="semanticWeight")
@@ -115,13 +86,10 @@ def make_weights(structural: float, semantic: float, floor: float, max_depth: in
 def merge_halves(
     reached: Sequence[Reached], near: dict[str, NodeHit], cosines: dict[str, float], by: HybridWeights
 ) -> list[Candidate]:
-    """One candidate for each node that a half found, best first; equals as in a semantic search (O-185).
+    """One candidate for each node that a half found, best first; equals as in a semantic search.
 
     Args:
-        reached: nodes with a path from the anchor; the floor is not for them (O-180).
-        near: hits of the index by id.
-        cosines: of the reached ones that are no hits.
-        by: weights and floor.
+        reached: nodes with a path from the anchor; the floor is not for them.
     """
     found: list[Candidate] = []
     for one in reached:
@@ -146,7 +114,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 STRUCTURAL = 200
-"""Nodes around the anchor that are weighed, the nearest and then what changed last (C-60)."""
+"""Nodes around the anchor that are weighed, the nearest and then what changed last."""
 _RERANK_FACTOR = 3
 """How many times the wanted nodes are looked at where words order them anew."""
 
@@ -159,7 +127,7 @@ class HybridFinder:
 
     async def find(
         self, who: Principal, question: str, anchor: str | None, chosen: NodeFilter, by: HybridWeights
-    ) -> tuple[list[HybridHit], tuple[str, ...]]:
+    ) -> tuple[list[search.HybridHit], tuple[str, ...]]:
         """The nodes, best first, and the halves that failed.
 
         Raises:
@@ -217,7 +185,7 @@ class HybridFinder:
 
     async def _hydrated(
         self, who: Principal, question: str, candidates: Sequence[Candidate], chosen: NodeFilter, by: HybridWeights
-    ) -> list[HybridHit]:
+    ) -> list[search.HybridHit]:
         best = by.top_k * (_RERANK_FACTOR if by.rerank else 1)
         # A walk tells nodes by their names alone. Those beyond the best are read only in place of what has gone.
         nodes = await self._meaning.live(who, [one.id for one in candidates[:best]], chosen.lifecycle)
@@ -231,8 +199,8 @@ class HybridFinder:
         return [_to_hybrid_hit(one, nodes[one.id]) for one in live[: by.top_k]]
 
 
-def _to_hybrid_hit(one: Candidate, node: ConstitutionNode) -> HybridHit:
-    return HybridHit(
+def _to_hybrid_hit(one: Candidate, node: ConstitutionNode) -> search.HybridHit:
+    return search.HybridHit(
         node=without_provenance(node),
         structural_score=one.structural,
         semantic_score=one.semantic,
@@ -242,7 +210,7 @@ def _to_hybrid_hit(one: Candidate, node: ConstitutionNode) -> HybridHit:
 
 
 def _steps(reached: Reached) -> tuple[Step, ...]:
-    """The steps from the anchor, without the anchor itself: as many as there are hops (O-177)."""
+    """The steps from the anchor, without the anchor itself: as many as there are hops."""
     return tuple(step for step in reached.path if step.relationship is not None)
 
 
@@ -267,24 +235,19 @@ async def _semantic_or_error(
 
 
 DEFAULT_TOKENS = 12_000
-"""Tokens that insights usually stay within; an answer above it says so (O-274)."""
+"""Tokens that insights usually stay within; an answer above it says so."""
 _GOALS = NodeFilter(layers=frozenset({Layer.VISION}), types=frozenset({"goal"}))
 
 
 class NodeSearch:
-    """The searches of the constitutional graph. A request has its defaults filled in (`tuning.tuned`).
-
-    Args:
-        meaning: nodes by meaning.
-    """
+    """The searches of the constitutional graph. A request has its defaults filled in (`apply_defaults`)."""
 
     def __init__(self, meaning: SemanticFinder) -> None:
         self._meaning = meaning
         self._hybrid = HybridFinder(meaning)
         self._supports = SupportFinder(meaning)
 
-    async def semantic(self, who: Principal, asked: SemanticSearch) -> SemanticFound:
-        """Nodes by meaning (O-150 to O-168)."""
+    async def semantic(self, who: Principal, asked: search.SemanticSearch) -> search.SemanticFound:
         chosen = await self._begun(who, asked)
         vector, warnings = await asyncio.gather(
             self._meaning.question(who.tenant, asked.query), self._meaning.warnings(who.tenant, chosen)
@@ -293,12 +256,12 @@ class NodeSearch:
         found = (
             await self._linked(who, near)
             if asked.include_relationships
-            else [Hit(node=without_provenance(n.node), score=n.score) for n in near]
+            else [search.Hit(node=without_provenance(n.node), score=n.score) for n in near]
         )
-        results, tokens, truncated = fit_results(found, SEARCH_TOKENS)
-        return SemanticFound(
+        results, tokens, truncated = fit_results(found, search.SEARCH_TOKENS)
+        return search.SemanticFound(
             results=results,
-            stats=SearchStats(
+            stats=search.SearchStats(
                 total_results=len(results), avg_score=_mean([one.score for one in results]), token_estimate=tokens
             ),
             query_embedding=_to_numbers(vector) if asked.include_query_embedding else None,
@@ -306,8 +269,7 @@ class NodeSearch:
             warnings=warnings,
         )
 
-    async def hybrid(self, who: Principal, asked: HybridSearch) -> HybridFound:
-        """Nodes by meaning and structure (O-169 to O-188)."""
+    async def hybrid(self, who: Principal, asked: search.HybridSearch) -> search.HybridFound:
         by = make_weights(
             _number_or_zero(asked.structural_weight),
             _number_or_zero(asked.semantic_weight),
@@ -318,66 +280,67 @@ class NodeSearch:
         )
         chosen = await self._begun(who, asked)
         (found, degraded), warnings = await asyncio.gather(
-            self._hybrid.find(who, asked.query, asked.anchor_node_id, chosen, by),
-            self._meaning.warnings(who.tenant, chosen),
+            self._hybrid.find(who, asked.query, asked.anchor_node_id, chosen, by), self._meaning.warnings(who.tenant, chosen)
         )
-        results, tokens, truncated = fit_results(found, SEARCH_TOKENS)
-        stats = HybridStats(
+        results, tokens, truncated = fit_results(found, search.SEARCH_TOKENS)
+        stats = search.HybridStats(
             total_results=len(results),
             avg_structural_score=_mean([one.structural_score for one in results]),
             avg_semantic_score=_mean([one.semantic_score for one in results]),
             token_estimate=tokens,
         )
-        return HybridFound(results=results, stats=stats, truncated=truncated, degraded=degraded, warnings=warnings)
+        return search.HybridFound(results=results, stats=stats, truncated=truncated, degraded=degraded, warnings=warnings)
 
-    async def insights(self, who: Principal, asked: InsightSearch) -> SupportedFound:
-        """Insights and patterns with their evidence (O-271 to O-274)."""
+    async def insights(self, who: Principal, asked: search.InsightSearch) -> search.SupportedFound:
         floor, sure = _number_or_zero(asked.min_similarity), _number_or_zero(asked.min_confidence)
         return _to_supported_found(await self._supports.insights(who, asked.query, floor, sure, asked.top_k))
 
-    async def precedents(self, who: Principal, asked: PrecedentSearch) -> SupportedFound:
-        """Decisions like the one described, with their outcomes (O-281 to O-283)."""
+    async def precedents(self, who: Principal, asked: search.PrecedentSearch) -> search.SupportedFound:
         start = normalize_time(asked.start_date, "startDate")
         by = PrecedentCriteria(_number_or_zero(asked.min_similarity), asked.min_roi, start, asked.limit)
         return _to_supported_found(await self._supports.precedents(who, asked.query, by))
 
-    async def goal(self, who: Principal, asked: GoalSearch, floor: float, weights: HybridSearch) -> GoalFound:
-        """The goal that is spoken of, and what is around it (O-285 to O-288).
+    async def goal(
+        self, who: Principal, asked: search.GoalSearch, floor: float, weights: search.HybridSearch
+    ) -> search.GoalFound:
+        """The goal that is spoken of, and what is around it.
 
         Raises:
             NoSuchGoal: no goal is as near as the floor; nothing further is searched.
         """
-        filter_of_request(Sought(query=asked.query, types=asked.types))
+        filter_of_request(search.Sought(query=asked.query, types=asked.types))
         vector = await self._meaning.question(who.tenant, asked.query)
         goals = await self._meaning.near(who, vector, _GOALS, floor, 1)
         if not goals:
-            raise NoSuchGoal("no goal matches these words", field="query")
+            raise search.NoSuchGoal("no goal matches these words", field="query")
         [goal] = goals
         around = weights.model_copy(
             update={"anchor_node_id": goal.node.id, "types": asked.types, "top_k": asked.top_k, "max_depth": 2}
         )
-        return GoalFound(goal=without_provenance(goal.node), goal_score=goal.score, found=await self.hybrid(who, around))
+        return search.GoalFound(goal=without_provenance(goal.node), goal_score=goal.score, found=await self.hybrid(who, around))
 
-    async def _begun(self, who: Principal, asked: Sought) -> NodeFilter:
+    async def _begun(self, who: Principal, asked: search.Sought) -> NodeFilter:
         chosen = filter_of_request(asked, asked.topic)
         if asked.consistency == "strong":
             await self._meaning.vectors.settled(who.tenant)
         return chosen
 
-    async def _linked(self, who: Principal, near: Sequence[NearNode]) -> list[Hit]:
+    async def _linked(self, who: Principal, near: Sequence[NearNode]) -> list[search.Hit]:
         found = await self._meaning.structure.linked_nodes(who, [one.node.id for one in near])
         return [
-            Hit(node=without_provenance(found[one.node.id][0]), score=one.score, relationships=found[one.node.id][1])
+            search.Hit(node=without_provenance(found[one.node.id][0]), score=one.score, relationships=found[one.node.id][1])
             for one in near
             if one.node.id in found
         ]
 
 
-def _to_supported_found(found: Sequence[Supported]) -> SupportedFound:
-    results, tokens, truncated = fit_results(found, SEARCH_TOKENS)
-    return SupportedFound(
+def _to_supported_found(found: Sequence[search.Supported]) -> search.SupportedFound:
+    results, tokens, truncated = fit_results(found, search.SEARCH_TOKENS)
+    return search.SupportedFound(
         results=results,
-        stats=SearchStats(total_results=len(results), avg_score=_mean([one.score for one in results]), token_estimate=tokens),
+        stats=search.SearchStats(
+            total_results=len(results), avg_score=_mean([one.score for one in results]), token_estimate=tokens
+        ),
         truncated=truncated,
         warnings=(f"over the usual {DEFAULT_TOKENS} tokens",) if tokens > DEFAULT_TOKENS else (),
     )
@@ -389,7 +352,7 @@ def _number_or_zero(number: float | None) -> float:
 
 
 def _mean(numbers: Sequence[float]) -> float:
-    """0 for none (C-40)."""
+    """0 for none."""
     return round(fmean(numbers), 6) if numbers else 0.0
 
 

@@ -15,44 +15,7 @@ from uuid import uuid4
 from phronesis_bus import Bus, Call, News, follow, serve
 from phronesis_contracts import BadRequest, Principal, ServiceError
 from phronesis_contracts.constitution import insight, search
-from phronesis_contracts.constitution.insight import (
-    AnalogiesFound,
-    AskEvolution,
-    ContradictionsFound,
-    DetectPatterns,
-    DriftReported,
-    DuplicatesFound,
-    EvolutionTold,
-    FindAnalogies,
-    FindContradictions,
-    FindDuplicates,
-    ListTopics,
-    PatternFound,
-    PatternsDetected,
-    ReportDrift,
-    TopicNodes,
-    TopicNodesFound,
-    TopicsListed,
-)
 from phronesis_contracts.constitution.registry import node_type
-from phronesis_contracts.constitution.search import (
-    GoalFound,
-    GoalSearch,
-    HybridFound,
-    HybridSearch,
-    InsightSearch,
-    NoSuchRetrieval,
-    PrecedentSearch,
-    RateRetrieval,
-    ReportRetrieval,
-    RetrievalRated,
-    RetrievalReported,
-    RetrievalTuned,
-    SemanticFound,
-    SemanticSearch,
-    SupportedFound,
-    TuneRetrieval,
-)
 from phronesis_contracts.constitution.writes import CONSTITUTION_CHANGED, ConstitutionChanged
 from phronesis_postgres import Database
 
@@ -73,83 +36,70 @@ from .topics import Topics
 
 log = logging.getLogger(__name__)
 
-Request = TypeVar("Request", SemanticSearch, HybridSearch, InsightSearch, PrecedentSearch, GoalSearch)
-Found = TypeVar("Found", SemanticFound, HybridFound, SupportedFound, GoalFound)
+Request = TypeVar(
+    "Request", search.SemanticSearch, search.HybridSearch, search.InsightSearch, search.PrecedentSearch, search.GoalSearch
+)
+Found = TypeVar("Found", search.SemanticFound, search.HybridFound, search.SupportedFound, search.GoalFound)
 _TRIES, _PAUSE = 4, 0.5
 """How often, and after how many seconds, a rated retrieval is looked for that another copy of the service has yet to log."""
 
 
 class SearchHandlers:
-    """The handlers of searches.
-
-    Args:
-        finding: the searches themselves.
-        retrievals: what is kept of them.
-        log: where each is logged.
-        answers: those that are kept.
-    """
+    """The handlers of searches."""
 
     def __init__(self, finding: NodeSearch, retrievals: Retrievals, log: RetrievalLog, answers: AnswerCache) -> None:
-        self._finding = finding
-        self._retrievals = retrievals
-        self._log = log
-        self._answers = answers
+        self._finding, self._retrievals = finding, retrievals
+        self._log, self._answers = log, answers
 
-    async def semantic_search(self, call: Call, request: SemanticSearch) -> SemanticFound:
-        """Nodes by meaning."""
+    async def semantic_search(self, call: Call, request: search.SemanticSearch) -> search.SemanticFound:
         asked = apply_defaults(request, await self._changed(call.who))
         return await self._answered(call.who, "semantic.search.v1", asked, self._finding.semantic)
 
-    async def hybrid_search(self, call: Call, request: HybridSearch) -> HybridFound:
-        """Nodes by meaning and structure."""
+    async def hybrid_search(self, call: Call, request: search.HybridSearch) -> search.HybridFound:
         asked = apply_defaults(request, await self._changed(call.who))
         return await self._answered(call.who, "hybrid.search.v1", asked, self._finding.hybrid)
 
-    async def insight_search(self, call: Call, request: InsightSearch) -> SupportedFound:
-        """Insights with their evidence."""
+    async def insight_search(self, call: Call, request: search.InsightSearch) -> search.SupportedFound:
         asked = apply_defaults(request, await self._changed(call.who))
         return await self._answered(call.who, "insight.search.v1", asked, self._finding.insights)
 
-    async def precedent_search(self, call: Call, request: PrecedentSearch) -> SupportedFound:
-        """Decisions with their outcomes."""
+    async def precedent_search(self, call: Call, request: search.PrecedentSearch) -> search.SupportedFound:
         asked = apply_defaults(request, await self._changed(call.who))
         return await self._answered(call.who, "decision.precedents.v1", asked, self._finding.precedents)
 
-    async def goal_search(self, call: Call, request: GoalSearch) -> GoalFound:
+    async def goal_search(self, call: Call, request: search.GoalSearch) -> search.GoalFound:
         """A goal by its words, and what is around it."""
         changed = await self._changed(call.who)
 
-        async def find(who: Principal, asked: GoalSearch) -> GoalFound:
-            weights = apply_defaults(HybridSearch(query=asked.query), changed)
+        async def find(who: Principal, asked: search.GoalSearch) -> search.GoalFound:
+            weights = apply_defaults(search.HybridSearch(query=asked.query), changed)
             return await self._finding.goal(who, asked, default_value(changed, "goal.minSimilarity"), weights)
 
         return await self._answered(call.who, "goal.search.v1", request, find)
 
-    async def rate_retrieval(self, call: Call, request: RateRetrieval) -> RetrievalRated:
+    async def rate_retrieval(self, call: Call, request: search.RateRetrieval) -> search.RetrievalRated:
         """Keep what the caller says of an answer, which may have been logged nowhere yet."""
         check_storable(request)
         for _ in range(_TRIES - 1):
             await self._log.flush()
             try:
                 return await self._retrievals.rate(call, request)
-            except NoSuchRetrieval:
+            except search.NoSuchRetrieval:
                 await asyncio.sleep(_PAUSE)
         return await self._retrievals.rate(call, request)
 
-    async def tune_retrieval(self, call: Call, request: TuneRetrieval) -> RetrievalTuned:
+    async def tune_retrieval(self, call: Call, request: search.TuneRetrieval) -> search.RetrievalTuned:
         """Change defaults of the caller's tenant; the next search has them."""
         check_defaults(request.values)
         done = await self._retrievals.tune(call, request)
         self._answers.drop(call.who.tenant)
         return done
 
-    async def report_retrieval(self, call: Call, request: ReportRetrieval) -> RetrievalReported:
-        """How the tenant's searches went."""
+    async def report_retrieval(self, call: Call, request: search.ReportRetrieval) -> search.RetrievalReported:
         await self._log.flush()
         return await self._retrievals.report(call.who.tenant, request.days)
 
     async def on_constitution_changed(self, news: News, _: ConstitutionChanged) -> None:
-        """Forget the tenant's answers."""
         self._answers.drop(news.tenant)
 
     async def _changed(self, who: Principal) -> Mapping[str, float]:
@@ -191,13 +141,12 @@ class SearchHandlers:
         return found
 
 
-def _results_of(found: Found) -> SemanticFound | HybridFound | SupportedFound:
-    """The part of an answer that holds its results."""
-    return found.found if isinstance(found, GoalFound) else found
+def _results_of(found: Found) -> search.SemanticFound | search.HybridFound | search.SupportedFound:
+    return found.found if isinstance(found, search.GoalFound) else found
 
 
 def _with_fields(found: Found, **fields: object) -> Found:
-    if isinstance(found, GoalFound):
+    if isinstance(found, search.GoalFound):
         return found.model_copy(update={"found": found.found.model_copy(update=fields)})
     return found.model_copy(update=fields)
 
@@ -209,12 +158,11 @@ def _with_retrieval_id(found: Found, id: str) -> Found:
 def _is_incomplete(found: Found) -> bool:
     """Whether the answer would be another one as soon as something works again."""
     around = _results_of(found)
-    degraded = isinstance(around, HybridFound) and bool(around.degraded)
+    degraded = isinstance(around, search.HybridFound) and bool(around.degraded)
     return degraded or any(said.startswith(INDEX_FILLING) for said in around.warnings)
 
 
 def _log_figures(found: Found) -> dict[str, Any]:
-    """What the log tells of an answer."""
     around = _results_of(found)
     nodes = [one.node for one in around.results]
     return {
@@ -222,7 +170,7 @@ def _log_figures(found: Found) -> dict[str, Any]:
         "nodes": len(nodes),
         "layers": count_by_layer(nodes),
         "cached": around.cached,
-        "degraded": around.degraded if isinstance(around, HybridFound) else (),
+        "degraded": around.degraded if isinstance(around, search.HybridFound) else (),
     }
 
 
@@ -240,34 +188,25 @@ class ReasoningHandlers:
         contradictions: Contradictions,
         duplicates: Duplicates,
     ) -> None:
-        self._topics = topics
-        self._evolution = evolution
-        self._drift = drift
-        self._patterns = patterns
-        self._proposals = proposals
-        self._analogies = analogies
-        self._contradictions = contradictions
-        self._duplicates = duplicates
+        self._topics, self._evolution, self._drift = topics, evolution, drift
+        self._patterns, self._proposals, self._analogies = patterns, proposals, analogies
+        self._contradictions, self._duplicates = contradictions, duplicates
 
-    async def list_topics(self, call: Call, request: ListTopics) -> TopicsListed:
-        """Topics of the graph."""
+    async def list_topics(self, call: Call, request: insight.ListTopics) -> insight.TopicsListed:
         return await self._topics.list(call.who, frozenset(request.layers), request.refresh)
 
-    async def topic_nodes(self, call: Call, request: TopicNodes) -> TopicNodesFound:
-        """The nodes of a topic."""
+    async def topic_nodes(self, call: Call, request: insight.TopicNodes) -> insight.TopicNodesFound:
         return await self._topics.nodes(call.who, check_storable(request).topic_id, request.limit)
 
-    async def ask_evolution(self, call: Call, request: AskEvolution) -> EvolutionTold:
-        """How a node changed."""
+    async def ask_evolution(self, call: Call, request: insight.AskEvolution) -> insight.EvolutionTold:
         return await self._evolution.of(call.who.tenant, check_storable(request).id, request.limit)
 
-    async def report_drift(self, call: Call, request: ReportDrift) -> DriftReported:
-        """Nodes whose meaning moved."""
+    async def report_drift(self, call: Call, request: insight.ReportDrift) -> insight.DriftReported:
         since = _parse_time(request.since)
         found = await self._drift.report(call.who, since, frozenset(request.layers), request.threshold, request.limit)
-        return DriftReported(findings=tuple(found))
+        return insight.DriftReported(findings=tuple(found))
 
-    async def detect_patterns(self, call: Call, request: DetectPatterns) -> PatternsDetected:
+    async def detect_patterns(self, call: Call, request: insight.DetectPatterns) -> insight.PatternsDetected:
         """What repeats; proposed as drafts where that is asked for, each once."""
         who = call.who
         found = await self._patterns.detect(who, _pattern_kinds(request), request.min_roi)
@@ -280,32 +219,31 @@ class ReasoningHandlers:
                 id = await self._proposals.propose(who, pattern)
                 proposed += id is not None
             told.append(_to_pattern_found(pattern, id))
-        return PatternsDetected(patterns=tuple(told), proposed=proposed)
+        return insight.PatternsDetected(patterns=tuple(told), proposed=proposed)
 
-    async def find_analogies(self, call: Call, request: FindAnalogies) -> AnalogiesFound:
-        """Past successes like a goal."""
+    async def find_analogies(self, call: Call, request: insight.FindAnalogies) -> insight.AnalogiesFound:
         found = await self._analogies.find(call.who, check_storable(request).id, request.limit)
-        return AnalogiesFound(analogies=tuple(found))
+        return insight.AnalogiesFound(analogies=tuple(found))
 
-    async def find_contradictions(self, call: Call, request: FindContradictions) -> ContradictionsFound:
-        """Nodes that cannot both be followed."""
+    async def find_contradictions(self, call: Call, request: insight.FindContradictions) -> insight.ContradictionsFound:
         types = frozenset(_check_type(given) for given in request.types)
         pairs, compared = await self._contradictions.find(call.who, types, request.limit)
-        return ContradictionsFound(pairs=tuple(pairs), compared=compared)
+        return insight.ContradictionsFound(pairs=tuple(pairs), compared=compared)
 
-    async def find_duplicates(self, call: Call, request: FindDuplicates) -> DuplicatesFound:
-        """Nodes that say nearly the same."""
+    async def find_duplicates(self, call: Call, request: insight.FindDuplicates) -> insight.DuplicatesFound:
         layers = frozenset(request.layers)
-        return DuplicatesFound(pairs=tuple(await self._duplicates.find(call.who, request.threshold, layers, request.limit)))
+        return insight.DuplicatesFound(
+            pairs=tuple(await self._duplicates.find(call.who, request.threshold, layers, request.limit))
+        )
 
 
-def _pattern_kinds(request: DetectPatterns) -> tuple[Kind, ...]:
+def _pattern_kinds(request: insight.DetectPatterns) -> tuple[Kind, ...]:
     return tuple(kind for kind in get_args(Kind) if kind in request.kinds) if request.kinds else KINDS
 
 
-def _to_pattern_found(pattern: Pattern, id: str | None) -> PatternFound:
+def _to_pattern_found(pattern: Pattern, id: str | None) -> insight.PatternFound:
     nodes = tuple(mention(node) for node in pattern.nodes)
-    return PatternFound(kind=pattern.kind, title=pattern.title, confidence=pattern.confidence, nodes=nodes, node_id=id)
+    return insight.PatternFound(kind=pattern.kind, title=pattern.title, confidence=pattern.confidence, nodes=nodes, node_id=id)
 
 
 def _check_type(given: str) -> str:
@@ -343,13 +281,7 @@ class Sources:
 def assemble_searches(
     sources: Sources, settings: RetrievalSettings, wake: Callable[[], None]
 ) -> tuple[SearchHandlers, RetrievalLog]:
-    """The handlers of searches, and the log that they write to.
-
-    Args:
-        sources: what they stand on.
-        settings: how long, and how much, is logged.
-        wake: called after a transaction that wrote news.
-    """
+    """The handlers of searches, and the log that they write to."""
     kept = PostgresRetrievals(sources.database, settings.log_words, wake)
     log = RetrievalLog(kept, settings.log_days)
     meaning = SemanticFinder(sources.vectors, sources.structure, sources.queries)
@@ -372,14 +304,7 @@ def assemble_reasoning(sources: Sources) -> ReasoningHandlers:
 
 
 async def serve_searches(bus: Bus, sources: Sources, settings: RetrievalSettings, wake: Callable[[], None]) -> None:
-    """Serve the searches, and what reasons over the graph.
-
-    Args:
-        bus: the connected bus.
-        sources: what the handlers stand on.
-        settings: how long, and how much, is logged.
-        wake: called after a transaction that wrote news.
-    """
+    """Serve the searches, and what reasons over the graph."""
     found, log = assemble_searches(sources, settings, wake)
     span = partial(trace_handler, bus.tracing, "search_memory", STORE)
 

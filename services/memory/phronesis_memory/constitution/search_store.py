@@ -8,17 +8,8 @@ from itertools import groupby
 from uuid import UUID
 
 from phronesis_bus import Call, audit_entry
+from phronesis_contracts.constitution import search
 from phronesis_contracts.constitution.registry import ACCESS, Layer
-from phronesis_contracts.constitution.search import (
-    LayerAccess,
-    NoSuchRetrieval,
-    RateRetrieval,
-    RetrievalRated,
-    RetrievalReported,
-    RetrievalTuned,
-    ToolUse,
-    TuneRetrieval,
-)
 from phronesis_contracts.service import AUDITED
 from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news, write_once
 
@@ -70,18 +61,13 @@ class PostgresRetrievals:
     """`Rows` and `Retrievals` on the tables of migration 0010.
 
     Args:
-        database: the schema.
-        words: whether the words of questions are kept, or their hash alone (O-352).
-        wake: called after a transaction that wrote news.
+        words: whether the words of questions are kept, or their hash alone.
     """
 
     def __init__(self, database: Database, words: bool, wake: Callable[[], None]) -> None:
-        self._database = database
-        self._words = words
-        self._wake = wake
+        self._database, self._words, self._wake = database, words, wake
 
     async def append(self, rows: Sequence[Retrieval]) -> None:
-        """See `Rows`."""
         for tenant, some in groupby(sorted(rows, key=lambda row: row.tenant), key=lambda row: row.tenant):
             async with self._database.transaction(tenant) as connection:
                 await connection.executemany(_APPEND, [self._row(row) for row in some])
@@ -107,22 +93,19 @@ class PostgresRetrievals:
         )
 
     async def prune(self, before: datetime) -> int:
-        """See `Rows`."""
         async with self._database.transaction(EVERY_TENANT) as connection:
             gone = await connection.execute(_OLD, before)
             surplus = await connection.execute(_MANY, MOST)
         return sum(int(done.rpartition(" ")[2]) for done in (gone, surplus))
 
     async def changed(self, tenant: str) -> dict[str, float]:
-        """See `Retrievals`."""
         async with self._database.connection(tenant) as connection:
             return await _read_tuning(connection, tenant)
 
-    async def tune(self, call: Call, request: TuneRetrieval) -> RetrievalTuned:
-        """See `Retrievals`."""
+    async def tune(self, call: Call, request: search.TuneRetrieval) -> search.RetrievalTuned:
         who = call.who
 
-        async def work(connection: Connection) -> RetrievalTuned:
+        async def work(connection: Connection) -> search.RetrievalTuned:
             for name, given in request.values.items():
                 if given is None:
                     await connection.execute(_BACK, who.tenant, name)
@@ -133,29 +116,27 @@ class PostgresRetrievals:
             await write_news(connection, SERVICE, who.tenant, AUDITED[SERVICE], entry)
             return tuned
 
-        tuned = await write_once(self._database, call, request, RetrievalTuned, work)
+        tuned = await write_once(self._database, call, request, search.RetrievalTuned, work)
         self._wake()
         return tuned
 
-    async def rate(self, call: Call, request: RateRetrieval) -> RetrievalRated:
-        """See `Retrievals`."""
+    async def rate(self, call: Call, request: search.RateRetrieval) -> search.RetrievalRated:
         who = call.who
         try:
             id = UUID(request.retrieval_id)
         except ValueError as error:
-            raise NoSuchRetrieval("there is no such retrieval", field="retrievalId") from error
+            raise search.NoSuchRetrieval("there is no such retrieval", field="retrievalId") from error
 
-        async def work(connection: Connection) -> RetrievalRated:
+        async def work(connection: Connection) -> search.RetrievalRated:
             if not await connection.fetchval(_THERE, who.tenant, id):
-                raise NoSuchRetrieval("there is no such retrieval", field="retrievalId")
+                raise search.NoSuchRetrieval("there is no such retrieval", field="retrievalId")
             await connection.execute(_RATE, who.tenant, id, request.node_id or "", who.user, request.relevant)
             good, ratings = await _read_satisfaction(connection, who.tenant)
-            return RetrievalRated(satisfaction=good / ratings, ratings=ratings)
+            return search.RetrievalRated(satisfaction=good / ratings, ratings=ratings)
 
-        return await write_once(self._database, call, request, RetrievalRated, work)
+        return await write_once(self._database, call, request, search.RetrievalRated, work)
 
-    async def report(self, tenant: str, days: int) -> RetrievalReported:
-        """See `Retrievals`."""
+    async def report(self, tenant: str, days: int) -> search.RetrievalReported:
         since = datetime.now(UTC) - timedelta(days=days)
         async with self._database.connection(tenant) as connection:
             tools = await connection.fetch(_TOOLS, tenant, since)
@@ -163,7 +144,7 @@ class PostgresRetrievals:
             sessions = {row["layer"]: row["sessions"] for row in await connection.fetch(_SESSIONS, tenant, since)}
             good, ratings = await _read_satisfaction(connection, tenant)
         nodes = sum(layers.values())
-        return RetrievalReported(
+        return search.RetrievalReported(
             tools=tuple(_tool_use(dict(row)) for row in tools),
             layers={Layer(layer): round(count / nodes, 4) for layer, count in layers.items()},
             sessions=sessions.get("", 0),
@@ -173,14 +154,14 @@ class PostgresRetrievals:
         )
 
 
-def _layer_access(layer: Layer, sessions: dict[str, int]) -> LayerAccess:
+def _layer_access(layer: Layer, sessions: dict[str, int]) -> search.LayerAccess:
     least, most = ACCESS[layer]
     measured = round(sessions.get(layer, 0) / sessions[""], 4) if sessions else None
-    return LayerAccess(layer=layer, expected_least=least, expected_most=most, measured=measured)
+    return search.LayerAccess(layer=layer, expected_least=least, expected_most=most, measured=measured)
 
 
-def _tool_use(row: dict[str, float | str]) -> ToolUse:
-    return ToolUse.model_validate(
+def _tool_use(row: dict[str, float | str]) -> search.ToolUse:
+    return search.ToolUse.model_validate(
         {name: row[name] for name in ("tool", "calls", "failed", "cached", "empty")}
         | {
             "p50_milliseconds": round(float(row["p50"]), 3),
@@ -230,31 +211,26 @@ class PostgresTopics:
         self._database = database
 
     async def run(self, tenant: str) -> TopicRun | None:
-        """See `TopicStore`."""
         async with self._database.connection(tenant) as connection:
             row = await connection.fetchrow(_RUN, tenant)
         return TopicRun(row["computed_at"], row["silhouette"], row["unassigned"]) if row else None
 
     async def listed(self, tenant: str, layers: frozenset[Layer], nearest: int) -> list[TopicSummary]:
-        """See `TopicStore`."""
         async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(_LISTED, tenant, sorted(layers), nearest)
         return [TopicSummary(row["id"], tuple(row["keywords"]), row["size"], tuple(row["nearest"])) for row in rows]
 
     async def members(self, tenant: str, topic_id: str, limit: int) -> tuple[list[str], int] | None:
-        """See `TopicStore`."""
         async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(_MEMBERS, tenant, topic_id, limit)
         return ([row["node_id"] for row in rows], rows[0]["total"]) if rows else None
 
     async def all(self, tenant: str) -> dict[str, frozenset[str]]:
-        """See `TopicStore`."""
         async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(_ALL, tenant)
         return {row["topic_id"]: frozenset(row["nodes"]) for row in rows}
 
     async def replace(self, tenant: str, run: TopicRun) -> None:
-        """See `TopicStore`."""
         async with self._database.transaction(tenant) as connection:
             await connection.execute(_ALONE, tenant)
             await connection.execute(_FORGET, tenant)

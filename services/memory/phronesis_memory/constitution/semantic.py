@@ -42,10 +42,6 @@ def fit_results(results: Sequence[Found], most: int) -> tuple[tuple[Found, ...],
     """The first results that fit, their tokens with the frame around them, and whether some were left out.
 
     A first one that is too large by itself is told without its texts, so that its id at least is known.
-
-    Args:
-        results: best first.
-        most: tokens of the whole answer.
     """
     kept: list[Found] = []
     used = _FRAME
@@ -67,7 +63,7 @@ def bare_node(node: ConstitutionNode) -> ConstitutionNode:
 
 
 def without_provenance(node: ConstitutionNode) -> ConstitutionNode:
-    """A node as a search tells it: without its provenance, which a full read has (O-348)."""
+    """A node as a search tells it: without its provenance, which a full read has."""
     return node.model_copy(update={"provenance": None})
 
 
@@ -95,23 +91,19 @@ class SemanticFinder:
     """Finds nodes by meaning.
 
     Args:
-        vectors: the index.
         structure: the graph, which the nodes themselves come from.
-        queries: the vectors of questions.
         seconds: time that the vector of a question may take.
     """
 
     def __init__(self, vectors: NodeVectors, structure: Structure, queries: QueryVectors, seconds: float = 4.0) -> None:
-        self.vectors = vectors
-        self.structure = structure
-        self._queries = queries
-        self._seconds = seconds
+        self.vectors, self.structure = vectors, structure
+        self._queries, self._seconds = queries, seconds
 
     async def question(self, tenant: str, text: str) -> Vector:
-        """The vector of a question, by one call of the model at most (O-164).
+        """The vector of a question, by one call of the model at most.
 
         Raises:
-            EmbeddingUnavailable: the model does not answer, and the question is not kept from before (O-168).
+            EmbeddingUnavailable: the model does not answer, and the question is not kept from before.
         """
         try:
             async with asyncio.timeout(self._seconds):
@@ -129,14 +121,10 @@ class SemanticFinder:
         limit: int,
         fits: Callable[[ConstitutionNode], bool] | None = None,
     ) -> list[NearNode]:
-        """The chosen nodes of a floor or above, best first; of equals the one changed last, then by id (O-160).
+        """The chosen nodes of a floor or above, best first; of equals the one changed last, then by id.
 
         Args:
-            who: the caller.
-            vector: what is asked.
-            chosen: filters of the index.
             floor: the cosine that is needed; 0 is no floor.
-            limit: nodes at most.
             fits: what a node has to be as well, where the index cannot say that: the nearest `LOOKED_AT` are asked for it.
         """
         most = limit + SPARE if fits is None else max(MAX_CANDIDATES, limit)
@@ -153,7 +141,7 @@ class SemanticFinder:
         return found[:limit]
 
     async def live(self, who: Principal, ids: Sequence[str], wanted: Lifecycle | None) -> dict[str, ConstitutionNode]:
-        """The nodes as the graph has them; hits whose node has gone, or is in another status by now, are left out (O-166)."""
+        """The nodes as the graph has them; hits whose node has gone, or is in another status by now, are left out."""
         found = await self.structure.nodes(who, ids) if ids else {}
         live = {id: node for id, node in found.items() if wanted is None or lifecycle_of(node.status or "") is wanted}
         if stale := [id for id in ids if id not in live]:
@@ -161,7 +149,7 @@ class SemanticFinder:
         return live
 
     async def warnings(self, tenant: str, chosen: NodeFilter) -> tuple[str, ...]:
-        """What a caller should know of the index: it is being filled (O-361), or part of the choice is never in it (O-086)."""
+        """What a caller should know of the index: it is being filled, or part of the choice is never in it."""
         found = [_never(chosen)] if _never(chosen) else []
         try:
             filling = sorted(await self.vectors.populating(tenant))
@@ -174,11 +162,7 @@ class SemanticFinder:
 
 
 def filter_of_request(asked: contract.Chosen, topic: str | None = None) -> NodeFilter:
-    """The filters of a request.
-
-    Raises:
-        BadRequest: there is no such type.
-    """
+    """The filters of a request. Raises `BadRequest`: there is no such type."""
     types: set[str] = set()
     for given in asked.types:
         kind = node_type(given)
@@ -195,7 +179,7 @@ def rank_hits(hits: Sequence[NodeHit], floor: float) -> list[NodeHit]:
 
 
 def round_cosine(cosine: float) -> float:
-    """A cosine as it is told: 0 to 1 (O-157), and six digits, so that equals are equal on both stores."""
+    """A cosine as it is told: 0 to 1, and six digits, so that equals are equal on both stores."""
     return round(min(1.0, max(0.0, cosine)), 6)
 
 
@@ -207,7 +191,7 @@ def _never(chosen: NodeFilter) -> str:
 
 
 FOR_A_GOAL = ("SERVES", "ALIGNS_WITH")
-"""Relationships that lead from a strategy to its goal (O-070, O-071)."""
+"""Relationships that lead from a strategy to its goal."""
 
 
 async def goals_of_strategies(
@@ -224,7 +208,7 @@ async def goals_of_strategies(
 INSIGHTS = frozenset({"insight", "pattern"})
 DECISIONS = frozenset({"decision"})
 _NEAREST = 20
-"""Decisions among which the return decides (O-281)."""
+"""Decisions among which the return decides."""
 
 
 @dataclass(frozen=True)
@@ -244,7 +228,7 @@ class SupportFinder:
         self._meaning = meaning
 
     async def insights(self, who: Principal, question: str, floor: float, sure: float, top_k: int) -> list[Supported]:
-        """The nearest insights and patterns that are sure enough, the surest first, with their evidence (O-271 to O-273)."""
+        """The nearest insights and patterns that are sure enough, the surest first, with their evidence."""
         vector = await self._meaning.question(who.tenant, question)
         near = await self._meaning.near(
             who, vector, NodeFilter(types=INSIGHTS), floor, top_k, lambda node: number_of(node, "confidence") >= sure
@@ -254,9 +238,9 @@ class SupportFinder:
         return [_to_supported(one, linked) for one in best]
 
     async def precedents(self, who: Principal, question: str, by: PrecedentCriteria) -> list[Supported]:
-        """Of the nearest decisions those with a return of the least or more, the best return first (O-281, O-282).
+        """Of the nearest decisions those with a return of the least or more, the best return first.
 
-        Those without a return come last, and are left out only where a least return is given (C-71).
+        Those without a return come last, and are left out only where a least return is given.
         """
         vector = await self._meaning.question(who.tenant, question)
         near = await self._meaning.near(
@@ -297,7 +281,6 @@ def normalize_time(given: str | None, field: str) -> str | None:
 
     Args:
         given: ISO 8601, a day or a time; a time without a zone is UTC.
-        field: its name, for the error.
 
     Raises:
         BadRequest: it is neither.

@@ -20,7 +20,7 @@ from phronesis_postgres import Connection, Database, write_news
 from ..vectors.format import StoredModel, from_halfvec, to_halfvec
 from . import history
 from .nodes import KnownRecord, NodeSnapshot, RecordState, decide_state, is_older
-from .ports import NodeIndex
+from .pgvector import PgNodeVectors
 
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
 _KNOWN = """
@@ -59,20 +59,11 @@ async def lock_records(connection: Connection, tenant: str) -> None:
 
 
 class NodeRecords:
-    """Writes the records, with the history and what an outside index has to be told, in one transaction.
+    """Writes the records, with the history and what an outside index has to be told, in one transaction."""
 
-    Args:
-        database: the schema.
-        index: the index of the vectors.
-        model: name of the service's model.
-        dimension: numbers in its vectors.
-    """
-
-    def __init__(self, database: Database, index: NodeIndex, model: str, dimension: int) -> None:
-        self._database = database
-        self._index = index
-        self._model = model
-        self._dimension = dimension
+    def __init__(self, database: Database, index: PgNodeVectors, model: str, dimension: int) -> None:
+        self._database, self._index = database, index
+        self._model, self._dimension = model, dimension
 
     async def put(
         self,
@@ -89,13 +80,7 @@ class NodeRecords:
         """Make records of what was read; what is older than a record changes nothing.
 
         Args:
-            tenant: whose nodes they are.
-            read: the nodes, one of each id.
             news: what was announced of each, by id.
-            actor: who changed them; empty where nobody said.
-            now: the time.
-            at_once: embed also those that would wait for the night.
-            force: embed also those whose text is the same.
             trusted: what was read is how it is, whatever its version: the graph was restored.
 
         Returns:
@@ -109,8 +94,8 @@ class NodeRecords:
             fresh = [facts for facts in read if trusted or not is_older(facts, known.get(facts.id))]
             await history.write_versions(connection, tenant, fresh, news, actor, now)
             kept = [facts for facts in fresh if facts.tier is not None]
-            standing = {facts.id: decide_state(facts, known.get(facts.id), now, at_once=at_once, force=force) for facts in kept}
-            await connection.executemany(_PUT, [_to_row(tenant, facts, standing[facts.id]) for facts in kept])
+            states = {facts.id: decide_state(facts, known.get(facts.id), now, at_once=at_once, force=force) for facts in kept}
+            await connection.executemany(_PUT, [_to_row(tenant, facts, states[facts.id]) for facts in kept])
             return await self._refilter(connection, tenant, kept)
 
     async def remove(
@@ -126,7 +111,7 @@ class NodeRecords:
         return gone
 
     async def assign(self, tenant: str, topics: Mapping[str, str | None]) -> list[str]:
-        """See `NodeVectors`; the ids of which the index was noted something."""
+        """The ids of which the index was noted something."""
         async with self._database.transaction(tenant) as connection:
             await lock_records(connection, tenant)
             await connection.execute(_ASSIGN, tenant, list(topics), list(topics.values()))
@@ -159,7 +144,7 @@ def _known_from_row(row: asyncpg.Record) -> KnownRecord:
     )
 
 
-def _to_row(tenant: str, facts: NodeSnapshot, standing: RecordState) -> tuple[object, ...]:
+def _to_row(tenant: str, facts: NodeSnapshot, state: RecordState) -> tuple[object, ...]:
     assert facts.tier is not None
     return (
         tenant,
@@ -175,10 +160,10 @@ def _to_row(tenant: str, facts: NodeSnapshot, standing: RecordState) -> tuple[ob
         facts.body,
         facts.text_hash,
         facts.tokens,
-        standing.state,
-        standing.due,
-        standing.attempts,
-        standing.problem,
+        state.state,
+        state.due,
+        state.attempts,
+        state.problem,
     )
 
 
@@ -273,7 +258,6 @@ class RecordReader:
         return dict(row)
 
     async def texts(self, tenant: str, ids: Sequence[str]) -> dict[str, str]:
-        """See `Texts`."""
         async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(_TEXTS, tenant, list(ids))
         return {row["node_id"]: row["body"] for row in rows}
@@ -324,18 +308,10 @@ _CURRENT = """
 
 
 class VectorRestore:
-    """Writes the vectors of a backup.
+    """Writes the vectors of a backup."""
 
-    Args:
-        database: the schema.
-        index: the index of the vectors.
-        model: name of the service's model.
-        dimension: numbers in its vectors.
-    """
-
-    def __init__(self, database: Database, index: NodeIndex, model: str, dimension: int) -> None:
-        self._database = database
-        self._index = index
+    def __init__(self, database: Database, index: PgNodeVectors, model: str, dimension: int) -> None:
+        self._database, self._index = database, index
         self._of = (model, dimension)
         self._agreement = StoredModel(database, model, dimension)
 
@@ -358,7 +334,7 @@ class VectorRestore:
             await connection.executemany(_VECTOR, [_vector_row(tenant, facts, line) for facts, line in fitting])
             ids = [facts.id for facts, _ in fitting]
             await self._index.note(connection, tenant, ids)
-        await self._index.tell(tenant, ids)
+        await self._index.settle(tenant, ids)
 
     async def current(self, tenant: str, ids: Sequence[str]) -> int:
         """How many of these nodes have the vector of what they say."""
@@ -382,16 +358,10 @@ SERVICE = "memory"
 
 
 class VectorAudit:
-    """Writes entries.
-
-    Args:
-        database: the schema.
-        wake: called after a transaction that wrote news.
-    """
+    """Writes entries."""
 
     def __init__(self, database: Database, wake: Callable[[], None]) -> None:
-        self._database = database
-        self._wake = wake
+        self._database, self._wake = database, wake
 
     async def enter(self, who: Principal, action: str, arguments: dict[str, Any]) -> None:
         """Enter that `who` did something. Raises `Unavailable`."""

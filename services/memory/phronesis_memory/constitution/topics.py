@@ -1,4 +1,4 @@
-"""Topics: clusters of the graph's vectors, with keywords, kept until they are found anew (O-384 to O-386)."""
+"""Topics: clusters of the graph's vectors, with keywords, kept until they are found anew."""
 
 from __future__ import annotations
 
@@ -29,20 +29,11 @@ _TEXTS = 500
 
 
 class Topics:
-    """Finds topics, and tells those that were found.
-
-    Args:
-        vectors: the index, which also knows the topic of each node.
-        texts: what the nodes say.
-        structure: the graph.
-        store: where topics are kept.
-    """
+    """Finds topics, and tells those that were found. `vectors`: the index, which also knows the topic of each node."""
 
     def __init__(self, vectors: NodeVectors, texts: Texts, structure: Structure, store: TopicStore) -> None:
-        self._vectors = vectors
-        self._texts = texts
-        self._structure = structure
-        self._store = store
+        self._vectors, self._texts = vectors, texts
+        self._structure, self._store = structure, store
         self._finding = asyncio.Lock()
 
     async def list(self, who: Principal, layers: frozenset[Layer], refresh: bool) -> TopicsListed:
@@ -65,11 +56,7 @@ class Topics:
         return TopicsListed(topics=topics, silhouette=run.silhouette, unassigned=run.unassigned, computed_at=run.computed_at)
 
     async def nodes(self, who: Principal, topic_id: str, limit: int) -> TopicNodesFound:
-        """The nodes of a topic, those nearest to its middle first.
-
-        Raises:
-            NotFound: there is no such topic.
-        """
+        """The nodes of a topic, those nearest to its middle first. Raises `NotFound`: there is no such topic."""
         found = await self._store.members(who.tenant, topic_id, limit)
         if found is None:
             raise NotFound("there is no such topic; topics.list.v1 lists them", field="topicId")
@@ -99,14 +86,7 @@ class Topics:
 def build_topics(
     those: NodeMatrix, clusters: Clustering, texts: Mapping[str, str], before: Mapping[str, frozenset[str]]
 ) -> TopicRun:
-    """Clusters as topics: with keywords, and with the ids that they had before where they are still the same.
-
-    Args:
-        those: the nodes.
-        clusters: which cluster each is in.
-        texts: what they say.
-        before: the nodes of the topics that there were.
-    """
+    """Clusters as topics: with keywords, and with the ids that they had before where they are still the same."""
     groups = [np.flatnonzero(clusters.labels == label) for label in np.unique(clusters.labels) if label != UNASSIGNED]
     members = [_members(those, group) for group in groups]
     names = _topic_ids([frozenset(member.id for member in some) for some in members], [some[0].id for some in members], before)
@@ -161,5 +141,4 @@ def _topic_ids(groups: Sequence[frozenset[str]], nearest: Sequence[str], before:
 
 
 def _without_type_line(text: str) -> str:
-    """A text without its first line, which names its type."""
     return text.partition("\n")[2]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, cast
 from uuid import NAMESPACE_URL, uuid5
 
+from weaviate import WeaviateAsyncClient
 from weaviate.classes.data import DataObject
-from weaviate.classes.query import Filter, MetadataQuery
+from weaviate.classes.query import Filter
 from weaviate.collections.classes.filters import FilterReturn
 
 from phronesis_contracts.constitution.registry import Layer, Lifecycle
@@ -16,99 +18,117 @@ from phronesis_postgres import EVERY_TENANT, Connection, Database
 
 from ..ports import Transaction
 from ..values import Vector
-from ..vectors import weaviate_collections as writes
-from ..vectors.format import round_half
+from ..vectors.changes import Changes, ChangeTable
+from ..vectors.format import from_halfvec, round_half
 from ..vectors.sync import IndexSync
-from ..vectors.weaviate_collections import NODES, Object, or_if_no_tenant
-from ..vectors.weaviate_index import Weaviate
-from . import vector_changes as untold
+from ..vectors.weaviate_collections import NODES, Object, fetch_objects, insert, nearest_objects, remove_from
+from ..vectors.weaviate_index import APPLY, ASK, Weaviate
 from .pgvector import PgNodeVectors
 from .ports import NodeFilter, NodeHit
-from .vector_changes import NodeChanges, NodeEntry
 
-_ASK, _APPLY, _WRITE = 10.0, 5.0, 60.0
-"""Seconds of one question, of changes whose rows are locked meanwhile, and of what nobody else waits for."""
+_WRITE = 60.0
+"""Seconds of what nobody else waits for."""
 _PAGE = 1_000
 _CHANGED_AT = """
     SELECT node_id, changed_at FROM constitution_nodes WHERE tenant = $1 AND node_id = ANY($2::text[])"""
 _IDS = "SELECT node_id FROM constitution_vectors WHERE tenant = $1 AND (model, dimension) = ($2, $3)"
+_NOTE = """
+    INSERT INTO constitution_untold (tenant, node_id) SELECT $1, id FROM unnest($2::text[]) AS id ORDER BY id
+    ON CONFLICT (tenant, node_id) DO UPDATE SET due = now()"""
+_NOTE_ALL = """
+    INSERT INTO constitution_untold (tenant, node_id)
+    SELECT tenant, node_id FROM constitution_vectors WHERE $1::text IS NULL OR tenant = $1 ORDER BY tenant, node_id
+    ON CONFLICT (tenant, node_id) DO UPDATE SET due = now()"""
+# The vector is what it is when its row is locked here: whoever changes it next waits for that lock, and notes it anew.
+_CHANGES = """
+    SELECT c.tenant, c.node_id, v.type, v.layer, v.lifecycle, v.topic, halfvec_send(v.embedding) AS numbers
+    FROM constitution_untold c LEFT JOIN constitution_vectors v USING (tenant, node_id)"""
 
 
-class WeaviateNodeVectors:
-    """`NodeIndex` on the collection of nodes, a tenant of it for each of ours; the vectors it is made of stand in the schema.
+@dataclass(frozen=True)
+class NodeEntry:
+    """A node's vector with its filters."""
 
-    Args:
-        database: the schema.
-        weaviate: the connection.
-        rows: the vectors in the schema.
-        model: name of the service's model.
-        dimension: numbers in its vectors.
-    """
+    id: str
+    type: str
+    layer: Layer
+    lifecycle: Lifecycle
+    topic: str | None
+    vector: Vector
 
-    def __init__(self, database: Database, weaviate: Weaviate, rows: PgNodeVectors, model: str, dimension: int) -> None:
-        self._database = database
+
+class NodeChanges(ChangeTable[NodeEntry]):
+    """The table `constitution_untold`: which nodes changed. Their vectors are read when they are applied."""
+
+    def __init__(self) -> None:
+        super().__init__("constitution_untold", "node_id", "text", _CHANGES)
+
+    def entry(self, row: Any) -> NodeEntry | None:
+        if row["numbers"] is None:
+            return None
+        kind = (row["node_id"], row["type"], Layer(row["layer"]), Lifecycle(row["lifecycle"]))
+        return NodeEntry(*kind, row["topic"], from_halfvec(row["numbers"]))
+
+    async def note(self, connection: Connection, tenant: str, ids: Sequence[str]) -> None:
+        """Write down that the index is to hold of these nodes what the table of vectors says then."""
+        if ids:
+            await connection.execute(_NOTE, tenant, list(ids))
+
+    async def note_all(self, connection: Connection, tenant: str | None) -> None:
+        """The same of every node with a vector, of one tenant or of all."""
+        await connection.execute(_NOTE_ALL, tenant)
+
+
+class WeaviateNodeVectors(PgNodeVectors):
+    """The index of nodes in their collection, a tenant of it for each of ours; the vectors stand in the schema, too."""
+
+    def __init__(self, weaviate: Weaviate, database: Database, model: str, dimension: int, **search: int) -> None:
+        super().__init__(database, model, dimension, **search)
         self._weaviate = weaviate
-        self._rows = rows
-        self._of = (model, dimension)
-        self._settling: IndexSync[NodeChanges] = IndexSync(database, self._apply, untold)
+        self._changes = NodeChanges()
+        self._sync = IndexSync(database, self._apply, self._changes)
 
     @asynccontextmanager
     async def sweeping(self) -> AsyncIterator[None]:
         """For the length of a block, apply what is left, whoever left it."""
-        async with self._settling.sweeping():
+        async with self._sync.sweeping():
             yield
 
     async def nearest(self, tenant: str, vector: Vector, chosen: NodeFilter, limit: int) -> list[NodeHit]:
-        """See `NodeIndex`."""
-        await self._rows.asked(vector)
+        await self._stored_model.expect(vector)
         if chosen.ids is not None and not chosen.ids:
             return []
-        async with self._weaviate.client(_ASK) as client:
-            asked = (
-                client.collections.use(NODES)
-                .with_tenant(tenant)
-                .query.near_vector(
-                    round_half(vector).tolist(),
-                    limit=limit,
-                    filters=_to_filter(chosen),
-                    return_metadata=MetadataQuery(distance=True),
-                    return_properties=["externalId", "type", "layer"],
-                )
-            )
-            found = await or_if_no_tenant(asked, None)
-        return await self._hits(tenant, found.objects) if found is not None else []
+        async with self._weaviate.client(ASK) as client:
+            read = ("externalId", "type", "layer")
+            found = await nearest_objects(client, NODES, tenant, vector, limit, _to_filter(chosen), read)
+        return await self._hits(tenant, found)
 
     async def note(self, within: Transaction, tenant: str, ids: Sequence[str]) -> None:
-        """See `NodeIndex`."""
-        await untold.note(cast(Connection, within), tenant, ids)
+        await self._changes.note(cast(Connection, within), tenant, ids)
 
-    async def tell(self, tenant: str, ids: Sequence[str]) -> None:
-        """See `NodeIndex`."""
-        await self._settling.settle(tenant, ids)
+    async def settle(self, tenant: str, ids: Sequence[str]) -> None:
+        await self._sync.settle(tenant, ids)
 
     async def reconcile(self, tenant: str) -> tuple[int, int]:
-        """See `NodeIndex`."""
-        await self._settling.drain()
+        await self._sync.drain()
         held = await self._held(tenant)
         async with self._database.transaction(tenant) as connection:
-            wanted = {row["node_id"] for row in await connection.fetch(_IDS, tenant, *self._of)}
+            wanted = {row["node_id"] for row in await connection.fetch(_IDS, tenant, self._model, self._dimension)}
             lacking, orphans = sorted(wanted - held), sorted(held - wanted)
-            await untold.note(connection, tenant, [*lacking, *orphans])
-        await self._settling.drain()
+            await self._changes.note(connection, tenant, [*lacking, *orphans])
+        await self._sync.drain()
         return len(lacking), len(orphans)
 
     async def reindex(self, tenant: str) -> None:
-        """See `NodeIndex`."""
         async with self._database.transaction(tenant) as connection:
-            await untold.note_all(connection, tenant)
+            await self._changes.note_all(connection, tenant)
             async with self._weaviate.client(_WRITE) as client:
                 await client.collections.use(NODES).tenants.remove([tenant])
-        await self._settling.drain()
+        await self._sync.drain()
 
     async def clear(self) -> None:
-        """See `NodeIndex`."""
         async with self._database.transaction(EVERY_TENANT) as connection:
-            await untold.note_all(connection, None)
+            await self._changes.note_all(connection, None)
             async with self._weaviate.client(_WRITE) as client:
                 await client.collections.delete(NODES)
         async with self._weaviate.client(_WRITE) as client:
@@ -130,28 +150,25 @@ class WeaviateNodeVectors:
         held: set[str] = set()
         last = None
         while True:
-            async with self._weaviate.client(_ASK) as client:
-                query = client.collections.use(NODES).with_tenant(tenant).query
-                page = await or_if_no_tenant(
-                    query.fetch_objects(limit=_PAGE, after=last, return_properties=["externalId"]), None
-                )
-            if page is None or not page.objects:
+            async with self._weaviate.client(ASK) as client:
+                how = {"limit": _PAGE, "after": last, "return_properties": ["externalId"]}
+                page = await fetch_objects(client, NODES, tenant, **how)
+            if not page:
                 return held
-            held |= {str(one.properties["externalId"]) for one in page.objects}
-            last = page.objects[-1].uuid
+            held |= {str(one.properties["externalId"]) for one in page}
+            last = page[-1].uuid
 
-    async def _apply(self, due: Mapping[str, NodeChanges]) -> dict[str, list[str]]:
-        refused: dict[str, list[str]] = {}
-        async with self._weaviate.client(_APPLY) as client:
-            for tenant, changes in due.items():
-                entries = [entry for entry in changes.entries if entry.vector.size == self._of[1]]
-                ids = {_object_id(tenant, id): id for id in (*(entry.id for entry in changes.entries), *changes.gone)}
-                # By name, for whatever was put there by hand.
-                await writes.remove_from(client, NODES, tenant, list(ids.values()), "externalId")
-                objects = [_to_object(tenant, entry) for entry in entries]
-                failed = await writes.insert(client, NODES, tenant, objects, [entry.vector.size for entry in entries])
-                refused[tenant] = [ids[one] for one in failed]
-        return refused
+    async def _apply(self, due: Mapping[str, Changes[NodeEntry]]) -> dict[str, list[str]]:
+        return await self._weaviate.apply(due, self._write, APPLY)
+
+    async def _write(self, client: WeaviateAsyncClient, tenant: str, changes: Changes[NodeEntry]) -> list[str]:
+        entries = [entry for entry in changes.entries if entry.vector.size == self._dimension]
+        ids = {_object_id(tenant, id): id for id in (*(entry.id for entry in changes.entries), *changes.gone)}
+        # By name, for whatever was put there by hand.
+        await remove_from(client, NODES, tenant, list(ids.values()), "externalId")
+        objects = [_to_object(tenant, entry) for entry in entries]
+        failed = await insert(client, NODES, tenant, objects, [entry.vector.size for entry in entries])
+        return [ids[one] for one in failed]
 
 
 def _object_id(tenant: str, id: str) -> str:
@@ -159,10 +176,10 @@ def _object_id(tenant: str, id: str) -> str:
 
 
 def _to_object(tenant: str, entry: NodeEntry) -> Object:
-    told = {"externalId": entry.id, "type": entry.type, "layer": str(entry.layer), "lifecycle": str(entry.lifecycle)}
+    properties = {"externalId": entry.id, "type": entry.type, "layer": str(entry.layer), "lifecycle": str(entry.lifecycle)}
     if entry.topic is not None:
-        told["topic"] = entry.topic
-    return DataObject(properties=told, uuid=_object_id(tenant, entry.id), vector=round_half(entry.vector).tolist())
+        properties["topic"] = entry.topic
+    return DataObject(properties=properties, uuid=_object_id(tenant, entry.id), vector=round_half(entry.vector).tolist())
 
 
 def _to_filter(chosen: NodeFilter) -> FilterReturn:

@@ -63,11 +63,7 @@ class PriorityThread:
             lanes._thread.shutdown(wait=True)
 
     async def do(self, function: Callable[[], T], *, urgent: bool = False) -> T:
-        """The result of `function`, run after at most one other where it is urgent.
-
-        Raises:
-            Busy: too much waits already.
-        """
+        """The result of `function`, run after at most one other where it is urgent. Raises `Busy`: too much waits already."""
         lane = self._urgent if urgent else self._bulk
         if len(lane) >= _WAITING:
             raise Busy("the embedder has too much to do", retry_after=1)
@@ -111,9 +107,6 @@ class WrongModel(Exception):
 
 class MiniLm:
     """The model and its tokenizer. Not for several threads at once; `LocalEmbedder` gives it one.
-
-    Args:
-        threads: threads of onnxruntime.
 
     Raises:
         WrongModel: the weights' sha256 is another one.
@@ -202,21 +195,16 @@ class LocalEmbedder:
     @classmethod
     @asynccontextmanager
     async def open(cls, threads: int) -> AsyncIterator[LocalEmbedder]:
-        """The embedder for the length of a block.
-
-        Raises:
-            WrongModel: the installed weights are not the right ones.
-        """
+        """The embedder for the length of a block. Raises `WrongModel`: the installed weights are not the right ones."""
         model = await asyncio.to_thread(MiniLm, threads)
         async with PriorityThread.open() as lanes:
             yield cls(model, lanes)
 
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        """See `Embedder`. A vector is the same to the last bit whatever it is padded with and computed beside."""
+        """A vector is the same to the last bit whatever it is padded with and computed beside."""
         return await self._in_batches(texts, urgent=True)
 
     async def embed_texts(self, texts: Sequence[str]) -> list[Vector]:
-        """See `Embedder`."""
         return await self._in_batches(texts)
 
     async def _in_batches(self, texts: Sequence[str], *, urgent: bool = False) -> list[Vector]:

@@ -31,31 +31,19 @@ class _Embedding:
 class QueryVectors:
     """Embeds questions and remembers their vectors by tenant, text, model and dimension.
 
-    What is asked side by side, as the parts of one turn's recall are, is embedded once (V-T01).
+    What is asked side by side, as the parts of one turn's recall are, is embedded once.
 
     The tenant is part of the key, so that no tenant can tell from the time an answer takes what another one has asked.
-
-    Args:
-        embedder: the model.
-        seconds: how long a vector is kept.
-        size: how many are kept at most; the one unused for longest goes first.
-        clock: seconds that only grow.
     """
 
     def __init__(self, embedder: Embedder, seconds: float, size: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._embedder = embedder
-        self._seconds = seconds
-        self._size = size
-        self._clock = clock
+        self._embedder, self._seconds = embedder, seconds
+        self._size, self._clock = size, clock
         self._kept: OrderedDict[_Key, tuple[Vector, float]] = OrderedDict()
         self._under_way: dict[tuple[_Key, ...], _Embedding] = {}
 
     async def of(self, tenant: str, texts: Sequence[str]) -> dict[str, Vector]:
-        """The vectors of a tenant's questions, by question; those that the model refuses are left out.
-
-        Raises:
-            Unavailable: the model does not answer.
-        """
+        """The vectors of a tenant's questions, by question; those that the model refuses are left out. Raises `Unavailable`."""
         found = {text: vector for text in texts if (vector := self._known(self._key(tenant, text))) is not None}
         new = [text for text in dict.fromkeys(texts) if text not in found]
         if new:
@@ -86,7 +74,7 @@ class QueryVectors:
         except ServiceError:
             if len(texts) == 1:
                 raise
-        # One question that the model refuses does not lose the others (D-081).
+        # One question that the model refuses does not lose the others.
         embedded: dict[str, Vector] = {}
         for text in texts:
             try:

@@ -34,10 +34,8 @@ class RemoteEmbedder:
     """Embeddings by HTTP. `open()` makes one."""
 
     def __init__(self, http: httpx.AsyncClient, model: str, dimension: int, floor: float | None) -> None:
-        self._http = http
-        self.model = model
-        self.dimension = dimension
-        self.floor = floor
+        self._http, self.model = http, model
+        self.dimension, self.floor = dimension, floor
 
     @classmethod
     @asynccontextmanager
@@ -48,9 +46,6 @@ class RemoteEmbedder:
 
         Args:
             url: the address before `/embeddings`, such as `https://host/v1`.
-            key: the bearer key, if the address wants one.
-            model: name of the model there.
-            dimension: numbers in its vectors.
             floor: the cosine below which its texts are unrelated, if that is known.
         """
         headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
@@ -58,11 +53,9 @@ class RemoteEmbedder:
             yield cls(http, model, dimension, floor)
 
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        """See `Embedder`."""
         return await self.embed_texts(texts)
 
     async def embed_texts(self, texts: Sequence[str]) -> list[Vector]:
-        """See `Embedder`."""
         vectors: list[Vector] = []
         for start in range(0, len(texts), _BATCH):
             vectors += await self._batch(texts[start : start + _BATCH])

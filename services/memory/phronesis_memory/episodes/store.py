@@ -9,20 +9,7 @@ from uuid import UUID
 
 from phronesis_bus import Call, audit_entry
 from phronesis_contracts import Principal
-from phronesis_contracts.episodes import (
-    AskToolStatistics,
-    Episode,
-    MemoryHit,
-    Recording,
-    RecordStrategy,
-    Strategy,
-    StrategyOutcome,
-    StrategyRecorded,
-    StrategyStanding,
-    StrategyStandings,
-    ToolStatistics,
-    ToolUse,
-)
+from phronesis_contracts import episodes as contract
 from phronesis_contracts.memory import ItemKind
 from phronesis_contracts.orchestrator import ToolOutcome, TurnStatus
 from phronesis_contracts.service import AUDITED
@@ -30,7 +17,7 @@ from phronesis_postgres import Connection, Database, write_news, write_once
 
 from ..items.rows import find_tombstones, lock_owner, write_items
 from ..ports import VectorIndex
-from ..values import Audience, Draft, Vector, shorten
+from ..values import Audience, Draft, Vector, parse_ids, shorten
 from .strategies import is_spent, tool_names
 
 _READ_EPISODES = """
@@ -42,17 +29,12 @@ _OUTCOMES = """
 
 
 class PostgresEpisodes:
-    """`Episodes` on the tables `items` and `tool_outcomes`.
-
-    Args:
-        database: the schema.
-    """
+    """`Episodes` on the tables `items` and `tool_outcomes`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def episodes(self, who: Principal, scores: Mapping[str, float]) -> list[Episode]:
-        """See `Episodes`."""
+    async def episodes(self, who: Principal, scores: Mapping[str, float]) -> list[contract.Episode]:
         if not scores:
             return []
         async with self._database.connection(who.tenant) as connection:
@@ -70,9 +52,9 @@ class PostgresEpisodes:
         ]
 
 
-def _episode_from_row(row: Any, score: float, tools: tuple[ToolOutcome, ...], beside: int) -> Episode:
+def _episode_from_row(row: Any, score: float, tools: tuple[ToolOutcome, ...], beside: int) -> contract.Episode:
     known = row["metadata"]
-    return Episode(
+    return contract.Episode(
         id=str(row["id"]),
         turn_id=(row["external_id"] or "").removeprefix("turn:"),
         conversation_id=str(known.get("conversation_id", "")),
@@ -130,22 +112,17 @@ async def write_outcomes(
 
 
 class PostgresOutcomes:
-    """`Outcomes` on the table `tool_outcomes`.
-
-    Args:
-        database: the schema.
-    """
+    """`Outcomes` on the table `tool_outcomes`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def statistics(self, who: Principal, asked: AskToolStatistics) -> ToolStatistics:
-        """See `Outcomes`."""
+    async def statistics(self, who: Principal, asked: contract.AskToolStatistics) -> contract.ToolStatistics:
         async with self._database.connection(who.tenant) as connection:
             rows = await connection.fetch(_USES, who.tenant, who.user, list(asked.tools), asked.limit)
-        return ToolStatistics(
+        return contract.ToolStatistics(
             tools=tuple(
-                ToolUse(
+                contract.ToolUse(
                     name=row["tool"],
                     uses=row["uses"],
                     successes=row["successes"],
@@ -156,15 +133,14 @@ class PostgresOutcomes:
             )
         )
 
-    async def failures(self, who: Principal, query: str, limit: int) -> list[MemoryHit]:
-        """See `Outcomes`."""
+    async def failures(self, who: Principal, query: str, limit: int) -> list[contract.MemoryHit]:
         query = _clean_detail(query)
         async with self._database.connection(who.tenant) as connection:
             rows = await connection.fetch(_NAMED, who.tenant, who.user, tool_names(query), limit)
             if not rows:
                 rows = await connection.fetch(_WORDED, who.tenant, who.user, query, limit, _LOOKED_THROUGH)
         return [
-            MemoryHit(
+            contract.MemoryHit(
                 id=f"{row['episode_id']}/{row['place']}",
                 text=": ".join(part for part in (row["code"], row["detail"]) if part),
                 when=row["at"],
@@ -195,38 +171,30 @@ _COUNT = "UPDATE strategies SET uses = $2, wins = $3, retired = $4 WHERE item_id
 
 
 class PostgresStrategies:
-    """`Strategies` on the tables `items` and `strategies`.
-
-    Args:
-        database: the schema.
-        vectors: the index of the goals' vectors.
-        wake: called after a transaction that wrote news.
-    """
+    """Strategies, on the tables `items` and `strategies`."""
 
     def __init__(self, database: Database, vectors: VectorIndex, wake: Callable[[], None]) -> None:
-        self._database = database
-        self._vectors = vectors
-        self._wake = wake
+        self._database, self._vectors, self._wake = database, vectors, wake
 
-    async def record(self, call: Call, request: RecordStrategy, draft: Draft) -> StrategyRecorded:
-        """See `Strategies`."""
-
-        async def store(connection: Connection) -> StrategyRecorded:
+    async def record(self, call: Call, request: contract.RecordStrategy, draft: Draft) -> contract.StrategyRecorded:
+        async def store(connection: Connection) -> contract.StrategyRecorded:
             return await self._store(connection, call, request, draft)
 
-        done = await write_once(self._database, call, request, StrategyRecorded, store)
+        done = await write_once(self._database, call, request, contract.StrategyRecorded, store)
         self._wake()
         await self._vectors.settle(call.who.tenant, [done.id] if done.id else [])
         return done
 
-    async def _store(self, connection: Connection, call: Call, request: RecordStrategy, draft: Draft) -> StrategyRecorded:
+    async def _store(
+        self, connection: Connection, call: Call, request: contract.RecordStrategy, draft: Draft
+    ) -> contract.StrategyRecorded:
         who = call.who
         await lock_owner(connection, who.tenant, who.user)
         if await find_tombstones(connection, who.tenant, who.user, draft.sources):
-            return StrategyRecorded(status=Recording.REFUSED, reason="its conversation was deleted")
+            return contract.StrategyRecorded(status=contract.Recording.REFUSED, reason="its conversation was deleted")
         known = await connection.fetchval(_KNOWN, who.tenant, who.user, draft.external_id)
         if known is not None:
-            return StrategyRecorded(status=Recording.KNOWN, id=str(known))
+            return contract.StrategyRecorded(status=contract.Recording.KNOWN, id=str(known))
         version = int(await connection.fetchval("SELECT nextval('versions')"))
         [done] = await write_items(connection, self._vectors, who.tenant, who.user, version, [draft])
         await connection.execute(
@@ -242,10 +210,9 @@ class PostgresStrategies:
         )
         entry = audit_entry(who, "strategies.record", {"id": done.id, "task_id": request.task_id})
         await write_news(connection, SERVICE, who.tenant, AUDITED[SERVICE], entry)
-        return StrategyRecorded(status=Recording.RECORDED, id=done.id)
+        return contract.StrategyRecorded(status=contract.Recording.RECORDED, id=done.id)
 
-    async def near(self, who: Principal, goal: Vector, floor: float, most: int) -> list[Strategy]:
-        """See `Strategies`."""
+    async def near(self, who: Principal, goal: Vector, floor: float, most: int) -> list[contract.Strategy]:
         [hits] = await self._vectors.search(Audience(who.tenant, (who.user,), (ItemKind.STRATEGY,)), [goal], most)
         close = {hit.id: hit.cosine for hit in hits if hit.cosine >= floor}
         if not close:
@@ -255,12 +222,11 @@ class PostgresStrategies:
         found = {str(row["id"]): row for row in rows}
         return [_strategy_from_row(found[id], cosine) for id, cosine in close.items() if id in found]
 
-    async def settle(self, call: Call, request: StrategyOutcome) -> StrategyStandings:
-        """See `Strategies`."""
+    async def settle(self, call: Call, request: contract.StrategyOutcome) -> contract.StrategyStandings:
         who = call.who
 
-        async def count(connection: Connection) -> StrategyStandings:
-            rows = await connection.fetch(_HELD, who.tenant, who.user, _parse_uuids(request.ids))
+        async def count(connection: Connection) -> contract.StrategyStandings:
+            rows = await connection.fetch(_HELD, who.tenant, who.user, parse_ids(dict.fromkeys(request.ids)))
             standings = [_standing_from_row(row, request.worked) for row in rows]
             for one in standings:
                 await connection.execute(_COUNT, UUID(one.id), one.uses, one.wins, one.retired)
@@ -268,20 +234,20 @@ class PostgresStrategies:
                 changed = {"ids": [one.id for one in standings], "worked": request.worked}
                 entry = audit_entry(who, "strategies.outcome", changed)
                 await write_news(connection, SERVICE, who.tenant, AUDITED[SERVICE], entry)
-            return StrategyStandings(strategies=tuple(standings))
+            return contract.StrategyStandings(strategies=tuple(standings))
 
-        done = await write_once(self._database, call, request, StrategyStandings, count)
+        done = await write_once(self._database, call, request, contract.StrategyStandings, count)
         self._wake()
         return done
 
 
-def _standing_from_row(row: Any, worked: bool) -> StrategyStanding:
+def _standing_from_row(row: Any, worked: bool) -> contract.StrategyStanding:
     uses, wins = row["uses"] + 1, row["wins"] + worked
-    return StrategyStanding(id=str(row["item_id"]), uses=uses, wins=wins, retired=is_spent(uses, wins))
+    return contract.StrategyStanding(id=str(row["item_id"]), uses=uses, wins=wins, retired=is_spent(uses, wins))
 
 
-def _strategy_from_row(row: Any, cosine: float) -> Strategy:
-    return Strategy(
+def _strategy_from_row(row: Any, cosine: float) -> contract.Strategy:
+    return contract.Strategy(
         id=str(row["id"]),
         goal=row["body"],
         approach=row["approach"],
@@ -293,13 +259,3 @@ def _strategy_from_row(row: Any, cosine: float) -> Strategy:
         wins=row["wins"],
         created_at=row["created_at"],
     )
-
-
-def _parse_uuids(ids: tuple[str, ...]) -> list[UUID]:
-    found = []
-    for id in dict.fromkeys(ids):
-        try:
-            found.append(UUID(id))
-        except ValueError:
-            continue
-    return found

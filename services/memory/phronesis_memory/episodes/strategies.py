@@ -27,18 +27,17 @@ _TITLES = (
     "STYLE EXAMPLES",
     "RESEARCH DIRECTIVE",
 )
-"""Titles of the blocks of a plan, which no text of a strategy may pretend to begin (V-176)."""
+"""Titles of the blocks of a plan, which no text of a strategy may pretend to begin."""
 _BLOCKS = re.compile("|".join(r"[\s_\-]*".join(re.split(r"[ \-]", title)) for title in _TITLES), re.I)
 _MARKS = re.compile(r"^[ \t]*(?:#{1,6}|={3,}|-{3,}|<{2,}|>{2,}|\[{2,})[ \t]*|`{3,}", re.M)
 _NAME = re.compile(r"[\w.\-]+")
 
 
 def refusal_reason(score: float | None, succeeded: bool) -> str:
-    """Why a strategy is not kept; empty where it is (V-121, V-122, V-123).
+    """Why a strategy is not kept; empty where it is.
 
     Args:
-        score: the critic's; none, and one that is no number from 0 to 1, counts as not successful (V-044).
-        succeeded: whether the task ended well.
+        score: the critic's; none, and one that is no number from 0 to 1, counts as not successful.
     """
     if not succeeded:
         return "the task failed"
@@ -48,12 +47,7 @@ def refusal_reason(score: float | None, succeeded: bool) -> str:
 
 
 def clean_text(text: str, most: int) -> str:
-    """A text without the titles of blocks and the marks of headings, and of a bounded length (V-176).
-
-    Args:
-        text: whatever a model wrote.
-        most: characters.
-    """
+    """A text without the titles of blocks and the marks of headings, and of a bounded length."""
     left = "".join(c for c in unicodedata.normalize("NFKC", text) if c in "\n\t" or unicodedata.category(c)[0] != "C")
     before = None
     while left != before:  # what is taken out may bring together what was apart

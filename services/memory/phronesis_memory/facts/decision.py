@@ -7,37 +7,13 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal
 
-from phronesis_bus import Call
-from phronesis_contracts import Principal
-from phronesis_contracts.deletions import ConversationDeleted, Purged
-from phronesis_contracts.facts import (
-    CopiesPurged,
-    Fact,
-    FactKind,
-    FactList,
-    ForgetFor,
-    Forgetting,
-    ForgettingPreview,
-    ImportedMemory,
-    ImportMemory,
-    Learn,
-    Learnt,
-    ListFacts,
-    Origin,
-    Statement,
-)
+from phronesis_contracts.facts import FactKind, Origin, Statement
 
 from ..values import Draft
 
-TRUST: dict[Origin, float] = {
-    Origin.USER: 1.0,
-    Origin.IMPORT: 0.8,
-    Origin.REPLY: 0.3,
-    Origin.MEDIA: 0.3,
-    Origin.TOOL: 0.3,
-}
+TRUST: dict[Origin, float] = {Origin.USER: 1.0, Origin.IMPORT: 0.8, Origin.REPLY: 0.3, Origin.MEDIA: 0.3, Origin.TOOL: 0.3}
 """How far each origin is trusted, 0 to 1."""
 PREFERENCE_ORIGINS = frozenset({Origin.USER, Origin.IMPORT})
 """Origins that may state a preference: what a document, a tool or an agent said is not what the user wants."""
@@ -70,7 +46,7 @@ class StoredFact:
 
     id: str
     slot: str
-    """What there can be one value of at a time (`slots.py`)."""
+    """What there can be one value of at a time."""
     value: str
     kind: FactKind
     subject: str
@@ -87,12 +63,10 @@ class StoredFact:
 
     @property
     def held(self) -> bool:
-        """Whether it holds now."""
         return self.valid_to is None
 
     @property
     def best(self) -> Origin:
-        """The most trusted of its origins."""
         return max((one.origin for one in self.evidence), key=lambda origin: TRUST[origin])
 
     @property
@@ -112,7 +86,7 @@ class StoredFact:
 NEGATION = "not:"
 """What the value of a negated statement begins with."""
 SINGLE_VALUED = frozenset({"called", "works at", "works in", "works as", "works for", "lives in", "is from", "reports to"})
-"""Verbs that have one object at a time; so has every noun that ends in `is`, but for those of `MANY`."""
+"""Verbs that have one object at a time; so has every noun that ends in `is`, but for those of `MANY_VALUED`."""
 MANY_VALUED = frozenset(
     "aunt brother cat child colleague cousin daughter dog friend hobby neighbour neighbor pet sister skill son uncle".split()
 )
@@ -138,7 +112,6 @@ def slot_of(statement: Statement) -> tuple[str, str]:
 
 
 def _topic_of(thing: str) -> str:
-    """What a preference is about: `answers`, of `short answers`; what stands around it narrows it (`in reports`)."""
     parts = _AROUND.split(thing, maxsplit=1)
     words = parts[0].split()
     return " ".join([words[-1] if words else "", *parts[1:]])
@@ -149,77 +122,11 @@ DraftsByText = Mapping[str, Draft]
 
 
 class TextMissing(Exception):
-    """A fact that is held now has no vector yet; the caller makes it and tries again.
-
-    Args:
-        text: its text.
-    """
+    """A fact that is held now has no vector yet; the caller makes it and tries again."""
 
     def __init__(self, text: str) -> None:
         super().__init__("a fact has no vector")
         self.text = text
-
-
-class Facts(Protocol):
-    """The store of facts."""
-
-    async def learn(
-        self, call: Call, request: Learn, sayings: Sequence[Assertion], drafts: DraftsByText, refused: int
-    ) -> Learnt:
-        """Take in what a turn taught, once for the call's key; nothing of a turn or conversation that was forgotten.
-
-        Raises:
-            TextMissing: a draft is missing.
-            KeyReused: the call's key came before with other arguments.
-        """
-        ...
-
-    async def take_in(
-        self, call: Call, request: ImportMemory, sayings: Sequence[Assertion], drafts: DraftsByText, result: ImportedMemory
-    ) -> ImportedMemory:
-        """Take in the lines of an import, all or none, once for the call's key. Raises as `learn` does."""
-        ...
-
-    async def list(self, who: Principal, request: ListFacts) -> FactList:
-        """The caller's facts, the newest first."""
-        ...
-
-    async def by_items(self, who: Principal, items: Sequence[str]) -> dict[str, tuple[StoredFact, Fact]]:
-        """The caller's held facts that stand behind these items, by item."""
-        ...
-
-
-class Forgettings(Protocol):
-    """Forgets for good, and keeps what was reported of it."""
-
-    async def preview(self, who: Principal, request: ForgetFor) -> ForgettingPreview:
-        """What would go."""
-        ...
-
-    async def begin(self, call: Call, request: ForgetFor) -> Forgetting:
-        """Remove it here, and tell the others, once for the call's key.
-
-        Raises:
-            NotFound: the caller has none of it.
-            BadRequest: it is more than goes at once.
-        """
-        ...
-
-    async def get(self, who: Principal, forgetting_id: str) -> Forgetting:
-        """A forgetting of the caller. Raises `NotFound`."""
-        ...
-
-    async def purged(self, tenant: str, service: str, removed: Purged) -> None:
-        """Enter what a service removed; what is not of a forgetting is none of ours."""
-        ...
-
-    async def copies_purged(self, tenant: str, report: CopiesPurged) -> None:
-        """Remove the episodes of turns that hold no text any more, and enter what the orchestrator removed."""
-        ...
-
-    async def forget_conversation(self, tenant: str, event: ConversationDeleted) -> None:
-        """Remove the facts that were learnt from a deleted conversation alone; nothing is learnt of it from here on."""
-        ...
 
 
 Status = Literal["added", "confirmed", "kept"]
@@ -305,13 +212,7 @@ class _Timeline:
 
 
 def decide(known: Sequence[StoredFact], saying: Assertion, new_id: Callable[[], str]) -> Decision:
-    """The facts of a slot once something more was said.
-
-    Args:
-        known: all facts of the slot, held or not.
-        saying: what was said, and when.
-        new_id: makes the id of a fact.
-    """
+    """The facts of a slot once something more was said."""
     fresh = _Point(_fact_of_assertion(saying), saying.evidence, known=False)
     points = [*(_Point(fact, one) for fact in known for one in fact.evidence), fresh]
     line = _Timeline()

@@ -108,13 +108,7 @@ def _of_sentence(sentence: str) -> list[Statement]:
 
 
 def _statement(
-    predicate: str,
-    thing: str,
-    text: str,
-    *,
-    kind: FactKind = FactKind.FACT,
-    subject: str = "user",
-    negated: bool = False,
+    predicate: str, thing: str, text: str, *, kind: FactKind = FactKind.FACT, subject: str = "user", negated: bool = False
 ) -> Statement | None:
     what = _TAIL.sub("", " ".join(thing.split())).strip(" ,.:;\"'“”")
     if not what or len(what) > _LONGEST:
@@ -203,11 +197,7 @@ _RULES: tuple[tuple[re.Pattern[str], Make], ...] = (
         _of_other,
         names=True,
     ),
-    _rule(
-        rf"(?P<who>(?!{_NO_NAMES}){_NAME}) is (?P<what>(?:a|an|the|our) .+)",
-        _is_a,
-        names=True,
-    ),
+    _rule(rf"(?P<who>(?!{_NO_NAMES}){_NAME}) is (?P<what>(?:a|an|the|our) .+)", _is_a, names=True),
 )
 
 

@@ -11,24 +11,16 @@ import asyncpg
 
 from phronesis_bus import Call, audit_entry
 from phronesis_contracts import BadRequest, NotFound, Principal
+from phronesis_contracts import facts as contract
 from phronesis_contracts.deletions import ConversationDeleted, DeletionState, Purged
-from phronesis_contracts.facts import (
-    MEMORY_FORGOTTEN,
-    MOST,
-    CopiesPurged,
-    ForgetFor,
-    Forgetting,
-    ForgettingPreview,
-    MemoryForgotten,
-)
 from phronesis_contracts.memory import ITEMS_FORGOTTEN, ItemsForgotten
 from phronesis_contracts.service import AUDITED
 from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news, write_once
 
 from ..items.rows import add_tombstones, lock_owner, remove_items
 from ..ports import VectorIndex
-from ..values import owner_of_facts
-from ..vectors.changes import hold_news
+from ..values import owner_of_facts, parse_ids
+from ..vectors.changes import hold_event
 from .decision import normalize
 from .store import COLUMNS, fact_for_owner, fact_tombstone, facts_from_rows
 
@@ -47,14 +39,14 @@ async def enter_report(connection: Connection, tenant: str, service: str, report
     await connection.execute(_REPORTED, id, tenant, service, removed, sorted(_REPORTERS))
 
 
-async def read_forgetting(connection: Connection, who: Principal, id: UUID) -> Forgetting:
+async def read_forgetting(connection: Connection, who: Principal, id: UUID) -> contract.Forgetting:
     """A forgetting of the caller. Raises `NotFound`."""
     row: Any = await connection.fetchrow(
         "SELECT * FROM forgettings WHERE id = $1 AND tenant = $2 AND owner = $3", id, who.tenant, who.user
     )
     if row is None:
         raise NotFound("no such forgetting")
-    return Forgetting(
+    return contract.Forgetting(
         forgetting_id=str(row["id"]),
         state=DeletionState.COMPLETE if row["completed_at"] else DeletionState.PENDING,
         requested_at=row["requested_at"],
@@ -132,26 +124,22 @@ class Targets:
         return sorted({*turn_tombstones(self.turns), *self.episodes})
 
 
-async def find_targets(connection: Connection, tenant: str, owner: str, request: ForgetFor) -> Targets:
-    """What a request covers of an owner's.
-
-    Raises:
-        BadRequest: it is more than goes at once.
-    """
-    ids = [id for id in map(_parse_uuid, request.ids) if id is not None]
+async def find_targets(connection: Connection, tenant: str, owner: str, request: contract.ForgetFor) -> Targets:
+    """What a request covers of an owner's. Raises `BadRequest`: it is more than goes at once."""
+    ids = parse_ids(request.ids)
     subject = normalize(request.subject) if request.subject is not None else None
-    facts = await connection.fetch(_FACTS, tenant, owner, ids, subject, request.conversation_id, MOST + 1)
-    items = await connection.fetch(_ITEMS, tenant, owner, ids, list(request.ids), request.conversation_id, MOST + 1)
-    if max(len(facts), len(items)) > MOST:
-        raise BadRequest(f"more than {MOST} at once: forget a part of it first")
+    facts = await connection.fetch(_FACTS, tenant, owner, ids, subject, request.conversation_id, contract.MOST + 1)
+    items = await connection.fetch(_ITEMS, tenant, owner, ids, list(request.ids), request.conversation_id, contract.MOST + 1)
+    if max(len(facts), len(items)) > contract.MOST:
+        raise BadRequest(f"more than {contract.MOST} at once: forget a part of it first")
     return await _with_turns(connection, tenant, owner, [row["id"] for row in facts], items, request.conversation_id, turns=())
 
 
 async def find_targets_again(connection: Connection, row: asyncpg.Record) -> Targets:
     """What is there once more of a forgetting."""
-    tenant, owner, ids = row["tenant"], row["owner"], [id for id in map(_parse_uuid, row["ids"]) if id is not None]
-    facts = await connection.fetch(_FACTS, tenant, owner, ids, None, row["conversation_id"], len(ids) + MOST)
-    items = await connection.fetch(_ITEMS, tenant, owner, ids, row["ids"], row["conversation_id"], len(ids) + MOST)
+    tenant, owner, ids = row["tenant"], row["owner"], parse_ids(row["ids"])
+    facts = await connection.fetch(_FACTS, tenant, owner, ids, None, row["conversation_id"], len(ids) + contract.MOST)
+    items = await connection.fetch(_ITEMS, tenant, owner, ids, row["ids"], row["conversation_id"], len(ids) + contract.MOST)
     kept = [one["id"] for one in facts]
     return await _with_turns(connection, tenant, owner, kept, items, row["conversation_id"], turns=row["turns"])
 
@@ -174,7 +162,7 @@ async def _with_turns(
         behind=[str(row["id"]) for row in await connection.fetch(_BEHIND, facts)],
         items=[row["id"] for row in items],
         cited=[name for row in items for name in (str(row["id"]), row["external_id"]) if name],
-        turns=every[:MOST],
+        turns=every[: contract.MOST],
         episodes={row["external_id"]: str(row["id"]) for row in episodes},
         conversation=conversation,
         sources=int(await connection.fetchval(_SOURCES, facts)),
@@ -190,13 +178,6 @@ async def find_episodes(connection: Connection, tenant: str, owner: str, turns: 
     """Ids of the items that these turns left as episodes."""
     rows = await connection.fetch(_EPISODES, tenant, owner, [f"turn:{turn}" for turn in turns], None)
     return [str(row["id"]) for row in rows]
-
-
-def _parse_uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
 
 
 SERVICE = "memory"
@@ -216,33 +197,30 @@ _NEWEST = f"SELECT {COLUMNS} FROM facts WHERE id = ANY($1::uuid[]) ORDER BY reco
 
 
 class PostgresForgettings:
-    """`Forgettings` on the tables of facts and items.
-
-    Args:
-        database: the schema.
-        vectors: the index of the items' vectors.
-        wake: called after a transaction that wrote news.
-    """
+    """Forgets for good, in the tables of facts and items, and records what was reported of it."""
 
     def __init__(self, database: Database, vectors: VectorIndex, wake: Callable[[], None]) -> None:
-        self._database = database
-        self._vectors = vectors
-        self._wake = wake
+        self._database, self._vectors, self._wake = database, vectors, wake
 
-    async def preview(self, who: Principal, request: ForgetFor) -> ForgettingPreview:
-        """See `Forgettings`."""
+    async def preview(self, who: Principal, request: contract.ForgetFor) -> contract.ForgettingPreview:
+        """What would be removed."""
         async with self._database.connection(who.tenant) as connection:
             found = await find_targets(connection, who.tenant, who.user, request)
             rows = await connection.fetch(_NEWEST, found.facts, _SHOWN)
             facts = await facts_from_rows(connection, rows)
         shown_facts = tuple(fact_for_owner(fact, row) for fact, row in zip(facts, rows, strict=True))
-        return ForgettingPreview(facts=shown_facts, turns=tuple(found.turns), removed=found.counts)
+        return contract.ForgettingPreview(facts=shown_facts, turns=tuple(found.turns), removed=found.counts)
 
-    async def begin(self, call: Call, request: ForgetFor) -> Forgetting:
-        """See `Forgettings`."""
+    async def begin(self, call: Call, request: contract.ForgetFor) -> contract.Forgetting:
+        """Remove it here, and tell the others, once for the call's key.
+
+        Raises:
+            NotFound: the caller has none of it.
+            BadRequest: it is more than goes at once.
+        """
         who, touched = call.who, list[str]()
 
-        async def work(connection: Connection) -> Forgetting:
+        async def work(connection: Connection) -> contract.Forgetting:
             await _lock_owners(connection, who.tenant, who.user)
             found = await find_targets(connection, who.tenant, who.user, request)
             if found.empty:
@@ -257,13 +235,12 @@ class PostgresForgettings:
             await write_news(connection, SERVICE, who.tenant, AUDITED[SERVICE], audit_entry(who, "memory.forget", entry))
             return await read_forgetting(connection, who, id)
 
-        result = await write_once(self._database, call, request, Forgetting, work)
+        result = await write_once(self._database, call, request, contract.Forgetting, work)
         self._wake()
         await self._vectors.settle(who.tenant, touched)
         return result
 
     async def _remove(self, connection: Connection, tenant: str, owner: str, id: str, found: Targets) -> list[str]:
-        """Remove rows, words and vectors, and tell the others; the items that went."""
         gone = [*found.behind, *map(str, found.items), *found.episodes.values()]
         await connection.execute(_ENDED, tenant, owner, found.facts)
         await connection.execute(
@@ -275,21 +252,21 @@ class PostgresForgettings:
         await add_tombstones(connection, tenant, owner, found.buried)
         linked = ItemsForgotten(owner=owner, ids=tuple(map(str, found.items)), deletion_id=id)
         await write_news(connection, SERVICE, tenant, ITEMS_FORGOTTEN, linked)
-        told = MemoryForgotten(
+        told = contract.MemoryForgotten(
             forgetting_id=id,
             owner=owner,
             ids=(*map(str, found.facts), *found.cited),
             turns=tuple(found.turns),
-            found_by=tuple(found.behind[:MOST]),
+            found_by=tuple(found.behind[: contract.MOST]),
         )
         if settled:
-            await write_news(connection, SERVICE, tenant, MEMORY_FORGOTTEN, told)
+            await write_news(connection, SERVICE, tenant, contract.MEMORY_FORGOTTEN, told)
         else:
-            await hold_news(connection, SERVICE, tenant, MEMORY_FORGOTTEN, told, gone)
+            await hold_event(connection, SERVICE, tenant, contract.MEMORY_FORGOTTEN, told, gone)
         return gone
 
-    async def get(self, who: Principal, forgetting_id: str) -> Forgetting:
-        """See `Forgettings`."""
+    async def get(self, who: Principal, forgetting_id: str) -> contract.Forgetting:
+        """A forgetting of the caller. Raises `NotFound`."""
         try:
             id = UUID(forgetting_id)
         except ValueError:
@@ -298,12 +275,12 @@ class PostgresForgettings:
             return await read_forgetting(connection, who, id)
 
     async def purged(self, tenant: str, service: str, removed: Purged) -> None:
-        """See `Forgettings`."""
+        """Enter what a service removed; a report on anything but a forgetting is ignored."""
         async with self._database.transaction(tenant) as connection:
             await enter_report(connection, tenant, service, removed)
 
-    async def copies_purged(self, tenant: str, report: CopiesPurged) -> None:
-        """See `Forgettings`."""
+    async def copies_purged(self, tenant: str, report: contract.CopiesPurged) -> None:
+        """Remove the episodes of turns that hold no text any more, and enter what the orchestrator removed."""
         gone: list[str] = []
         async with self._database.transaction(tenant) as connection:
             owner = await connection.fetchval(_OWNER, UUID(report.deletion_id), tenant)
@@ -317,8 +294,8 @@ class PostgresForgettings:
         await self._vectors.settle(tenant, gone)
 
     async def forget_conversation(self, tenant: str, event: ConversationDeleted) -> None:
-        """See `Forgettings`."""
-        request = ForgetFor(conversation_id=event.conversation_id)
+        """Remove the facts that were learnt from a deleted conversation alone; nothing is learnt of it from here on."""
+        request = contract.ForgetFor(conversation_id=event.conversation_id)
         async with self._database.transaction(tenant) as connection:
             await _lock_owners(connection, tenant, event.user)
             await add_tombstones(connection, tenant, event.user, [fact_tombstone("conversation", event.conversation_id)])

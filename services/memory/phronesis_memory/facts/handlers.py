@@ -13,29 +13,11 @@ from typing import TypeVar
 from phronesis_bus import Bus, Call, News, follow, serve
 from phronesis_contracts import BadRequest, ServiceError, Unavailable, facts
 from phronesis_contracts.deletions import ConversationDeleted, Purged
-from phronesis_contracts.facts import (
-    CopiesPurged,
-    FactKind,
-    FactList,
-    ForgetFor,
-    Forgetting,
-    ForgettingPreview,
-    ForgettingRef,
-    ImportedMemory,
-    ImportMemory,
-    Learn,
-    Learnt,
-    ListFacts,
-    RecalledFact,
-    RecalledFacts,
-    RecallFacts,
-    Statement,
-    Why,
-)
 from phronesis_contracts.twin import GRAPH_PURGED
 from phronesis_postgres import Database
 
 from ..embedding.queries import QueryVectors
+from ..indexes import make_queries, make_search
 from ..items.drafts import Drafter
 from ..items.search import Candidate, HybridSearch
 from ..ports import Embedder, VectorIndex
@@ -43,8 +25,7 @@ from ..settings import MemorySettings
 from ..tracing import trace_handler
 from ..values import MEMORY_KIND, Audience, Draft, is_storable, owner_of_facts
 from ..words.analysis import stems
-from ..words.store import PostgresTexts
-from .decision import PREFERENCE_ORIGINS, Assertion, DraftsByText, Evidence, Facts, Forgettings, StoredFact, TextMissing
+from .decision import PREFERENCE_ORIGINS, Assertion, DraftsByText, Evidence, StoredFact, TextMissing
 from .extraction import extract_statements, has_secret, read_import
 from .forgetting import PostgresForgettings
 from .store import PostgresFacts
@@ -54,19 +35,12 @@ HALF_LIFE = 90.0
 _RELEVANCE, _TRUST, _CONFIDENCE, _RECENCY = 0.7, 0.15, 0.1, 0.05
 
 
-def explain_score(query: str, candidate: Candidate, fact: StoredFact, now: datetime) -> Why:
-    """What gives a fact its score.
-
-    Args:
-        query: the question.
-        candidate: how the searches found it.
-        fact: the fact.
-        now: the time.
-    """
+def explain_score(query: str, candidate: Candidate, fact: StoredFact, now: datetime) -> facts.Why:
+    """What gives a fact its score."""
     said = max(one.said_at for one in fact.evidence)
     age = max(0.0, (now - said).total_seconds() / 86_400)
     own = set(stems(fact.text))
-    return Why(
+    return facts.Why(
         vector=candidate.cosine,
         text=candidate.bm25,
         words=tuple(word for word in dict.fromkeys(stems(query)) if word in own),
@@ -77,14 +51,9 @@ def explain_score(query: str, candidate: Candidate, fact: StoredFact, now: datet
     )
 
 
-def score_of(reason: Why) -> float:
+def score_of(reason: facts.Why) -> float:
     """0 to 1: the one figure that facts are ordered by."""
-    parts = (
-        _RELEVANCE * reason.relevance,
-        _TRUST * reason.trust,
-        _CONFIDENCE * reason.confidence,
-        _RECENCY * reason.recency,
-    )
+    parts = (_RELEVANCE * reason.relevance, _TRUST * reason.trust, _CONFIDENCE * reason.confidence, _RECENCY * reason.recency)
     return round(sum(parts), 4)
 
 
@@ -95,31 +64,20 @@ _TRIES = 3
 
 
 class FactHandlers:
-    """The handlers of facts and of forgetting.
-
-    Args:
-        facts: the store of facts.
-        forgettings: forgets for good.
-        search: hybrid search.
-        drafting: completes what is to be found.
-        now: the time.
-    """
+    """The handlers of facts and of forgetting."""
 
     def __init__(
         self,
-        facts: Facts,
-        forgettings: Forgettings,
+        facts: PostgresFacts,
+        forgettings: PostgresForgettings,
         search: HybridSearch,
         drafting: Drafter,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._facts = facts
-        self._forgettings = forgettings
-        self._search = search
-        self._drafting = drafting
-        self._now = now
+        self._facts, self._forgettings, self._search = facts, forgettings, search
+        self._drafting, self._now = drafting, now
 
-    async def learn(self, call: Call, request: Learn) -> Learnt:
+    async def learn(self, call: Call, request: facts.Learn) -> facts.Learnt:
         """Take in what a turn taught: what a model drew from it, or, without one, what rules draw from the user's words."""
         if not is_storable(request.model_dump(mode="json")):
             raise BadRequest("no NUL characters and no infinite numbers")
@@ -127,11 +85,10 @@ class FactHandlers:
         fit = [one for one in said if _is_storable_statement(one)]
         sayings = [_assertion_of_turn(request, number, one) for number, one in enumerate(fit)]
         return await self._written(
-            [one.text for one in fit],
-            lambda drafts: self._facts.learn(call, request, sayings, drafts, len(said) - len(fit)),
+            [one.text for one in fit], lambda drafts: self._facts.learn(call, request, sayings, drafts, len(said) - len(fit))
         )
 
-    async def import_memory(self, call: Call, request: ImportMemory) -> ImportedMemory:
+    async def import_memory(self, call: Call, request: facts.ImportMemory) -> facts.ImportedMemory:
         """Take facts in from JSON Lines, all lines or none, once for the call's key."""
         lines, now = read_import(request.lines), self._now()
         digest = hashlib.sha256(request.lines.encode()).hexdigest()[:32]
@@ -149,7 +106,7 @@ class FactHandlers:
             for line, number, one in said
         ]
         skipped = tuple(line.number for line in lines if not line.statements)
-        result = ImportedMemory(
+        result = facts.ImportedMemory(
             lines=len(lines), added=0, confirmed=0, superseded=0, skipped=len(skipped), skipped_lines=skipped
         )
         return await self._written(
@@ -167,11 +124,10 @@ class FactHandlers:
                 wanted.append(missing.text)
         raise Unavailable("the facts change too fast", retry_after=1)
 
-    async def list_facts(self, call: Call, request: ListFacts) -> FactList:
-        """The caller's facts, the newest first."""
+    async def list_facts(self, call: Call, request: facts.ListFacts) -> facts.FactList:
         return await self._facts.list(call.who, request)
 
-    async def recall_facts(self, call: Call, request: RecallFacts) -> RecalledFacts:
+    async def recall_facts(self, call: Call, request: facts.RecallFacts) -> facts.RecalledFacts:
         """Held facts of the caller that bear on a question, each with what gave it its score."""
         audience = Audience(call.who.tenant, (owner_of_facts(call.who.user),), (MEMORY_KIND,))
         [found] = await self._search.find(audience, [request.query], _WIDER * request.limit)
@@ -183,23 +139,21 @@ class FactHandlers:
             if one.id in behind
         ]
         ranked = sorted(
-            (RecalledFact(fact=fact, score=score_of(reason), why=reason) for fact, reason in reasons),
+            (facts.RecalledFact(fact=fact, score=score_of(reason), why=reason) for fact, reason in reasons),
             key=lambda one: (-one.score, one.fact.id),
         )
-        return RecalledFacts(facts=tuple(ranked[: request.limit]), degraded=tuple(sorted(found.degraded)))
+        return facts.RecalledFacts(facts=tuple(ranked[: request.limit]), degraded=tuple(sorted(found.degraded)))
 
-    async def preview_forgetting(self, call: Call, request: ForgetFor) -> ForgettingPreview:
-        """What a forgetting would remove."""
+    async def preview_forgetting(self, call: Call, request: facts.ForgetFor) -> facts.ForgettingPreview:
         _check_target(request)
         return await self._forgettings.preview(call.who, request)
 
-    async def forget_for_good(self, call: Call, request: ForgetFor) -> Forgetting:
+    async def forget_for_good(self, call: Call, request: facts.ForgetFor) -> facts.Forgetting:
         """Forget, here at once, and wherever a copy is soon after."""
         _check_target(request)
         return await self._forgettings.begin(call, request)
 
-    async def get_forgetting(self, call: Call, request: ForgettingRef) -> Forgetting:
-        """How far a forgetting is."""
+    async def get_forgetting(self, call: Call, request: facts.ForgettingRef) -> facts.Forgetting:
         return await self._forgettings.get(call.who, request.forgetting_id)
 
     async def on_conversation_deleted(self, news: News, event: ConversationDeleted) -> None:
@@ -211,27 +165,25 @@ class FactHandlers:
         """The graph has removed its part of what was forgotten."""
         await self._forgettings.purged(news.tenant, "graph", event)
 
-    async def on_copies_purged(self, news: News, event: CopiesPurged) -> None:
+    async def on_copies_purged(self, news: News, event: facts.CopiesPurged) -> None:
         """The orchestrator has removed its copies of what was forgotten."""
         await self._forgettings.copies_purged(news.tenant, event)
 
 
-def _check_target(request: ForgetFor) -> None:
+def _check_target(request: facts.ForgetFor) -> None:
     if (bool(request.ids) + (request.subject is not None) + (request.conversation_id is not None)) != 1:
         raise BadRequest("state either ids, a subject or a conversation_id", field="ids")
     if not is_storable(request.model_dump(mode="json")):
         raise BadRequest("no NUL characters", field="ids")
 
 
-def _is_storable_statement(statement: Statement) -> bool:
-    """Whether a statement holds no secret, and comes from one who may make it."""
+def _is_storable_statement(statement: facts.Statement) -> bool:
     if has_secret(f"{statement.text}\n{statement.predicate} {statement.object}"):
         return False
-    return statement.kind is not FactKind.PREFERENCE or statement.origin in PREFERENCE_ORIGINS
+    return statement.kind is not facts.FactKind.PREFERENCE or statement.origin in PREFERENCE_ORIGINS
 
 
-def _assertion_of_turn(request: Learn, number: int, statement: Statement) -> Assertion:
-    """A statement of a turn; of two in one message the later one is the newer."""
+def _assertion_of_turn(request: facts.Learn, number: int, statement: facts.Statement) -> Assertion:
     return Assertion(
         statement,
         Evidence(
@@ -266,9 +218,7 @@ def assemble_facts(
     queries: QueryVectors | None = None,
 ) -> tuple[FactHandlers, PostgresForgettings]:
     """The handlers on their stores. The arguments are those of `assemble`."""
-    queries = queries or QueryVectors(embedder, settings.query_cache_seconds, settings.query_cache_size)
-    seconds = settings.stage_seconds
-    search = HybridSearch(vectors, PostgresTexts(database), queries, candidates=settings.candidates, seconds=seconds)
+    search = make_search(database, vectors, queries or make_queries(embedder, settings), settings)
     forgettings = PostgresForgettings(database, vectors, wake)
     return FactHandlers(PostgresFacts(database, vectors, wake), forgettings, search, Drafter(embedder)), forgettings
 
@@ -304,7 +254,6 @@ async def serve_facts(
 
 
 async def _repeat_forgettings(forgettings: PostgresForgettings) -> None:
-    """Forget again what a restored backup brought back."""
     while True:
         try:
             if count := await forgettings.repeat():

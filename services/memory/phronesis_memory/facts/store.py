@@ -126,8 +126,7 @@ async def replace_slot(
         "DELETE FROM fact_sources WHERE fact_id = ANY($1::uuid[]) AND source = ANY($2::text[])", list(old), gone
     )
     await connection.executemany(
-        _STATE,
-        [(id, o.source, o.said_at, o.origin, o.confidence, o.turn_id, o.conversation_id) for id, o in moved],
+        _STATE, [(id, o.source, o.said_at, o.origin, o.confidence, o.turn_id, o.conversation_id) for id, o in moved]
     )
 
 
@@ -175,23 +174,14 @@ class _FactWrite:
 
 
 class PostgresFacts:
-    """`Facts` on the tables `facts` and `items`.
-
-    Args:
-        database: the schema.
-        vectors: the index of the items' vectors.
-        wake: called after a transaction that wrote news.
-    """
+    """`Facts` on the tables `facts` and `items`."""
 
     def __init__(self, database: Database, vectors: VectorIndex, wake: Callable[[], None]) -> None:
-        self._database = database
-        self._vectors = vectors
-        self._wake = wake
+        self._database, self._vectors, self._wake = database, vectors, wake
 
     async def learn(
         self, call: Call, request: Learn, sayings: Sequence[Assertion], drafts: DraftsByText, refused: int
     ) -> Learnt:
-        """See `Facts`."""
         touched: list[str] = []
 
         async def work(connection: Connection) -> Learnt:
@@ -215,7 +205,6 @@ class PostgresFacts:
     async def take_in(
         self, call: Call, request: ImportMemory, sayings: Sequence[Assertion], drafts: DraftsByText, result: ImportedMemory
     ) -> ImportedMemory:
-        """See `Facts`."""
         touched: list[str] = []
 
         async def work(connection: Connection) -> ImportedMemory:
@@ -251,7 +240,6 @@ class PostgresFacts:
         return done
 
     async def _index(self, work: _FactWrite, known: Sequence[StoredFact], decided: Decision) -> None:
-        """Let the fact that is held be found, and what is not held no longer."""
         connection, tenant = work.connection, work.who.tenant
         ids = [*decided.superseded, *({fact.id for fact in known} - {fact.id for fact in decided.facts})]
         gone = [str(row["item_id"]) for row in await connection.fetch(_ITEMS, ids)]
@@ -271,13 +259,12 @@ class PostgresFacts:
         ready = replace(draft, external_id=fact.id, family=f"fact/{fact.id}", metadata=whose)
         connection, who = work.connection, work.who
         version = int(await connection.fetchval("SELECT nextval('versions')"))
-        room = owner_of_facts(who.user)
-        [done] = await write_items(connection, self._vectors, who.tenant, room, version, [ready])
+        owner = owner_of_facts(who.user)
+        [done] = await write_items(connection, self._vectors, who.tenant, owner, version, [ready])
         await connection.execute("UPDATE facts SET item_id = $2 WHERE id = $1", fact.id, done.id)
         return done.id
 
     async def list(self, who: Principal, request: ListFacts) -> FactList:
-        """See `Facts`."""
         subject = normalize(request.subject) if request.subject is not None else None
         asked = (who.tenant, who.user, subject, request.kind, request.superseded)
         async with self._database.connection(who.tenant) as connection:
@@ -287,7 +274,6 @@ class PostgresFacts:
         return FactList(facts=tuple(fact_for_owner(fact, row) for fact, row in zip(facts, rows, strict=True)), total=total)
 
     async def by_items(self, who: Principal, items: Sequence[str]) -> dict[str, tuple[StoredFact, Fact]]:
-        """See `Facts`."""
         async with self._database.connection(who.tenant) as connection:
             rows = await connection.fetch(_BEHIND, who.tenant, who.user, list(items))
             facts = await facts_from_rows(connection, rows)

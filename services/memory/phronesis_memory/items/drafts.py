@@ -31,11 +31,7 @@ _OPENING = 240
 
 
 class Drafter:
-    """Completes drafts: counts their words, and makes their vectors.
-
-    Args:
-        embedder: the model.
-    """
+    """Completes drafts: counts their words, and makes their vectors."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -136,7 +132,7 @@ def draft_from_turn(turn: TurnEndedNews) -> Draft:
 
 
 def draft_from_strategy(strategy: RecordStrategy) -> Draft:
-    """A strategy as a draft: its goal, since that is what it is found by (V-124)."""
+    """A strategy as a draft: its goal, since that is what it is found by."""
     sources = (strategy.conversation_id,) if strategy.conversation_id else ()
     return Draft(
         ItemKind.STRATEGY, strategy.goal, _hash_content([strategy.goal]), f"strategy:{strategy.task_id}", sources=sources

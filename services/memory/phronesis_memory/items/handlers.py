@@ -1,4 +1,4 @@
-"""The handlers of items and profiles, and following the graph, whose node texts are shared items."""
+"""The handlers of items, and following the graph, whose node texts are shared items."""
 
 from __future__ import annotations
 
@@ -7,31 +7,15 @@ from functools import partial
 from typing import Any
 
 from phronesis_bus import Bus, Call, News, ask
-from phronesis_contracts import BadRequest, Internal, Nothing, Principal, Role, TooLarge
+from phronesis_contracts import BadRequest, Internal, Principal, Role, TooLarge, memory
 from phronesis_contracts.deletions import ConversationDeleted
-from phronesis_contracts.memory import (
-    SHARED,
-    AugmentedMemoryContext,
-    DeleteProfile,
-    Forget,
-    Forgotten,
-    ItemKind,
-    Profile,
-    Recall,
-    Recalled,
-    RecalledItem,
-    Remember,
-    Remembered,
-    Retrieve,
-    UpdateProfile,
-)
 from phronesis_contracts.orchestrator import TurnEndedNews, TurnStatus
 from phronesis_contracts.twin import EXPAND, NODES, ChangedNode, Expand, Neighbour, Node, NodeChanged, NodeKeys
 
-from ..ports import Graph, ItemRemoval, Knowledge, Profiles
-from ..profiles.rules import check_profile, merge_patch
+from ..ports import Graph, Knowledge
 from ..values import Audience, NodeState, is_storable, shorten
 from .drafts import Drafter, draft_from_item, draft_from_turn, drafts_from_node
+from .rows import ItemRemover
 from .search import HybridSearch, Retrieval
 
 NODE_BATCH = 20
@@ -39,18 +23,10 @@ NODE_BATCH = 20
 
 
 class NodeTextProjection:
-    """Makes the shared items of changed nodes what the graph says now. A repeat, in any order, changes nothing.
-
-    Args:
-        graph: the graph service.
-        knowledge: the store of items.
-        drafting: completes drafts.
-    """
+    """Makes the shared items of changed nodes what the graph says now. A repeat, in any order, changes nothing."""
 
     def __init__(self, graph: Graph, knowledge: Knowledge, drafting: Drafter) -> None:
-        self._graph = graph
-        self._knowledge = knowledge
-        self._drafting = drafting
+        self._graph, self._knowledge, self._drafting = graph, knowledge, drafting
 
     async def follow(self, tenant: str, changed: Sequence[ChangedNode]) -> None:
         """Bring the items of `changed` up to date.
@@ -79,7 +55,7 @@ class NodeTextProjection:
 
     async def _project(self, tenant: str, versions: dict[str, int], nodes: dict[str, Node]) -> None:
         drafts = {key: drafts_from_node(nodes[key]) if key in nodes else [] for key in versions}
-        known = await self._knowledge.digests(tenant, SHARED, list(versions))
+        known = await self._knowledge.digests(tenant, memory.SHARED, list(versions))
         # All nodes' texts are embedded together, in full batches, and then each node is written by itself.
         flat = await self._drafting.complete([draft for of_key in drafts.values() for draft in of_key], known)
         start = 0
@@ -92,43 +68,27 @@ class NodeTextProjection:
 
 
 _EPISODE_STATUSES = frozenset({TurnStatus.COMPLETED, TurnStatus.FAILED, TurnStatus.PARKED})
-"""Ends of turns that leave an episode (V-135)."""
-_MAKER_OF_KIND = {ItemKind.NODE: "the graph", ItemKind.STRATEGY: "a task"}
+"""Ends of turns that leave an episode."""
+_MAKER_OF_KIND = {memory.ItemKind.NODE: "the graph", memory.ItemKind.STRATEGY: "a task"}
 """Kinds that nobody stores by hand, and what makes them."""
 
 
 class ItemHandlers:
-    """The handlers of the memory service.
-
-    Args:
-        knowledge: the store of items.
-        forgetting: removes items from it.
-        profiles: the store of profiles.
-        search: hybrid search.
-        retrieval: hybrid retrieval.
-        drafting: completes what is to be stored.
-        nodes: follows the graph.
-    """
+    """The handlers of items."""
 
     def __init__(
         self,
         knowledge: Knowledge,
-        forgetting: ItemRemoval,
-        profiles: Profiles,
+        forgetting: ItemRemover,
         search: HybridSearch,
         retrieval: Retrieval,
         drafting: Drafter,
         nodes: NodeTextProjection,
     ) -> None:
-        self._knowledge = knowledge
-        self._forgetting = forgetting
-        self._profiles = profiles
-        self._search = search
-        self._retrieval = retrieval
-        self._drafting = drafting
-        self._nodes = nodes
+        self._knowledge, self._forgetting, self._search = knowledge, forgetting, search
+        self._retrieval, self._drafting, self._nodes = retrieval, drafting, nodes
 
-    async def remember(self, call: Call, request: Remember) -> Remembered:
+    async def remember(self, call: Call, request: memory.Remember) -> memory.Remembered:
         """Store the caller's items, all or none, once for the call's key."""
         _check_items(request)
         who = call.who
@@ -137,15 +97,15 @@ class ItemHandlers:
         drafts = [draft_from_item(item) for item in request.items]
         return await self._drafting.store(drafts, known, partial(self._knowledge.remember, call, request))
 
-    async def recall(self, call: Call, request: Recall) -> Recalled:
+    async def recall(self, call: Call, request: memory.Recall) -> memory.Recalled:
         """What the caller's memory, and the tenant's, hold on a question."""
         audience = Audience.of(call.who, request.kinds)
         [found] = await self._search.find(audience, [request.query], request.limit)
         best = found.candidates[: request.limit]
         items = {item.id: item for item in await self._knowledge.items(audience, [one.id for one in best])} if best else {}
-        return Recalled(
+        return memory.Recalled(
             items=tuple(
-                RecalledItem(
+                memory.RecalledItem(
                     id=one.id,
                     external_id=items[one.id].external_id,
                     kind=one.kind,
@@ -160,31 +120,10 @@ class ItemHandlers:
             degraded=tuple(sorted(found.degraded)),
         )
 
-    async def retrieve(self, call: Call, request: Retrieve) -> AugmentedMemoryContext:
-        """Hybrid retrieval for the caller (D-066)."""
+    async def retrieve(self, call: Call, request: memory.Retrieve) -> memory.AugmentedMemoryContext:
         return await self._retrieval.retrieve(call.who, request)
 
-    async def profile_get(self, call: Call, request: Nothing) -> Profile:
-        """The caller's profile."""
-        return await self._profiles.get(call.who)
-
-    async def profile_put(self, call: Call, request: Profile) -> Profile:
-        """Replace the caller's profile."""
-        given = check_profile(request.profile)
-        return await self._profiles.change(call, request, request.version, lambda _: given)
-
-    async def profile_update(self, call: Call, request: UpdateProfile) -> Profile:
-        """Correct the caller's profile."""
-        patch = check_profile(request.patch, "patch")
-        return await self._profiles.change(
-            call, request, request.version, lambda old: check_profile(merge_patch(old, patch), "patch")
-        )
-
-    async def profile_delete(self, call: Call, request: DeleteProfile) -> Profile:
-        """Delete the caller's profile."""
-        return await self._profiles.delete(call, request)
-
-    async def forget(self, call: Call, request: Forget) -> Forgotten:
+    async def forget(self, call: Call, request: memory.Forget) -> memory.Forgotten:
         """Remove items of the caller for good; what is another's is not there."""
         for number, id in enumerate(request.ids):
             if not is_storable(id):
@@ -211,7 +150,7 @@ class ItemHandlers:
             await self._knowledge.record(news.tenant, event.user, ready[0], event.tools)
 
 
-def _check_items(request: Remember) -> None:
+def _check_items(request: memory.Remember) -> None:
     seen: set[str] = set()
     for number, item in enumerate(request.items):
         if item.kind in _MAKER_OF_KIND:
@@ -240,10 +179,9 @@ class BusGraph:
         self._bus = bus
 
     async def expand(self, who: Principal, ids: Sequence[str], hops: int, limit: int) -> tuple[Neighbour, ...]:
-        """See `Graph`."""
         return (await ask(self._bus, who, EXPAND, Expand(ids=tuple(ids), hops=hops, limit=limit))).items
 
     async def nodes(self, tenant: str, keys: Sequence[str]) -> tuple[Node, ...]:
-        """See `Graph`. An event acts for nobody, so memory asks for itself."""
+        """An event acts for nobody, so memory asks for itself."""
         who = Principal(tenant=tenant, user="memory", role=Role.MAESTRO)
         return (await ask(self._bus, who, NODES, NodeKeys(keys=tuple(keys)))).nodes

@@ -18,11 +18,7 @@ MAX_MENTIONS = 50
 
 
 class Titles:
-    """The titles of an owner's concepts, to be looked for in texts word by word.
-
-    Args:
-        titles: title by the concept's id.
-    """
+    """The titles of an owner's concepts, to be looked for in texts word by word."""
 
     def __init__(self, titles: Mapping[str, str]) -> None:
         self._ids: dict[tuple[str, ...], list[str]] = {}
@@ -67,7 +63,6 @@ def link_items(
     """The links of items that were just stored.
 
     Args:
-        request: where the items came from.
         fresh: the items that are new or changed, with their ids.
         targets: id by external id, of the owner's items that are named as links.
         concepts: title by id, of the owner's concepts.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
-from uuid import UUID
 
 import asyncpg
 
@@ -16,8 +15,8 @@ from phronesis_contracts.service import AUDITED
 from phronesis_postgres import Connection, Database, write_news, write_once
 
 from ..ports import VectorIndex
-from ..values import EXPERIENCE_KINDS, Draft, VectorEntry, VectorMissing
-from ..vectors.changes import hold_news
+from ..values import EXPERIENCE_KINDS, Draft, VectorEntry, VectorMissing, parse_ids
+from ..vectors.changes import hold_event
 from ..words.analysis import Words, count_words, term_number
 
 _THEIR_WORDS = """
@@ -68,14 +67,6 @@ async def write_items(
     connection: Connection, vectors: VectorIndex, tenant: str, owner: str, version: int, drafts: Sequence[Draft]
 ) -> list[WriteResult]:
     """Store drafts, each in place of the item with its external id and part.
-
-    Args:
-        connection: in a transaction that holds the owner's lock.
-        vectors: the index of their vectors.
-        tenant: the tenant.
-        owner: the user, or `SHARED`.
-        version: version of what is written.
-        drafts: what to write.
 
     Raises:
         VectorMissing: a draft that is new or changed has no vector.
@@ -217,18 +208,10 @@ _BURIED = "SELECT name FROM tombstones WHERE tenant = $1 AND owner = $2 AND name
 
 
 class ItemRemover:
-    """Removes items for good.
-
-    Args:
-        database: the schema.
-        vectors: the index of the items' vectors.
-        wake: called after a transaction that wrote news.
-    """
+    """Removes items for good."""
 
     def __init__(self, database: Database, vectors: VectorIndex, wake: Callable[[], None]) -> None:
-        self._database = database
-        self._vectors = vectors
-        self._wake = wake
+        self._database, self._vectors, self._wake = database, vectors, wake
 
     async def forget(self, call: Call, request: Forget) -> Forgotten:
         """Remove the caller's items that are named by id or external id, once for the call's key."""
@@ -236,7 +219,7 @@ class ItemRemover:
 
         async def work(connection: Connection) -> Forgotten:
             await lock_owner(connection, who.tenant, who.user)
-            ids = [id for id in map(_parse_uuid, request.ids) if id is not None]
+            ids = parse_ids(request.ids)
             rows = await connection.fetch(_NAMED, who.tenant, who.user, ids, list(request.ids))
             gone, _ = await self._remove(connection, who.tenant, who.user, rows)
             for message in _removal_news(who.user, gone, None):
@@ -269,7 +252,7 @@ class ItemRemover:
             if complete:
                 await write_news(connection, SERVICE, tenant, MEMORY_PURGED, report)
             else:
-                await hold_news(connection, SERVICE, tenant, MEMORY_PURGED, report, [row["id"] for row in rows])
+                await hold_event(connection, SERVICE, tenant, MEMORY_PURGED, report, [row["id"] for row in rows])
         await self._vectors.settle(tenant, [str(row["id"]) for row in rows])
         self._wake()
 
@@ -312,10 +295,3 @@ def _removal_news(owner: str, ids: list[str], deletion: str | None) -> list[Item
         ItemsForgotten(owner=owner, ids=tuple(batch), deletion_id=deletion, part=number, parts=len(batches))
         for number, batch in enumerate(batches, 1)
     ]
-
-
-def _parse_uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TypeAlias, TypeVar
-from uuid import UUID
 
 from phronesis_contracts import Principal, ServiceError, Unavailable
 from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, EntityType, ItemKind, Retrieve, Seed
@@ -17,7 +16,7 @@ from phronesis_tokens import count, cut
 
 from ..embedding.queries import QueryVectors
 from ..ports import Graph, Knowledge, TextIndex, VectorIndex
-from ..values import Audience, Item, TextHit, Vector, VectorHit
+from ..values import Audience, Item, TextHit, Vector, VectorHit, parse_ids
 from ..words.ranking import Weights, fuse, match_share
 
 log = logging.getLogger(__name__)
@@ -46,7 +45,6 @@ class Candidate:
 
     @property
     def why(self) -> dict[str, float]:
-        """The raw signals."""
         signals = {"vector": self.cosine, "text": self.bm25}
         return {name: round(value, 6) for name, value in signals.items() if value is not None}
 
@@ -63,21 +61,14 @@ class HybridSearch:
     """Searches one audience, for several queries at once: each has its own candidates, and all share their statements.
 
     Args:
-        vectors: the vector index.
-        texts: the full-text index.
-        queries: the vectors of questions.
-        candidates: items that each search contributes.
         seconds: time that each stage may take.
     """
 
     def __init__(
         self, vectors: VectorIndex, texts: TextIndex, queries: QueryVectors, *, candidates: int, seconds: float
     ) -> None:
-        self._vectors = vectors
-        self._texts = texts
-        self._queries = queries
-        self._candidates = candidates
-        self._seconds = seconds
+        self._vectors, self._texts, self._queries = vectors, texts, queries
+        self._candidates, self._seconds = candidates, seconds
 
     async def find(self, audience: Audience, queries: Sequence[str], limit: int = 0) -> list[SearchResult]:
         """For each query what the audience holds on it. One search may fail, and is then named in `degraded`.
@@ -104,7 +95,6 @@ class HybridSearch:
         ]
 
     async def _near(self, audience: Audience, queries: Sequence[str], limit: int) -> list[_VectorHits | None]:
-        """For each query its vector and what is near; `None` where the model refuses the query."""
         vectors = await self._queries.of(audience.tenant, queries)
         found = await self._vectors.search(audience, list(vectors.values()), limit)
         of_query = {query: (vector, hits) for (query, vector), hits in zip(vectors.items(), found, strict=True)}
@@ -152,10 +142,7 @@ class HybridSearch:
 
 
 def _rank(
-    near: _VectorHits | None,
-    cosines: dict[str, float] | None,
-    texts: dict[str, TextHit] | None,
-    weights: Weights,
+    near: _VectorHits | None, cosines: dict[str, float] | None, texts: dict[str, TextHit] | None, weights: Weights
 ) -> tuple[Candidate, ...]:
     hits: dict[str, VectorHit | TextHit] = dict(texts or {})
     hits |= {hit.id: hit for hit in near[1]} if near else {}
@@ -206,12 +193,12 @@ def item_name(title: str | None, text: str) -> str:
 
 
 def sort_items(items: Sequence[ContextItem]) -> list[ContextItem]:
-    """Best first: by score, then nearest, then newest (D-098)."""
+    """Best first: by score, then nearest, then newest."""
     return sorted(items, key=lambda item: (-item.score, item.hop, -(item.created_at or _EARLIEST).timestamp()))
 
 
 def fit_budget(items: Sequence[ContextItem], budget: int) -> tuple[list[ContextItem], int]:
-    """The first of `items` that fit into `budget` tokens, and how many were dropped (D-099).
+    """The first of `items` that fit into `budget` tokens, and how many were dropped.
 
     No item that is kept ranks below one that is dropped. The first is kept in any case, cut to the budget.
     """
@@ -233,7 +220,7 @@ def fit_budget(items: Sequence[ContextItem], budget: int) -> tuple[list[ContextI
 MOST_OF_FAMILY = 4
 """Seeds of one node, whatever year and chunk: room for its several texts, and yet not for it alone among a phrase's five."""
 NEIGHBOURS = 100
-"""Items that the walk may return, seeds included (D-089)."""
+"""Items that the walk may return, seeds included."""
 COVERAGE = 0.5
 """Share of a phrase's weight that an item must hold to be a seed without being near in meaning."""
 _PARTS = ("vector", "text", "graph", "content")
@@ -254,12 +241,7 @@ class Retrieval:
     """Answers `Retrieve`.
 
     Args:
-        search: hybrid search.
-        graph: the graph service.
-        knowledge: the store of items.
-        floor: the cosine below which texts are unrelated, as the embedder says (D-079).
-        per_phrase: seeds of one phrase.
-        most: seeds of all phrases.
+        floor: the cosine below which texts are unrelated, as the embedder says.
         seconds: time that each stage may take.
     """
 
@@ -274,12 +256,8 @@ class Retrieval:
         most: int,
         seconds: float,
     ) -> None:
-        self._search = search
-        self._graph = graph
-        self._knowledge = knowledge
-        self._floor = floor
-        self._per_phrase = per_phrase
-        self._most = most
+        self._search, self._graph, self._knowledge = search, graph, knowledge
+        self._floor, self._per_phrase, self._most = floor, per_phrase, most
         self._seconds = seconds
 
     async def retrieve(self, who: Principal, request: Retrieve) -> AugmentedMemoryContext:
@@ -346,7 +324,6 @@ class Retrieval:
     async def _walk(
         self, who: Principal, seeds: Sequence[Seed], hops: int, degraded: set[str]
     ) -> tuple[dict[str, str], dict[str, _Place]]:
-        """The type and the place of every entity: the seeds, and what the graph found around them."""
         types: dict[str, str] = {seed.id: seed.type for seed in seeds}
         places = {seed.id: _Place(seed.score, 0, seed.phrase, seed.why) for seed in seeds}
         try:
@@ -365,8 +342,7 @@ class Retrieval:
     async def _hydrate(
         self, who: Principal, types: Mapping[str, str], places: Mapping[str, _Place], degraded: set[str]
     ) -> tuple[list[ContextItem], list[str]]:
-        """The items of the places, one statement for each entity type (D-093), and the ids without an item."""
-        wanted = {t: [id for id, of in types.items() if of == t and _is_uuid(id)] for t in EntityType}
+        wanted = {t: list(map(str, parse_ids(id for id, of in types.items() if of == t))) for t in EntityType}
         try:
             async with asyncio.timeout(self._seconds):
                 batches = await asyncio.gather(
@@ -397,7 +373,6 @@ def _context_item(item: Item, place: _Place) -> ContextItem:
 
 
 def _explain_fact(item: Item, place: _Place) -> dict[str, object] | None:
-    """Why a fact of the user stands in a context; other items say it by their phrase and hop alone."""
     return {**place.signals, **item.metadata} if item.family.startswith("fact/") else None
 
 
@@ -415,11 +390,3 @@ def _degraded_parts(degraded: set[str]) -> tuple[str, ...]:
 
 def _milliseconds(start: float, end: float) -> float:
     return round((end - start) * 1000, 3)
-
-
-def _is_uuid(id: str) -> bool:
-    try:
-        UUID(id)
-    except ValueError:
-        return False
-    return True

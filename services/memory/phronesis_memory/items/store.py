@@ -32,21 +32,12 @@ _TITLES = """
 
 
 class PostgresKnowledge:
-    """`Knowledge` on the table `items`.
-
-    Args:
-        database: the schema.
-        vectors: the index of the items' vectors.
-        wake: called after a transaction that wrote news.
-    """
+    """`Knowledge` on the table `items`."""
 
     def __init__(self, database: Database, vectors: VectorIndex, wake: Callable[[], None]) -> None:
-        self._database = database
-        self._vectors = vectors
-        self._wake = wake
+        self._database, self._vectors, self._wake = database, vectors, wake
 
     async def digests(self, tenant: str, owner: str, external_ids: Sequence[str]) -> dict[tuple[str, str], bytes]:
-        """See `Knowledge`."""
         async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(
                 "SELECT external_id, part, content_hash FROM items"
@@ -58,8 +49,6 @@ class PostgresKnowledge:
         return {(row["external_id"], row["part"]): row["content_hash"] for row in rows}
 
     async def remember(self, call: Call, request: Remember, drafts: Sequence[Draft]) -> Remembered:
-        """See `Knowledge`."""
-
         async def store(connection: Connection) -> Remembered:
             return await self._remember(connection, call, request, drafts)
 
@@ -111,7 +100,6 @@ class PostgresKnowledge:
         return link_items(request, fresh, targets, {str(row["id"]): row["title"] for row in titles})
 
     async def record(self, tenant: str, owner: str, draft: Draft, outcomes: Sequence[ToolOutcome] = ()) -> None:
-        """See `Knowledge`."""
         async with self._database.transaction(tenant) as connection:
             await lock_owner(connection, tenant, owner)
             known = await connection.fetchval(
@@ -125,7 +113,6 @@ class PostgresKnowledge:
         await self._vectors.settle(tenant, [done.id])
 
     async def project(self, tenant: str, node: NodeState, drafts: Sequence[Draft]) -> None:
-        """See `Knowledge`."""
         async with self._database.transaction(tenant) as connection:
             await lock_owner(connection, tenant, SHARED)
             row = await connection.fetchrow("SELECT version, gone FROM nodes WHERE tenant = $1 AND key = $2", tenant, node.key)
@@ -152,7 +139,6 @@ class PostgresKnowledge:
         await self._vectors.settle(tenant, [item.id for item in written] + removed)
 
     async def passed(self, tenant: str, versions: Mapping[str, int]) -> set[str]:
-        """See `Knowledge`."""
         async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(
                 "SELECT key, version FROM nodes WHERE tenant = $1 AND key = ANY($2::text[]) AND NOT gone",
@@ -162,7 +148,6 @@ class PostgresKnowledge:
         return {row["key"] for row in rows if row["version"] >= versions[row["key"]]}
 
     async def items(self, audience: Audience, ids: Sequence[str]) -> list[Item]:
-        """See `Knowledge`."""
         async with self._database.connection(audience.tenant) as connection:
             rows = await connection.fetch(_ITEMS, audience.tenant, list(audience.owners), list(audience.kinds), list(ids))
         return [
@@ -197,7 +182,7 @@ async def next_version(connection: Connection) -> int:
 LINKED_KINDS = (ItemKind.FACT, ItemKind.NOTE, ItemKind.CONCEPT)
 """The kinds that the graph knows."""
 
-# What is in a room is nothing that the graph knows.
+# The graph knows nothing of what is in a scope.
 _COUNT = f"SELECT count(*) FROM items WHERE kind = ANY($1::text[]) AND ($2 OR NOT starts_with(owner, '{SCOPE_PREFIX}'))"  # noqa: S608
 _WALK = f"""
     SELECT id, tenant, owner, kind, title, body, external_id, part, family, content_hash, version FROM items
@@ -219,23 +204,23 @@ class StoredItem:
     draft: Draft
 
 
-async def count_items(database: Database, kinds: Collection[ItemKind], *, rooms: bool) -> int:
-    """How many items of these kinds there are, with those in rooms or without."""
+async def count_items(database: Database, kinds: Collection[ItemKind], *, scopes: bool) -> int:
+    """How many items of these kinds there are, with those in scopes or without."""
     async with database.connection(EVERY_TENANT) as connection:
-        return int(await connection.fetchval(_COUNT, list(kinds), rooms))
+        return int(await connection.fetchval(_COUNT, list(kinds), scopes))
 
 
 async def walk_items(
-    database: Database, kinds: Collection[ItemKind], size: int, *, rooms: bool
+    database: Database, kinds: Collection[ItemKind], size: int, *, scopes: bool
 ) -> AsyncIterator[list[StoredItem]]:
-    """All items of these kinds, with those in rooms or without, in batches of `size`.
+    """All items of these kinds, with those in scopes or without, in batches of `size`.
 
     What is written meanwhile may be missing, and needs no walk.
     """
     after: tuple[str, str, str] = ("", "", _FIRST)
     while True:
         async with database.connection(EVERY_TENANT) as connection:
-            rows = await connection.fetch(_WALK, *after, list(kinds), size, rooms)
+            rows = await connection.fetch(_WALK, *after, list(kinds), size, scopes)
         if not rows:
             return
         yield [_item_from_row(row) for row in rows]
@@ -271,12 +256,6 @@ async def announce_items(database: Database, batch: Sequence[StoredItem]) -> int
 
 def _item_from_row(row: Any) -> StoredItem:
     draft = Draft(
-        ItemKind(row["kind"]),
-        row["body"],
-        row["content_hash"],
-        row["external_id"],
-        row["part"],
-        row["family"],
-        row["title"],
+        ItemKind(row["kind"]), row["body"], row["content_hash"], row["external_id"], row["part"], row["family"], row["title"]
     )
     return StoredItem(str(row["id"]), row["tenant"], row["owner"], row["version"], draft)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import asyncpg
 
@@ -15,7 +15,8 @@ from phronesis_contracts.memory import DeleteProfile, Profile, ProfileChanged
 from phronesis_contracts.service import AUDITED
 from phronesis_postgres import Connection, Database, write_news, write_once
 
-from ..ports import Change
+Change: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
+"""Makes a new profile of an old one."""
 
 _READ = "SELECT profile, updated_at, version FROM profiles WHERE tenant = $1 AND user_id = $2"
 _WRITE = """
@@ -34,24 +35,27 @@ class _WriteReceipt(Message):
 
 
 class PostgresProfiles:
-    """`Profiles` on the table `profiles`. Versions come from a sequence, so that no two profiles of a user share one.
-
-    Args:
-        database: the schema.
-        wake: called after a transaction that wrote news.
-    """
+    """The table `profiles`. Versions come from a sequence, so that no two profiles of a user share one."""
 
     def __init__(self, database: Database, wake: Callable[[], None]) -> None:
-        self._database = database
-        self._wake = wake
+        self._database, self._wake = database, wake
 
     async def get(self, who: Principal) -> Profile:
-        """See `Profiles`."""
+        """The caller's profile; empty for a new user."""
         async with self._database.connection(who.tenant) as connection:
             return _profile_from_row(await connection.fetchrow(_READ, who.tenant, who.user))
 
     async def change(self, call: Call, request: Message, version: int | None, change: Change) -> Profile:
-        """See `Profiles`."""
+        """Change the caller's profile, once for the call's key.
+
+        Args:
+            version: the version to change; whatever it is where `None`.
+            change: the new profile of the old one; raises where it may not be.
+
+        Raises:
+            ProfileChanged: it has another version.
+            KeyReused: the key came before with other arguments.
+        """
         who = call.who
         made: dict[str, Any] = {}
 
@@ -66,7 +70,7 @@ class PostgresProfiles:
         return await self._written(call, request, version, write)
 
     async def delete(self, call: Call, request: DeleteProfile) -> Profile:
-        """See `Profiles`."""
+        """Delete the caller's profile, once for the call's key. Raises as `change` does."""
         who = call.who
 
         async def write(connection: Connection, old: Profile) -> _WriteReceipt:

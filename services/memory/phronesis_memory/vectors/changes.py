@@ -1,11 +1,12 @@
-"""The table `vector_changes`: what was written of vectors in the items' transactions, until the outside index has it too."""
+"""Tables of noted changes: what was written of vectors in a transaction, until an index outside Postgres has it too."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import asyncpg
 
@@ -17,7 +18,7 @@ from phronesis_postgres import Connection
 from ..values import VectorEntry
 from .format import pack, unpack
 
-_AGAIN = 30.0
+_RETRY = 30.0
 """Seconds after which a change that the index refused is tried again."""
 
 # In one order, so that two writers of the same items wait for each other and never in a circle.
@@ -31,16 +32,6 @@ _NOTE_GONE = """
     INSERT INTO vector_changes (tenant, item_id) SELECT $1, id FROM unnest($2::uuid[]) AS id ORDER BY id
     ON CONFLICT (tenant, item_id) DO UPDATE
         SET owner = NULL, kind = NULL, family = NULL, embedding = NULL, passages = NULL, due = now()"""
-# A row that is being applied, or written anew, is locked: whoever holds it will see to it.
-_TAKE = """
-    SELECT tenant, item_id, owner, kind, family, embedding, passages FROM vector_changes
-    WHERE tenant = $1 AND item_id = ANY($2::uuid[]) AND due <= now() FOR UPDATE SKIP LOCKED"""
-_TAKE_DUE = """
-    SELECT tenant, item_id, owner, kind, family, embedding, passages FROM vector_changes
-    WHERE due <= now() ORDER BY due LIMIT $1 FOR UPDATE SKIP LOCKED"""
-_DONE = "DELETE FROM vector_changes WHERE tenant = $1 AND item_id = ANY($2::uuid[])"
-_LATER = """
-    UPDATE vector_changes SET due = now() + make_interval(secs => $3) WHERE tenant = $1 AND item_id = ANY($2::uuid[])"""
 _HOLD = "INSERT INTO held_news (tenant, subject, body, headers, items) VALUES ($1, $2, $3, $4, $5::uuid[])"
 _RELEASE = """
     WITH due AS (
@@ -50,110 +41,133 @@ _RELEASE = """
     ) INSERT INTO outbox (tenant, subject, body, headers) SELECT * FROM due"""
 
 
-@dataclass(frozen=True)
-class ItemChanges:
-    """What one tenant's index has to be told."""
+class _Entry(Protocol):
+    @property
+    def id(self) -> str: ...
 
-    entries: tuple[VectorEntry, ...]
-    gone: tuple[str, ...]
+
+E = TypeVar("E", bound=_Entry)
+
+
+@dataclass(frozen=True)
+class Changes(Generic[E]):
+    """What is to be applied to the index of one tenant."""
+
+    entries: tuple[E, ...]
+    gone: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.entries) + len(self.gone)
 
 
-async def note(connection: Connection, entries: Sequence[VectorEntry]) -> None:
-    """Write down that these vectors are to be stored; a later change of an item takes the place of an earlier one."""
-    last = list({(e.tenant, e.id): e for e in entries}.values())
-    await connection.execute(
-        _NOTE,
-        [e.tenant for e in last],
-        [e.id for e in last],
-        [e.owner for e in last],
-        [e.kind for e in last],
-        [e.family for e in last],
-        [pack([e.vector]) for e in last],
-        [pack(e.passages) for e in last],
-    )
+class ChangeTable(ABC, Generic[E]):
+    """A table of changes, one row for each thing with a vector, whose latest change takes the place of an earlier one.
+
+    Args:
+        rows: a SELECT of changes from the table, which it calls `c`.
+    """
+
+    def __init__(self, table: str, key: str, key_type: str, rows: str) -> None:
+        self._table, self._key = table, key
+        self._named = f"c.tenant = $1 AND c.{key} = ANY($2::{key_type}[])"
+        self._rows = rows
+
+    @abstractmethod
+    def entry(self, row: asyncpg.Record) -> E | None:
+        """The entry that a row says is to be stored; `None` where the thing's vector is to be deleted."""
+
+    async def release_events(self, connection: Connection) -> None:
+        """Let events go out that waited for changes which are applied."""
+
+    async def take(self, connection: Connection, tenant: str, ids: Sequence[str]) -> dict[str, Changes[E]]:
+        """The changes of these things that nobody else holds, by tenant, locked until the transaction ends."""
+        # A row that is being applied, or written anew, is locked: whoever holds it will see to it.
+        statement = f"{self._rows} WHERE {self._named} AND c.due <= now() FOR UPDATE OF c SKIP LOCKED"
+        return self._by_tenant(await connection.fetch(statement, tenant, list(ids)))
+
+    async def take_due(self, connection: Connection, most: int) -> dict[str, Changes[E]]:
+        """The changes that have waited longest and that nobody else holds, by tenant, locked until the transaction ends."""
+        statement = f"{self._rows} WHERE c.due <= now() ORDER BY c.due LIMIT $1 FOR UPDATE OF c SKIP LOCKED"
+        return self._by_tenant(await connection.fetch(statement, most))
+
+    async def waiting(self, connection: Connection, tenant: str, ids: Sequence[str]) -> bool:
+        """Whether a change of one of these is left; what the index has just refused is not waited for."""
+        statement = f"SELECT EXISTS (SELECT FROM {self._table} c WHERE {self._named} AND due <= now())"  # noqa: S608
+        return bool(await connection.fetchval(statement, tenant, list(ids)))
+
+    async def left(self, connection: Connection, began: datetime) -> bool:
+        """Whether a change is left that was noted up to then, or that the index refused."""
+        statement = f"SELECT EXISTS (SELECT FROM {self._table} WHERE due <= $1 OR due > now())"  # noqa: S608
+        return bool(await connection.fetchval(statement, began))
+
+    async def count(self, connection: Connection) -> int:
+        return int(await connection.fetchval(f"SELECT count(*) FROM {self._table}"))  # noqa: S608
+
+    async def finish(
+        self, connection: Connection, applied: Mapping[str, Changes[E]], refused: Mapping[str, Sequence[str]]
+    ) -> None:
+        """Remove what was applied, by tenant, and let what the index refused come again later."""
+        retry = f"UPDATE {self._table} c SET due = now() + make_interval(secs => $3) WHERE {self._named}"  # noqa: S608
+        for tenant, changes in applied.items():
+            failed = set(refused.get(tenant, ()))
+            ids = (*(entry.id for entry in changes.entries), *changes.gone)
+            await self.drop(connection, tenant, [id for id in ids if id not in failed])
+            if failed:
+                await connection.execute(retry, tenant, list(failed), _RETRY)
+
+    async def drop(self, connection: Connection, tenant: str, ids: Sequence[str]) -> None:
+        """Remove the changes of things whose vectors are written past the table; waits for whoever applies them."""
+        await connection.execute(f"DELETE FROM {self._table} c WHERE {self._named}", tenant, sorted(ids))  # noqa: S608
+
+    def _by_tenant(self, rows: Sequence[asyncpg.Record]) -> dict[str, Changes[E]]:
+        found: dict[str, tuple[list[E], list[str]]] = {}
+        for row in rows:
+            entries, gone = found.setdefault(row["tenant"], ([], []))
+            entry = self.entry(row)
+            if entry is None:
+                gone.append(str(row[self._key]))
+            else:
+                entries.append(entry)
+        return {tenant: Changes(tuple(entries), tuple(gone)) for tenant, (entries, gone) in found.items()}
 
 
-async def note_gone(connection: Connection, tenant: str, ids: Sequence[str]) -> None:
-    """Write down that the vectors of these items are to be deleted."""
-    await connection.execute(_NOTE_GONE, tenant, list(set(ids)))
+class ItemChanges(ChangeTable[VectorEntry]):
+    """The table `vector_changes`, of items. It holds their vectors, and events that wait until vectors are gone."""
+
+    def __init__(self) -> None:
+        columns = "tenant, item_id, owner, kind, family, embedding, passages"
+        super().__init__("vector_changes", "item_id", "uuid", f"SELECT {columns} FROM vector_changes c")  # noqa: S608
+
+    def entry(self, row: asyncpg.Record) -> VectorEntry | None:
+        if row["embedding"] is None:
+            return None
+        dimension = len(row["embedding"]) // 2
+        [vector] = unpack(row["embedding"], dimension)
+        named = (str(row["item_id"]), row["tenant"], row["owner"], ItemKind(row["kind"]))
+        return VectorEntry(*named, vector, row["family"], unpack(row["passages"], dimension))
+
+    async def note(self, connection: Connection, entries: Sequence[VectorEntry]) -> None:
+        """Write down that these vectors are to be stored."""
+        last = {(e.tenant, e.id): e for e in entries}.values()
+        rows = [(e.tenant, e.id, e.owner, e.kind, e.family, pack([e.vector]), pack(e.passages)) for e in last]
+        await connection.execute(_NOTE, *map(list, zip(*rows, strict=True)))
+
+    async def note_gone(self, connection: Connection, tenant: str, ids: Sequence[str]) -> None:
+        """Write down that the vectors of these items are to be deleted."""
+        await connection.execute(_NOTE_GONE, tenant, list(set(ids)))
+
+    async def drop_all(self, connection: Connection) -> None:
+        """Remove every change; waits for whoever applies some, and lets nobody begin before the transaction ends."""
+        await connection.execute("LOCK TABLE vector_changes IN EXCLUSIVE MODE")
+        await connection.execute("DELETE FROM vector_changes")
+
+    async def release_events(self, connection: Connection) -> None:
+        await connection.execute(_RELEASE)
 
 
-async def take(connection: Connection, tenant: str, ids: Sequence[str]) -> dict[str, ItemChanges]:
-    """The changes of these items that nobody else holds, by tenant, locked until the transaction ends."""
-    return _by_tenant(await connection.fetch(_TAKE, tenant, list(ids)))
-
-
-async def take_due(connection: Connection, most: int) -> dict[str, ItemChanges]:
-    """The changes that have waited longest and that nobody else holds, by tenant, locked until the transaction ends."""
-    return _by_tenant(await connection.fetch(_TAKE_DUE, most))
-
-
-async def waiting(connection: Connection, tenant: str, ids: Sequence[str]) -> bool:
-    """Whether a change of one of these items is left; what the index has just refused is not waited for."""
-    found = "SELECT EXISTS (SELECT FROM vector_changes WHERE tenant = $1 AND item_id = ANY($2::uuid[]) AND due <= now())"
-    return bool(await connection.fetchval(found, tenant, list(ids)))
-
-
-async def left(connection: Connection, began: datetime) -> bool:
-    """Whether a change is left that was noted up to then, or that the index refused."""
-    return bool(await connection.fetchval("SELECT EXISTS (SELECT FROM vector_changes WHERE due <= $1 OR due > now())", began))
-
-
-async def count(connection: Connection) -> int:
-    """How many changes there are."""
-    return int(await connection.fetchval("SELECT count(*) FROM vector_changes"))
-
-
-async def finish(connection: Connection, applied: Mapping[str, ItemChanges], refused: Mapping[str, Sequence[str]]) -> None:
-    """Remove what was applied, by tenant, and let what the index refused come again later."""
-    for tenant, changes in applied.items():
-        failed = set(refused.get(tenant, ()))
-        ids = [id for id in (*(e.id for e in changes.entries), *changes.gone) if id not in failed]
-        await connection.execute(_DONE, tenant, ids)
-        if failed:
-            await connection.execute(_LATER, tenant, list(failed), _AGAIN)
-
-
-async def drop(connection: Connection, tenant: str, ids: Sequence[str]) -> None:
-    """Remove the changes of items whose vectors are written past the table; waits for whoever applies them."""
-    await connection.execute(_DONE, tenant, sorted(ids))
-
-
-async def drop_all(connection: Connection) -> None:
-    """Remove every change; waits for whoever applies some, and lets nobody begin before the transaction ends."""
-    await connection.execute("LOCK TABLE vector_changes IN EXCLUSIVE MODE")
-    await connection.execute("DELETE FROM vector_changes")
-
-
-async def hold_news(
+async def hold_event(
     connection: Connection, service: str, tenant: str, event: Event[Any], message: Message, items: Sequence[str]
 ) -> None:
-    """Write news that may go out only when the vectors of these items are gone."""
+    """Write an event that may go out only when the vectors of these items are gone."""
     row = sendable(service, "", tenant, event, message)
     await connection.execute(_HOLD, row.tenant, row.subject, row.body, dict(row.headers), list(items))
-
-
-async def release_news(connection: Connection) -> None:
-    """Put the held news whose vectors are gone into the outbox."""
-    await connection.execute(_RELEASE)
-
-
-def _by_tenant(rows: Sequence[asyncpg.Record]) -> dict[str, ItemChanges]:
-    tenants = dict.fromkeys(row["tenant"] for row in rows)
-    return {
-        tenant: ItemChanges(
-            tuple(_entry(row) for row in rows if row["tenant"] == tenant and row["embedding"] is not None),
-            tuple(str(row["item_id"]) for row in rows if row["tenant"] == tenant and row["embedding"] is None),
-        )
-        for tenant in tenants
-    }
-
-
-def _entry(row: asyncpg.Record) -> VectorEntry:
-    dimension = len(row["embedding"]) // 2
-    [vector] = unpack(row["embedding"], dimension)
-    passages = unpack(row["passages"], dimension)
-    return VectorEntry(str(row["item_id"]), row["tenant"], row["owner"], ItemKind(row["kind"]), vector, row["family"], passages)

@@ -26,7 +26,7 @@ def pack(vectors: Sequence[Vector]) -> bytes:
 
 
 def unpack(data: bytes, dimension: int) -> tuple[Vector, ...]:
-    """The vectors that `packed` made these bytes of."""
+    """The vectors that `pack` made these bytes of."""
     return tuple(np.frombuffer(data, "<f2").astype(np.float32).reshape(-1, dimension))
 
 
@@ -67,22 +67,16 @@ _BELIEVED = 60.0
 
 
 class StoredModel:
-    """Compares the stored vectors' model with the service's.
-
-    Args:
-        database: the schema, with the table `embedding`.
-        model: name of the service's model.
-        dimension: numbers in its vectors.
-    """
+    """Compares the stored vectors' model with the service's."""
 
     def __init__(self, database: Database, model: str, dimension: int) -> None:
-        self._database = database
-        self._model = model
-        self._dimension = dimension
+        self._database, self._model, self._dimension = database, model, dimension
         self._agreed = float("-inf")
 
-    async def expect(self) -> None:
-        """Raise `EmbeddingMismatch` where the stored vectors are another model's; asked again only after a while."""
+    async def expect(self, *vectors: Vector) -> None:
+        """Raise `EmbeddingMismatch` where one cannot search by these vectors; the stored model is read only once in a while."""
+        for vector in vectors:
+            self.fit(vector)
         if time.monotonic() > self._agreed + _BELIEVED:
             await self.check()
 

@@ -1,15 +1,17 @@
-"""The vector index in Postgres, by pgvector: exact in small scopes, HNSW with iterative scan in large ones."""
+"""Vectors in Postgres, by pgvector, and the index of items on them."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import cache
 from itertools import chain
-from typing import cast
+from typing import ClassVar, Generic, TypeVar, cast
 from uuid import UUID
 
 from phronesis_postgres import EVERY_TENANT, Connection, Database, Reach, reach_of
@@ -23,19 +25,15 @@ _ASKED = """
     WITH asked AS MATERIALIZED (
         SELECT n, vector::halfvec AS vector FROM unnest($1::text[]) WITH ORDINALITY AS given (vector, n)
     )"""
-SIMILARITY = f"""{_ASKED}
+_SIMILARITY = f"""{_ASKED}
     SELECT n, item_id, 1 - least(
         embedding <=> asked.vector, (SELECT min(passage <=> asked.vector) FROM unnest(passages) AS passage)
     ) AS cosine FROM unnest($5::int[], $6::uuid[]) AS wanted (n, id) JOIN asked USING (n) JOIN vectors ON item_id = id
     WHERE tenant = $2 AND owner = ANY($3::text[]) AND kind = ANY($4::text[])"""  # noqa: S608
-SIZE = """
-    SELECT count(*) FROM (
-        SELECT FROM vectors WHERE tenant = $1 AND owner = $2 AND kind = ANY($3::text[]) LIMIT $4
-    ) counted"""
-PAGE = """
+_PAGE = """
     SELECT item_id, tenant, owner, kind, family, embedding::text, passages::text[] FROM vectors
     WHERE item_id > $1 ORDER BY item_id LIMIT $2"""
-UPSERT = """
+_UPSERT = """
     INSERT INTO vectors (item_id, tenant, owner, kind, family, model, dimension, embedding, passages)
     SELECT e.id, e.tenant, e.owner, e.kind, e.family, $7, $8, e.embedding::halfvec, e.passages::halfvec[]
     FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $9::text[])
@@ -44,7 +42,7 @@ UPSERT = """
         dimension = excluded.dimension, embedding = excluded.embedding, passages = excluded.passages
     WHERE vectors.tenant = excluded.tenant AND vectors.owner = excluded.owner"""
 # Without sorting, only the index that yields rows in order of distance is left. All of it ends with the transaction.
-PREFER_HNSW = """
+_PREFER_HNSW = """
     SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', $1, true),
         set_config('hnsw.max_scan_tuples', $2, true), set_config('enable_sort', 'off', true)"""
 
@@ -68,6 +66,7 @@ def exact_search(vectors: int) -> str:
     ) {nearest}"""  # noqa: S608
 
 
+@cache
 def hnsw_search(dimension: int) -> str:
     """A search by the HNSW index of a dimension, in one owner's scope."""
     vector = f"halfvec({dimension})"
@@ -79,8 +78,6 @@ def hnsw_search(dimension: int) -> str:
     ) found"""  # noqa: S608
 
 
-_INDEXED = frozenset({384, 768, 1024, 1536})
-"""Dimensions that the schema has an HNSW index for; any other is searched exactly."""
 _FRESH = 60.0
 """Seconds that the size of a scope is believed. A wrong belief costs time, never a row."""
 _SIZES = 10_000
@@ -88,18 +85,45 @@ _FIRST = UUID(int=0)
 _CLEAR = 600.0
 """Seconds in which every vector is deleted."""
 
+S = TypeVar("S")
+"""What a search is made in; equal scopes hold the same rows."""
+H = TypeVar("H")
+"""What a search finds."""
 
-class PgVector:
-    """`VectorIndex` on the table `vectors`.
+
+class Conditions:
+    """The conditions of a statement, with their values."""
+
+    def __init__(self) -> None:
+        self.values: list[object] = []
+        self._parts: list[str] = []
+
+    @property
+    def text(self) -> str:
+        return " AND ".join(self._parts)
+
+    def add(self, condition: str, *values: object) -> None:
+        """Add a condition, with `{}` where a value stands."""
+        self._parts.append(condition.format(*map(self.value, values)))
+
+    def value(self, value: object) -> str:
+        """Add a value; how the statement names it."""
+        self.values.append(value)
+        return f"${len(self.values)}"
+
+
+class PgVectors(ABC, Generic[S, H]):
+    """Vectors in a table of Postgres: small scopes are searched exactly, large ones by HNSW with iterative scan.
 
     Args:
-        database: the schema.
-        model: name of the model whose vectors these are.
-        dimension: numbers in a vector.
         exact_rows: scopes up to this many rows are searched exactly.
         ef_search: candidates that one step of the HNSW scan holds.
         max_scan: tuples that the iterative scan may visit before the exact search takes over.
     """
+
+    table: ClassVar[str]
+    indexed: ClassVar[frozenset[int]]
+    """Dimensions that the table has an HNSW index for; any other is searched exactly."""
 
     def __init__(
         self,
@@ -111,139 +135,162 @@ class PgVector:
         ef_search: int = 160,
         max_scan: int = 20_000,
     ) -> None:
-        self._database = database
-        self._model = model
-        self._dimension = dimension
-        self._agreement = StoredModel(database, model, dimension)
+        self._database, self._model, self._dimension = database, model, dimension
+        self._stored_model = StoredModel(database, model, dimension)
         self._exact_rows = exact_rows
         self._settings = (str(ef_search), str(max_scan))
-        self._sizes: OrderedDict[tuple[str, str, tuple[str, ...]], tuple[bool, float]] = OrderedDict()
-        self._nearest = hnsw_search(dimension)
+        self._sizes: OrderedDict[tuple[str, S], tuple[bool, float]] = OrderedDict()
+
+    @abstractmethod
+    def _conditions(self, tenant: str, scope: S) -> Conditions:
+        """The conditions that a scope's rows meet."""
+
+    @abstractmethod
+    async def _by_hnsw(
+        self, connection: Connection, tenant: str, scope: S, vectors: Sequence[str], limit: int
+    ) -> list[list[H]]:
+        """For each vector what the HNSW scan finds nearest in a scope before it gives up."""
+
+    @abstractmethod
+    async def _exactly(
+        self, connection: Connection, tenant: str, scope: S, vectors: Sequence[str], limit: int
+    ) -> list[list[H]]:
+        """For each vector what is nearest in a scope, of all its rows."""
+
+    async def prefer_hnsw(self, connection: Connection) -> None:
+        """Have the rest of the transaction search by HNSW, with this store's settings."""
+        await connection.fetchrow(_PREFER_HNSW, *self._settings)
+
+    async def exact_search(self, tenant: str, scope: S, vectors: Sequence[str], limit: int) -> list[list[H]]:
+        """For each vector what is nearest in a scope, whatever its size."""
+        async with self._database.connection(tenant) as connection:
+            return await self._exactly(connection, tenant, scope, vectors, limit)
+
+    async def hnsw_search(self, tenant: str, scope: S, vectors: Sequence[str], limit: int) -> list[list[H]]:
+        """For each vector what is nearest in a large scope."""
+        async with self._database.connection(tenant) as connection:
+            await self.prefer_hnsw(connection)
+            near = await self._by_hnsw(connection, tenant, scope, vectors, limit)
+        short = [n for n, found in enumerate(near) if len(found) < limit]
+        if short:
+            # These scans gave up: the scope may hold more than they found, so every row is looked at.
+            exact = await self.exact_search(tenant, scope, [vectors[n] for n in short], limit)
+            for n, found in zip(short, exact, strict=True):
+                near[n] = found
+        return near
+
+    async def is_large(self, tenant: str, scope: S) -> bool:
+        """Whether a scope is searched by HNSW: it has the index for it, and more rows than are searched exactly."""
+        if self._dimension not in self.indexed:
+            return False
+        known, now = self._sizes.get((tenant, scope)), time.monotonic()
+        if known is not None and known[1] > now:
+            return known[0]
+        where = self._conditions(tenant, scope)
+        most = where.value(self._exact_rows + 1)
+        statement = f"SELECT count(*) FROM (SELECT FROM {self.table} WHERE {where.text} LIMIT {most}) counted"  # noqa: S608
+        async with self._database.connection(tenant) as connection:
+            large = bool(await connection.fetchval(statement, *where.values) > self._exact_rows)
+        self._sizes[tenant, scope] = (large, now + _FRESH)
+        if len(self._sizes) > _SIZES:
+            self._sizes.popitem(last=False)
+        return large
+
+
+class PgVector(PgVectors[Audience, VectorHit]):
+    """`VectorIndex` on the table `vectors`, which `PgVectors` searches."""
+
+    table = "vectors"
+    indexed = frozenset({384, 768, 1024, 1536})
 
     async def upsert(self, entries: Sequence[VectorEntry], *, within: Transaction | None = None) -> None:
-        """See `VectorIndex`."""
         if not entries:
             return
         for e in entries:
             for vector in (e.vector, *e.passages):
-                self._agreement.fit(vector)
+                self._stored_model.fit(vector)
         async with self._joined(reach_of(*(e.tenant for e in entries)), within) as connection:
-            await self._agreement.claim(connection)
-            await connection.execute(
-                UPSERT,
-                [e.id for e in entries],
-                [e.tenant for e in entries],
-                [e.owner for e in entries],
-                [e.kind for e in entries],
-                [e.family for e in entries],
-                [to_halfvec(e.vector) for e in entries],
-                self._model,
-                self._dimension,
-                ["{" + ",".join(f'"{to_halfvec(passage)}"' for passage in e.passages) + "}" for e in entries],
-            )
+            await self._stored_model.claim(connection)
+            rows = [(e.id, e.tenant, e.owner, e.kind, e.family, to_halfvec(e.vector)) for e in entries]
+            passages = ["{" + ",".join(f'"{to_halfvec(passage)}"' for passage in e.passages) + "}" for e in entries]
+            columns = map(list, zip(*rows, strict=True))
+            await connection.execute(_UPSERT, *columns, self._model, self._dimension, passages)
 
     async def delete(self, tenant: str, ids: Sequence[str], *, within: Transaction | None = None) -> bool:
-        """See `VectorIndex`."""
         async with self._joined(tenant, within) as connection:
             await connection.execute("DELETE FROM vectors WHERE tenant = $1 AND item_id = ANY($2::uuid[])", tenant, list(ids))
         return True
 
     async def settle(self, tenant: str, ids: Sequence[str]) -> None:
-        """See `VectorIndex`. What was written joined the items' transaction."""
+        """What was written joined the items' transaction."""
 
     async def search(self, audience: Audience, vectors: Sequence[Vector], limit: int) -> list[list[VectorHit]]:
-        """See `VectorIndex`. Large owners are searched one by one: equality is what the HNSW scan is good at."""
-        asked = await self._asked(vectors)
-        large = [owner for owner in audience.owners if await self._large(audience, owner)]
-        small = [owner for owner in audience.owners if owner not in large]
+        """Large owners are searched one by one: equality is what the HNSW scan is good at."""
+        await self._stored_model.expect(*vectors)
+        given, tenant = [to_halfvec(vector) for vector in vectors], audience.tenant
+        scopes = [replace(audience, owners=(owner,)) for owner in audience.owners]
+        large = [scope for scope in scopes if await self.is_large(tenant, scope)]
+        small = tuple(owner for scope in scopes if scope not in large for owner in scope.owners)
         found = await asyncio.gather(
-            *(self._of_large(audience, owner, asked, limit) for owner in large),
-            *([self._exact(audience, small, asked, limit)] if small else []),
+            *(self.hnsw_search(tenant, scope, given, limit) for scope in large),
+            *([self.exact_search(tenant, replace(audience, owners=small), given, limit)] if small else []),
         )
         return [sorted(chain(*of_vector), key=lambda hit: -hit.cosine)[:limit] for of_vector in zip(*found, strict=True)]
 
     async def similarity(
         self, audience: Audience, vectors: Sequence[Vector], ids: Sequence[Sequence[str]]
     ) -> list[dict[str, float]]:
-        """See `VectorIndex`."""
-        asked = await self._asked(vectors)
+        await self._stored_model.expect(*vectors)
+        given = [to_halfvec(vector) for vector in vectors]
         wanted = [(n, id) for n, of_vector in enumerate(ids, 1) for id in of_vector]
         async with self._database.connection(audience.tenant) as connection:
-            rows = await connection.fetch(
-                SIMILARITY,
-                asked,
-                audience.tenant,
-                list(audience.owners),
-                list(audience.kinds),
-                [n for n, _ in wanted],
-                [id for _, id in wanted],
-            )
-        cosines: list[dict[str, float]] = [{} for _ in asked]
+            numbers, named = [n for n, _ in wanted], [id for _, id in wanted]
+            scope = (audience.tenant, list(audience.owners), list(audience.kinds))
+            rows = await connection.fetch(_SIMILARITY, given, *scope, numbers, named)
+        cosines: list[dict[str, float]] = [{} for _ in given]
         for row in rows:
             cosines[row["n"] - 1][str(row["item_id"])] = float(row["cosine"])
         return cosines
 
     async def check(self) -> None:
-        """See `VectorIndex`."""
-        await self._agreement.check()
+        await self._stored_model.check()
 
     async def scan(self, size: int) -> AsyncIterator[list[VectorEntry]]:
-        """See `VectorIndex`."""
         last = _FIRST
         while True:
             async with self._database.connection(EVERY_TENANT) as connection:
-                rows = await connection.fetch(PAGE, last, size)
+                rows = await connection.fetch(_PAGE, last, size)
             if not rows:
                 return
             yield [entry_from_row(row) for row in rows]
             last = rows[-1]["item_id"]
 
     async def clear(self) -> None:
-        """See `VectorIndex`."""
         async with self._database.transaction(EVERY_TENANT) as connection:
             await connection.execute("DELETE FROM vectors", timeout=_CLEAR)
-            await self._agreement.forget(connection)
+            await self._stored_model.forget(connection)
         self._sizes.clear()
 
-    async def _of_large(self, audience: Audience, owner: str, asked: list[str], limit: int) -> list[list[VectorHit]]:
-        async with self._database.connection(audience.tenant) as connection:
-            await connection.fetchrow(PREFER_HNSW, *self._settings)
-            rows = await connection.fetch(self._nearest, asked, audience.tenant, owner, list(audience.kinds), limit)
-        near = hits_from_rows(rows, len(asked))
-        short = [n for n, found in enumerate(near) if len(found) < limit]
-        if short:
-            # These scans gave up: the scope holds more than they found, so every row is looked at.
-            exact = await self._exact(audience, [owner], [asked[n] for n in short], limit)
-            for n, found in zip(short, exact, strict=True):
-                near[n] = found
-        return near
+    def _conditions(self, tenant: str, scope: Audience) -> Conditions:
+        where = Conditions()
+        where.add("tenant = {}", tenant)
+        where.add("owner = ANY({}::text[])", list(scope.owners))
+        where.add("kind = ANY({}::text[])", list(scope.kinds))
+        return where
 
-    async def _exact(self, audience: Audience, owners: list[str], asked: list[str], limit: int) -> list[list[VectorHit]]:
-        async with self._database.connection(audience.tenant) as connection:
-            rows = await connection.fetch(exact_search(len(asked)), asked, audience.tenant, owners, list(audience.kinds), limit)
-        return hits_from_rows(rows, len(asked))
+    async def _by_hnsw(
+        self, connection: Connection, tenant: str, scope: Audience, vectors: Sequence[str], limit: int
+    ) -> list[list[VectorHit]]:
+        [owner] = scope.owners
+        rows = await connection.fetch(hnsw_search(self._dimension), list(vectors), tenant, owner, list(scope.kinds), limit)
+        return hits_from_rows(rows, len(vectors))
 
-    async def _large(self, audience: Audience, owner: str) -> bool:
-        if self._dimension not in _INDEXED:
-            return False
-        key = (audience.tenant, owner, tuple(audience.kinds))
-        known = self._sizes.get(key)
-        now = time.monotonic()
-        if known is not None and known[1] > now:
-            return known[0]
-        async with self._database.connection(audience.tenant) as connection:
-            count = await connection.fetchval(SIZE, audience.tenant, owner, list(audience.kinds), self._exact_rows + 1)
-        large = bool(count > self._exact_rows)
-        self._sizes[key] = (large, now + _FRESH)
-        if len(self._sizes) > _SIZES:
-            self._sizes.popitem(last=False)
-        return large
-
-    async def _asked(self, vectors: Sequence[Vector]) -> list[str]:
-        for vector in vectors:
-            self._agreement.fit(vector)
-        await self._agreement.expect()
-        return [to_halfvec(vector) for vector in vectors]
+    async def _exactly(
+        self, connection: Connection, tenant: str, scope: Audience, vectors: Sequence[str], limit: int
+    ) -> list[list[VectorHit]]:
+        statement = exact_search(len(vectors))
+        rows = await connection.fetch(statement, list(vectors), tenant, list(scope.owners), list(scope.kinds), limit)
+        return hits_from_rows(rows, len(vectors))
 
     @asynccontextmanager
     async def _joined(self, tenant: Reach, within: Transaction | None) -> AsyncIterator[Connection]:

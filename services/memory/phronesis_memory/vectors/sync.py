@@ -6,21 +6,18 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence, Sized
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import Generic, Protocol, TypeVar
+from typing import Generic
 
 from phronesis_bus import Kind, Metric, Metrics
 from phronesis_contracts import ServiceError, Unavailable
 from phronesis_postgres import EVERY_TENANT, Connection, Database
 
-from . import changes
+from .changes import Changes, ChangeTable, E, ItemChanges
 
 log = logging.getLogger(__name__)
-
-D = TypeVar("D", bound=Sized)
-"""The changes of one tenant."""
 
 BATCH = 500
 """Changes that are applied together."""
@@ -34,53 +31,21 @@ _EVERY, _LONGEST = 2.0, 10.0
 """Seconds between two looks of the sweep, and at most, while the index does not answer."""
 
 
-class Ledger(Protocol[D]):
-    """The table of noted changes; `vector_changes` is the one of items."""
-
-    async def take(self, connection: Connection, tenant: str, ids: Sequence[str], /) -> Mapping[str, D]:
-        """The changes of these things that nobody else holds, by tenant, locked until the transaction ends."""
-        ...
-
-    async def take_due(self, connection: Connection, most: int, /) -> Mapping[str, D]:
-        """The changes that have waited longest and that nobody else holds, by tenant, locked as those."""
-        ...
-
-    async def waiting(self, connection: Connection, tenant: str, ids: Sequence[str], /) -> bool:
-        """Whether a change of one of these is left; what the index has just refused is not waited for."""
-        ...
-
-    async def left(self, connection: Connection, began: datetime, /) -> bool:
-        """Whether a change is left that was noted up to then, or that the index refused."""
-        ...
-
-    async def finish(self, connection: Connection, applied: Mapping[str, D], refused: Mapping[str, Sequence[str]], /) -> None:
-        """Remove what was applied, by tenant, and let what the index refused come again later."""
-        ...
-
-    async def release_news(self, connection: Connection, /) -> None:
-        """Let news go out that waited for changes which are applied."""
-        ...
-
-
-class IndexSync(Generic[D]):
+class IndexSync(Generic[E]):
     """Applies changes. Their rows are locked meanwhile, so that of two changes of an item the later one is applied last.
 
     Args:
-        database: the schema.
-        apply: tells the index changes, by tenant; gives what it refuses for good, by tenant. Raises `Unavailable`; may be
-            told them again.
-        ledger: where changes are noted.
+        apply: applies changes, by tenant; returns what the index refuses for good, by tenant. Raises `Unavailable`; may be
+            given them again.
     """
 
     def __init__(
         self,
         database: Database,
-        apply: Callable[[Mapping[str, D]], Awaitable[Mapping[str, Sequence[str]]]],
-        ledger: Ledger[D],
+        apply: Callable[[Mapping[str, Changes[E]]], Awaitable[Mapping[str, Sequence[str]]]],
+        changes: ChangeTable[E],
     ) -> None:
-        self._database = database
-        self._apply = apply
-        self._ledger = ledger
+        self._database, self._apply, self._changes = database, apply, changes
         self._failed = float("-inf")
 
     async def settle(self, tenant: str, ids: Sequence[str]) -> None:
@@ -96,11 +61,7 @@ class IndexSync(Generic[D]):
             log.warning("vectors of %d items wait for the index: %s", len(ids), getattr(error, "code", "timed_out"))
 
     async def drain(self) -> None:
-        """Apply everything that was noted before.
-
-        Raises:
-            Unavailable: the index does not take it.
-        """
+        """Apply everything that was noted before. Raises `Unavailable`: the index does not take it."""
         async with self._database.connection(EVERY_TENANT) as connection:
             began: datetime = await connection.fetchval("SELECT now()")
         try:
@@ -123,25 +84,25 @@ class IndexSync(Generic[D]):
 
     async def _settled(self, tenant: str, ids: Sequence[str]) -> bool:
         async with self._database.transaction(tenant) as connection:
-            due = await self._ledger.take(connection, tenant, ids)
-            await self._tell(connection, due)
-            return not await self._ledger.waiting(connection, tenant, ids)
+            due = await self._changes.take(connection, tenant, ids)
+            await self._finish(connection, due)
+            return not await self._changes.waiting(connection, tenant, ids)
 
     async def _left(self, began: datetime) -> bool:
         async with self._database.connection(EVERY_TENANT) as connection:
-            return await self._ledger.left(connection, began)
+            return await self._changes.left(connection, began)
 
     async def _sweep(self, most: int) -> int:
         async with self._database.transaction(EVERY_TENANT) as connection:
-            due = await self._ledger.take_due(connection, most)
-            await self._tell(connection, due)
-            await self._ledger.release_news(connection)
+            due = await self._changes.take_due(connection, most)
+            await self._finish(connection, due)
+            await self._changes.release_events(connection)
         return sum(map(len, due.values()))
 
-    async def _tell(self, connection: Connection, due: Mapping[str, D]) -> None:
+    async def _finish(self, connection: Connection, due: Mapping[str, Changes[E]]) -> None:
         if due:
-            await self._ledger.finish(connection, due, await self._apply(due))
-            await self._ledger.release_news(connection)
+            await self._changes.finish(connection, due, await self._apply(due))
+            await self._changes.release_events(connection)
 
     async def _run(self) -> None:
         pause, most = _EVERY, BATCH
@@ -167,18 +128,12 @@ WAITING = Metric(
 
 
 class VectorDepth:
-    """Sets the gauge.
-
-    Args:
-        database: the memory service's schema.
-        metrics: where the gauge is.
-    """
+    """Sets the gauge."""
 
     def __init__(self, database: Database, metrics: Metrics) -> None:
-        self._database = database
-        self._metrics = metrics
+        self._database, self._metrics = database, metrics
 
     async def look(self) -> None:
         """Look once. Raises `Unavailable`."""
         async with self._database.connection(EVERY_TENANT) as connection:
-            self._metrics.set(WAITING, await changes.count(connection))
+            self._metrics.set(WAITING, await ItemChanges().count(connection))

@@ -51,13 +51,7 @@ def collection_of(kind: ItemKind) -> str:
 
 
 async def ensure_collections(client: WeaviateAsyncClient, neighbours: int, build: int) -> None:
-    """Make the collections that are missing.
-
-    Args:
-        client: the client.
-        neighbours: HNSW: links of a vector.
-        build: HNSW: candidates when a vector is put in.
-    """
+    """Make the collections that are missing, by HNSW with so many neighbours of a vector, and candidates when it is built."""
     for name in (*KINDS, NODES):
         if not await client.collections.exists(name):
             try:
@@ -101,16 +95,12 @@ def _node_properties() -> list[Property]:
 
 def _text_property(name: str, *, filtered: bool) -> Property:
     return Property(
-        name=name,
-        data_type=DataType.TEXT,
-        index_filterable=filtered,
-        index_searchable=False,
-        tokenization=Tokenization.FIELD,
+        name=name, data_type=DataType.TEXT, index_filterable=filtered, index_searchable=False, tokenization=Tokenization.FIELD
     )
 
 
-def object_from_entry(entry: VectorEntry) -> DataObject[dict[str, Any], None]:
-    """An entry as an object: its id is the item's, and `externalId` names that id to whoever reads the collection."""
+def _to_object(entry: VectorEntry) -> DataObject[dict[str, Any], None]:
+    """Its id is the item's, and `externalId` names that id to whoever reads the collection."""
     properties = {
         "externalId": entry.id,
         "entityType": str(entry.kind.entity_type),
@@ -121,14 +111,6 @@ def object_from_entry(entry: VectorEntry) -> DataObject[dict[str, Any], None]:
     if entry.passages:
         properties["passages"] = base64.b64encode(pack(entry.passages)).decode()
     return DataObject(properties=properties, uuid=entry.id, vector=round_half(entry.vector).tolist())
-
-
-def entry_from_object(tenant: str, id: str, properties: Mapping[str, Any], numbers: Sequence[float]) -> VectorEntry:
-    """The entry that an object was made of."""
-    vector: Vector = np.array(numbers, np.float32)
-    passages = unpack(base64.b64decode(properties.get("passages") or ""), vector.size)
-    kind = ItemKind(properties["kind"])
-    return VectorEntry(id, tenant, properties["owner"], kind, vector, properties["family"], passages)
 
 
 log = logging.getLogger(__name__)
@@ -152,6 +134,25 @@ async def or_if_no_tenant(work: Awaitable[T], empty: T) -> T:
         raise
 
 
+async def nearest_objects(
+    client: WeaviateAsyncClient, name: str, tenant: str, vector: Vector, limit: int, filters: FilterReturn, read: Sequence[str]
+) -> list[Any]:
+    """The objects of one tenant that are nearest to a vector, nearest first, with these of their properties."""
+    query = client.collections.use(name).with_tenant(tenant).query
+    numbers, distance = round_half(vector).tolist(), MetadataQuery(distance=True)
+    found = await or_if_no_tenant(
+        query.near_vector(numbers, limit=limit, filters=filters, return_metadata=distance, return_properties=list(read)), None
+    )
+    return list(found.objects) if found is not None else []
+
+
+async def fetch_objects(client: WeaviateAsyncClient, name: str, tenant: str, **how: Any) -> list[Any]:
+    """Objects of one tenant, as the driver's `fetch_objects` reads them."""
+    query = client.collections.use(name).with_tenant(tenant).query
+    found = await or_if_no_tenant(query.fetch_objects(**how), None)
+    return list(found.objects) if found is not None else []
+
+
 async def put(client: WeaviateAsyncClient, tenant: str, entries: Sequence[VectorEntry]) -> list[str]:
     """Store entries of one tenant, each in place of its item's former one, in whatever collection that was.
 
@@ -167,7 +168,7 @@ async def put(client: WeaviateAsyncClient, tenant: str, entries: Sequence[Vector
     for name in KINDS:
         mine = [entry for entry in last.values() if collection_of(entry.kind) == name]
         sizes = [entry.vector.size * (1 + len(entry.passages)) for entry in mine]
-        refused += await insert(client, name, tenant, [object_from_entry(entry) for entry in mine], sizes)
+        refused += await insert(client, name, tenant, [_to_object(entry) for entry in mine], sizes)
     return refused
 
 
@@ -283,15 +284,14 @@ async def places(client: WeaviateAsyncClient) -> list[tuple[str, str]]:
 async def page(client: WeaviateAsyncClient, place: tuple[str, str], last: str, size: int) -> list[VectorEntry]:
     """The entries of one place that follow the item `last` (all, where it is empty), in the order of their ids."""
     name, tenant = place
-    query = client.collections.use(name).with_tenant(tenant).query
-    found = await or_if_no_tenant(query.fetch_objects(limit=size, after=last or None, **_WHOLE), None)
-    return [_to_entry(tenant, one) for one in found.objects] if found is not None else []
+    found = await fetch_objects(client, name, tenant, limit=size, after=last or None, **_WHOLE)
+    return [_to_entry(tenant, one) for one in found]
 
 
 async def answers(client: WeaviateAsyncClient, tenant: str) -> None:
     """Raise where the store does not answer a question of this tenant, who need not be there."""
     for name in KINDS:
-        await or_if_no_tenant(client.collections.use(name).with_tenant(tenant).query.fetch_objects(limit=1), None)
+        await fetch_objects(client, name, tenant, limit=1)
 
 
 def cosines(found: Sequence[VectorEntry], vectors: Sequence[Vector]) -> npt.NDArray[np.float64]:
@@ -322,19 +322,9 @@ def _audience_filter(name: str, audience: Audience) -> FilterReturn:
 
 
 async def _nearest(client: WeaviateAsyncClient, name: str, audience: Audience, vector: Vector, limit: int) -> list[VectorHit]:
-    asked = (
-        client.collections.use(name)
-        .with_tenant(audience.tenant)
-        .query.near_vector(
-            round_half(vector).tolist(),
-            limit=limit,
-            filters=_audience_filter(name, audience),
-            return_metadata=MetadataQuery(distance=True),
-            return_properties=["kind", "family"],
-        )
-    )
-    found = await or_if_no_tenant(asked, None)
-    return [_to_hit(one) for one in found.objects] if found is not None else []
+    chosen = _audience_filter(name, audience)
+    found = await nearest_objects(client, name, audience.tenant, vector, limit, chosen, ("kind", "family"))
+    return [_to_hit(one) for one in found]
 
 
 def _to_hit(found: Any) -> VectorHit:
@@ -351,17 +341,14 @@ def _best(found: Sequence[Sequence[VectorHit]], limit: int) -> list[VectorHit]:
 
 
 async def _read_entries(client: WeaviateAsyncClient, name: str, audience: Audience, ids: list[str]) -> list[VectorEntry]:
-    asked = (
-        client.collections.use(name)
-        .with_tenant(audience.tenant)
-        .query.fetch_objects(
-            limit=len(ids), filters=Filter.by_id().contains_any(ids) & _audience_filter(name, audience), **_WHOLE
-        )
-    )
-    found = await or_if_no_tenant(asked, None)
-    return [_to_entry(audience.tenant, one) for one in found.objects] if found is not None else []
+    chosen = Filter.by_id().contains_any(ids) & _audience_filter(name, audience)
+    found = await fetch_objects(client, name, audience.tenant, limit=len(ids), filters=chosen, **_WHOLE)
+    return [_to_entry(audience.tenant, one) for one in found]
 
 
 def _to_entry(tenant: str, found: Any) -> VectorEntry:
     properties: Mapping[str, Any] = found.properties
-    return entry_from_object(tenant, str(found.uuid), properties, found.vector["default"])
+    vector: Vector = np.array(found.vector["default"], np.float32)
+    passages = unpack(base64.b64decode(properties.get("passages") or ""), vector.size)
+    kind = ItemKind(properties["kind"])
+    return VectorEntry(str(found.uuid), tenant, properties["owner"], kind, vector, properties["family"], passages)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import cast
@@ -24,16 +24,13 @@ from phronesis_postgres import EVERY_TENANT, Connection, Database, reach_of
 from ..ports import Transaction
 from ..settings import WeaviateSettings
 from ..values import Audience, Vector, VectorEntry, VectorHit
-from . import changes
-from . import weaviate_collections as reads
-from . import weaviate_collections as writes
-from .changes import ItemChanges
+from . import weaviate_collections as collections
+from .changes import Changes, E, ItemChanges
 from .format import StoredModel
 from .sync import BATCH, IndexSync
-from .weaviate_collections import ensure_collections
 
 log = logging.getLogger(__name__)
-logging.getLogger("weaviate-client").setLevel(logging.WARNING)  # it tells each retry with the server's own words
+logging.getLogger("weaviate-client").setLevel(logging.WARNING)  # it logs each retry with the server's own words
 
 _CONNECT, _LONGEST = 2, 60
 """Seconds to reach the server, and that one call of the driver may take where the caller sets no shorter limit."""
@@ -48,7 +45,7 @@ class _Opened:
 
     client: WeaviateAsyncClient
     users: int = 0
-    doubted: bool = False
+    stale: bool = False
 
 
 class Weaviate:
@@ -74,14 +71,11 @@ class Weaviate:
     async def client(self, seconds: float) -> AsyncIterator[WeaviateAsyncClient]:
         """A client on a server that has the collections. After an error of the driver the next use gets a new one.
 
-        Args:
-            seconds: for the whole block.
-
         Raises:
             Unavailable: the server is down, refuses, or does not answer in time.
         """
         try:
-            async with asyncio.timeout(seconds), self._used() as client:
+            async with asyncio.timeout(seconds), self._use() as client:
                 yield client
         except (InsufficientPermissionsError, UnexpectedStatusCodeError) as error:
             if isinstance(error, InsufficientPermissionsError) or error.status_code in _DENIED:
@@ -93,8 +87,18 @@ class Weaviate:
         except (WeaviateBaseError, httpx.HTTPError, OSError) as error:
             raise Unavailable("the vector store does not answer", retry_after=1) from error
 
+    async def apply(
+        self,
+        due: Mapping[str, Changes[E]],
+        write: Callable[[WeaviateAsyncClient, str, Changes[E]], Awaitable[list[str]]],
+        seconds: float,
+    ) -> dict[str, list[str]]:
+        """Write changes, by tenant, in so many seconds; by tenant what the server refuses. Raises `Unavailable`."""
+        async with self.client(seconds) as client:
+            return {tenant: await write(client, tenant, changes) for tenant, changes in due.items()}
+
     @asynccontextmanager
-    async def _used(self) -> AsyncIterator[WeaviateAsyncClient]:
+    async def _use(self) -> AsyncIterator[WeaviateAsyncClient]:
         opened = self._opened or await self._current()
         opened.users += 1
         try:
@@ -102,25 +106,25 @@ class Weaviate:
         except (Exception, asyncio.CancelledError):
             if opened is self._opened:
                 self._opened = None
-            opened.doubted = True
+            opened.stale = True
             raise
         finally:
             opened.users -= 1
-            if opened.doubted and not opened.users:
+            if opened.stale and not opened.users:
                 await opened.client.close()
 
     async def _current(self) -> _Opened:
         async with self._opening:
             if self._opened is None:
-                self._opened = _Opened(await self._connected())
+                self._opened = _Opened(await self._connect())
             return self._opened
 
     async def ensure(self, client: WeaviateAsyncClient) -> None:
         """Make the collections that are missing, as the settings say."""
-        await ensure_collections(client, self._settings.max_connections, self._settings.ef_construction)
+        await collections.ensure_collections(client, self._settings.max_connections, self._settings.ef_construction)
 
-    async def _connected(self) -> WeaviateAsyncClient:
-        client = self._made()
+    async def _connect(self) -> WeaviateAsyncClient:
+        client = self._make_client()
         try:
             await client.connect()
             await self.ensure(client)
@@ -129,7 +133,7 @@ class Weaviate:
             raise
         return client
 
-    def _made(self) -> WeaviateAsyncClient:
+    def _make_client(self) -> WeaviateAsyncClient:
         assert self._settings.url is not None
         http, grpc = urlsplit(self._settings.url), urlsplit(self._settings.grpc_url)
         where = ConnectionParams.from_params(
@@ -152,25 +156,18 @@ class Weaviate:
         )
 
 
-_ASK, _APPLY, _WRITE = 10.0, 5.0, 30.0
+ASK, APPLY, _WRITE = 10.0, 5.0, 30.0
 """Seconds of one question, of changes whose rows are locked meanwhile, and of a batch that nobody else waits for."""
 
 
 class WeaviateIndex:
-    """`VectorIndex` on Weaviate's collections and the table `vector_changes`. `open()` makes one that sweeps.
-
-    Args:
-        database: the schema.
-        weaviate: the connection.
-        model: name of the model whose vectors these are.
-        dimension: numbers in a vector.
-    """
+    """`VectorIndex` on Weaviate's collections and the table `vector_changes`. `open()` makes one that sweeps."""
 
     def __init__(self, database: Database, weaviate: Weaviate, model: str, dimension: int) -> None:
-        self._database = database
-        self._weaviate = weaviate
-        self._agreement = StoredModel(database, model, dimension)
-        self._settling = IndexSync(database, self._apply, changes)
+        self._database, self._weaviate = database, weaviate
+        self._stored_model = StoredModel(database, model, dimension)
+        self._changes = ItemChanges()
+        self._sync = IndexSync(database, self._apply, self._changes)
 
     @classmethod
     @asynccontextmanager
@@ -180,70 +177,62 @@ class WeaviateIndex:
         """The index for the length of a block, in which what waits is applied."""
         async with Weaviate.open(settings) as weaviate:
             index = cls(database, weaviate, model, dimension)
-            async with index._settling.sweeping():
+            async with index._sync.sweeping():
                 yield index
 
     @property
     def weaviate(self) -> Weaviate:
-        """The connection, for the other collections of the service."""
         return self._weaviate
 
     async def upsert(self, entries: Sequence[VectorEntry], *, within: Transaction | None = None) -> None:
-        """See `VectorIndex`."""
         for entry in entries:
             for vector in (entry.vector, *entry.passages):
-                self._agreement.fit(vector)
-        if within is not None:
-            if entries:
-                await self._agreement.claim(cast(Connection, within))
-                await changes.note(cast(Connection, within), entries)
+                self._stored_model.fit(vector)
+        if entries and within is not None:
+            await self._stored_model.claim(cast(Connection, within))
+            await self._changes.note(cast(Connection, within), entries)
             return
         for start in range(0, len(entries), BATCH):
             await self._write(entries[start : start + BATCH])
 
     async def delete(self, tenant: str, ids: Sequence[str], *, within: Transaction | None = None) -> bool:
-        """See `VectorIndex`."""
         if within is not None:
-            await changes.note_gone(cast(Connection, within), tenant, ids)
+            await self._changes.note_gone(cast(Connection, within), tenant, ids)
             return not ids
         async with self._database.transaction(tenant) as connection:
-            await changes.drop(connection, tenant, ids)
+            await self._changes.drop(connection, tenant, ids)
             async with self._weaviate.client(_WRITE) as client:
-                await writes.remove(client, tenant, ids)
+                await collections.remove(client, tenant, ids)
         return True
 
     async def settle(self, tenant: str, ids: Sequence[str]) -> None:
-        """See `VectorIndex`."""
-        await self._settling.settle(tenant, ids)
+        await self._sync.settle(tenant, ids)
 
     async def search(self, audience: Audience, vectors: Sequence[Vector], limit: int) -> list[list[VectorHit]]:
-        """See `VectorIndex`."""
-        await self._expect(vectors)
-        async with self._weaviate.client(_ASK) as client:
-            return await reads.search(client, audience, vectors, limit)
+        await self._stored_model.expect(*vectors)
+        async with self._weaviate.client(ASK) as client:
+            return await collections.search(client, audience, vectors, limit)
 
     async def similarity(
         self, audience: Audience, vectors: Sequence[Vector], ids: Sequence[Sequence[str]]
     ) -> list[dict[str, float]]:
-        """See `VectorIndex`."""
-        await self._expect(vectors)
+        await self._stored_model.expect(*vectors)
         wanted = list(dict.fromkeys(id for of_vector in ids for id in of_vector))
-        async with self._weaviate.client(_ASK) as client:
-            found = await reads.entries(client, audience, wanted)
-        rows = {entry.id: row for entry, row in zip(found, reads.cosines(found, vectors).tolist(), strict=True)}
+        async with self._weaviate.client(ASK) as client:
+            found = await collections.entries(client, audience, wanted)
+        rows = {entry.id: row for entry, row in zip(found, collections.cosines(found, vectors).tolist(), strict=True)}
         return [{id: rows[id][n] for id in of_vector if id in rows} for n, of_vector in enumerate(ids)]
 
     async def check(self) -> None:
-        """See `VectorIndex`."""
-        await self._agreement.check()
-        async with self._weaviate.client(_ASK) as client:
-            await reads.answers(client, SYSTEM_TENANT)
+        await self._stored_model.check()
+        async with self._weaviate.client(ASK) as client:
+            await collections.answers(client, SYSTEM_TENANT)
 
     async def scan(self, size: int) -> AsyncIterator[list[VectorEntry]]:
-        """See `VectorIndex`. What waits is applied first."""
-        await self._settling.drain()
-        async with self._weaviate.client(_ASK) as client:
-            places = await reads.places(client)
+        """What waits is applied first."""
+        await self._sync.drain()
+        async with self._weaviate.client(ASK) as client:
+            places = await collections.places(client)
         for place in places:
             last = ""
             while page := await self._page(place, last, size):
@@ -251,40 +240,34 @@ class WeaviateIndex:
                 last = page[-1].id
 
     async def clear(self) -> None:
-        """See `VectorIndex`."""
         async with self._database.transaction(EVERY_TENANT) as connection:
-            await changes.drop_all(connection)
+            await self._changes.drop_all(connection)
             async with self._weaviate.client(_WRITE) as client:
-                await writes.remove_all(client)
+                await collections.remove_all(client)
                 await self._weaviate.ensure(client)
-            await self._agreement.forget(connection)
-            await changes.release_news(connection)
-
-    async def _expect(self, vectors: Sequence[Vector]) -> None:
-        for vector in vectors:
-            self._agreement.fit(vector)
-        await self._agreement.expect()
+            await self._stored_model.forget(connection)
+            await self._changes.release_events(connection)
 
     async def _page(self, place: tuple[str, str], last: str, size: int) -> list[VectorEntry]:
-        async with self._weaviate.client(_ASK) as client:
-            return await reads.page(client, place, last, size)
+        async with self._weaviate.client(ASK) as client:
+            return await collections.page(client, place, last, size)
 
     async def _write(self, entries: Sequence[VectorEntry]) -> None:
         """Store entries past the table. What it holds of these items is older, and may not come after them."""
         async with self._database.transaction(reach_of(*(entry.tenant for entry in entries))) as connection:
-            await self._agreement.claim(connection)
-            due: dict[str, ItemChanges] = {}
+            await self._stored_model.claim(connection)
+            due: dict[str, Changes[VectorEntry]] = {}
             for tenant in sorted({entry.tenant for entry in entries}):
-                due[tenant] = ItemChanges(tuple(entry for entry in entries if entry.tenant == tenant), ())
-                await changes.drop(connection, tenant, [entry.id for entry in due[tenant].entries])
+                due[tenant] = Changes(tuple(entry for entry in entries if entry.tenant == tenant))
+                await self._changes.drop(connection, tenant, [entry.id for entry in due[tenant].entries])
             if any((await self._apply(due, _WRITE)).values()):
                 raise Unavailable("the vector store does not take every vector", retry_after=1)
 
-    async def _apply(self, due: Mapping[str, ItemChanges], seconds: float = _APPLY) -> dict[str, list[str]]:
-        refused: dict[str, list[str]] = {}
-        async with self._weaviate.client(seconds) as client:
-            for tenant, of_tenant in due.items():
-                if of_tenant.gone:
-                    await writes.remove(client, tenant, of_tenant.gone)
-                refused[tenant] = await writes.put(client, tenant, of_tenant.entries)
-        return refused
+    async def _apply(self, due: Mapping[str, Changes[VectorEntry]], seconds: float = APPLY) -> dict[str, list[str]]:
+        return await self._weaviate.apply(due, _write_changes, seconds)
+
+
+async def _write_changes(client: WeaviateAsyncClient, tenant: str, changes: Changes[VectorEntry]) -> list[str]:
+    if changes.gone:
+        await collections.remove(client, tenant, changes.gone)
+    return await collections.put(client, tenant, changes.entries)

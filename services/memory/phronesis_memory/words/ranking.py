@@ -96,7 +96,6 @@ def fuse(cosine: Sequence[float] | None, text: Sequence[float] | None) -> list[f
 
     Args:
         cosine: the cosines; below 0 counts as 0.
-        text: what `matched` says.
     """
     near = None if cosine is None else [min(1.0, max(0.0, value)) for value in cosine]
     if near is None or text is None:

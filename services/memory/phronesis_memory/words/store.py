@@ -77,7 +77,6 @@ class PostgresTexts:
         self._database = database
 
     async def search(self, audience: Audience, queries: Sequence[str], limit: int) -> list[tuple[Weights, list[TextHit]]]:
-        """See `TextIndex`."""
         asked = [list(dict.fromkeys(stems(query)))[:_WORDS] for query in queries]
         if not any(asked):
             return [(Weights({}, 0.0, {}), []) for _ in queries]
@@ -87,7 +86,6 @@ class PostgresTexts:
         return [(one.weights, _best(audience, one.weights, of_one, limit)) for one, of_one in zip(found, batches, strict=True)]
 
     async def score(self, audience: Audience, weights: Sequence[Weights], ids: Sequence[Sequence[str]]) -> list[list[TextHit]]:
-        """See `TextIndex`."""
         wanted = [(n, id) for n, of_query in enumerate(ids) for id in of_query]
         async with self._database.connection(audience.tenant) as connection:
             rows = await connection.fetch(_THESE, *_filters(audience), [n for n, _ in wanted], [id for _, id in wanted])
@@ -178,7 +176,6 @@ def _best(audience: Audience, weights: Weights, batches: Sequence[asyncpg.Record
 
 
 def _hits(audience: Audience, weights: Weights, batch: asyncpg.Record | None, limit: int) -> list[TextHit]:
-    """The best of a batch."""
     if batch is None or not batch["ids"]:
         return []
     rows = Rows(
@@ -210,5 +207,4 @@ def _columns(rows: Sequence[tuple[object, ...]]) -> list[list[object]]:
 
 
 def _array_literal(terms: Sequence[int]) -> str:
-    """An array as text: arrays of several lengths do not fit into one of arrays."""
     return "{" + ",".join(map(str, terms)) + "}"
