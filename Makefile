@@ -5,8 +5,8 @@
 UV_VERSION := 0.13.9
 BIN := .venv/bin
 UV := VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv
-MEMBERS := $(sort $(wildcard libs/*/pyproject.toml services/*/pyproject.toml) deploy/local/pyproject.toml deploy/operations/pyproject.toml)
-CHECKED := libs services deploy/local deploy/operations scripts
+MEMBERS := $(sort $(wildcard libs/*/pyproject.toml services/*/pyproject.toml) deploy/local/pyproject.toml deploy/operations/pyproject.toml samples/pyproject.toml)
+CHECKED := libs services deploy/local deploy/operations samples scripts
 READY := .venv/.ready
 PYTEST := $(BIN)/python -m pytest
 # Processes that run tests; which tests run, and which of them in one process, says tests/support/split.py.

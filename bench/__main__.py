@@ -1,4 +1,4 @@
-"""Everything that is measured: `make bench`. It prints each section, and writes it to docs/bench-report.md.
+"""Everything that is measured: `make bench`. It prints each section, and writes it to docs/generated/bench-report.md.
 
 python -m bench                            all of it
 python -m bench --only media streams       some sections; the report's others stay as they are
@@ -35,7 +35,7 @@ from . import (
 )
 from .progress import say
 
-REPORT = Path(__file__).parents[1] / "docs" / "bench-report.md"
+REPORT = Path(__file__).parents[1] / "docs" / "generated" / "bench-report.md"
 Section = Callable[[bool], Awaitable[list[str]]]
 """Measures and gives the lines of the report; told whether it has to be quick."""
 SECTIONS: dict[str, tuple[str, Section]] = {

@@ -15,12 +15,12 @@ from scipy.stats import binomtest
 
 from phronesis_contracts import Principal
 from phronesis_contracts.memory import REMEMBER
-from phronesis_orchestrator.cognition.ports import NoExperience
-from phronesis_orchestrator.cognition.remembered import ToolRecord
-from phronesis_orchestrator.domain import Claim
-from phronesis_orchestrator.outside.offers import CALLED, OFFERED
+from phronesis_orchestrator.agents.cognition.state import NoExperience
+from phronesis_orchestrator.agents.cognition.thought import ToolRecord
+from phronesis_orchestrator.outside_tools.offers import CALLED, OFFERED
 from phronesis_orchestrator.settings import CognitionSettings
 from phronesis_orchestrator.tasks.ports import Strategies, Strategy
+from phronesis_orchestrator.turns.turn import Claim
 from tests.unit.orchestrator.tasks.stage import NOVA, PROMPTS, TaskStage
 
 from .ablation_model import Scripted

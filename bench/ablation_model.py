@@ -12,11 +12,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from phronesis_orchestrator.cognition.thinker import Decided, LookAhead, Reflected
-from phronesis_orchestrator.inquiry import Draft
-from phronesis_orchestrator.reasoner import Answer, TurnContext
+from phronesis_orchestrator.models.reasoner import Answer, Draft, IntentDecision, LookAhead, Reflection, TurnContext
 from phronesis_orchestrator.tasks.plan import Plan, Step
-from phronesis_orchestrator.tasks.ports import Criticism, Known, StepResult, Verdict, Written
+from phronesis_orchestrator.tasks.ports import Criticism, GoalKnowledge, StepResult, Verdict, WrittenReport
 
 POOR = 50
 """Percent of calls that went well under which a look ahead names a tool as a risk."""
@@ -40,7 +38,7 @@ class Scripted:
         risk = "One source alone may be wrong." + "".join(f" Poor: outside.field.{name}." for name in poor)
         return self._said(LookAhead(approach=(TWICE,), risk=risk))
 
-    async def decompose(self, turn: TurnContext, known: Known) -> Answer[Plan]:
+    async def decompose(self, turn: TurnContext, known: GoalKnowledge) -> Answer[Plan]:
         """A first plan in three waves; or a new one for what is left, what failed and what is in doubt."""
         if not known.remaining:
             things = list(dict.fromkeys(_THING.findall(known.goal)))
@@ -52,27 +50,27 @@ class Scripted:
         wave = [(thing, read.get(thing, ())) for thing in dict.fromkeys([*again, *left])]
         return self._said(self._plan([wave], known, lacking=_failed(known)))
 
-    async def evaluate(self, turn: TurnContext, known: Known) -> Answer[Verdict]:
+    async def evaluate(self, turn: TurnContext, known: GoalKnowledge) -> Answer[Verdict]:
         """Revise where a step failed or two sources disagree."""
         doubt = any(len(set(_figures(thing, known))) > 1 for thing in _read(known))
         return self._said(Verdict(revise=bool(known.failed) or doubt, reason="it failed or disagrees"))
 
-    async def write(self, turn: TurnContext, known: Known) -> Answer[Written]:
+    async def write(self, turn: TurnContext, known: GoalKnowledge) -> Answer[WrittenReport]:
         """A line for each thing: what most sources say, the first of them where they are even."""
         lines = [f"{thing} = {_most(_figures(thing, known))}" for thing in dict.fromkeys(_THING.findall(known.goal))]
         used = tuple(result.step.id for result in known.worked)
-        return self._said(Written(title="Figures", text="\n".join(lines), used=used))
+        return self._said(WrittenReport(title="Figures", text="\n".join(lines), used=used))
 
-    async def criticise(self, turn: TurnContext, known: Known, written: Written) -> Answer[Criticism]:
+    async def criticise(self, turn: TurnContext, known: GoalKnowledge, written: WrittenReport) -> Answer[Criticism]:
         """Good where every thing has a figure that no source outvotes; what is true the critic cannot know."""
         votes = [Counter(_figures(thing, known)).most_common(2) for thing in dict.fromkeys(_THING.findall(known.goal))]
         sound = all(found and (len(found) == 1 or found[0][1] > found[1][1]) for found in votes)
         return self._said(Criticism(score=0.9 if sound else 0.4))
 
-    async def decide(self, turn: TurnContext) -> Answer[Decided]:
+    async def decide(self, turn: TurnContext) -> Answer[IntentDecision]:
         raise NotImplementedError
 
-    async def reflect(self, turn: TurnContext, draft: Draft) -> Answer[Reflected]:
+    async def reflect(self, turn: TurnContext, draft: Draft) -> Answer[Reflection]:
         raise NotImplementedError
 
     async def route(self, *given: Any) -> Any:
@@ -85,7 +83,9 @@ class Scripted:
         self.calls += 1
         return Answer(value)
 
-    def _plan(self, waves: list[list[tuple[str, Iterable[str]]]], known: Known, lacking: frozenset[str] = frozenset()) -> Plan:
+    def _plan(
+        self, waves: list[list[tuple[str, Iterable[str]]]], known: GoalKnowledge, lacking: frozenset[str] = frozenset()
+    ) -> Plan:
         """Readings of things, each by the sources that are trusted most and were not tried for it."""
         trusted, times = _trusted(known), 2 if TWICE in known.ahead else 1
         steps = []
@@ -103,7 +103,7 @@ def _step(thing: str, tool: str, wave: int) -> Step:
     return Step(id=id, description=f"Read {thing} from {tool}", tool=tool, arguments={"thing": thing}, wave=wave)
 
 
-def _trusted(known: Known) -> list[str]:
+def _trusted(known: GoalKnowledge) -> list[str]:
     """The sources: those of strategies first, then as they are offered; those to be avoided and those at risk last."""
     tools = [name for name in known.tools if name.startswith("outside.")]
     proven = [tool for one in known.strategies for tool in one.tools_used if tool in tools]
@@ -117,7 +117,7 @@ def _thing(step: Step) -> str:
     return str(step.arguments["thing"])
 
 
-def _read(known: Known) -> dict[str, list[str]]:
+def _read(known: GoalKnowledge) -> dict[str, list[str]]:
     """By thing the tools that were tried."""
     found: dict[str, list[str]] = {}
     for result in (*known.worked, *known.failed):
@@ -125,13 +125,13 @@ def _read(known: Known) -> dict[str, list[str]]:
     return found
 
 
-def _failed(known: Known) -> frozenset[str]:
+def _failed(known: GoalKnowledge) -> frozenset[str]:
     """Tools that gave nothing at all so far."""
     worked = {result.step.tool for result in known.worked}
     return frozenset(str(result.step.tool) for result in known.failed if result.step.tool not in worked)
 
 
-def _figures(thing: str, known: Known) -> list[int]:
+def _figures(thing: str, known: GoalKnowledge) -> list[int]:
     return [_figure(result) for result in known.worked if _thing(result.step) == thing]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from phronesis_contracts import NotFound, Risk, ServiceError, TimedOut, Unavailable
 from phronesis_contracts.memory import Remember, Remembered, RememberedItem
 from phronesis_contracts.outside import AcceptedTool
-from phronesis_orchestrator.outside.offers import Offered, OfferedTool, OutsideArguments, OutsideResult
+from phronesis_orchestrator.outside_tools.offers import OfferedTool, OutsideArguments, OutsideResult, ToolOffers
 
 SERVER = "field"
 SOURCES = ("archive", "ledger", "registry", "survey", "wire")
@@ -94,9 +94,9 @@ class World:
                 jobs.append(Job(f"{said} {', '.join(things)}", things))
         return jobs
 
-    def offered(self) -> Offered:
+    def offered(self) -> ToolOffers:
         """The tools, as their server's administrator accepted them: all of them read."""
-        return Offered(tools=tuple(OfferedTool(server=SERVER, tool=_tool(name)) for name in SOURCES))
+        return ToolOffers(tools=tuple(OfferedTool(server=SERVER, tool=_tool(name)) for name in SOURCES))
 
     def read(self, asked: OutsideArguments) -> OutsideResult | ServiceError:
         """What a tool gives for a thing, or its failure."""

@@ -8,14 +8,21 @@ from collections.abc import Callable
 from typing import Any
 
 from phronesis_contracts.catalog import TOOLS
-from phronesis_orchestrator.cognition.intent import intent
-from phronesis_orchestrator.cognition.plan import Line, composed, recalled, signals
-from phronesis_orchestrator.cognition.reasoning import ReasoningContext
-from phronesis_orchestrator.cognition.remembered import KnownStrategy, PastEpisode, Remembered, ToolRecord
-from phronesis_orchestrator.cognition.thought import Tone
-from phronesis_orchestrator.cognition.tone import tone
-from phronesis_orchestrator.history import STEP, WINDOW, Past, PastTurn, Summary
-from phronesis_orchestrator.summary import parted, view
+from phronesis_orchestrator.agents.cognition.intent import classify_intent, detect_tone
+from phronesis_orchestrator.agents.cognition.thought import (
+    KnownStrategy,
+    PastEpisode,
+    PlanLine,
+    ReasoningContext,
+    RecalledMemory,
+    Tone,
+    ToolRecord,
+    compose_plan,
+    recalled_lines,
+    signal_lines,
+)
+from phronesis_orchestrator.conversations.history import STEP, WINDOW, Past, PastTurn, Summary
+from phronesis_orchestrator.conversations.summary import partition, select_history
 from phronesis_tokens import load
 
 TURNS, ROUNDS, QUICK = 200, 2_000, 20
@@ -30,23 +37,23 @@ async def section(quick: bool) -> list[str]:
     rounds = QUICK if quick else ROUNDS
     tools, records = tuple(TOOLS.values()), tuple(ToolRecord(name, 20, 17) for name in TOOLS)
 
-    def told() -> list[Line]:
-        return signals(ReasoningContext.build(Tone(), tools, records, ("be more concise",), 800, _SAID))
+    def told() -> list[PlanLine]:
+        return signal_lines(ReasoningContext.build(Tone(), tools, records, ("be more concise",), 800, _SAID))
 
-    known = Remembered(
+    known = RecalledMemory(
         tuple(PastEpisode(_REPLY, "completed", "2026-03-01") for _ in range(3)),
         (_SAID * 4,) * 3,
         (KnownStrategy(_SAID, _REPLY, tuple(TOOLS)[:5], 0.8),) * 2,
     )
     turns, past = _turns(), _past()
     measured: list[tuple[str, str, Callable[[], Any]]] = [
-        ("tone, a message of 100 characters", "0.2", lambda: tone(_SAID)),
-        ("tone, a message of 10,000 characters", "0.2", lambda: tone(_SAID * 100)),
-        ("intent by rules", "", lambda: intent(_SAID)),
+        ("tone, a message of 100 characters", "0.2", lambda: detect_tone(_SAID)),
+        ("tone, a message of 10,000 characters", "0.2", lambda: detect_tone(_SAID * 100)),
+        ("intent by rules", "", lambda: classify_intent(_SAID)),
         (f"reasoning context, {len(tools)} tools with records", "1", told),
-        (f"history of {TURNS} turns, as a turn reads it", "1", lambda: view(past)),
-        (f"the importance of {TURNS} turns, and the best five", "", lambda: parted((), turns)),
-        ("the plan block, all sections", "", lambda: composed([*recalled(known), *told()])),
+        (f"history of {TURNS} turns, as a turn reads it", "1", lambda: select_history(past)),
+        (f"the importance of {TURNS} turns, and the best five", "", lambda: partition((), turns)),
+        ("the plan block, all sections", "", lambda: compose_plan([*recalled_lines(known), *told()])),
     ]
     lines = [
         "Each is the call that a turn makes, on values at hand: reading the conversation and asking the memory come before.",
@@ -67,7 +74,7 @@ def _past() -> Past:
     said, summary, done = _turns(), Summary(), 0
     aged = len(said) - WINDOW
     while aged - done > STEP:
-        summary, _ = view(Past(summary=summary, kept=_kept(said, summary), aged=tuple(said[done : done + STEP])))
+        summary, _ = select_history(Past(summary=summary, kept=_kept(said, summary), aged=tuple(said[done : done + STEP])))
         done += STEP
     return Past(summary=summary, kept=_kept(said, summary), aged=tuple(said[done:aged]), window=tuple(said[aged:]))
 

@@ -23,9 +23,8 @@ _JUDGED_AT = 5_000
 async def section(quick: bool) -> list[str]:
     """Its lines, for each pair of stores after the other."""
     lines = [
-        "Made-up graphs of a known seed, each in a tenant of its own, asked over HTTP one call at a time by an admin. Every",
-        "search asks something new. `kept` holds a figure against the seed's number, or against our own aim where the seed",
-        "has none.",
+        "Generated graphs of a known seed, each in a tenant of its own, queried over HTTP one call at a time by an admin. Each",
+        "search is new. `kept` says whether a figure meets the requirements' number, or our own target if they have none.",
         "",
         *tokens.growth(list(_QUICK if quick else (*SIZES, LARGEST))),
     ]

@@ -11,9 +11,10 @@ from uuid import uuid4
 
 import httpx
 
-from phronesis.constitution import Made, generate, parts
-from phronesis_contracts.constitution.keeping import REGENERATE_TOOL
-from phronesis_contracts.constitution.loading import LOAD_TOOL
+from phronesis.constitution.files import parts
+from phronesis_contracts.constitution.maintenance import REGENERATE_TOOL
+from phronesis_contracts.constitution.writes import LOAD_TOOL
+from phronesis_samples.institute.generator import GeneratedConstitution, generate
 from tests.support.people import Person, Town
 
 from .load import Connection, Timed
@@ -35,7 +36,7 @@ class Graph:
         made: what is in it.
     """
 
-    def __init__(self, url: str, person: Person, made: Made) -> None:
+    def __init__(self, url: str, person: Person, made: GeneratedConstitution) -> None:
         self.made = made
         self.size = len(made.spots)
         self.tenant = person.tenant

@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import silhouette_score
 
-from phronesis.constitution import Query, families
-from phronesis.constitution.plan import Spot
 from phronesis_contracts.constitution.registry import TYPES
 from phronesis_contracts.constitution.values import ConstitutionNode
-from phronesis_memory.constitution.texts import text_of
+from phronesis_memory.constitution.nodes import text_of_node
+from phronesis_samples.institute import make_families
+from phronesis_samples.institute.generator import Query
+from phronesis_samples.institute.plan import PlannedNode
 
 from .constitution_graph import SEED, Graph, at
 from .constitution_seed import (
@@ -108,16 +109,16 @@ async def _cosines(graph: Graph, pairs: list[tuple[str, str]]) -> tuple[float, .
     return tuple(found)
 
 
-def text(graph: Graph, spot: Spot) -> str:
+def text(graph: Graph, spot: PlannedNode) -> str:
     """A node's text as memory embeds it."""
     kind = TYPES[spot.type]
     told = graph.made.node(spot).model_dump(by_alias=True, exclude_none=True)
-    return text_of(ConstitutionNode.model_validate(told | {"layer": kind.layer}), kind)
+    return text_of_node(ConstitutionNode.model_validate(told | {"layer": kind.layer}), kind)
 
 
 async def _silhouette(graph: Graph) -> float:
     """Of planted topics, by cosine distance: texts of one family say the same thing in other words."""
-    planted = families(SEED)
+    planted = make_families(SEED)
     vectors = [await _vector(graph, said) for texts in planted for said in texts]
     labels = [number for number, texts in enumerate(planted) for _ in texts]
     return float(silhouette_score(np.array(vectors), labels, metric="cosine"))

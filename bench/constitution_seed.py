@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.registry import Layer
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from phronesis.constitution import layers_of
+from phronesis_samples.institute.plan import count_layers
 
 from .constitution_graph import Graph
 from .constitution_seed import BUDGET, CONVERSATION, GROWTH, SEARCHES, SIZES, TOKENS, verdict
@@ -112,7 +112,7 @@ def searches(found: list[Tokens]) -> list[str]:
 
 def growth(sizes: list[int]) -> list[str]:
     """The seed's table of growth, and the made-up graphs that are measured here."""
-    made = [layers_of(size) for size in sizes]
+    made = [count_layers(size) for size in sizes]
     heads = " | ".join(f"made, {size:,}" for size in sizes)
     lines = [f"| layer | now | 6 months | 1 year | {heads} |", "|---|---|---|---|" + "---|" * len(sizes)]
     for layer, counts in GROWTH.items():

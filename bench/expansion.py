@@ -10,9 +10,9 @@ from uuid import uuid4
 
 import numpy as np
 
-from phronesis_contracts.graph import Expand
 from phronesis_contracts.memory import EntityType, KnowledgeLink, KnowledgeNode, KnowledgeStored
-from phronesis_graph.ports import KnowledgeStore
+from phronesis_contracts.twin import Expand
+from phronesis_graph.twin.ports import KnowledgeStore
 
 from .progress import say
 

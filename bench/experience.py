@@ -18,15 +18,13 @@ import asyncpg
 
 from phronesis_bus import Call
 from phronesis_contracts import Principal
-from phronesis_contracts.episodes import AskToolStatistics, MemoryOperation, MemoryQuery, RecallEpisodes
-from phronesis_contracts.strategies import RecallStrategies
-from phronesis_memory.adapters.local_embedder import LocalEmbedder
-from phronesis_memory.adapters.pgvector import PgVector
-from phronesis_memory.domain.values import Vector
-from phronesis_memory.experience.serving import Experience, assemble_experience
-from phronesis_memory.experience.settings import ExperienceSettings
+from phronesis_contracts.episodes import AskToolStatistics, MemoryOperation, MemoryQuery, RecallEpisodes, RecallStrategies
+from phronesis_memory.embedding.local import LocalEmbedder
+from phronesis_memory.episodes.handlers import Experience, assemble_experience
 from phronesis_memory.ports import Embedder, VectorIndex
-from phronesis_memory.settings import MemorySettings
+from phronesis_memory.settings import ExperienceSettings, MemorySettings
+from phronesis_memory.values import Vector
+from phronesis_memory.vectors.pgvector import PgVector
 from phronesis_postgres import Database
 from tests.support.servers import PostgresServer
 
@@ -65,7 +63,7 @@ async def section(quick: bool) -> list[str]:
     """Its lines."""
     sizes, questions = (QUICK, 40) if quick else (SIZES, 200)
     lines = [
-        "On PostgreSQL with pgvector. The aims are for p95 at 100,000 with the embedding, which is made anew for every",
+        "On PostgreSQL with pgvector. The aims are for p95 at 100,000 with the embedding, which is computed for every",
         "question; with a given vector a question aims at 10 ms at the median (V-060). Failures and figures need no vector.",
         "",
         "| episodes, and strategies | what is asked | p50 ms | p95 ms | with embedding, p50 ms | p95 ms | aim for p95, ms |",

@@ -9,8 +9,8 @@ import asyncpg
 import numpy as np
 import numpy.typing as npt
 
-from phronesis_memory.domain.analysis import term, words
 from phronesis_memory.ports import VectorIndex
+from phronesis_memory.words.analysis import count_words, term_number
 
 from .synthetic import DIMENSION, MODEL, Synthetic
 
@@ -51,8 +51,8 @@ async def _copy(
     ids = [str(uuid4()) for _ in texts]
     rows, total = [], 0
     for id, text in zip(ids, texts, strict=True):
-        found = words(text)
-        terms = {term(tenant, owner, kind, stem): count for stem, count in found.counts.items()}
+        found = count_words(text)
+        terms = {term_number(tenant, owner, kind, stem): count for stem, count in found.counts.items()}
         seen.update(terms.keys())
         total += found.length
         rows.append((id, tenant, owner, kind, "", found.length, list(terms), bytes(terms.values())))

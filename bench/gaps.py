@@ -7,10 +7,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from phronesis.twin import Twin, generate
 from phronesis_contracts import Principal, ServiceError
 from phronesis_contracts.twin import DiagnoseGaps
-from phronesis_graph.reasoning import Reasoning
+from phronesis_graph.twin.handlers import ReasoningHandlers
+from phronesis_samples.twin.generator import Twin, generate
 from tests.support import production
 from tests.support.bus import eventually, somebody
 from tests.support.graph import Stores, opened
@@ -70,7 +70,7 @@ async def _ready(stores: Stores) -> bool:
     return True
 
 
-async def _chains(handlers: Reasoning, who: Principal, twin: Twin) -> list[float]:
+async def _chains(handlers: ReasoningHandlers, who: Principal, twin: Twin) -> list[float]:
     """Milliseconds of each question about a chain, asked alone."""
     taken = []
     for one in (one for one in twin.questions if one.chain is not None):

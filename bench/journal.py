@@ -19,11 +19,12 @@ from uuid import uuid4
 from phronesis_bus.tracing import Tracing
 from phronesis_contracts import Principal
 from phronesis_contracts.orchestrator import SubmitTurn, turn_id
-from phronesis_orchestrator.adapters.store import PostgresJournal, PostgresTurns
-from phronesis_orchestrator.domain import Claim, NewTurn
-from phronesis_orchestrator.ledger.spent import Asked, Spent
-from phronesis_orchestrator.reasoner import Answer, Composed
-from phronesis_orchestrator.steps import Steps
+from phronesis_orchestrator.ledger.usage import AskedModel, CallUsage
+from phronesis_orchestrator.models.reasoner import Answer, ComposedReply
+from phronesis_orchestrator.stores import PostgresTurns
+from phronesis_orchestrator.turns.execution import Steps
+from phronesis_orchestrator.turns.queue import PostgresJournal
+from phronesis_orchestrator.turns.turn import Claim, NewTurn
 from phronesis_postgres import Database
 from tests.support.servers import PostgresServer
 
@@ -35,9 +36,9 @@ _LEASE = 3_600.0
 _SHORT: dict[str, Any] = {"rows": ["r" * 400]}
 _LONG: dict[str, Any] = {"rows": ["r" * 400] * 50}
 _ANSWER = Answer(
-    Composed(user_response="y" * 600),
-    spent=Spent(input_tokens=2_000, output_tokens=200, model_calls=1),
-    asked=Asked("compose", "scripted"),
+    ComposedReply(user_response="y" * 600),
+    spent=CallUsage(input_tokens=2_000, output_tokens=200, model_calls=1),
+    asked=AskedModel("compose", "scripted"),
 )
 Step = Callable[[Steps, str], Awaitable[object]]
 
@@ -77,7 +78,7 @@ def _tool(result: dict[str, Any], *, again: bool = True) -> Step:
 
 
 async def _model(steps: Steps, name: str) -> object:
-    async def call() -> Answer[Composed]:
+    async def call() -> Answer[ComposedReply]:
         return _ANSWER
 
     return await steps.composed(name, call)

@@ -148,9 +148,9 @@ def _row(r: Read) -> str:
 
 def _table(rows: list[str], memory: float) -> list[str]:
     return [
-        "Each file is another content, uploaded before and read by its tool over HTTP. New: the first one after the reading",
+        "Each file has new content, uploaded before and read by its tool over HTTP. New: the first one after the reading",
         "processes were killed, so with their start and the loading of their models. Warm: processes that run. Read before:",
-        "the same contents uploaded once more, whose texts are kept. Plain text needs no process.",
+        "the same contents uploaded once more, whose texts are cached. Plain text needs no process.",
         "",
         "| medium | a file | KB | upload ms | new, s | warm, median s | two at a time, files/s | MB/s | seconds of sound/s "
         "| read before, median ms | files/s |",

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from phronesis_memory.adapters.weaviate_index import WeaviateIndex
+from phronesis_memory.vectors.weaviate_index import WeaviateIndex
 from phronesis_postgres import Database
 from tests.support.graph import opened
 from tests.support.production_servers import Neo4jServer, WeaviateServer

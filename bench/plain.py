@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from phronesis_local import nats
-from phronesis_local.ports import LOOPBACK, free_port
+from phronesis_local.loopback import LOOPBACK, free_port
 
 
 class PlainNats:

@@ -12,12 +12,12 @@ from functools import partial
 from phronesis_bus import run
 from phronesis_bus.tracing import Tracing
 from phronesis_orchestrator.__main__ import start
-from phronesis_orchestrator.extractive import Extractive
-from phronesis_orchestrator.ledger.spent import Asked, Spent
-from phronesis_orchestrator.reasoner import Answer, Reasoner, TurnContext, Value
+from phronesis_orchestrator.agents.extractive import Extractive
+from phronesis_orchestrator.ledger.usage import AskedModel, CallUsage
+from phronesis_orchestrator.models.reasoner import Answer, Reasoner, TurnContext, Value
 from phronesis_orchestrator.settings import ModelSettings
 from phronesis_orchestrator.tasks.plan import Plan, Step
-from phronesis_orchestrator.tasks.ports import Criticism, Known, Verdict, Written
+from phronesis_orchestrator.tasks.ports import Criticism, GoalKnowledge, Verdict, WrittenReport
 
 WAVES, WIDE = 5, 4
 """Of each plan: 20 steps."""
@@ -29,30 +29,30 @@ class Planned(Extractive):
 
     name = "scripted"
 
-    async def decompose(self, turn: TurnContext, known: Known) -> Answer[Plan]:
+    async def decompose(self, turn: TurnContext, known: GoalKnowledge) -> Answer[Plan]:
         """The same plan for every goal; a wave needs the one before."""
         return _used("decompose", PLAN)
 
-    async def evaluate(self, turn: TurnContext, known: Known) -> Answer[Verdict]:
+    async def evaluate(self, turn: TurnContext, known: GoalKnowledge) -> Answer[Verdict]:
         """The plan stands."""
         return _used("evaluate", Verdict(revise=False))
 
-    async def criticise(self, turn: TurnContext, known: Known, written: Written) -> Answer[Criticism]:
+    async def criticise(self, turn: TurnContext, known: GoalKnowledge, written: WrittenReport) -> Answer[Criticism]:
         """It was done well."""
         return _used("criticise", Criticism(score=0.9))
 
-    async def write(self, turn: TurnContext, known: Known) -> Answer[Written]:
+    async def write(self, turn: TurnContext, known: GoalKnowledge) -> Answer[WrittenReport]:
         """A report on all steps."""
         text = "\n\n".join(f"{one.step.description}: {one.outcome.text[:200]}" for one in known.worked)
         return _used(
-            "task_report", Written(title=turn.user_text[:100], text=text, used=tuple(one.step.id for one in known.worked))
+            "task_report", WrittenReport(title=turn.user_text[:100], text=text, used=tuple(one.step.id for one in known.worked))
         )
 
 
 def _used(purpose: str, value: Value) -> Answer[Value]:
     """An answer with its entry in the ledger, as a model's has one."""
-    spent = Spent(input_tokens=2_000, output_tokens=300, model_calls=1)
-    return Answer(value, spent=spent, cost_usd=0.0, asked=Asked(purpose, "scripted"))
+    spent = CallUsage(input_tokens=2_000, output_tokens=300, model_calls=1)
+    return Answer(value, spent=spent, cost_usd=0.0, asked=AskedModel(purpose, "scripted"))
 
 
 def _plan() -> Plan:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import psutil
 
-from phronesis_local import record
+from phronesis_local import layout
 from phronesis_local.parts import EVERY_SERVER
 from tests.chaos.stack import ChaosStack
 
 
 def megabytes(stack: ChaosStack) -> dict[str, float]:
     """Memory of each part in megabytes: its own pages, and its share of those that it has in common with others (PSS)."""
-    found = record.read(stack.data)
+    found = layout.read_record(stack.data)
     assert found is not None
     parts = {"supervisor": found.supervisor} | {name: part.process for name, part in found.parts.items()}
     sizes = {}
@@ -36,7 +36,7 @@ def python(sizes: dict[str, float]) -> float:
 
 def cpu_seconds(stack: ChaosStack) -> dict[str, float]:
     """Processor seconds that each part has used."""
-    found = record.read(stack.data)
+    found = layout.read_record(stack.data)
     assert found is not None
     used = {}
     for name, part in found.parts.items():

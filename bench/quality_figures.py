@@ -11,7 +11,7 @@ from typing import Any
 
 LIMIT = 420.0
 """Seconds that it may take, so that a run stays within a quarter of an hour."""
-_POINTER = "How it is measured, and the figures of every group: [recall-quality.md](recall-quality.md)."
+_POINTER = "For the method and the figures of every group see [recall-quality.md](recall-quality.md)."
 _SIGNALS = {"vector": "vector alone", "text": "words alone", "fused": "`recall`"}
 _GROUPS = ("all", "few words shared")
 

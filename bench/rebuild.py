@@ -14,20 +14,20 @@ from pathlib import Path
 import asyncpg
 import numpy as np
 
-from phronesis.portfolio import rows_of_portfolio
 from phronesis_bus import Call
 from phronesis_contracts import Principal
 from phronesis_contracts.memory import Recall, Recalled, Remember, RememberItem
-from phronesis_memory.adapters.local_embedder import LocalEmbedder
-from phronesis_memory.adapters.weaviate_index import WeaviateIndex
 from phronesis_memory.app import assemble
-from phronesis_memory.domain.values import Audience, Vector
-from phronesis_memory.drafting import Drafting
-from phronesis_memory.indexes import pgvector
+from phronesis_memory.embedding.local import LocalEmbedder
+from phronesis_memory.indexes import make_pgvector_index
+from phronesis_memory.items.drafts import Drafter
 from phronesis_memory.ports import Embedder, VectorIndex
 from phronesis_memory.rebuild import rebuild_vectors
 from phronesis_memory.settings import MemorySettings
+from phronesis_memory.values import Audience, Vector
+from phronesis_memory.vectors.weaviate_index import WeaviateIndex
 from phronesis_postgres import Database
+from phronesis_samples.portfolio.reports import read_rows
 from tests.support.production_servers import WeaviateServer
 from tests.support.servers import PostgresServer
 
@@ -50,7 +50,7 @@ class _Stores:
     async def index(self, name: str, embedder: Embedder) -> AsyncIterator[VectorIndex]:
         """The index of that name, for the length of a block."""
         if name == "pgvector":
-            yield pgvector(self.database, embedder.model, embedder.dimension, MemorySettings())
+            yield make_pgvector_index(self.database, embedder.model, embedder.dimension, MemorySettings())
             return
         where = self.weaviate.settings
         async with WeaviateIndex.open(where, self.database, embedder.model, embedder.dimension) as index:
@@ -149,14 +149,14 @@ async def _same_ten(stores: _Stores, name: str, items: int) -> str:
 
 async def _seconds_of_rebuild(database: Database, index: VectorIndex, embedder: Embedder) -> float:
     began = time.perf_counter()
-    await rebuild_vectors(database, index, Drafting(embedder), lambda what, done, total: None)
+    await rebuild_vectors(database, index, Drafter(embedder), lambda what, done, total: None)
     return time.perf_counter() - began
 
 
 def _texts(count: int) -> list[str]:
     """Aims and comments of the sample portfolio."""
     columns = ("aims", "rating_comment", "schedule_comment", "budget_comment")
-    texts = dict.fromkeys(row[name] for row in rows_of_portfolio() for name in columns if row.get(name))
+    texts = dict.fromkeys(row[name] for row in read_rows() for name in columns if row.get(name))
     return list(texts)[:count]
 
 

@@ -19,14 +19,14 @@ import asyncpg
 
 from phronesis_bus import Call
 from phronesis_contracts import Principal
-from phronesis_contracts.graph import Neighbour, Node
 from phronesis_contracts.memory import SHARED, Recall
-from phronesis_memory.adapters.pgvector import PgVector
-from phronesis_memory.adapters.texts import PostgresTexts
+from phronesis_contracts.twin import Neighbour, Node
 from phronesis_memory.app import assemble
-from phronesis_memory.domain.values import Audience
 from phronesis_memory.ports import VectorIndex
 from phronesis_memory.settings import MemorySettings
+from phronesis_memory.values import Audience
+from phronesis_memory.vectors.pgvector import PgVector
+from phronesis_memory.words.store import PostgresTexts
 from phronesis_postgres import Database
 
 from .filling import build_index, copy_vectors, fill

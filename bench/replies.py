@@ -29,7 +29,7 @@ async def section(quick: bool) -> list[str]:
 def _replies(compared: list[Compared], flight: int) -> list[str]:
     lines = [
         "The chain (`bench/chain.py`) is bare nats-py and asyncpg with the same hops, commits and payloads, on servers of its",
-        "own, measured turn about with the product.",
+        "own, measured alternating with the product.",
         "",
         f"| reply by HTTP | median ms | p95 ms | chain's median ms | ratio of medians (at most 2.5) | requests/s, {flight} in "
         "flight | chain's | share (at least 0.4) |",

@@ -19,8 +19,8 @@ def head() -> str:
             "",
             f"Made by `make bench` on {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()};",
             "the client runs on the same machine. Read the ratios; the absolute figures move with the machine. No model is",
-            "called: the `extractive` reasoner stands in its place, where nothing else is said. Each section is one run on",
-            "servers of its own, and says at which commit it was made.",
+            "called: the `extractive` reasoner answers, unless stated otherwise. Each section is one run on",
+            "servers of its own, and names its commit.",
             "",
         ]
     )

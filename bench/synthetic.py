@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from phronesis_memory.domain.values import Vector
+from phronesis_memory.values import Vector
 
 DIMENSION = 384
 MODEL = "synthetic"

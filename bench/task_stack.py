@@ -12,9 +12,7 @@ from typing import Any
 
 from phronesis_bus import Bus, Call, connect, serve
 from phronesis_contracts import Nothing
-from phronesis_contracts.instructions import AGENT_GET, AgentProfile, AgentRef
-from phronesis_contracts.memory import PROFILE_GET, REMEMBER_TOOL, Profile, Remember, Remembered, RememberedItem
-from phronesis_contracts.strategies import (
+from phronesis_contracts.episodes import (
     RECALL_STRATEGIES,
     RECORD_STRATEGY,
     RecalledStrategies,
@@ -23,6 +21,8 @@ from phronesis_contracts.strategies import (
     RecordStrategy,
     StrategyRecorded,
 )
+from phronesis_contracts.instructions import AGENT_GET, AgentProfile, AgentRef
+from phronesis_contracts.memory import PROFILE_GET, REMEMBER_TOOL, Profile, Remember, Remembered, RememberedItem
 from phronesis_contracts.twin import SURVEY_TOOL, Survey, Surveyed
 from phronesis_orchestrator.tasks.background import LOOKING_UP, PURPOSES
 from phronesis_postgres import PostgresSettings

@@ -19,8 +19,7 @@ import asyncpg
 
 from phronesis_bus import Bus, connect, tell
 from phronesis_contracts import Principal, Role
-from phronesis_contracts.orchestrator import TURN, SubmitTurn
-from phronesis_contracts.tasks import TaskOrder
+from phronesis_contracts.orchestrator import TURN, SubmitTurn, TaskOrder
 from tests.support.servers import NatsServer, PostgresServer
 
 from .pairs import started

@@ -143,7 +143,7 @@ async def _sink() -> AsyncIterator[Sink]:
 
 def _table(costs: list[Cost], span: float) -> list[str]:
     lines = [
-        "Two stacks side by side, turn about: one exports every span by OTLP to a sink on this machine, which only takes them.",
+        "Two stacks side by side, alternating: one exports every span by OTLP to a sink on this machine, which discards them.",
         "Processor time is of the six services together, for each turn; the work that follows a reply is in it as far as it is",
         "done before the next round. Spans of statements and the like are made only where spans are exported; the others are",
         f"made in both stacks, and one that nobody exports takes {1e6 * span:.0f} µs of a processor.",

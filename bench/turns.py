@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from phronesis_local import record
-from phronesis_local.ports import free_port
+from phronesis_local import layout
+from phronesis_local.loopback import free_port
 from tests.chaos.stack import ChaosStack
 from tests.support.servers import PostgresServer
 
@@ -113,7 +113,7 @@ async def chain() -> AsyncIterator[str]:
 
 def ready_seconds(stack: ChaosStack) -> float:
     """What the last start of a stack took until everything was ready."""
-    found = record.read(stack.data)
+    found = layout.read_record(stack.data)
     assert found is not None
     assert found.ready_seconds is not None
     return found.ready_seconds

@@ -1,4 +1,4 @@
-"""`docs/asyncapi.yaml`: every subject of the bus with its messages, as AsyncAPI 3.0."""
+"""`docs/generated/asyncapi.yaml`: every subject of the bus with its messages, as AsyncAPI 3.0."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from phronesis_bus import VERSION
 from phronesis_contracts import Event, Job, Message, Out, Rpc
 
 from .messages import Contract, carried, contracts, kind, name
-from .tree import DOCS, GENERATED
+from .tree import GENERATED, GENERATED_DOCS
 
-PATH = DOCS / "asyncapi.yaml"
+PATH = GENERATED_DOCS / "asyncapi.yaml"
 _REF = "#/components/schemas/{model}"
 _HEADERS = {
     "type": "object",
@@ -61,7 +61,7 @@ def _document() -> dict[str, Any]:
         "info": {
             "title": "Phronesis on the bus",
             "version": VERSION,
-            "description": "Every message of the platform. docs/bus.md says how they are carried.",
+            "description": "Every message of the platform. docs/reference/bus.md says how they are carried.",
             "license": {"name": "Apache-2.0"},
         },
         "defaultContentType": "application/json",

@@ -62,8 +62,8 @@ def documents() -> dict[Path, str]:
         "# Decisions",
         "",
         f"<!-- {GENERATED} -->",
-        "One page each: why a thing is as it is. A record is not edited when minds change: a later one supersedes it. What "
-        "*is* stands in the pages of `docs/`; record 0001 says how one is written.",
+        "One page each says why something was built as it is. An accepted record is not edited: a later one supersedes it. The "
+        "other pages of `docs/` say what is; record 0001 says how a record is written.",
         "",
         "| | decision | area | status | date |",
         "| --- | --- | --- | --- | --- |",

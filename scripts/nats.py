@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from phronesis_bus.deployment import server_config
+from phronesis_bus.permissions import deployment_config
 
 from .tree import GENERATED, ROOT
 
@@ -13,4 +13,4 @@ PATH = ROOT / "deploy" / "nats" / "nats.conf"
 
 def documents() -> dict[Path, str]:
     """The file."""
-    return {PATH: f"# {GENERATED}\n{server_config()}"}
+    return {PATH: f"# {GENERATED}\n{deployment_config()}"}

@@ -93,7 +93,7 @@ def main() -> None:
         sys.exit(str(error))
     for path in written:
         print(path.relative_to(ROOT))
-    print("\nNext: make docs, make unit, make check. AGENTS.md says how to add a message to it.")
+    print("\nNext: make docs, make unit, make check. CONTRIBUTING.md says how to add a message to it.")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`docs/openapi.json`: every route of the gateway, from its application."""
+"""`docs/generated/openapi.json`: every route of the gateway, from its application."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import cast
 from nats.aio.client import Client
 
 from phronesis_bus import Bus, BusSettings
-from phronesis_gateway.app import Parts, api
-from phronesis_gateway.ports import KeyStore
+from phronesis_gateway.app import Parts, build_api
+from phronesis_gateway.auth.ports import KeyStore
 from phronesis_gateway.settings import GatewaySettings
 
-from .tree import DOCS
+from .tree import GENERATED_DOCS
 
-PATH = DOCS / "openapi.json"
+PATH = GENERATED_DOCS / "openapi.json"
 
 
 def documents() -> dict[Path, str]:
@@ -27,5 +27,5 @@ def document() -> dict[str, object]:
     """The gateway's routes; nothing is connected and no store is opened for it."""
     bus = Bus("gateway", BusSettings(signing_key_file=None, trust_dir=None), Client())
     parts = Parts(bus, cast(KeyStore, None), GatewaySettings(), {})
-    found: dict[str, object] = api(parts).openapi()
+    found: dict[str, object] = build_api(parts).openapi()
     return found

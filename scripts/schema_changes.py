@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from phronesis_contracts.catalog import TOOLS
-from phronesis_gateway.description import present
+from phronesis_gateway.http.responses import without_null
 
 from . import asyncapi, openapi
 from .schemas import breaks
@@ -66,7 +66,7 @@ def _of_http(operation: Document) -> Parts:
     parts: Parts = {}
     for parameter in operation.get("parameters", ()):
         name = f"{parameter['in']} parameter {parameter['name']}"
-        parts[f"required {name}" if parameter.get("required") else name] = present(parameter["schema"])
+        parts[f"required {name}" if parameter.get("required") else name] = without_null(parameter["schema"])
     body = operation.get("requestBody", {})
     for type, content in body.get("content", {}).items():
         parts[f"body {type}"] = content.get("schema", {})

@@ -115,5 +115,7 @@ def documents() -> dict[Path, str]:
         Break: a contract changed in a way that its version does not allow.
     """
     if found := broken():
-        raise Break("Inside a version only optional fields are added (docs/bus.md):\n" + "\n".join(f"  {b}" for b in found))
+        raise Break(
+            "Inside a version only optional fields are added (docs/reference/bus.md):\n" + "\n".join(f"  {b}" for b in found)
+        )
     return {FOLDER / f"{key}.json": json.dumps(sides, indent=2, sort_keys=True) + "\n" for key, sides in current().items()}

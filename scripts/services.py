@@ -1,4 +1,4 @@
-"""`docs/services.md`: one table of every question, job, event, progress and tool."""
+"""`docs/generated/services.md`: tables of every request, job, event, progress message and tool."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from phronesis_contracts import EVERYONE, Rpc, Tool
 from phronesis_contracts.catalog import ASKS, EVENTS, JOBS, OUTS, RPCS, TOOLS
 
 from .messages import Contract
-from .tree import DOCS, GENERATED
+from .tree import GENERATED, GENERATED_DOCS
 
-PATH = DOCS / "services.md"
+PATH = GENERATED_DOCS / "services.md"
 
 
 def documents() -> dict[Path, str]:
@@ -23,31 +23,31 @@ def documents() -> dict[Path, str]:
 def _page() -> str:
     return "\n".join(
         [
-            "# What the services say to each other",
+            "# Messages and tools",
             "",
             f"<!-- {GENERATED} -->",
-            "Subjects are `<kind>.<tenant>.<subject>`; `docs/bus.md` says how each kind is delivered, `docs/asyncapi.yaml` has "
-            "every field. The name of a message is the name of its class in `libs/contracts`, of its handler's method "
-            "(in snake case) and of its test.",
+            "Subjects have the form `<kind>.<tenant>.<subject>`. [The bus](../reference/bus.md) specifies how each kind is "
+            "delivered, [asyncapi.yaml](asyncapi.yaml) has every field. A message has the name of its class in "
+            "`libs/contracts`, of its handler's method (in snake case) and of its test.",
             "",
             "## Tools",
             "",
             *_table(
-                ("tool", "subject", "risk", "roles", "input", "output", "what it is for"),
+                ("tool", "subject", "risk", "roles", "input", "output", "purpose"),
                 (_tool(tool) for tool in sorted(TOOLS.values(), key=lambda tool: tool.name)),
             ),
             "",
-            "## Questions (`rpc`)",
+            "## Requests (`rpc`)",
             "",
             *_table(
-                ("subject", "owner", "input", "output", "seconds", "asked by"),
+                ("subject", "owner", "input", "output", "timeout, s", "callers"),
                 (_question(rpc) for rpc in _sorted(RPCS)),
             ),
             "",
             "## Jobs (`job`)",
             "",
             *_table(
-                ("subject", "owner", "input", "waiting at most, for each tenant"),
+                ("subject", "owner", "input", "queue limit per tenant"),
                 ((f"`{j.subject}`", j.service, _model(j.input), str(j.backlog)) for j in _sorted(JOBS)),
             ),
             "",

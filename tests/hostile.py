@@ -1,4 +1,4 @@
-"""The table of hostile inputs: `python -m tests.hostile` writes `docs/hostile-inputs.md` anew."""
+"""The table of hostile inputs: `python -m tests.hostile` writes `docs/generated/hostile-inputs.md` anew."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from pathlib import Path
 from tests.support.hostile_files import HostileFile, hostile_files
 from tests.support.hostile_urls import HostileUrl, hostile_urls
 
-PATH = Path(__file__).parents[1] / "docs" / "hostile-inputs.md"
+PATH = Path(__file__).parents[1] / "docs" / "generated" / "hostile-inputs.md"
 _TOP = """# Hostile inputs
 
-Written by `python -m tests.hostile` from what the tests use. Each file is uploaded to the media service and read
+Written by `python -m tests.hostile` from the tests' inputs. Each file is uploaded to the media service and read
 (`tests/integration/test_hostile_files.py`), each address is fetched (`tests/integration/test_hostile_urls.py`), and some of
-both come in turns of a whole stack (`tests/e2e/test_hostile_turns.py`). All the while a canary listens on every address of the
-machine and hears nobody, a file with a secret lies beside and is not read, the service and its processes stay within their
-memory, and an honest file is read right after. Where several ends are named, time, load or the version of a parser decide.
+both are part of turns of a whole stack (`tests/e2e/test_hostile_turns.py`). Meanwhile a canary listens on every address of the
+machine and receives no connection, a file with a secret beside the uploads is not read, the service and its processes stay
+within their memory limits, and a harmless file is read right after. If a row lists several outcomes, time, load or the version
+of a parser decides.
 """
 
 

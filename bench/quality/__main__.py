@@ -1,6 +1,6 @@
 """Recall quality by the labelled questions.
 
-    python -m bench.quality                  both splits, and docs/recall-quality.md
+    python -m bench.quality                  both splits, and docs/generated/recall-quality.md
     python -m bench.quality --split dev      one split, printed; only this one may be looked at while tuning
     python -m bench.quality --json           the figures as JSON; nothing is written
     python -m bench.quality --vectors FILE   keep the vectors of stored texts between runs
@@ -23,9 +23,9 @@ from pathlib import Path
 from uuid import uuid4
 
 from phronesis_contracts import Principal, Role
-from phronesis_memory.adapters.texts import PostgresTexts
 from phronesis_memory.app import assemble
 from phronesis_memory.settings import MemorySettings
+from phronesis_memory.words.store import PostgresTexts
 from phronesis_postgres import EVERY_TENANT, Database
 from tests.support.servers import PostgresServer
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from uuid import uuid4
 
-from phronesis.portfolio import batches
 from phronesis_bus import Call, News
 from phronesis_contracts import Principal
-from phronesis_contracts.graph import ChangedNode, Neighbour, Node, NodeChanged, NodeText, UpsertNode
 from phronesis_contracts.memory import ItemKind, Remember, RememberItem
 from phronesis_contracts.orchestrator import TurnEndedNews, TurnStatus
-from phronesis_memory.domain.values import Draft
-from phronesis_memory.drafting import of_item, of_node, of_turn
-from phronesis_memory.handlers import Handlers
+from phronesis_contracts.twin import ChangedNode, Neighbour, Node, NodeChanged, NodeText, UpsertNode
+from phronesis_memory.items.drafts import draft_from_item, draft_from_turn, drafts_from_node
+from phronesis_memory.items.handlers import ItemHandlers
+from phronesis_memory.values import Draft
+from phronesis_samples.portfolio.reports import batches
 
 from . import routine
 from .labels import rows
@@ -49,11 +49,11 @@ class Corpus:
     def drafts(self) -> Iterator[Draft]:
         """All items as they are stored, without words and vectors."""
         for node in self.projects.values():
-            yield from of_node(node)
-        yield from map(of_turn, self.turns)
-        yield from map(of_item, self.documents)
+            yield from drafts_from_node(node)
+        yield from map(draft_from_turn, self.turns)
+        yield from map(draft_from_item, self.documents)
 
-    async def store(self, handlers: Handlers, who: Principal, say: Callable[[str], None]) -> None:
+    async def store(self, handlers: ItemHandlers, who: Principal, say: Callable[[str], None]) -> None:
         """Put everything into memory: nodes by the graph's news, turns by the orchestrator's, documents by `remember`."""
         keys = list(self.projects)
         for start in range(0, len(keys), _NODES):

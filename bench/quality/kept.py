@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from phronesis_memory.adapters.local_embedder import LocalEmbedder
-from phronesis_memory.domain.values import Vector
+from phronesis_memory.embedding.local import LocalEmbedder
+from phronesis_memory.values import Vector
 
 
 class KeptEmbedder:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from phronesis_memory.domain.analysis import stems
+from phronesis_memory.words.analysis import stems
 
 DATA = Path(__file__).parent / "data"
 LOW = 0.2

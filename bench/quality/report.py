@@ -12,7 +12,7 @@ from .labels import LOW, Question, Split
 from .metrics import Figures, figures, percentiles
 from .signals import JOINS, Asked
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "recall-quality.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "generated" / "recall-quality.md"
 _TEXT = Path(__file__).parent / "document.md"
 SIGNALS = {"vector": "vector alone", "text": "words alone (BM25)", "fused": "`recall`: all"}
 CLOSEST = "vector and passages, without words"
@@ -84,7 +84,7 @@ def lines(split: Split, results: Sequence[Result]) -> list[str]:
 
 
 def document(results: Mapping[Split, Sequence[Result]]) -> str:
-    """`docs/recall-quality.md`."""
+    """`docs/generated/recall-quality.md`."""
     tables = "\n".join(line for split in ("test", "dev") for line in lines(split, results[split]))
     low = sum(result.overlap <= LOW for result in results["test"])
     filled = _TEXT.read_text(encoding="utf-8")

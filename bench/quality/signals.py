@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from phronesis_bus import Call
 from phronesis_contracts import Principal
 from phronesis_contracts.memory import ItemKind, Recall
-from phronesis_memory.adapters.texts import PostgresTexts
-from phronesis_memory.domain.ranking import matched
-from phronesis_memory.domain.values import Audience, TextHit, VectorHit
-from phronesis_memory.handlers import Handlers
+from phronesis_memory.items.handlers import ItemHandlers
 from phronesis_memory.ports import Embedder, VectorIndex
+from phronesis_memory.values import Audience, TextHit, VectorHit
+from phronesis_memory.words.ranking import match_share
+from phronesis_memory.words.store import PostgresTexts
 from phronesis_postgres import Database
 
 from .labels import Question
@@ -55,7 +55,7 @@ class Signals:
 
     def __init__(
         self,
-        handlers: Handlers,
+        handlers: ItemHandlers,
         vectors: VectorIndex,
         texts: PostgresTexts,
         embedder: Embedder,
@@ -116,7 +116,7 @@ class Signals:
         ids = list(dict.fromkeys([*(hit.id for hit in near), *(hit.id for hit in worded)]))
         [scored] = await self._texts.score(self._audience, [weights], [ids])
         figures = {hit.id: hit.bm25 for hit in scored}
-        match = [matched(figures.get(id, 0.0), weights) for id in ids]
+        match = [match_share(figures.get(id, 0.0), weights) for id in ids]
         found = {"closest": sorted(closest, key=lambda id: -closest[id])[:MOST]}
         for name, (cosines, join) in JOINS.items():
             of = closest if cosines == "closest" else cosine

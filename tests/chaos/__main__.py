@@ -18,7 +18,7 @@ from .report import report
 from .run import Outcome, run
 
 NAME = "chaos-report.md" if STORES is Stores.EMBEDDED else "chaos-report-production.md"
-REPORT = Path(__file__).parents[2] / "docs" / NAME
+REPORT = Path(__file__).parents[2] / "docs" / "generated" / NAME
 
 
 async def _main(kills: int, cuts: int, seed: int, away: float, report_to: Path) -> int:
@@ -51,7 +51,7 @@ if __name__ == "__main__":
     parser.add_argument("--cuts", type=int, default=500, help="how many event streams are cut (500)")
     parser.add_argument("--seed", type=int, default=20, help="decides the order of the kills and the cuts (20)")
     parser.add_argument("--away", type=float, default=600, help="seconds that the broker is gone (600)")
-    parser.add_argument("--report", type=Path, default=REPORT, help=f"where the report is written (docs/{NAME})")
+    parser.add_argument("--report", type=Path, default=REPORT, help=f"where the report is written (docs/generated/{NAME})")
     given = parser.parse_args()
     prepare()
     sys.exit(asyncio.run(_main(given.kills, given.cuts, given.seed, given.away, given.report)))

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from phronesis_local.ports import free_port
+from phronesis_local.loopback import free_port
 
 
 class Model:

@@ -28,7 +28,7 @@ def report(outcome: Outcome, watched: Watched, seed: int, paused: bool, away: fl
         *_table(("what", "figure"), _figures(outcome, paused, away, back)),
         *_table(("turns of this kind", "accepted"), sorted(outcome.found.kinds.items())),
         *_table(
-            ("writes of ours", "due", "missing", "twice"),
+            ("our writes", "due", "missing", "twice"),
             ((name, of.due, of.missing, of.twice) for name, of in outcome.found.writes.items()),
         ),
         *_table(("killed", "times", "median until all turns had ended", "longest"), _victims(outcome)),
@@ -38,9 +38,9 @@ def report(outcome: Outcome, watched: Watched, seed: int, paused: bool, away: fl
         "",
         "## Cut event streams",
         "",
-        "Readers of running turns lose their connection after a random number of bytes, and come back with the id of the last",
-        "whole event, or, one in ten and all that had none yet, without. What they put together is compared with the broker's",
-        "stream and the turn's row.",
+        "Readers of running turns lose their connection after a random number of bytes, and reconnect with the id of the",
+        "last whole event; one in ten, and all that had none yet, reconnect without. What they assemble is compared with the",
+        "broker's stream and the turn's row.",
         "",
         *_table(("what", "figure"), _streams(watched)),
         *(f"- {fault}" for fault in watched.wrong),
@@ -52,7 +52,7 @@ def _figures(outcome: Outcome, paused: bool, away: float, back: float) -> Iterab
     found, took = outcome.found, [seconds for _, seconds in outcome.recovery]
     share = 100 * found.ended_with_reply / max(1, found.accepted)
     yield "kills with -9", len(outcome.kills)
-    yield "minutes that they took", f"{outcome.seconds / 60:.1f}"
+    yield "duration in minutes", f"{outcome.seconds / 60:.1f}"
     yield "turns accepted", found.accepted
     yield "ended with a reply", f"{found.ended_with_reply} ({share:.1f} %)"
     yield "of these, marked as made without a part (`degraded`)", found.degraded
@@ -67,13 +67,13 @@ def _figures(outcome: Outcome, paused: bool, away: float, back: float) -> Iterab
     yield "conversations out of order, or with directives that disagree", len(found.disorders)
     yield "journalled model steps", found.steps
     yield "model calls", found.model_calls
-    yield "calls made again for a kill between call and journal", found.repeated_calls
-    yield "calls made again for any other reason", found.unexplained_calls
+    yield "calls repeated because of a kill between call and journal", found.repeated_calls
+    yield "calls repeated for any other reason", found.unexplained_calls
     yield "time from a kill to the end of all turns in flight, median", f"{median(took):.1f} s"
     yield "the same, 95th percentile", f"{quantiles(took, n=20)[-1]:.1f} s"
     yield "the same, longest", f"{max(took):.1f} s"
     yield "orchestrator paused for a minute committed nothing when it woke", "yes" if paused else "NO"
-    yield f"broker gone for {away:.0f} s: from its return to the end of a turn, no service started anew", f"{back:.1f} s"
+    yield f"broker gone for {away:.0f} s: from its return to the end of a turn, no service restarted", f"{back:.1f} s"
 
 
 def _streams(watched: Watched) -> Iterable[Row]:
@@ -81,14 +81,14 @@ def _streams(watched: Watched) -> Iterable[Row]:
     yield from ((f"- {way}", n) for way, n in sorted(watched.cuts.items()))
     yield "in the middle of an event", watched.inside
     yield "kills of the gateway meanwhile", watched.gateway_kills
-    yield "connections that these cost, or that none answered", watched.lost
+    yield "connections lost to these kills, or not answered", watched.lost
     yield "turns read", watched.turns
-    yield "events that there were", watched.events
+    yield "events published", watched.events
     yield "events missing", watched.missing
-    yield "events repeated beyond the rule, or made up", watched.repeated
-    yield "events, texts or ends that were not the truth", watched.unlike
+    yield "events repeated against the rule, or invented", watched.repeated
+    yield "events, texts or ends that differ from the truth", watched.unlike
     yield "other breaches of the rule", len(watched.wrong)
-    yield "minutes that it took", f"{watched.seconds / 60:.1f}"
+    yield "duration in minutes", f"{watched.seconds / 60:.1f}"
 
 
 def _victims(outcome: Outcome) -> Iterable[Row]:

@@ -11,7 +11,7 @@ from time import monotonic
 
 import psutil
 
-from phronesis_local import postgres, record
+from phronesis_local import layout, postgres
 from phronesis_local.layout import DataDir
 
 SERVICES = ("gateway", "orchestrator", "memory", "instructions", "graph", "media")
@@ -49,13 +49,13 @@ class ChaosStack:
     @property
     def supervisor(self) -> int:
         """Process id of the supervisor."""
-        found = record.read(self.data)
+        found = layout.read_record(self.data)
         assert found is not None
         return found.supervisor.pid
 
     def pid(self, name: str) -> int:
         """Process id of a part, as the stack's own record has it."""
-        found = record.read(self.data)
+        found = layout.read_record(self.data)
         process = found.parts[name].process if found else None
         if process is None:
             raise LookupError(f"{name} does not run")
@@ -63,7 +63,7 @@ class ChaosStack:
 
     def port(self, name: str) -> int:
         """The port that a server listens on."""
-        found = record.read(self.data)
+        found = layout.read_record(self.data)
         assert found is not None
         port = found.parts[name].port
         assert port is not None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from phronesis_bus import Bus
-from phronesis_bus.stored import stored
+from phronesis_bus.connection import read_message
 from phronesis_contracts.orchestrator import PROGRESS, TurnProgress
 
 from .reading import Event, Reading
@@ -39,7 +39,7 @@ def without(value: Any, names: frozenset[str]) -> Any:
 async def progress_of(bus: Bus, turn: str) -> list[Event]:
     """The progress of a turn of the stack's owner, up to its end, read from the stream without the gateway."""
     subject, events, place = PROGRESS.on("local", "owner", turn), list[Event](), 0
-    while (found := await stored(bus, "OUT", subject, place)) is not None:
+    while (found := await read_message(bus, "OUT", subject, place)) is not None:
         place = int(found["seq"])
         said = TurnProgress.model_validate_json(base64.b64decode(found["data"]))
         if said.kind == "ended":

@@ -1,4 +1,4 @@
-"""Make the pictures of docs/console.md anew, with the browser's tests of a whole stack: python -m tests.console"""
+"""Make the pictures of docs/how-to/console.md anew, with the browser's tests of a whole stack: python -m tests.console"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.support.browser import PICTURES
 
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "docs" / "console"
+FOLDER = ROOT / "docs" / "images" / "console"
 
 if __name__ == "__main__":
     FOLDER.mkdir(parents=True, exist_ok=True)

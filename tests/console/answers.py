@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from phronesis_contracts.analysis import Analysis, AnswerData, MemoryProcess, Visualization, VisualizationType
+from phronesis_contracts.answers import Analysis, AnswerData, MemoryProcess, Visualization, VisualizationType
 from phronesis_contracts.orchestrator import Reply, Source, SubmitTurn, Usage
 
 V = VisualizationType

@@ -13,7 +13,7 @@ RULES = [
 
 
 def test_each_alert_stands_in_the_page_for_operators_and_no_other_one() -> None:
-    page = (ROOT / "docs/operations.md").read_text().partition("## Alerts")[2].partition("\n## ")[0]
+    page = (ROOT / "docs/how-to/operations.md").read_text().partition("## Alerts")[2].partition("\n## ")[0]
     rows = {tuple(cell.strip(" `") for cell in line.split("|")[1:3]) for line in page.splitlines() if line.startswith("| `")}
     assert rows == {(rule["alert"], rule["labels"]["severity"]) for rule in RULES}
 

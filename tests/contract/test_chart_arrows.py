@@ -10,7 +10,7 @@ import pytest
 
 from phronesis_contracts.catalog import ASKS
 from phronesis_contracts.service import SERVICES
-from phronesis_media.addresses import is_public
+from phronesis_media.fetching.web import is_public
 from scripts.chart import Object
 from tests.support.chart import BUILD_SECONDS, NAMESPACE, of_kind, rendered, workloads
 from tests.support.network import End, arrows

@@ -9,8 +9,8 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis.portfolio import batches
 from phronesis_local.parts import SERVICES
+from phronesis_samples.portfolio.reports import batches
 from tests.support.people import Person, Town, town
 from tests.support.production import SERVERS
 from tests.support.sample_portfolio import few_projects, programme

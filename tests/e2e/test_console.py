@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from phronesis.portfolio import rows_of_portfolio
+from phronesis_samples.portfolio.reports import read_rows
 from tests.support.browser import NoBrowser, Page, window
 from tests.support.people import Person, Town
 from tests.support.sample_portfolio import PROGRAMME
@@ -62,7 +62,7 @@ async def test_a_figure_of_the_portfolio_is_drawn(stack: RunningStack, analyst: 
     async with _console(stack, tmp_path, analyst.key, "noor") as page:
         await _ask(page, "How many projects does each department have in 2022?")
         await page.until(lambda driver: driver.find_elements("css selector", ".chart .bars .point"))
-        counted = dict(Counter(row["department"] for row in rows_of_portfolio() if row["year"] == "2022"))
+        counted = dict(Counter(row["department"] for row in read_rows() if row["year"] == "2022"))
         bars = await page.run("return document.querySelectorAll('.chart .bars .point').length")
         assert bars == len(counted)
         await page.run("document.querySelector('.said').scrollIntoView()")

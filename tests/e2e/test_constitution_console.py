@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from phronesis.constitution import parts, sample
-from phronesis_contracts.constitution.loading import LOAD_TOOL
+from phronesis.constitution.files import parts
+from phronesis_contracts.constitution.writes import LOAD_TOOL
+from phronesis_samples.institute import sample
 from tests.support.browser import NoBrowser, Page, window
 from tests.support.people import Person, Town
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from phronesis.constitution import Made, generate, parts
+from phronesis.constitution.files import parts
 from phronesis_contracts.catalog import TOOLS
-from phronesis_contracts.constitution.kinds import Layer
-from phronesis_contracts.constitution.loading import LOAD_TOOL
-from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.registry import TYPES, Layer
 from phronesis_contracts.constitution.values import MAX_TOKENS
+from phronesis_contracts.constitution.writes import LOAD_TOOL
+from phronesis_samples.institute.generator import GeneratedConstitution, generate
 from phronesis_tokens import count
 from tests.support.bus import eventually
 from tests.support.people import Person, Town
@@ -35,7 +35,7 @@ class Loaded:
     """A graph in a tenant of its own."""
 
     person: Person
-    made: Made
+    made: GeneratedConstitution
 
     async def ask(self, tool: str, body: dict[str, Any]) -> dict[str, Any]:
         """What a tool answers, once its contract has taken it."""

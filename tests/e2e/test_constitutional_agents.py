@@ -18,7 +18,7 @@ from mcp_types import CallToolResult, TextContent
 
 import phronesis_tokens as tokens
 from phronesis_contracts.catalog import TOOLS
-from phronesis_contracts.faces import legal
+from phronesis_contracts.tools import legal_name
 from phronesis_local import postgres
 from tests.support import constitution_calls, institute
 from tests.support.bus import eventually
@@ -146,17 +146,17 @@ async def test_the_official_client_lists_and_calls_every_tool_of_an_agent_and_is
     names = profile(agent).tools
     async with client(stack, asking) as mcp:
         listed = [tool.name for tool in (await mcp.list_tools()).tools]
-        assert listed == ["ask", *map(legal, names)]
+        assert listed == ["ask", *map(legal_name, names)]
         for name in names:
             if name == "turn.get":
                 continue  # of a turn of one's own, which `ask` begins
             given = await constitution_calls.call(name)(owner)
             if (agent, name) == ("mind", "relationship.create.v1"):  # it joins what it writes: insights to where they led
                 given = {"fromId": "asked", "type": "LEADS_TO", "toId": "shared"}
-            told(await mcp.call_tool(legal(name), given))
+            told(await mcp.call_tool(legal_name(name), given))
         outside = [name for name in ("node.delete.v1", "backup.restore.v1", "goal.create.v1") if name not in names]
         for name in outside:
-            refused = await mcp.call_tool(legal(name), {})
+            refused = await mcp.call_tool(legal_name(name), {})
             (content,) = refused.content
             assert isinstance(content, TextContent)
             assert (refused.is_error, json.loads(content.text)["code"]) == (True, "forbidden")
@@ -267,7 +267,7 @@ async def test_a_tool_that_a_tenant_takes_from_an_agent_is_gone_at_once_and_back
 
     async def has(*names: str) -> None:
         async def state() -> bool:
-            return await listed() == ["ask", *map(legal, names)]
+            return await listed() == ["ask", *map(legal_name, names)]
 
         await eventually(state, within=15)
 

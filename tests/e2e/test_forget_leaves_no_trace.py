@@ -13,10 +13,10 @@ import pytest
 
 from phronesis_bus import BusSettings, connect
 from phronesis_bus.envelope import PARKED_FROM
-from phronesis_bus.publishing import publish
+from phronesis_bus.outbox import publish
 from phronesis_contracts.orchestrator import PROGRESS, TURN_ENDED, TurnEndedNews, TurnProgress, TurnStatus
 from phronesis_local.keys import password_file
-from phronesis_local.ports import LOOPBACK
+from phronesis_local.loopback import LOOPBACK
 from tests.e2e.commands import command
 from tests.support.bus import eventually
 from tests.support.people import Person, Town

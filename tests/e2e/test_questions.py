@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis_contracts.analysis import Analysis
+from phronesis_contracts.answers import Analysis
 from tests.questions.checks import CONFIDENT
 from tests.questions.questions import DECLINED, QUESTIONS, Question
 from tests.support.people import Person

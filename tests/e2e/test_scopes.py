@@ -12,7 +12,7 @@ import pytest
 
 from phronesis_contracts import Role
 from phronesis_contracts.catalog import TOOLS
-from phronesis_contracts.scoped_memory import RECALLED, Scope
+from phronesis_contracts.memory import RECALLED, Scope
 from tests.support.people import Person, Town
 
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(480)]

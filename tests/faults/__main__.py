@@ -1,4 +1,4 @@
-"""Measure every fault and write the table to docs/faults.md: `python -m tests.faults`."""
+"""Measure every fault and write the table to docs/generated/faults.md: `python -m tests.faults`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.faults.stack import FaultStack, fault_stack
 from tests.faults.store_part import store_part
 from tests.support.production import prepare
 
-REPORT = Path(__file__).parents[2] / "docs" / "faults.md"
+REPORT = Path(__file__).parents[2] / "docs" / "generated" / "faults.md"
 _DATABASES = tuple(f"{name} to Postgres" for name in ("gateway", "orchestrator", "memory", "instructions"))
 _OTHERS = ("graph to its store", "memory to the embedding service")
 _BUS = tuple(f"{name} to NATS" for name in ("gateway", "orchestrator", "memory", "instructions", "graph", "media"))

@@ -11,22 +11,22 @@ _HEAD = """# Every fault, and what the client saw
 
 Made by `python -m tests.faults`: each line is one message to `POST /api/v1/conversations/messages` of a running embedded
 stack, with one thing broken, and measured. The model is a scripted server that speaks Groq's HTTP; the stores are the real
-ones, with a proxy in every connection of every service. A message asks memory for a fact that is in it.
+ones, with a proxy in every connection of every service. Each message needs a fact from memory.
 
 - **client saw**: the status, and for an error the problem's `code`. Each 503 has a `Retry-After`.
 - **degraded**: the parts that the reply says it was made without.
 - **directive**: `new`: the model's choice for the next turn; `kept`: the earlier one stays.
 - **calls**: model calls that the provider saw for this message.
-- **s**: seconds until the client had its answer. **back**: seconds from the mending to the end of the next whole reply; no
-  service was started anew for it.
+- **s**: seconds until the client had its answer. **back**: seconds from the repair to the end of the next complete reply; no
+  service was restarted for it.
 
-A key that the gateway knows and an agent's instructions are kept for a minute by those who ask for them, so a broken store
-behind them is not noticed so soon. A turn that cannot be accepted within ten seconds is refused; sent again with the same
-`Idempotency-Key` it is taken once.
+A key that the gateway knows and an agent's instructions are cached for a minute by their readers, so a broken store behind
+them is noticed later. A turn that cannot be accepted within ten seconds is refused; sent again with the same
+`Idempotency-Key` it is accepted once.
 
-Limits of time: 8 s for the router call with all its tries, 20 s for the final call, 3 s for retrieval, 1 s for each stage
-of it, 60 s for a turn. Of a call three tries are made, with jitter; a `Retry-After` is kept where it fits into the limit. After
-five failures in a row a model's endpoint is left alone for 15 s.
+Time limits: 8 s for the router call with all its attempts, 20 s for the final call, 3 s for retrieval, 1 s for each stage of
+it, 60 s for a turn. A call is tried three times, with jitter; a `Retry-After` is honoured if it fits into the limit. After five
+failures in a row a model's endpoint is not called for 15 s.
 """
 _MODEL = "| fault | call | client saw | degraded | directive | calls | s | back |\n|---|---|---|---|---|---|---|---|"
 _STORES = "| connection | fault | client saw | degraded | directive | s | back |\n|---|---|---|---|---|---|---|"
@@ -41,8 +41,8 @@ def report(model: Sequence[Row], stores: Sequence[Row], seconds: float) -> str:
         "",
         "## The model",
         "",
-        "The calls of a turn are the router call and the final call, and a repair of each, made where the answer before it was"
-        " no good.",
+        "The calls of a turn are the router call and the final call, and a repair of each, made if the answer before it was"
+        " unusable.",
         "",
         _MODEL,
         *(_model_line(row) for row in sorted(model, key=_place)),

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from phronesis_local import postgres
-from phronesis_local.child import Program
 from phronesis_local.layout import DataDir
+from phronesis_local.loopback import LOOPBACK
 from phronesis_local.parts import OWNERS, SERVICES, Answers, Parts
-from phronesis_local.ports import LOOPBACK
+from phronesis_local.processes import Program
 from phronesis_local.settings import LocalSettings
 from phronesis_local.stack import Stack
 from phronesis_postgres.roles import role_of

@@ -9,8 +9,8 @@ import pytest
 
 from phronesis_contracts import Risk, Role
 from phronesis_contracts.memory import RECALL, ItemKind, Recalled, RecalledItem
-from phronesis_orchestrator.domain import Completed
-from phronesis_orchestrator.outside.offers import CALLED, OFFERED, Offered, OutsideResult
+from phronesis_orchestrator.outside_tools.offers import CALLED, OFFERED, OutsideResult, ToolOffers
+from phronesis_orchestrator.turns.turn import Completed
 from tests.integration.test_outside_agents import tool
 from tests.support.analysts import analyst, profile
 from tests.support.groq_server import Fault, GroqServer, groq_server
@@ -26,7 +26,7 @@ FORMED = RecalledItem(
 )
 OWNERS: dict[str, Any] = {
     RECALL.subject: Recalled(items=(FORMED,)),
-    OFFERED.rpc.subject: Offered(tools=(tool("add"), tool("wipe", Risk.HIGH))),
+    OFFERED.rpc.subject: ToolOffers(tools=(tool("add"), tool("wipe", Risk.HIGH))),
     CALLED: OutsideResult(text="the sum is 5"),
 }
 CALLS = [("recall", {"query": "what the user prefers"}), ("outside_out_add", {"a": 2, "b": 3})]

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from phronesis_contracts import Role
-from phronesis_contracts.analysis import Analysis
-from phronesis_contracts.cypher import READ_CYPHER, CypherRows
-from phronesis_contracts.scoped_memory import KEEP_MEMORY, KeepMemory, Scope
-from phronesis_orchestrator.domain import Completed
-from phronesis_orchestrator.extractive import Extractive
+from phronesis_contracts.answers import Analysis
+from phronesis_contracts.memory import KEEP_MEMORY, KeepMemory, Scope
+from phronesis_contracts.twin import READ_CYPHER, CypherRows
+from phronesis_orchestrator.agents.extractive import Extractive
+from phronesis_orchestrator.turns.turn import Completed
 from tests.support import groq_tools
 from tests.support.analysts import ROWS, SNIPPET, TIER1, analyst, ask, profile
 from tests.support.groq_server import Fault, GroqServer, groq_server

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from phronesis_contracts import Principal, ServiceError, TimedOut, Unavailable
-from phronesis_contracts.cypher import READ_CYPHER, CypherRows, QueryRefused
 from phronesis_contracts.instructions import RETRIEVE_INSTRUCTIONS
-from phronesis_contracts.scoped_memory import RECALL_MEMORY, RecalledMemories, Scope, Snippet
-from phronesis_contracts.twin import DIAGNOSE_GAPS, Diagnosed, DiagnoseGaps, Gap, GapType
-from phronesis_orchestrator.domain import Completed, Failed, LostClaim
-from phronesis_orchestrator.gate import MAX_ROUNDS, MAX_TURN_CALLS
-from phronesis_orchestrator.loops import tools
+from phronesis_contracts.memory import RECALL_MEMORY, RecalledMemories, Scope, Snippet
+from phronesis_contracts.twin import DIAGNOSE_GAPS, READ_CYPHER, CypherRows, Diagnosed, DiagnoseGaps, Gap, GapType, QueryRefused
+from phronesis_orchestrator.agents import loops
+from phronesis_orchestrator.agents.tools import MAX_ROUNDS, MAX_TURN_CALLS
+from phronesis_orchestrator.turns.turn import Completed, Failed, LostClaim
 from tests.support import groq_tools
 from tests.support.analysts import ROWS, analyst, ask
 from tests.support.groq_server import Fault, GroqServer, groq_server
@@ -376,7 +375,7 @@ async def test_a_gap_is_found_by_the_graph_named_and_costs_confidence(server: Gr
 async def test_a_turn_whose_time_is_nearly_over_answers_with_what_there_is(
     server: GroqServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tools, "_ENOUGH", 0.0)
+    monkeypatch.setattr(loops, "_ENOUGH", 0.0)
     asked = await ask(server, "How many?")
     assert (asked.request(1)["tool_choice"], len(server.calls), asked.subjects) == ("none", 2, [])
     assert asked.analysis.confidence == 0.2

@@ -15,6 +15,7 @@ import pytest
 from phronesis_bus import Call, ask, connect, serve
 from phronesis_bus.envelope import decode
 from phronesis_contracts import Forbidden, NotFound, Nothing, Principal, Role
+from phronesis_contracts.answers import TURN_REPLAY, ReplayTurn
 from phronesis_contracts.approvals import (
     APPROVAL_ANSWER,
     APPROVAL_GET,
@@ -30,8 +31,7 @@ from phronesis_contracts.constitution.writes import DELETE_CONSTITUTION_NODE_TOO
 from phronesis_contracts.instructions import AGENT_GET, AgentProfile, AgentRef
 from phronesis_contracts.memory import PROFILE_GET, Profile
 from phronesis_contracts.orchestrator import PROGRESS, TURN_CANCEL, Turn, TurnProgress, TurnRef, TurnStatus
-from phronesis_contracts.traces import TURN_REPLAY, ReplayTurn
-from phronesis_orchestrator.policy.serving import ApprovalHandlers
+from phronesis_orchestrator.approvals.handlers import ApprovalHandlers
 from phronesis_postgres import Database
 from tests.integration.test_orchestrator import Front, orchestrator
 from tests.support.chat import reasoning

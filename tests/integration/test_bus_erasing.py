@@ -12,7 +12,7 @@ import pytest
 
 from phronesis_bus import Bus, erase_parked, erase_shown, show
 from phronesis_bus.envelope import PARKED_FROM
-from phronesis_bus.publishing import publish
+from phronesis_bus.outbox import publish
 from phronesis_contracts import Unavailable
 from phronesis_contracts.orchestrator import PROGRESS, TURN_ENDED, TurnEndedNews, TurnProgress, TurnStatus
 from tests.support.bus import broker, connected, eventually, somebody

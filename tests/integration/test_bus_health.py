@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from phronesis_local.ports import free_port
+from phronesis_local.loopback import free_port
 from tests.support.bus import broker, connected, eventually, restarted
 from tests.support.servers import NatsServer
 

@@ -20,15 +20,7 @@ from phronesis_bus import Bus, Call, News, Relay, Sendable, ask, follow, sendabl
 from phronesis_bus.declare import keep
 from phronesis_contracts import Nothing, ServiceError, TimedOut, Unavailable
 from phronesis_contracts.memory import RECALL, Recall, Recalled
-from phronesis_contracts.orchestrator import (
-    PROGRESS,
-    TURN,
-    TURN_ENDED,
-    SubmitTurn,
-    TurnEndedNews,
-    TurnProgress,
-    TurnStatus,
-)
+from phronesis_contracts.orchestrator import PROGRESS, TURN, TURN_ENDED, SubmitTurn, TurnEndedNews, TurnProgress, TurnStatus
 from phronesis_contracts.service import HEALTH
 from tests.support.bus import broker, connected, eventually, restarted, somebody
 from tests.support.servers import NatsServer

@@ -34,7 +34,6 @@ from phronesis_contracts import (
     Unavailable,
     UnsupportedMedia,
 )
-from phronesis_contracts.graph import EXPAND, Expand, Expanded
 from phronesis_contracts.memory import (
     PROFILE_GET,
     RECALL,
@@ -49,6 +48,7 @@ from phronesis_contracts.memory import (
     RememberItem,
 )
 from phronesis_contracts.service import HEALTH, SPANS, TraceRef
+from phronesis_contracts.twin import EXPAND, Expand, Expanded
 from tests.support.bus import broker, connected, eventually, somebody
 from tests.support.servers import NatsServer
 

@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 from nats.aio.subscription import Subscription
 
-from phronesis_bus import Bus, Call, News, announce, follow, pulling, take, tell
+from phronesis_bus import Bus, Call, News, announce, delivery, follow, take, tell
 from phronesis_bus.envelope import PARKED_FROM, PARKED_REASON
 from phronesis_contracts import Busy, NotFound, ServiceError, TimedOut, Unauthorized, Unavailable
 from phronesis_contracts.orchestrator import TURN, TURN_ENDED, SubmitTurn, TurnEndedNews, TurnStatus
@@ -355,7 +355,7 @@ class Hanging:
 async def test_a_handler_that_outlasts_the_time_to_stop_is_ended_and_its_message_comes_again(
     server: NatsServer, gateway: Bus, admin: Bus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pulling, "_GRACE", 0.1)
+    monkeypatch.setattr(delivery, "_GRACE", 0.1)
     await waiting(admin, 1)
     async with connected(server, "orchestrator", "orchestrator") as (first, second):
         hanging, seen = Hanging(), []

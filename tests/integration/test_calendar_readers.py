@@ -10,13 +10,12 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from phronesis_contracts import TimedOut, UnsupportedMedia
-from phronesis_orchestrator.adapters.ical_readers import CalendarReaders
-from phronesis_orchestrator.sessions.domain import Found, Occurrence
-from phronesis_orchestrator.sessions.windows import Window
+from phronesis_orchestrator.sessions.calendar import Occurrence, Window, WindowEvents
+from phronesis_orchestrator.sessions.calendar_sources import CalendarReaders
 
 WEEK = Window(date(2026, 11, 23), date(2026, 11, 30), ZoneInfo("Europe/Berlin"))
 _EVENT = "BEGIN:VEVENT\r\nUID:1\r\nSUMMARY:Board\r\nDTSTART:20261124T090000Z\r\nDURATION:PT1H\r\n{}END:VEVENT\r\n"
-FOUND = Found((Occurrence("Board", *(datetime(2026, 11, 24, hour, tzinfo=UTC) for hour in (9, 10)), False),), 0)
+FOUND = WindowEvents((Occurrence("Board", *(datetime(2026, 11, 24, hour, tzinfo=UTC) for hour in (9, 10)), False),), 0)
 BOMBS = {
     "an interval of nothing": "RRULE:FREQ=MONTHLY;INTERVAL=0;BYHOUR=0;BYDAY=MO;BYMONTHDAY=1\r\n",
     "each second": "RRULE:FREQ=SECONDLY\r\n",

@@ -10,11 +10,10 @@ import pytest
 
 from phronesis_contracts import ModelUnavailable
 from phronesis_contracts.orchestrator import Directive
-from phronesis_orchestrator.adapters.breaker import Breaker
-from phronesis_orchestrator.adapters.chat_model import CallLimits, LanguageModel
-from phronesis_orchestrator.adapters.chat_retry import Patience
-from phronesis_orchestrator.domain import Completed, Failed
-from phronesis_orchestrator.reasoner import CallFailed
+from phronesis_orchestrator.models.calls import Breaker, CallLimits, RetryPolicy
+from phronesis_orchestrator.models.language_model import LanguageModel
+from phronesis_orchestrator.models.reasoner import CallFailed
+from phronesis_orchestrator.turns.turn import Completed, Failed
 from tests.support.chat import AGENT, MEMORY, a_turn, reasoning
 from tests.support.groq_server import Fault, GroqServer, groq_server
 from tests.unit.orchestrator.fakes import FakeConversations, FakeNeighbours, Stage, claim
@@ -29,8 +28,8 @@ class Clock:
 
     now: float = 0.0
 
-    def patience(self) -> Callable[[str], Patience]:
-        return lambda model: Patience(Breaker(model, clock=lambda: self.now), backoff=0.01)
+    def patience(self) -> Callable[[str], RetryPolicy]:
+        return lambda model: RetryPolicy(Breaker(model, clock=lambda: self.now), backoff=0.01)
 
 
 @pytest.fixture
@@ -135,7 +134,7 @@ async def test_with_both_breakers_open_a_turn_fails_with_its_code_and_calls_nobo
 async def test_it_says_when_it_opens_and_when_it_closes(
     server: GroqServer, model: LanguageModel, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "phronesis_orchestrator.adapters.breaker")
+    caplog.set_level(logging.INFO, "phronesis_orchestrator.models.calls")
     await opened(server, model)
     clock.now = 15.1
     await model.route(a_turn())

@@ -1,4 +1,4 @@
-"""Each fault of the model in each call of a turn, and what the turn ends with; `docs/faults.md` has it measured on a stack."""
+"""Each fault of the model in each call of a turn, and how the turn ends; `docs/generated/faults.md` measures it on a stack."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from phronesis_contracts.orchestrator import Directive
-from phronesis_orchestrator.domain import Completed
+from phronesis_orchestrator.turns.turn import Completed
 from tests.faults.model_faults import NOT_JSON, SALVAGED, Expected, ModelFault, cells, expected
 from tests.support.chat import AGENT, reasoning
 from tests.support.groq_server import GroqServer, groq_server

@@ -14,9 +14,11 @@ import pytest
 from phronesis_bus import envelope
 from phronesis_bus.tracing import Tracing
 from phronesis_contracts import ModelRateLimited, ModelUnavailable
-from phronesis_orchestrator.adapters.chat_client import ChatClient
-from phronesis_orchestrator.adapters.chat_model import CallLimits, LanguageModel
-from phronesis_orchestrator.reasoner import CallFailed, Spent
+from phronesis_orchestrator.ledger.usage import CallUsage
+from phronesis_orchestrator.models.calls import CallLimits
+from phronesis_orchestrator.models.client import ChatClient
+from phronesis_orchestrator.models.language_model import LanguageModel
+from phronesis_orchestrator.models.reasoner import CallFailed
 from tests.support.bus import eventually
 from tests.support.chat import KEY, MEMORY, REPLY, a_turn, quick, reasoning
 from tests.support.groq_server import Fault, GroqServer, groq_server
@@ -60,7 +62,7 @@ async def test_three_tries_are_all(server: GroqServer) -> None:
         with pytest.raises(CallFailed) as raised:
             await model.compose(a_turn(), None, MEMORY)
     assert type(raised.value.error) is ModelUnavailable
-    assert raised.value.spent == Spent(model_calls=3)
+    assert raised.value.spent == CallUsage(model_calls=3)
     assert len(server.calls) == 3
 
 
@@ -122,7 +124,7 @@ async def test_a_provider_that_cannot_be_reached_costs_no_call(host: str) -> Non
     with pytest.raises(CallFailed) as raised:
         await model.route(a_turn())
     await model.close()
-    assert (raised.value.error.detail, raised.value.spent) == ("the language model cannot be reached", Spent())
+    assert (raised.value.error.detail, raised.value.spent) == ("the language model cannot be reached", CallUsage())
 
 
 @pytest.mark.req("D-142")
@@ -135,7 +137,7 @@ async def test_what_failed_calls_used_is_counted_where_the_provider_told_it(serv
         with pytest.raises(CallFailed) as raised:
             await model.compose(a_turn(), None, MEMORY)
     assert (answer.spent.model_calls, answer.spent.input_tokens > 140) == (3, True)
-    assert raised.value.spent == Spent(model_calls=3, input_tokens=210, output_tokens=9)
+    assert raised.value.spent == CallUsage(model_calls=3, input_tokens=210, output_tokens=9)
 
 
 @pytest.mark.parametrize("told", [None, "many", [], {"prompt_tokens": -5}, {"prompt_tokens": "7"}, {"prompt_tokens": 10**30}])
@@ -145,7 +147,7 @@ async def test_a_usage_that_cannot_be_believed_costs_no_answer(server: GroqServe
     async with reasoning(server) as model:
         answer = await model.compose(a_turn(), None, MEMORY)
     assert answer.value is not None
-    assert answer.spent == Spent(model_calls=1)
+    assert answer.spent == CallUsage(model_calls=1)
 
 
 async def test_a_call_that_is_cancelled_closes_its_connection(server: GroqServer) -> None:

@@ -8,10 +8,9 @@ from datetime import UTC, datetime
 
 from phronesis_contracts import BudgetExceeded, Principal
 from phronesis_contracts.facts import LEARN, Learnt, Origin
-from phronesis_orchestrator.learning.domain import EndedTurn, statements_of
-from phronesis_orchestrator.learning.learner import Learner
-from phronesis_orchestrator.learning.ports import Drawer
-from phronesis_orchestrator.ledger.spent import Charged, Spend
+from phronesis_orchestrator.learning.handlers import Learner
+from phronesis_orchestrator.learning.statements import Drawer, EndedTurn, match_statements
+from phronesis_orchestrator.ledger.usage import ChargedTurn, LedgerEntry
 from tests.support.chat import AGENT, reasoning
 from tests.support.groq_server import Fault, groq_server
 from tests.unit.orchestrator.fakes import FakeNeighbours
@@ -34,7 +33,7 @@ async def test_a_batch_of_turns_takes_one_call_and_its_texts_are_data() -> None:
             answer = await model.draw(OWN, batch)
         (call,) = server.calls
     assert answer.value is not None
-    (drawn,) = statements_of(answer.value, batch)["t1"]
+    (drawn,) = match_statements(answer.value, batch)["t1"]
     assert (drawn.object, drawn.origin, call.purpose, call.model) == (
         "short answers",
         Origin.USER,
@@ -53,15 +52,15 @@ class Purse:
         self.left = tokens
         self.entered: list[tuple[str, str, str, str]] = []
 
-    async def admit(self, turn: Charged) -> None:
+    async def admit(self, turn: ChargedTurn) -> None:
         if self.left <= 0:
             raise BudgetExceeded("the limit is reached")
 
-    async def spent(self, turn: Charged, spend: Spend) -> None:
+    async def spent(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
         self.left -= spend.tokens
         self.entered.append((turn.turn_id, spend.asked.purpose, spend.asked.model, spend.outcome))
 
-    def used(self, turn: Charged, spend: Spend) -> None:
+    def used(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
         """Nothing of learning is journalled."""
 
 

@@ -10,9 +10,11 @@ import pytest
 
 from phronesis_bus.tracing import Tracing
 from phronesis_contracts.orchestrator import Directive
-from phronesis_orchestrator.adapters.chat_model import CallLimits, language_model
-from phronesis_orchestrator.cognition.thought import Tier
-from phronesis_orchestrator.reasoner import Composed, Routed, Spent
+from phronesis_orchestrator.agents.cognition.thought import Tier
+from phronesis_orchestrator.ledger.usage import CallUsage
+from phronesis_orchestrator.models.calls import CallLimits
+from phronesis_orchestrator.models.language_model import build_language_model
+from phronesis_orchestrator.models.reasoner import ComposedReply, RouteDecision
 from tests.support.chat import KEY, MEMORY, REPLY, a_turn, reasoning
 from tests.support.groq_server import Fault, GroqServer, groq_server
 
@@ -30,7 +32,7 @@ async def test_both_sdks_route_and_answer(server: GroqServer, provider: str) -> 
         routed = await model.route(a_turn())
         composed = await model.compose(a_turn(), None, MEMORY)
     assert model.name == provider
-    assert routed.value == Routed(decision="query_memory", key_phrases=("heat network",), tier=Tier.SONNET)
+    assert routed.value == RouteDecision(decision="query_memory", key_phrases=("heat network",), tier=Tier.SONNET)
     assert composed.value is not None
     assert composed.value.user_response == "Heat Networks: Pipes of hot water."
     assert composed.spent.model_calls == 1
@@ -41,11 +43,11 @@ async def test_both_sdks_route_and_answer(server: GroqServer, provider: str) -> 
 async def test_a_greeting_is_answered_directly(server: GroqServer) -> None:
     async with reasoning(server) as model:
         answer = await model.route(a_turn("hello there"))
-    assert answer.value == Routed(decision="respond_directly", direct_response="Hello!")
+    assert answer.value == RouteDecision(decision="respond_directly", direct_response="Hello!")
 
 
 async def test_the_settings_factory_makes_a_model_that_answers(server: GroqServer) -> None:
-    model = language_model("groq", KEY, Tracing("orchestrator"), url=server.groq_url)
+    model = build_language_model("groq", KEY, Tracing("orchestrator"), url=server.groq_url)
     answer = await model.compose(a_turn(), "A draft.", None)
     await model.close()
     assert answer.value is not None
@@ -93,7 +95,7 @@ async def test_json_in_a_markdown_fence_is_taken(server: GroqServer) -> None:
     server.fail("final", Fault(content=f"```json\n{json.dumps(REPLY)}\n```"))
     async with reasoning(server) as model:
         answer = await model.compose(a_turn(), None, MEMORY)
-    assert answer.value == Composed(
+    assert answer.value == ComposedReply(
         user_response="Pipes.", next_agent_directive=Directive.FOCUSED_ANALYST, directive_reasoning="figures"
     )
 
@@ -122,7 +124,7 @@ async def test_a_query_without_phrases_is_a_valid_decision(server: GroqServer, p
     server.fail("router", Fault(content=f'{{"decision": "query_memory", {phrases}}}'))
     async with reasoning(server) as model:
         answer = await model.route(a_turn())
-    assert answer.value == Routed(decision="query_memory")
+    assert answer.value == RouteDecision(decision="query_memory")
 
 
 @pytest.mark.req("D-136")
@@ -133,7 +135,7 @@ async def test_a_direct_decision_without_a_draft_is_valid(server: GroqServer, dr
     server.fail("router", Fault(content=f'{{"decision": "respond_directly", {draft}}}'))
     async with reasoning(server) as model:
         answer = await model.route(a_turn())
-    assert answer.value == Routed(decision="respond_directly")
+    assert answer.value == RouteDecision(decision="respond_directly")
 
 
 @pytest.mark.req("D-140", "D-115")
@@ -155,7 +157,7 @@ async def test_an_unknown_directive_costs_the_directive_alone(
     server.fail("final", Fault(content=json.dumps({**REPLY, "next_agent_directive": directive})))
     async with reasoning(server) as model:
         answer = await model.compose(a_turn(), None, MEMORY)
-    assert answer.value == Composed(user_response="Pipes.", next_agent_directive=None, directive_reasoning="figures")
+    assert answer.value == ComposedReply(user_response="Pipes.", next_agent_directive=None, directive_reasoning="figures")
     assert "no known directive" in caplog.text
 
 
@@ -201,4 +203,4 @@ async def test_a_completion_without_usage_counts_its_call_alone(server: GroqServ
     server.fail("final", Fault(without=("usage",)))
     async with reasoning(server) as model:
         answer = await model.compose(a_turn(), None, MEMORY)
-    assert answer.spent == Spent(model_calls=1)
+    assert answer.spent == CallUsage(model_calls=1)

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from phronesis_contracts import ServiceError
-from phronesis_orchestrator.history import PastTurn, Summary
-from phronesis_orchestrator.reasoner import Summarised, Summariser
+from phronesis_orchestrator.conversations.history import PastTurn, Summary
+from phronesis_orchestrator.models.reasoner import ModelSummary, Summariser
 from tests.support.chat import AGENT, a_turn, reasoning
 from tests.support.groq_server import Fault, GroqServer, groq_server
 
@@ -49,7 +49,7 @@ async def test_what_postgres_cannot_hold_is_taken_out(server: GroqServer) -> Non
     server.fail("summarise", Fault(content='{"summary": "a\\u0000b"}'))
     async with reasoning(server) as model:
         answer = await model.summarise(a_turn(agent=OWN), Summary(), DROPPED)
-    assert answer.value == Summarised(summary="ab")
+    assert answer.value == ModelSummary(summary="ab")
 
 
 async def test_an_agent_without_the_prompt_is_an_error_that_the_stage_can_pass_over(server: GroqServer) -> None:

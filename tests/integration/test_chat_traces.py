@@ -12,8 +12,8 @@ from phronesis_bus.settings import TelemetrySettings
 from phronesis_bus.tracing import Tracing
 from phronesis_contracts import Unavailable
 from phronesis_contracts.service import TraceRef
-from phronesis_orchestrator.adapters.chat_client import ChatCall, ChatClient
-from phronesis_orchestrator.reasoner import CallFailed, step
+from phronesis_orchestrator.models.client import ChatClient, ChatRequest
+from phronesis_orchestrator.models.reasoner import CallFailed, current_call
 from tests.support.bus import eventually
 from tests.support.chat import AGENT, KEY, MEMORY, a_turn, reasoning
 from tests.support.collector import collecting
@@ -28,12 +28,12 @@ async def server() -> AsyncIterator[GroqServer]:
 
 
 async def test_a_call_says_which_step_it_is(server: GroqServer) -> None:
-    token = step.set("turn-1/route")
+    token = current_call.set("turn-1/route")
     try:
         async with reasoning(server) as model:
             await model.route(a_turn())
     finally:
-        step.reset(token)
+        current_call.reset(token)
     assert server.steps() == ["turn-1/route"]
 
 
@@ -101,7 +101,7 @@ async def test_no_words_of_a_turn_are_logged_above_debug_level(server: GroqServe
         await model.route(a_turn("a-private-question"))
         await model.compose(a_turn("a-private-question"), None, MEMORY)
     private = [(record.levelname, record.name) for record in caplog.records if "a-private" in record.getMessage()]
-    assert private == [("DEBUG", "phronesis_orchestrator.answers")]
+    assert private == [("DEBUG", "phronesis_orchestrator.models.parsing")]
 
 
 async def test_without_instructions_no_model_is_asked(server: GroqServer) -> None:
@@ -125,4 +125,4 @@ async def test_no_test_can_reach_a_provider() -> None:
 async def _asked_inside_the_guard(client: ChatClient) -> None:
     with only_loopback():
         with pytest.raises(pytest.fail.Exception, match=r"a test asked api\.groq\.com"):
-            await client.send(ChatCall("m", [{"role": "user", "content": "hello"}]), 5)
+            await client.send(ChatRequest("m", [{"role": "user", "content": "hello"}]), 5)

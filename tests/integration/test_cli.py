@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis_local.environment import inherited
+from phronesis_local.layout import inherited_environment
 
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(300)]
 
@@ -27,7 +27,7 @@ class Stack:
 
     def __init__(self, data: Path) -> None:
         self.data = data
-        self.environment = inherited() | {"PHRONESIS_DATA": str(data)}
+        self.environment = inherited_environment() | {"PHRONESIS_DATA": str(data)}
 
     async def run(self, *command: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """Run a program of this Python on the stack."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from phronesis_local.environment import inherited
+from phronesis_local.layout import inherited_environment
 
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(300)]
 
@@ -24,7 +24,7 @@ class Stack:
 
     def __init__(self, data: Path) -> None:
         self.data = data
-        self.environment = inherited() | {"PHRONESIS_DATA": str(data)}
+        self.environment = inherited_environment() | {"PHRONESIS_DATA": str(data)}
 
     async def phronesis(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         whole = [sys.executable, "-m", "phronesis", *arguments]

@@ -13,12 +13,12 @@ import pytest
 
 from phronesis_contracts import Principal, Role, Unavailable
 from phronesis_contracts.orchestrator import Reply
-from phronesis_orchestrator.adapters.chat_model import CallLimits
-from phronesis_orchestrator.cognition.remembered import PastEpisode
-from phronesis_orchestrator.cognition.stages import Cognition
-from phronesis_orchestrator.domain import Completed
-from phronesis_orchestrator.history import PastMessage
+from phronesis_orchestrator.agents.cognition.state import Cognition
+from phronesis_orchestrator.agents.cognition.thought import PastEpisode
+from phronesis_orchestrator.conversations.history import PastMessage
+from phronesis_orchestrator.models.calls import CallLimits
 from phronesis_orchestrator.settings import CognitionSettings
+from phronesis_orchestrator.turns.turn import Completed
 from tests.support.analysts import profile as analyst_profile
 from tests.support.chat import reasoning
 from tests.support.cognition import FakeExperience

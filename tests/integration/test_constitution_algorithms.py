@@ -10,14 +10,13 @@ import pytest
 
 from phronesis_bus import Bus, ask, ask_each
 from phronesis_contracts import BadRequest, Forbidden, NotFound, Nothing, Principal, Role, Unavailable
-from phronesis_contracts.constitution import algorithms, insight, lists, paths, writes
+from phronesis_contracts.constitution import insight, lists, paths, writes
 from phronesis_contracts.service import HEALTH
-from phronesis_graph.adapters.bolt import Bolt
-from phronesis_graph.adapters.constitution_igraph import IgraphEngine
 from phronesis_graph.app import build
-from phronesis_graph.constitution.engines import Algorithm, Computed
+from phronesis_graph.bolt.driver import Bolt
+from phronesis_graph.constitution.engine import Algorithm, AlgorithmOutput, IgraphEngine
+from phronesis_graph.constitution.handlers import ALGORITHM_BYTES, ALGORITHM_SECONDS, PROJECTION_NODES
 from phronesis_graph.constitution.projection import Projection
-from phronesis_graph.constitution.walk_serving import MEMORY, NODES, SECONDS
 from phronesis_graph.settings import GraphSettings
 from tests.support.bus import connected, eventually, somebody
 from tests.support.graph import settings
@@ -59,8 +58,8 @@ async def relate(gateway: Bus, who: Principal, link: str) -> None:
     await ask(gateway, who, writes.RELATE, writes.Relate(from_id=a, to_id=b, type=name))
 
 
-async def ranks(gateway: Bus, who: Principal) -> algorithms.NodesRanked:
-    return await ask(gateway, who, algorithms.PAGERANK, algorithms.RankNodes())
+async def ranks(gateway: Bus, who: Principal) -> paths.NodesRanked:
+    return await ask(gateway, who, paths.PAGERANK, paths.RankNodes())
 
 
 @pytest.mark.req("O-211", "O-214", "O-218", "O-220")
@@ -82,8 +81,10 @@ async def test_a_write_drops_what_it_makes_wrong_before_it_is_answered(buses: li
     await ask(gateway, who, writes.UPDATE_NODE, writes.UpdateAnyNode(id="v", status="archived"))
     assert [row.id for row in (await ranks(gateway, who)).rows] == ["g", "h"]
     registry = own.tracing.metrics.registry
-    runs = registry.get_sample_value(f"{SECONDS.name}_count", {"algorithm": "pagerank", "engine": "igraph"})
-    nodes, memory = (registry.get_sample_value(one.name, {"algorithm": "pagerank"}) for one in (NODES, MEMORY))
+    runs = registry.get_sample_value(f"{ALGORITHM_SECONDS.name}_count", {"algorithm": "pagerank", "engine": "igraph"})
+    nodes, memory = (
+        registry.get_sample_value(one.name, {"algorithm": "pagerank"}) for one in (PROJECTION_NODES, ALGORITHM_BYTES)
+    )
     assert runs is not None
     assert (runs >= 3, nodes) == (True, 2.0)
     assert memory is not None
@@ -133,7 +134,7 @@ async def test_the_health_of_the_service_lists_the_algorithms_that_were_tried(bu
 class Off(IgraphEngine):
     """An engine that computes nothing any more."""
 
-    async def compute(self, algorithm: Algorithm, over: Projection) -> Computed:
+    async def compute(self, algorithm: Algorithm, over: Projection) -> AlgorithmOutput:
         raise Unavailable("algorithms are switched off")
 
 
@@ -141,7 +142,7 @@ class Off(IgraphEngine):
 async def test_without_algorithms_and_their_projections_everything_else_answers(
     nats_server: NatsServer, graph_server: GraphServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("phronesis_graph.app.IgraphEngine", Off)
+    monkeypatch.setattr("phronesis_graph.constitution.engine.IgraphEngine", Off)
     who, how = owner(), settings(graph_server, tmp_path)
     async with connected(nats_server, "graph", "gateway") as (own, gateway), service(own, how):
         await eventually(lambda: _ready(gateway))

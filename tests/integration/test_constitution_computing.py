@@ -11,9 +11,8 @@ from random import Random
 import pytest
 
 from phronesis_contracts import Unavailable
-from phronesis_graph.adapters.constitution_igraph import IgraphEngine
-from phronesis_graph.constitution.engines import Algorithm
-from phronesis_graph.constitution.projection import Projection, projection
+from phronesis_graph.constitution.engine import Algorithm, IgraphEngine
+from phronesis_graph.constitution.projection import Projection, build_projection
 from tests.support.bus import eventually
 from tests.support.constitutions import DAWN
 from tests.unit.graph.fakes_constitution import Engine
@@ -22,13 +21,13 @@ from tests.unit.graph.fakes_constitution import Engine
 def random_graph(nodes: int, links: int) -> Projection:
     chance = Random(5)
     ends = [(f"n{chance.randrange(nodes)}", "SERVES", f"n{chance.randrange(nodes)}") for _ in range(links)]
-    return projection({f"n{place}": "goal" for place in range(nodes)}, ("SERVES",), ends, DAWN)
+    return build_projection({f"n{place}": "goal" for place in range(nodes)}, ("SERVES",), ends, DAWN)
 
 
 def computing() -> list[str]:
     """Processes of this one that compute."""
     children = [id for task in Path(f"/proc/{os.getpid()}/task").iterdir() for id in (task / "children").read_text().split()]
-    return [id for id in children if b"constitution.computing" in _command(id)]
+    return [id for id in children if b"constitution.igraph_worker" in _command(id)]
 
 
 def _command(process: str) -> bytes:

@@ -11,13 +11,12 @@ import pytest
 from phronesis_bus import Bus, ask
 from phronesis_contracts import Forbidden, Nothing, Principal, Role
 from phronesis_contracts.constitution import lists, writes
-from phronesis_contracts.constitution.kinds import Layer
-from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.registry import TYPES, Layer
 from phronesis_contracts.constitution.writes import Relate, Unrelate, UpdateAnyNode
 from phronesis_contracts.service import HEALTH
-from phronesis_graph.adapters.bolt import Bolt
 from phronesis_graph.app import build
-from phronesis_graph.constitution.list_measures import SECONDS
+from phronesis_graph.bolt.driver import Bolt
+from phronesis_graph.constitution.lists import LIST_SECONDS
 from phronesis_graph.settings import GraphSettings
 from tests.support.bus import connected, eventually, somebody
 from tests.support.graph import settings
@@ -34,7 +33,7 @@ class Copies:
     def read(self, tool: str, cached: str) -> int:
         """How often both together read a list from the store, or told one that was kept."""
         labels = {"tool": tool, "cached": cached}
-        values = [bus.tracing.metrics.registry.get_sample_value(f"{SECONDS.name}_count", labels) for bus in self.graphs]
+        values = [bus.tracing.metrics.registry.get_sample_value(f"{LIST_SECONDS.name}_count", labels) for bus in self.graphs]
         return sum(int(value or 0) for value in values)
 
 

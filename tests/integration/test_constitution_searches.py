@@ -11,14 +11,14 @@ import pytest
 
 from phronesis_bus import Bus, ask
 from phronesis_contracts import Forbidden, NotFound, Principal, Role
-from phronesis_contracts.constitution import insight, retrieval, search, writes
-from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution import insight, search, writes
 from phronesis_contracts.constitution.lists import GET_NODE, GetConstitutionNode
+from phronesis_contracts.constitution.registry import Layer
 from phronesis_contracts.constitution.search import SEARCH_TOKENS
-from phronesis_graph.adapters.bolt import Bolt
 from phronesis_graph.app import build as build_graph
+from phronesis_graph.bolt.driver import Bolt
 from phronesis_memory.app import build
-from phronesis_memory.indexes import pgvector
+from phronesis_memory.indexes import make_pgvector_index
 from phronesis_memory.settings import MemorySettings
 from phronesis_postgres import Database
 from tests.support.bus import connected, eventually, somebody
@@ -71,7 +71,7 @@ async def world(
         open_index(weaviate, database, embedder) as index,
     ):
         await build_graph(graph, bolt, how.dialect)
-        used = index or pgvector(database, embedder.model, embedder.dimension, chosen)
+        used = index or make_pgvector_index(database, embedder.model, embedder.dimension, chosen)
         await build(memory, database, embedder, chosen, used)
         world = World(gateway, database, embedder)
         # The schema of the graph is declared in the background: the first write waits for it.
@@ -222,7 +222,7 @@ async def test_roles_that_may_not_are_refused(world: World) -> None:
         await ask(world.gateway, who, search.SEMANTIC_SEARCH, search.SemanticSearch(query="x"))
     reader = somebody(role=Role.DISCUSS)
     with pytest.raises(Forbidden):
-        await ask(world.gateway, reader, retrieval.TUNE_RETRIEVAL, retrieval.TuneRetrieval())
+        await ask(world.gateway, reader, search.TUNE_RETRIEVAL, search.TuneRetrieval())
     with pytest.raises(Forbidden):
         await ask(world.gateway, reader, insight.PATTERNS, insight.DetectPatterns())
 
@@ -236,5 +236,5 @@ async def test_a_search_is_rated_and_reported_over_the_bus(world: World) -> None
         world.gateway, who, search.RATE_RETRIEVAL, search.RateRetrieval(retrieval_id=found.retrieval_id, relevant=True)
     )
     assert (rated.satisfaction, rated.ratings) == (1.0, 1)
-    report = await ask(world.gateway, who, retrieval.REPORT_RETRIEVAL, retrieval.ReportRetrieval())
+    report = await ask(world.gateway, who, search.REPORT_RETRIEVAL, search.ReportRetrieval())
     assert ([use.tool for use in report.tools], report.satisfaction) == (["semantic.search.v1"], 1.0)

@@ -18,8 +18,8 @@ from pydantic import SecretStr
 from phronesis_bus import Blobs, Bus, ask
 from phronesis_bus.topology import BACKUPS
 from phronesis_contracts import Forbidden, Nothing, Principal, Role, ServiceError, Unavailable
-from phronesis_contracts.constitution import keeping, lists, writes
-from phronesis_contracts.constitution.keeping import (
+from phronesis_contracts.constitution import lists, maintenance, writes
+from phronesis_contracts.constitution.maintenance import (
     BACKUP_RESTORE,
     EMBEDDINGS,
     REGENERATE,
@@ -27,20 +27,20 @@ from phronesis_contracts.constitution.keeping import (
     BackupOrRestore,
     Regenerate,
 )
-from phronesis_contracts.constitution.kinds import Lifecycle
+from phronesis_contracts.constitution.registry import Lifecycle
 from phronesis_contracts.constitution.writes import DeleteConstitutionNode, Relate, UpdateAnyNode
 from phronesis_contracts.service import HEALTH
-from phronesis_graph.adapters.bolt import Bolt
 from phronesis_graph.app import build as build_graph
-from phronesis_memory.adapters.constitution_graph import BusConstitution
-from phronesis_memory.adapters.constitution_pgvector import PgNodeVectors
-from phronesis_memory.adapters.remote_embedder import RemoteEmbedder
+from phronesis_graph.bolt.driver import Bolt
 from phronesis_memory.app import build
-from phronesis_memory.constitution.ports import Chosen
-from phronesis_memory.constitution.serving import assemble_constitution
-from phronesis_memory.domain.values import Vector
-from phronesis_memory.indexes import open_nodes, pgvector
+from phronesis_memory.constitution.graph import BusConstitutionGraph
+from phronesis_memory.constitution.handlers import assemble_constitution
+from phronesis_memory.constitution.pgvector import PgNodeVectors
+from phronesis_memory.constitution.ports import NodeFilter
+from phronesis_memory.embedding.remote import RemoteEmbedder
+from phronesis_memory.indexes import make_pgvector_index, open_nodes
 from phronesis_memory.settings import MemorySettings
+from phronesis_memory.values import Vector
 from phronesis_postgres import EVERY_TENANT, Database
 from tests.faults.embedding_server import DIMENSION, FLOOR, embedding_server
 from tests.support.bus import connected, eventually, somebody
@@ -70,9 +70,9 @@ class World:
             open_index(self.weaviate, self.database, self.embedder) as index,
         ):
             chosen = MemorySettings()
-            used = index or pgvector(self.database, self.embedder.model, self.embedder.dimension, chosen)
+            used = index or make_pgvector_index(self.database, self.embedder.model, self.embedder.dimension, chosen)
             await build(bus, self.database, self.embedder, chosen, used)
-            graph, bucket = BusConstitution(bus), Blobs(bus, BACKUPS)
+            graph, bucket = BusConstitutionGraph(bus), Blobs(bus, BACKUPS)
             # Beside those of the service, and on the same stores: what a search of it would see.
             async with open_nodes(used, self.database, self.embedder.model, self.embedder.dimension, chosen) as (nodes, _):
                 self.vectors = assemble_constitution(self.database, self.embedder, graph, bucket, chosen, nodes).vectors
@@ -89,7 +89,7 @@ class World:
     async def found(self, who: Principal, words: str, lifecycle: Lifecycle | None = Lifecycle.ACTIVE) -> list[str]:
         """Nodes that are like these words."""
         [vector] = await self.embedder.embed_queries([words])
-        hits = await self.vectors.nearest(who.tenant, vector, Chosen(lifecycle=lifecycle), 10)
+        hits = await self.vectors.nearest(who.tenant, vector, NodeFilter(lifecycle=lifecycle), 10)
         return [hit.id for hit in hits if hit.cosine > 0.5]
 
 
@@ -233,7 +233,7 @@ async def test_only_an_admin_makes_backups_and_vectors(world: World) -> None:
     who = somebody(role=Role.MAESTRO)
     async with world.memory():
         with pytest.raises(Forbidden):
-            await ask(world.gateway, who, keeping.BACKUP_RESTORE, BackupOrRestore(operation="list"))
+            await ask(world.gateway, who, maintenance.BACKUP_RESTORE, BackupOrRestore(operation="list"))
         with pytest.raises(Forbidden):
             await ask(world.gateway, who, REGENERATE, Regenerate())
 

@@ -12,14 +12,14 @@ from pydantic import ConfigDict
 
 from phronesis_bus import Bus, News, ask, follow
 from phronesis_contracts import BadRequest, Forbidden, Message, Principal, Role, Rpc
-from phronesis_contracts.constitution import keeping, writes
+from phronesis_contracts.constitution import maintenance, writes
 from phronesis_contracts.constitution.insight import CHECK_POLICY, CheckPolicy
 from phronesis_contracts.constitution.registry import TYPES
 from phronesis_contracts.constitution.writes import CONSTITUTION_CHANGED, ConstitutionChanged, GuardrailHit, NodeWritten
 from phronesis_contracts.orchestrator import Audited
 from phronesis_contracts.service import AUDITED
-from phronesis_graph.adapters.bolt import Bolt
 from phronesis_graph.app import build
+from phronesis_graph.bolt.driver import Bolt
 from phronesis_graph.settings import GraphSettings
 from tests.support.bus import connected, eventually, somebody
 from tests.support.graph import opened, settings
@@ -145,7 +145,7 @@ async def test_a_role_that_may_not_write_a_layer_is_refused_and_audited(buses: l
     with pytest.raises(Forbidden):
         await ask(gateway, who, writes.DELETE_NODE, writes.DeleteConstitutionNode(id=value))
     with pytest.raises(Forbidden):
-        await ask(gateway, owner, keeping.RESTORE_GRAPH, keeping.RestoreGraph(restore_id="r", last=True))
+        await ask(gateway, owner, maintenance.RESTORE_GRAPH, maintenance.RestoreGraph(restore_id="r", last=True))
     await eventually(lambda: sum(entry.outcome == "refused" for entry in entries) >= 3)
     refused = [entry.action for entry in entries if entry.outcome == "refused"]
     assert sorted(refused) == ["guardrail.create.v1", "node.delete.v1", "node.update.v1"]

@@ -13,10 +13,10 @@ from phronesis_contracts.constitution.insight import CHECK_POLICY, WHY
 from phronesis_contracts.constitution.search import SEMANTIC_SEARCH
 from phronesis_contracts.constitution.session import START_SESSION
 from phronesis_contracts.constitution.writes import CREATE, GuardrailHit
-from phronesis_contracts.faces import legal
 from phronesis_contracts.orchestrator import Reply
-from phronesis_orchestrator.domain import Completed
-from phronesis_orchestrator.gate import MAX_ROUNDS, MAX_TURN_CALLS
+from phronesis_contracts.tools import legal_name
+from phronesis_orchestrator.agents.tools import MAX_ROUNDS, MAX_TURN_CALLS
+from phronesis_orchestrator.turns.turn import Completed
 from tests.support.chat import reasoning
 from tests.support.counsel import AGENTS, OWNERS, profile, stage
 from tests.support.groq_server import Fault, GroqServer, groq_server
@@ -76,7 +76,7 @@ def told(server: GroqServer, at: int = -1) -> list[str]:
 async def test_a_model_is_offered_the_tools_of_the_agents_list_by_names_that_it_takes(server: GroqServer, agent: str) -> None:
     script(server, said("Nothing is asked."))
     await ask(server, stage(agent), "Think with me.")
-    listed = [legal(name) for name in profile(agent).tools if name not in ("turn.get", "calendar.set.v1")]
+    listed = [legal_name(name) for name in profile(agent).tools if name not in ("turn.get", "calendar.set.v1")]
     assert offered(server) == [*listed, "memory_query"]
 
 

@@ -18,30 +18,41 @@ from phronesis_contracts import NotFound, Principal, Role, ServiceError, Unavail
 from phronesis_contracts.episodes import (
     MEMORY_QUERY,
     RECALL_EPISODES,
+    RECALL_STRATEGIES,
+    RECORD_STRATEGY,
     TOOL_STATISTICS,
-    TURN_ENDED,
     AskToolStatistics,
     Episode,
     MemoryOperation,
     MemoryQuery,
     RecallEpisodes,
+    RecallStrategies,
 )
 from phronesis_contracts.instructions import AGENT_GET, AgentProfile, AgentRef
 from phronesis_contracts.memory import REMEMBER, ItemKind, Remember, RememberItem
 from phronesis_contracts.messages import Nothing
-from phronesis_contracts.orchestrator import TURN, TURN_GET, SubmitTurn, Turn, TurnEndedNews, TurnRef, TurnStatus, turn_id
+from phronesis_contracts.orchestrator import (
+    TURN,
+    TURN_ENDED,
+    TURN_GET,
+    SubmitTurn,
+    Turn,
+    TurnEndedNews,
+    TurnRef,
+    TurnStatus,
+    turn_id,
+)
 from phronesis_contracts.service import HEALTH
-from phronesis_contracts.strategies import RECALL_STRATEGIES, RECORD_STRATEGY, RecallStrategies
-from phronesis_memory.adapters.local_embedder import LocalEmbedder
 from phronesis_memory.app import build as build_memory
+from phronesis_memory.embedding.local import LocalEmbedder
 from phronesis_memory.ports import Embedder
 from phronesis_memory.settings import MemorySettings
-from phronesis_orchestrator.adapters.ical_readers import CalendarReaders
-from phronesis_orchestrator.adapters.seal import Seal
-from phronesis_orchestrator.adapters.stores import stores
 from phronesis_orchestrator.app import build as build_orchestrator
-from phronesis_orchestrator.reasoner import Reasoner
+from phronesis_orchestrator.models.reasoner import Reasoner
+from phronesis_orchestrator.sessions.calendar_sources import CalendarReaders
+from phronesis_orchestrator.sessions.store import AesSeal
 from phronesis_orchestrator.settings import OrchestratorSettings
+from phronesis_orchestrator.stores import open_stores
 from phronesis_postgres import Database, PostgresOutbox
 from tests.support import groq_tools
 from tests.support.analysts import profile
@@ -120,11 +131,11 @@ async def orchestrator(nats: NatsServer, database: Database, reasoner: Reasoner)
         await build_orchestrator(
             bus,
             OrchestratorSettings(),
-            stores(database),
+            open_stores(database),
             Relay(bus, PostgresOutbox(database)),
             reasoner,
             {"postgres": database.ping},
-            Seal(None),
+            AesSeal(None),
             CalendarReaders(1),
         )
         yield bus

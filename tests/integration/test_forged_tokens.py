@@ -16,8 +16,8 @@ from phronesis_bus.envelope import PRINCIPAL
 from phronesis_contracts import Principal, Role
 from phronesis_contracts.memory import RECALL_TOOL, Recall, Recalled
 from phronesis_contracts.orchestrator import TURN, TURN_LIST, ListTurns, SubmitTurn, Turns
-from phronesis_gateway.routes.keys import KEYS as KEYS_ROUTE
-from phronesis_gateway.routes.turns import TURNS
+from phronesis_gateway.auth.handlers import KEYS as KEYS_ROUTE
+from phronesis_gateway.turns.handlers import TURNS
 from tests.support.bus import eventually
 from tests.support.forgeries import HEADERS, KEYS, PRINCIPALS, TOKENS, WHO
 from tests.support.gateway import Holder, RunningGateway, gateway

@@ -9,7 +9,10 @@ import pytest
 
 from phronesis_bus import Bus, News, announce, ask, follow
 from phronesis_contracts import BadRequest, Forbidden, KeyReused, Nothing, Principal, Role, Unavailable
-from phronesis_contracts.graph import (
+from phronesis_contracts.memory import KNOWLEDGE_STORED
+from phronesis_contracts.orchestrator import Audited
+from phronesis_contracts.service import AUDITED, HEALTH, Health
+from phronesis_contracts.twin import (
     EXPAND,
     NODE_CHANGED,
     NODES,
@@ -22,11 +25,8 @@ from phronesis_contracts.graph import (
     Upsert,
     Upserted,
 )
-from phronesis_contracts.memory import KNOWLEDGE_STORED
-from phronesis_contracts.orchestrator import Audited
-from phronesis_contracts.service import AUDITED, HEALTH, Health
-from phronesis_graph.adapters.bolt import Bolt
 from phronesis_graph.app import build
+from phronesis_graph.bolt.driver import Bolt
 from phronesis_graph.settings import GraphSettings
 from tests.support.bus import connected, eventually, somebody
 from tests.support.graph import Stores, joined, node, opened, ref, settings, stored

@@ -25,7 +25,7 @@ from phronesis_contracts.media import (
     MediaKind,
     MediaRef,
 )
-from phronesis_media.domain import LONGEST_REPLY
+from phronesis_media.media import LONGEST_REPLY
 from phronesis_media.settings import MediaSettings
 from tests.support import documents
 from tests.support.bus import connected, somebody

@@ -9,9 +9,9 @@ import pytest
 
 from phronesis_contracts import Principal
 from phronesis_contracts.media import ExtractedText
-from phronesis_media.sniff import medium_type
-from phronesis_orchestrator.quoting import quotes
-from phronesis_orchestrator.stages.media import final_input, read_media
+from phronesis_media.uploads.formats import detect_type
+from phronesis_orchestrator.agents.context import join_input, read_media
+from phronesis_orchestrator.agents.extractive import quotes
 from tests.support.chat import a_turn, reasoning
 from tests.support.groq_answers import blocks
 from tests.support.groq_server import GroqServer, groq_server
@@ -35,7 +35,7 @@ async def texts() -> dict[str, ExtractedText]:
     async with reader() as read:
         for file in ORDERS:
             data = file.make(LURE)
-            type = medium_type(data, file.name, None)
+            type = detect_type(data, file.name, None)
             reading = await read.read(data, type)
             found[file.id] = ExtractedText(
                 media_id=file.id, name=file.name, type=type, text=reading.text, engine=reading.engine
@@ -55,7 +55,7 @@ async def attached(found: ExtractedText) -> str:
 
 async def said(server: GroqServer, media_text: str) -> tuple[object, ...]:
     """What the model decides and answers, with its stance, at a message with these attachments."""
-    turn = a_turn(QUESTION, final_input=final_input(QUESTION, media_text), media_text=media_text)
+    turn = a_turn(QUESTION, final_input=join_input(QUESTION, media_text), media_text=media_text)
     async with reasoning(server, budget=20_000) as model:
         routed, composed = await model.route(turn), await model.compose(turn, None, None)
     return routed.value, composed.value

@@ -15,10 +15,9 @@ from phronesis_bus import Bus, ask
 from phronesis_contracts import Nothing, ServiceError, Unavailable
 from phronesis_contracts.media import FETCH, READ_WEB, FetchUrl, ReadWeb
 from phronesis_contracts.service import HEALTH
-from phronesis_media.adapters.destinations import Destinations
-from phronesis_media.adapters.web import PublicWeb, SystemResolver
 from phronesis_media.app import build
-from phronesis_media.domain import Fetched, Order, Page
+from phronesis_media.fetching.web import DestinationResolver, PublicWeb, SystemResolver
+from phronesis_media.media import Fetched, WebPage, WebRequest
 from tests.support.bus import connected, somebody
 from tests.support.canary import Canary, canary, knock
 from tests.support.certificates import certificate
@@ -54,7 +53,7 @@ class _Webs:
     async def fetch(self, url: str) -> Fetched:
         return await (self._hasty if url in SLOW else self._patient).fetch(url)
 
-    async def read(self, order: Order) -> Page:
+    async def read(self, order: WebRequest) -> WebPage:
         return await (self._hasty if order.url in SLOW else self._patient).read(order)
 
 
@@ -67,7 +66,7 @@ async def stage(nats_server: NatsServer) -> AsyncIterator[Stage]:
         connected(nats_server, "gateway", "media") as (gateway, media),
         reader() as read,
     ):
-        await build(media, read, _Webs(web), Destinations(SystemResolver()))
+        await build(media, read, _Webs(web), DestinationResolver(SystemResolver()))
         yield Stage(gateway, bird, web)
 
 

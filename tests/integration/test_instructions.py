@@ -22,26 +22,23 @@ from phronesis_contracts.experiments import (
 )
 from phronesis_contracts.instructions import (
     AGENT_GET,
-    RELEASED,
-    RETRIEVE_INSTRUCTIONS,
-    AgentProfile,
-    AgentRef,
-    Released,
-    RetrieveInstructions,
-)
-from phronesis_contracts.releases import (
     LIST_INSTRUCTIONS,
     PUBLISH_INSTRUCTIONS,
+    RELEASED,
+    RETRIEVE_INSTRUCTIONS,
     ROLLBACK_INSTRUCTIONS,
+    AgentProfile,
+    AgentRef,
     ListInstructions,
     NewText,
     PublishInstructions,
+    Released,
+    RetrieveInstructions,
     RollbackInstructions,
 )
 from phronesis_contracts.service import HEALTH
-from phronesis_instructions.adapters.files import agents
-from phronesis_instructions.adapters.matrix import matrix
 from phronesis_instructions.app import build
+from phronesis_instructions.library.content import read_agents, read_matrix
 from phronesis_instructions.settings import InstructionsSettings
 from phronesis_postgres import Database, PostgresSettings
 from phronesis_postgres.migrate import migrate
@@ -49,8 +46,8 @@ from phronesis_postgres.roles import role_of
 from tests.support.bus import broker, connected, eventually, somebody
 from tests.support.servers import NatsServer, PostgresServer
 
-DIALOGUE = next(content for content in agents() if content.agent == "dialogue")
-CONTENTS = (matrix(), DIALOGUE)
+DIALOGUE = next(content for content in read_agents() if content.agent == "dialogue")
+CONTENTS = (read_matrix(), DIALOGUE)
 SETTINGS = InstructionsSettings(retry_seconds=0.05, cache_seconds=3600.0)
 ANALYST = DIALOGUE.model_copy(update={"agent": "analyst", "bootstrap": "tier1_bootstrap"})
 
@@ -129,7 +126,7 @@ async def copies(tmp_path: Path, postgres: PostgresServer, number: int) -> Async
         Database.open(where, "instructions") as database,
     ):
         for bus in buses:
-            await build(bus, database, (matrix(), DIALOGUE, ANALYST), SETTINGS)
+            await build(bus, database, (read_matrix(), DIALOGUE, ANALYST), SETTINGS)
 
         async def ready() -> bool:
             found = [await ask(asker, somebody(), HEALTH["instructions"], Nothing()) for _ in range(2 * number)]

@@ -26,10 +26,9 @@ from phronesis_contracts.media import (
 )
 from phronesis_contracts.orchestrator import Audited
 from phronesis_contracts.service import AUDITED, HEALTH
-from phronesis_media.adapters.destinations import Destinations
-from phronesis_media.adapters.web import PublicWeb, SystemResolver
 from phronesis_media.app import build
-from phronesis_media.shelf import Shelf
+from phronesis_media.fetching.web import DestinationResolver, PublicWeb, SystemResolver
+from phronesis_media.uploads.store import MediaStore
 from tests.support import documents, pictures, sample_note, speech
 from tests.support.bus import connected, somebody
 from tests.support.readers import reader
@@ -42,7 +41,7 @@ PAGES = [[f"Page {number}", f"The review of programme {number}."] for number in 
 async def buses(nats_server: NatsServer) -> AsyncIterator[tuple[Bus, Bus]]:
     """The gateway, with the media service running; and the service's own connection."""
     async with connected(nats_server, "gateway", "media") as (gateway, media), reader() as read:
-        await build(media, read, PublicWeb(SystemResolver(), seconds=5), Destinations(SystemResolver()))
+        await build(media, read, PublicWeb(SystemResolver(), seconds=5), DestinationResolver(SystemResolver()))
         yield gateway, media
 
 
@@ -74,7 +73,7 @@ async def test_a_long_document_is_cut_in_the_reply_and_kept_whole(buses: tuple[B
     media = await upload(gateway, who, text.encode(), "long.md")
     found = await ask(gateway, who, EXTRACT_TEXT, MediaRef(media_id=media.id))
     assert (found.truncated, text.startswith(found.text), len(found.text) > 200_000) == (True, True, True)
-    shelf = Shelf(Blobs(own, MEDIA))
+    shelf = MediaStore(Blobs(own, MEDIA))
     whole = await shelf.reading(await shelf.find(who, media.id))
     assert whole is not None
     assert whole.text == text.strip()
@@ -164,7 +163,7 @@ async def test_a_hostile_image_is_taken_apart_once_and_refused_alike_ever_after(
         with pytest.raises(TooLarge) as refused:
             await ask(gateway, who, CAPTION, MediaRef(media_id=media.id))
         answers.append(refused.value.body())
-    shelf = Shelf(Blobs(own, MEDIA))
+    shelf = MediaStore(Blobs(own, MEDIA))
     kept = await shelf.reading(await shelf.find(who, media.id))
     assert kept is not None
     assert answers == [kept.refusal] * 2

@@ -11,9 +11,8 @@ import pytest
 
 from phronesis_contracts import BadRequest, ServiceError, TimedOut, TooLarge, Unavailable
 from phronesis_contracts.media import MAX_UPLOAD
-from phronesis_media.adapters.web import PublicWeb, SystemResolver
-from phronesis_media.addresses import is_public
-from phronesis_media.domain import Fetched, Order, Page
+from phronesis_media.fetching.web import PublicWeb, SystemResolver, is_public
+from phronesis_media.media import Fetched, WebPage, WebRequest
 from tests.support.certificates import certificate
 
 HERE = "127.0.0.1"
@@ -236,28 +235,28 @@ async def test_this_machine_s_own_name_is_refused_by_the_real_resolver() -> None
 
 
 async def test_a_report_is_sent_with_its_body_and_its_answer_is_read(internet: Internet) -> None:
-    order = Order("http://public.example/report", "REPORT", headers=(("Depth", "1"),), body=b"<query/>")
+    order = WebRequest("http://public.example/report", "REPORT", headers=(("Depth", "1"),), body=b"<query/>")
     page = await internet.web().read(order)
-    assert page == Page(207, b"<many>", "http://public.example/report", "application/xml")
+    assert page == WebPage(207, b"<many>", "http://public.example/report", "application/xml")
     head = internet.requests[0].lower().split(b"\r\n")
     assert (head[0], b"depth: 1" in head, b"content-length: 8" in head) == (b"report /report http/1.1", True, True)
 
 
 async def test_a_page_that_wants_a_login_is_told_by_its_status_and_not_read(internet: Internet) -> None:
-    page = await internet.web().read(Order("http://public.example/login"))
-    assert page == Page(401, b"", "http://public.example/login", None)
+    page = await internet.web().read(WebRequest("http://public.example/login"))
+    assert page == WebPage(401, b"", "http://public.example/login", None)
 
 
 async def test_an_order_has_its_own_limits_of_size_and_time(internet: Internet) -> None:
     with pytest.raises(TooLarge):
-        await internet.web().read(Order("http://public.example/report.pdf", most=4))
+        await internet.web().read(WebRequest("http://public.example/report.pdf", most=4))
     with pytest.raises(TimedOut):
-        await internet.web().read(Order("http://public.example/slow", seconds=0.2))
+        await internet.web().read(WebRequest("http://public.example/slow", seconds=0.2))
 
 
 async def test_a_login_is_not_sent_in_the_clear(internet: Internet) -> None:
     with pytest.raises(BadRequest):
-        await internet.web().read(Order("http://public.example/report", login="Basic c2VjcmV0"))
+        await internet.web().read(WebRequest("http://public.example/report", login="Basic c2VjcmV0"))
     assert internet.requests == []
 
 
@@ -271,7 +270,7 @@ async def test_a_login_goes_to_the_host_it_is_for_and_no_further(
     server = await asyncio.start_server(internet.serve, HERE, 0, ssl=for_server)
     ports = {"https": server.sockets[0].getsockname()[1], "http": internet.port}
     web = PublicWeb(internet, seconds=10, allowed=internet.allowed, ports=ports, tls=for_client)
-    found = await web.read(Order(f"https://a.web.example/{page}", "REPORT", login="Basic c2VjcmV0"))
+    found = await web.read(WebRequest(f"https://a.web.example/{page}", "REPORT", login="Basic c2VjcmV0"))
     assert found.status == 207
     assert sum(b"authorization: basic" in head.lower() for head in internet.requests) == logins
     assert {head.split()[0] for head in internet.requests} == {b"REPORT"}

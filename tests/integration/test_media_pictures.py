@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from phronesis_contracts import TooLarge, Unavailable, UnsupportedMedia
-from phronesis_media.adapters.child import ChildReader
+from phronesis_media.reading.readers import LocalReader
 from tests.support import documents, pictures
 from tests.support.readers import reader as started
 from tests.support.readers import text_of
@@ -21,7 +21,7 @@ SAID = "The text above was read by OCR; no vision model has described what the p
 
 
 @pytest.fixture(scope="module")
-async def reader() -> AsyncIterator[ChildReader]:
+async def reader() -> AsyncIterator[LocalReader]:
     """One reader for the module, with its models warm."""
     async with started(scan_limit=2) as made:
         yield made
@@ -29,7 +29,7 @@ async def reader() -> AsyncIterator[ChildReader]:
 
 @pytest.mark.parametrize("format", ["PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF"])
 @pytest.mark.req("D-022", "D-025")
-async def test_the_text_of_an_image_is_read_line_by_line(reader: ChildReader, format: str) -> None:
+async def test_the_text_of_an_image_is_read_line_by_line(reader: LocalReader, format: str) -> None:
     text = await text_of(reader, pictures.encoded(pictures.drawn(LINES), format))
     read, _, about = text.partition("\n\n")
     assert read.split("\n") == LINES
@@ -37,12 +37,12 @@ async def test_the_text_of_an_image_is_read_line_by_line(reader: ChildReader, fo
     assert about.endswith(SAID)
 
 
-async def test_the_engine_is_named_with_its_version(reader: ChildReader) -> None:
+async def test_the_engine_is_named_with_its_version(reader: LocalReader) -> None:
     reading = await reader.read(pictures.encoded(pictures.drawn(LINES[:1])), "image/png")
     assert reading.engine.startswith("rapidocr 3.")
 
 
-async def test_an_image_without_text_is_still_described(reader: ChildReader) -> None:
+async def test_an_image_without_text_is_still_described(reader: LocalReader) -> None:
     text = await text_of(reader, pictures.encoded(Image.new("RGB", (64, 48), (200, 30, 30))))
     assert text == (
         "No text was found in the picture.\n\nAbout the picture: PNG, 64 by 48 pixels, all red. "
@@ -50,18 +50,18 @@ async def test_an_image_without_text_is_still_described(reader: ChildReader) -> 
     )
 
 
-async def test_a_qr_code_is_told_as_text(reader: ChildReader) -> None:
+async def test_a_qr_code_is_told_as_text(reader: LocalReader) -> None:
     text = await text_of(reader, pictures.encoded(pictures.qr_code("https://example.com/a?b=1")))
     assert "A QR code in the picture says: https://example.com/a?b=1" in text
 
 
-async def test_a_transparent_picture_is_read_on_white(reader: ChildReader) -> None:
+async def test_a_transparent_picture_is_read_on_white(reader: LocalReader) -> None:
     words = pictures.drawn(LINES[:1], ink="black", paper="white").convert("RGBA")
     words.putdata([(0, 0, 0, 255 - red) for red, *_ in words.get_flattened_data()])
     assert (await text_of(reader, pictures.encoded(words))).startswith(LINES[0])
 
 
-async def test_a_photo_that_lies_on_its_side_is_turned_as_it_says(reader: ChildReader) -> None:
+async def test_a_photo_that_lies_on_its_side_is_turned_as_it_says(reader: LocalReader) -> None:
     turned = pictures.drawn(LINES[:2]).rotate(90, expand=True)
     exif = Image.Exif()
     exif[0x0112] = 6
@@ -69,14 +69,14 @@ async def test_a_photo_that_lies_on_its_side_is_turned_as_it_says(reader: ChildR
 
 
 @pytest.mark.req("D-032")
-async def test_of_an_animation_only_the_first_frame_is_read(reader: ChildReader) -> None:
+async def test_of_an_animation_only_the_first_frame_is_read(reader: LocalReader) -> None:
     others = [Image.new("RGB", (1000, 160), (n % 250, 0, 0)) for n in range(500)]
     data = pictures.encoded(pictures.drawn(LINES[:1]), "GIF", save_all=True, append_images=others)
     assert (await text_of(reader, data)).startswith(LINES[0])
 
 
 @pytest.mark.req("D-032")
-async def test_of_a_tiff_only_the_first_pages_are_read(reader: ChildReader) -> None:
+async def test_of_a_tiff_only_the_first_pages_are_read(reader: LocalReader) -> None:
     pages = [pictures.drawn([f"This is page {n}"]) for n in (1, 2, 3)]
     text = await text_of(reader, pictures.encoded(pages[0], "TIFF", save_all=True, append_images=pages[1:]))
     assert [f"page {n}" in text for n in (1, 2, 3)] == [True, True, False]
@@ -85,34 +85,34 @@ async def test_of_a_tiff_only_the_first_pages_are_read(reader: ChildReader) -> N
 
 @pytest.mark.parametrize(("width", "height"), [(60_000, 60_000), (6_400, 6_400), (2**31 - 1, 1), (1, 2**31 - 1)])
 @pytest.mark.req("D-032")
-async def test_an_image_of_too_many_pixels_is_refused_unopened(reader: ChildReader, width: int, height: int) -> None:
+async def test_an_image_of_too_many_pixels_is_refused_unopened(reader: LocalReader, width: int, height: int) -> None:
     with pytest.raises(TooLarge, match="the image has too many pixels"):
         await text_of(reader, pictures.png_of(width, height))
 
 
 @pytest.mark.parametrize("size", [(20_000, 1), (1, 20_000), (1, 1)])
-async def test_an_image_of_a_strange_shape_is_read_within_the_limits(reader: ChildReader, size: tuple[int, int]) -> None:
+async def test_an_image_of_a_strange_shape_is_read_within_the_limits(reader: LocalReader, size: tuple[int, int]) -> None:
     noise = Image.effect_noise(size, 50)
     assert f"PNG, {size[0]} by {size[1]} pixels" in await text_of(reader, pictures.encoded(noise))
 
 
 @pytest.mark.parametrize("format", ["PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF"])
-async def test_half_an_image_is_damaged(reader: ChildReader, format: str) -> None:
+async def test_half_an_image_is_damaged(reader: LocalReader, format: str) -> None:
     data = pictures.encoded(Image.effect_noise((300, 300), 50).convert("RGB"), format)
     with pytest.raises(UnsupportedMedia, match="the image is damaged"):
         await text_of(reader, data[: len(data) // 2])
 
 
 async def test_an_installation_without_the_extra_says_which_is_missing(
-    reader: ChildReader, monkeypatch: pytest.MonkeyPatch
+    reader: LocalReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("phronesis_media.adapters.child.find_spec", lambda name: None)
+    monkeypatch.setattr("phronesis_media.reading.readers.find_spec", lambda name: None)
     with pytest.raises(Unavailable, match=r"the extra phronesis-media\[ocr\] is missing"):
         await text_of(reader, pictures.encoded(pictures.drawn(LINES)))
 
 
 @pytest.mark.req("D-024")
-async def test_a_scanned_document_is_read_by_ocr_and_says_what_was_left_out(reader: ChildReader) -> None:
+async def test_a_scanned_document_is_read_by_ocr_and_says_what_was_left_out(reader: LocalReader) -> None:
     reading = await reader.read(pictures.scan([[f"This is page {n}"] for n in (1, 2, 3)]), "application/pdf")
     assert reading.text == (
         "[Page 1, by OCR]\nThis is page 1\n\n[Page 2, by OCR]\nThis is page 2\n\n\n"
@@ -122,17 +122,17 @@ async def test_a_scanned_document_is_read_by_ocr_and_says_what_was_left_out(read
 
 
 @pytest.mark.req("D-034")
-async def test_a_scan_of_blank_pages_has_no_text(reader: ChildReader) -> None:
+async def test_a_scan_of_blank_pages_has_no_text(reader: LocalReader) -> None:
     with pytest.raises(UnsupportedMedia, match="no text was found in the document"):
         await text_of(reader, pictures.scan([[], []]))
 
 
-async def test_a_blank_page_among_others_costs_them_nothing(reader: ChildReader) -> None:
+async def test_a_blank_page_among_others_costs_them_nothing(reader: LocalReader) -> None:
     text = await text_of(reader, documents.pdf([["The first page"], [], ["The last page"]]))
     assert text.split() == "The first page The last page".split()
 
 
-async def test_the_sample_picture_of_the_examples_is_read_word_for_word(reader: ChildReader) -> None:
+async def test_the_sample_picture_of_the_examples_is_read_word_for_word(reader: LocalReader) -> None:
     data = pictures.PATH.read_bytes()
     assert Image.open(BytesIO(data)).size == (1000, 400)
     assert (await text_of(reader, data, pictures.PATH.name)).split("\n")[: len(pictures.LINES)] == pictures.LINES

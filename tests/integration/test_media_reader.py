@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from phronesis_contracts import ServiceError, TimedOut, TooLarge, UnsupportedMedia
-from phronesis_media import formats
-from phronesis_media.adapters.child import ChildReader
-from phronesis_media.sniff import medium_type
+from phronesis_media.reading.readers import LocalReader
+from phronesis_media.uploads import formats
+from phronesis_media.uploads.formats import detect_type
 from tests.support import documents
 from tests.support.bus import eventually
 from tests.support.readers import processes
@@ -25,7 +25,7 @@ PAGES = [[f"Page {number}: the review of programme {number}."] for number in ran
 
 
 @pytest.fixture(scope="module")
-async def reader() -> AsyncIterator[ChildReader]:
+async def reader() -> AsyncIterator[LocalReader]:
     """One reader for the module, with its processes warm."""
     async with started() as made:
         yield made
@@ -51,9 +51,9 @@ async def reader() -> AsyncIterator[ChildReader]:
 )
 @pytest.mark.req("D-024")
 async def test_every_supported_type_gives_its_text(
-    data: bytes, name: str, words: list[str], pages: int | None, engine: str, reader: ChildReader
+    data: bytes, name: str, words: list[str], pages: int | None, engine: str, reader: LocalReader
 ) -> None:
-    reading = await reader.read(data, medium_type(data, name, None))
+    reading = await reader.read(data, detect_type(data, name, None))
     assert ([word in reading.text for word in words], reading.pages) == ([True] * len(words), pages)
     assert reading.engine.split()[0] == engine
 
@@ -68,9 +68,9 @@ async def test_every_supported_type_gives_its_text(
     ],
 )
 @pytest.mark.req("D-034")
-async def test_a_document_without_text_is_refused(data: bytes, reader: ChildReader) -> None:
+async def test_a_document_without_text_is_refused(data: bytes, reader: LocalReader) -> None:
     with pytest.raises(UnsupportedMedia, match="no text was found"):
-        await reader.read(data, medium_type(data, "a", None))
+        await reader.read(data, detect_type(data, "a", None))
 
 
 @pytest.mark.req("D-032")
@@ -80,7 +80,7 @@ async def test_a_document_with_too_many_pages_is_refused() -> None:
             await reader.read(documents.pdf(PAGES), formats.PDF)
 
 
-async def test_a_page_at_fault_leaves_the_others_to_be_read(reader: ChildReader) -> None:
+async def test_a_page_at_fault_leaves_the_others_to_be_read(reader: LocalReader) -> None:
     data = documents.pdf(PAGES).replace(
         b"(Page 2: the review of programme 2.) Tj", b"(Page 2) " + b"0 0 0 /F1 Tf )))) ] ".ljust(30)
     )
@@ -94,7 +94,7 @@ async def test_a_text_over_its_limit_ends_with_a_mark() -> None:
     assert reading.text == "Page 1: the review o\n\n[This goes on; only this much of its text is kept.]"
 
 
-async def test_a_pdf_under_a_password_is_refused(reader: ChildReader) -> None:
+async def test_a_pdf_under_a_password_is_refused(reader: LocalReader) -> None:
     encryption = b"/Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <%s> /U <%s> >> /ID [<00><00>]" % (b"41" * 32, b"42" * 32)
     data = documents.pdf(PAGES).replace(b"/Root 1 0 R", b"/Root 1 0 R " + encryption)
     with pytest.raises(UnsupportedMedia, match="protected by a password"):
@@ -132,7 +132,7 @@ async def test_a_reader_that_takes_too_long_is_ended_and_the_content_is_not_at_f
         assert processes() == before
 
 
-async def test_a_caller_that_goes_away_leaves_no_process_behind(reader: ChildReader) -> None:
+async def test_a_caller_that_goes_away_leaves_no_process_behind(reader: LocalReader) -> None:
     slow = documents.pdf([[f"line {line}" for line in range(4000)] for _ in range(20)])
     await reader.close()
     before = len(processes())
@@ -144,7 +144,7 @@ async def test_a_caller_that_goes_away_leaves_no_process_behind(reader: ChildRea
     assert len(processes()) == before
 
 
-async def test_a_picture_that_is_linked_from_a_file_is_not_opened(tmp_path: Path, reader: ChildReader) -> None:
+async def test_a_picture_that_is_linked_from_a_file_is_not_opened(tmp_path: Path, reader: LocalReader) -> None:
     (tmp_path / "secret.txt").write_text("the secret")
     relations = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
     drawing = "http://schemas.openxmlformats.org/drawingml/2006"
@@ -167,7 +167,7 @@ async def test_a_picture_that_is_linked_from_a_file_is_not_opened(tmp_path: Path
     assert ("secret" in text, "dGhlIHNlY3JldA" in text) == (False, False)
 
 
-async def test_entities_that_multiply_do_not_unfold(reader: ChildReader) -> None:
+async def test_entities_that_multiply_do_not_unfold(reader: LocalReader) -> None:
     entities = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 10}">' for i in range(1, 10))
     body = (
         f'<?xml version="1.0"?><!DOCTYPE d [<!ENTITY e0 "ha">{entities}]>'

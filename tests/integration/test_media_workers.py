@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from phronesis_contracts import UnsupportedMedia
-from phronesis_media import formats
-from phronesis_media.adapters.child import ChildReader
+from phronesis_media.reading.readers import LocalReader
+from phronesis_media.uploads import formats
 from tests.support import documents, pictures
 from tests.support.bus import eventually
 from tests.support.readers import processes, reader
@@ -30,7 +30,7 @@ DAMAGED = b"%PDF-1.4\nnothing"
 class Watched:
     """A reader, and the processes that came with it; those of other tests are not counted."""
 
-    def __init__(self, read: ChildReader) -> None:
+    def __init__(self, read: LocalReader) -> None:
         self.read = read
         self._before = {process.pid for process in processes()}
 

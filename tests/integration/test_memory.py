@@ -11,20 +11,6 @@ import pytest
 
 from phronesis_bus import Bus, Call, News, announce, ask, connect, follow, serve
 from phronesis_contracts import BadRequest, Forbidden, Nothing, Principal, Role, Unavailable
-from phronesis_contracts.graph import (
-    EXPAND,
-    NODE_CHANGED,
-    NODES,
-    ChangedNode,
-    Expand,
-    Expanded,
-    Level,
-    Node,
-    NodeChanged,
-    NodeKeys,
-    Nodes,
-    NodeText,
-)
 from phronesis_contracts.memory import (
     KNOWLEDGE_STORED,
     PROFILE_GET,
@@ -44,6 +30,20 @@ from phronesis_contracts.memory import (
 )
 from phronesis_contracts.orchestrator import TURN_ENDED, Audited, TurnEndedNews, TurnStatus
 from phronesis_contracts.service import AUDITED, HEALTH
+from phronesis_contracts.twin import (
+    EXPAND,
+    NODE_CHANGED,
+    NODES,
+    ChangedNode,
+    Expand,
+    Expanded,
+    Level,
+    Node,
+    NodeChanged,
+    NodeKeys,
+    Nodes,
+    NodeText,
+)
 from phronesis_memory.app import assemble, build
 from phronesis_memory.settings import MemorySettings
 from phronesis_postgres import Database

@@ -13,7 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from phronesis_contracts import Unavailable
-from phronesis_memory.adapters.remote_embedder import RemoteEmbedder
+from phronesis_memory.embedding.remote import RemoteEmbedder
 
 
 class _Server(ThreadingHTTPServer):

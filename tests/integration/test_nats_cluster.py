@@ -16,7 +16,7 @@ from phronesis_bus.declare import DeclarationError, declare
 from phronesis_bus.secrets import make
 from phronesis_contracts import ServiceError
 from phronesis_contracts.orchestrator import TURN, SubmitTurn
-from phronesis_local.ports import LOOPBACK, free_port
+from phronesis_local.loopback import LOOPBACK, free_port
 from tests.support.bus import eventually, somebody
 from tests.support.certificates import Authority
 from tests.support.nats_deployment import DeployedNats

@@ -17,8 +17,8 @@ from nats.errors import Error as NatsError
 from phronesis_bus import Bus, connect
 from phronesis_bus.declare import declare
 from phronesis_bus.topology import consumers, streams
-from phronesis_local.environment import inherited
-from phronesis_local.ports import LOOPBACK, free_port
+from phronesis_local.layout import inherited_environment
+from phronesis_local.loopback import LOOPBACK, free_port
 from tests.support.bus import eventually
 from tests.support.nats_deployment import DeployedNats, deployed
 
@@ -43,7 +43,7 @@ async def program(server: DeployedNats, *arguments: str, **variables: str) -> As
     }
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "phronesis_bus.declare", *arguments),
-        env=inherited() | stated | variables,
+        env=inherited_environment() | stated | variables,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
     )

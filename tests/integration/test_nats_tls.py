@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from phronesis_bus import Bus, BusSettings, UntrustedBroker, connect, revoke
-from phronesis_local.ports import LOOPBACK
+from phronesis_local.loopback import LOOPBACK
 from tests.support.bus import connected, eventually
 from tests.support.certificates import Authority
 from tests.support.nats_deployment import DeployedNats, deployed

@@ -15,7 +15,6 @@ import pytest
 from phronesis_bus import Bus, Call, Relay, announce, ask, connect, serve, tell
 from phronesis_bus.envelope import decode
 from phronesis_contracts import Conflict, NotFound, Nothing, Principal, TurnEnded
-from phronesis_contracts.gateway import KEY_REVOKED, KeyRevoked
 from phronesis_contracts.instructions import AGENT_GET, AgentProfile, AgentRef
 from phronesis_contracts.media import MEDIA_GET, Media, MediaRef
 from phronesis_contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryContext, Profile, Retrieve
@@ -34,12 +33,13 @@ from phronesis_contracts.orchestrator import (
     TurnStatus,
     turn_id,
 )
-from phronesis_orchestrator.adapters.ical_readers import CalendarReaders
-from phronesis_orchestrator.adapters.seal import Seal
-from phronesis_orchestrator.adapters.stores import stores
+from phronesis_contracts.service import KEY_REVOKED, KeyRevoked
 from phronesis_orchestrator.app import build
-from phronesis_orchestrator.reasoner import Answer, Composed, Fault, Routed, TurnContext
+from phronesis_orchestrator.models.reasoner import Answer, ComposedReply, Fault, RouteDecision, TurnContext
+from phronesis_orchestrator.sessions.calendar_sources import CalendarReaders
+from phronesis_orchestrator.sessions.store import AesSeal
 from phronesis_orchestrator.settings import OrchestratorSettings
+from phronesis_orchestrator.stores import open_stores
 from phronesis_postgres import Database, PostgresOutbox
 from tests.support.servers import NatsServer, PostgresServer
 from tests.unit.orchestrator.fakes import PROFILE
@@ -54,17 +54,17 @@ class HeldReasoner:
     go: defaultdict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
     seen: list[TurnContext] = field(default_factory=list)
 
-    async def route(self, turn: TurnContext, fault: Fault | None = None) -> Answer[Routed]:
+    async def route(self, turn: TurnContext, fault: Fault | None = None) -> Answer[RouteDecision]:
         self.began[turn.user_text].set()
         if "hold" in turn.user_text:
             await self.go[turn.user_text].wait()
-        return Answer(Routed(decision="respond_directly", direct_response="ok"))
+        return Answer(RouteDecision(decision="respond_directly", direct_response="ok"))
 
     async def compose(
         self, turn: TurnContext, draft: str | None, memory: AugmentedMemoryContext | None, fault: Fault | None = None
-    ) -> Answer[Composed]:
+    ) -> Answer[ComposedReply]:
         self.seen.append(turn)
-        return Answer(Composed(user_response=f"answer to {turn.user_text}"))
+        return Answer(ComposedReply(user_response=f"answer to {turn.user_text}"))
 
 
 @dataclass
@@ -138,11 +138,11 @@ async def orchestrator(nats: NatsServer, database: Database, reasoner: HeldReaso
         await build(
             bus,
             OrchestratorSettings(**settings),
-            stores(database),
+            open_stores(database),
             Relay(bus, PostgresOutbox(database)),
             reasoner,
             {"postgres": database.ping},
-            Seal(None),
+            AesSeal(None),
             CalendarReaders(1),
         )
         yield bus

@@ -11,8 +11,15 @@ import pytest
 
 from phronesis_contracts import Risk, TimedOut, Unavailable
 from phronesis_contracts.outside import AcceptedTool, OutcomeUnknown
-from phronesis_orchestrator.outside.listing import pin
-from phronesis_orchestrator.outside.offers import CALLED, OFFERED, Offered, OfferedTool, OutsideArguments, OutsideResult
+from phronesis_orchestrator.outside_tools.offers import (
+    CALLED,
+    OFFERED,
+    OfferedTool,
+    OutsideArguments,
+    OutsideResult,
+    ToolOffers,
+)
+from phronesis_orchestrator.outside_tools.schemas import pin_hash
 from tests.integration.test_counsel import ask, offered, said, script, told
 from tests.support.counsel import profile, stage
 from tests.support.groq_server import GroqServer, groq_server
@@ -32,7 +39,7 @@ def tool(name: str, risk: Risk = Risk.LOW, *, idempotent: bool = False, paramete
         name=name,
         description=description,
         parameters=parameters,
-        pin=pin(name, description, parameters),
+        pin=pin_hash(name, description, parameters),
         risk=risk,
         idempotent=idempotent,
         accepted_by="root",
@@ -42,7 +49,7 @@ def tool(name: str, risk: Risk = Risk.LOW, *, idempotent: bool = False, paramete
 
 
 def outside(*tools: OfferedTool, answer: Any = OutsideResult(text="5"), servers: tuple[str, ...] = ("*",)) -> Stage:  # noqa: B008
-    of = stage("discuss", **{OFFERED.rpc.subject: Offered(tools=tools), CALLED: answer})
+    of = stage("discuss", **{OFFERED.rpc.subject: ToolOffers(tools=tools), CALLED: answer})
     of.neighbours.profiles = {"discuss": profile("discuss").model_copy(update={"outside": servers})}
     return of
 
@@ -155,9 +162,9 @@ async def test_instructions_in_a_description_and_a_result_open_no_other_tool(ser
 
 
 def test_the_arguments_of_two_tools_are_two_types() -> None:
-    from phronesis_orchestrator.outside.offers import tool_of
+    from phronesis_orchestrator.outside_tools.offers import build_tool
 
-    add, other = tool_of(tool("add", idempotent=True)), tool_of(tool("other", parameters={"type": "object"}))
+    add, other = build_tool(tool("add", idempotent=True)), build_tool(tool("other", parameters={"type": "object"}))
     assert (add.rpc.input.tool, add.rpc.input.idempotent) == ("outside.out.add", True)
     assert (other.rpc.input.tool, other.rpc.input.idempotent) == ("outside.out.other", False)
     assert issubclass(add.rpc.input, OutsideArguments)

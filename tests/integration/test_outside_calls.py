@@ -28,17 +28,15 @@ from phronesis_contracts.outside import (
     ToolNotAllowed,
     UnknownServer,
 )
-from phronesis_orchestrator.adapters.mcp_client import McpConnector
-from phronesis_orchestrator.adapters.mcp_command import LAUNCHER
-from phronesis_orchestrator.adapters.seal import Seal
-from phronesis_orchestrator.outside.calls import MAX_RESULT, Calls
-from phronesis_orchestrator.outside.domain import Server, owner
-from phronesis_orchestrator.outside.listing import parsed
-from phronesis_orchestrator.outside.pool import Sessions
+from phronesis_orchestrator.outside_tools.mcp import LAUNCHER, McpConnector
+from phronesis_orchestrator.outside_tools.pool import MAX_RESULT, OutsideCalls, SessionPool
+from phronesis_orchestrator.outside_tools.ports import Server, secrets_owner
+from phronesis_orchestrator.outside_tools.schemas import parse_tools
+from phronesis_orchestrator.sessions.store import AesSeal
 from tests.support.mcp_outsiders import INJECTION, Outsider, RunningOutsider, command, outsider
 
 ANN = Principal(tenant="acme", user="ann")
-SEAL = Seal(SecretStr("a long enough key of somebody"))
+SEAL = AesSeal(SecretStr("a long enough key of somebody"))
 SECRET = "Bearer nobody-may-see-this"
 
 
@@ -59,10 +57,10 @@ class Table:
 
 
 @asynccontextmanager
-async def caller(*servers: Server, commands: bool = False, fresh: float = 60.0) -> AsyncIterator[Calls]:
-    sessions = Sessions(McpConnector(resolve, SEAL, commands), fresh)
+async def caller(*servers: Server, commands: bool = False, fresh: float = 60.0) -> AsyncIterator[OutsideCalls]:
+    sessions = SessionPool(McpConnector(resolve, SEAL, commands), fresh)
     try:
-        yield Calls(Table(*servers), sessions)  # type: ignore[arg-type]  # as much of the store as calls read
+        yield OutsideCalls(Table(*servers), sessions)  # type: ignore[arg-type]  # as much of the store as calls read
     finally:
         await sessions.close()
 
@@ -81,7 +79,7 @@ def accepted(says: Outsider, *idempotent: str) -> tuple[AcceptedTool, ...]:
             accepted_by="root",
             accepted_at=datetime.now(UTC),
         )
-        for tool in parsed("out", raw)
+        for tool in parse_tools("out", raw)
     )
 
 
@@ -89,7 +87,7 @@ def registered(running: RunningOutsider, *idempotent: str, seconds: float = 10.0
     return Server("out", url=running.url, seconds=seconds, tools=accepted(running.says, *idempotent))
 
 
-async def failed(calls: Calls, tool: str, **arguments: Any) -> str:
+async def failed(calls: OutsideCalls, tool: str, **arguments: Any) -> str:
     """The code that a call ends with."""
     with pytest.raises(ServiceError) as error:
         await calls.call(ANN, f"outside.out.{tool}", arguments, "turn/step")
@@ -207,7 +205,7 @@ async def test_secrets_go_to_the_server_and_into_no_log_error_or_value(
     running: RunningOutsider, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
-    sealed = SEAL.shut(json.dumps({"Authorization": SECRET}), owner("acme", "out"))
+    sealed = SEAL.shut(json.dumps({"Authorization": SECRET}), secrets_owner("acme", "out"))
     server = replace(registered(running), sealed=sealed, header_names=("Authorization",))
     async with caller(server) as calls:
         await calls.call(ANN, "outside.out.add", {"a": 1, "b": 1}, "t/1")
@@ -217,7 +215,7 @@ async def test_secrets_go_to_the_server_and_into_no_log_error_or_value(
 
 
 async def test_a_header_sealed_for_another_tenant_does_not_open(running: RunningOutsider) -> None:
-    sealed = SEAL.shut(json.dumps({"Authorization": SECRET}), owner("other", "out"))
+    sealed = SEAL.shut(json.dumps({"Authorization": SECRET}), secrets_owner("other", "out"))
     async with caller(replace(registered(running), sealed=sealed)) as calls:
         assert await failed(calls, "add", a=1, b=1) == OutsideFailed.code
     assert running.says.headers == []

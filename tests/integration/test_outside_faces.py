@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis_local.environment import inherited
+from phronesis_local.layout import inherited_environment
 from phronesis_local.parts import SERVICES
 from tests.support.mcp_outsiders import INJECTION, RunningOutsider, outsider
 from tests.support.operations import WITHOUT_A_MODEL
@@ -39,7 +39,7 @@ class Here:
         where = ["--url", self.stack.data.url.read_text().strip(), "--key", key or self.people.owner.key]
         line = [sys.executable, "-m", "phronesis", "mcp", *where, *arguments]
         pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(*line, stdout=pipe, stderr=pipe, env=inherited())
+        process = await asyncio.create_subprocess_exec(*line, stdout=pipe, stderr=pipe, env=inherited_environment())
         out, err = await asyncio.wait_for(process.communicate(), 60)
         assert process.returncode is not None
         return process.returncode, out.decode(), err.decode()

@@ -35,14 +35,13 @@ from phronesis_contracts.outside import (
     ToolState,
     UnknownServer,
 )
-from phronesis_media.adapters.destinations import Destinations
-from phronesis_media.adapters.web import PublicWeb, SystemResolver
-from phronesis_media.fetching import Fetching
-from phronesis_orchestrator.adapters.neighbours import BusNeighbours
-from phronesis_orchestrator.adapters.outside import PostgresServers
-from phronesis_orchestrator.adapters.seal import Seal
-from phronesis_orchestrator.outside.offers import outside_tools
-from phronesis_orchestrator.outside.serving import serve_outside
+from phronesis_media.fetching.handlers import FetchHandlers
+from phronesis_media.fetching.web import DestinationResolver, PublicWeb, SystemResolver
+from phronesis_orchestrator.outside_tools.handlers import serve_outside
+from phronesis_orchestrator.outside_tools.offers import fetch_outside_tools
+from phronesis_orchestrator.outside_tools.store import PostgresServers
+from phronesis_orchestrator.sessions.store import AesSeal
+from phronesis_orchestrator.turns.neighbours import BusNeighbours
 from phronesis_postgres import Database, PostgresOutbox
 from tests.support.mcp_outsiders import INJECTION, RunningOutsider, outsider
 from tests.support.servers import NatsServer, PostgresServer
@@ -69,7 +68,7 @@ class Platform:
         return await ask(self.gateway, who, INSPECT_SERVER, ServerRef(name="out"))
 
     async def call(self, who: Principal, tool: str, **given: Any) -> Any:
-        found = (await outside_tools(self.neighbours, who, ("*",)))[f"outside.out.{tool}"]
+        found = (await fetch_outside_tools(self.neighbours, who, ("*",)))[f"outside.out.{tool}"]
         return await self.neighbours.ask(who, found.rpc, found.rpc.input.model_validate(given), key="turn/step")
 
 
@@ -83,11 +82,11 @@ async def here(nats_server: NatsServer, postgres: PostgresServer) -> AsyncIterat
         connect("orchestrator", nats_server.settings("orchestrator")) as orchestrator,
         outsider() as running,
     ):
-        places = Destinations(SystemResolver(), trusted=(running.place,))
-        fetching = Fetching(PublicWeb(SystemResolver(), seconds=5), places, None, None)  # type: ignore[arg-type]  # nothing is fetched
+        places = DestinationResolver(SystemResolver(), trusted=(running.place,))
+        fetching = FetchHandlers(PublicWeb(SystemResolver(), seconds=5), places, None, None)  # type: ignore[arg-type]  # nothing is fetched
         await serve(media, RESOLVE_ADDRESS, fetching.resolve)
         relay, neighbours = Relay(orchestrator, PostgresOutbox(database)), BusNeighbours(orchestrator)
-        seal = Seal(SecretStr("a long enough key of somebody"))
+        seal = AesSeal(SecretStr("a long enough key of somebody"))
         await serve_outside(orchestrator, neighbours, PostgresServers(database), seal, False, relay.wake)
         relay.start()
         yield Platform(gateway, neighbours, running)
@@ -105,9 +104,9 @@ async def states(here: Platform, root: Principal) -> dict[str, ToolState]:
 async def test_a_registered_server_offers_nothing_before_its_tools_are_accepted(here: Platform, root: Principal) -> None:
     await here.add(root)
     assert set((await states(here, root)).values()) == {ToolState.NEW}
-    assert await outside_tools(here.neighbours, root, ("*",)) == {}
+    assert await fetch_outside_tools(here.neighbours, root, ("*",)) == {}
     await here.accept(root, "add")
-    offered = await outside_tools(here.neighbours, root, ("*",))
+    offered = await fetch_outside_tools(here.neighbours, root, ("*",))
     assert [(tool.name, tool.risk, tool.description) for tool in offered.values()] == [
         ("outside.out.add", Risk.LOW, "Add two numbers.")
     ]
@@ -117,9 +116,9 @@ async def test_a_registered_server_offers_nothing_before_its_tools_are_accepted(
 async def test_an_agent_is_offered_the_servers_of_its_profile_alone(here: Platform, root: Principal) -> None:
     await here.add(root)
     await here.accept(root, "add")
-    assert [*await outside_tools(here.neighbours, root, ("out",))] == ["outside.out.add"]
-    assert await outside_tools(here.neighbours, root, ("another",)) == {}
-    assert await outside_tools(here.neighbours, root, ()) == {}
+    assert [*await fetch_outside_tools(here.neighbours, root, ("out",))] == ["outside.out.add"]
+    assert await fetch_outside_tools(here.neighbours, root, ("another",)) == {}
+    assert await fetch_outside_tools(here.neighbours, root, ()) == {}
 
 
 async def test_a_changed_tool_is_refused_until_it_is_accepted_again(here: Platform, root: Principal) -> None:
@@ -128,7 +127,7 @@ async def test_a_changed_tool_is_refused_until_it_is_accepted_again(here: Platfo
     here.running.says.tools["add"]["description"] = f"Add two numbers. {INJECTION}"
     with pytest.raises(ToolChanged):
         await here.call(root, "add", a=1, b=1)
-    [offered] = (await outside_tools(here.neighbours, root, ("*",))).values()
+    [offered] = (await fetch_outside_tools(here.neighbours, root, ("*",))).values()
     assert offered.description == "Add two numbers."
     [changed] = [tool for tool in (await here.inspect(root)).tools if tool.name == "add"]
     assert (changed.state, f"+Add two numbers. {INJECTION}" in changed.diff) == (ToolState.CHANGED, True)
@@ -149,11 +148,11 @@ async def test_what_was_looked_at_is_what_is_accepted(here: Platform, root: Prin
 async def test_withdrawn_tools_and_servers_that_are_off_are_not_offered(here: Platform, root: Principal) -> None:
     await here.add(root)
     await here.accept(root, "add", "write")
-    tools = await outside_tools(here.neighbours, root, ("*",))
+    tools = await fetch_outside_tools(here.neighbours, root, ("*",))
     await ask(here.gateway, root, JUDGE_TOOLS, JudgeTools(name="out", withdrawn=("write",)))
-    assert [*await outside_tools(here.neighbours, root, ("*",))] == ["outside.out.add"]
+    assert [*await fetch_outside_tools(here.neighbours, root, ("*",))] == ["outside.out.add"]
     await ask(here.gateway, root, SWITCH_SERVER, SwitchServer(name="out", enabled=False))
-    assert await outside_tools(here.neighbours, root, ("*",)) == {}
+    assert await fetch_outside_tools(here.neighbours, root, ("*",)) == {}
     for tool, given in (("outside.out.write", {}), ("outside.out.add", {"a": 1, "b": 1})):
         rpc = tools[tool].rpc  # a turn that was offered it before
         with pytest.raises(ToolNotAllowed):
@@ -181,10 +180,10 @@ async def test_another_tenant_sees_and_reaches_nothing(here: Platform, root: Pri
     await here.accept(root, "add")
     other = root.model_copy(update={"tenant": f"t-{uuid4().hex[:12]}"})
     assert await ask(here.gateway, other, LIST_SERVERS, Nothing()) == OutsideServers()
-    assert await outside_tools(here.neighbours, other, ("*", "out")) == {}
+    assert await fetch_outside_tools(here.neighbours, other, ("*", "out")) == {}
     with pytest.raises(UnknownServer):
         await here.inspect(other)
-    rpc = (await outside_tools(here.neighbours, root, ("*",)))["outside.out.add"].rpc
+    rpc = (await fetch_outside_tools(here.neighbours, root, ("*",)))["outside.out.add"].rpc
     with pytest.raises(UnknownServer):
         await here.neighbours.ask(other, rpc, rpc.input.model_validate({"a": 1, "b": 1}), key="k")
 

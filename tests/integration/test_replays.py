@@ -13,10 +13,20 @@ import pytest
 
 from phronesis_bus import Bus, Call, ask, connect, serve, tell
 from phronesis_contracts import BudgetExceeded, Forbidden, NotFound, Principal, Role
-from phronesis_contracts.cypher import READ_CYPHER, CypherRows
+from phronesis_contracts.answers import TURN_REPLAY, TURN_TRACE, AnswerTrace, NotReplayable, Replayed, ReplayTurn, TraceOfTurn
 from phronesis_contracts.instructions import AGENT_GET, RETRIEVE_INSTRUCTIONS, AgentProfile, AgentRef
 from phronesis_contracts.ledger import LIMITS_SET, USAGE_GET, GetUsage, SetLimit
-from phronesis_contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryContext, Profile, Retrieve
+from phronesis_contracts.memory import (
+    PROFILE_GET,
+    RECALL_MEMORY,
+    RETRIEVE,
+    AugmentedMemoryContext,
+    Profile,
+    RecalledMemories,
+    RecallMemory,
+    Retrieve,
+    Scope,
+)
 from phronesis_contracts.orchestrator import (
     CONVERSATION_GET,
     TURN,
@@ -29,11 +39,9 @@ from phronesis_contracts.orchestrator import (
     TurnRef,
     turn_id,
 )
-from phronesis_contracts.scoped_memory import RECALL_MEMORY, RecalledMemories, RecallMemory, Scope
-from phronesis_contracts.traces import TURN_REPLAY, TURN_TRACE, AnswerTrace, NotReplayable, Replayed, ReplayTurn, TraceOfTurn
-from phronesis_contracts.twin import DIAGNOSE_GAPS, Diagnosed
-from phronesis_orchestrator.extractive import Extractive
-from phronesis_orchestrator.reasoner import Reasoner
+from phronesis_contracts.twin import DIAGNOSE_GAPS, READ_CYPHER, CypherRows, Diagnosed
+from phronesis_orchestrator.agents.extractive import Extractive
+from phronesis_orchestrator.models.reasoner import Reasoner
 from phronesis_postgres import Database
 from tests.integration.test_orchestrator import orchestrator
 from tests.support.analysts import ROWS, SNIPPET, loaded, profile

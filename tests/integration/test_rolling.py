@@ -10,12 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from phronesis_local.child import Program
-from phronesis_local.layout import DataDir, write_atomically
-from phronesis_local.record import Restart
-from phronesis_local.restarting import REFUSED, restart
-from phronesis_local.rolling import Asked, Rolling, planned
-from phronesis_local.supervisor import Supervisor
+from phronesis_local.layout import DataDir, Restart, write_atomically
+from phronesis_local.processes import Program
+from phronesis_local.supervisor import RestartRequest, Rolling, Supervisor, plan_restart
+from phronesis_local.up import REFUSED, restart
 from tests.support.bus import eventually
 
 pytestmark = pytest.mark.verify
@@ -61,7 +59,7 @@ class Stage:
 
     async def restarted(self, *parts: str) -> Restart:
         """What is told in the end of a restart of these parts."""
-        write_atomically(self.data.restart, Asked(id="-".join(parts), parts=parts).model_dump_json())
+        write_atomically(self.data.restart, RestartRequest(id="-".join(parts), parts=parts).model_dump_json())
         await eventually(lambda: self.told.id == "-".join(parts) and self.told.state != "running")
         return self.told
 
@@ -89,12 +87,12 @@ class Stage:
     ],
 )
 def test_whoever_is_asked_comes_before_who_asks(names: tuple[str, ...], parts: tuple[str, ...]) -> None:
-    assert planned(names, THERE) == parts
+    assert plan_restart(names, THERE) == parts
 
 
 def test_what_does_not_run_cannot_be_restarted() -> None:
     with pytest.raises(LookupError, match="memory-3: no such service or part"):
-        planned(("memory-3",), THERE)
+        plan_restart(("memory-3",), THERE)
 
 
 def test_where_nothing_runs_a_restart_is_refused(tmp_path: Path) -> None:

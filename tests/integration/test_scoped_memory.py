@@ -12,22 +12,23 @@ import pytest
 
 from phronesis_bus import Bus, News, ask, connect, follow
 from phronesis_contracts import BadRequest, Forbidden, Nothing, Role, Rpc
-from phronesis_contracts.memory import KNOWLEDGE_STORED, KnowledgeStored
-from phronesis_contracts.orchestrator import Audited
-from phronesis_contracts.scoped_memory import (
+from phronesis_contracts.memory import (
     FORGET_MEMORY,
     KEEP_MEMORY,
+    KNOWLEDGE_STORED,
     RECALL_MEMORY,
     RECALLED,
     ForgetMemory,
     KeepMemory,
+    KnowledgeStored,
     RecallMemory,
     Scope,
 )
+from phronesis_contracts.orchestrator import Audited
 from phronesis_contracts.service import AUDITED, HEALTH
 from phronesis_memory.app import build
-from phronesis_memory.domain.values import Vector
 from phronesis_memory.settings import MemorySettings
+from phronesis_memory.values import Vector
 from phronesis_postgres import Database
 from tests.support.bus import eventually
 from tests.support.memory import WordEmbedder, open_index

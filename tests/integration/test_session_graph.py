@@ -17,9 +17,8 @@ import phronesis_tokens as tokens
 from phronesis_bus import Bus, announce, ask, connect
 from phronesis_contracts import Principal, Role
 from phronesis_contracts.constitution import writes
-from phronesis_contracts.constitution.kinds import Layer
 from phronesis_contracts.constitution.lists import LISTS, ListLayer
-from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.registry import TYPES, Layer
 from phronesis_contracts.constitution.session import (
     ASSESS_WORKLOAD,
     CONTEXT_USAGE,
@@ -39,13 +38,12 @@ from phronesis_contracts.constitution.writes import (
     Unrelate,
     UpdateAnyNode,
 )
-from phronesis_graph.adapters.bolt import Bolt
 from phronesis_graph.app import build
-from phronesis_orchestrator.adapters.calendars import PostgresCalendars
-from phronesis_orchestrator.adapters.ical_readers import CalendarReaders
-from phronesis_orchestrator.adapters.neighbours import BusNeighbours
-from phronesis_orchestrator.adapters.seal import Seal
-from phronesis_orchestrator.sessions.serving import serve_sessions
+from phronesis_graph.bolt.driver import Bolt
+from phronesis_orchestrator.sessions.calendar_sources import CalendarReaders
+from phronesis_orchestrator.sessions.handlers import serve_sessions
+from phronesis_orchestrator.sessions.store import AesSeal, PostgresCalendars
+from phronesis_orchestrator.turns.neighbours import BusNeighbours
 from phronesis_postgres import Database
 from tests.support.bus import eventually, somebody
 from tests.support.constitutions import plant, thing
@@ -127,7 +125,7 @@ async def buses(
         reader = CalendarReaders(1)
         orchestrator.on_stop(reader.close)
         await serve_sessions(
-            orchestrator, BusNeighbours(orchestrator), PostgresCalendars(database), Seal(None), reader, lambda: None
+            orchestrator, BusNeighbours(orchestrator), PostgresCalendars(database), AesSeal(None), reader, lambda: None
         )
         yield gateway, graph
         await orchestrator.stop()

@@ -16,9 +16,9 @@ from pydantic import SecretStr
 
 from phronesis_bus import Bus, Call, Relay, announce, ask, connect, serve
 from phronesis_contracts import BadRequest, Forbidden, Nothing, Principal, Role, ServiceError, Unavailable
-from phronesis_contracts.constitution.kinds import Layer
 from phronesis_contracts.constitution.lists import LIST_FOUNDATION_TOOL, LIST_VISION_TOOL
 from phronesis_contracts.constitution.paths import DUE_WORK_TOOL
+from phronesis_contracts.constitution.registry import Layer
 from phronesis_contracts.constitution.session import (
     ASSESS_WORKLOAD,
     CONTEXT_USAGE,
@@ -35,11 +35,10 @@ from phronesis_contracts.constitution.session import (
 from phronesis_contracts.constitution.values import READERS
 from phronesis_contracts.constitution.writes import CONSTITUTION_CHANGED, ConstitutionChanged, LinkNews, NodeNews, Operation
 from phronesis_contracts.media import READ_WEB, ReadWeb, WebRead
-from phronesis_orchestrator.adapters.calendars import PostgresCalendars
-from phronesis_orchestrator.adapters.ical_readers import CalendarReaders
-from phronesis_orchestrator.adapters.neighbours import BusNeighbours
-from phronesis_orchestrator.adapters.seal import Seal
-from phronesis_orchestrator.sessions.serving import serve_sessions
+from phronesis_orchestrator.sessions.calendar_sources import CalendarReaders
+from phronesis_orchestrator.sessions.handlers import serve_sessions
+from phronesis_orchestrator.sessions.store import AesSeal, PostgresCalendars
+from phronesis_orchestrator.turns.neighbours import BusNeighbours
 from phronesis_postgres import Database, PostgresOutbox
 from tests.support.bus import eventually
 from tests.support.servers import NatsServer, PostgresServer
@@ -115,7 +114,7 @@ async def platform(nats: NatsServer, database: Database) -> AsyncIterator[Platfo
         reader = CalendarReaders(1, seconds=20)
         orchestrator.on_stop(reader.close)
         relay = Relay(orchestrator, PostgresOutbox(database))
-        seal = Seal(SecretStr("a long enough key of somebody"))
+        seal = AesSeal(SecretStr("a long enough key of somebody"))
         await serve_sessions(orchestrator, BusNeighbours(orchestrator), PostgresCalendars(database), seal, reader, relay.wake)
         relay.start()
         yield here

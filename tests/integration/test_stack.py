@@ -16,9 +16,8 @@ import pytest
 from neo4j import AsyncGraphDatabase, AsyncManagedTransaction
 
 from phronesis_local import arcadedb, postgres
-from phronesis_local.doctor import look
-from phronesis_local.layout import DataDir
-from phronesis_local.record import ProcessId, read
+from phronesis_local.doctor import examine
+from phronesis_local.layout import DataDir, ProcessId, read_record
 from phronesis_local.settings import LocalSettings, Stores
 from phronesis_local.status import all_up, status
 from tests.support.production import GRAPH, GRAPH_DATABASE, SERVERS, STORES, graph_login
@@ -39,7 +38,7 @@ async def _cypher(data: DataDir, user: str, query: str) -> list[list[object]]:
     async def work(transaction: AsyncManagedTransaction) -> list[list[object]]:
         return await (await transaction.run(query)).values()
 
-    record = read(data)
+    record = read_record(data)
     assert record is not None
     assert record.bolt is not None
     async with AsyncGraphDatabase.driver(record.bolt, auth=graph_login(data, user)) as driver:
@@ -57,7 +56,7 @@ async def test_everything_is_up_with_its_process_and_memory(servers: RunningStac
 async def test_a_second_start_says_who_runs_and_is_refused(servers: RunningStack) -> None:
     second = servers.launch()
     said, _ = await asyncio.to_thread(second.communicate, timeout=20)
-    record = read(servers.data)
+    record = read_record(servers.data)
     assert record is not None
     assert second.returncode == 2
     assert str(servers.pid) in said
@@ -96,7 +95,7 @@ async def test_the_graph_store_opens_no_files_and_no_addresses_for_a_query(serve
 
 
 async def test_the_doctor_finds_the_servers_well(servers: RunningStack) -> None:
-    found = {finding.what: finding for finding in await asyncio.to_thread(look, servers.data, LocalSettings())}
+    found = {finding.what: finding for finding in await asyncio.to_thread(examine, servers.data, LocalSettings())}
     assert {found[f"{name} server"].found for name in SERVERS} == {"answers"}
     assert found["parked messages"].found == "0"
 
@@ -185,7 +184,7 @@ async def test_a_start_takes_over_from_a_killed_supervisor(tmp_path: Path) -> No
 async def test_an_outside_server_is_not_started(tmp_path: Path, nats_server: NatsServer) -> None:
     outside = {"BUS_URL": nats_server.url, "GRAPH_URL": "bolt://127.0.0.1:1"}
     async with running(tmp_path, ("postgres", GRAPH), outside) as stack:
-        record = read(stack.data)
+        record = read_record(stack.data)
         assert record is not None
         assert {name: part.state for name, part in record.parts.items()} == {
             "nats": "outside",

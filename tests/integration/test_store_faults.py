@@ -18,13 +18,13 @@ from phronesis_contracts import NotFound, Role, ServiceError, TimedOut, Unavaila
 from phronesis_contracts.constitution.writes import CONSTITUTION_CHANGED, CREATE, ConstitutionChanged
 from phronesis_contracts.media import UPLOADS
 from phronesis_contracts.memory import AugmentedMemoryContext, Remember, RememberItem, Retrieve
-from phronesis_graph.adapters.bolt import Bolt
 from phronesis_graph.app import build as build_graph
+from phronesis_graph.bolt.driver import Bolt
 from phronesis_graph.settings import GraphSettings
 from phronesis_local import postgres as embedded
-from phronesis_memory.adapters.remote_embedder import RemoteEmbedder
 from phronesis_memory.app import assemble
-from phronesis_memory.handlers import Handlers
+from phronesis_memory.embedding.remote import RemoteEmbedder
+from phronesis_memory.items.handlers import ItemHandlers
 from phronesis_memory.settings import MemorySettings
 from phronesis_postgres import Database, PostgresSettings
 from tests.support.bus import connected, eventually, somebody
@@ -266,7 +266,7 @@ async def test_with_the_graph_store_away_a_write_fails_at_once_may_be_repeated_a
 
 
 @pytest.fixture
-async def memory(postgres: PostgresServer, proxy: TcpProxy) -> AsyncIterator[tuple[Handlers, ScriptedGraph]]:
+async def memory(postgres: PostgresServer, proxy: TcpProxy) -> AsyncIterator[tuple[ItemHandlers, ScriptedGraph]]:
     """The memory service's handlers on a database behind the proxy."""
     async with postgres.fresh_schema("memory") as where:
         async with Database.open(_through(proxy, where), "memory") as database:
@@ -278,7 +278,7 @@ async def memory(postgres: PostgresServer, proxy: TcpProxy) -> AsyncIterator[tup
 @pytest.mark.req("D-137", "D-139", "D-166")
 @pytest.mark.parametrize("mode", MODES)
 async def test_while_the_database_is_broken_retrieval_hands_back_nothing_and_says_so_and_then_all_again(
-    memory: tuple[Handlers, ScriptedGraph], proxy: TcpProxy, mode: Mode
+    memory: tuple[ItemHandlers, ScriptedGraph], proxy: TcpProxy, mode: Mode
 ) -> None:
     handlers, _ = memory
     who = someone()

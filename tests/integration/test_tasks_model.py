@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from phronesis_contracts.faces import legal
-from phronesis_contracts.tasks import NoPlan, TaskBudget
-from phronesis_orchestrator.adapters.chat_model import CallLimits
-from phronesis_orchestrator.loops.router import Answered
+from phronesis_contracts.orchestrator import TaskBudget
+from phronesis_contracts.tasks import NoPlan
+from phronesis_contracts.tools import legal_name
+from phronesis_orchestrator.agents.loops import LoopAnswer
+from phronesis_orchestrator.models.calls import CallLimits
 from phronesis_orchestrator.tasks.ports import Strategy
 from tests.support.chat import reasoning
 from tests.support.counsel import profile
@@ -53,7 +54,7 @@ def script(server: GroqServer, **said: Any) -> None:
             server.fail(purpose, Fault(content=one if isinstance(one, str) else json.dumps(one)))
 
 
-async def run(server: GroqServer, stage: TaskStage) -> Answered:
+async def run(server: GroqServer, stage: TaskStage) -> LoopAnswer:
     """Work on the task of a stage with the model of the server."""
     large = CallLimits(LARGE, seconds=5.0, max_tokens=500, effort="low")
     light = CallLimits(LIGHT, seconds=5.0, max_tokens=500, effort="low")
@@ -108,7 +109,7 @@ async def test_a_plan_is_made_with_the_tools_at_hand_and_what_worked_before(serv
         "tools": ["survey_twin"],
         "avoid": "asking twice",
     }
-    assert (tool["what"], tool["name"], legal(tool["name"])) == ("tool", "survey_twin", "survey_twin")
+    assert (tool["what"], tool["name"], legal_name(tool["name"])) == ("tool", "survey_twin", "survey_twin")
     assert "type" in tool["arguments"]["properties"]
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from phronesis_local.http import status_of
+from phronesis_local.layout import read_record
+from phronesis_local.loopback import http_status
 from phronesis_local.parts import SERVICES
-from phronesis_local.record import read
 from tests.support.production import SERVERS
 from tests.support.stack import RunningStack
 
@@ -58,7 +58,7 @@ def test_a_second_start_is_refused(folder: Path) -> None:
 
 async def test_the_gateway_answers_where_the_directory_says(folder: Path) -> None:
     port = int((folder / "url").read_text().rsplit(":", 1)[1])
-    assert await status_of(port, "/health/ready") == 200
+    assert await http_status(port, "/health/ready") == 200
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -73,7 +73,7 @@ async def test_a_killed_service_comes_back(folder: Path, name: str) -> None:
 
 async def test_down_leaves_no_process(folder: Path) -> None:
     stack = RunningStack(folder)
-    record = read(stack.data)
+    record = read_record(stack.data)
     assert record is not None
     said = await asyncio.to_thread(_command, folder, "down")
     assert (said.returncode, said.stdout) == (0, "stopped\n")

@@ -5,18 +5,17 @@ from __future__ import annotations
 from .mutants import Mutant
 
 LISTS: dict[tuple[str, str], str] = {
-    ("allowed", "drops the word"): "its lists say what is taken, or which words a refusal has: a shorter one refuses as much",
-    ("allowed", "drops the key"): "words of a refusal alone",
-    ("functions", "drops the word"): "its lists say what is taken: a shorter one refuses more",
-    ("functions", "drops the entry"): "its lists say what is taken: a shorter one refuses more",
+    ("grammar", "drops the word"): "its lists say what is taken, or which words a refusal has: a shorter one refuses as much",
+    ("grammar", "drops the key"): "words of a refusal alone",
+    ("grammar", "drops the entry"): "its lists say what is taken: a shorter one refuses more",
 }
 """By module and how a change begins: modules that are lists and nothing else."""
 _CACHE = "what is kept of statements that were seen: the verdict is the same, sooner or later"
 _TOLD = "which of several rules a refusal names; it is refused in any case"
 JUDGED: dict[tuple[str, str, str], str] = {
-    ("allowed", "takes a condition as False", "if rules is Rules.KNOWLEDGE_WRITING:"): "words of a refusal alone",
-    ("allowed", "takes a condition as True", "if rules is Rules.KNOWLEDGE_WRITING:"): "words of a refusal alone",
-    ("allowed", "compares by IsNot", "if rules is Rules.KNOWLEDGE_WRITING:"): "words of a refusal alone",
+    ("grammar", "takes a condition as False", "if rules is Rules.KNOWLEDGE_WRITING:"): "words of a refusal alone",
+    ("grammar", "takes a condition as True", "if rules is Rules.KNOWLEDGE_WRITING:"): "words of a refusal alone",
+    ("grammar", "compares by IsNot", "if rules is Rules.KNOWLEDGE_WRITING:"): "words of a refusal alone",
     ("guard", "takes 1000 for 1000001", "MAX_VERDICTS = 1_000"): _CACHE,
     ("guard", "takes a condition as True", "if known is None:"): _CACHE,
     ("guard", "takes a condition as False", "if known is not None:"): _CACHE,
@@ -57,27 +56,27 @@ JUDGED: dict[tuple[str, str, str], str] = {
     ("values", "takes 1 for 1001", "YES = 1"): "the order of the numbers alone counts",
     ("values", "takes 2 for 2001", "MADE_OF = 2"): "the order of the numbers alone counts",
     (
-        "returning",
+        "clauses",
         "compares by GtE",
         "elif last and int(expression.text()) > self._limit:",
     ): "a LIMIT as high as the bound is the bound",
     (
-        "parameters",
+        "screen",
         "takes a condition as False",
         "if size > MAX_VALUES:",
     ): "what is counted afterwards refuses the same; this spares the counting",
     (
-        "parameters",
+        "screen",
         "compares by GtE",
         "if size > MAX_VALUES:",
     ): "what is counted afterwards refuses the same; this spares the counting",
     (
-        "parameters",
+        "screen",
         "leaves out _room(len(value))",
         "_room(len(value))",
     ): "what is counted afterwards refuses the same; this spares the counting",
     (
-        "levels",
+        "notes",
         "drops the entry -1",
         "self.namings.append(Naming(level.nodes or frozenset({-1}), other.levels, other.parameters))",
     ): "every node and relationship says where it came from; this holds should one not",
@@ -124,30 +123,30 @@ JUDGED: dict[tuple[str, str, str], str] = {
         "takes a condition as True",
         'singles = union.children("singleQuery") if union else []',
     ): "nothing can be read then, and nothing gets through",
-    ("rewriting", "takes 0 for 1", "end = 0"): "a blank in front of the statement",
-    ("writing", "drops the entry 'tenant'", 'KEPT = frozenset({"tenant", "key", "owner", "hash"})'): (
+    ("notes", "takes 0 for 1", "end = 0"): "a blank in front of the statement",
+    ("clauses", "drops the entry 'tenant'", 'KEPT = frozenset({"tenant", "key", "owner", "hash"})'): (
         "the tenant is refused as the key of any map"
     ),
     (
-        "writing",
+        "clauses",
         "takes a condition as False",
         "if self._notes.rules is not Rules.KNOWLEDGE_WRITING:",
     ): "notes of what is picked are read by changes alone",
     (
-        "writing",
+        "clauses",
         "takes a condition as False",
         'if item.child("variable") is None and target is None:',
     ): "nothing can be read then, and nothing gets through",
-    ("writing", "takes a condition as True", "if not picked:"): "a confirmation is asked for more often",
+    ("clauses", "takes a condition as True", "if not picked:"): "a confirmation is asked for more often",
     (
-        "writing",
+        "clauses",
         "joins by And",
         "if value.shape is not Shape.MAP or value.fields is None:",
     ): "nothing can be read then, and nothing gets through",
-    ("writing", "takes a condition as True", "if owner.nodes and not owner.given:"): "what has no node picks none",
-    ("writing", "joins by Or", "if owner.nodes and not owner.given:"): "what has no node picks none",
+    ("clauses", "takes a condition as True", "if owner.nodes and not owner.given:"): "what has no node picks none",
+    ("clauses", "joins by Or", "if owner.nodes and not owner.given:"): "what has no node picks none",
     (
-        "writing",
+        "clauses",
         "leaves out a filter",
         "return [found for part in tree.parts if part.rule for found in _wanted(part)]",
     ): "a sign is no comparison",

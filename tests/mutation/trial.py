@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from phronesis_contracts.cypher import QueryRefused
+from phronesis_contracts.twin import QueryRefused
 from phronesis_graph import guard as package
 from phronesis_graph.guard import Guard, Rules, parser
-from phronesis_graph.ontology import load
+from phronesis_graph.twin.ontology import load
 from tests.guard.corpus import VALUES, honest, hostile, knowledge
 from tests.guard.values import LIMITS, NAMES_REFUSED, REFUSED, TAKEN
 
@@ -115,7 +115,7 @@ class Trial:
         sys.modules[NAME], sys.modules[module.__name__] = fresh, module
         exec(compile(mutant.source, module.__file__, "exec"), module.__dict__)
         made = importlib.import_module(f"{NAME}.guard") if mutant.module != "guard" else module
-        fresh.Rules = sys.modules[f"{NAME}.allowed"].Rules  # type: ignore[attr-defined]
+        fresh.Rules = sys.modules[f"{NAME}.grammar"].Rules  # type: ignore[attr-defined]
         return made.Guard(self._ontology)
 
     def _remember(self, parsers: type[Any]) -> None:

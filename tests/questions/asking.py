@@ -8,11 +8,12 @@ from typing import Any, cast
 from uuid import uuid4
 
 from phronesis_contracts import Principal
-from phronesis_contracts.analysis import Analysis
+from phronesis_contracts.answers import Analysis
 from phronesis_contracts.orchestrator import Directive
-from phronesis_orchestrator.analyst import analyse
-from phronesis_orchestrator.reasoner import PastMessage, TurnContext
-from phronesis_orchestrator.running import Running
+from phronesis_orchestrator.agents.analyst.answer import analyse
+from phronesis_orchestrator.conversations.history import PastMessage
+from phronesis_orchestrator.models.reasoner import TurnContext
+from phronesis_orchestrator.turns.execution import TurnRun
 
 from .twin import MemoryTwin
 
@@ -31,4 +32,4 @@ class Asker:
         )
         who = Principal(tenant="t", user=f"u-{uuid4().hex[:8]}")
         running: Any = SimpleNamespace(neighbours=self.twin, claim=SimpleNamespace(who=who))
-        return await analyse(cast(Running, running), turn)
+        return await analyse(cast(TurnRun, running), turn)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from phronesis_contracts.analysis import Analysis
+from phronesis_contracts.answers import Analysis
 
 Check = Callable[[Analysis], str]
 """The empty text where the answer is right."""

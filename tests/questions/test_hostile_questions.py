@@ -8,15 +8,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from phronesis import portfolio
-from phronesis_orchestrator.analyst.lexicon import phrases
+from phronesis_orchestrator.agents.analyst.vocabulary import phrases
+from phronesis_samples.portfolio import reports
 from tests.questions.asking import Asker
 from tests.questions.checks import CONFIDENT
 from tests.questions.twin import MemoryTwin
 
 NONSENSE = ("blorptang", "zqxwv", "gribbleflax", "vorpal", "snickersnack", "frabjous", "qwertzuiop", "wibblewobble")
 KNOWN = sorted({" ".join(key) for key in phrases()})
-ASKER = Asker(MemoryTwin.of(portfolio.batches()))
+ASKER = Asker(MemoryTwin.of(reports.batches()))
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis import portfolio
+from phronesis_samples.portfolio import reports
 from tests.questions.asking import Asker
 from tests.questions.twin import MemoryTwin
 
@@ -29,7 +29,7 @@ AT_ONCE = {
 
 @pytest.fixture
 def asker() -> Asker:
-    return Asker(MemoryTwin.of(portfolio.batches()[:1]))
+    return Asker(MemoryTwin.of(reports.batches()[:1]))
 
 
 @pytest.mark.req("N-032", "N-033", "N-034", "N-035", "N-037")
@@ -56,7 +56,7 @@ async def test_what_is_missing_from_a_question_is_asked_back(asker: Asker, text:
 
 @pytest.mark.req("N-043", "N-067")
 async def test_what_is_not_published_lowers_the_confidence() -> None:
-    asker = Asker(MemoryTwin.of(portfolio.batches()))
+    asker = Asker(MemoryTwin.of(reports.batches()))
     whole = await asker.ask("How many projects per category in 2022?")
     partly = await asker.ask("How many projects per rating in 2022?")
     missing = await asker.ask("What is missing for Sizewell C?")
@@ -67,5 +67,5 @@ async def test_what_is_not_published_lowers_the_confidence() -> None:
 
 @pytest.mark.req("N-066")
 async def test_the_record_of_an_answer_holds_what_was_read() -> None:
-    asker = Asker(MemoryTwin.of(portfolio.batches()))
+    asker = Asker(MemoryTwin.of(reports.batches()))
     assert (await asker.ask("How many projects does MOD have in 2022?")).cypher_executed == "survey of EntityProject"

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from phronesis import portfolio
+from phronesis_samples.portfolio import reports
 from tests.questions.asking import Asker
 from tests.questions.checks import CONFIDENT
 from tests.questions.questions import DECLINED, QUESTIONS, Question
@@ -18,7 +18,7 @@ BANNED = re.compile(r"\b(?:(?i:nodes?|cypher|quer(?:y|ies)|embeddings?|L[123])|I
 @pytest.fixture(scope="module")
 def asker() -> Asker:
     """Somebody who asks the whole portfolio."""
-    return Asker(MemoryTwin.of(portfolio.batches()))
+    return Asker(MemoryTwin.of(reports.batches()))
 
 
 @pytest.mark.req("N-024", "N-025", "N-027", "N-028", "N-029", "N-059", "N-062")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from phronesis.twin import Twin, generate
-from phronesis_contracts.graph import UpsertNode
+from phronesis_contracts.twin import UpsertNode
+from phronesis_samples.twin.generator import Twin, generate
 from tests.questions.asking import Asker
 from tests.questions.checks import figure, groups, names, number
 from tests.questions.twin import MemoryTwin

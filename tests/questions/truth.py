@@ -6,7 +6,7 @@ import csv
 from collections import Counter, defaultdict
 from pathlib import Path
 
-FILE = Path(__file__).resolve().parents[2] / "libs/client/phronesis/samples/gmpp/portfolio_2020_2023.csv"
+FILE = Path(__file__).resolve().parents[2] / "samples/phronesis_samples/portfolio/portfolio_2020_2023.csv"
 _ORDER = ["Red", "Amber/Red", "Amber", "Amber/Green", "Green"]
 _FIGURES = {
     "rating": "rating",

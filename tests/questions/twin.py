@@ -11,7 +11,6 @@ from typing import Any
 import yaml
 
 from phronesis_contracts import Principal
-from phronesis_contracts.graph import Upsert, UpsertNode
 from phronesis_contracts.memory import RECALL, ItemKind, Recall, Recalled, RecalledItem
 from phronesis_contracts.twin import (
     DIAGNOSE_GAPS,
@@ -32,6 +31,8 @@ from phronesis_contracts.twin import (
     RunChain,
     Survey,
     Surveyed,
+    Upsert,
+    UpsertNode,
     Where,
 )
 

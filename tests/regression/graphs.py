@@ -13,8 +13,7 @@ from bench import constitution_times as times
 from bench import constitution_tokens as tokens
 from bench.constitution_graph import Graph
 from bench.constitution_seed import NO
-from phronesis_contracts.constitution.kinds import Layer
-from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.registry import TYPES, Layer
 from tests.support.people import Town
 
 from .steps import Found

@@ -11,20 +11,13 @@ from uuid import UUID, uuid4
 import pytest
 
 from phronesis_contracts import NotFound, Principal, Risk, Role, ServiceError, TurnEnded
-from phronesis_contracts.approvals import (
-    AnswerApproval,
-    ApprovalAnswered,
-    ApprovalRef,
-    ApprovalStatus,
-    Decision,
-    ListApprovals,
-)
+from phronesis_contracts.approvals import AnswerApproval, ApprovalAnswered, ApprovalRef, ApprovalStatus, Decision, ListApprovals
 from phronesis_contracts.constitution.writes import DeleteConstitutionNode
 from phronesis_contracts.orchestrator import ListConversations, TurnStatus
-from phronesis_orchestrator.adapters.store import PostgresConversations, PostgresJournal, PostgresTurns
-from phronesis_orchestrator.domain import Claim, LostClaim
-from phronesis_orchestrator.policy.rules import judge
-from phronesis_orchestrator.policy.waiting import LIFETIME, Asked, asked
+from phronesis_orchestrator.approvals.policy import LIFETIME, ApprovalRequest, judge, request_approval
+from phronesis_orchestrator.stores import PostgresConversations, PostgresTurns
+from phronesis_orchestrator.turns.queue import PostgresJournal
+from phronesis_orchestrator.turns.turn import Claim, LostClaim
 from phronesis_postgres import EVERY_TENANT, Database
 from tests.stores.test_turns import LEASE, claimed, completed, new, someone
 from tests.support.postgres_text import holding
@@ -42,12 +35,12 @@ def turns(database: Database) -> PostgresTurns:
     return PostgresTurns(database)
 
 
-def question(claim: Claim, id: str = "go-1", step: str = "call.1.1") -> Asked:
+def question(claim: Claim, id: str = "go-1", step: str = "call.1.1") -> ApprovalRequest:
     request = DeleteConstitutionNode(id=id)
-    return asked(claim.turn_id, step, judge("node.delete.v1", {"id": id}), request)
+    return request_approval(claim.turn_id, step, judge("node.delete.v1", {"id": id}), request)
 
 
-async def waiting(turns: PostgresTurns, who: Principal | None = None, **more: Any) -> tuple[Principal, Claim, Asked]:
+async def waiting(turns: PostgresTurns, who: Principal | None = None, **more: Any) -> tuple[Principal, Claim, ApprovalRequest]:
     """A turn that waits."""
     who = who or someone()
     await turns.accept(new(who, **more), 100)
@@ -57,15 +50,15 @@ async def waiting(turns: PostgresTurns, who: Principal | None = None, **more: An
     return who, claim, asks
 
 
-def yes(asks: Asked, note: str = "") -> AnswerApproval:
+def yes(asks: ApprovalRequest, note: str = "") -> AnswerApproval:
     return AnswerApproval(approval_id=asks.approval_id, decision=Decision.APPROVE, note=note)
 
 
-def no(asks: Asked, note: str = "") -> AnswerApproval:
+def no(asks: ApprovalRequest, note: str = "") -> AnswerApproval:
     return AnswerApproval(approval_id=asks.approval_id, decision=Decision.REFUSE, note=note)
 
 
-async def run_out(database: Database, who: Principal, asks: Asked) -> None:
+async def run_out(database: Database, who: Principal, asks: ApprovalRequest) -> None:
     """Let the time of an approval be over."""
     async with database.transaction(who.tenant) as connection:
         await connection.execute(

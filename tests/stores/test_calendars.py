@@ -12,13 +12,12 @@ from pydantic import SecretStr
 
 from phronesis_bus import Call
 from phronesis_contracts import Principal
-from phronesis_orchestrator.adapters.calendars import PostgresCalendars
-from phronesis_orchestrator.adapters.seal import Seal
-from phronesis_orchestrator.sessions.domain import Calendar
+from phronesis_orchestrator.sessions.calendar import Calendar
+from phronesis_orchestrator.sessions.store import AesSeal, PostgresCalendars
 from phronesis_postgres import Database, PostgresSettings
 from tests.support.servers import PostgresServer
 
-SEAL = Seal(SecretStr("a long enough key of somebody"))
+SEAL = AesSeal(SecretStr("a long enough key of somebody"))
 
 
 @pytest.fixture

@@ -10,16 +10,14 @@ from random import Random
 import pytest
 
 from phronesis_bus import Call
-from phronesis_contracts.constitution.algorithms import FindBridges, FindCommunities, FindShortestPath, RankNodes
 from phronesis_contracts.constitution.insight import AskWhy, WithoutNode
-from phronesis_graph.adapters.constitution_igraph import IgraphEngine
-from phronesis_graph.adapters.constitution_projection import BoltProjection
-from phronesis_graph.adapters.constitution_walks import BoltWalks
-from phronesis_graph.constitution.algorithms import Algorithms
-from phronesis_graph.constitution.alignment import Alignment
-from phronesis_graph.constitution.availability import Availability
-from phronesis_graph.constitution.projections import Projections
-from phronesis_graph.constitution.reasons import Reasons
+from phronesis_contracts.constitution.paths import FindBridges, FindCommunities, FindShortestPath, RankNodes
+from phronesis_graph.constitution.algorithms import AlgorithmHandlers
+from phronesis_graph.constitution.engine import EngineAvailability, IgraphEngine
+from phronesis_graph.constitution.projection import ProjectionCache
+from phronesis_graph.constitution.reasons import ReasonHandlers
+from phronesis_graph.constitution.routes import ShortestPathHandlers
+from phronesis_graph.constitution.walk_store import BoltProjection, BoltWalks
 from tests.support.bus import somebody
 from tests.support.constitutions import join, plant, thing, things, triples
 from tests.support.graph import Stores, opened
@@ -41,9 +39,9 @@ class Service:
 
     def __init__(self, stores: Stores) -> None:
         now, walks = partial(datetime.now, UTC), BoltWalks(stores.bolt)
-        projections = Projections(BoltProjection(stores.bolt), now)
-        self.algorithms = Algorithms(projections, IgraphEngine(), walks, now, lambda *seen: None)
-        self.alignment, self.reasons = Alignment(projections, walks, now), Reasons(projections, walks)
+        projections = ProjectionCache(BoltProjection(stores.bolt), now)
+        self.algorithms = AlgorithmHandlers(projections, IgraphEngine(), walks, now, lambda *seen: None)
+        self.alignment, self.reasons = ShortestPathHandlers(projections, walks, now), ReasonHandlers(projections, walks)
 
 
 @pytest.fixture
@@ -107,7 +105,7 @@ async def test_a_task_is_aligned_with_a_value_and_loses_it_with_the_goal_between
 
 @pytest.mark.req("O-216", "O-219")
 async def test_algorithms_are_computed_without_a_plugin_of_the_store() -> None:
-    available = Availability(IgraphEngine())
+    available = EngineAvailability(IgraphEngine())
     await available.look()
     assert available.found() == (
         "shortest_path by service",

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from phronesis_contracts.constitution.registry import NODE_LABEL, TYPES
-from phronesis_graph.ontology import load as ontology
-from phronesis_operations.errors import Damaged
-from phronesis_operations.graph_dump import GraphDump
-from phronesis_operations.graph_load import GraphLoad
+from phronesis_graph.twin.ontology import load as ontology
+from phronesis_operations.graph import GraphDump, GraphLoad
+from phronesis_operations.reporting import Damaged
 from phronesis_operations.tenancy import Tenancy
 from tests.stores.test_graph_backup import Records
 from tests.support.constitution_writes import Constitution, declared

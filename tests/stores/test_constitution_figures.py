@@ -8,9 +8,8 @@ import pytest
 from phronesis_bus import Call
 from phronesis_contracts import NotFound
 from phronesis_contracts.constitution.paths import AggregateTrack, DecisionsSince, DueWork, LeadsTo, RelateFoundation
-from phronesis_graph.adapters.constitution_figures import BoltFigures
-from phronesis_graph.adapters.constitution_walks import BoltWalks
-from phronesis_graph.constitution.figures import Figures
+from phronesis_graph.constitution.figures import FigureHandlers
+from phronesis_graph.constitution.walk_store import BoltFigures, BoltWalks
 from tests.support.bus import somebody
 from tests.support.constitutions import plant, thing
 from tests.support.graph import Stores, opened
@@ -27,8 +26,8 @@ async def stores(graph_server: GraphServer, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture
-def figures(stores: Stores) -> Figures:
-    return Figures(BoltFigures(stores.bolt), BoltWalks(stores.bolt))
+def figures(stores: Stores) -> FigureHandlers:
+    return FigureHandlers(BoltFigures(stores.bolt), BoltWalks(stores.bolt))
 
 
 @pytest.fixture
@@ -50,7 +49,7 @@ async def call(stores: Stores) -> Call:
 
 
 @pytest.mark.req("O-261", "O-067")
-async def test_what_is_due_is_open_and_dated_within_both_ends(stores: Stores, figures: Figures, call: Call) -> None:
+async def test_what_is_due_is_open_and_dated_within_both_ends(stores: Stores, figures: FigureHandlers, call: Call) -> None:
     tasks = (
         thing("first", "task", dueDate="2026-11-16", priority=1, effortHours=2.0),
         thing("low", "task", dueDate="2026-11-18", priority=2),
@@ -76,7 +75,7 @@ async def test_what_is_due_is_open_and_dated_within_both_ends(stores: Stores, fi
 
 
 @pytest.mark.req("O-261")
-async def test_fifty_tasks_are_told_and_all_are_counted(stores: Stores, figures: Figures, call: Call) -> None:
+async def test_fifty_tasks_are_told_and_all_are_counted(stores: Stores, figures: FigureHandlers, call: Call) -> None:
     await plant(stores, call.who, [thing(f"t{place:02}", "task", dueDate="2026-11-18", effortHours=0.5) for place in range(60)])
     found = await figures.due(call, DueWork(**WEEK))
     assert [task.id for task in found.items] == [f"t{place:02}" for place in range(50)]
@@ -85,7 +84,9 @@ async def test_fifty_tasks_are_told_and_all_are_counted(stores: Stores, figures:
 
 
 @pytest.mark.req("O-265", "O-266", "O-267", "O-270", "O-072")
-async def test_each_active_metric_is_summed_up_over_the_time_asked_for(stores: Stores, figures: Figures, call: Call) -> None:
+async def test_each_active_metric_is_summed_up_over_the_time_asked_for(
+    stores: Stores, figures: FigureHandlers, call: Call
+) -> None:
     seen = {"before": ("2026-11-15", 50.0), "a": ("2026-11-16", 1.0), "b": ("2026-11-18T09:00:00.000000Z", 2.0)}
     seen |= {"c": ("2026-11-22", 6.0), "after": ("2026-11-23", 50.0)}
     nodes = [thing(id, "observation", observedAt=at, value=value) for id, (at, value) in seen.items()]
@@ -113,7 +114,7 @@ async def test_each_active_metric_is_summed_up_over_the_time_asked_for(stores: S
 
 
 @pytest.mark.req("O-269")
-async def test_metrics_may_be_named(stores: Stores, figures: Figures, call: Call) -> None:
+async def test_metrics_may_be_named(stores: Stores, figures: FigureHandlers, call: Call) -> None:
     await plant(stores, call.who, (thing("one", "metric"), thing("two", "metric")))
     found = await figures.aggregate(call, AggregateTrack(metric_ids=("two",), **WEEK))
     assert [metric.id for metric in found.metrics] == ["two"]
@@ -122,7 +123,7 @@ async def test_metrics_may_be_named(stores: Stores, figures: Figures, call: Call
 
 
 @pytest.mark.req("O-284", "O-262", "O-082")
-async def test_decisions_come_by_their_return_with_what_was_done(stores: Stores, figures: Figures, call: Call) -> None:
+async def test_decisions_come_by_their_return_with_what_was_done(stores: Stores, figures: FigureHandlers, call: Call) -> None:
     nodes = (
         thing("best", "decision", roi={"total": 9.5}, decidedAt="2026-11-20"),
         thing("good", "decision", roi={"total": 2.0}, decidedAt="2026-11-16"),
@@ -142,7 +143,9 @@ async def test_decisions_come_by_their_return_with_what_was_done(stores: Stores,
 
 
 @pytest.mark.req("O-291", "O-074", "O-076")
-async def test_the_foundation_has_links_to_its_own_active_nodes_alone(stores: Stores, figures: Figures, call: Call) -> None:
+async def test_the_foundation_has_links_to_its_own_active_nodes_alone(
+    stores: Stores, figures: FigureHandlers, call: Call
+) -> None:
     nodes = (
         thing("v", "value", summary="Care", description="In full"),
         thing("p", "principle"),

@@ -10,19 +10,18 @@ import numpy as np
 import pytest
 
 from phronesis_contracts import Unavailable
-from phronesis_contracts.constitution.keeping import AskEmbeddings, EmbeddingRecord, EmbeddingState
-from phronesis_contracts.constitution.kinds import Layer
-from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.maintenance import AskEmbeddings, EmbeddingRecord, EmbeddingState
+from phronesis_contracts.constitution.registry import TYPES, Layer
 from phronesis_contracts.orchestrator import Audited
 from phronesis_contracts.service import AUDITED
-from phronesis_memory.constitution.ports import Chosen, Pair
+from phronesis_memory.constitution.ports import NodeFilter, Pair
 from phronesis_postgres import EVERY_TENANT
 from tests.support.bus import eventually
 from tests.support.constitution_memory import Constitution, admin, open_constitution, unit
 from tests.support.memory import calling
 from tests.support.servers import PostgresServer, VectorServer
 
-EVERY = Chosen(lifecycle=None)
+EVERY = NodeFilter(lifecycle=None)
 
 
 @pytest.fixture
@@ -46,9 +45,9 @@ async def state(held: Constitution, tenant: str, id: str) -> EmbeddingState | No
     return None if found is None else found.state
 
 
-async def ids(held: Constitution, tenant: str, words: str, chosen: Chosen | None = None) -> list[str]:
+async def ids(held: Constitution, tenant: str, words: str, chosen: NodeFilter | None = None) -> list[str]:
     [vector] = await held.embedder.embed_queries([words])
-    return [hit.id for hit in await held.parts.vectors.nearest(tenant, vector, chosen or Chosen(), 10) if hit.cosine > 0.5]
+    return [hit.id for hit in await held.parts.vectors.nearest(tenant, vector, chosen or NodeFilter(), 10) if hit.cosine > 0.5]
 
 
 async def alarms(held: Constitution, tenant: str) -> list[Audited]:

@@ -9,10 +9,9 @@ import pytest
 from phronesis_contracts import Nothing, Principal
 from phronesis_contracts.constitution.lists import Inventory
 from phronesis_contracts.constitution.registry import TYPES
-from phronesis_graph.adapters.constitution_schema import INDEXES, KEY
-from phronesis_graph.adapters.constitution_survey import BoltSurvey
-from phronesis_graph.adapters.schema import Schema
-from phronesis_graph.constitution.inventory import Inventories
+from phronesis_graph.bolt.schema import INDEXES, KEY, Schema
+from phronesis_graph.constitution.list_store import BoltSurvey
+from phronesis_graph.constitution.lists import InventoryHandlers
 from tests.support.bus import somebody
 from tests.support.graph import Stores, opened
 from tests.support.listed import call, keep, link, node
@@ -62,4 +61,4 @@ async def test_the_schema_declared_twice_is_the_same(stores: Stores) -> None:
 
 
 async def inventory(stores: Stores, who: Principal) -> Inventory:
-    return await Inventories(BoltSurvey(stores.bolt, stores.schema)).inventory(call(who), Nothing())
+    return await InventoryHandlers(BoltSurvey(stores.bolt, stores.schema)).inventory(call(who), Nothing())

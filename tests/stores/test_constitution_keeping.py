@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from phronesis_contracts import BadRequest, NotFound, TimedOut
-from phronesis_contracts.constitution.keeping import (
+from phronesis_contracts.constitution.maintenance import (
     AskEmbeddings,
     Backup,
     BackupDamaged,
@@ -21,18 +21,17 @@ from phronesis_contracts.constitution.keeping import (
     Regenerated,
     WrongConfirmation,
 )
-from phronesis_contracts.constitution.kinds import Layer
-from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.registry import TYPES, Layer
 from phronesis_contracts.constitution.values import ConstitutionLink
 from phronesis_contracts.memory import EmbeddingMismatch
 from phronesis_contracts.orchestrator import Audited
 from phronesis_contracts.service import AUDITED
-from phronesis_memory.adapters.local_embedder import LocalEmbedder
-from phronesis_memory.constitution import regenerating
-from phronesis_memory.constitution.backups import KEPT
-from phronesis_memory.constitution.ports import Chosen
-from phronesis_memory.constitution.serving import assemble_constitution, warm
-from phronesis_memory.indexes import pg_nodes
+from phronesis_memory.constitution import projection
+from phronesis_memory.constitution.backups import MAX_BACKUPS
+from phronesis_memory.constitution.handlers import assemble_constitution, warm_up
+from phronesis_memory.constitution.ports import NodeFilter
+from phronesis_memory.embedding.local import LocalEmbedder
+from phronesis_memory.indexes import make_pgvector_nodes
 from phronesis_memory.rebuild import rebuild_nodes
 from phronesis_memory.settings import MemorySettings
 from phronesis_postgres import EVERY_TENANT
@@ -41,7 +40,7 @@ from tests.support.constitution_memory import Constitution, ObedientEmbedder, ad
 from tests.support.memory import calling
 from tests.support.servers import PostgresServer, VectorServer
 
-EVERY = Chosen(lifecycle=None)
+EVERY = NodeFilter(lifecycle=None)
 WORDS = ("apple", "beech", "cedar", "damson", "elder", "fig", "gorse", "hazel", "iris", "juniper")
 
 
@@ -152,7 +151,7 @@ async def test_a_node_that_is_written_while_the_graph_is_walked_stays(held: Cons
 
 
 async def test_an_order_that_takes_too_long_says_so(held: Constitution, tenant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(regenerating, "_LONGEST", 0.2)
+    monkeypatch.setattr(projection, "_LONGEST", 0.2)
     grown(held, tenant)
     with pytest.raises(TimedOut):
         await held.parts.regenerating.regenerate(tenant, Regenerate())
@@ -189,7 +188,7 @@ async def test_another_model_is_refused_until_the_vectors_are_made_anew(held: Co
     large = ObedientEmbedder(1_536, "large")
     other = assemble_constitution(held.database, large, held.graph, held.bucket, MemorySettings(), None, held.clock)
     with pytest.raises(EmbeddingMismatch, match=r"are of words \(384 numbers\), and this service is set to large \(1536\)"):
-        await other.vectors.nearest(tenant, unit(1_536, p0=1.0), Chosen(), 5)
+        await other.vectors.nearest(tenant, unit(1_536, p0=1.0), NodeFilter(), 5)
     await other.following.follow(tenant, held.graph.put(tenant, "goal", "a", "beech"))
     await other.embedding.step()
     [record] = (await told(held, tenant, ids=("a",))).records
@@ -200,7 +199,7 @@ async def test_another_model_is_refused_until_the_vectors_are_made_anew(held: Co
 async def test_a_rebuild_makes_every_vector_anew_with_the_model_that_there_is_now(held: Constitution, tenant: str) -> None:
     await held.hear(tenant, held.graph.put(tenant, "goal", "a", "apple"), held.graph.put(tenant, "task", "b", "beech"))
     large = ObedientEmbedder(1_536, "large")
-    rows = pg_nodes(held.database, large.model, large.dimension, MemorySettings())
+    rows = make_pgvector_nodes(held.database, large.model, large.dimension, MemorySettings())
     async with held.database.transaction(EVERY_TENANT) as connection:  # as the rebuild of items does before
         await connection.execute("DELETE FROM embedding")
     said: list[tuple[str, int, int]] = []
@@ -304,11 +303,11 @@ async def test_backups_restores_and_new_vectors_are_entered_in_the_audit_trail(h
 async def test_so_many_backups_are_kept_and_the_oldest_goes(held: Constitution, tenant: str) -> None:
     await held.hear(tenant, held.graph.put(tenant, "goal", "a", "apple"))
     made: list[Backup] = []
-    for _ in range(KEPT + 2):
+    for _ in range(MAX_BACKUPS + 2):
         held.clock.forward(minutes=1)
         made += (await order(held, tenant, "backup")).backups
     assert list((await order(held, tenant, "list")).backups) == made[:1:-1]
-    assert len(held.bucket.held) == 2 * KEPT
+    assert len(held.bucket.held) == 2 * MAX_BACKUPS
     assert (await order(held, f"{tenant}x", "list")).backups == ()
 
 
@@ -335,15 +334,15 @@ async def test_with_the_local_model_a_node_is_found_by_what_it_means(held: Const
         assert await parts.embedding.step() == 3
         for question, expected in (("never lie to anybody", "honesty"), ("a debt to buy equipment", "loan")):
             [vector] = await model.embed_queries([question])
-            [best] = await parts.vectors.nearest(tenant, vector, Chosen(), 1)
+            [best] = await parts.vectors.nearest(tenant, vector, NodeFilter(), 1)
             assert (best.id, best.cosine > 0.3) == (expected, True)
 
 
 async def test_vectors_are_read_into_memory_before_the_first_question(held: Constitution, tenant: str) -> None:
-    rows = pg_nodes(held.database, "words", 384, MemorySettings())
-    await warm(rows, held.embedder)
+    rows = make_pgvector_nodes(held.database, "words", 384, MemorySettings())
+    await warm_up(rows, held.embedder)
     await held.hear(tenant, held.graph.put(tenant, "goal", "a", "apple"))
-    await warm(rows, held.embedder)
+    await warm_up(rows, held.embedder)
     assert (await found(held, tenant, "goal apple"))[0][0] == "a"
 
 

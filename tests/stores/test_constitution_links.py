@@ -9,8 +9,7 @@ from itertools import pairwise
 import pytest
 
 from phronesis_contracts import BadRequest, Forbidden, KeyReused, NotFound, Role
-from phronesis_contracts.constitution.kinds import Layer
-from phronesis_contracts.constitution.relationships import RELATIONSHIPS
+from phronesis_contracts.constitution.registry import RELATIONSHIPS, Layer
 from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode
 from phronesis_contracts.constitution.writes import RegistryRefused
 from tests.support.constitution_writes import Constitution

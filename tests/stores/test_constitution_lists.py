@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from phronesis_bus import Metrics, audited
+from phronesis_bus import Metrics, audit_entry
 from phronesis_contracts import NotFound
-from phronesis_contracts.constitution.kinds import Layer
 from phronesis_contracts.constitution.lists import (
     GetAll,
     GetConstitutionNode,
@@ -23,20 +22,15 @@ from phronesis_contracts.constitution.lists import (
     ReadNodes,
     WalkNodes,
 )
-from phronesis_contracts.constitution.registry import TYPES, of_layer
+from phronesis_contracts.constitution.registry import TYPES, Layer, types_of_layer
 from phronesis_contracts.constitution.values import ConstitutionNode
 from phronesis_contracts.constitution.writes import NodeWritten
-from phronesis_graph.adapters.constitution_links import BoltLinks
-from phronesis_graph.adapters.constitution_lists import BoltLists
-from phronesis_graph.adapters.constitution_news import Turn
-from phronesis_graph.adapters.constitution_nodes import BoltConstitution
-from phronesis_graph.adapters.names import StoreNames
-from phronesis_graph.constitution.essentials import Essentials
-from phronesis_graph.constitution.list_cache import Kept
-from phronesis_graph.constitution.list_measures import Listed
-from phronesis_graph.constitution.listing import Lists
+from phronesis_graph.constitution.layers import AnswerCache, WholeLayers
+from phronesis_graph.constitution.list_store import BoltLists
+from phronesis_graph.constitution.lists import ListHandlers, ListMeasures, WholeLayerHandlers
 from phronesis_graph.constitution.ports import Order
-from phronesis_graph.constitution.whole import Whole
+from phronesis_graph.constitution.store import BoltConstitution, BoltLinks, WriteTurns
+from phronesis_graph.knowledge.store import StoreNames
 from phronesis_tokens import count
 from tests.support.bus import somebody
 from tests.support.graph import Stores, opened
@@ -51,13 +45,13 @@ async def stores(graph_server: GraphServer, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture
-def lists(stores: Stores) -> Lists:
-    return Lists(BoltLists(stores.bolt, stores.schema), Listed(Metrics()))
+def lists(stores: Stores) -> ListHandlers:
+    return ListHandlers(BoltLists(stores.bolt, stores.schema), ListMeasures(Metrics()))
 
 
 @pytest.fixture
-def essentials(stores: Stores) -> Essentials:
-    return Essentials(Whole(BoltLists(stores.bolt, stores.schema)), Kept(), Listed(Metrics()))
+def essentials(stores: Stores) -> WholeLayerHandlers:
+    return WholeLayerHandlers(WholeLayers(BoltLists(stores.bolt, stores.schema)), AnswerCache(), ListMeasures(Metrics()))
 
 
 def starting() -> list[ConstitutionNode]:
@@ -72,7 +66,7 @@ def starting() -> list[ConstitutionNode]:
 
 
 @pytest.mark.req("O-102", "O-103", "O-104")
-async def test_pages_of_a_layer_give_each_of_its_nodes_once_and_none_of_another(stores: Stores, lists: Lists) -> None:
+async def test_pages_of_a_layer_give_each_of_its_nodes_once_and_none_of_another(stores: Stores, lists: ListHandlers) -> None:
     who, other = somebody(), somebody()
     whole = [node(f"o{i:03}", "observation", value=float(i), description=words(300, i)) for i in range(180)]
     await keep(stores, who, [*whole, node("m", "metric"), node("task", "task")])
@@ -89,16 +83,16 @@ async def test_pages_of_a_layer_give_each_of_its_nodes_once_and_none_of_another(
 
 
 @pytest.mark.req("O-102")
-async def test_each_layers_list_has_the_nodes_of_its_types(stores: Stores, lists: Lists) -> None:
+async def test_each_layers_list_has_the_nodes_of_its_types(stores: Stores, lists: ListHandlers) -> None:
     who = somebody()
     await keep(stores, who, [node(f"a-{name}", name) for name in TYPES])
     for layer in Layer:
         found = await lists.layer(layer, call(who), ListLayer())
-        assert sorted(one.type for one in found.items) == sorted(kind.name for kind in of_layer(layer))
+        assert sorted(one.type for one in found.items) == sorted(kind.name for kind in types_of_layer(layer))
 
 
 @pytest.mark.req("O-118")
-async def test_pages_of_the_graph_come_to_what_the_store_holds(stores: Stores, lists: Lists) -> None:
+async def test_pages_of_the_graph_come_to_what_the_store_holds(stores: Stores, lists: ListHandlers) -> None:
     who = somebody()
     nodes = [*(node(f"v{i:02}") for i in range(40)), node("gone", status="archived"), node("g", "goal")]
     links = [link(f"v{i:02}", "ENFORCED_BY", f"v{j:02}") for i in range(0, 40, 4) for j in range(1, 40, 3)]
@@ -121,7 +115,7 @@ async def test_pages_of_the_graph_come_to_what_the_store_holds(stores: Stores, l
 
 
 @pytest.mark.req("O-101", "O-063")
-async def test_a_node_is_read_in_full_by_its_tenant_alone(stores: Stores, lists: Lists) -> None:
+async def test_a_node_is_read_in_full_by_its_tenant_alone(stores: Stores, lists: ListHandlers) -> None:
     who = somebody()
     more: dict[str, Any] = {"properties": {"a": {"b": [1]}}, "metadata": {"c": "d"}, "provenance": {"actor": "somebody"}}
     whole = node("d", "decision", roi={"total": 2.5}, decidedAt="2026-02-01", reasoning="r", summary="s", **more)
@@ -139,7 +133,7 @@ async def test_a_node_is_read_in_full_by_its_tenant_alone(stores: Stores, lists:
     assert (await lists.read_nodes(call(somebody()), ReadNodes(ids=("d",)))).nodes == ()
 
 
-async def test_every_node_is_walked_in_the_order_of_ids(stores: Stores, lists: Lists) -> None:
+async def test_every_node_is_walked_in_the_order_of_ids(stores: Stores, lists: ListHandlers) -> None:
     who = somebody()
     nodes = [node(f"n{i:02}", list(TYPES)[i % 35]) for i in range(50)]
     await keep(stores, who, [*nodes, node("z", status="archived")])
@@ -152,7 +146,7 @@ async def test_every_node_is_walked_in_the_order_of_ids(stores: Stores, lists: L
 
 @pytest.mark.req("O-016", "O-124", "O-125", "O-131", "O-076")
 async def test_the_foundation_is_told_whole_with_relationships_between_its_nodes_alone(
-    stores: Stores, essentials: Essentials
+    stores: Stores, essentials: WholeLayerHandlers
 ) -> None:
     who = somebody()
     nodes = [node(f"v{i:02}", "value") for i in range(78)]
@@ -173,7 +167,7 @@ async def test_the_foundation_is_told_whole_with_relationships_between_its_nodes
 
 
 @pytest.mark.req("O-017", "O-140", "O-142", "O-143", "O-146")
-async def test_the_vision_is_told_whole_with_its_parents(stores: Stores, essentials: Essentials) -> None:
+async def test_the_vision_is_told_whole_with_its_parents(stores: Stores, essentials: WholeLayerHandlers) -> None:
     who = somebody()
     nodes = [
         node("value"),
@@ -207,7 +201,7 @@ async def test_the_vision_is_told_whole_with_its_parents(stores: Stores, essenti
 
 @pytest.mark.req("O-011", "O-134", "O-333", "O-374", "O-425")
 async def test_a_foundation_of_44_thousand_tokens_is_told_in_15_thousand(
-    stores: Stores, lists: Lists, essentials: Essentials
+    stores: Stores, lists: ListHandlers, essentials: WholeLayerHandlers
 ) -> None:
     """The first of the old system's defects: with whole records, or without the budget, the second version would not fit."""
     who = somebody()
@@ -229,7 +223,7 @@ async def test_a_foundation_of_44_thousand_tokens_is_told_in_15_thousand(
 
 @pytest.mark.req("O-011", "O-063", "O-123", "O-128", "O-348")
 async def test_heavy_fields_are_left_out_by_default_and_any_other_field_on_request(
-    stores: Stores, lists: Lists, essentials: Essentials
+    stores: Stores, lists: ListHandlers, essentials: WholeLayerHandlers
 ) -> None:
     """The second of the old system's defects: fields could not be chosen."""
     who = somebody()
@@ -246,7 +240,7 @@ async def test_heavy_fields_are_left_out_by_default_and_any_other_field_on_reque
 
 
 @pytest.mark.req("O-097", "O-135", "O-403")
-async def test_both_versions_tell_the_same_nodes(stores: Stores, lists: Lists, essentials: Essentials) -> None:
+async def test_both_versions_tell_the_same_nodes(stores: Stores, lists: ListHandlers, essentials: WholeLayerHandlers) -> None:
     who = somebody()
     await keep(stores, who, [*starting(), node("old", status="archived")])
     first, tokens, after = dict[str, set[str]](), 0, None
@@ -266,7 +260,7 @@ async def test_both_versions_tell_the_same_nodes(stores: Stores, lists: Lists, e
 
 @pytest.mark.req("O-148")
 async def test_a_vision_of_25_nodes_with_its_parents_is_told_in_8_thousand_tokens(
-    stores: Stores, essentials: Essentials
+    stores: Stores, essentials: WholeLayerHandlers
 ) -> None:
     who = somebody()
     told: dict[str, Any] = {"horizon": "2028", "deadline": "2028-06-30", "target": words(12), "narrative": words(200)}
@@ -280,7 +274,7 @@ async def test_a_vision_of_25_nodes_with_its_parents_is_told_in_8_thousand_token
 
 @pytest.mark.req("O-136", "O-149")
 async def test_both_lists_answer_well_within_a_second_or_two(stores: Stores) -> None:
-    who, whole = somebody(), Whole(BoltLists(stores.bolt, stores.schema))
+    who, whole = somebody(), WholeLayers(BoltLists(stores.bolt, stores.schema))
     values = [node(f"v{i:02}", summary=words(30, i), description=words(60, i)) for i in range(80)]
     goals = [node(f"g{i:02}", "goal", summary=words(30, i)) for i in range(25)]
     await keep(stores, who, [*values, *goals], [link(one.id, "SUPPORTED_BY", "v00") for one in goals])
@@ -296,7 +290,7 @@ async def test_both_lists_answer_well_within_a_second_or_two(stores: Stores) -> 
 
 
 @pytest.mark.req("O-350")
-async def test_ids_and_types_that_hold_cypher_find_nothing_and_break_nothing(stores: Stores, lists: Lists) -> None:
+async def test_ids_and_types_that_hold_cypher_find_nothing_and_break_nothing(stores: Stores, lists: ListHandlers) -> None:
     who = somebody()
     await keep(stores, who, [node("a")])
     for id in ("a' OR true //", "a}) DETACH DELETE n //", "../other/constitution/a", "`"):
@@ -305,7 +299,7 @@ async def test_ids_and_types_that_hold_cypher_find_nothing_and_break_nothing(sto
     assert [one.id for one in (await lists.layer(Layer.FOUNDATION, call(who), ListLayer())).items] == ["a"]
 
 
-async def test_a_tenant_whose_name_begins_with_anothers_sees_nothing_of_it(stores: Stores, lists: Lists) -> None:
+async def test_a_tenant_whose_name_begins_with_anothers_sees_nothing_of_it(stores: Stores, lists: ListHandlers) -> None:
     who = somebody()
     longer = who.model_copy(update={"tenant": f"{who.tenant}-b"})
     await keep(stores, who, [node("a")])
@@ -316,11 +310,11 @@ async def test_a_tenant_whose_name_begins_with_anothers_sees_nothing_of_it(store
 
 @pytest.mark.req("O-323")
 async def test_a_write_of_the_same_process_is_in_the_next_answer_before_its_news_is_heard(stores: Stores) -> None:
-    who, kept, turn = somebody(), Kept(), Turn(stores.schema)
-    essentials = Essentials(Whole(BoltLists(stores.bolt, stores.schema)), kept, Listed(Metrics()))
+    who, kept, turn = somebody(), AnswerCache(), WriteTurns(stores.schema)
+    essentials = WholeLayerHandlers(WholeLayers(BoltLists(stores.bolt, stores.schema)), kept, ListMeasures(Metrics()))
     writing, linking = BoltConstitution(stores.bolt, turn), BoltLinks(stores.bolt, turn, StoreNames(stores.bolt))
     turn.tell(kept.changed)
-    entry = audited(who, "test", {})
+    entry = audit_entry(who, "test", {})
     assert (await essentials.foundation(call(who), ListFoundation())).items == ()
     for id in ("a", "b"):
         await writing.create(Order(call(who), id), NodeWritten(node=node(id)), entry)

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from phronesis_contracts import NotFound
-from phronesis_contracts.constitution.loading import ConstitutionLoaded
 from phronesis_contracts.constitution.registry import TYPES
-from phronesis_contracts.constitution.writes import Operation, RegistryRefused
+from phronesis_contracts.constitution.writes import ConstitutionLoaded, Operation, RegistryRefused
 from tests.support.constitution_writes import Constitution, declared
 from tests.support.graph import Stores, opened
 from tests.support.servers import GraphServer

@@ -14,21 +14,26 @@ import pytest
 
 from phronesis_contracts import KeyReused, Principal, Role
 from phronesis_contracts.constitution.insight import AskEvolution, FindDuplicates, ListTopics, ReportDrift, TopicNodes
-from phronesis_contracts.constitution.kinds import Layer
-from phronesis_contracts.constitution.retrieval import ReportRetrieval, TuneRetrieval
+from phronesis_contracts.constitution.registry import Layer
 from phronesis_contracts.constitution.search import (
     HybridSearch,
     NoSuchRetrieval,
     PrecedentSearch,
     RateRetrieval,
+    ReportRetrieval,
     SemanticSearch,
+    TuneRetrieval,
 )
-from phronesis_memory.adapters.constitution_retrievals import PostgresRetrievals
-from phronesis_memory.constitution.log import Retrieval, RetrievalLog
-from phronesis_memory.constitution.reasoning import Reasoning
-from phronesis_memory.constitution.search_serving import Sources, reasoning, searching
-from phronesis_memory.constitution.searching import Searching
-from phronesis_memory.constitution.settings import RetrievalSettings
+from phronesis_memory.constitution.retrievals import Retrieval, RetrievalLog
+from phronesis_memory.constitution.search_handlers import (
+    ReasoningHandlers,
+    SearchHandlers,
+    Sources,
+    assemble_reasoning,
+    assemble_searches,
+)
+from phronesis_memory.constitution.search_store import PostgresRetrievals
+from phronesis_memory.settings import RetrievalSettings
 from phronesis_postgres import EVERY_TENANT
 from tests.support.constitution_memory import Constitution, open_constitution, unit
 from tests.support.memory import calling
@@ -45,9 +50,9 @@ class Searches:
 
     held: Constitution
     graph: ScriptedGraph
-    found: Searching
+    found: SearchHandlers
     log: RetrievalLog
-    thought: Reasoning
+    thought: ReasoningHandlers
     tenant: str = field(default_factory=lambda: f"t{uuid4().hex[:12]}")
 
     @property
@@ -74,8 +79,8 @@ def handlers(held: Constitution, **settings: Any) -> Searches:
     """The handlers as the service wires them."""
     graph, parts = ScriptedGraph(), held.parts
     sources = Sources(parts.vectors, parts.history, parts.texts, parts.queries, held.embedder, held.database, graph)
-    found, log = searching(sources, RetrievalSettings(**settings), lambda: None)
-    return Searches(held, graph, found, log, reasoning(sources))
+    found, log = assemble_searches(sources, RetrievalSettings(**settings), lambda: None)
+    return Searches(held, graph, found, log, assemble_reasoning(sources))
 
 
 @pytest.fixture

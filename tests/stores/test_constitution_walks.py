@@ -17,10 +17,9 @@ from phronesis_contracts.constitution.paths import (
     StrategiesForGoal,
     Subgraph,
 )
-from phronesis_graph.adapters.constitution_figures import BoltFigures
-from phronesis_graph.adapters.constitution_walks import BoltWalks
-from phronesis_graph.constitution.figures import Figures
-from phronesis_graph.constitution.walks import Walks
+from phronesis_graph.constitution.figures import FigureHandlers
+from phronesis_graph.constitution.walk_store import BoltFigures, BoltWalks
+from phronesis_graph.constitution.walks import WalkHandlers
 from tests.support.bus import somebody
 from tests.support.constitutions import plant, thing, things
 from tests.support.graph import Stores, opened
@@ -78,13 +77,13 @@ async def call(stores: Stores) -> Call:
 
 
 @pytest.fixture
-def walks(stores: Stores) -> Walks:
-    return Walks(BoltWalks(stores.bolt))
+def walks(stores: Stores) -> WalkHandlers:
+    return WalkHandlers(BoltWalks(stores.bolt))
 
 
 @pytest.fixture
-def figures(stores: Stores) -> Figures:
-    return Figures(BoltFigures(stores.bolt), BoltWalks(stores.bolt))
+def figures(stores: Stores) -> FigureHandlers:
+    return FigureHandlers(BoltFigures(stores.bolt), BoltWalks(stores.bolt))
 
 
 def reached(found: Any) -> list[tuple[str, int]]:
@@ -92,7 +91,7 @@ def reached(found: Any) -> list[tuple[str, int]]:
 
 
 @pytest.mark.req("O-275", "O-278")
-async def test_a_ladder_climbs_over_active_rungs_alone(walks: Walks, call: Call) -> None:
+async def test_a_ladder_climbs_over_active_rungs_alone(walks: WalkHandlers, call: Call) -> None:
     found = await walks.ladder(call, ClimbLadder(id="a", all_ladders=True))
     assert ([rung.id for rung in found.ladder], found.depth, found.others) == (["a", "b", "c"], 2, ())
     with pytest.raises(NotFound):
@@ -100,7 +99,7 @@ async def test_a_ladder_climbs_over_active_rungs_alone(walks: Walks, call: Call)
 
 
 @pytest.mark.req("O-279")
-async def test_a_ladder_survives_a_circle_in_the_store(stores: Stores, walks: Walks) -> None:
+async def test_a_ladder_survives_a_circle_in_the_store(stores: Stores, walks: WalkHandlers) -> None:
     who = somebody()
     await plant(stores, who, things("goal", "a", "b", "c"), "a SUPPORTED_BY b", "b SUPPORTED_BY c", "c SUPPORTED_BY a")
     found = await walks.ladder(Call(who, "gateway"), ClimbLadder(id="a"))
@@ -108,7 +107,7 @@ async def test_a_ladder_survives_a_circle_in_the_store(stores: Stores, walks: Wa
 
 
 @pytest.mark.req("O-228")
-async def test_neighbours_are_reached_with_their_steps_and_directions(walks: Walks, call: Call) -> None:
+async def test_neighbours_are_reached_with_their_steps_and_directions(walks: WalkHandlers, call: Call) -> None:
     found = await walks.expand(call, ExpandPath(id="a", depth=2))
     assert reached(found) == [("t", 1), ("s", 1), ("b", 1), ("c", 2), ("i", 2)]
     assert found.reached[-1].path == (
@@ -128,13 +127,15 @@ async def test_neighbours_are_reached_with_their_steps_and_directions(walks: Wal
         ({"relationshipTypes": ["NEVER_SEEN"]}, []),
     ],
 )
-async def test_neighbours_are_narrowed_in_the_store(walks: Walks, call: Call, question: dict[str, Any], ids: list[str]) -> None:
+async def test_neighbours_are_narrowed_in_the_store(
+    walks: WalkHandlers, call: Call, question: dict[str, Any], ids: list[str]
+) -> None:
     found = await walks.expand(call, ExpandPath.model_validate({"id": "a", "depth": 2, **question}))
     assert [one.node.id for one in found.reached] == ids
 
 
 @pytest.mark.req("O-228")
-async def test_a_subgraph_has_the_relationships_between_its_nodes(walks: Walks, call: Call) -> None:
+async def test_a_subgraph_has_the_relationships_between_its_nodes(walks: WalkHandlers, call: Call) -> None:
     found = await walks.subgraph(call, Subgraph(ids=("a",), depth=1))
     assert [node.id for node in found.nodes] == ["a", "t", "s", "b"]
     assert sorted((link.from_id, link.type, link.to_id) for link in found.relationships) == [
@@ -147,7 +148,7 @@ async def test_a_subgraph_has_the_relationships_between_its_nodes(walks: Walks, 
 
 
 @pytest.mark.req("O-228")
-async def test_a_bridge_joins_two_nodes(walks: Walks, call: Call) -> None:
+async def test_a_bridge_joins_two_nodes(walks: WalkHandlers, call: Call) -> None:
     found = await walks.bridge(call, BridgeConcepts(from_id="c", to_id="i"))
     assert [[step.node_id for step in path] for path in found.paths] == [["c", "b", "a", "s", "i"], ["c", "b", "a", "t", "i"]]
     assert [node.id for node in found.between] == ["a", "b", "s", "t"]
@@ -155,34 +156,34 @@ async def test_a_bridge_joins_two_nodes(walks: Walks, call: Call) -> None:
 
 
 @pytest.mark.req("O-183")
-async def test_what_is_near_is_of_the_tenant_and_active(walks: Walks, call: Call) -> None:
+async def test_what_is_near_is_of_the_tenant_and_active(walks: WalkHandlers, call: Call) -> None:
     found = await walks.near(call, Near(id="a"))
     assert reached(found) == [("t", 1), ("s", 1), ("b", 1), ("c", 2), ("i", 2)]
     assert reached(await walks.near(call, Near(id="a", types=("initiative",)))) == [("i", 2)]
 
 
 @pytest.mark.req("O-253", "O-260")
-async def test_strategies_of_a_goal_come_in_full_with_their_initiatives(figures: Figures, call: Call) -> None:
+async def test_strategies_of_a_goal_come_in_full_with_their_initiatives(figures: FigureHandlers, call: Call) -> None:
     found = await figures.strategies(call, StrategiesForGoal(id="a"))
     assert [(one.strategy.id, [i.id for i in one.initiatives]) for one in found.strategies] == [("t", ["i"]), ("s", ["i"])]
 
 
 @pytest.mark.req("O-282", "O-073")
-async def test_outcomes_are_those_of_the_types_and_statuses_asked_for(figures: Figures, call: Call) -> None:
+async def test_outcomes_are_those_of_the_types_and_statuses_asked_for(figures: FigureHandlers, call: Call) -> None:
     asked = Outcomes(ids=("d", "nobody"), relationship="LEADS_TO", types=("task", "metric"), statuses=("done", "active"))
     found = await figures.outcomes(call, asked)
     assert {id: sorted(one.id for one in of) for id, of in found.found.items()} == {"d": ["done", "m"]}
 
 
 @pytest.mark.req("O-273", "O-069")
-async def test_evidence_is_attached_to_what_rests_on_it(figures: Figures, call: Call) -> None:
+async def test_evidence_is_attached_to_what_rests_on_it(figures: FigureHandlers, call: Call) -> None:
     asked = Outcomes(ids=("n", "s"), relationship="SUPPORTED_BY", types=("evidence",), statuses=("active",))
     found = await figures.outcomes(call, asked)
     assert {id: sorted(one.id for one in of) for id, of in found.found.items()} == {"n": ["e", "f"], "s": []}
 
 
 @pytest.mark.req("O-012")
-async def test_a_hub_is_walked_within_bounds(stores: Stores, walks: Walks) -> None:
+async def test_a_hub_is_walked_within_bounds(stores: Stores, walks: WalkHandlers) -> None:
     who: Principal = somebody()
     leaves = [thing(f"s{place}", "strategy", at=place) for place in range(1_500)]
     await plant(stores, who, (thing("hub", "goal"), *leaves), *(f"{leaf.id} SERVES hub" for leaf in leaves))

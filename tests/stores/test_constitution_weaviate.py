@@ -10,13 +10,13 @@ from weaviate.classes.data import DataObject
 from weaviate.classes.query import Filter
 
 from phronesis_contracts import Unavailable
-from phronesis_contracts.constitution.keeping import Regenerate
-from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.maintenance import Regenerate
+from phronesis_contracts.constitution.registry import Layer
 from phronesis_local.settings import Stores
-from phronesis_memory.adapters.weaviate_client import Weaviate
-from phronesis_memory.adapters.weaviate_schema import NODES
-from phronesis_memory.constitution.ports import Chosen
+from phronesis_memory.constitution.ports import NodeFilter
 from phronesis_memory.settings import WeaviateSettings
+from phronesis_memory.vectors.weaviate_collections import NODES
+from phronesis_memory.vectors.weaviate_index import Weaviate
 from tests.support.bus import eventually
 from tests.support.constitution_memory import Constitution, open_constitution, unit
 from tests.support.production import STORES
@@ -51,7 +51,7 @@ def tenant() -> str:
 
 async def found(held: Constitution, tenant: str, words: str) -> list[str]:
     [vector] = await held.embedder.embed_queries([words])
-    return [hit.id for hit in await held.parts.vectors.nearest(tenant, vector, Chosen(), 10) if hit.cosine > 0.5]
+    return [hit.id for hit in await held.parts.vectors.nearest(tenant, vector, NodeFilter(), 10) if hit.cosine > 0.5]
 
 
 @pytest.mark.req("O-362", "O-091")

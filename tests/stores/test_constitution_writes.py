@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 
 from phronesis_contracts import Conflict, Forbidden, KeyReused, NotFound, Role
-from phronesis_contracts.constitution.kinds import Layer, Lifecycle
-from phronesis_contracts.constitution.registry import NODE_LABEL, TYPES
+from phronesis_contracts.constitution.registry import NODE_LABEL, TYPES, Layer, Lifecycle
 from phronesis_contracts.constitution.writes import GuardrailHit, NodeWritten, RegistryRefused
-from phronesis_graph.adapters.constitution_schema import INDEXES, KEY, constitution_schema
-from phronesis_graph.adapters.schema import Schema
+from phronesis_graph.bolt.schema import INDEXES, KEY, Schema, constitution_statements
 from phronesis_graph.settings import Dialect
 from tests.support.constitution_writes import Constitution, declared
 from tests.support.curators import Curators
@@ -398,7 +396,7 @@ async def test_the_schema_is_declared_again_without_a_change(stores: Stores, gra
     id = await graph.node("goal")
     for _ in range(2):
         await Schema(stores.bolt, stores.ontology, stores.dialect).declared()
-    for statement in constitution_schema(stores.dialect):
+    for statement in constitution_statements(stores.dialect):
         await stores.run(statement)
     assert [node.id for node in await graph.nodes()] == [id]
     leftovers = await stores.run(f"MATCH (n:{NODE_LABEL}) WHERE n.tenant IS NULL RETURN count(n) AS left")

@@ -9,8 +9,8 @@ import pytest
 
 from phronesis_contracts import Principal
 from phronesis_contracts.orchestrator import FindConversation
-from phronesis_gateway.openai.asking import digest
-from phronesis_orchestrator.adapters.store import PostgresConversations
+from phronesis_gateway.openai.questions import exchange_digest
+from phronesis_orchestrator.stores import PostgresConversations
 from phronesis_postgres import Database
 from tests.support.servers import PostgresServer
 
@@ -55,7 +55,7 @@ async def found(
     agent: str = "dialogue",
 ) -> str | None:
     who = Principal(tenant=tenant, user=user)
-    query = FindConversation(agent=agent, exchanges=tuple(digest(*one) for one in exchanges), whole=whole)
+    query = FindConversation(agent=agent, exchanges=tuple(exchange_digest(*one) for one in exchanges), whole=whole)
     return await PostgresConversations(database).ending(who, query)
 
 

@@ -21,10 +21,11 @@ from phronesis_contracts.orchestrator import (
     TurnStatus,
     turn_id,
 )
-from phronesis_orchestrator.adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
-from phronesis_orchestrator.domain import Failed, LostClaim, NewTurn
-from phronesis_orchestrator.paging import Place, cursor_of
-from phronesis_orchestrator.traces.record import KeptRecord, Question
+from phronesis_orchestrator.conversations.store import PagePlace, encode_cursor
+from phronesis_orchestrator.stores import PostgresConversations, PostgresRecords, PostgresTurns
+from phronesis_orchestrator.traces.record import Question, StoredRecord
+from phronesis_orchestrator.turns.queue import PostgresJournal
+from phronesis_orchestrator.turns.turn import Failed, LostClaim, NewTurn
 from phronesis_postgres import EVERY_TENANT, Database
 from tests.stores.test_turns import LEASE, claimed, completed, new, someone
 from tests.support.postgres_text import holding
@@ -162,8 +163,8 @@ async def test_a_cursor_still_holds_when_its_conversation_is_gone(turns: Postgre
     await kept.delete(who, new_one)
     page = await kept.page(who, ListConversations(cursor=cursor))
     assert [one.conversation_id for one in page.conversations] == [old]
-    place = Place((await kept.page(who, ListConversations())).conversations[0].updated_at, UUID(int=0))
-    assert (await kept.page(who, ListConversations(cursor=cursor_of(who, place)))).conversations == ()
+    place = PagePlace((await kept.page(who, ListConversations())).conversations[0].updated_at, UUID(int=0))
+    assert (await kept.page(who, ListConversations(cursor=encode_cursor(who, place)))).conversations == ()
 
 
 async def test_nothing_of_a_deleted_conversation_is_left_in_any_table(
@@ -176,7 +177,7 @@ async def test_nothing_of_a_deleted_conversation_is_left_in_any_table(
     journal = PostgresJournal(database)
     await journal.intend(claim, "route", {"text": marker})
     await journal.result(claim, "route", {"text": marker})
-    record = KeptRecord(questions=(Question(subject="graph.v1.nodes", digest="d", answer={"text": marker}),))
+    record = StoredRecord(questions=(Question(subject="graph.v1.nodes", digest="d", answer={"text": marker}),))
     await PostgresRecords(database).keep_record(claim, record, None)
     await turns.end(claim, Failed(TurnStatus.FAILED, Problem(code="internal", status=500, detail=marker)))
     await turns.accept(new(who, conversation, text=f"still {marker}?"), 10)

@@ -11,16 +11,18 @@ from uuid import uuid4
 import pytest
 
 from phronesis_contracts import BadRequest
-from phronesis_contracts.episodes import AskToolStatistics, RecallEpisodes, ToolUse
-from phronesis_contracts.memory import Forget, ItemKind, Profile, Recall, Remember, RememberItem
-from phronesis_contracts.orchestrator import ToolOutcome, TurnStatus
-from phronesis_contracts.strategies import (
+from phronesis_contracts.episodes import (
+    AskToolStatistics,
+    RecallEpisodes,
     RecallStrategies,
     Recording,
     StrategyOutcome,
     StrategyRecorded,
     StrategyStanding,
+    ToolUse,
 )
+from phronesis_contracts.memory import Forget, ItemKind, Profile, Recall, Remember, RememberItem
+from phronesis_contracts.orchestrator import ToolOutcome, TurnStatus
 from tests.support.experience import FAILED, NOON, WORKED, Lived, open_experience, over, strategy
 from tests.support.memory import calling, someone
 from tests.support.servers import PostgresServer, VectorServer

@@ -15,22 +15,25 @@ from phronesis_bus import News
 from phronesis_contracts import BadRequest, KeyReused, NotFound, Principal
 from phronesis_contracts.deletions import ConversationDeleted, DeletionState, Purged
 from phronesis_contracts.facts import (
+    MEMORY_FORGOTTEN,
+    CopiesPurged,
     Fact,
     FactKind,
+    ForgetFor,
+    ForgettingRef,
     ImportMemory,
     Learn,
     Learnt,
     ListFacts,
+    MemoryForgotten,
     Origin,
     RecallFacts,
     Statement,
 )
-from phronesis_contracts.forgetting import MEMORY_FORGOTTEN, CopiesPurged, ForgetFor, ForgettingRef, MemoryForgotten
 from phronesis_contracts.memory import Remember, RememberItem, Retrieve
 from phronesis_contracts.orchestrator import TurnEndedNews, TurnStatus
-from phronesis_memory.adapters.fact_forgetting import PostgresForgettings
-from phronesis_memory.facts.handlers import FactHandlers
-from phronesis_memory.facts.serving import assemble_facts
+from phronesis_memory.facts.forgetting import PostgresForgettings
+from phronesis_memory.facts.handlers import FactHandlers, assemble_facts
 from phronesis_memory.settings import MemorySettings
 from phronesis_postgres import EVERY_TENANT
 from tests.support.memory import Memory, calling, open_memory, someone

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import asyncpg
 
-from phronesis_operations.forgotten import forget_again, forgotten
+from phronesis_operations.restore import find_forgotten, forget_again
 from phronesis_postgres import EVERY_TENANT, Database
 from tests.support.servers import PostgresServer
 
@@ -20,7 +20,7 @@ async def test_what_an_older_archive_does_not_know_is_marked_once(postgres: Post
         owner = await asyncpg.connect(where.dsn.get_secret_value(), password=where.password())
         try:
             await owner.execute("SELECT set_config('phronesis.tenant', '*', false)")
-            known = await forgotten(owner)
+            known = await find_forgotten(owner)
             await owner.execute("DELETE FROM memory.forgettings")
             assert (await forget_again(owner, known), await forget_again(owner, known)) == (1, 0)
             row = await owner.fetchrow("SELECT ids, turns, conversation_id, again FROM memory.forgettings")

@@ -5,10 +5,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from phronesis.twin import generate
 from phronesis_contracts import BadRequest, Principal
-from phronesis_contracts.graph import Level, NodeRef, Upsert
-from phronesis_contracts.twin import DiagnoseGaps, Gap, GapQuestion, GapType
+from phronesis_contracts.twin import DiagnoseGaps, Gap, GapQuestion, GapType, Level, NodeRef, Upsert
+from phronesis_samples.twin.generator import generate
 from tests.support.bus import somebody
 from tests.support.graph import Stores, joined, node, opened, ref
 from tests.support.servers import GraphServer

@@ -8,14 +8,14 @@ from types import MappingProxyType
 
 import pytest
 
-from phronesis.portfolio import batches, total
 from phronesis_contracts import BadRequest, Internal, KeyReused, Principal, ServiceError, Unavailable
-from phronesis_contracts.graph import Level, Node, NodeText, Upsert, Upserted
-from phronesis_graph.adapters.bolt import Bolt
-from phronesis_graph.adapters.labels import PLATFORM
-from phronesis_graph.adapters.twin import BoltTwin
-from phronesis_graph.ontology import LevelRule, RelationshipType, load
-from phronesis_local.ports import free_port
+from phronesis_contracts.twin import Level, Node, NodeText, Upsert, Upserted
+from phronesis_graph.bolt.driver import Bolt
+from phronesis_graph.bolt.schema import PLATFORM
+from phronesis_graph.twin.ontology import LevelRule, RelationshipType, load
+from phronesis_graph.twin.store import BoltTwin
+from phronesis_local.loopback import free_port
+from phronesis_samples.portfolio.reports import batches, count_nodes
 from tests.support.bus import somebody
 from tests.support.graph import Stores, joined, node, opened, ref, settings
 from tests.support.servers import GraphServer
@@ -214,7 +214,7 @@ async def test_writers_in_two_processes_lose_no_version(graph_server: GraphServe
 async def test_the_portfolio_loads_once_and_again_without_a_change(stores: Stores) -> None:
     who = somebody()
     first = [await stores.upsert(who, batch) for batch in batches()]
-    assert sum(result.nodes_created for result in first) == total() == await count(stores, who)
+    assert sum(result.nodes_created for result in first) == count_nodes() == await count(stores, who)
     again = [await stores.upsert(who, batch) for batch in batches()]
     assert {(r.nodes_created, r.nodes_updated, r.relationships_created) for r in again} == {(0, 0, 0)}
     [found] = await stores.nodes(who, ref("DECC_0005_1112-Q1", year=2021))

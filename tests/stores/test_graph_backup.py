@@ -12,16 +12,14 @@ from typing import Any
 import pytest
 
 from phronesis_contracts import Role
-from phronesis_contracts.graph import Upsert
-from phronesis_graph.adapters.bolt import Row
-from phronesis_graph.adapters.labels import LOCKS, NEWS
-from phronesis_graph.ontology import load as ontology
+from phronesis_contracts.twin import Upsert
+from phronesis_graph.bolt.driver import Row
+from phronesis_graph.bolt.schema import LOCKS, NEWS
+from phronesis_graph.twin.ontology import load as ontology
 from phronesis_local.settings import Stores
-from phronesis_operations.errors import Damaged, Failed
-from phronesis_operations.frames import Frame, packed, unpacked
-from phronesis_operations.graph_dump import GraphDump
-from phronesis_operations.graph_load import GraphLoad
-from phronesis_operations.graph_model import labels, written
+from phronesis_operations.format import Frame, pack, unpack
+from phronesis_operations.graph import GraphDump, GraphLoad, labels, to_json
+from phronesis_operations.reporting import Damaged, Failed
 from phronesis_operations.tenancy import Tenancy
 from tests.support import production
 from tests.support.bus import somebody
@@ -55,7 +53,7 @@ class Records:
 
     def frames(self) -> list[Frame]:
         """The records, in an order of their own."""
-        return sorted((frame for one in self.held for frame in unpacked(one)), key=lambda f: (sorted(f.header.items()), f.body))
+        return sorted((frame for one in self.held for frame in unpack(one)), key=lambda f: (sorted(f.header.items()), f.body))
 
 
 async def dumped(stores: GraphStores, tenant: str | None = None) -> tuple[list[Frame], list[Frame]]:
@@ -159,9 +157,7 @@ async def test_a_tenants_part_comes_in_under_another_name(stores: GraphStores) -
 
 
 async def test_anothers_nodes_do_not_come_in_with_a_tenant(stores: GraphStores) -> None:
-    foreign = next(
-        unpacked(packed({"label": "EntityProject"}, written({"key": "zulu/EntityProject/1/2023", "tenant": "zulu"})))
-    )
+    foreign = next(unpack(pack({"label": "EntityProject"}, to_json({"key": "zulu/EntityProject/1/2023", "tenant": "zulu"}))))
     with pytest.raises(Damaged, match="another tenant"):
         await GraphLoad(stores.bolt, ontology(), Tenancy("acme", "acme")).nodes(iter([foreign]))
 
@@ -182,7 +178,7 @@ async def test_a_twin_that_is_written_all_the_time_is_read_all_the_same(
     stores: GraphStores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a write whose key was read, all is read; of one that came later, there is no key."""
-    monkeypatch.setattr("phronesis_operations.graph_dump._PAUSE", 0.001)
+    monkeypatch.setattr("phronesis_operations.graph._PAUSE", 0.001)
     dump, who = GraphDump(stores.bolt, ontology()), somebody(role=Role.MAESTRO)
     read, done = dump._pages, list[str]()
 

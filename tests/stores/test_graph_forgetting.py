@@ -10,8 +10,8 @@ import pytest
 
 from phronesis_contracts import Principal
 from phronesis_contracts.deletions import Purged
-from phronesis_contracts.graph import GRAPH_PURGED
 from phronesis_contracts.memory import ItemsForgotten
+from phronesis_contracts.twin import GRAPH_PURGED
 from tests.support.bus import somebody
 from tests.support.graph import Stores, opened, stored
 from tests.support.servers import GraphServer

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from phronesis_contracts import Principal, ServiceError, Unavailable
-from phronesis_contracts.graph import Upsert
+from phronesis_contracts.twin import Upsert
 from tests.support.bus import eventually, somebody
 from tests.support.graph import Stores, node, opened, ref, stored
 from tests.support.production import own_graph_server

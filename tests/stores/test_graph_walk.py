@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from phronesis_contracts import Principal
-from phronesis_contracts.graph import Neighbour, Upsert
 from phronesis_contracts.memory import SHARED
+from phronesis_contracts.twin import Neighbour, Upsert
 from tests.support.bus import somebody
 from tests.support.graph import Stores, node, opened, stored
 from tests.support.servers import GraphServer

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from phronesis_contracts import Principal
-from phronesis_contracts.graph import Upsert, Upserted
+from phronesis_contracts.twin import Upsert, Upserted
 from tests.support.bus import somebody
 from tests.support.graph import Stores, joined, node, opened, ref, stored
 from tests.support.servers import GraphServer

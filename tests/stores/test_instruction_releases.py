@@ -13,18 +13,16 @@ import pytest
 from phronesis_bus import Call
 from phronesis_contracts import Conflict, NotFound, Principal, Role
 from phronesis_contracts.experiments import Arm, RecordOutcome, StartExperiment
-from phronesis_contracts.releases import NewText, PublishInstructions, RollbackInstructions, Unpublishable
-from phronesis_instructions.adapters.experiments import PostgresExperiments
-from phronesis_instructions.adapters.exposures import PostgresExposures
-from phronesis_instructions.adapters.matrix import matrix
-from phronesis_instructions.adapters.releases import PostgresReleases
-from phronesis_instructions.adapters.store import PostgresStore
-from phronesis_instructions.domain.intervals import Sample
-from phronesis_instructions.domain.library import Library
+from phronesis_contracts.instructions import NewText, PublishInstructions, RollbackInstructions, Unpublishable
+from phronesis_instructions.library.content import read_matrix
+from phronesis_instructions.library.store import PostgresStore
+from phronesis_instructions.library.texts import Library
+from phronesis_instructions.releases.experiments import Sample
+from phronesis_instructions.releases.store import PostgresExperiments, PostgresExposures, PostgresReleases
 from phronesis_postgres import EVERY_TENANT, Database
 from tests.support.servers import PostgresServer
 
-MATRIX = matrix()
+MATRIX = read_matrix()
 TAGS = ("EntityProject", "EntityRisk", "CLOSE_GAPS", "step1_requirements", "step5_return")
 
 

@@ -11,15 +11,14 @@ import asyncpg
 import pytest
 
 from phronesis_contracts import Unavailable
-from phronesis_instructions.adapters.files import agents
-from phronesis_instructions.adapters.store import PostgresStore
-from phronesis_instructions.domain import AgentContent
-from phronesis_instructions.domain.library import Library, Profile
+from phronesis_instructions.library.content import AgentContent, read_agents
+from phronesis_instructions.library.store import PostgresStore
+from phronesis_instructions.library.texts import Library, Profile
 from phronesis_postgres import EVERY_TENANT, Database
 from phronesis_postgres.migrate import migrate
 from tests.support.servers import PostgresServer
 
-DIALOGUE = next(content for content in agents() if content.agent == "dialogue")
+DIALOGUE = next(content for content in read_agents() if content.agent == "dialogue")
 PROFILE = Profile(
     "dialogue",
     DIALOGUE.version,

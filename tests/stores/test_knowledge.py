@@ -12,12 +12,12 @@ import pytest
 
 from phronesis_bus import News
 from phronesis_contracts import BadRequest, KeyReused, Nothing, Principal
-from phronesis_contracts.graph import ChangedNode, Level, Node, NodeChanged, NodeText
 from phronesis_contracts.memory import ItemKind, Profile, Recall, Remember, RememberItem
 from phronesis_contracts.orchestrator import TurnEndedNews, TurnStatus
-from phronesis_memory.adapters.texts import PostgresTexts
-from phronesis_memory.domain.analysis import stems
-from phronesis_memory.domain.values import Audience
+from phronesis_contracts.twin import ChangedNode, Level, Node, NodeChanged, NodeText
+from phronesis_memory.values import Audience
+from phronesis_memory.words.analysis import stems
+from phronesis_memory.words.store import PostgresTexts
 from phronesis_postgres import EVERY_TENANT
 from tests.support.memory import Memory, WordEmbedder, calling, open_memory, someone
 from tests.support.servers import PostgresServer, VectorServer
@@ -205,7 +205,7 @@ async def test_text_search_stays_inside_the_audience(memory: Memory) -> None:
 async def test_a_question_of_common_words_alone_still_finds_what_holds_them_together(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("phronesis_memory.adapters.texts.BUDGET", 10)
+    monkeypatch.setattr("phronesis_memory.words.store.BUDGET", 10)
     who = someone()
     items = [_fact(f"{'status' if n % 2 else 'project'} {n}", external_id=str(n)) for n in range(60)]
     await _remember(memory, who, *items, _fact("project status", external_id="both"))
@@ -215,7 +215,7 @@ async def test_a_question_of_common_words_alone_still_finds_what_holds_them_toge
 
 
 async def test_several_queries_find_what_each_finds_alone(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("phronesis_memory.adapters.texts.BUDGET", 12)
+    monkeypatch.setattr("phronesis_memory.words.store.BUDGET", 12)
     who, rng = someone(), random.Random(11)
     vocabulary = [f"word{n}" for n in range(24) for _ in range(24 // (n + 1))]
     kinds = (ItemKind.FACT, ItemKind.NOTE)

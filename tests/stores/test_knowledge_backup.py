@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from phronesis_contracts import Role
-from phronesis_graph.curation import KNOWLEDGE
-from phronesis_graph.ontology import load as ontology
-from phronesis_operations.errors import Damaged
-from phronesis_operations.frames import Frame
-from phronesis_operations.graph_dump import GraphDump
-from phronesis_operations.graph_load import GraphLoad
+from phronesis_graph.knowledge.model import KNOWLEDGE
+from phronesis_graph.twin.ontology import load as ontology
+from phronesis_operations.format import Frame
+from phronesis_operations.graph import GraphDump, GraphLoad
+from phronesis_operations.reporting import Damaged
 from phronesis_operations.tenancy import Tenancy
 from tests.stores.test_graph_backup import Records
 from tests.support.bus import somebody

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from phronesis_contracts.graph import Upsert
 from phronesis_contracts.knowledge_graph import CreateNode
-from phronesis_graph.curation import KNOWLEDGE
+from phronesis_contracts.twin import Upsert
+from phronesis_graph.knowledge.model import KNOWLEDGE
 from tests.support.curators import Curators
 from tests.support.graph import Stores, node, opened, stored
 from tests.support.servers import GraphServer

@@ -10,15 +10,15 @@ from uuid import UUID, uuid4
 import pytest
 
 from phronesis_contracts import NotFound, Principal
-from phronesis_contracts.forgetting import COPIES_PURGED, MemoryForgotten
+from phronesis_contracts.answers import TurnForgotten
+from phronesis_contracts.facts import COPIES_PURGED, MemoryForgotten
 from phronesis_contracts.orchestrator import Directive, Problem, Reply, Source, SubmitTurn, TurnStatus, turn_id
-from phronesis_contracts.traces import TurnForgotten
-from phronesis_orchestrator.adapters.copies import PostgresCopies
-from phronesis_orchestrator.adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
-from phronesis_orchestrator.adapters.unlearnt import PostgresUnlearnt
-from phronesis_orchestrator.domain import Claim, Completed, Failed, NewTurn
-from phronesis_orchestrator.history import Summary
-from phronesis_orchestrator.traces.record import Item, KeptRecord, Question
+from phronesis_orchestrator.conversations.history import Summary
+from phronesis_orchestrator.learning.store import PostgresCopies, PostgresUnlearnt
+from phronesis_orchestrator.stores import PostgresConversations, PostgresRecords, PostgresTurns
+from phronesis_orchestrator.traces.record import Item, Question, StoredRecord
+from phronesis_orchestrator.turns.queue import PostgresJournal
+from phronesis_orchestrator.turns.turn import Claim, Completed, Failed, NewTurn
 from phronesis_postgres import EVERY_TENANT, Database
 from tests.support.postgres_text import holding
 from tests.support.servers import PostgresServer
@@ -149,7 +149,9 @@ async def test_whoever_asks_for_the_trace_of_an_emptied_turn_is_told_what_was_fo
     (claim,) = await turns.claim("w", 1, 15.0)
     await journal.intend(claim, "compose", {})
     seen = Question(subject="memory.v1.item.recall", digest="d", items=(Item(id="f1", kind="fact"), Item(id="f2", kind="fact")))
-    await records.keep_record(claim, KeptRecord(questions=(seen, Question(subject="s", digest="e", answer={"t": word}))), None)
+    await records.keep_record(
+        claim, StoredRecord(questions=(seen, Question(subject="s", digest="e", answer={"t": word}))), None
+    )
     await turns.end(claim, Failed(TurnStatus.FAILED, Problem(code="internal", status=500, detail=word)))
     event = MemoryForgotten(forgetting_id=str(uuid4()), owner=who.user, ids=("f1", "f3"), turns=(id,))
     assert (await PostgresCopies(database).forget(who.tenant, event)).removed["traces"] == 1
@@ -169,7 +171,7 @@ async def test_a_turn_that_read_it_by_a_tool_is_found_though_it_says_so_nowhere(
     await PostgresTurns(database).accept(NewTurn(id, who, request, "", 900.0, None, None), 10)
     (claim,) = await PostgresTurns(database).claim("w", 1, 15.0)
     read = Question(subject="memory.v1.recall", digest="d", items=(Item(id="i1", kind="fact"),))
-    await PostgresRecords(database).keep_record(claim, KeptRecord(questions=(read,)), None)
+    await PostgresRecords(database).keep_record(claim, StoredRecord(questions=(read,)), None)
     await PostgresTurns(database).end(claim, Failed(TurnStatus.FAILED, Problem(code="internal", status=500, detail=word)))
     event = MemoryForgotten(forgetting_id=str(uuid4()), owner=who.user, ids=("f1",), found_by=("i1",))
     assert (await PostgresCopies(database).forget(who.tenant, event)).turns == (id,)

@@ -14,10 +14,11 @@ from pydantic import ValidationError
 from phronesis_bus import Call
 from phronesis_contracts import BudgetExceeded, Principal, Role
 from phronesis_contracts.ledger import GetUsage, Limits, LimitState, SetLimit, UsageSum
-from phronesis_orchestrator.adapters.store import PostgresJournal, PostgresRecords, PostgresTurns
-from phronesis_orchestrator.domain import Claim, LostClaim
-from phronesis_orchestrator.ledger.budgets import Budgets
-from phronesis_orchestrator.ledger.spent import Asked, Spend, Spent
+from phronesis_orchestrator.ledger.books import Budgets
+from phronesis_orchestrator.ledger.usage import AskedModel, CallUsage, LedgerEntry
+from phronesis_orchestrator.stores import PostgresRecords, PostgresTurns
+from phronesis_orchestrator.turns.queue import PostgresJournal
+from phronesis_orchestrator.turns.turn import Claim, LostClaim
 from phronesis_postgres import EVERY_TENANT, Database
 from tests.stores.test_turns import claimed, new, someone
 from tests.support.servers import PostgresServer
@@ -41,9 +42,9 @@ async def running(database: Database, who: Principal | None = None) -> Claim:
     return await claimed(turns)
 
 
-def spend(step: str = "route", tokens: int = 100, usd: float | None = 0.5, model: str = "small") -> Spend:
-    spent = Spent(input_tokens=tokens - 10, output_tokens=10, model_calls=1)
-    return Spend(step, Asked("router", model), spent, usd, 7, "ok")
+def spend(step: str = "route", tokens: int = 100, usd: float | None = 0.5, model: str = "small") -> LedgerEntry:
+    spent = CallUsage(input_tokens=tokens - 10, output_tokens=10, model_calls=1)
+    return LedgerEntry(step, AskedModel("router", model), spent, usd, 7, "ok")
 
 
 def of(who: Principal, role: Role = Role.ADMIN) -> Call:
@@ -217,7 +218,7 @@ async def test_what_was_learnt_from_a_turn_is_paid_for_and_is_no_part_of_its_ans
 ) -> None:
     claim = await running(database)
     await records.spent(claim, spend(tokens=100))
-    await records.spent(claim, replace(spend("learn", tokens=50), asked=Asked("learn", "small")))
+    await records.spent(claim, replace(spend("learn", tokens=50), asked=AskedModel("learn", "small")))
     assert [call.purpose for call in await records.calls_of(claim.who.tenant, claim.turn_id)] == ["router"]
     sums = (await records.usage(claim.who, GetUsage(by=("purpose",)))).sums
     assert {one.purpose: one.input_tokens for one in sums} == {"router": 90, "learn": 40}

@@ -23,13 +23,13 @@ from phronesis_contracts.outside import (
     SwitchServer,
     UnknownServer,
 )
-from phronesis_orchestrator.adapters.outside import PostgresServers
-from phronesis_orchestrator.adapters.seal import Seal
-from phronesis_orchestrator.outside.domain import owner
+from phronesis_orchestrator.outside_tools.ports import secrets_owner
+from phronesis_orchestrator.outside_tools.store import PostgresServers
+from phronesis_orchestrator.sessions.store import AesSeal
 from phronesis_postgres import Database, PostgresSettings
 from tests.support.servers import PostgresServer
 
-SEAL = Seal(SecretStr("a long enough key of somebody"))
+SEAL = AesSeal(SecretStr("a long enough key of somebody"))
 SERVER = AddServer(
     name="weather", url="https://tools.example/mcp/private-path", secret_headers={"Authorization": "Bearer sesame"}
 )
@@ -70,7 +70,7 @@ def tool(name: str, risk: Risk = Risk.LOW) -> AcceptedTool:
 
 
 async def added(store: PostgresServers, call: Call) -> None:
-    await store.add(call, SERVER, SEAL.shut(json.dumps(SERVER.secret_headers), owner(call.who.tenant, SERVER.name)))
+    await store.add(call, SERVER, SEAL.shut(json.dumps(SERVER.secret_headers), secrets_owner(call.who.tenant, SERVER.name)))
 
 
 async def test_a_server_comes_back_with_its_headers_sealed_and_its_tools_as_they_were_accepted(store: PostgresServers) -> None:
@@ -83,7 +83,7 @@ async def test_a_server_comes_back_with_its_headers_sealed_and_its_tools_as_they
     assert kept.told() == accepted
     assert (kept.tools, kept.header_names, kept.enabled) == ((tool("later"), tool("now")), ("Authorization",), True)
     assert kept.sealed is not None
-    assert json.loads(SEAL.open(kept.sealed, owner(call.who.tenant, "weather"))) == {"Authorization": "Bearer sesame"}
+    assert json.loads(SEAL.open(kept.sealed, secrets_owner(call.who.tenant, "weather"))) == {"Authorization": "Bearer sesame"}
 
 
 async def test_a_name_is_taken_once_in_a_tenant_and_a_repeat_with_its_key_gives_the_first_answer(

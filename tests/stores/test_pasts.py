@@ -13,13 +13,13 @@ import pytest
 from phronesis_contracts import Principal
 from phronesis_contracts.memory import AugmentedMemoryContext
 from phronesis_contracts.orchestrator import Directive
-from phronesis_orchestrator.adapters.store import PostgresConversations
-from phronesis_orchestrator.domain import Completed
-from phronesis_orchestrator.extractive import Extractive
-from phronesis_orchestrator.history import AGED, KEPT, MAX_CHARS, STEP, WINDOW, Note, Past, PastTurn, Summary
-from phronesis_orchestrator.prompts import router_messages
-from phronesis_orchestrator.reasoner import TurnContext
-from phronesis_orchestrator.summary import view
+from phronesis_orchestrator.agents.extractive import Extractive
+from phronesis_orchestrator.conversations.history import AGED, KEPT, MAX_CHARS, STEP, WINDOW, Note, Past, PastTurn, Summary
+from phronesis_orchestrator.conversations.summary import select_history
+from phronesis_orchestrator.models.prompts import router_messages
+from phronesis_orchestrator.models.reasoner import TurnContext
+from phronesis_orchestrator.stores import PostgresConversations
+from phronesis_orchestrator.turns.turn import Completed
 from phronesis_postgres import Database, PostgresSettings
 from phronesis_tokens import load
 from tests.support.servers import PostgresServer
@@ -78,7 +78,7 @@ async def held(database: Database, conversations: PostgresConversations, number:
     id = await talked(database, [said(at) for at in range(1, WINDOW + 1)])
     for end in range(WINDOW + STEP, number + 1, STEP):
         await talked(database, [said(at) for at in range(end - STEP + 1, end + 1)], UUID(id))
-        summary, _ = view(await conversations.recent("acme", id))
+        summary, _ = select_history(await conversations.recent("acme", id))
         await conversations.keep_summary("acme", id, summary)
     return id
 
@@ -163,7 +163,7 @@ async def test_a_fact_of_the_third_turn_is_still_told_in_turn_two_hundred(
     database: Database, conversations: PostgresConversations
 ) -> None:
     past = await conversations.recent("acme", await held(database, conversations, 200))
-    summary, history = view(past)
+    summary, history = select_history(past)
     assert summary.through == 2 * (200 - WINDOW)
     assert len(history) <= 2 * (WINDOW + KEPT)
     kept = [message.text for message in history if message.seq is not None]
@@ -206,6 +206,6 @@ async def test_a_prompt_of_two_hundred_turns_is_built_quickly(database: Database
 
 async def prompt(conversations: PostgresConversations, id: str) -> list[dict[str, str]]:
     past = await conversations.recent("acme", id)
-    summary, history = view(past)
+    summary, history = select_history(past)
     turn = TurnContext(AGENT, {"name": "Ann"}, history, past.directive, QUESTION, QUESTION, summary=summary)
     return router_messages(AGENT, turn, None, 12_000)

@@ -7,17 +7,16 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from phronesis.portfolio import batches, departments, rows_of_portfolio
 from phronesis_contracts import Principal
-from phronesis_contracts.graph import Level
-from phronesis_contracts.twin import DiagnoseGaps, FindEntities, GapQuestion, GapType, GroupBy, Survey
+from phronesis_contracts.twin import DiagnoseGaps, FindEntities, GapQuestion, GapType, GroupBy, Level, Survey
+from phronesis_samples.portfolio.reports import batches, read_rows, split_departments
 from tests.support.bus import somebody
 from tests.support.graph import Stores, opened, ref
 from tests.support.servers import GraphServer
 from tests.support.twins import call, load, reasoning
 
 pytestmark = pytest.mark.timeout(300)
-ROWS = rows_of_portfolio()
+ROWS = read_rows()
 BY_YEAR = {year: {row["project_number"]: row for row in ROWS if row["year"] == str(year)} for year in (2020, 2021, 2022, 2023)}
 
 
@@ -83,8 +82,8 @@ async def test_a_rating_that_is_not_published_is_missing_or_of_another_year(stor
 
 async def test_a_project_is_joined_to_its_department_and_to_no_other(stores: Stores, who: Principal) -> None:
     id, row = next(iter(BY_YEAR[2023].items()))
-    [own, *_] = departments(row["department"])
-    other = next(name for each in BY_YEAR[2023].values() for name in departments(each["department"]) if name != own)
+    [own, *_] = split_departments(row["department"])
+    other = next(name for each in BY_YEAR[2023].values() for name in split_departments(each["department"]) if name != own)
     pairs = (GapQuestion(id=name, node=ref(id), level=Level.L3, other=ref(name, "SectorGovEntity")) for name in (own, other))
     assert await gaps(stores, who, *pairs) == {
         other: (GapType.DIRECT, f"EntityProject/{id}/2023", f"DELIVERED_BY -> SectorGovEntity/{other}/2023")
@@ -123,7 +122,7 @@ async def test_departments_are_counted_with_the_projects_of_two(stores: Stores, 
         call(who), Survey(type="EntityProject", years=(2022,), level=Level.L3, group_by=(by,))
     )
     assert {row["group"]: row["value"] for row in found.rows} == Counter(
-        name for row in BY_YEAR[2022].values() for name in departments(row["department"])
+        name for row in BY_YEAR[2022].values() for name in split_departments(row["department"])
     )
     assert found.total == len(BY_YEAR[2022])
 

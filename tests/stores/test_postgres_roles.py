@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from phronesis_postgres import Database, PostgresSettings
 from phronesis_postgres.migrate import migrate
-from phronesis_postgres.roles import RoleAbove, let_in, role_of
+from phronesis_postgres.roles import RoleAbove, grant_schema, role_of
 from tests.support.servers import PostgresServer
 
 OWNERS = ("gateway", "orchestrator", "memory", "instructions")
@@ -156,7 +156,7 @@ async def test_a_role_that_may_do_more_is_not_let_in(postgres: PostgresServer, w
     with psycopg.connect(settings.dsn.get_secret_value(), autocommit=True) as guard:
         guard.execute(f"CREATE ROLE {role_of(service)} BYPASSRLS".encode())
         with pytest.raises(RoleAbove):
-            let_in(guard, service, None)
+            grant_schema(guard, service, None)
         guard.execute(f"DROP ROLE {role_of(service)}".encode())
 
 

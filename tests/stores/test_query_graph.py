@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from phronesis_contracts import Principal, Role
-from phronesis_contracts.graph import Upsert
-from phronesis_graph.adapters.labels import WRITES
-from phronesis_graph.curation import KNOWLEDGE
+from phronesis_contracts.twin import Upsert
+from phronesis_graph.bolt.schema import WRITES
+from phronesis_graph.knowledge.model import KNOWLEDGE
 from tests.support.bus import somebody
 from tests.support.curators import Curators
 from tests.support.graph import Stores, joined, node, opened, ref, stored

@@ -6,10 +6,9 @@ from contextlib import suppress
 import pytest
 
 from phronesis_contracts import Internal, Role, TimedOut
-from phronesis_contracts.cypher import QueryRefused
-from phronesis_contracts.graph import Upsert
-from phronesis_graph.curation import KNOWLEDGE
-from phronesis_graph.querying import Found
+from phronesis_contracts.twin import QueryRefused, Upsert
+from phronesis_graph.knowledge.model import KNOWLEDGE
+from phronesis_graph.twin.ports import StatementResult
 from tests.support.bus import somebody
 from tests.support.curators import Curators
 from tests.support.graph import Stores, joined, node, opened, ref, stored
@@ -137,9 +136,9 @@ async def test_a_node_of_another_tenant_ends_the_call(stores: Stores, noor: Cura
 @pytest.mark.req("N-150")
 async def test_rows_are_cut_at_the_number_asked(noor: Curators) -> None:
     found = await noor.stores.queries.read(noor.who.tenant, "UNWIND range(1, 20) AS i RETURN i AS i", {}, 3)
-    assert found == Found(({"i": 1}, {"i": 2}, {"i": 3}), True)
+    assert found == StatementResult(({"i": 1}, {"i": 2}, {"i": 3}), True)
     whole = await noor.stores.queries.read(noor.who.tenant, "UNWIND range(1, 3) AS i RETURN i AS i", {}, 3)
-    assert whole == Found(({"i": 1}, {"i": 2}, {"i": 3}), False)
+    assert whole == StatementResult(({"i": 1}, {"i": 2}, {"i": 3}), False)
 
 
 @pytest.mark.req("N-150")

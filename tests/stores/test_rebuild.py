@@ -11,14 +11,14 @@ import pytest
 
 from phronesis_bus import News
 from phronesis_contracts import Principal
-from phronesis_contracts.graph import ChangedNode, Level, Node, NodeChanged, NodeText
 from phronesis_contracts.memory import ItemKind, Recall, Recalled, Remember, RememberItem
 from phronesis_contracts.orchestrator import TurnEndedNews, TurnStatus
+from phronesis_contracts.twin import ChangedNode, Level, Node, NodeChanged, NodeText
 from phronesis_memory.app import assemble
-from phronesis_memory.domain.values import Vector
-from phronesis_memory.drafting import Drafting
+from phronesis_memory.items.drafts import Drafter
 from phronesis_memory.rebuild import rebuild_links, rebuild_vectors
 from phronesis_memory.settings import MemorySettings
+from phronesis_memory.values import Vector
 from phronesis_postgres import EVERY_TENANT
 from tests.support.memory import Memory, WordEmbedder, calling, open_index, open_memory, someone
 from tests.support.servers import PostgresServer, VectorServer
@@ -74,7 +74,7 @@ async def entries(memory: Memory, who: Principal) -> dict[str, tuple[Any, ...]]:
 
 
 async def rebuild(memory: Memory) -> int:
-    return await rebuild_vectors(memory.database, memory.vectors, Drafting(memory.embedder), silent)
+    return await rebuild_vectors(memory.database, memory.vectors, Drafter(memory.embedder), silent)
 
 
 async def test_after_the_index_was_dropped_a_rebuild_gives_the_same_recalls(memory: Memory) -> None:
@@ -90,7 +90,7 @@ async def test_after_the_index_was_dropped_a_rebuild_gives_the_same_recalls(memo
 async def test_a_rebuild_tells_how_far_it_is(memory: Memory) -> None:
     await settled(memory, someone())
     told: list[tuple[str, int, int]] = []
-    await rebuild_vectors(memory.database, memory.vectors, Drafting(memory.embedder), lambda *said: told.append(said))
+    await rebuild_vectors(memory.database, memory.vectors, Drafter(memory.embedder), lambda *said: told.append(said))
     assert told == [("vectors", 0, 6), ("vectors", 6, 6)]
 
 
@@ -104,7 +104,7 @@ async def test_an_item_that_changes_meanwhile_keeps_the_vector_of_what_it_says_n
             await remember(memory, who, RememberItem(text="A heron.", external_id="animal"))
             return made
 
-    await rebuild_vectors(memory.database, memory.vectors, Drafting(Interrupted()), silent)
+    await rebuild_vectors(memory.database, memory.vectors, Drafter(Interrupted()), silent)
     [heron] = await memory.embedder.embed_texts(["A heron."])
     [vector] = [vector for _, _, _, vector, _ in [(await entries(memory, who))[id]]]
     assert vector == pytest.approx(heron.tolist(), abs=1e-3)

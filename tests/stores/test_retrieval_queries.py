@@ -13,15 +13,15 @@ import asyncpg
 import pytest
 
 from phronesis_contracts import Principal
-from phronesis_contracts.graph import Expand, Neighbour
 from phronesis_contracts.memory import AugmentedMemoryContext, ItemKind, Remember, RememberItem, Retrieve
-from phronesis_graph.adapters.bolt import Bolt, Row, Transaction
-from phronesis_graph.adapters.knowledge import BoltKnowledge
-from phronesis_graph.knowledge import LABELS
+from phronesis_contracts.twin import Expand, Neighbour
+from phronesis_graph.bolt.driver import Bolt, Row, Transaction
+from phronesis_graph.links.items import ITEM_LABELS
+from phronesis_graph.links.store import BoltKnowledge
 from phronesis_graph.settings import Dialect
 from phronesis_local.settings import Stores as Choice
 from phronesis_memory.app import assemble
-from phronesis_memory.handlers import Handlers
+from phronesis_memory.items.handlers import ItemHandlers
 from phronesis_memory.settings import MemorySettings
 from phronesis_postgres import EVERY_TENANT, Connection, Database
 from tests.support.bus import somebody
@@ -72,7 +72,7 @@ class Graph(ScriptedGraph):
 class Memory:
     """The service's handlers with what they stand on."""
 
-    handlers: Handlers
+    handlers: ItemHandlers
     database: Watched
     embedder: WordEmbedder
     graph: Graph
@@ -223,9 +223,9 @@ async def test_a_walk_starts_at_unique_keys_of_named_labels_by_their_index(store
     _, seen = await _walked(stores, "a", "cb", "d")
     constraints = await stores.run("SHOW CONSTRAINTS")
     unique = {(row["labelsOrTypes"][0], row["properties"][0]) for row in constraints if row["type"] == "UNIQUENESS"}
-    assert unique >= {(label, "key") for label in LABELS}
+    assert unique >= {(label, "key") for label in ITEM_LABELS}
     starts = [await _starts(stores, part, given) for statement, given in seen for part in statement.split(" UNION ALL ")]
-    assert starts == [[f"{label} by {label}[key]"] for label in (*LABELS, "MemoryUnit", "Concept")]
+    assert starts == [[f"{label} by {label}[key]"] for label in (*ITEM_LABELS, "MemoryUnit", "Concept")]
 
 
 async def _starts(stores: Stores, statement: str, given: dict[str, object]) -> list[str]:

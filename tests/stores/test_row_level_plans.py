@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from phronesis_memory.adapters import texts
-from phronesis_memory.adapters.vector_statements import exact, nearest
+from phronesis_memory.vectors.pgvector import exact_search, hnsw_search
+from phronesis_memory.words import store
 from phronesis_postgres import Database, PostgresSettings
 from phronesis_postgres.migrate import migrate
 from tests.support.servers import PostgresServer
@@ -55,20 +55,20 @@ async def plan(database: Database, statement: str, *arguments: object, first: st
 
 async def test_words_are_found_by_their_index(database: Database) -> None:
     asked = (TENANT, [OWNER], ["fact"], [0], ["{17,999}"])
-    found = await plan(database, texts._ANY, *asked)
+    found = await plan(database, store._ANY, *asked)
     assert "Bitmap Index Scan on texts_terms" in found
     assert "Seq Scan" not in found
-    found = await plan(database, texts._ALL, *asked, [None], [0], [100])
+    found = await plan(database, store._ALL, *asked, [None], [0], [100])
     assert "Bitmap Index Scan on texts_terms" in found
 
 
 async def test_the_nearest_vectors_are_found_by_the_hnsw_index(database: Database) -> None:
-    found = await plan(database, nearest(384), [_VECTOR], TENANT, OWNER, ["fact"], 20, first="SET LOCAL enable_sort = off")
+    found = await plan(database, hnsw_search(384), [_VECTOR], TENANT, OWNER, ["fact"], 20, first="SET LOCAL enable_sort = off")
     assert "Index Scan using vectors_384" in found
 
 
 async def test_an_exact_search_reads_its_scope_alone(database: Database) -> None:
-    found = await plan(database, exact(1), [_VECTOR], TENANT, [OWNER], ["fact"], 20)
+    found = await plan(database, exact_search(1), [_VECTOR], TENANT, [OWNER], ["fact"], 20)
     assert "vectors_scope" in found
     assert "Seq Scan" not in found
 
@@ -89,9 +89,9 @@ async def test_a_database_that_was_restored_from_a_dump_gets_its_index_back_by_m
     asked = (TENANT, [OWNER], ["fact"], [0], ["{17,999}"])
     async with postgres.session(where) as owner:
         await _leaking(owner)
-        assert "Seq Scan on texts" in await plan(database, texts._ANY, *asked)
+        assert "Seq Scan on texts" in await plan(database, store._ANY, *asked)
         await asyncio.to_thread(migrate, postgres.owner(where), ["memory"])
-        assert "Bitmap Index Scan on texts_terms" in await plan(database, texts._ANY, *asked)
+        assert "Bitmap Index Scan on texts_terms" in await plan(database, store._ANY, *asked)
 
 
 async def _leaking(owner: asyncpg.Connection) -> None:

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from phronesis_postgres import PostgresSettings
 from phronesis_postgres.migrate import migrate
-from phronesis_postgres.reached import newest
+from phronesis_postgres.schemas import newest_migration
 from phronesis_postgres.wait import NotReached, wait
 from tests.support.servers import PostgresServer
 
@@ -46,7 +46,7 @@ async def test_a_newer_schema_lets_an_older_image_start(postgres: PostgresServer
     connection = await asyncpg.connect(settings.dsn.get_secret_value())
     await connection.execute("COMMENT ON SCHEMA instructions IS '9999-of-a-later-release'")
     await connection.close()
-    assert newest("instructions") < "9999"
+    assert newest_migration("instructions") < "9999"
     wait(settings, "instructions", limit=0)
 
 

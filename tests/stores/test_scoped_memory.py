@@ -15,16 +15,25 @@ from pydantic import SecretStr
 from phronesis_bus import News
 from phronesis_contracts import BadRequest, Forbidden, KeyReused, Principal, Role, Unavailable
 from phronesis_contracts.deletions import ConversationDeleted
-from phronesis_contracts.memory import KNOWLEDGE_STORED, Forget, ItemKind, Recall, Remember, RememberItem, Retrieve
+from phronesis_contracts.memory import (
+    KNOWLEDGE_STORED,
+    Forget,
+    ItemKind,
+    KeepMemory,
+    Recall,
+    RecallMemory,
+    Remember,
+    RememberItem,
+    Retrieve,
+    Scope,
+)
 from phronesis_contracts.orchestrator import Audited
-from phronesis_contracts.scoped_memory import KeepMemory, RecallMemory, Scope
-from phronesis_memory.app import scoped
-from phronesis_memory.domain.rooms import room_of
-from phronesis_memory.domain.values import Vector
-from phronesis_memory.drafting import Drafting
-from phronesis_memory.indexes import pgvector
+from phronesis_memory.app import assemble_scopes
+from phronesis_memory.indexes import make_pgvector_index
+from phronesis_memory.items.drafts import Drafter
 from phronesis_memory.rebuild import rebuild_links, rebuild_vectors
 from phronesis_memory.settings import MemorySettings
+from phronesis_memory.values import Vector, owner_of_scope
 from phronesis_postgres import EVERY_TENANT, Database, PostgresSettings
 from tests.support.memory import WordEmbedder, calling
 from tests.support.scopes import Scopes, minister, open_scopes, person, some_tenant
@@ -32,7 +41,7 @@ from tests.support.servers import PostgresServer, VectorServer
 
 OKAPI = "The okapi lives in the forest."
 _TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename !~ '^_?yoyo_'"
-LOGGER = "phronesis_memory.scoping"
+LOGGER = "phronesis_memory.items.scopes"
 
 
 @pytest.fixture
@@ -306,7 +315,7 @@ async def test_a_statement_that_forgets_its_owner_reaches_no_other_room(scopes: 
     expected = []
     async with scopes.memory.database.transaction(tenant) as connection:
         if other is not None:
-            room = room_of(who, other)
+            room = owner_of_scope(who, other)
             await connection.execute("SELECT set_config('phronesis.room', $1, true)", room)
             expected = [room]
         assert [row["owner"] for row in await connection.fetch("SELECT owner FROM items")] == expected
@@ -336,7 +345,7 @@ async def test_a_rebuild_makes_the_vectors_of_rooms_anew(scopes: Scopes) -> None
     before = [await scopes.recall(who, scope, "okapi") for scope in Scope]
     await scopes.memory.vectors.clear()
     assert [await scopes.found(who, scope, "okapi") for scope in Scope] == [[]] * 6
-    drafting = Drafting(scopes.memory.embedder)
+    drafting = Drafter(scopes.memory.embedder)
     assert await rebuild_vectors(scopes.memory.database, scopes.memory.vectors, drafting, lambda *said: None) == 12
     assert [await scopes.recall(who, scope, "okapi") for scope in Scope] == before
 
@@ -355,7 +364,7 @@ async def test_without_a_vector_of_the_question_the_answer_is_empty_and_says_so(
 ) -> None:
     who, embedder = await fill(scopes, some_tenant()), model()
     embedder.down = model is WordEmbedder
-    handlers = scoped(scopes.memory.database, embedder, MemorySettings(), lambda: None, scopes.memory.vectors)
+    handlers = assemble_scopes(scopes.memory.database, embedder, MemorySettings(), lambda: None, scopes.memory.vectors)
     found = await handlers.recall_memory(calling(who), RecallMemory(scope="departmental", query_summary="okapi"))
     assert (found.snippets, found.scope, found.degraded) == ((), Scope.DEPARTMENTAL, ("vector",))
     [record] = [record for record in caplog.records if record.name == LOGGER and record.levelno >= logging.WARNING]
@@ -385,8 +394,8 @@ async def test_while_the_store_is_away_the_answer_is_empty_and_says_so(caplog: p
     nowhere = PostgresSettings(dsn=SecretStr("postgresql://nobody@127.0.0.1:9/nothing"))
     embedder = WordEmbedder()
     async with Database.open(nowhere, "memory") as database:
-        index = pgvector(database, embedder.model, embedder.dimension, MemorySettings())
-        handlers = scoped(database, embedder, MemorySettings(), lambda: None, index)
+        index = make_pgvector_index(database, embedder.model, embedder.dimension, MemorySettings())
+        handlers = assemble_scopes(database, embedder, MemorySettings(), lambda: None, index)
         found = await handlers.recall_memory(
             calling(person(some_tenant())), RecallMemory(scope="ministry", query_summary="okapi")
         )

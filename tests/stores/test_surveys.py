@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from phronesis_contracts import BadRequest, Principal
-from phronesis_contracts.graph import Upsert
-from phronesis_contracts.twin import Entity, FindEntities, RunChain, Survey, Surveyed
+from phronesis_contracts.twin import Entity, FindEntities, RunChain, Survey, Surveyed, Upsert
 from tests.support.bus import somebody
 from tests.support.graph import Stores, joined, node, opened, ref
 from tests.support.servers import GraphServer

@@ -9,10 +9,9 @@ from uuid import uuid4
 import pytest
 
 from phronesis_contracts import Principal
-from phronesis_contracts.orchestrator import SubmitTurn, turn_id
-from phronesis_contracts.tasks import TaskOrder
-from phronesis_orchestrator.adapters.store import PostgresTurns
-from phronesis_orchestrator.domain import Claim, NewTurn
+from phronesis_contracts.orchestrator import SubmitTurn, TaskOrder, turn_id
+from phronesis_orchestrator.stores import PostgresTurns
+from phronesis_orchestrator.turns.turn import Claim, NewTurn
 from phronesis_postgres import Database
 from tests.support.servers import PostgresServer
 

@@ -20,9 +20,10 @@ from phronesis_contracts.orchestrator import (
     TurnStatus,
     turn_id,
 )
-from phronesis_orchestrator.adapters.store import PostgresConversations, PostgresJournal, PostgresRecords, PostgresTurns
-from phronesis_orchestrator.domain import Claim, Completed, Failed, LostClaim, NewTurn
-from phronesis_orchestrator.history import Past
+from phronesis_orchestrator.conversations.history import Past
+from phronesis_orchestrator.stores import PostgresConversations, PostgresRecords, PostgresTurns
+from phronesis_orchestrator.turns.queue import PostgresJournal
+from phronesis_orchestrator.turns.turn import Claim, Completed, Failed, LostClaim, NewTurn
 from phronesis_postgres import EVERY_TENANT, Database, PostgresOutbox
 from tests.support.servers import PostgresServer
 

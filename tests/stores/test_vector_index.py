@@ -14,11 +14,10 @@ import pytest
 
 from phronesis_contracts.memory import SHARED, EmbeddingMismatch, ItemKind
 from phronesis_local.settings import Stores
-from phronesis_memory.adapters.pgvector import PgVector
-from phronesis_memory.adapters.weaviate_client import Weaviate
-from phronesis_memory.adapters.weaviate_index import WeaviateIndex
-from phronesis_memory.domain.values import Audience, Vector, VectorEntry, VectorHit
 from phronesis_memory.ports import VectorIndex
+from phronesis_memory.values import Audience, Vector, VectorEntry, VectorHit
+from phronesis_memory.vectors.pgvector import PgVector
+from phronesis_memory.vectors.weaviate_index import Weaviate, WeaviateIndex
 from phronesis_postgres import EVERY_TENANT, Database
 from tests.support.production import STORES
 from tests.support.servers import PostgresServer, VectorServer

@@ -17,12 +17,12 @@ from phronesis_bus import Metrics, News
 from phronesis_contracts import Unavailable
 from phronesis_contracts.deletions import ConversationDeleted, Purged
 from phronesis_contracts.memory import Forget, ItemKind, Recall, RememberItem
-from phronesis_local.ports import free_port
+from phronesis_local.loopback import free_port
 from phronesis_local.settings import Stores
-from phronesis_memory.adapters import vector_changes
-from phronesis_memory.adapters.vector_depth import VectorDepth
-from phronesis_memory.domain.values import Audience, Vector, VectorEntry
 from phronesis_memory.settings import WeaviateSettings
+from phronesis_memory.values import Audience, Vector, VectorEntry
+from phronesis_memory.vectors import changes
+from phronesis_memory.vectors.sync import VectorDepth
 from phronesis_postgres import EVERY_TENANT, PostgresSettings
 from tests.support.bus import eventually
 from tests.support.memory import calling, someone
@@ -241,7 +241,7 @@ async def test_what_the_store_refuses_holds_up_nothing_else_and_is_not_lost(
     async with service(schema, server.settings, sweeps=False) as memory:
         await memory.index.upsert(entries[:1])
         async with memory.database.transaction(EVERY_TENANT) as connection:  # past the check of the length
-            await vector_changes.note(connection, [*entries[1:5], wrong, *entries[5:]])
+            await changes.note(connection, [*entries[1:5], wrong, *entries[5:]])
         await memory.index.settle(tenant, [entry.id for entry in [*entries, wrong]])
         assert await _found(memory, tenant) == {entry.id for entry in entries}
         assert await memory.count("vector_changes WHERE embedding IS NOT NULL AND due > now()") == 1

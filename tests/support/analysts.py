@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from phronesis_contracts import Principal, Role
-from phronesis_contracts.analysis import Analysis
-from phronesis_contracts.cypher import READ_CYPHER, CypherRows
+from phronesis_contracts.answers import Analysis
 from phronesis_contracts.instructions import RETRIEVE_INSTRUCTIONS, AgentProfile, InstructionText, RetrieveInstructions
+from phronesis_contracts.memory import KEEP_MEMORY, RECALL_MEMORY, KeptMemory, RecalledMemories, Scope, Snippet
 from phronesis_contracts.orchestrator import Reply
-from phronesis_contracts.scoped_memory import KEEP_MEMORY, RECALL_MEMORY, KeptMemory, RecalledMemories, Scope, Snippet
-from phronesis_instructions.adapters.files import agents
-from phronesis_orchestrator.domain import Completed
+from phronesis_contracts.twin import READ_CYPHER, CypherRows
+from phronesis_instructions.library.content import read_agents
+from phronesis_orchestrator.turns.turn import Completed
 from tests.support.chat import reasoning
 from tests.support.groq_server import GroqServer
 from tests.unit.orchestrator.fakes import FakeConversations, FakeNeighbours, Stage, claim
@@ -26,7 +26,7 @@ SNIPPET = Snippet(key="k-1", content="The board asked for Health first.", confid
 
 def profile(name: str) -> AgentProfile:
     """An agent as its content folder has it, with a bootstrap."""
-    content = next(content for content in agents() if content.agent == name)
+    content = next(content for content in read_agents() if content.agent == name)
     told = content.model_dump(include={"agent", "version", "loop", "stages", "prompts", "directives", "phrases"})
     return AgentProfile(**told, bootstrap=TIER1, release="4.0.0", arms={"tone": "b"})
 

@@ -10,11 +10,10 @@ from phronesis_bus.tracing import Tracing
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
 from phronesis_contracts.orchestrator import Directive
-from phronesis_orchestrator.adapters.breaker import Breaker
-from phronesis_orchestrator.adapters.chat_client import ChatClient
-from phronesis_orchestrator.adapters.chat_model import CallLimits, LanguageModel
-from phronesis_orchestrator.adapters.chat_retry import Patience
-from phronesis_orchestrator.reasoner import TurnContext
+from phronesis_orchestrator.models.calls import Breaker, CallLimits, RetryPolicy
+from phronesis_orchestrator.models.client import ChatClient
+from phronesis_orchestrator.models.language_model import LanguageModel
+from phronesis_orchestrator.models.reasoner import TurnContext
 from tests.support.groq_server import GroqServer
 
 KEY = "gsk-a-secret-key"
@@ -43,9 +42,9 @@ def a_turn(text: str = "What is the heat network for?", **changes: Any) -> TurnC
     return TurnContext(**{**given, "final_input": text, "user_text": text, **changes})
 
 
-def quick(model: str) -> Patience:
+def quick(model: str) -> RetryPolicy:
     """Patience that does not wait long."""
-    return Patience(Breaker(model), backoff=0.01)
+    return RetryPolicy(Breaker(model), backoff=0.01)
 
 
 @asynccontextmanager

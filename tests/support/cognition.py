@@ -11,15 +11,13 @@ from phronesis_bus.tracing import Tracing
 from phronesis_contracts import Principal
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.orchestrator import Directive, TurnProgress
-from phronesis_orchestrator.cognition.remembered import KnownStrategy, PastEpisode, ToolRecord
-from phronesis_orchestrator.cognition.stages import Cognition
-from phronesis_orchestrator.cognition.thinker import Decided, LookAhead, Reflected
-from phronesis_orchestrator.domain import Claim
-from phronesis_orchestrator.inquiry import Draft
-from phronesis_orchestrator.reasoner import Answer, Spent, TurnContext
-from phronesis_orchestrator.running import Running
+from phronesis_orchestrator.agents.cognition.state import Cognition
+from phronesis_orchestrator.agents.cognition.thought import KnownStrategy, PastEpisode, ToolRecord
+from phronesis_orchestrator.ledger.usage import CallUsage
+from phronesis_orchestrator.models.reasoner import Answer, Draft, IntentDecision, LookAhead, Reflection, TurnContext
 from phronesis_orchestrator.settings import CognitionSettings, OrchestratorSettings
-from phronesis_orchestrator.steps import Steps
+from phronesis_orchestrator.turns.execution import Steps, TurnRun
+from phronesis_orchestrator.turns.turn import Claim
 from tests.unit.orchestrator.fakes import FakeJournal, FakeNeighbours, ScriptedReasoner, claim
 
 EPISODE = PastEpisode("Mailed John about the lease; he agreed.", "completed", "2026-03-01")
@@ -75,21 +73,21 @@ class FakeThinker(ScriptedReasoner):
 
     decides: Any = field(default_factory=lambda: Answer(None))
     ahead: Any = AHEAD
-    again: Any = field(default_factory=Reflected)
+    again: Any = field(default_factory=Reflection)
     given: list[TurnContext] = field(default_factory=list)
     stopped: bool = False
     """Whether a call that never answered was stopped."""
 
-    async def decide(self, turn: TurnContext) -> Answer[Decided]:
-        found: Answer[Decided] = await self._answer("decide", turn, self.decides)
+    async def decide(self, turn: TurnContext) -> Answer[IntentDecision]:
+        found: Answer[IntentDecision] = await self._answer("decide", turn, self.decides)
         return found
 
     async def look_ahead(self, turn: TurnContext) -> Answer[LookAhead]:
         found: Answer[LookAhead] = await self._answer("preflight", turn, self.ahead)
         return found
 
-    async def reflect(self, turn: TurnContext, draft: Draft) -> Answer[Reflected]:
-        found: Answer[Reflected] = await self._answer("reflect", turn, self.again)
+    async def reflect(self, turn: TurnContext, draft: Draft) -> Answer[Reflection]:
+        found: Answer[Reflection] = await self._answer("reflect", turn, self.again)
         return found
 
     async def _answer(self, name: str, turn: TurnContext, told: Any) -> Any:
@@ -103,7 +101,7 @@ class FakeThinker(ScriptedReasoner):
             except asyncio.CancelledError:
                 self.stopped = True
                 raise
-        return told if isinstance(told, Answer) else Answer(told, spent=Spent(model_calls=1))
+        return told if isinstance(told, Answer) else Answer(told, spent=CallUsage(model_calls=1))
 
 
 def an_agent(stages: tuple[str, ...] = STAGES, **prompts: str) -> AgentProfile:
@@ -123,12 +121,12 @@ def running(
     shown: list[str] | None = None,
     tracing: Tracing | None = None,
     **settings: Any,
-) -> Running:
+) -> TurnRun:
     """A turn in hand, whose stages have this memory and these settings."""
     of, tracer = claim(agent="nova"), tracing or Tracing("orchestrator")
     steps = Steps(journal or FakeJournal(), of, tracer)
     cognition = Cognition(CognitionSettings(**settings), experience or FakeExperience())
-    return Running(of, steps, tracer, FakeNeighbours(), OrchestratorSettings(), showing(shown), [], cognition=cognition)
+    return TurnRun(of, steps, tracer, FakeNeighbours(), OrchestratorSettings(), showing(shown), [], cognition=cognition)
 
 
 def showing(lines: list[str] | None) -> Callable[[Claim, TurnProgress], Awaitable[None]]:

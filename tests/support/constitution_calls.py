@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.constitution import writes
-from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.registry import Layer
 from scripts.samples import example
 from tests.support.people import Person
 

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from phronesis_contracts import NotFound, Principal, Role, ServiceError, Unavailable
-from phronesis_contracts.constitution.keeping import EmbeddingRefused
+from phronesis_contracts.constitution.maintenance import EmbeddingRefused
 from phronesis_contracts.constitution.registry import TYPES
 from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode
 from phronesis_contracts.constitution.writes import ConstitutionChanged, NodeNews, Operation
-from phronesis_memory.adapters.constitution_weaviate import WeaviateNodeVectors
-from phronesis_memory.adapters.weaviate_client import Weaviate
-from phronesis_memory.constitution.keeping import NodeIndex
-from phronesis_memory.constitution.serving import Parts, assemble_constitution
-from phronesis_memory.domain.values import Vector
-from phronesis_memory.indexes import pg_nodes
+from phronesis_memory.constitution.handlers import Parts, assemble_constitution
+from phronesis_memory.constitution.ports import NodeIndex
+from phronesis_memory.constitution.weaviate import WeaviateNodeVectors
+from phronesis_memory.indexes import make_pgvector_nodes
 from phronesis_memory.settings import MemorySettings, WeaviateSettings
+from phronesis_memory.values import Vector
+from phronesis_memory.vectors.weaviate_index import Weaviate
 from phronesis_postgres import Database
 
 from .memory import WordEmbedder
@@ -265,7 +265,7 @@ async def open_constitution(
     async with AsyncExitStack() as stack:
         where = await stack.enter_async_context(postgres.fresh_schema("memory"))
         database = await stack.enter_async_context(Database.open(where, "memory"))
-        rows = pg_nodes(database, used.model, used.dimension, chosen)
+        rows = make_pgvector_nodes(database, used.model, used.dimension, chosen)
         index: NodeIndex = rows
         if weaviate is not None:
             opened = await stack.enter_async_context(Weaviate.open(connection or weaviate.settings))

@@ -6,27 +6,19 @@ from typing import Any
 
 from phronesis_bus import Call
 from phronesis_contracts import Principal, Role, ServiceError
-from phronesis_contracts.constitution import keeping, loading, writes
+from phronesis_contracts.constitution import maintenance, writes
 from phronesis_contracts.constitution.insight import CheckPolicy, PolicyChecked
-from phronesis_contracts.constitution.kinds import Kind, NodeType
-from phronesis_contracts.constitution.registry import NODE_LABEL, TYPES
+from phronesis_contracts.constitution.registry import NODE_LABEL, TYPES, Kind, NodeType
 from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode
 from phronesis_contracts.constitution.writes import ConstitutionChanged, NodeWritten
 from phronesis_contracts.orchestrator import Audited
-from phronesis_graph.adapters.constitution_links import BoltLinks
-from phronesis_graph.adapters.constitution_load import BoltLoads
-from phronesis_graph.adapters.constitution_news import Turn
-from phronesis_graph.adapters.constitution_nodes import BoltConstitution
-from phronesis_graph.adapters.constitution_restore import BoltRestores
-from phronesis_graph.adapters.constitution_rules import BoltRules
-from phronesis_graph.adapters.names import StoreNames
-from phronesis_graph.constitution.loading import Loading
-from phronesis_graph.constitution.policing import Policing
-from phronesis_graph.constitution.records import key_of, link_of, node_of
-from phronesis_graph.constitution.relating import Relating
-from phronesis_graph.constitution.restoring import Restoring
-from phronesis_graph.constitution.ruling import Ruling
-from phronesis_graph.constitution.writing import Writing
+from phronesis_graph.constitution.guardrails import RuleCache
+from phronesis_graph.constitution.load_store import BoltLoads, BoltRestores
+from phronesis_graph.constitution.loads import LoadHandlers, RestoreHandlers
+from phronesis_graph.constitution.records import link_from_row, node_from_row, node_key
+from phronesis_graph.constitution.store import BoltConstitution, BoltLinks, BoltRules, WriteTurns
+from phronesis_graph.constitution.writes import NodeHandlers, PolicyHandlers, RelationshipHandlers
+from phronesis_graph.knowledge.store import StoreNames
 from tests.support import graph
 from tests.support.bus import somebody
 
@@ -56,17 +48,17 @@ class Constitution:
         ruling: the rules that another caller of the same process is held to.
     """
 
-    def __init__(self, stores: graph.Stores, who: Principal | None = None, ruling: Ruling | None = None) -> None:
+    def __init__(self, stores: graph.Stores, who: Principal | None = None, ruling: RuleCache | None = None) -> None:
         self.stores = stores
         self.who = who or somebody(role=Role.ADMIN)
         self.refusals: list[tuple[str, str]] = []
         self.woken = 0
-        turn, names = Turn(stores.schema), StoreNames(stores.bolt)
-        self.ruling = ruling or Ruling(BoltRules(stores.bolt, stores.schema))
-        self.writing = Writing(BoltConstitution(stores.bolt, turn), self.ruling, self._refuse, self._wake)
-        self.relating = Relating(BoltLinks(stores.bolt, turn, names), self._wake)
-        self.loading = Loading(BoltLoads(stores.bolt, turn, names), self.ruling, self._wake)
-        self.restoring = Restoring(BoltRestores(stores.bolt, turn, names), self.ruling, self._wake)
+        turn, names = WriteTurns(stores.schema), StoreNames(stores.bolt)
+        self.ruling = ruling or RuleCache(BoltRules(stores.bolt, stores.schema))
+        self.writing = NodeHandlers(BoltConstitution(stores.bolt, turn), self.ruling, self._refuse, self._wake)
+        self.relating = RelationshipHandlers(BoltLinks(stores.bolt, turn, names), self._wake)
+        self.loading = LoadHandlers(BoltLoads(stores.bolt, turn, names), self.ruling, self._wake)
+        self.restoring = RestoreHandlers(BoltRestores(stores.bolt, turn, names), self.ruling, self._wake)
 
     def by(self, role: Role) -> Constitution:
         """The same graph, written by somebody of another role."""
@@ -104,26 +96,26 @@ class Constitution:
 
     async def check(self, text: str, **given: Any) -> PolicyChecked:
         """What the rules say to a text."""
-        return await Policing(self.ruling).check_policy(self._call(), CheckPolicy(text=text, **given))
+        return await PolicyHandlers(self.ruling).check_policy(self._call(), CheckPolicy(text=text, **given))
 
-    async def load(self, key: str | None = None, /, **part: Any) -> loading.ConstitutionLoaded:
+    async def load(self, key: str | None = None, /, **part: Any) -> writes.ConstitutionLoaded:
         """What one part of a graph changed."""
-        return await self.loading.load(self._call(key), loading.LoadConstitution.model_validate(part))
+        return await self.loading.load(self._call(key), writes.LoadConstitution.model_validate(part))
 
-    async def restore(self, restore_id: str, /, key: str | None = None, **part: Any) -> keeping.GraphRestored:
+    async def restore(self, restore_id: str, /, key: str | None = None, **part: Any) -> maintenance.GraphRestored:
         """What one part of a restore changed."""
-        return await self.restoring.restore(self._call(key), keeping.RestoreGraph(restore_id=restore_id, **part))
+        return await self.restoring.restore(self._call(key), maintenance.RestoreGraph(restore_id=restore_id, **part))
 
     async def read(self, id: str) -> ConstitutionNode | None:
         """A node as the store has it."""
         statement = f"MATCH (n:{NODE_LABEL} {{key: $key}}) RETURN properties(n) AS node"
-        rows = await self.stores.run(statement, key=key_of(self.who.tenant, id))
-        return node_of(rows[0]["node"]) if rows else None
+        rows = await self.stores.run(statement, key=node_key(self.who.tenant, id))
+        return node_from_row(rows[0]["node"]) if rows else None
 
     async def nodes(self) -> list[ConstitutionNode]:
         """All nodes of the tenant, by id."""
         statement = f"MATCH (n:{NODE_LABEL}) WHERE n.tenant = $tenant RETURN properties(n) AS node ORDER BY n.id"
-        return [node_of(row["node"]) for row in await self.stores.run(statement, tenant=self.who.tenant)]
+        return [node_from_row(row["node"]) for row in await self.stores.run(statement, tenant=self.who.tenant)]
 
     async def links(self) -> list[ConstitutionLink]:
         """All relationships of the tenant, by id."""
@@ -131,7 +123,7 @@ class Constitution:
             f"MATCH (a:{NODE_LABEL})-[r]->(b:{NODE_LABEL}) WHERE a.tenant = $tenant"
             " RETURN r.id AS id, type(r) AS type, a.id AS fromId, b.id AS toId ORDER BY r.id"
         )
-        return [link_of(row) for row in await self.stores.run(statement, tenant=self.who.tenant)]
+        return [link_from_row(row) for row in await self.stores.run(statement, tenant=self.who.tenant)]
 
     async def news(self) -> list[ConstitutionChanged]:
         """What waits to be announced, oldest first."""

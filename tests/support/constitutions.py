@@ -11,7 +11,7 @@ from uuid import uuid4
 from phronesis_contracts import Principal
 from phronesis_contracts.constitution.registry import NODE_LABEL, TYPES
 from phronesis_contracts.constitution.values import ConstitutionNode
-from phronesis_graph.constitution.records import key_of, link_key, row_of
+from phronesis_graph.constitution.records import link_key, node_key, node_to_row
 from tests.support.graph import Stores
 
 DAWN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -39,7 +39,7 @@ async def plant(stores: Stores, who: Principal, nodes: Iterable[ConstitutionNode
     """Put nodes and relationships straight into the store, for somebody's tenant."""
     rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for node in nodes:
-        rows[TYPES[node.type].label].append(row_of(who.tenant, node))
+        rows[TYPES[node.type].label].append(node_to_row(who.tenant, node))
     for label, of_type in rows.items():
         await stores.run(f"UNWIND $rows AS row CREATE (n:{NODE_LABEL}:`{label}`) SET n = row", rows=of_type)
     await join(stores, who, triples(*links))
@@ -50,7 +50,7 @@ async def join(stores: Stores, who: Principal, links: Iterable[tuple[str, str, s
     rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for a, name, b in links:
         kept = {"id": str(uuid4()), "key": link_key(who.tenant, a, name, b), "tenant": who.tenant}
-        rows[name].append({"a": key_of(who.tenant, a), "b": key_of(who.tenant, b), "kept": kept})
+        rows[name].append({"a": node_key(who.tenant, a), "b": node_key(who.tenant, b), "kept": kept})
     for name, of_type in rows.items():
         await stores.run(
             f"UNWIND $rows AS row MATCH (a:{NODE_LABEL} {{key: row.a}}) MATCH (b:{NODE_LABEL} {{key: row.b}}) "

@@ -12,7 +12,7 @@ from testcontainers.core.container import DockerContainer
 from testcontainers.core.docker_client import DockerClient
 
 from phronesis_local import neo4j, weaviate
-from phronesis_local.ports import LOOPBACK, free_port
+from phronesis_local.loopback import LOOPBACK, free_port
 from phronesis_memory.settings import WeaviateSettings
 from tests.support.packages import NEO4J_VERSION, WEAVIATE_VERSION
 from tests.support.production_servers import OutsideNeo4j, OutsideWeaviate

@@ -21,9 +21,9 @@ from phronesis_contracts.constitution.insight import (
     RuleHit,
     WhyAnswered,
 )
-from phronesis_contracts.constitution.kinds import Layer
 from phronesis_contracts.constitution.lists import VisionNode
 from phronesis_contracts.constitution.paths import CLIMB_LADDER, DUE_WORK, DueFound, LadderClimbed, Step
+from phronesis_contracts.constitution.registry import Layer
 from phronesis_contracts.constitution.search import (
     GOAL_SEARCH,
     PRECEDENT_SEARCH,
@@ -53,10 +53,10 @@ from phronesis_contracts.constitution.values import ConstitutionNode, Mention
 from phronesis_contracts.constitution.writes import CREATE, NodeWritten
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.orchestrator import Reply
-from phronesis_instructions.adapters.files import agents
-from phronesis_instructions.domain.allowing import PURPOSE, allowed
-from phronesis_orchestrator.domain import Completed
-from phronesis_orchestrator.extractive import Extractive
+from phronesis_instructions.library.content import read_agents
+from phronesis_instructions.library.texts import PURPOSE, allowed_tools
+from phronesis_orchestrator.agents.extractive import Extractive
+from phronesis_orchestrator.turns.turn import Completed
 from tests.unit.orchestrator.fakes import FakeConversations, FakeNeighbours, Stage, claim
 
 AGENTS = ("discuss", "decisions", "execute", "mind")
@@ -64,9 +64,9 @@ AGENTS = ("discuss", "decisions", "execute", "mind")
 
 def profile(name: str) -> AgentProfile:
     """An agent as its content folder has it."""
-    content = next(content for content in agents() if content.agent == name)
+    content = next(content for content in read_agents() if content.agent == name)
     told = content.model_dump(include={"agent", "version", "loop", "stages", "prompts", "directives", "phrases"})
-    tools = allowed(told["prompts"].pop(PURPOSE))
+    tools = allowed_tools(told["prompts"].pop(PURPOSE))
     return AgentProfile(**told, bootstrap=told["prompts"]["guide"], tools=tools, release="1.0.0")
 
 

@@ -7,18 +7,16 @@ from typing import Any
 
 from phronesis_bus import Call
 from phronesis_contracts import Principal, Role, ServiceError, knowledge_graph
-from phronesis_contracts.cypher import CypherRows, ReadCypher
 from phronesis_contracts.knowledge_graph import Envelope
+from phronesis_contracts.twin import CypherRows, ReadCypher
 from phronesis_graph import guard
-from phronesis_graph.adapters.changes import BoltChanges
-from phronesis_graph.adapters.names import StoreNames
-from phronesis_graph.adapters.nodes import BoltNodes
-from phronesis_graph.adapters.queries import BoltQueries
-from phronesis_graph.curating import Curating
-from phronesis_graph.curation import names
-from phronesis_graph.curators import Stores
-from phronesis_graph.ontology import load
-from phronesis_graph.reading import MOST_ROWS, Reading
+from phronesis_graph.bolt.queries import BoltQueries
+from phronesis_graph.knowledge.handlers import KnowledgeHandlers
+from phronesis_graph.knowledge.model import allowed_names
+from phronesis_graph.knowledge.ports import KnowledgeStores
+from phronesis_graph.knowledge.store import BoltChanges, BoltNodes, StoreNames
+from phronesis_graph.twin.handlers import MOST_ROWS, QueryHandlers
+from phronesis_graph.twin.ontology import load
 from tests.support import graph
 from tests.support.bus import somebody
 
@@ -45,18 +43,18 @@ class Curators:
         self.who = who or somebody(role=Role.CURATOR)
         self.refusals: list[tuple[str, dict[str, Any], str]] = []
         self.woken = 0
-        ontology, bolt, taken = stores.ontology, stores.bolt, names(stores.ontology)
+        ontology, bolt, taken = stores.ontology, stores.bolt, allowed_names(stores.ontology)
         queries = BoltQueries(bolt, stores.schema, ontology, stores.dialect)
         own = StoreNames(bolt)
-        self.stores = Stores(
+        self.stores = KnowledgeStores(
             BoltNodes(bolt, ontology, stores.schema, own),
             queries,
             BoltChanges(bolt, ontology, stores.schema, queries, own, taken),
         )
         check = GUARD.check
         reading, changing = partial(check, rules=guard.KNOWLEDGE), partial(check, rules=guard.KNOWLEDGE_WRITING)
-        self.curating = Curating(taken, self.stores, reading, changing, self._refuse, self._wake)
-        self.reading = Reading(check, queries, self._refuse)
+        self.curating = KnowledgeHandlers(taken, self.stores, reading, changing, self._refuse, self._wake)
+        self.reading = QueryHandlers(check, queries, self._refuse)
 
     async def _refuse(self, who: Principal, tool: str, arguments: dict[str, Any], error: ServiceError) -> None:
         assert who == self.who

@@ -12,10 +12,9 @@ from uuid import uuid4
 from phronesis_bus import News
 from phronesis_contracts import Principal
 from phronesis_contracts.deletions import ConversationDeleted
-from phronesis_contracts.episodes import MemoryFound, MemoryOperation, MemoryQuery
+from phronesis_contracts.episodes import MemoryFound, MemoryOperation, MemoryQuery, RecordStrategy
 from phronesis_contracts.orchestrator import ToolOutcome, TurnEndedNews, TurnStatus
-from phronesis_contracts.strategies import RecordStrategy
-from phronesis_memory.experience.serving import Experience, assemble_experience
+from phronesis_memory.episodes.handlers import Experience, assemble_experience
 from phronesis_memory.settings import MemorySettings
 
 from .memory import Memory, WordEmbedder, calling, open_memory

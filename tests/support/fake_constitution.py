@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from phronesis_contracts.constitution.kinds import lifecycle
-from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.registry import TYPES, lifecycle_of
 from tests.support.fake_routes import FakeGateway
 
 _AT = "2026-01-05T08:00:00Z"
@@ -57,7 +56,7 @@ class FakeConstitution:
         return {"status": "active", **node, "layer": TYPES[node["type"]].layer.value, **times}
 
     def _all(self, body: dict[str, Any]) -> dict[str, Any]:
-        of_status = [node for node in self.nodes.values() if lifecycle(node["status"]).value == body["status"]]
+        of_status = [node for node in self.nodes.values() if lifecycle_of(node["status"]).value == body["status"]]
         start = int(body.get("cursor") or 0)
         page = of_status[start : start + 10]
         next = str(start + 10) if start + 10 < len(of_status) else None

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from phronesis_bus import Signer
 from phronesis_contracts import Principal, Role
-from phronesis_gateway.domain import new_secret
+from phronesis_gateway.auth.keys import new_secret
 from tests.support.issuer import AUDIENCE, ISSUER, Issuer, bytes_of, public, rsa_key, text
 
 Forge = Callable[[Issuer], str]

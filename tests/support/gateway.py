@@ -13,10 +13,10 @@ import httpx
 
 from phronesis_bus import Bus, Relay, connect
 from phronesis_contracts import SYSTEM_TENANT, Principal, Role
-from phronesis_gateway.adapters.postgres_keys import PostgresKeys
 from phronesis_gateway.app import Tokens, build
-from phronesis_gateway.domain import SHOWN, Key, digest, new_secret
-from phronesis_gateway.server import HttpServer, bind
+from phronesis_gateway.auth.keys import PREFIX_LENGTH, Key, hash_secret, new_secret
+from phronesis_gateway.auth.store import PostgresKeys
+from phronesis_gateway.http.server import HttpServer, bind_socket
 from phronesis_gateway.settings import GatewaySettings, McpSettings, ToolSettings
 from phronesis_postgres import Database, PostgresOutbox, PostgresSettings
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
@@ -56,11 +56,11 @@ class RunningGateway:
             id=str(uuid4()),
             department=None,
             ministry=None,
-            prefix=secret[:SHOWN],
+            prefix=secret[:PREFIX_LENGTH],
             created_at=datetime.now(UTC),
             **stated,
         )
-        await self.store.add(key, digest(secret), _BY)
+        await self.store.add(key, hash_secret(secret), _BY)
         return Holder(key.principal, secret)
 
 
@@ -80,7 +80,7 @@ async def gateway(
         store = PostgresKeys(database, relay.wake)
         relay.start()
         wired = await build(bus, store, made, {"postgres": database.ping}, tokens, mcp, retired)
-        server = HttpServer(wired.app, bind(made.host, 0), made.max_connections, wired.closing)
+        server = HttpServer(wired.app, bind_socket(made.host, 0), made.max_connections, wired.closing)
         await server.start()
         bus.on_stop(server.stop)
         base = f"http://127.0.0.1:{server.port}"

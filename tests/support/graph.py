@@ -7,18 +7,18 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from phronesis_bus import Call, audited
+from phronesis_bus import Call, audit_entry
 from phronesis_contracts import Principal
-from phronesis_contracts.graph import Expand, Level, Neighbour, Node, NodeRef, Upsert, Upserted, UpsertNode, UpsertRelationship
 from phronesis_contracts.memory import EntityType, KnowledgeLink, KnowledgeNode, KnowledgeStored
-from phronesis_graph.adapters.bolt import Bolt, Row, Transaction
-from phronesis_graph.adapters.knowledge import BoltKnowledge
-from phronesis_graph.adapters.outbox import GraphOutbox
-from phronesis_graph.adapters.schema import Schema
-from phronesis_graph.adapters.twin import BoltTwin
-from phronesis_graph.domain import plan
-from phronesis_graph.ontology import Ontology, load
+from phronesis_contracts.twin import Expand, Level, Neighbour, Node, NodeRef, Upsert, Upserted, UpsertNode, UpsertRelationship
+from phronesis_graph.bolt.driver import Bolt, Row, Transaction
+from phronesis_graph.bolt.schema import Schema
+from phronesis_graph.bolt.writes import GraphOutbox
+from phronesis_graph.links.store import BoltKnowledge
 from phronesis_graph.settings import Dialect, GraphSettings
+from phronesis_graph.twin.ontology import Ontology, load
+from phronesis_graph.twin.store import BoltTwin
+from phronesis_graph.twin.upserts import plan_batch
 from tests.support.servers import GraphServer
 
 YEAR = 2023
@@ -39,8 +39,8 @@ class Stores:
     async def upsert(self, who: Principal, batch: Upsert, *, key: str | None = None) -> Upserted:
         """Write a batch as the handler does."""
         arguments = batch.model_dump_json()
-        entry = audited(who, "graph_upsert", {})
-        return await self.twin.upsert(Call(who, "gateway", key), arguments, plan(self.ontology, who.tenant, batch), entry)
+        entry = audit_entry(who, "graph_upsert", {})
+        return await self.twin.upsert(Call(who, "gateway", key), arguments, plan_batch(self.ontology, who.tenant, batch), entry)
 
     async def nodes(self, who: Principal, *refs: NodeRef) -> list[Node]:
         """The nodes of the caller's tenant that exist."""

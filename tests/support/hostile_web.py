@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from phronesis_contracts.media import MAX_UPLOAD
-from phronesis_media.adapters.web import PublicWeb
-from phronesis_media.addresses import is_public
+from phronesis_media.fetching.web import PublicWeb, is_public
 from tests.support.hostile_urls import HERE, NAMES, TARGETS
 
 _BLOCK = bytes(256 * 1024)

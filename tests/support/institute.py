@@ -19,7 +19,7 @@ _AT_ONCE = 4
 
 async def load(person: Person) -> None:
     """Write the nodes and relationships, with days counted from today, and have all of them embedded."""
-    sample = files("phronesis") / "samples" / "constitution" / "institute.yaml"
+    sample = files("phronesis_samples.institute") / "institute.yaml"
     told = yaml.safe_load(sample.read_text("utf-8"))
     moved = datetime.now(UTC).date() - date.fromisoformat(str(told["asOf"]))
     waiting = asyncio.Semaphore(_AT_ONCE)

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 from phronesis_bus import Call
 from phronesis_contracts import NotFound, Principal, Role, Unavailable
-from phronesis_instructions.domain import AgentContent
-from phronesis_instructions.domain.assignment import Standing, proposed
-from phronesis_instructions.domain.library import Overlay, Platform, Profile, Running
-from phronesis_instructions.domain.matrix import Matrix
-from phronesis_instructions.domain.texts import Text
+from phronesis_instructions.library.content import AgentContent, Matrix
+from phronesis_instructions.library.texts import Overlay, Platform, Profile, Running, Text
+from phronesis_instructions.releases.experiments import Standing, propose_arm
 
 CALL = Call(Principal(tenant="acme", user="ann"), "orchestrator")
 EDITOR = Call(Principal(tenant="acme", user="eve", role=Role.EDITOR), "gateway")
@@ -80,7 +78,7 @@ class HashedArms:
 
     async def arms(self, who: Principal, experiments: Sequence[Running]) -> dict[str, str]:
         return {
-            one.name: proposed(one.name, who.tenant, who.user, [Standing(arm.name, arm.weight) for arm in one.arms])
+            one.name: propose_arm(one.name, who.tenant, who.user, [Standing(arm.name, arm.weight) for arm in one.arms])
             for one in experiments
         }
 

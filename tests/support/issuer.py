@@ -15,8 +15,8 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
-from phronesis_gateway.adapters.jwks import Jwks
 from phronesis_gateway.app import Tokens
+from phronesis_gateway.auth.tokens import IssuerKeys
 from phronesis_gateway.settings import JwtSettings
 
 ISSUER = "https://id.example"
@@ -88,7 +88,7 @@ class Issuer:
     def tokens(self, **more: Any) -> Tokens:
         """How a gateway trusts it."""
         settings = self.settings(**more)
-        return Tokens(settings, Jwks(self.read, settings.algorithms))
+        return Tokens(settings, IssuerKeys(self.read, settings.algorithms))
 
     @staticmethod
     def claims(**changes: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from phronesis_bus import Call
 from phronesis_contracts import Principal
 from phronesis_contracts.constitution.registry import NODE_LABEL, TYPES
 from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode
-from phronesis_graph.constitution.records import key_of, link_key, moment, row_of
+from phronesis_graph.constitution.records import format_time, link_key, node_key, node_to_row
 from tests.support.graph import Stores
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -51,14 +51,14 @@ async def keep(
     await stores.schema.declared()
     by_label: dict[str, list[dict[str, Any]]] = {}
     for one in nodes:
-        by_label.setdefault(TYPES[one.type].label, []).append(row_of(who.tenant, one))
+        by_label.setdefault(TYPES[one.type].label, []).append(node_to_row(who.tenant, one))
     for label, rows in by_label.items():
         await stores.run(f"UNWIND $rows AS row CREATE (n:{NODE_LABEL}:`{label}`) SET n = row", rows=rows)
     by_type: dict[str, list[dict[str, Any]]] = {}
     for each in links:
         key = link_key(who.tenant, each.from_id, each.type, each.to_id)
-        row = {"id": each.id, "key": key, "tenant": who.tenant, "createdAt": moment(BEGAN)}
-        ends = {"a": key_of(who.tenant, each.from_id), "b": key_of(who.tenant, each.to_id)}
+        row = {"id": each.id, "key": key, "tenant": who.tenant, "createdAt": format_time(BEGAN)}
+        ends = {"a": node_key(who.tenant, each.from_id), "b": node_key(who.tenant, each.to_id)}
         by_type.setdefault(each.type, []).append({**ends, "row": row})
     for type, rows in by_type.items():
         await stores.run(

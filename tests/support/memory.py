@@ -13,14 +13,14 @@ import numpy as np
 
 from phronesis_bus import Call
 from phronesis_contracts import Principal, Role, Unavailable
-from phronesis_contracts.graph import Neighbour, Node
-from phronesis_memory.adapters.weaviate_index import WeaviateIndex
+from phronesis_contracts.twin import Neighbour, Node
 from phronesis_memory.app import assemble
-from phronesis_memory.domain.analysis import stems
-from phronesis_memory.domain.values import Vector, VectorEntry
-from phronesis_memory.handlers import Handlers
+from phronesis_memory.items.handlers import ItemHandlers
 from phronesis_memory.ports import VectorIndex
 from phronesis_memory.settings import MemorySettings
+from phronesis_memory.values import Vector, VectorEntry
+from phronesis_memory.vectors.weaviate_index import WeaviateIndex
+from phronesis_memory.words.analysis import stems
 from phronesis_postgres import Database
 
 from .servers import PostgresServer, VectorServer
@@ -109,7 +109,7 @@ class ScriptedGraph:
 class Memory:
     """The service's handlers, with what they stand on."""
 
-    handlers: Handlers
+    handlers: ItemHandlers
     database: Database
     embedder: WordEmbedder
     graph: ScriptedGraph

@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from phronesis_local import record, stack
-from phronesis_local.child import Program
+from phronesis_local import layout, stack
 from phronesis_local.layout import DataDir, write_atomically
 from phronesis_local.parts import SERVICES, Answers, Parts, copies, service_of
+from phronesis_local.processes import Program
 from phronesis_local.settings import LocalSettings
 from phronesis_local.up import up
 from tests.chaos.stack import ChaosStack
@@ -114,9 +114,9 @@ class MixedStack(ChaosStack):
         assert process.returncode == 0, said.decode()
         return said.decode().splitlines()
 
-    def record(self) -> record.StackRecord:
+    def record(self) -> layout.StackRecord:
         """What the supervisor tells."""
-        found = record.read(self.data)
+        found = layout.read_record(self.data)
         assert found is not None
         return found
 

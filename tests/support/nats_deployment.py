@@ -13,10 +13,10 @@ from pathlib import Path
 
 from phronesis_bus import BusSettings
 from phronesis_bus.secrets import SIGNERS, make
-from phronesis_local.child import Child, Program
-from phronesis_local.environment import inherited
+from phronesis_local.layout import inherited_environment
+from phronesis_local.loopback import LOOPBACK, free_port
 from phronesis_local.nats import binary
-from phronesis_local.ports import LOOPBACK, free_port
+from phronesis_local.processes import Child, Program
 from tests.support.certificates import Authority
 from tests.support.servers import NatsServer
 
@@ -52,7 +52,7 @@ class DeployedNats(NatsServer):
         etc = folder / "etc"
         shutil.copytree(FILES, etc, ignore=shutil.ignore_patterns("*.md"))
         (etc / "secrets").symlink_to(secrets)
-        environment = inherited() | {"NATS_STORE_DIR": str(self.store)}
+        environment = inherited_environment() | {"NATS_STORE_DIR": str(self.store)}
         if authority is not None:
             files = (*authority.issue(LOOPBACK), authority.ca_file)
             environment["NATS_TLS_VERIFY"] = str(verify).lower()

@@ -10,7 +10,7 @@ from typing import Any
 
 import mcp_types as types
 
-from phronesis_contracts.faces import legal
+from phronesis_contracts.tools import legal_name
 from tests.support.groq_http import Fault
 from tests.support.groq_server import GroqServer
 from tests.support.mcp_outsiders import ANYTHING, Outsider
@@ -71,7 +71,7 @@ class ObedientServer(GroqServer):
         if not left or request.get("tool_choice") == "none":
             return Fault(content=json.dumps({"answer": "I obeyed."}))
         obeyed.update(left)
-        return Fault(calls=[(legal(name), given) for name, given in (self.orders.calls[number] for number in left)])
+        return Fault(calls=[(legal_name(name), given) for name, given in (self.orders.calls[number] for number in left)])
 
 
 class Pages(Outsider):

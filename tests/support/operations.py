@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from phronesis_local.environment import inherited
-from phronesis_operations.reading import Archive, Kind
+from phronesis_local.layout import inherited_environment
+from phronesis_operations.archive import Archive, Kind
 
 _ROUNDING = 1e-4
 """Of a figure: the cosines of Weaviate differ in the sixth digit from one process to the next."""
@@ -21,7 +21,7 @@ async def phronesis(
     """Run the command on a data directory: exit code, stdout, stderr."""
     line = [sys.executable, "-m", "phronesis", *arguments, "--data", str(data)]
     process = await asyncio.create_subprocess_exec(
-        *line, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=inherited() | (environment or {})
+        *line, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=inherited_environment() | (environment or {})
     )
     async with asyncio.timeout(within):
         out, err = await process.communicate()

@@ -15,10 +15,10 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
-from phronesis_bus import Bus, Credentials, connect, credentials
+from phronesis_bus import Bus, Credentials, connect, sign_credentials
 from phronesis_bus.admission import admit
+from phronesis_bus.client import make_tls_options
 from phronesis_bus.declare import USER as DECLARE
-from phronesis_bus.tls import options
 from phronesis_contracts import Principal
 from tests.support.bus import somebody
 from tests.support.servers import NatsServer
@@ -35,7 +35,7 @@ async def admitting(server: NatsServer) -> AsyncIterator[Bus]:
 def access(gateway: Bus, seconds: float = 3600, **who: Any) -> tuple[Principal, Credentials]:
     """An outside system in a tenant of its own, and what it comes in with."""
     stated = somebody(key=str(uuid4()), **who)
-    return stated, credentials(gateway, stated, seconds)
+    return stated, sign_credentials(gateway, stated, seconds)
 
 
 class Outside:
@@ -74,7 +74,7 @@ class Outside:
 async def outside(server: NatsServer, who: Principal, made: Credentials) -> AsyncIterator[Outside]:
     """A connected outside system, for the length of a block."""
     system = Outside(who, made)
-    await system.connect(server.url, **options(server.settings("gateway")))
+    await system.connect(server.url, **make_tls_options(server.settings("gateway")))
     try:
         yield system
     finally:

@@ -16,9 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from phronesis_local import neo4j
-from phronesis_local.child import Child, ChildFailed
-from phronesis_local.environment import inherited
-from phronesis_local.ports import free_port
+from phronesis_local.layout import inherited_environment
+from phronesis_local.loopback import free_port
+from phronesis_local.processes import Child, ChildFailed
 
 NEO4J_VERSION = "5.26.30"
 """The newest of 5.26, which is the long-term one; Java 17 runs it."""
@@ -98,7 +98,9 @@ def _archive_classes(home: Path) -> None:
         if archive.exists():
             return
         fresh = archive.with_suffix(".new")
-        run = neo4j.program(home, Path(folder), free_port(), secrets.token_hex(8), Path(folder) / "log", inherited())
+        run = neo4j.program(
+            home, Path(folder), free_port(), secrets.token_hex(8), Path(folder) / "log", inherited_environment()
+        )
         command = [run.command[0], f"-XX:ArchiveClassesAtExit={fresh}", *run.command[1:]]
         asyncio.run(_once(Child(replace(run, command=command, stop_within=_LONGEST))))
         if fresh.exists():

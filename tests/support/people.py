@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import httpx
 
-from phronesis_gateway.readiness import KEPT
+from phronesis_gateway.http.operations import KEPT
 
 ENDS = ("completed", "failed", "cancelled", "parked")
 MESSAGES, TURNS = "/api/v1/conversations/messages", "/api/v1/turns"

@@ -8,10 +8,9 @@ from urllib.parse import urlsplit
 
 from phronesis_graph.settings import Dialect
 from phronesis_local import neo4j, weaviate
-from phronesis_local.bolt import speaks_bolt
-from phronesis_local.child import Child
-from phronesis_local.environment import inherited
-from phronesis_local.ports import LOOPBACK, free_port
+from phronesis_local.layout import inherited_environment
+from phronesis_local.loopback import LOOPBACK, free_port, speaks_bolt
+from phronesis_local.processes import Child
 from phronesis_memory.settings import WeaviateSettings
 from tests.support import packages
 from tests.support.bus import eventually
@@ -34,7 +33,7 @@ class Neo4jServer(OwnServer):
         self.url = f"bolt://{LOOPBACK}:{self.port}"
         self.root = Login(neo4j.USER, secrets.token_hex(8))
         home, log = packages.neo4j_home(), folder / "log.txt"
-        self._child = Child(neo4j.program(home, folder, self.port, self.root.password, log, inherited()))
+        self._child = Child(neo4j.program(home, folder, self.port, self.root.password, log, inherited_environment()))
 
 
 class OutsideNeo4j:
@@ -76,7 +75,7 @@ class WeaviateServer(OwnServer):
         log, key_file = (folder.with_name(f"{folder.name}.{end}") for end in ("log", "key"))
         key_file.write_text(self.key)
         self.settings = WeaviateSettings(url=self.url, grpc_url=self.grpc_url, key_file=key_file)
-        self._child = Child(weaviate.program(packages.weaviate(), folder, self.ports, self.key, log, inherited()))
+        self._child = Child(weaviate.program(packages.weaviate(), folder, self.ports, self.key, log, inherited_environment()))
 
 
 class OutsideWeaviate:

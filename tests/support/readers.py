@@ -8,27 +8,27 @@ from typing import Any
 
 import psutil
 
-from phronesis_media.adapters.child import ChildReader
+from phronesis_media.reading.readers import LocalReader
 from phronesis_media.settings import MediaSettings
-from phronesis_media.sniff import medium_type
+from phronesis_media.uploads.formats import detect_type
 
 SECONDS = 60.0
 """More than the service's own limit: the machine of a test may be busy."""
 
 
 @asynccontextmanager
-async def reader(**settings: Any) -> AsyncIterator[ChildReader]:
+async def reader(**settings: Any) -> AsyncIterator[LocalReader]:
     """A reader whose processes end with the block."""
-    made = ChildReader(MediaSettings(**{"parse_seconds": SECONDS, **settings}))
+    made = LocalReader(MediaSettings(**{"parse_seconds": SECONDS, **settings}))
     try:
         yield made
     finally:
         await made.close()
 
 
-async def text_of(read: ChildReader, data: bytes, name: str = "") -> str:
+async def text_of(read: LocalReader, data: bytes, name: str = "") -> str:
     """The text of a medium, its type found as the service finds it."""
-    return (await read.read(data, medium_type(data, name, None))).text
+    return (await read.read(data, detect_type(data, name, None))).text
 
 
 def processes() -> list[psutil.Process]:

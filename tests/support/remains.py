@@ -13,13 +13,13 @@ from nats.js.errors import NotFoundError
 from neo4j import AsyncGraphDatabase
 
 from phronesis_bus import MEDIA, Bus, BusSettings, connect
+from phronesis_bus.connection import read_message
 from phronesis_bus.declare import USER as DECLARE
-from phronesis_bus.stored import stored
 from phronesis_bus.topology import BACKUPS
 from phronesis_contracts.media import UPLOADS
 from phronesis_local import postgres, weaviate
 from phronesis_local.keys import password, password_file
-from phronesis_local.ports import LOOPBACK
+from phronesis_local.loopback import LOOPBACK
 from tests.support.postgres_text import rows_with
 from tests.support.production import GRAPH, GRAPH_DATABASE, SERVERS, graph_login
 from tests.support.stack import RunningStack
@@ -103,7 +103,7 @@ async def _messages(stack: RunningStack, text: str, tenant: str) -> dict[str, in
     async with connect(DECLARE, _settings(stack, DECLARE)) as bus:
         for stream, subject in _STREAMS.items():
             sequence = 0
-            while (message := await stored(bus, stream, subject.format(tenant), sequence)) is not None:
+            while (message := await read_message(bus, stream, subject.format(tenant), sequence)) is not None:
                 sequence = int(message["seq"])
                 held = text.encode() in base64.b64decode(message.get("data", ""))
                 found[f"stream {stream}"] = found.get(f"stream {stream}", 0) + held

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from phronesis import portfolio
-from phronesis_contracts.graph import Upsert, UpsertNode
+from phronesis_contracts.twin import Upsert, UpsertNode
+from phronesis_samples.portfolio import reports
 
 YEAR = 2023
 PROGRAMME = "Geological Disposal Facility Programme (GDF)"
@@ -23,7 +23,7 @@ def programme() -> UpsertNode:
 def few_projects() -> Upsert:
     """Five projects of one year with their risks, departments and categories, as one batch."""
     nodes = _nodes()
-    joined = [relationship for batch in portfolio.batches() for relationship in batch.relationships]
+    joined = [relationship for batch in reports.batches() for relationship in batch.relationships]
     kept = {node.key for node in nodes if node.name in (PROGRAMME, *OTHERS)}
     for _ in range(3):  # a project hangs on a department's share, that on a category, and all on departments
         kept |= {one.source.key for one in joined if one.type == "PARENT_OF" and one.target.key in kept}
@@ -35,4 +35,4 @@ def few_projects() -> Upsert:
 
 
 def _nodes() -> list[UpsertNode]:
-    return [node for batch in portfolio.batches() for node in batch.nodes if node.year == YEAR]
+    return [node for batch in reports.batches() for node in batch.nodes if node.year == YEAR]

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from phronesis_contracts import Principal, Role
-from phronesis_contracts.scoped_memory import ForgetMemory, KeepMemory, KeptMemory, RecalledMemories, RecallMemory, Scope
-from phronesis_memory.app import scoped
-from phronesis_memory.scoping import Scoping
+from phronesis_contracts.memory import ForgetMemory, KeepMemory, KeptMemory, RecalledMemories, RecallMemory, Scope
+from phronesis_memory.app import assemble_scopes
+from phronesis_memory.items.scopes import ScopeHandlers
 from phronesis_memory.settings import MemorySettings
 from phronesis_postgres import EVERY_TENANT
 
@@ -24,7 +24,7 @@ class Scopes:
     """The memory service, with its handlers of memories by scope."""
 
     memory: Memory
-    handlers: Scoping
+    handlers: ScopeHandlers
 
     async def keep(self, who: Principal, scope: Scope, content: str, key: str | None = None, **more: float) -> KeptMemory:
         """Keep one memory, and wait until the vector index has it."""
@@ -60,7 +60,7 @@ async def open_scopes(
     """The handlers on a database of their own."""
     async with open_memory(postgres, weaviate, embedder, exact_rows=exact_rows) as memory:
         settings = MemorySettings(stage_seconds=5)
-        yield Scopes(memory, scoped(memory.database, memory.embedder, settings, lambda: None, memory.vectors))
+        yield Scopes(memory, assemble_scopes(memory.database, memory.embedder, settings, lambda: None, memory.vectors))
 
 
 def minister(tenant: str, **more: str | None) -> Principal:

@@ -43,7 +43,7 @@ from phronesis_contracts.orchestrator import (
     TurnStatus,
     turn_id,
 )
-from phronesis_gateway.openai.asking import digest
+from phronesis_gateway.openai.questions import exchange_digest
 
 KEY_REUSED = Problem(code="idempotency_key_reused", status=409, detail="this key was used with another message")
 
@@ -218,7 +218,7 @@ class ScriptedOrchestrator:
         said: dict[str, list[str]] = defaultdict(list)
         for who, turn, state in self._turns.values():
             if _same(who, call.who) and turn.agent == wanted.agent and state.reply:
-                said[state.conversation_id].append(digest(turn.text, state.reply.user_response))
+                said[state.conversation_id].append(exchange_digest(turn.text, state.reply.user_response))
         most = len(wanted.exchanges)
         found = [
             id for id, all in said.items() if tuple(all[-most:]) == wanted.exchanges and (not wanted.whole or len(all) == most)

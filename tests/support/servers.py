@@ -23,11 +23,10 @@ from phronesis_bus.recording import USER as OPERATOR
 from phronesis_contracts.service import SERVICES
 from phronesis_graph.settings import Dialect
 from phronesis_local import arcadedb, nats, postgres
-from phronesis_local.child import Child, Program
-from phronesis_local.environment import inherited
 from phronesis_local.keys import SIGNERS, admission_key_file, password, password_file, signing_key_file
-from phronesis_local.layout import DataDir
-from phronesis_local.ports import LOOPBACK, free_port
+from phronesis_local.layout import DataDir, inherited_environment
+from phronesis_local.loopback import LOOPBACK, free_port
+from phronesis_local.processes import Child, Program
 from phronesis_memory.settings import WeaviateSettings
 from phronesis_postgres import PostgresSettings
 from phronesis_postgres.migrate import migrate
@@ -49,7 +48,7 @@ class NatsServer:
         for name in SIGNERS:
             signing_key_file(self._data, name)
         admission, log = admission_key_file(self._data), self._data.log("nats")
-        self._child = Child(nats.program(self._data.nats, self.port, passwords, admission, log, inherited()))
+        self._child = Child(nats.program(self._data.nats, self.port, passwords, admission, log, inherited_environment()))
 
     def settings(self, name: str) -> BusSettings:
         """How the service `name` connects; messages come again quickly, so that tests need not wait."""
@@ -119,7 +118,7 @@ class PostgresServer(OwnServer):
 
     def __init__(self, folder: Path, connections: int = 100, *, outlives: bool = True) -> None:
         self._folder = folder
-        run = postgres.program(folder, folder / "log", inherited(), connections)
+        run = postgres.program(folder, folder / "log", inherited_environment(), connections)
         self._child = Child(run if outlives else replace(run, command=[*run.command, *_FORGETFUL]))
         self.dsn = self.dsn_of("postgres")
 
@@ -248,7 +247,7 @@ class ArcadeServer(OwnServer):
         reader = Login(arcadedb.READER, secrets.token_hex(8))
         self.reader: Login | None = reader
         passwords = {login.user: login.password for login in (self.root, reader)}
-        run = arcadedb.program(folder, self.ports, passwords, folder / "log.txt", inherited())
+        run = arcadedb.program(folder, self.ports, passwords, folder / "log.txt", inherited_environment())
         self._child = Child(_with_databases(run, folder, databases))
 
 

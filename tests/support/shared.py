@@ -19,7 +19,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
-from phronesis_local import ports
+from phronesis_local import loopback
 from tests.support.keeper import MARK, SOCKET
 
 ROOT = Path(__file__).parents[2]
@@ -40,7 +40,7 @@ def port_range() -> tuple[int, int]:
 
 def keep_ports_apart(lowest: int, highest: int) -> None:
     """Let this process draw its ports from a range alone."""
-    ports._LOWEST, ports._HIGHEST = lowest, highest
+    loopback._LOWEST, loopback._HIGHEST = lowest, highest
 
 
 class Kept:

@@ -12,10 +12,8 @@ from pathlib import Path
 import psutil
 
 from phronesis_local import postgres
-from phronesis_local.cleanup import down
-from phronesis_local.environment import inherited, marked
-from phronesis_local.layout import DataDir
-from phronesis_local.record import PartRecord, StackRecord, read
+from phronesis_local.layout import DataDir, PartRecord, StackRecord, inherited_environment, marked_processes, read_record
+from phronesis_local.stack import stop_stack
 from tests.support.production import SERVERS
 from tests.support.shared import ROOT, port_range
 
@@ -46,7 +44,7 @@ class RunningStack:
     def __init__(self, folder: Path, parts: Sequence[str] = SERVERS, environment: dict[str, str] | None = None) -> None:
         self.data = DataDir(folder)
         self._parts = parts
-        self._environment = inherited() | _UNHURRIED | (environment or {})
+        self._environment = inherited_environment() | _UNHURRIED | (environment or {})
         self.supervisor: subprocess.Popen[str] | None = None
 
     def launch(self) -> subprocess.Popen[str]:
@@ -75,7 +73,7 @@ class RunningStack:
 
     def part(self, name: str) -> PartRecord:
         """What the record says of a part."""
-        record = read(self.data)
+        record = read_record(self.data)
         assert record is not None
         return record.parts[name]
 
@@ -90,7 +88,7 @@ class RunningStack:
         """The record, as soon as `state` holds of it."""
         async with asyncio.timeout(within):
             while True:
-                record = read(self.data)
+                record = read_record(self.data)
                 if record is not None and state(record):
                     return record
                 if self.supervisor is not None and self.supervisor.poll() is not None:
@@ -99,11 +97,11 @@ class RunningStack:
 
     def left(self) -> list[psutil.Process]:
         """Every process of this stack that runs, the supervisor aside."""
-        return [process for _, process in marked(self.data)] + postgres.workers(self.data.postgres)
+        return [process for _, process in marked_processes(self.data)] + postgres.workers(self.data.postgres)
 
     def end(self) -> str:
         """End the stack as `phronesis down` does; what the supervisor printed."""
-        down(self.data)
+        stop_stack(self.data)
         return self.supervisor.communicate(timeout=20)[0] if self.supervisor else ""
 
 

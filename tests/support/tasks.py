@@ -23,7 +23,7 @@ GOAL = "Portfolio risk report for the Ministry of Defence, 2021 to 2023"
 
 def published() -> dict[int, dict[str, Any]]:
     """The figures of the Ministry of Defence, from the published table alone."""
-    file = files("phronesis").joinpath("samples", "gmpp", "portfolio_2020_2023.csv")
+    file = files("phronesis_samples.portfolio").joinpath("portfolio_2020_2023.csv")
     text = io.StringIO(file.read_bytes().decode("utf-8"), newline="")
     rows = [row for row in csv.DictReader(text) if "MOD" in {one.strip() for one in row["department"].split("&")}]
     found = {}

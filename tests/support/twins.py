@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from phronesis.twin import Question, Twin
 from phronesis_bus import Call
 from phronesis_contracts import Principal
-from phronesis_contracts.graph import NodeRef, Upsert
-from phronesis_contracts.twin import Diagnosed, DiagnoseGaps, Gap, GapQuestion
-from phronesis_graph.adapters.reasoning import BoltReasoning
-from phronesis_graph.chains import walks
-from phronesis_graph.reasoning import Reasoning
+from phronesis_contracts.twin import Diagnosed, DiagnoseGaps, Gap, GapQuestion, NodeRef, Upsert
+from phronesis_graph.twin.chains import build_walks
+from phronesis_graph.twin.handlers import ReasoningHandlers
+from phronesis_graph.twin.reasoning_store import BoltReasoning
+from phronesis_samples.twin.gaps import Question
+from phronesis_samples.twin.generator import Twin
 from tests.support.graph import Stores
 
 AT_ONCE = 200
@@ -19,10 +19,10 @@ Answer = tuple[str, str, int, str, str | None, str]
 """Question, type, year, level, last node, missing step."""
 
 
-def reasoning(stores: Stores) -> Reasoning:
+def reasoning(stores: Stores) -> ReasoningHandlers:
     """The handlers over a real store."""
-    chains = walks(stores.ontology)
-    return Reasoning(stores.ontology, chains, BoltReasoning(stores.bolt, stores.ontology, chains))
+    chains = build_walks(stores.ontology)
+    return ReasoningHandlers(stores.ontology, chains, BoltReasoning(stores.bolt, stores.ontology, chains))
 
 
 def call(who: Principal) -> Call:
@@ -55,7 +55,7 @@ def asked(question: Question) -> GapQuestion:
     )
 
 
-async def diagnosed(handlers: Reasoning, who: Principal, twin: Twin) -> list[Diagnosed]:
+async def diagnosed(handlers: ReasoningHandlers, who: Principal, twin: Twin) -> list[Diagnosed]:
     """The answers to all questions about a twin."""
     parts = [twin.questions[at : at + AT_ONCE] for at in range(0, len(twin.questions), AT_ONCE)]
     return [await handlers.diagnose_gaps(call(who), DiagnoseGaps(questions=tuple(map(asked, part)))) for part in parts]

@@ -11,11 +11,10 @@ from weaviate import WeaviateAsyncClient
 from phronesis_contracts import Principal
 from phronesis_contracts.deletions import Purged
 from phronesis_contracts.memory import MEMORY_PURGED, Recall, Remember, RememberItem
-from phronesis_memory.adapters.weaviate_client import Weaviate
-from phronesis_memory.adapters.weaviate_index import WeaviateIndex
 from phronesis_memory.app import assemble
-from phronesis_memory.handlers import Handlers
+from phronesis_memory.items.handlers import ItemHandlers
 from phronesis_memory.settings import MemorySettings, WeaviateSettings
+from phronesis_memory.vectors.weaviate_index import Weaviate, WeaviateIndex
 from phronesis_postgres import EVERY_TENANT, Database, PostgresSettings
 
 from .memory import ScriptedGraph, WordEmbedder, calling
@@ -25,7 +24,7 @@ from .memory import ScriptedGraph, WordEmbedder, calling
 class Service:
     """The handlers with what they stand on."""
 
-    handlers: Handlers
+    handlers: ItemHandlers
     database: Database
     index: WeaviateIndex
 

@@ -3,7 +3,7 @@
 python -m tests.tenancy                    a hundred thousand calls
 python -m tests.tenancy --calls 5000       fewer
 python -m tests.tenancy --seed 7           other ones
-python -m tests.tenancy --no-report        leave docs/tenancy-report.md as it is
+python -m tests.tenancy --no-report        leave docs/generated/tenancy-report.md as it is
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.support.production import SERVERS, prepare
 from tests.support.stack import running
 from tests.support.tenancy import AT_ONCE, Found, stranger
 
-REPORT = Path(__file__).resolve().parents[2] / "docs" / "tenancy-report.md"
+REPORT = Path(__file__).resolve().parents[2] / "docs" / "generated" / "tenancy-report.md"
 ENVIRONMENT = {
     "GROQ_API_KEY": "",
     "ORCHESTRATOR_MODEL_URL": "",
@@ -61,28 +61,28 @@ def report(found: Found, lost: list[str], seconds: float, seed: int) -> str:
         f"Written by `python -m tests.tenancy --calls {found.calls} --seed {seed}` on {datetime.now(UTC):%Y-%m-%d}.",
         "",
         "One tenant has turns, conversations, facts, media, profiles, keys, deletions and nodes of the graph. Users of",
-        "another tenant, one of each of four roles, and a system of that tenant on the bus call whatever there is, with",
+        "another tenant, one of each of four roles, and an external system of that tenant on the bus call every operation with",
         f"the first tenant's ids, names and words, {AT_ONCE} calls at a time. Every answer, headers included, is searched for",
-        "each of the first tenant's secrets that the call did not itself say. A call that names one foreign id is made",
-        "again with an id that is nobody's, and the two answers have to be the same. The system on the bus listens to",
-        "every subject that it can name. At the end everything of the first tenant has to be where it was.",
+        "each of the first tenant's secrets that the call itself did not contain. A call that names one foreign id is",
+        "repeated with an id that is nobody's, and the two answers have to be the same. The external system subscribes to",
+        "every subject that it can name. At the end all data of the first tenant has to be unchanged.",
         "",
         "| | |",
         "| --- | --- |",
         f"| calls | {found.calls} |",
         f"| seconds | {seconds:.0f}, so {found.calls / seconds:.0f} calls a second |",
-        f"| answers held against the answer to an id of nobody's | {found.compared} |",
+        f"| answers compared with the answer to an id of nobody's | {found.compared} |",
         f"| answers with a secret | {len(found.leaks)} |",
-        f"| answers that told a foreign id from one of nobody's | {len(found.tellings)} |",
-        f"| messages of the first tenant heard on the bus | {len(found.overheard)} |",
+        f"| answers that distinguish a foreign id from one of nobody's | {len(found.tellings)} |",
+        f"| messages of the first tenant received on the bus | {len(found.overheard)} |",
         f"| things lost or changed | {len(lost)} |",
         f"| answers of status 500 | {sum(found.faults.values())} |",
         "",
-        "| face and status | answers |",
+        "| interface and status | answers |",
         "| --- | ---: |",
         *(f"| {name} | {count} |" for name, count in sorted(found.by_status.items())),
         "",
-        "| face and operation | calls | ms each |",
+        "| interface and operation | calls | ms each |",
         "| --- | ---: | ---: |",
         *(f"| {name} | {count} | {1000 * found.seconds[name] / count:.0f} |" for name, count in sorted(found.by_what.items())),
         "",

@@ -7,28 +7,25 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PLACES = {
-    "libs/postgres/phronesis_postgres/outbox.py": {"unsent", "waiting", "sent"},
-    "libs/postgres/phronesis_postgres/tenants.py": {"reach", "beginning"},
+    "libs/postgres/phronesis_postgres/writes.py": {"unsent", "waiting", "sent"},
+    "libs/postgres/phronesis_postgres/pool.py": {"reach_of", "begin_statements"},
     "libs/postgres/phronesis_postgres/schemas.py": {"_uri"},
-    "services/gateway/phronesis_gateway/adapters/postgres_keys.py": {"by_hash", "by_id", "of", "revoke", "revoked_of_bus"},
-    "services/memory/phronesis_memory/adapters/constitution_pgvector.py": {"warm"},
-    "services/memory/phronesis_memory/adapters/constitution_queue.py": {"take", "renew", "give_back", "left"},
-    "services/memory/phronesis_memory/adapters/constitution_schedule.py": {"look"},
-    "services/memory/phronesis_memory/adapters/constitution_weaviate.py": {"clear"},
-    "services/memory/phronesis_memory/adapters/constitution_retrievals.py": {"prune"},
-    "services/memory/phronesis_memory/adapters/fact_forgetting.py": {"repeat"},
-    "services/memory/phronesis_memory/adapters/pgvector.py": {"scan", "clear"},
-    "services/memory/phronesis_memory/adapters/vector_depth.py": {"look"},
-    "services/memory/phronesis_memory/adapters/vector_settling.py": {"drain", "_left", "_sweep"},
-    "services/memory/phronesis_memory/adapters/walking.py": {"count", "walk", "existing"},
-    "services/memory/phronesis_memory/adapters/weaviate_index.py": {"clear"},
+    "services/gateway/phronesis_gateway/auth/store.py": {"by_hash", "by_id", "of", "revoke", "revoked_of_bus"},
+    "services/memory/phronesis_memory/constitution/pgvector.py": {"warm"},
+    "services/memory/phronesis_memory/constitution/queue.py": {"take", "renew", "give_back", "left", "look"},
+    "services/memory/phronesis_memory/constitution/weaviate.py": {"clear"},
+    "services/memory/phronesis_memory/constitution/search_store.py": {"prune"},
+    "services/memory/phronesis_memory/facts/forgetting.py": {"repeat"},
+    "services/memory/phronesis_memory/vectors/pgvector.py": {"scan", "clear"},
+    "services/memory/phronesis_memory/vectors/sync.py": {"look", "drain", "_left", "_sweep"},
+    "services/memory/phronesis_memory/items/store.py": {"count_items", "walk_items", "find_existing"},
+    "services/memory/phronesis_memory/vectors/weaviate_index.py": {"clear"},
     "services/memory/phronesis_memory/rebuild.py": {"_put"},
-    "services/orchestrator/phronesis_orchestrator/adapters/claims.py": {"claim", "renew"},
-    "services/orchestrator/phronesis_orchestrator/adapters/depth.py": {"look"},
-    "services/orchestrator/phronesis_orchestrator/adapters/unlearnt.py": {"claim"},
-    "services/orchestrator/phronesis_orchestrator/adapters/expiries.py": {"expire"},
+    "services/orchestrator/phronesis_orchestrator/turns/queue.py": {"claim", "renew", "look"},
+    "services/orchestrator/phronesis_orchestrator/learning/store.py": {"claim"},
+    "services/orchestrator/phronesis_orchestrator/approvals/store.py": {"expire"},
 }
-"""By file the functions that say `EVERY_TENANT`. What is added here stands in `docs/operations.md` too, with its reason."""
+"""By file the functions that say `EVERY_TENANT`; `docs/reference/tenants-in-postgres.md` lists each file with its reason."""
 
 
 def _functions(path: Path) -> set[str]:
@@ -49,6 +46,6 @@ def test_only_the_platforms_own_work_reaches_every_tenant() -> None:
 
 
 def test_what_reaches_every_tenant_is_documented() -> None:
-    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-    section = page.partition("## Tenants in Postgres")[2].partition("\n## ")[0]
-    assert {path for path in PLACES if Path(path).name not in section} == set()
+    page = (ROOT / "docs" / "reference" / "tenants-in-postgres.md").read_text(encoding="utf-8")
+    section = page.partition("## What reaches every tenant")[2].partition("\n## ")[0]
+    assert {path for path in PLACES if path.split("/", 2)[2] not in section} == set()

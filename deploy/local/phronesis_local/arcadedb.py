@@ -12,10 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from .bolt import speaks_bolt
-from .child import Program
-from .http import status_of
-from .ports import LOOPBACK
+from .loopback import LOOPBACK, http_status, speaks_bolt
+from .processes import Program
 
 NAME = "arcadedb"
 DATABASE = "twin"
@@ -62,7 +60,7 @@ def program(folder: Path, ports: Ports, passwords: Mapping[str, str], log: Path,
         await asyncio.to_thread(_write_security, folder / "config", passwords)
 
     async def ready() -> bool:
-        return await status_of(ports.http, "/api/v1/ready") == 204 and await speaks_bolt(ports.bolt)
+        return await http_status(ports.http, "/api/v1/ready") == 204 and await speaks_bolt(ports.bolt)
 
     return Program(NAME, _command(folder, ports), log, environment, ready, prepare, folder=folder, ready_within=60)
 
@@ -111,8 +109,8 @@ def _write_security(folder: Path, passwords: Mapping[str, str]) -> None:
     }
     (folder / "server-groups.json").write_text(json.dumps({"databases": {"*": {"groups": groups}}, "version": 2}))
     users = [
-        {"name": ROOT, "databases": {"*": ["admin"]}, "password": _hashed(passwords[ROOT])},
-        {"name": READER, "databases": {DATABASE: [_GROUP]}, "password": _hashed(passwords[READER])},
+        {"name": ROOT, "databases": {"*": ["admin"]}, "password": _hash_password(passwords[ROOT])},
+        {"name": READER, "databases": {DATABASE: [_GROUP]}, "password": _hash_password(passwords[READER])},
     ]
     path = folder / "server-users.jsonl"
     path.touch(mode=0o600)
@@ -123,7 +121,7 @@ def _rights(database: list[str], records: list[str]) -> dict[str, object]:
     return {"resultSetLimit": -1, "readTimeout": -1, "access": database, "types": {"*": {"access": records}}}
 
 
-def _hashed(password: str) -> str:
+def _hash_password(password: str) -> str:
     salt = base64.b64encode(secrets.token_bytes(32)).decode()
     digest = hashlib.pbkdf2_hmac("sha256", password.encode(), salt.encode(), _HASH_ROUNDS, 32)
     return f"PBKDF2WithHmacSHA256${_HASH_ROUNDS}${salt}${base64.b64encode(digest).decode()}"

@@ -3,13 +3,41 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
+import psutil
 import typer
 
+from .layout import DataDir, marked_processes
 from .settings import LocalSettings, Stores
+
+_REBUILT_SERVICE = "memory"
+
+
+class NotRunning(Exception):
+    """No memory service runs on this data directory."""
+
+
+def run_rebuild(data: DataDir, parts: Sequence[str]) -> int:
+    """Make `parts` anew, beside the stack; the program's exit code.
+
+    Raises:
+        NotRunning: the stack does not run.
+    """
+    for name, process in marked_processes(data):
+        if name == _REBUILT_SERVICE:
+            try:
+                environment = process.environ()
+            except psutil.Error:
+                continue
+            return subprocess.call([sys.executable, "-m", "phronesis_memory.rebuild", *parts], env=environment)
+    raise NotRunning(f"no stack runs on {data.root}; start it with `phronesis up`")
+
 
 Data = Annotated[Path | None, typer.Option("--data", help="Data directory; PHRONESIS_DATA, or ~/.phronesis, by default.")]
 Port = Annotated[int | None, typer.Option("--port", min=0, max=65_535, help="The gateway's port; 0 for any free one.")]
@@ -44,9 +72,9 @@ def up(
 
 def down(data: Data = None) -> None:
     """Stop the stack, and whatever a killed one has left behind."""
-    from .cleanup import WillNotEnd
-    from .cleanup import down as stop
     from .layout import DataDir
+    from .stack import WillNotEnd
+    from .stack import stop_stack as stop
 
     folder = DataDir(_settings(data).data)
     try:
@@ -63,7 +91,7 @@ def restart(
     data: Data = None,
 ) -> None:
     """Restart the services one process after the other; the exit code is 1 when one does not come up again."""
-    from . import restarting
+    from . import up as restarting
     from .layout import DataDir
 
     raise typer.Exit(restarting.restart(DataDir(_settings(data).data), services or ()))
@@ -73,13 +101,13 @@ def status(data: Data = None, as_json: AsJson = False) -> None:
     """Tell what runs; the exit code is 0 when all of it is up."""
     from . import status as reading
     from .layout import DataDir
-    from .tables import status_table
+    from .status import print_status
 
     found = reading.status(DataDir(_settings(data).data))
     if as_json:
         typer.echo(json.dumps(found, indent=2))
     else:
-        status_table(found)
+        print_status(found)
     raise typer.Exit(0 if reading.all_up(found) else 1)
 
 
@@ -87,14 +115,14 @@ def doctor(data: Data = None, stores: WhichStores = None, as_json: AsJson = Fals
     """Look for what is wrong, and say what to do about it; the exit code is 1 when something is."""
     from . import doctor as looking
     from .layout import DataDir
-    from .tables import doctor_table
+    from .status import print_findings
 
     settings = _settings(data, stores=stores)
-    found = looking.look(DataDir(settings.data), settings)
+    found = looking.examine(DataDir(settings.data), settings)
     if as_json:
         typer.echo(json.dumps([finding.model_dump() for finding in found], indent=2))
     else:
-        doctor_table(found)
+        print_findings(found)
     raise typer.Exit(0 if all(finding.ok for finding in found) else 1)
 
 
@@ -103,12 +131,11 @@ def rebuild(
     data: Data = None,
 ) -> None:
     """Make the vectors, and the graph of users' items, anew from the items; the stack goes on meanwhile."""
-    from . import rebuild as rebuilding
     from .layout import DataDir
 
     try:
-        code = rebuilding.rebuild(DataDir(_settings(data).data), [part.value for part in parts or Part])
-    except rebuilding.NotRunning as error:
+        code = run_rebuild(DataDir(_settings(data).data), [part.value for part in parts or Part])
+    except NotRunning as error:
         typer.echo(str(error), err=True)
         code = 1
     raise typer.Exit(code)

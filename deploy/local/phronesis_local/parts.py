@@ -1,4 +1,4 @@
-"""The parts of a stack on one data directory: which servers and services, where, with which environment."""
+"""The parts of a stack on one data directory: which stores, servers and services, where, with which environment."""
 
 from __future__ import annotations
 
@@ -9,15 +9,117 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
+from pydantic import BaseModel, ConfigDict
+
 from . import arcadedb, nats, neo4j, postgres, weaviate
-from .broker import DECLARER, OPERATOR
-from .child import Program
-from .environment import of_part
 from .keys import SIGNERS, admission_key_file, password, password_file, role_password_file, signing_key_file
-from .layout import DataDir
-from .ports import LOOPBACK, free_port, is_free
+from .layout import DataDir, inherited_environment, part_environment, write_atomically
+from .loopback import LOOPBACK, free_port, is_free
+from .nats import DECLARER, OPERATOR
+from .processes import Program
 from .settings import DEFAULT_PORT, LocalSettings, Stores
-from .stores import graph_variables, vector_variables
+
+
+class Finding(BaseModel):
+    """One thing that was looked at."""
+
+    model_config = ConfigDict(frozen=True)
+
+    what: str
+    found: str
+    ok: bool = True
+    remedy: str = ""
+    """What to do where it is not ok."""
+
+
+class StoresRefused(Exception):
+    """A stack cannot run with these stores; the text says why, and what to do."""
+
+
+def recorded_stores(data: DataDir) -> Stores | None:
+    """The stores that hold the data; `None` where nothing has been stored yet."""
+    if data.stores.exists():
+        return Stores(data.stores.read_text().strip())
+    return Stores.EMBEDDED if data.arcadedb.exists() else None
+
+
+def check_stores(data: DataDir, settings: LocalSettings) -> None:
+    """Check that the stack may run, and note its stores in the data directory.
+
+    Raises:
+        StoresRefused: the data is in other stores, or a program is missing.
+    """
+    before = recorded_stores(data)
+    if before not in (None, settings.stores):
+        raise StoresRefused(
+            f"{data.root} was begun with the {before} stores, and would be empty with the {settings.stores} ones. Start it "
+            f"with PHRONESIS_STORES={before}, or carry its data over: `phronesis backup` here, and `phronesis restore` "
+            "into another directory"
+        )
+    if wrong := [finding for finding in examine_programs(settings) if not finding.ok]:
+        raise StoresRefused("; ".join(f"{finding.what}: {finding.found}: {finding.remedy}" for finding in wrong))
+    if before is None:
+        write_atomically(data.stores, f"{settings.stores}\n")
+
+
+def graph_variables(data: DataDir, name: str, url: str) -> dict[str, str]:
+    """How the services reach the graph store of that name."""
+    variables = {"GRAPH_URL": url, "GRAPH_DIALECT": name}
+    if name == neo4j.NAME:
+        return variables | {
+            "GRAPH_DATABASE": neo4j.DATABASE,
+            "GRAPH_USER": neo4j.USER,
+            "GRAPH_PASSWORD_FILE": str(password_file(data, neo4j.NAME)),
+        }
+    return variables | {
+        "GRAPH_DATABASE": arcadedb.DATABASE,
+        "GRAPH_USER": arcadedb.ROOT,
+        "GRAPH_PASSWORD_FILE": str(password_file(data, f"arcadedb-{arcadedb.ROOT}")),
+        "GRAPH_READ_USER": arcadedb.READER,
+        "GRAPH_READ_PASSWORD_FILE": str(password_file(data, f"arcadedb-{arcadedb.READER}")),
+    }
+
+
+def vector_variables(data: DataDir, ports: weaviate.Ports) -> dict[str, str]:
+    """How the services reach Weaviate."""
+    key = str(password_file(data, weaviate.NAME))
+    return {"WEAVIATE_URL": ports.url, "WEAVIATE_GRPC_URL": ports.grpc_url, "WEAVIATE_KEY_FILE": key}
+
+
+def examine_programs(settings: LocalSettings) -> list[Finding]:
+    """Findings about what the production stores are run from; none with the embedded ones."""
+    if settings.stores is Stores.EMBEDDED:
+        return []
+    found = []
+    if not settings.graph_url:
+        found += [_java(), _neo4j(settings)]
+    if not settings.weaviate_url:
+        found.append(_weaviate(settings))
+    return found
+
+
+def _java() -> Finding:
+    program = neo4j.java(inherited_environment())
+    there = program is not None and program.exists()
+    remedy = "install Java 17 or 21, or set JAVA_HOME"
+    return Finding(what="Java for Neo4j", found=str(program) if there else "not installed", ok=there, remedy=remedy)
+
+
+def _neo4j(settings: LocalSettings) -> Finding:
+    home = settings.neo4j_home
+    remedy = "set PHRONESIS_NEO4J_HOME to a folder with Neo4j's archives in `lib`, or GRAPH_URL to a server that runs"
+    if home is None or not neo4j.archives(home):
+        return Finding(what="Neo4j", found=f"not in {home}" if home else "not set", ok=False, remedy=remedy)
+    return Finding(what="Neo4j", found=str(home))
+
+
+def _weaviate(settings: LocalSettings) -> Finding:
+    program = settings.weaviate
+    remedy = "set PHRONESIS_WEAVIATE to the program `weaviate-server`, or WEAVIATE_URL to a server that runs"
+    if program is None or not program.is_file():
+        return Finding(what="Weaviate", found=f"not {program}" if program else "not set", ok=False, remedy=remedy)
+    return Finding(what="Weaviate", found=str(program))
+
 
 SERVERS = (nats.NAME, postgres.NAME, arcadedb.NAME)
 """The servers of a stack with the embedded stores."""
@@ -137,7 +239,7 @@ class Parts:
 
     def server(self, name: str) -> Program:
         """One of the servers that are ours."""
-        data, log, environment = self._data, self._data.log(name), of_part(self._data, name, {})
+        data, log, environment = self._data, self._data.log(name), part_environment(self._data, name, {})
         if name == nats.NAME:
             passwords = {user: password(data, user) for user in (*SERVICES, DECLARER, OPERATOR)}
             return nats.program(data.nats, self._where.nats, passwords, admission_key_file(data), log, environment)
@@ -160,7 +262,7 @@ class Parts:
             return await answers(name)
 
         command = [sys.executable, "-m", f"phronesis_{service_of(name)}"]
-        environment = of_part(self._data, name, self._of_service(name))
+        environment = part_environment(self._data, name, self._of_service(name))
         return Program(name, command, self._data.log(name), environment, ready, stop_within=15, ready_within=45)
 
     def migration(self, services: Sequence[str]) -> Program:
@@ -171,7 +273,7 @@ class Parts:
 
         owners = [name for name in OWNERS if name in map(service_of, services) and _has_migrations(name)]
         command = [sys.executable, "-m", "phronesis_postgres.migrate", *owners]
-        environment = of_part(self._data, "migrate", self._migrating(owners))
+        environment = part_environment(self._data, "migrate", self._migrating(owners))
         return Program("migrate", command, self._data.log("migrate"), environment, ready, ready_within=120)
 
     def bus_variables(self, name: str) -> dict[str, str]:
@@ -207,9 +309,9 @@ class Parts:
     def _role(self, name: str) -> dict[str, str]:
         """How a service reaches its schema. The embedded server asks nobody on its socket for a password."""
         if self._settings.postgres_dsn is None:
-            return {"POSTGRES_DSN": postgres.dsn(self._data.postgres, role=postgres.role(name))}
+            return {"POSTGRES_DSN": postgres.dsn(self._data.postgres, role=postgres.role_name(name))}
         address = urlsplit(self._settings.postgres_dsn.get_secret_value())
-        place = f"{postgres.role(name)}@{address.netloc.rpartition('@')[2]}"
+        place = f"{postgres.role_name(name)}@{address.netloc.rpartition('@')[2]}"
         return {
             "POSTGRES_DSN": urlunsplit(address._replace(netloc=place)),
             "POSTGRES_PASSWORD_FILE": str(role_password_file(self._data, name)),

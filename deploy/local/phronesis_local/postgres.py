@@ -17,8 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from .child import ChildFailed, Program
-from .processes import end, wait_gone
+from .processes import ChildFailed, Program, kill_processes, wait_gone
 from .unprivileged import USER
 
 NAME = "postgres"
@@ -63,7 +62,7 @@ def dsn(folder: Path, database: str = "postgres", role: str = "postgres") -> str
     return f"postgresql://{role}@/{database}?host={socket_folder(folder)}"
 
 
-def role(service: str) -> str:
+def role_name(service: str) -> str:
     """The role of a service, which migrating makes."""
     return f"phronesis_{service}"
 
@@ -86,7 +85,7 @@ def program(folder: Path, log: Path, environment: Mapping[str, str], connections
     async def ready() -> bool:
         return await answers(folder)
 
-    command = [*_as_user(), str(binaries() / "postgres"), "-D", str(data)]
+    command = [*_unprivileged_command(), str(binaries() / "postgres"), "-D", str(data)]
     command += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
     return Program(
         NAME,
@@ -131,16 +130,16 @@ def workers(folder: Path) -> list[psutil.Process]:
 
 def end_workers(folder: Path, within: float = 3.0) -> None:
     """Wait for what is left of a server that is gone, then kill it: a new one may not share its memory."""
-    end(wait_gone(workers(folder), within))
+    kill_processes(wait_gone(workers(folder), within))
 
 
-def _as_user() -> list[str]:
+def _unprivileged_command() -> list[str]:
     return [sys.executable, "-m", "phronesis_local.unprivileged"] if os.geteuid() == 0 else []
 
 
 def _prepare(folder: Path, environment: Mapping[str, str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    _own(socket_folder(folder))
+    _make_owned_folder(socket_folder(folder))
     end_workers(folder)
     data = folder / "data"
     if (data / "PG_VERSION").exists():
@@ -150,8 +149,8 @@ def _prepare(folder: Path, environment: Mapping[str, str]) -> None:
         return
     fresh = folder / "data.new"
     shutil.rmtree(fresh, ignore_errors=True)  # an earlier first start may have been killed half-way
-    _own(fresh)
-    command = [*_as_user(), str(binaries() / "initdb"), "-D", str(fresh), "-U", "postgres"]
+    _make_owned_folder(fresh)
+    command = [*_unprivileged_command(), str(binaries() / "initdb"), "-D", str(fresh), "-U", "postgres"]
     command += ["--auth=trust", "--encoding=utf8", "--locale=C.UTF-8", "--no-sync"]
     done = subprocess.run(command, env=dict(environment), capture_output=True, text=True, timeout=60)
     if done.returncode != 0:
@@ -160,7 +159,7 @@ def _prepare(folder: Path, environment: Mapping[str, str]) -> None:
     fresh.rename(data)
 
 
-def _own(folder: Path) -> None:
+def _make_owned_folder(folder: Path) -> None:
     """Make a folder that is the server's user's alone.
 
     Raises:

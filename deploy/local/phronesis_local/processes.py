@@ -1,14 +1,25 @@
-"""Processes that may not be our children."""
+"""Processes.
+
+One child that is started, known to be ready and stopped; others that may not be our children; and their log files.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import os
+import signal
+import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import psutil
 
 
-def runs(process: psutil.Process) -> bool:
+def is_running(process: psutil.Process) -> bool:
     """Whether it still does anything; one that has ended and that nobody has taken note of does not."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
@@ -19,14 +30,14 @@ def runs(process: psutil.Process) -> bool:
 def wait_gone(processes: Iterable[psutil.Process], within: float) -> list[psutil.Process]:
     """Wait until all have ended, `within` seconds at most; those that still run then."""
     limit = time.monotonic() + within
-    left = [process for process in processes if runs(process)]
+    left = [process for process in processes if is_running(process)]
     while left and time.monotonic() < limit:
         time.sleep(0.05)
-        left = [process for process in left if runs(process)]
+        left = [process for process in left if is_running(process)]
     return left
 
 
-def end(processes: Iterable[psutil.Process]) -> None:
+def kill_processes(processes: Iterable[psutil.Process]) -> None:
     """Kill all of them and wait for their end."""
     killed = list(processes)
     for process in killed:
@@ -35,3 +46,178 @@ def end(processes: Iterable[psutil.Process]) -> None:
         except psutil.NoSuchProcess:
             continue
     wait_gone(killed, 5)
+
+
+log = logging.getLogger(__name__)
+
+_LARGEST = 8 * 1024 * 1024
+
+
+def rotate(path: Path) -> None:
+    """Make room: a file that has grown large becomes `<name>.1`, in place of the one before."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and path.stat().st_size > _LARGEST:
+        path.replace(path.with_name(f"{path.name}.1"))
+
+
+def trim(path: Path) -> None:
+    """Bound a file that a running process appends to: its content goes to `<name>.1`, and it starts again at nothing."""
+    try:
+        if path.exists() and path.stat().st_size > _LARGEST:
+            path.with_name(f"{path.name}.1").write_bytes(path.read_bytes())
+            with path.open("r+b") as file:
+                file.truncate(0)
+    except OSError as error:  # a full disk: the parts run on
+        log.warning("%s could not be trimmed: %s", path.name, error)
+
+
+def read_since(path: Path, offset: int) -> str:
+    """What was written to a log after its first `offset` bytes."""
+    with path.open("rb") as file:
+        file.seek(offset)
+        return file.read().decode(errors="replace").rstrip()
+
+
+def read_tail(path: Path, lines: int = 15) -> str:
+    """The last lines of a log."""
+    if not path.exists():
+        return ""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 16_384))
+        return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
+
+
+_POLL, _LONGEST_POLL = 0.05, 0.25
+
+
+class ChildFailed(Exception):
+    """A child process ended before it was ready, or was not ready in time."""
+
+
+async def _prepare_nothing() -> None:
+    """Preparation of a program that needs none."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is run, and how one knows that it is ready.
+
+    Args:
+        name: the part's name.
+        command: the program and its arguments.
+        log: file for what it prints.
+        environment: all of its environment.
+        ready: whether it does its work now, or `None` when that cannot be told; called again and again.
+        prepare: runs before every start, the first and any later one.
+        folder: its working folder, the parent's by default.
+        stop_signal: asks it to stop in order.
+        stop_within: seconds it has for that before it is killed.
+        ready_within: seconds it has from its start until it is ready.
+    """
+
+    name: str
+    command: Sequence[str]
+    log: Path
+    environment: Mapping[str, str]
+    ready: Callable[[], Awaitable[bool | None]]
+    prepare: Callable[[], Awaitable[None]] = _prepare_nothing
+    folder: Path | None = None
+    stop_signal: signal.Signals = signal.SIGTERM
+    stop_within: float = 10.0
+    ready_within: float = 30.0
+
+
+@dataclass
+class Child:
+    """A program that is run, ended and run again."""
+
+    program: Program
+    exit_code: int | None = None
+    """What it last ended with; negative for a signal."""
+    _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    _watched: psutil.Process | None = field(default=None, repr=False)
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id while it runs."""
+        if self._watched is None:
+            return None
+        try:
+            return None if self._watched.status() == psutil.STATUS_ZOMBIE else self._watched.pid
+        except psutil.NoSuchProcess:
+            return None
+
+    async def start(self) -> None:
+        """Start it, with a session of its own: a Ctrl-C in the terminal is not meant for it.
+
+        Raises:
+            ChildFailed: it could not be prepared or run.
+        """
+        self.kill()
+        try:
+            await self.program.prepare()
+            rotate(self.program.log)
+            with self.program.log.open("ab") as log:
+                self._process = subprocess.Popen(
+                    self.program.command,
+                    env=dict(self.program.environment),
+                    cwd=self.program.folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            self._watched = psutil.Process(self._process.pid)
+        except OSError as error:
+            raise ChildFailed(f"{self.program.name} could not be started: {error}") from error
+
+    async def wait_ready(self) -> None:
+        """Return when it does its work.
+
+        Raises:
+            ChildFailed: it ended, or the time for it is over; the text holds the end of its log.
+        """
+        limit = time.monotonic() + self.program.ready_within
+        pause = _POLL
+        while self.pid is not None:
+            if await self.program.ready():
+                return
+            if time.monotonic() > limit:
+                raise ChildFailed(f"{self.program.name} was not ready in time\n{read_tail(self.program.log)}")
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.2, _LONGEST_POLL)  # asking costs both sides time that the start needs
+        self.kill()
+        raise ChildFailed(f"{self.program.name} ended with code {self.exit_code}\n{read_tail(self.program.log)}")
+
+    async def wait_end(self) -> None:
+        """Return when it has ended well, for a program that does one thing and ends.
+
+        Raises:
+            ChildFailed: it ended otherwise, or the time for it is over.
+        """
+        await self._ended(self.program.ready_within)
+        self.kill()
+        if self.exit_code != 0:
+            raise ChildFailed(f"{self.program.name} ended with code {self.exit_code}\n{read_tail(self.program.log)}")
+
+    async def stop(self) -> None:
+        """Ask it to stop; kill it, and what it started, when it does not in time."""
+        if self.pid is not None and self._process is not None:
+            self._process.send_signal(self.program.stop_signal)
+            await self._ended(self.program.stop_within)
+        self.kill()
+
+    def kill(self) -> None:
+        """End it at once with all that stayed in its process group, and take note of its end."""
+        if self._process is None:
+            return
+        # Until it is waited for, its number cannot be given to another process or group.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self.exit_code = self._process.wait()
+        self._process = self._watched = None
+
+    async def _ended(self, within: float) -> None:
+        limit = time.monotonic() + within
+        while self.pid is not None and time.monotonic() < limit:  # noqa: ASYNC110  # no event tells of it
+            await asyncio.sleep(_POLL)

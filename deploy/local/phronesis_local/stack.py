@@ -1,4 +1,4 @@
-"""A stack: the servers and services of one data directory, in the order in which they need each other."""
+"""A stack: the servers and services of one data directory in their order; and ending what one has left running."""
 
 from __future__ import annotations
 
@@ -6,22 +6,104 @@ import asyncio
 import json
 import logging
 import os
+import signal
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
+
+import psutil
 
 from . import nats, postgres
-from .broker import ASKER, DECLARER, Broker
-from .child import Child, Program
-from .cleanup import end_leftovers
-from .http import status_of
 from .keys import ensure_owner_key
-from .layout import DataDir, write_atomically
+from .layout import (
+    AlreadyRunning,
+    DataDir,
+    PartRecord,
+    ProcessId,
+    Restart,
+    StackRecord,
+    marked_processes,
+    read_record,
+    write_atomically,
+    write_record,
+)
+from .loopback import http_status
+from .nats import ASKER, DECLARER, Broker
 from .parts import EVERY_SERVER, GATEWAY, OWNERS, SERVICES, Parts, addresses, copies, servers, service_of
-from .record import PartRecord, ProcessId, Restart, StackRecord, write
-from .rolling import Rolling
+from .processes import Child, Program, kill_processes, wait_gone
 from .settings import LocalSettings
-from .supervisor import Supervisor
+from .supervisor import Rolling, Supervisor
+
+_STOP_WITHIN = 45.0
+_ORDERLY = 12.0
+_LOOKS = 100
+
+
+class WillNotEnd(Exception):
+    """Somebody holds the data directory and cannot be told to end."""
+
+
+def stop_stack(data: DataDir) -> bool:
+    """Stop the stack, in order if its supervisor lives.
+
+    Returns:
+        Whether there was anything to stop.
+
+    Raises:
+        WillNotEnd: somebody still holds the data directory.
+    """
+    if not data.root.is_dir():
+        return False
+    stopped = False
+    for _ in range(_LOOKS):
+        record = read_record(data)
+        supervisor = record.supervisor.process() if record else None
+        if supervisor is not None:
+            _end_processes([supervisor], _STOP_WITHIN)
+            stopped = True
+        try:
+            with data.locked():
+                return bool(end_leftovers(data)) or stopped
+        except AlreadyRunning:
+            time.sleep(0.1)  # it is so young that it has not written who it is
+    raise WillNotEnd(f"a process holds {data.root} and does not say who it is")
+
+
+def end_leftovers(data: DataDir) -> int:
+    """End every process of a stack that has no supervisor: services first, then servers. The caller holds the lock.
+
+    Returns:
+        How many there were.
+    """
+    found = _find_processes(data, read_record(data))
+    _end_processes([process for name, process in found if name not in EVERY_SERVER], _ORDERLY)
+    _end_processes([process for name, process in found if name in EVERY_SERVER and name != postgres.NAME], _ORDERLY)
+    _end_processes([process for name, process in found if name == postgres.NAME], _ORDERLY, signal.SIGINT)
+    late = [process for _, process in marked_processes(data)]
+    kill_processes(late)
+    workers = postgres.workers(data.postgres)
+    postgres.end_workers(data.postgres)
+    data.record.unlink(missing_ok=True)
+    data.url.unlink(missing_ok=True)
+    return len(found) + len(late) + len(workers)
+
+
+def _find_processes(data: DataDir, record: StackRecord | None) -> list[tuple[str, psutil.Process]]:
+    found = {process.pid: (name, process) for name, process in marked_processes(data)}
+    for name, part in record.parts.items() if record else ():
+        process = part.process.process() if part.process else None
+        if process is not None:
+            found[process.pid] = (name, process)
+    return list(found.values())
+
+
+def _end_processes(processes: list[psutil.Process], within: float, asking: signal.Signals = signal.SIGTERM) -> None:
+    """Ask, wait, kill."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(asking)
+    kill_processes(wait_gone(processes, within))
+
 
 log = logging.getLogger(__name__)
 
@@ -166,7 +248,7 @@ class Stack:
         if version is not None:
             self._versions[name] = version
         if service_of(name) == GATEWAY:  # by its port, which others come to
-            return await status_of(self._parts.port(name) or 0, "/health/live") == 200
+            return await http_status(self._parts.port(name) or 0, "/health/live") == 200
         return version is not None
 
     async def _complete(self) -> bool:
@@ -174,7 +256,7 @@ class Stack:
             return True
         limit = time.monotonic() + _LAST_CHECKS
         while time.monotonic() < limit:
-            if await status_of(self._port, "/health/ready") == 200:
+            if await http_status(self._port, "/health/ready") == 200:
                 return True
             await asyncio.sleep(0.1)
         return False
@@ -186,7 +268,7 @@ class Stack:
         }
         self.record.parts = {name: PartRecord(state="outside") for name in self._parts.outside} | parts
         try:
-            write(self._data, self.record)
+            write_record(self._data, self.record)
         except OSError as error:  # a full disk: the parts run on
             log.warning("the record could not be written: %s", error)
         self._show(self.record)

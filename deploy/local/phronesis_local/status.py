@@ -1,21 +1,25 @@
-"""What `phronesis status` tells: each part, its process, port, age and memory."""
+"""What `phronesis status` tells: each part, its process, port, age and memory; and tables for people."""
 
 from __future__ import annotations
 
 import time
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
+from rich.console import Console
+from rich.table import Table
 
 from . import postgres
-from .layout import DataDir
-from .record import PartRecord, StackRecord, read
+from .layout import DataDir, PartRecord, StackRecord, read_record
+
+if TYPE_CHECKING:
+    from .parts import Finding
 
 
 def status(data: DataDir) -> dict[str, Any]:
     """The stack as plain values; `running` says whether its supervisor lives."""
-    record = read(data)
+    record = read_record(data)
     if record is None:
         return {"data": str(data.root), "running": False, "parts": []}
     supervisor = record.supervisor.process()
@@ -87,3 +91,37 @@ def _memory(process: psutil.Process) -> int:
         memory = process.memory_info()
         return int(memory.rss - getattr(memory, "shared", 0)) if process.name() == "postgres" else int(memory.rss)
     return 0
+
+
+def print_status(found: dict[str, Any]) -> None:
+    """Print what `status` found."""
+    console = Console()
+    if not found["parts"]:
+        console.print(f"nothing runs on {found['data']}", markup=False, highlight=False, soft_wrap=True)
+        return
+    table = Table("part", "state", "pid", "port", "up", "memory", "restarts", "version", box=None, pad_edge=False)
+    for part in found["parts"]:
+        memory = f"{part['memory_mb']} MB" if part["memory_mb"] is not None else ""
+        cells = (part["pid"], part["port"], _age(part["up_seconds"]), memory, part["restarts"] or "", part["version"])
+        table.add_row(part["name"], part["state"], *("" if cell is None else str(cell) for cell in cells))
+    console.print(table)
+    total = f"{found['state']}: {found['url']}, {found['memory_mb']} MB"
+    console.print(total, markup=False, highlight=False, soft_wrap=True)
+
+
+def print_findings(found: list[Finding]) -> None:
+    """Print what `doctor` found."""
+    console = Console()
+    for finding in found:
+        mark = "ok  " if finding.ok else "WRONG"
+        console.print(f"{mark:<6}{finding.what}: {finding.found}", markup=False, highlight=False, soft_wrap=True)
+        if not finding.ok:
+            console.print(f"      → {finding.remedy}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _age(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -1,19 +1,18 @@
-"""Keeps the parts of a stack running: starts them in their order, starts them again when they end, stops them in order."""
+"""Keeps the parts of a stack running: started in their order, started again when they end, restarted one by one."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from .child import Child, ChildFailed, Program
-from .environment import marked
-from .layout import DataDir
-from .logfile import trimmed
-from .processes import end
-from .record import PartRecord, ProcessId
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from .layout import DataDir, PartRecord, ProcessId, Restart, marked_processes
+from .parts import GATEWAY, OWNERS, service_of
+from .processes import Child, ChildFailed, Program, kill_processes, trim
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.2, 10.0
 _STEADY = 30.0
@@ -27,7 +26,7 @@ _POLL = 0.1
 
 
 @dataclass
-class Kept:
+class SupervisedPart:
     """One supervised part."""
 
     program: Program
@@ -56,11 +55,13 @@ class Supervisor:
         self._data = data
         self._changed = changed
         self._stopping = asyncio.Event()
-        self.parts: dict[str, Kept] = {}
+        self.parts: dict[str, SupervisedPart] = {}
 
-    def keep(self, program: Program, *, port: int | None = None, after: Callable[[], Awaitable[None]] | None = None) -> Kept:
+    def keep(
+        self, program: Program, *, port: int | None = None, after: Callable[[], Awaitable[None]] | None = None
+    ) -> SupervisedPart:
         """Run `program` from now on, once what it has to wait for (`after`) is there."""
-        part = self.parts[program.name] = Kept(program, port)
+        part = self.parts[program.name] = SupervisedPart(program, port)
         part.task = asyncio.create_task(self._keep(part, after), name=program.name)
         return part
 
@@ -117,7 +118,7 @@ class Supervisor:
                     part.task.result()
             await asyncio.sleep(_CHECK)
 
-    async def _stop(self, part: Kept) -> None:
+    async def _stop(self, part: SupervisedPart) -> None:
         if part.task is not None:
             part.task.cancel()
             await asyncio.wait({part.task})
@@ -125,7 +126,7 @@ class Supervisor:
         self._end_leftovers(part)
         self._say(part, state="stopped", process=None)
 
-    async def _keep(self, part: Kept, after: Callable[[], Awaitable[None]] | None) -> None:
+    async def _keep(self, part: SupervisedPart, after: Callable[[], Awaitable[None]] | None) -> None:
         if after is not None:
             await after()
         delay, failures = _FIRST_DELAY, 0
@@ -151,7 +152,7 @@ class Supervisor:
             delay = min(delay * 2, _LONGEST_DELAY)
             part.record.restarts += 1
 
-    async def _run(self, part: Kept) -> None:
+    async def _run(self, part: SupervisedPart) -> None:
         """One life of a part, from its start to its end."""
         began = time.monotonic()
         await part.child.start()
@@ -164,7 +165,7 @@ class Supervisor:
         while part.child.pid is not None:
             await asyncio.sleep(_POLL)
             if time.monotonic() - looked > _LOOK:
-                trimmed(part.program.log)
+                trim(part.program.log)
                 if await part.program.ready() is not False:
                     answered = time.monotonic()
                 looked = time.monotonic()
@@ -174,10 +175,127 @@ class Supervisor:
         part.child.kill()
         self._say(part, state="down", process=None, reason=f"ended with code {part.child.exit_code}")
 
-    def _end_leftovers(self, part: Kept) -> None:
+    def _end_leftovers(self, part: SupervisedPart) -> None:
         """What a part started may outlive it; a new one must not meet it."""
-        end(process for name, process in marked(self._data) if name == part.program.name)
+        kill_processes(process for name, process in marked_processes(self._data) if name == part.program.name)
 
-    def _say(self, part: Kept, **changes: object) -> None:
+    def _say(self, part: SupervisedPart, **changes: object) -> None:
         part.record = part.record.model_copy(update=changes)
         self._changed()
+
+
+ORDER = ("graph", "instructions", "media", "memory", "orchestrator", GATEWAY)
+"""Whoever is asked comes before who asks. Inside a version of the contracts any order works; this one needs no such care."""
+_REQUEST_LOOK = 0.2
+_OTHERS = 60.0
+"""Seconds that another process of the same service may take to be up, before one that works is stopped."""
+
+
+class RestartRequest(BaseModel):
+    """What `phronesis restart` leaves in the data directory."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    parts: tuple[str, ...]
+    """The parts to restart, in order."""
+
+
+def plan_restart(names: Sequence[str], there: Sequence[str]) -> tuple[str, ...]:
+    """The parts that are meant, in the order in which they are restarted.
+
+    Args:
+        names: services, or single parts; none for all of them.
+        there: the parts that run a service.
+
+    Raises:
+        LookupError: a name is none of these.
+    """
+    unknown = [name for name in names if name not in there]
+    if unknown:
+        raise LookupError(f"{', '.join(unknown)}: no such service or part")
+    meant = [part for part in there if not names or part in names or service_of(part) in names]
+    return tuple(sorted(meant, key=lambda part: ORDER.index(service_of(part))))
+
+
+class Rolling:
+    """Carries out what is asked for, for as long as a stack runs.
+
+    Args:
+        data: where restarts are asked for.
+        services: the parts that run a service.
+        supervisor: keeps them running.
+        program: the program that a part runs from now on.
+        schemas: brings the schemas of the services that these parts run up to date.
+        tell: called with how far a restart has come.
+    """
+
+    def __init__(
+        self,
+        data: DataDir,
+        services: Sequence[str],
+        supervisor: Supervisor,
+        program: Callable[[str], Program],
+        schemas: Callable[[Sequence[str]], Awaitable[None]],
+        tell: Callable[[Restart], None],
+    ) -> None:
+        self._data = data
+        self._services = services
+        self._supervisor = supervisor
+        self._program = program
+        self._schemas = schemas
+        self._tell = tell
+        self._told = Restart(id="")
+
+    async def stay(self) -> None:
+        """Wait for what is asked for, and do it."""
+        while True:
+            asked = self._asked()
+            if asked is None:
+                await asyncio.sleep(_REQUEST_LOOK)
+                continue
+            self._told = Restart(id=asked.id)
+            self._tell(self._told)
+            try:
+                await self._roll(asked.parts)
+                self._line("all of them are up", "done")
+            except ChildFailed as error:
+                self._line(f"stopped here; the rest runs on as it was: {error}", "failed")
+
+    def _asked(self) -> RestartRequest | None:
+        try:
+            asked = RestartRequest.model_validate_json(self._data.restart.read_text())
+        except (FileNotFoundError, ValidationError):
+            return None
+        self._data.restart.unlink(missing_ok=True)
+        return asked
+
+    async def _roll(self, parts: Sequence[str]) -> None:
+        """Restart the parts.
+
+        Raises:
+            ChildFailed: the schemas could not be brought up to date, or a process did not come up; no further one is touched.
+        """
+        if any(service_of(part) in OWNERS for part in parts):
+            await self._schemas(parts)
+            self._line("the schemas are up to date")
+        for number, part in enumerate(parts, 1):
+            await self._others(part)
+            began = time.monotonic()
+            await self._supervisor.replace(await asyncio.to_thread(self._program, part))
+            took = time.monotonic() - began
+            start = self._supervisor.parts[part].record.seconds
+            self._line(f"{number:2} of {len(parts)}: {part} is up again after {took:.1f} s, {start} s of them its start")
+
+    async def _others(self, part: str) -> None:
+        """Wait until every other process of the same service is up: one of them has to work while this one does not."""
+        others = [name for name in self._services if service_of(name) == service_of(part) and name != part]
+        limit = time.monotonic() + _OTHERS
+        while down := [name for name in others if self._supervisor.parts[name].record.state != "up"]:
+            if time.monotonic() > limit:
+                raise ChildFailed(f"{', '.join(down)} is not up")
+            await asyncio.sleep(_REQUEST_LOOK)
+
+    def _line(self, text: str, state: str = "running") -> None:
+        self._told = self._told.model_copy(update={"lines": (*self._told.lines, text), "state": state})
+        self._tell(self._told)

@@ -1,4 +1,4 @@
-"""`phronesis up`: the life of a supervisor, from its lock to its last child; or, detached, the start of one."""
+"""`phronesis up` and `phronesis restart`: the life of a supervisor, a rolling restart, and what a person sees of both."""
 
 from __future__ import annotations
 
@@ -10,18 +10,72 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from uuid import uuid4
 
-from .child import ChildFailed
-from .cleanup import end_leftovers
-from .environment import inherited
-from .layout import AlreadyRunning, DataDir
-from .logfile import rotated, since
-from .parts import PortTaken
-from .progress import Progress
-from .record import read
+from rich.console import Console
+from rich.status import Status
+
+from .layout import AlreadyRunning, DataDir, StackRecord, State, inherited_environment, read_record, write_atomically
+from .parts import SERVICES, PortTaken, StoresRefused, check_stores, service_of
+from .processes import ChildFailed, read_since, rotate
 from .settings import LocalSettings
-from .stack import Stack
-from .stores import StoresRefused, hold_to
+from .stack import Stack, end_leftovers
+from .supervisor import RestartRequest, plan_restart
+
+_WORDS: dict[State, str] = {"up": "up", "down": "DOWN", "stopped": "stopped", "outside": "another's, not started here"}
+
+
+class _Console(Console):
+    """One whose reader may go away: then nothing is printed any more, and the stack runs on."""
+
+    def on_broken_pipe(self) -> None:
+        """Print nothing from now on."""
+        self.quiet = True
+
+
+class Progress:
+    """Prints what changed from one record to the next."""
+
+    def __init__(self) -> None:
+        console = self._console = _Console()
+        self._seen: dict[str, tuple[State, int]] = {}
+        self._began = time.monotonic()
+        self._spinner: Status | None = console.status("starting") if console.is_terminal else None
+        if self._spinner is not None:
+            self._spinner.start()
+
+    def show(self, record: StackRecord) -> None:
+        """Print a line for each part whose state is another than before."""
+        for name, part in record.parts.items():
+            now = (part.state, part.restarts)
+            if self._seen.get(name) == now or part.state not in _WORDS:
+                continue
+            self._seen[name] = now
+            took = f"  {part.seconds:5.1f} s" if part.state == "up" and part.seconds is not None else ""
+            why = f": {part.reason.splitlines()[0]}" if part.state == "down" and part.reason else ""
+            again = f" (start {part.restarts + 1})" if part.restarts else ""
+            self.line(f"  {name:<15}{_WORDS[part.state]}{again}{took}{why}")
+        waiting = [name for name, part in record.parts.items() if part.state in ("waiting", "starting")]
+        if self._spinner is not None:
+            self._spinner.update(f"{record.state}: {', '.join(waiting) or 'the last checks'}")
+
+    def line(self, text: str) -> None:
+        """Print a line as it is."""
+        try:
+            self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        except OSError:  # the terminal is gone
+            self._console.quiet = True
+
+    def done(self) -> None:
+        """Nothing is awaited any more."""
+        if self._spinner is not None:
+            self._spinner.stop()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since this began."""
+        return time.monotonic() - self._began
+
 
 OK, FAILED, REFUSED = 0, 1, 2
 _DETACHED_START = 240.0
@@ -39,14 +93,14 @@ def up(settings: LocalSettings, parts: Sequence[str] = ()) -> int:
     progress = Progress()
     try:
         data.create()
-        _many_files()
+        _raise_file_limit()
         with data.locked():
-            hold_to(data, settings)
-            rotated(data.log("supervisor"))
+            check_stores(data, settings)
+            rotate(data.log("supervisor"))
             logging.basicConfig(filename=data.log("supervisor"), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
             if left := end_leftovers(data):
                 progress.line(f"ended {left} processes that an earlier run left behind")
-            return asyncio.run(_life(data, settings, progress, parts))
+            return asyncio.run(_run_stack(data, settings, progress, parts))
     except AlreadyRunning:
         progress.line(_running(data))
         return REFUSED
@@ -63,10 +117,10 @@ def up(settings: LocalSettings, parts: Sequence[str] = ()) -> int:
         progress.done()
 
 
-async def _life(data: DataDir, settings: LocalSettings, progress: Progress, parts: Sequence[str]) -> int:
+async def _run_stack(data: DataDir, settings: LocalSettings, progress: Progress, parts: Sequence[str]) -> int:
     stack = Stack(data, settings, progress.show, parts)
     asked = asyncio.Event()
-    _on_signals(asked, stack)
+    _handle_signals(asked, stack)
     asking = asyncio.create_task(asked.wait())
     failure: ChildFailed | None = None
     try:
@@ -93,7 +147,7 @@ async def _life(data: DataDir, settings: LocalSettings, progress: Progress, part
         progress.line(f"stopped, because {failure}" if failure else "stopped")
 
 
-def _on_signals(asked: asyncio.Event, stack: Stack) -> None:
+def _handle_signals(asked: asyncio.Event, stack: Stack) -> None:
     def on_signal() -> None:
         if asked.is_set():
             stack.kill()  # asked twice: somebody is in a hurry
@@ -103,7 +157,7 @@ def _on_signals(asked: asyncio.Event, stack: Stack) -> None:
         asyncio.get_running_loop().add_signal_handler(number, on_signal)
 
 
-def _many_files() -> None:
+def _raise_file_limit() -> None:
     """Let this process and its children open as many files as the system allows them: each connection is one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
@@ -132,7 +186,7 @@ def up_detached(settings: LocalSettings) -> int:
     data.create()
     fresh = not data.key.exists()
     output = data.log("up")
-    rotated(output)
+    rotate(output)
     output.touch()
     before = output.stat().st_size
     command = [sys.executable, "-m", "phronesis_local", "up", "--data", str(data.root)]
@@ -141,7 +195,12 @@ def up_detached(settings: LocalSettings) -> int:
     command += ["--stores", settings.stores, "--replicas", str(settings.replicas)]
     with output.open("ab") as file:
         supervisor = subprocess.Popen(
-            command, env=inherited(), stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True
+            command,
+            env=inherited_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
     try:
         code = _await_ready(data, supervisor, progress)
@@ -152,12 +211,12 @@ def up_detached(settings: LocalSettings) -> int:
     finally:
         progress.done()
     if code is None:
-        record = read(data)
+        record = read_record(data)
         progress.line(f"ready in {progress.seconds:.1f} s: {record.url if record else ''}")
         if fresh:
             progress.line(f"your key (kept in the data directory, file `key`): {data.key.read_text()}")
         return OK
-    progress.line(since(output, before))
+    progress.line(read_since(output, before))
     return code or FAILED
 
 
@@ -165,7 +224,7 @@ def _await_ready(data: DataDir, supervisor: subprocess.Popen[bytes], progress: P
     """The supervisor's exit code, or `None` when its stack is ready and it lives on."""
     limit = time.monotonic() + _DETACHED_START
     while supervisor.poll() is None:
-        record = read(data)
+        record = read_record(data)
         if record is not None and record.supervisor.pid == supervisor.pid:
             progress.show(record)
             if record.state == "ready":
@@ -177,7 +236,62 @@ def _await_ready(data: DataDir, supervisor: subprocess.Popen[bytes], progress: P
 
 
 def _running(data: DataDir) -> str:
-    record = read(data)
+    record = read_record(data)
     if record is None:
         return f"a stack is being started or stopped on {data.root} by another process"
     return f"a stack already runs on {data.root}: process {record.supervisor.pid}, {record.url}"
+
+
+_TAKEN_UP = 30.0
+"""Seconds in which the supervisor has to take up what it was asked."""
+_RESTART_LOOK = 0.1
+
+
+def restart(data: DataDir, names: Sequence[str]) -> int:
+    """Have services restarted one process after the other, and print what is done.
+
+    Args:
+        data: the stack's data directory.
+        names: services or parts; none for all.
+
+    Returns:
+        The exit code: 0 when all came up, 1 when one did not and the rest was left as it was, 2 when nothing was begun.
+    """
+    progress = Progress()
+    progress.done()
+    record = read_record(data)
+    if record is None or record.supervisor.process() is None:
+        progress.line(f"nothing runs on {data.root}")
+        return REFUSED
+    if data.restart.exists() or (record.restart is not None and record.restart.state == "running"):
+        progress.line("a restart is under way already")
+        return REFUSED
+    try:
+        parts = plan_restart(names, [part for part in record.parts if service_of(part) in SERVICES])
+    except LookupError as error:
+        progress.line(str(error))
+        return REFUSED
+    asked = RestartRequest(id=uuid4().hex, parts=parts)
+    write_atomically(data.restart, asked.model_dump_json())
+    return _follow_restart(data, record, asked.id, progress)
+
+
+def _follow_restart(data: DataDir, before: StackRecord, id: str, progress: Progress) -> int:
+    """Print each line of the restart as it is told; its exit code."""
+    shown, limit = 0, time.monotonic() + _TAKEN_UP
+    while True:
+        record = read_record(data)
+        told = record.restart if record and record.restart and record.restart.id == id else None
+        for line in told.lines[shown:] if told else ():
+            progress.line(line)
+        shown = len(told.lines) if told else shown
+        if told and told.state != "running":
+            return OK if told.state == "done" else FAILED
+        if before.supervisor.process() is None or record is None or record.state == "stopping":
+            progress.line("the stack was stopped")
+            return FAILED
+        if told is None and time.monotonic() > limit:
+            data.restart.unlink(missing_ok=True)
+            progress.line("the supervisor does not take it up; it may be of an older version: use down and up")
+            return FAILED
+        time.sleep(_RESTART_LOOK)

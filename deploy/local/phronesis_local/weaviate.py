@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from .child import Program
-from .http import status_of
-from .ports import LOOPBACK, free_port
+from .loopback import LOOPBACK, free_port, http_status
+from .processes import Program
 
 NAME = "weaviate"
 USER = "phronesis"
@@ -73,7 +72,7 @@ def program(binary: Path, folder: Path, ports: Ports, key: str, log: Path, envir
 
 async def answers(port: int) -> bool:
     """Whether the server that listens on `port` takes questions."""
-    return await status_of(port, "/v1/.well-known/ready") == 200
+    return await http_status(port, "/v1/.well-known/ready") == 200
 
 
 def settings_of(folder: Path, ports: Ports, key: str) -> dict[str, str]:

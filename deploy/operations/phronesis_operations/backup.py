@@ -10,20 +10,16 @@ from pathlib import Path
 
 from phronesis_bus import MEDIA, Blobs, Bus, connect
 from phronesis_bus.recording import USER, Recording
-from phronesis_graph.ontology import load as ontology
+from phronesis_graph.twin.ontology import load as ontology
 
-from . import graph_model, objects, rows, tables, tenancy, vectors
-from .errors import Refused
-from .events import EVENTS, Wanted, unsent_news
-from .graph_dump import GraphDump
-from .graph_model import NODES, RELATIONSHIPS
-from .manifest import FORMAT, PRODUCT, About, Manifest
+from . import broker, graph, tables, tenancy, vectors
+from .archive import Spool, Writer, open_spool, write_archive
+from .broker import EVENTS, EventFilter, unsent_news
+from .format import FORMAT, PRODUCT, About, Manifest
+from .graph import NODES, RELATIONSHIPS, GraphDump
 from .places import Places
-from .progress import Progress
-from .rows import Connection
-from .spool import Spool, spooled
-from .tables import Table
-from .writing import Writer, writing
+from .reporting import Progress, Refused
+from .tables import Connection, Table
 
 _RECORDING = 120.0
 """Seconds in which the last events have to be recorded."""
@@ -51,12 +47,12 @@ async def backup(places: Places, path: Path, progress: Progress, *, tenant: str 
         Failed: the disk is full, or a store holds what an archive does not take.
         ServiceError: a store does not answer.
     """
-    with writing(path, force=force) as writer:
+    with write_archive(path, force=force) as writer:
         about = About(format=FORMAT, product=PRODUCT, kind="tenant" if tenant else "backup", tenant=tenant)
         writer.about(about)
         async with AsyncExitStack() as stack:
             bus = await stack.enter_async_context(connect(USER, places.bus.model_copy(update={"trust_dir": None})))
-            spools = _Spools(*(stack.enter_context(spooled(path)) for _ in range(3)))
+            spools = _Spools(*(stack.enter_context(open_spool(path)) for _ in range(3)))
             return await _Backup(places, bus, writer, spools, progress).run(about)
 
 
@@ -71,9 +67,9 @@ class _Backup:
 
     async def run(self, about: About) -> Manifest:
         self._tenant = about.tenant
-        wanted = Wanted(self._spools.events, about.tenant)
+        wanted = EventFilter(self._spools.events, about.tenant)
         async with Recording.begun(self._bus, wanted.keep) as recording:
-            async with rows.snapshot(self._places.postgres) as (connection, point):
+            async with tables.snapshot(self._places.postgres) as (connection, point):
                 wanted.point = await recording.last()
                 self._progress.say(f"the point is {point:%Y-%m-%d %H:%M:%S.%f} UTC")
                 await self._graph()
@@ -89,7 +85,7 @@ class _Backup:
         return manifest
 
     async def _graph(self) -> None:
-        async with graph_model.opened(self._places.graph) as bolt:
+        async with graph.open_graph(self._places.graph) as bolt:
             still = await GraphDump(bolt, ontology(), self._tenant).run(self._spools.nodes, self._spools.relationships)
             if not still:
                 self._progress.say("the graph was written all the time: batches from after the point may be there in part")
@@ -101,12 +97,12 @@ class _Backup:
     async def _postgres(self, about: About, connection: Connection, point: datetime) -> Manifest:
         for table, query in self._queries(await tables.tables(connection)):
             with self._writer.member(table.member) as member:
-                await rows.dump(connection, query, member)
+                await tables.dump_rows(connection, query, member)
             self._progress.done(member.name, member.count)
         model = await vectors.model(connection)
         with self._writer.member(vectors.VECTORS) as member:
             if model is not None:
-                async with vectors.at_point(connection, self._places, *model) as index:
+                async with vectors.open_snapshot(connection, self._places, *model) as index:
                     await vectors.dump(index, member, self._tenant)
         self._progress.done(member.name, member.count)
         return Manifest(
@@ -121,12 +117,12 @@ class _Backup:
 
     def _queries(self, all_tables: list[Table]) -> list[tuple[Table, str]]:
         if self._tenant is None:
-            return [(table, rows.everything(table)) for table in all_tables]
-        return [(table, tenancy.query(table, all_tables, self._tenant)) for table in tenancy.moved(all_tables)]
+            return [(table, tables.select_all(table)) for table in all_tables]
+        return [(table, tenancy.tenant_query(table, all_tables, self._tenant)) for table in tenancy.movable_tables(all_tables)]
 
     async def _objects(self) -> None:
-        with self._writer.member(objects.OBJECTS) as member:
-            await objects.dump(Blobs(self._bus, MEDIA), member, self._tenant)
+        with self._writer.member(broker.OBJECTS) as member:
+            await broker.dump_objects(Blobs(self._bus, MEDIA), member, self._tenant)
         self._progress.done(member.name, member.count)
 
     def _spooled(self, name: str, spool: Spool) -> None:

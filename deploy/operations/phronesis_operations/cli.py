@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 if TYPE_CHECKING:
-    from .manifest import Manifest
+    from .format import Manifest
 
 T = TypeVar("T")
 FAILED, REFUSED, INTERRUPTED = 1, 3, 130
@@ -36,15 +36,15 @@ def backup(
     """Write everything that a running stack holds to one archive, as it is at one moment."""
     from . import places
     from .backup import backup as run
-    from .progress import Progress
+    from .reporting import Progress
 
     async def work() -> Manifest:
-        where = places.running(places.local(data))
+        where = places.find_places(places.local_data(data))
         progress.say(f"backup of {where.name}")
         return await run(where, file, progress, force=force)
 
     progress = Progress()
-    manifest = _told(work())
+    manifest = _report_errors(work())
     size = file.stat().st_size / 1024**2
     typer.echo(f"{file}: {size:,.1f} MiB, as of {manifest.point:%Y-%m-%d %H:%M:%S} UTC, in {progress.seconds:.1f} s")
 
@@ -60,23 +60,23 @@ def restore(
 ) -> None:
     """Load a backup into empty stores. No service may run; of a local stack the servers are started for it."""
     from . import places
-    from .forgotten import read
-    from .progress import Progress
-    from .reading import Archive
+    from .archive import Archive
+    from .places import open_idle_stores
+    from .reporting import Progress
+    from .restore import read_forgotten
     from .restore import restore as run
-    from .stack import idle
 
     async def work() -> tuple[Manifest, dict[str, int]]:
         archive = Archive.checked(file, "backup")
-        known = read(forgotten) if forgotten is not None else ()
+        known = read_forgotten(forgotten) if forgotten is not None else ()
         progress.say(f"the archive is whole: {archive.manifest.point:%Y-%m-%d %H:%M:%S} UTC")
         if force and not yes:
             typer.confirm("Remove everything that the stores hold?", abort=True, err=True)
-        async with idle(places.local(data)) as where:
+        async with open_idle_stores(places.local_data(data)) as where:
             return archive.manifest, await run(where, archive, progress, force=force, known=known)
 
     progress = Progress()
-    _compared(*_told(work()), progress.seconds)
+    _compare_counts(*_report_errors(work()), progress.seconds)
 
 
 def export(
@@ -88,16 +88,16 @@ def export(
     """Write everything that one tenant has to an archive; its API keys stay."""
     from . import places
     from .backup import backup as run
-    from .progress import Progress
-    from .tenancy import named
+    from .reporting import Progress
+    from .tenancy import make_tenancy
 
     async def work() -> Manifest:
-        where = places.running(places.local(data))
+        where = places.find_places(places.local_data(data))
         progress.say(f"export of {tenant} from {where.name}")
-        return await run(where, file, progress, tenant=named(tenant).old, force=force)
+        return await run(where, file, progress, tenant=make_tenancy(tenant).old, force=force)
 
     progress = Progress()
-    manifest = _told(work())
+    manifest = _report_errors(work())
     held = sum(member.count for member in manifest.members)
     typer.echo(
         f"{file}: {held:,} records of {tenant}, as of {manifest.point:%Y-%m-%d %H:%M:%S} UTC, in {progress.seconds:.1f} s"
@@ -111,35 +111,35 @@ def bring_in(
 ) -> None:
     """Load a tenant's archive into an installation that runs, and where the tenant has nothing."""
     from . import places
-    from .importing import bring_in as run
-    from .progress import Progress
-    from .reading import Archive
-    from .tenancy import named
+    from .archive import Archive
+    from .reporting import Progress
+    from .tenancy import make_tenancy
+    from .tenant_import import import_tenant as run
 
     async def work() -> str:
         archive = Archive.checked(file, "tenant")
-        tenancy = named(archive.manifest.about.tenant, name)
-        await run(places.running(places.local(data)), archive, tenancy, progress)
+        tenancy = make_tenancy(archive.manifest.about.tenant, name)
+        await run(places.find_places(places.local_data(data)), archive, tenancy, progress)
         return tenancy.new
 
     progress = Progress()
-    typer.echo(f"{_told(work())} is there, in {progress.seconds:.1f} s")
+    typer.echo(f"{_report_errors(work())} is there, in {progress.seconds:.1f} s")
 
 
 def forgotten(file: File, data: Data = None) -> None:
     """Write what was forgotten, by ids alone, for a restore of a backup that is older: keep it beside your backups."""
     from . import places
-    from .forgotten import forgotten as known
-    from .forgotten import written
-    from .rows import connected
+    from .restore import find_forgotten as known
+    from .restore import write_forgotten
+    from .tables import connect_owner
 
     async def work() -> int:
-        async with connected(places.running(places.local(data)).postgres) as connection:
+        async with connect_owner(places.find_places(places.local_data(data)).postgres) as connection:
             found = await known(connection)
-        written(found, file)
+        write_forgotten(found, file)
         return len(found)
 
-    typer.echo(f"{file}: {_told(work())} forgettings")
+    typer.echo(f"{file}: {_report_errors(work())} forgettings")
 
 
 def register(app: typer.Typer) -> None:
@@ -157,13 +157,13 @@ _COMMANDS: dict[str, Callable[..., None]] = {
 }
 
 
-def _told(work: Coroutine[Any, Any, T]) -> T:
+def _report_errors(work: Coroutine[Any, Any, T]) -> T:
     from phronesis_contracts import ServiceError
 
-    from .errors import Failed, Refused
+    from .reporting import Failed, Refused
 
     try:
-        return asyncio.run(_ending_in_order(work))
+        return asyncio.run(_end_in_order(work))
     except asyncio.CancelledError as error:
         typer.echo("interrupted", err=True)
         raise typer.Exit(INTERRUPTED) from error
@@ -175,7 +175,7 @@ def _told(work: Coroutine[Any, Any, T]) -> T:
         raise typer.Exit(FAILED) from error
 
 
-async def _ending_in_order(work: Coroutine[Any, Any, T]) -> T:
+async def _end_in_order(work: Coroutine[Any, Any, T]) -> T:
     """Run `work`; told to end, it leaves no half file and no server behind, as with Ctrl-C."""
     task = asyncio.current_task()
     assert task is not None
@@ -183,7 +183,7 @@ async def _ending_in_order(work: Coroutine[Any, Any, T]) -> T:
     return await work
 
 
-def _compared(manifest: Manifest, counts: dict[str, int], seconds: float) -> None:
+def _compare_counts(manifest: Manifest, counts: dict[str, int], seconds: float) -> None:
     wrong = 0
     typer.echo(f"{'what':<40}{'archive':>12}{'here':>12}")
     for member in manifest.members:

@@ -1,9 +1,10 @@
-"""Where the stores are: those of a local stack, or those that the environment names."""
+"""Where the stores are: those of a local stack, started for it, or those that the environment names."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,14 +15,16 @@ from pydantic_settings import BaseSettings
 
 from phronesis_bus import BusSettings
 from phronesis_graph.settings import GraphSettings
-from phronesis_local.layout import DataDir
-from phronesis_local.record import read
+from phronesis_local.layout import AlreadyRunning, DataDir, StackRecord, read_record
+from phronesis_local.parts import StoresRefused, check_stores, servers
+from phronesis_local.processes import ChildFailed
 from phronesis_local.settings import LocalSettings
+from phronesis_local.stack import Stack, end_leftovers
 from phronesis_memory.settings import WeaviateSettings
 from phronesis_postgres import PostgresSettings
 from phronesis_postgres.roles import role_of
 
-from .errors import Refused
+from .reporting import Failed, Refused
 
 S = TypeVar("S", bound=BaseSettings)
 
@@ -49,14 +52,14 @@ class Places:
         """The places in `variables`; what they leave out is in the environment."""
         return cls(
             name,
-            _of(PostgresSettings, variables),
-            _of(GraphSettings, variables),
-            _of(BusSettings, variables),
-            _of(WeaviateSettings, variables),
+            _with_variables(PostgresSettings, variables),
+            _with_variables(GraphSettings, variables),
+            _with_variables(BusSettings, variables),
+            _with_variables(WeaviateSettings, variables),
         )
 
 
-def local(data: Path | None) -> DataDir | None:
+def local_data(data: Path | None) -> DataDir | None:
     """The data directory that is meant, or `None` where the environment names the stores."""
     settings = LocalSettings()
     if data is None and settings.postgres_dsn is not None:
@@ -64,7 +67,7 @@ def local(data: Path | None) -> DataDir | None:
     return DataDir(data or settings.data)
 
 
-def running(data: DataDir | None) -> Places:
+def find_places(data: DataDir | None) -> Places:
     """The places of the stack on `data`, or of a deployment where that is `None`.
 
     Raises:
@@ -72,13 +75,13 @@ def running(data: DataDir | None) -> Places:
     """
     if data is None:
         return Places.of("the stores that the environment names", {})
-    record = read(data)
+    record = read_record(data)
     if record is None or record.supervisor.process() is None or record.state != "ready":
         raise Refused(f"no stack runs on {data.root}: start it with `phronesis up --data {data.root}`")
-    return of_stack(data)
+    return stack_places(data)
 
 
-def of_stack(data: DataDir) -> Places:
+def stack_places(data: DataDir) -> Places:
     """The places of a stack that runs on `data`."""
     try:
         return Places.of(f"the stack on {data.root}", json.loads(data.operator.read_text()))
@@ -86,9 +89,50 @@ def of_stack(data: DataDir) -> Places:
         raise Refused(f"the stack on {data.root} was started by an older version: start it again") from error
 
 
-def _of(settings: type[S], variables: Mapping[str, str]) -> S:
+def _with_variables(settings: type[S], variables: Mapping[str, str]) -> S:
     prefix = settings.model_config.get("env_prefix", "")
     given: dict[str, Any] = {
         name: variables[key] for name in settings.model_fields if (key := f"{prefix}{name}".upper()) in variables
     }
     return settings(**given)
+
+
+@asynccontextmanager
+async def open_idle_stores(data: DataDir | None) -> AsyncIterator[Places]:
+    """Stores on which no service runs: servers started for it on a data directory, or a deployment's, which run.
+
+    Raises:
+        Refused: a stack runs on the directory.
+        Failed: a server does not start.
+    """
+    if data is None:
+        yield find_places(None)
+        return
+    data.create()
+    try:
+        with data.locked():
+            check_stores(data, LocalSettings())
+            end_leftovers(data)
+            async with _servers(data) as places:
+                yield places
+    except StoresRefused as error:
+        raise Refused(str(error)) from error
+    except AlreadyRunning as error:
+        raise Refused(f"a stack runs on {data.root}: stop it with `phronesis down --data {data.root}`") from error
+
+
+@asynccontextmanager
+async def _servers(data: DataDir) -> AsyncIterator[Places]:
+    settings = LocalSettings().model_copy(update={"data": data.root, "port": 0})
+    stack = Stack(data, settings, _ignore_progress, servers(settings))
+    try:
+        await stack.start()
+        yield stack_places(data)
+    except ChildFailed as error:
+        raise Failed(f"a server of the stack did not start: {error}") from error
+    finally:
+        await stack.stop()
+
+
+def _ignore_progress(record: StackRecord) -> None:
+    """Nobody watches the servers come up: what is done with them is told."""

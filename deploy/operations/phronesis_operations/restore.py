@@ -1,33 +1,70 @@
-"""`phronesis restore`: an archive into empty stores, of whichever kind they are."""
+"""`phronesis restore`: an archive into empty stores; what was forgotten since the backup is forgotten again."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
 
 from phronesis_bus import MEDIA, Blobs, Bus, connect
-from phronesis_bus.recording import USER, events_waiting, forget_events, remembered
+from phronesis_bus.recording import USER, count_waiting_events, duplicate_window, forget_events
 from phronesis_contracts import ServiceError
-from phronesis_graph.adapters.bolt import Bolt
-from phronesis_graph.adapters.outbox import GraphOutbox
-from phronesis_graph.adapters.schema import Schema
-from phronesis_graph.ontology import load as ontology
+from phronesis_graph.bolt.driver import Bolt
+from phronesis_graph.bolt.schema import Schema
+from phronesis_graph.bolt.writes import GraphOutbox
+from phronesis_graph.twin.ontology import load as ontology
 from phronesis_memory.ports import VectorIndex
 from phronesis_postgres.migrate import migrate
 
-from . import events, graph_model, objects, rows, tables, vectors
-from .errors import Failed, Refused
-from .forgotten import Forgotten, forget_again, forgotten
-from .frames import Frame
-from .graph_load import GraphLoad
-from .manifest import Manifest
+from . import broker, graph, tables, vectors
+from .archive import Archive
+from .format import Frame, Manifest
+from .graph import GraphLoad
 from .places import Places
-from .progress import Progress
-from .reading import Archive
-from .rows import Connection
-from .tables import SCHEMAS, Table
+from .reporting import Failed, Progress, Refused
+from .tables import SCHEMAS, Connection, Table
+
+_COLUMNS = ("id", "tenant", "owner", "ids", "turns", "conversation_id", "requested_at")
+_READ_FORGOTTEN = """
+    SELECT id::text, tenant, owner, ids, turns, conversation_id, requested_at::text FROM memory.forgettings
+    ORDER BY requested_at, id"""
+_FORGET_AGAIN = """
+    INSERT INTO memory.forgettings (id, tenant, owner, ids, turns, conversation_id, requested_at, again)
+    VALUES ($1::text::uuid, $2, $3, $4, $5, $6, $7::text::timestamptz, true) ON CONFLICT (id) DO NOTHING"""
+Forgotten = Sequence[dict[str, Any]]
+
+
+async def find_forgotten(connection: Connection) -> Forgotten:
+    """Every forgetting that these stores know."""
+    return [dict(row) for row in await connection.fetch(_READ_FORGOTTEN)]
+
+
+async def forget_again(connection: Connection, known: Forgotten) -> int:
+    """Let the memory service repeat, when it starts, what the restored stores do not know; how many forgettings those are."""
+    before = await connection.fetchval("SELECT count(*) FROM memory.forgettings")
+    await connection.executemany(_FORGET_AGAIN, [[one[name] for name in _COLUMNS] for one in known])
+    return int(await connection.fetchval("SELECT count(*) FROM memory.forgettings")) - int(before)
+
+
+def write_forgotten(known: Forgotten, path: Path) -> None:
+    """Write forgettings to a file of JSON Lines."""
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in known), encoding="utf-8")
+
+
+def read_forgotten(path: Path) -> Forgotten:
+    """The forgettings of a file. Raises `Refused` where it is none."""
+    try:
+        found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, ValueError) as error:
+        raise Refused(f"{path} is no list of what was forgotten") from error
+    if not all(isinstance(one, dict) and set(one) == set(_COLUMNS) for one in found):
+        raise Refused(f"{path} is no list of what was forgotten")
+    return found
+
 
 Counts = dict[str, int]
 _RELEASE = """
@@ -100,15 +137,15 @@ class Target:
             Refused: services run on them, or Postgres does not let us in.
             ServiceError: another store does not answer.
         """
-        connection = await stack.enter_async_context(rows.connected(places.postgres))
-        if there := await rows.services_there(connection):
+        connection = await stack.enter_async_context(tables.connect_owner(places.postgres))
+        if there := await tables.connected_services(connection):
             names = ", ".join(name.removeprefix("phronesis-") for name in there)
             raise Refused(f"services run on these stores ({names}): stop them first")
         await asyncio.to_thread(migrate, places.postgres, list(SCHEMAS))
         bus = await stack.enter_async_context(connect(USER, places.bus.model_copy(update={"trust_dir": None})))
-        bolt = await stack.enter_async_context(graph_model.opened(places.graph))
+        bolt = await stack.enter_async_context(graph.open_graph(places.graph))
         await Schema(bolt, ontology(), places.graph.dialect).declared()
-        index = await stack.enter_async_context(vectors.opened(places, manifest.model or "", manifest.dimension or 1))
+        index = await stack.enter_async_context(vectors.open_vectors(places, manifest.model or "", manifest.dimension or 1))
         target = cls(manifest, connection, bus, bolt, index)
         target._tables = await tables.tables(connection)
         return target
@@ -130,51 +167,51 @@ class Target:
         """Raise `Refused` unless every store is empty."""
         counts = await self.counts()
         claimed = await vectors.model(self._connection)
-        waiting = {events.EVENTS: await events_waiting(self._bus), vectors.VECTORS: counts[vectors.VECTORS] or claimed}
+        waiting = {broker.EVENTS: await count_waiting_events(self._bus), vectors.VECTORS: counts[vectors.VECTORS] or claimed}
         if full := [name for name, count in (counts | waiting).items() if count]:
             raise Refused(f"there is something in {', '.join(full[:5])}: --force removes everything first")
 
     async def empty(self) -> None:
         """Remove everything from every store."""
-        await rows.empty(self._connection, self._tables)
+        await tables.empty_tables(self._connection, self._tables)
         await self._graph.empty()
         await self._index.clear()
-        await objects.empty(self._bucket)
+        await broker.remove_objects(self._bucket)
         await forget_events(self._bus)
 
     async def load(self, name: str, frames: Iterator[Frame]) -> int:
         """Load one member; how many there were."""
         by_member = {table.member: table for table in self._tables}
         if name in by_member:
-            return await rows.load(self._connection, by_member[name], frames)
+            return await tables.load_rows(self._connection, by_member[name], frames)
         if name == vectors.VECTORS:
             return await vectors.load(self._index, frames, self._manifest.dimension or 0)
-        if name == graph_model.NODES:
+        if name == graph.NODES:
             return await self._graph.nodes(frames)
-        if name == graph_model.RELATIONSHIPS:
+        if name == graph.RELATIONSHIPS:
             return await self._graph.relationships(frames)
-        if name == objects.OBJECTS:
-            return await objects.load(self._bucket, frames)
-        if name == events.EVENTS:
-            self._published = await events.publish_all(self._bus, frames)
+        if name == broker.OBJECTS:
+            return await broker.load_objects(self._bucket, frames)
+        if name == broker.EVENTS:
+            self._published = await broker.publish_all(self._bus, frames)
             return self._published
         raise Refused(f"the archive holds {name}, which this version does not know")
 
     async def finish(self) -> None:
         """Let no sequence give a number again that it gave before the point."""
-        await rows.set_sequences(self._connection, self._manifest.sequences)
+        await tables.set_sequences(self._connection, self._manifest.sequences)
 
     async def forgotten(self, progress: Progress) -> None:
         """Where news waits in an outbox, wait until the broker has forgotten that it saw it: it would swallow it."""
-        unsent = [await rows.count(self._connection, table) for table in self._tables if table.name == "outbox"]
-        left = remembered() - (time.monotonic() - self._began)
+        unsent = [await tables.count_rows(self._connection, table) for table in self._tables if table.name == "outbox"]
+        left = duplicate_window() - (time.monotonic() - self._began)
         if left > 0 and (any(unsent) or await GraphOutbox(self._bolt).waiting()):
             progress.say(f"waiting {left:.0f} s until the broker takes news again that it saw before")
             await asyncio.sleep(left)
 
     async def known(self) -> Forgotten:
         """What these stores know to be forgotten."""
-        return await forgotten(self._connection)
+        return await find_forgotten(self._connection)
 
     async def forget_again(self, known: Forgotten, progress: Progress) -> None:
         """Let the memory service forget again, when it starts, what the archive does not know to be forgotten."""
@@ -189,10 +226,10 @@ class Target:
         """What the stores hold, by the names of members."""
         nodes, relationships = await self._graph.counts()
         return {
-            graph_model.NODES: nodes,
-            graph_model.RELATIONSHIPS: relationships,
-            **{table.member: await rows.count(self._connection, table) for table in self._tables},
+            graph.NODES: nodes,
+            graph.RELATIONSHIPS: relationships,
+            **{table.member: await tables.count_rows(self._connection, table) for table in self._tables},
             vectors.VECTORS: await vectors.count(self._index),
-            objects.OBJECTS: len(await self._bucket.names()),
-            events.EVENTS: self._published,
+            broker.OBJECTS: len(await self._bucket.names()),
+            broker.EVENTS: self._published,
         }

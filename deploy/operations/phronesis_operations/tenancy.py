@@ -9,9 +9,9 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from phronesis_contracts.principal import SYSTEM_TENANT, Token
-from phronesis_graph.adapters.labels import LINKS
+from phronesis_graph.bolt.schema import LINKS
 
-from .errors import Damaged, Refused
+from .reporting import Damaged, Refused
 from .tables import Table, quoted
 
 _STAY = {"gateway"}
@@ -25,34 +25,34 @@ def bounds(tenant: str) -> dict[str, Any]:
     return {"after": f"{tenant}/", "before": f"{tenant}0"}  # `0` is the character after `/`
 
 
-def moved(all_tables: list[Table]) -> list[Table]:
+def movable_tables(all_tables: list[Table]) -> list[Table]:
     """The tables with rows of tenants, and those that hang on one of them."""
     found: list[Table] = []
     for table in all_tables:  # parents come first
-        owned = "tenant" in table.columns or any(_of(found, parent.table) for parent in table.parents)
+        owned = "tenant" in table.columns or any(_find_table(found, parent.table) for parent in table.parents)
         if owned and table.schema not in _STAY and table.full not in _DERIVED:
             found.append(table)
     return found
 
 
-def query(table: Table, all_tables: list[Table], tenant: str) -> str:
+def tenant_query(table: Table, all_tables: list[Table], tenant: str) -> str:
     """The query for a tenant's rows of a table, without columns that the database counts itself."""
-    names = ", ".join(f"t.{quoted(name)}" for name in columns(table))
-    return f"SELECT {names} FROM {table.quoted} t WHERE {_owned('t', table, all_tables, tenant)}"  # noqa: S608
+    names = ", ".join(f"t.{quoted(name)}" for name in movable_columns(table))
+    return f"SELECT {names} FROM {table.quoted} t WHERE {_ownership_clause('t', table, all_tables, tenant)}"  # noqa: S608
 
 
-def columns(table: Table) -> list[str]:
+def movable_columns(table: Table) -> list[str]:
     """The columns that move."""
     return [name for name in table.columns if name not in table.identity]
 
 
-def _owned(alias: str, table: Table, all_tables: list[Table], tenant: str) -> str:
+def _ownership_clause(alias: str, table: Table, all_tables: list[Table], tenant: str) -> str:
     if "tenant" in table.columns:
         return f"{alias}.tenant = {literal(tenant)}"
-    parent = next(parent for parent in table.parents if _of(moved(all_tables), parent.table))
-    above = _of(all_tables, parent.table)
+    parent = next(parent for parent in table.parents if _find_table(movable_tables(all_tables), parent.table))
+    above = _find_table(all_tables, parent.table)
     assert above is not None
-    condition = _owned(f"{alias}p", above, all_tables, tenant)
+    condition = _ownership_clause(f"{alias}p", above, all_tables, tenant)
     joined = f"{alias}p.{quoted(parent.key)} = {alias}.{quoted(parent.column)}"
     return f"EXISTS (SELECT FROM {above.quoted} {alias}p WHERE {joined} AND {condition})"
 
@@ -62,7 +62,7 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _of(tables: list[Table], full: str) -> Table | None:
+def _find_table(tables: list[Table], full: str) -> Table | None:
     return next((table for table in tables if table.full == full), None)
 
 
@@ -123,7 +123,7 @@ class Tenancy:
         return changed
 
 
-def named(old: str | None, new: str | None = None) -> Tenancy:
+def make_tenancy(old: str | None, new: str | None = None) -> Tenancy:
     """The tenancy of an archive that says it is `old`'s, under the name `new` or its own.
 
     Raises:

@@ -12,18 +12,18 @@ import asyncpg
 import numpy as np
 
 from phronesis_contracts.memory import ItemKind
-from phronesis_memory.adapters.pgvector import PgVector
-from phronesis_memory.domain.values import VectorEntry
 from phronesis_memory.indexes import open_index
 from phronesis_memory.ports import VectorIndex
 from phronesis_memory.settings import MemorySettings
+from phronesis_memory.values import VectorEntry
+from phronesis_memory.vectors.pgvector import PgVector
 from phronesis_postgres import Connection, Database
 
-from .errors import Damaged
-from .frames import Frame
+from .archive import MemberWriter
+from .format import Frame
 from .places import Places
+from .reporting import Damaged
 from .tenancy import Tenancy
-from .writing import MemberWriter
 
 VECTORS = "vectors"
 _BATCH = 500
@@ -49,7 +49,7 @@ async def model(connection: asyncpg.Connection[asyncpg.Record]) -> tuple[str, in
 
 
 @asynccontextmanager
-async def at_point(
+async def open_snapshot(
     connection: asyncpg.Connection[asyncpg.Record], places: Places, model: str, dimension: int
 ) -> AsyncIterator[VectorIndex]:
     """The index for the length of a block: as the snapshot sees it, or, where it is another store, as it is now."""
@@ -57,12 +57,12 @@ async def at_point(
         await connection.execute("SET LOCAL search_path = memory, public")
         yield PgVector(Snapshot(connection), model, dimension)
         return
-    async with opened(places, model, dimension) as index:
+    async with open_vectors(places, model, dimension) as index:
         yield index
 
 
 @asynccontextmanager
-async def opened(places: Places, model: str, dimension: int) -> AsyncIterator[VectorIndex]:
+async def open_vectors(places: Places, model: str, dimension: int) -> AsyncIterator[VectorIndex]:
     """The index of an installation for the length of a block."""
     async with (
         Database.open(places.memory, "memory") as database,

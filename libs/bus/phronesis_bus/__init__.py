@@ -3,26 +3,23 @@
 `ask` and `serve` are questions and answers, `tell` and `take` are jobs, `follow` is news, `show` is progress.
 """
 
-from .audit import audited, masked
+from .admission import LONGEST_DAYS, Credentials, revoke, sign_credentials
 from .blobs import Blobs
+from .client import UntrustedBroker
 from .connection import Bus, connect, process_name
+from .delivery import count_parked
 from .envelope import Call, News
 from .envelope import headers as envelope_headers
-from .erasing import erase_parked, erase_shown
 from .metrics import Kind, Metric, Metrics
 from .outbox import Outbox, Relay, Sendable, sendable
-from .outsiders import LONGEST_DAYS, Credentials, credentials, revoke
-from .parking import parked
 from .principals import Signer, Verifier, new_key
-from .rpc import ask, ask_each
+from .rpc import ask, ask_each, serve
 from .service import health, run, serve_basics
-from .serving import serve
 from .settings import BusSettings, secrets_dir
-from .streams import announce, follow, show, take, tell
-from .tls import UntrustedBroker
+from .streams import announce, audit_entry, erase_parked, erase_shown, follow, mask, show, take, tell
 from .topology import MEDIA
-from .tracing import VERSION, Tracing, at_hand, correlation, finished, inner, trace_id, traceparent
-from .watch import Ear, Shown, Watch
+from .tracing import VERSION, Tracing, correlation, current_tracing, inner_span, record_span, trace_id, traceparent
+from .watch import Listener, ShownMessage, Watch
 
 __all__ = [
     "LONGEST_DAYS",
@@ -33,15 +30,15 @@ __all__ = [
     "BusSettings",
     "Call",
     "Credentials",
-    "Ear",
     "Kind",
+    "Listener",
     "Metric",
     "Metrics",
     "News",
     "Outbox",
     "Relay",
     "Sendable",
-    "Shown",
+    "ShownMessage",
     "Signer",
     "Tracing",
     "UntrustedBroker",
@@ -50,22 +47,21 @@ __all__ = [
     "announce",
     "ask",
     "ask_each",
-    "at_hand",
-    "audited",
+    "audit_entry",
     "connect",
     "correlation",
-    "credentials",
+    "count_parked",
+    "current_tracing",
     "envelope_headers",
     "erase_parked",
     "erase_shown",
-    "finished",
     "follow",
     "health",
-    "inner",
-    "masked",
+    "inner_span",
+    "mask",
     "new_key",
-    "parked",
     "process_name",
+    "record_span",
     "revoke",
     "run",
     "secrets_dir",
@@ -73,6 +69,7 @@ __all__ = [
     "serve",
     "serve_basics",
     "show",
+    "sign_credentials",
     "take",
     "tell",
     "trace_id",

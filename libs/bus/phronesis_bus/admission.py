@@ -1,12 +1,10 @@
-"""Letting outside systems in: the broker asks about every user that its configuration does not name (auth callout).
-
-The program that declares streams answers. It needs no store for it: what an outside system shows was signed by the gateway,
-and which keys are revoked is read from a stream. A system whose key is revoked is put out.
-"""
+"""Letting outside systems in: what one comes in with, what it may do, and the answers to the broker (auth callout)."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 import contextlib
 import hmac
 import json
@@ -14,20 +12,142 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from phronesis_contracts import Principal, ServiceError, Unauthorized
+from phronesis_contracts.catalog import JOBS, OUTS, TOOLS
 
-from .client import BrokerClient
+from . import envelope
+from .client import BrokerClient, make_tls_options
 from .connection import INBOX, Bus
-from .nkeys import Issuer, claims
-from .outsiders import publishes, subscribes
+from .connection import REVOCATION_SUBJECT as REVOKED_SUBJECT
+from .outbox import publish
+from .principals import load_key
 from .settings import BusSettings
-from .tls import options
+
+_ACCOUNT_PREFIX = 0
+"""Prefix byte of the keys that accounts sign with; they begin with `A`."""
+_HEADER = {"typ": "JWT", "alg": "ed25519-nkey"}
+
+
+class Issuer:
+    """Signs what the broker believes about those who come in.
+
+    Args:
+        key: the private key whose public half stands in the broker's configuration.
+    """
+
+    def __init__(self, key: Ed25519PrivateKey) -> None:
+        self._key = key
+        raw = bytes([_ACCOUNT_PREFIX]) + key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        checked = raw + binascii.crc_hqx(raw, 0).to_bytes(2, "little")
+        self.name = base64.b32encode(checked).decode().rstrip("=")
+        """The public key, as the broker's configuration names the issuer."""
+
+    @classmethod
+    def load(cls, path: Path) -> Issuer:
+        """The issuer whose private key stands in the PEM file `path`."""
+        return cls(load_key(path))
+
+    def token(self, claims: dict[str, Any]) -> str:
+        """`claims`, signed."""
+        signed = f"{_encode_part(_HEADER)}.{_encode_part({'iss': self.name} | claims)}"
+        return f"{signed}.{_base64(self._key.sign(signed.encode()))}"
+
+
+def read_claims(token: bytes) -> dict[str, Any]:
+    """What a token of the broker's own says; its signature is not looked at.
+
+    Raises:
+        ValueError: it is no token.
+    """
+    part = token.split(b".", 2)[1:2]
+    if not part:
+        raise ValueError("no token")
+    found = json.loads(base64.urlsafe_b64decode(part[0] + b"=" * (-len(part[0]) % 4)))
+    if not isinstance(found, dict):
+        raise ValueError("no claims")
+    return found
+
+
+def _encode_part(value: dict[str, Any]) -> str:
+    return _base64(json.dumps(value, separators=(",", ":")).encode())
+
+
+def _base64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+LONGEST_DAYS = 366
+"""Days that an outside system's key is good for at most; for longer than that nobody has to remember that it was revoked."""
+OUTSIDE = f"{INBOX}.out"
+"""Outside systems hear their answers below this, each below its own key's id."""
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """What an outside system comes in with."""
+
+    user: str
+    """Its user at the broker."""
+    password: str
+    """Its password there, which no service ever sees."""
+    token: str
+    """Its principal, which stands in each of its messages."""
+    inbox: str
+    """Where it hears answers: the prefix of its reply subjects."""
+
+
+def sign_credentials(bus: Bus, who: Principal, seconds: float) -> Credentials:
+    """Sign for an outside system, for so many seconds.
+
+    Args:
+        bus: the bus of the service that signs.
+        who: for whom it acts; `key` names its key, by which it is revoked.
+        seconds: how long they are good.
+
+    Raises:
+        RuntimeError: this service has no signing key.
+    """
+    if bus.signer is None or who.key is None:
+        raise RuntimeError(f"{bus.name} cannot sign for an outside system")
+    who = who.model_copy(update={"inbox": f"{OUTSIDE}.{who.key}"})
+    return Credentials(
+        user=who.key or "",
+        password=bus.signer.login(who, seconds),
+        token=bus.signer.long_lived(who, seconds),
+        inbox=who.inbox or "",
+    )
+
+
+async def revoke(bus: Bus, key: str) -> None:
+    """Let every process refuse the tokens of an outside system's key. A repeat changes nothing.
+
+    Raises:
+        Unavailable: the broker is away, or has no stream for it.
+    """
+    await publish(bus, f"{REVOKED_SUBJECT}.{key}", b"", envelope.headers(bus.name))
+
+
+def publish_subjects(who: Principal) -> list[str]:
+    """Subjects that an outside system may publish to: its user's turns, and the tools that its role may use."""
+    return [job.from_outside(who.tenant, who.user) for job in JOBS] + [
+        tool.rpc.on(who.tenant) for tool in TOOLS.values() if who.role in tool.roles
+    ]
+
+
+def subscribe_subjects(who: Principal) -> list[str]:
+    """Subjects that an outside system may subscribe to: the progress of its user's turns, and its own answers."""
+    return [*(out.on(who.tenant, who.user, ">") for out in OUTS), f"{who.inbox}.>"]
+
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +203,7 @@ class _Admission:
     async def asked(self, msg: Msg) -> None:
         """Answer one question of the broker."""
         try:
-            asked = claims(msg.data)["nats"]
+            asked = read_claims(msg.data)["nats"]
             server, nkey = str(asked["server_id"]["id"]), str(asked["user_nkey"])
             given = asked["connect_opts"]
         except (ValueError, KeyError, TypeError):
@@ -111,8 +231,8 @@ class _Admission:
         rights = {
             "type": "user",
             "version": 2,
-            "pub": {"allow": publishes(who)},
-            "sub": {"allow": subscribes(who)},
+            "pub": {"allow": publish_subjects(who)},
+            "sub": {"allow": subscribe_subjects(who)},
             "subs": -1,  # the broker heeds none of these limits for a user that it asked about; its own hold for everybody
             "payload": -1,
             "data": -1,
@@ -177,7 +297,7 @@ async def _system(settings: BusSettings) -> AsyncIterator[Client]:
         inbox_prefix=f"{INBOX}.{SYSTEM}",
         allow_reconnect=False,
         connect_timeout=3,
-        **options(settings),
+        **make_tls_options(settings),
     )
     try:
         yield client

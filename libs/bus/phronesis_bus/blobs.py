@@ -31,7 +31,7 @@ class Blobs:
     async def put(self, name: str, data: bytes) -> None:
         """Store `data` under `name`, in place of what was there."""
         store = await self._store()
-        await _translated(store.put(name, io.BytesIO(data)))
+        await _translate_errors(store.put(name, io.BytesIO(data)))
 
     async def get(self, name: str) -> bytes:
         """The bytes under `name`.
@@ -40,14 +40,14 @@ class Blobs:
             NotFound: there are none.
         """
         store = await self._store()
-        found = await _translated(store.get(name))
+        found = await _translate_errors(store.get(name))
         return found.data or b""
 
     async def delete(self, name: str) -> None:
         """Remove `name`; it is no error when it is not there."""
         store = await self._store()
         try:
-            await _translated(store.delete(name))
+            await _translate_errors(store.delete(name))
         except NotFound:
             return
 
@@ -61,17 +61,17 @@ class Blobs:
             except NotFoundError:  # the library's word for an empty bucket
                 return []
 
-        return await _translated(listed())
+        return await _translate_errors(listed())
 
     async def _store(self) -> ObjectStore:
         if not self._bus.connected:
             raise Unavailable("the broker is away", retry_after=1)
         if self._open is None:
-            self._open = await _translated(self._bus.nats.jetstream(timeout=10).object_store(self._bucket))
+            self._open = await _translate_errors(self._bus.nats.jetstream(timeout=10).object_store(self._bucket))
         return self._open
 
 
-async def _translated(work: Awaitable[T]) -> T:
+async def _translate_errors(work: Awaitable[T]) -> T:
     try:
         async with asyncio.timeout(_LONGEST):
             return await work

@@ -1,9 +1,11 @@
-"""One process's connection to the broker: it reconnects for ever, watches its loop, and stops in order."""
+"""One process's connection to the broker, which reconnects for ever; the keys that were revoked, read from their stream."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import faulthandler
+import json
 import logging
 import os
 import socket
@@ -11,24 +13,123 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
+from nats.errors import NoRespondersError
+from nats.errors import TimeoutError as NatsTimeout
 
-from phronesis_contracts import Principal, Unavailable
+from phronesis_contracts import Principal, ServiceError, TimedOut, Unavailable
 
-from .client import BrokerClient
-from .principals import Signer, Verifier
-from .revocation import Revocations
-from .revoked import Revoked
+from . import envelope
+from .client import BrokerClient, UntrustedBroker, tls_failure
+from .client import make_tls_options as tls_options
+from .principals import Revoked, Signer, Verifier
 from .settings import BusSettings
-from .tls import UntrustedBroker, untrusted
-from .tls import options as tls_options
+from .topology import REVOKED
 from .tracing import Tracing
 
+_NO_MESSAGE = 10037
+
+
+async def read_message(bus: Bus, stream: str, subject: str, after: int) -> dict[str, Any] | None:
+    """The first message on `subject` behind the sequence `after`, as the broker's API gives it; `None` where there is none.
+
+    Raises:
+        Unavailable: the broker is away or has no such stream.
+        TimedOut: it did not answer in time.
+    """
+    if not bus.connected:
+        raise Unavailable("the broker is away", retry_after=1)
+    wanted = json.dumps({"seq": after + 1, "next_by_subj": subject}).encode()
+    try:
+        reply = await bus.request(f"$JS.API.STREAM.MSG.GET.{stream}", wanted, timeout=envelope.remaining(3.0))
+        answer = json.loads(reply.data)
+    except NoRespondersError as error:
+        raise Unavailable(f"there is no stream {stream}", retry_after=1) from error
+    except (NatsTimeout, TimeoutError) as error:
+        raise TimedOut("the broker did not answer in time") from error
+    except (NatsError, OSError, ValueError) as error:
+        raise Unavailable("the broker did not answer", retry_after=1) from error
+    if problem := answer.get("error"):
+        if problem.get("err_code") == _NO_MESSAGE:
+            return None
+        raise Unavailable(f"there is no stream {stream}", retry_after=1)
+    found: dict[str, Any] = answer["message"]
+    return found
+
+
 log = logging.getLogger(__name__)
+
+REVOCATION_SUBJECT = "revoked"
+_FIRST_READ = 2.0
+"""Seconds that a process waits for the first reading before it goes on; until it is done outside systems are told to wait."""
+_READ_AGAIN = 1.0
+_READ_EVERY = 300.0
+"""Seconds between readings: one that was missed by ear is found then."""
+
+
+class Revocations:
+    """Keeps a bus's list of revoked keys.
+
+    Args:
+        bus: the connected bus.
+    """
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._tried = asyncio.Event()
+        self._again = asyncio.Event()
+
+    async def start(self) -> None:
+        """Begin to hear, and read what was said before."""
+        subscription = await self._bus.nats.subscribe(f"{REVOCATION_SUBJECT}.*", cb=self._heard)
+        # What is revoked between reading and hearing would be missed: the subscription stands first.
+        await self._bus.settled()
+        self._bus.on_reconnect(self._again.set)
+        task = asyncio.create_task(self._keep(), name="revocations")
+
+        async def stop() -> None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await self._bus.drain(subscription)
+
+        self._bus.on_stop(stop)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_FIRST_READ):
+                await self._tried.wait()
+
+    async def _heard(self, msg: Msg) -> None:
+        self._bus.revoked.add(msg.subject.partition(".")[2])
+
+    async def _keep(self) -> None:
+        while True:
+            self._again.clear()
+            wait = _READ_EVERY
+            try:
+                await self._read()
+            except ServiceError as error:
+                log.warning("which keys are revoked could not be read: %s", error.code)
+                wait = _READ_AGAIN
+            except Exception:
+                # This loop may not end: the list would grow old with nobody to notice.
+                log.exception("which keys are revoked could not be read")
+                wait = _READ_AGAIN
+            self._tried.set()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._again.wait()
+
+    async def _read(self) -> None:
+        sequence = 0
+        while (message := await read_message(self._bus, REVOKED, f"{REVOCATION_SUBJECT}.*", sequence)) is not None:
+            self._bus.revoked.add(str(message["subject"]).partition(".")[2])
+            sequence = int(message["seq"])
+        self._bus.revoked.known = True
+
 
 INBOX = "_INBOX"
 """Prefix of the platform's own reply subjects; each service has its own below it."""
@@ -185,7 +286,7 @@ async def connect(name: str, settings: BusSettings, *, user: str | None = None) 
 
     async def on_error(error: Exception) -> None:
         log.warning("broker: %s", error or type(error).__name__)
-        if not found and (reason := untrusted(error)) is not None:
+        if not found and (reason := tls_failure(error)) is not None:
             raise reason from error
 
     async def on_disconnect() -> None:

@@ -20,11 +20,10 @@ from nats.errors import Error as NatsError
 from phronesis_contracts import Unavailable
 
 from .admission import admit
+from .client import UntrustedBroker
 from .connection import LOST, Bus, connect
-from .exposition import readable
-from .logs import configure
+from .service import configure_logging, expose_metrics
 from .settings import BusSettings
-from .tls import UntrustedBroker
 from .topology import consumers, streams
 
 log = logging.getLogger(__name__)
@@ -55,7 +54,7 @@ async def declare(bus: Bus) -> None:
         DeclarationError: the broker refused one.
     """
     wanted = streams(bus.settings.replicas)
-    found = {config["name"]: await _found(bus, f"STREAM.INFO.{config['name']}") for config in wanted}
+    found = {config["name"]: await _find_config(bus, f"STREAM.INFO.{config['name']}") for config in wanted}
     for config in wanted:
         now = found[config["name"]]
         if now is not None:  # first, since a new stream may take over what an old one gives up
@@ -66,8 +65,8 @@ async def declare(bus: Bus) -> None:
             await _api(bus, f"STREAM.CREATE.{config['name']}", closed)
     for stream, config in consumers(bus.settings.ack_wait):
         durable = config["durable_name"]
-        now = await _found(bus, f"CONSUMER.INFO.{stream}.{durable}")
-        if now is None or not _holds(now, config):
+        now = await _find_config(bus, f"CONSUMER.INFO.{stream}.{durable}")
+        if now is None or not _matches(now, config):
             await _api(bus, f"CONSUMER.DURABLE.CREATE.{stream}.{durable}", {"stream_name": stream, "config": config})
     for config in wanted:
         await _update(bus, found[config["name"]] or {}, config | {"max_msg_size": _ANY_SIZE})
@@ -92,7 +91,7 @@ async def keep(bus: Bus) -> None:
                 await found_again.wait()
 
 
-async def parked(bus: Bus) -> int:
+async def count_parked(bus: Bus) -> int:
     """How many messages are parked.
 
     Raises:
@@ -105,7 +104,7 @@ async def parked(bus: Bus) -> int:
         raise Unavailable("the broker does not say what is parked") from error
 
 
-async def _found(bus: Bus, what: str) -> dict[str, Any] | None:
+async def _find_config(bus: Bus, what: str) -> dict[str, Any] | None:
     """The configuration of a stream or a consumer; `None` where there is none."""
     reply = json.loads((await bus.request(f"$JS.API.{what}", b"", timeout=_ANSWER)).data)
     if error := reply.get("error"):
@@ -116,14 +115,14 @@ async def _found(bus: Bus, what: str) -> dict[str, Any] | None:
     return config
 
 
-def _holds(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
+def _matches(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
     """Whether all that is wanted is so already; what the broker leaves out is nothing to it."""
     return all(found.get(key) == value or (not value and not found.get(key)) for key, value in wanted.items())
 
 
 async def _update(bus: Bus, found: dict[str, Any], wanted: dict[str, Any]) -> None:
     # In a cluster each update is a decision of its own that all servers keep, so none is asked for without need.
-    if not _holds(found, wanted):
+    if not _matches(found, wanted):
         await _api(bus, f"STREAM.UPDATE.{wanted['name']}", wanted)
 
 
@@ -134,7 +133,7 @@ async def _api(bus: Bus, what: str, body: dict[str, Any]) -> None:
 
 
 async def _main(once: bool) -> int:
-    configure(USER)
+    configure_logging(USER)
     work = asyncio.create_task(_once() if once else _stay())
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, work.cancel)
@@ -154,7 +153,7 @@ async def _once() -> int:
 
 
 async def _stay() -> int:
-    async with connect(USER, BusSettings()) as bus, readable(bus):
+    async with connect(USER, BusSettings()) as bus, expose_metrics(bus):
         if bus.settings.signing_key_file is not None:
             await admit(bus)
         await keep(bus)

@@ -83,14 +83,14 @@ def sender(who: Principal, found: Mapping[str, str] | None) -> str:
     return stated if stated in SERVICES and who.inbox is None else f"bus/{who.user}"
 
 
-def key(found: Mapping[str, str] | None) -> str | None:
+def read_key(found: Mapping[str, str] | None) -> str | None:
     """The idempotency key of a write.
 
     Raises:
         BadRequest: it is nothing that a store could keep.
     """
     stated = header(found, KEY)
-    if stated is not None and not _plain(stated, LONGEST_KEY):
+    if stated is not None and not _is_plain(stated, LONGEST_KEY):
         raise BadRequest(f"an idempotency key is 1 to {LONGEST_KEY} printable ASCII characters", field=KEY)
     return stated
 
@@ -99,10 +99,10 @@ def adopt(found: Mapping[str, str] | None) -> None:
     """Take over the ids that a message brings, for the questions and the log lines of the work on it; only plain short ones."""
     for name, id in _AT_HAND.items():
         stated = header(found, name)
-        id.set(stated if stated is not None and _plain(stated, LONGEST_ID) else None)
+        id.set(stated if stated is not None and _is_plain(stated, LONGEST_ID) else None)
 
 
-def _plain(text: str, longest: int) -> bool:
+def _is_plain(text: str, longest: int) -> bool:
     return 1 <= len(text) <= longest and text.isascii() and text.isprintable()
 
 
@@ -112,7 +112,7 @@ def remaining(timeout: float) -> float:
     return timeout if due is None else min(timeout, due - time.time())
 
 
-def due(found: str | None, timeout: float) -> float:
+def parse_deadline(found: str | None, timeout: float) -> float:
     """When an answer is due: what the header says, or `timeout` seconds from now without one.
 
     Raises:
@@ -145,10 +145,10 @@ def decode(model: type[M], data: bytes, limit: int) -> M:
     try:
         return model.model_validate_json(data)
     except ValidationError as error:
-        raise invalid(error) from error
+        raise to_bad_request(error) from error
 
 
-def given(model: type[M], data: bytes, limit: int) -> M:
+def decode_input(model: type[M], data: bytes, limit: int) -> M:
     """The message in `data` as a caller gave it; raises as `decode` does, and for a text that holds NUL: no store keeps one."""
     message = decode(model, data, limit)
     if b"\\u0000" in data and _holds_nul(json.loads(data)):
@@ -168,7 +168,7 @@ def _holds_nul(value: object) -> bool:
             return False
 
 
-def invalid(error: ValidationError) -> BadRequest:
+def to_bad_request(error: ValidationError) -> BadRequest:
     """The first fault of a validation as our own error, without the value at fault."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     field = ".".join(str(part) for part in first["loc"])

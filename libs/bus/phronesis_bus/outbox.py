@@ -1,20 +1,57 @@
-"""The outbox relay: what a store's transaction wrote down as news is published after it, until it is sent."""
+"""Publishing to a stream, and the outbox relay: what a store's transaction wrote down as news is published until it is sent."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from phronesis_contracts import Event, Message, ServiceError
+from nats.errors import Error as NatsError
+from nats.errors import NoRespondersError
+from nats.errors import TimeoutError as NatsTimeout
+
+from phronesis_contracts import Busy, Event, Message, ServiceError, TimedOut, Unavailable
 
 from . import envelope
 from .connection import Bus
 from .metrics import UNSENT
-from .publishing import publish
+
+_TIMEOUT = 5.0
+_FULL = {10077, 10122}
+"""The server's numbers for a full stream and for a subject that is full."""
+
+
+async def publish(bus: Bus, subject: str, body: bytes, headers: dict[str, str]) -> bool:
+    """Publish to a stream and wait until it is stored.
+
+    Returns:
+        `False` where the stream held a message with the same id already.
+
+    Raises:
+        Busy: the stream, or the subject in it, is full.
+        Unavailable: the broker is away, or no stream takes the subject.
+    """
+    if not bus.connected:
+        raise Unavailable("the broker is away", retry_after=1)
+    try:
+        reply = await bus.request(subject, body, timeout=envelope.remaining(_TIMEOUT), headers=headers)
+        answer = json.loads(reply.data)
+    except NoRespondersError as error:
+        raise Unavailable("no stream takes the message", retry_after=1) from error
+    except (NatsTimeout, TimeoutError) as error:
+        raise TimedOut("the broker did not store the message in time") from error
+    except (NatsError, OSError, ValueError) as error:
+        raise Unavailable("the broker did not store the message", retry_after=1) from error
+    if problem := answer.get("error"):
+        if problem.get("err_code") in _FULL:
+            raise Busy("the queue is full", retry_after=2)
+        raise Unavailable("the broker did not store the message", retry_after=1)
+    return not answer.get("duplicate", False)
+
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +89,7 @@ class Outbox(Protocol):
 
 
 @runtime_checkable
-class Counted(Protocol):
+class CountedOutbox(Protocol):
     """An outbox that can say how much waits in it."""
 
     async def waiting(self) -> int:
@@ -71,7 +108,7 @@ class Relay:
 
     def start(self) -> None:
         """Begin to relay."""
-        if isinstance(self._outbox, Counted):
+        if isinstance(self._outbox, CountedOutbox):
             self._bus.tracing.metrics.probe(self._look)
         self._task = asyncio.create_task(self._run(), name="outbox-relay")
         self._bus.on_stop(self._stop)
@@ -81,7 +118,7 @@ class Relay:
         self._wake.set()
 
     async def _look(self) -> None:
-        assert isinstance(self._outbox, Counted)
+        assert isinstance(self._outbox, CountedOutbox)
         self._bus.tracing.metrics.set(UNSENT, await self._outbox.waiting())
 
     async def _stop(self) -> None:

@@ -1,4 +1,4 @@
-"""Users and permissions of the NATS server, made from the contracts: who may publish and subscribe what."""
+"""Users and permissions of the NATS server, made from the contracts, and its configuration files."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from phronesis_contracts.service import HEALTH, SERVICES, SPANS
 
 from .admission import ANSWERED, ASKED, SYSTEM, SYSTEM_SUBJECTS
 from .connection import INBOX
+from .connection import REVOCATION_SUBJECT as REVOKED_SUBJECT
 from .declare import USER as DECLARE
 from .recording import STREAM as RECORDED
 from .recording import USER as OPERATOR
-from .revocation import SUBJECT as REVOKED_SUBJECT
-from .topology import BACKUPS, MEDIA, REVOKED, consumers
+from .topology import BACKUPS, MEDIA, REVOKED, consumers, streams
 
 _JOB_TELLERS = ("gateway",)
 _WATCHERS = ("gateway",)
@@ -44,7 +44,7 @@ def _bucket(name: str) -> list[str]:
     ]
 
 
-def publishes(service: str) -> list[str]:
+def publish_subjects(service: str) -> list[str]:
     """Subjects that `service` may publish to."""
     subjects = [f"{INBOX}.>"]
     subjects += [rpc.on("*") for rpc in RPCS if rpc.service in ASKS[service]]
@@ -72,7 +72,7 @@ def publishes(service: str) -> list[str]:
     return subjects
 
 
-def subscribes(service: str) -> list[str]:
+def subscribe_subjects(service: str) -> list[str]:
     """Subjects that `service` may subscribe to."""
     subjects = [f"{INBOX}.{service}.>", f"{REVOKED_SUBJECT}.*"]
     subjects += [rpc.on("*") for rpc in RPCS if rpc.service == service]
@@ -83,7 +83,7 @@ def subscribes(service: str) -> list[str]:
     return subjects
 
 
-def operates() -> list[str]:
+def operator_subjects() -> list[str]:
     """Subjects that the operator may publish to: to record events, to publish them again, and to use the bucket of media."""
     consumer = f"{RECORDED}.{OPERATOR}"
     return [
@@ -104,10 +104,10 @@ def users(passwords: Mapping[str, str], issuer: str | None) -> str:
             text, or the name of a variable.
         issuer: who lets outside systems in, as `Issuer.name` says, or a variable; without one they stay out.
     """
-    named = [_user(name, passwords[name], publishes(name), subscribes(name)) for name in SERVICES]
+    named = [_user(name, passwords[name], publish_subjects(name), subscribe_subjects(name)) for name in SERVICES]
     heard = [f"{INBOX}.{DECLARE}.>", f"{REVOKED_SUBJECT}.*", ASKED]
     named.append(_user(DECLARE, passwords[DECLARE], ["$JS.API.>", ANSWERED], heard))
-    named.append(_user(OPERATOR, passwords[OPERATOR], operates(), [f"{INBOX}.{OPERATOR}.>"]))
+    named.append(_user(OPERATOR, passwords[OPERATOR], operator_subjects(), [f"{INBOX}.{OPERATOR}.>"]))
     system = _user(SYSTEM, passwords[DECLARE], list(SYSTEM_SUBJECTS), [f"{INBOX}.{SYSTEM}.>"])
     # Whoever is named here is let in by a password alone, also while nobody answers the broker's questions.
     trusted = json.dumps([*SERVICES, DECLARE, OPERATOR, SYSTEM])
@@ -147,3 +147,43 @@ def server_config(*, port: int, store: str, passwords: dict[str, str], issuer: s
 def _user(name: str, password: str, may_publish: list[str], may_subscribe: list[str]) -> str:
     permissions = {"publish": {"allow": may_publish}, "subscribe": {"allow": may_subscribe}}
     return f"{{ user: {name}, password: {password}, permissions: {json.dumps(permissions, indent=2)} }}"
+
+
+USERS_FILE = "secrets/nats-users.conf"
+"""Where the server reads what is secret, beside its configuration."""
+ISSUER = "admission"
+"""Variable with the public key of whoever lets outside systems in."""
+_GIB = 1024**3
+
+
+def password_variable(user: str) -> str:
+    """The variable that holds the hash of a user's password."""
+    return f"password_{user}"
+
+
+def deployment_config() -> str:
+    """The file. It reads `secrets/nats-users.conf` beside it, and takes JetStream's folder from `NATS_STORE_DIR`."""
+    reserved = sum(int(config["max_bytes"]) for config in streams())
+    return "\n".join(
+        [
+            f'include "{USERS_FILE}"',
+            "port: 4222",
+            "http_port: 8222",
+            *LIMITS,
+            # What the streams reserve, rounded up, and one more: a stream that is added needs no other number here.
+            f"jetstream {{ store_dir: $NATS_STORE_DIR, max_mem: 64MB, max_file: {reserved // _GIB + 2}GB }}",
+            users({name: f"${password_variable(name)}" for name in (*SERVICES, DECLARE, OPERATOR)}, f"${ISSUER}"),
+            "",
+        ]
+    )
+
+
+def users_config(hashes: dict[str, str], issuer: str) -> str:
+    """The file with the users' secrets.
+
+    Args:
+        hashes: bcrypt hash of each password, by user.
+        issuer: who lets outside systems in, as `Issuer.name` says.
+    """
+    lines = [f'{password_variable(user)}: "{value}"' for user, value in hashes.items()]
+    return "\n".join([*lines, f'{ISSUER}: "{issuer}"', ""])

@@ -21,7 +21,7 @@ from nats.errors import Error as NatsError
 from phronesis_contracts import Busy, Unavailable
 
 from .connection import INBOX, Bus
-from .publishing import publish
+from .outbox import publish
 from .topology import streams
 
 USER = "operator"
@@ -137,12 +137,12 @@ class Recording:
             await msg.ack()
 
 
-def remembered() -> float:
+def duplicate_window() -> float:
     """Seconds for which the stream swallows an event whose id it has seen, also when it was emptied meanwhile."""
     return float(next(config["duplicate_window"] for config in streams() if config["name"] == STREAM)) / 1e9
 
 
-async def events_waiting(bus: Bus) -> int:
+async def count_waiting_events(bus: Bus) -> int:
     """How many events some follower still lacks."""
     return int((await _api(bus, f"STREAM.INFO.{STREAM}"))["state"]["messages"])
 
@@ -159,7 +159,7 @@ async def publish_again(bus: Bus, event: Recorded) -> None:
         Busy: the stream is full.
         Unavailable: the broker is away, or does not take it.
     """
-    for _ in range(math.ceil(remembered() / _AGAIN) + 2):
+    for _ in range(math.ceil(duplicate_window() / _AGAIN) + 2):
         if await publish(bus, event.subject, event.body, event.headers):
             return
         await asyncio.sleep(_AGAIN)

@@ -15,9 +15,9 @@ import bcrypt
 
 from phronesis_contracts.service import SERVICES
 
+from .admission import Issuer
 from .declare import USER as DECLARE
-from .deployment import users_config, variable
-from .nkeys import Issuer
+from .permissions import password_variable, users_config
 from .principals import load_key, new_key, public_key
 from .recording import USER as OPERATOR
 
@@ -81,7 +81,7 @@ def _users(folder: Path) -> None:
     hashes = {}
     for user in _USERS:
         password = (folder / f"nats-{user}.password").read_bytes().strip()
-        old = known.get(variable(user), "")
+        old = known.get(password_variable(user), "")
         hashes[user] = old if _proves(password, old) else bcrypt.hashpw(password, bcrypt.gensalt(_ROUNDS)).decode()
     text = users_config(hashes, Issuer.load(folder / "admission.pem").name)
     if not path.exists() or path.read_text() != text:

@@ -1,4 +1,4 @@
-"""The life of one service process, and what every service answers alike: its health and its recent spans."""
+"""The life of one service process: its logs, its port for metrics and health, and what every service answers alike."""
 
 from __future__ import annotations
 
@@ -6,23 +6,179 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+import sys
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from types import TracebackType
+from typing import TextIO
 
+import structlog
 import uvloop
+from prometheus_client import CONTENT_TYPE_LATEST
+from structlog.typing import EventDict, Processor, WrappedLogger
 
 from phronesis_contracts import Nothing
 from phronesis_contracts.service import HEALTH, SPANS, Health, Spans, TraceRef
 
 from .connection import LOST, Bus, connect
 from .envelope import Call
-from .exposition import readable
-from .logs import configure
-from .serving import serve
+from .metrics import CONNECTED, Metrics
+from .rpc import serve
 from .settings import BusSettings
-from .tracing import VERSION
+from .tracing import VERSION, conversation, correlation, trace_id, traceparent, turn, user
+
+FIGURES = ("tool", "arguments", "outcome", "tokens", "nodes", "cached", "milliseconds")
+"""Fields of its own that a line may have, by the `extra` of the call that writes it."""
+_CAUSES = 10
+_FRAMES = 60
+_Raised = tuple[type[BaseException], BaseException, TracebackType | None]
+
+
+def configure_logging(service: str, level: int = logging.INFO, stream: TextIO | None = None) -> None:
+    """Send the standard library's loggers through one JSON formatter.
+
+    Args:
+        service: the service's name.
+        level: the least level that is written.
+        stream: where to; standard error by default.
+    """
+
+    def named(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+        event["service"] = service
+        for name, current in (
+            ("correlation_id", correlation.get()),
+            ("trace_id", trace_id(traceparent())),
+            ("turn_id", turn.get()),
+            ("conversation_id", conversation.get()),
+            ("user_id", user.get()),
+        ):
+            if current:
+                event[name] = current
+        return event
+
+    shared: list[Processor] = [
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.PositionalArgumentsFormatter(),
+        structlog.stdlib.ExtraAdder(FIGURES),
+        named,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.ExceptionRenderer(_describe_exception),
+                structlog.processors.JSONRenderer(),
+            ],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(level)
+    for noisy in ("httpx", "neo4j", "nats"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+def _describe_exception(exc_info: _Raised) -> str:
+    """An exception with its causes, outermost first: classes, codes of ours, and where each was raised."""
+    lines: list[str] = []
+    error: BaseException | None = exc_info[1]
+    for _ in range(_CAUSES):
+        if error is None:
+            break
+        code = getattr(error, "code", None) or getattr(error, "sqlstate", None)
+        lines.append(f"{type(error).__module__}.{type(error).__qualname__}" + (f" ({code})" if isinstance(code, str) else ""))
+        frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
+        lines += [f"  {frame.filename}:{frame.lineno} in {frame.name}" for frame in frames]
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return "\n".join(lines)
+
 
 log = logging.getLogger(__name__)
+
+_LARGEST_HEAD = 8_192
+"""Bytes of a request that are read."""
+_REQUEST_SECONDS = 5.0
+"""Seconds that one request may take."""
+_MOST_REQUESTS = 8
+
+
+@asynccontextmanager
+async def serve_metrics(metrics: Metrics, listen: str, ready: Callable[[], bool]) -> AsyncIterator[int]:
+    """Answer `GET /metrics`, `/health/live` and `/health/ready` for the length of a block.
+
+    Args:
+        metrics: what is read.
+        listen: host and port; port 0 takes a free one.
+        ready: whether the process can be asked now; `/health/ready` is a 503 where it cannot.
+
+    Returns:
+        The port.
+
+    Raises:
+        OSError: the address cannot be had.
+    """
+    open_now: set[asyncio.StreamWriter] = set()
+
+    async def received(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(open_now) >= _MOST_REQUESTS:
+            writer.close()
+            return
+        open_now.add(writer)
+        try:
+            async with asyncio.timeout(_REQUEST_SECONDS):
+                head = await reader.readuntil(b"\r\n\r\n")
+                writer.write(await _answer_http(metrics, ready, head))
+                await writer.drain()
+        except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError) as error:
+            log.debug("a reading of the metrics broke off: %s", type(error).__name__)
+        finally:
+            open_now.discard(writer)
+            writer.close()
+
+    host, _, port = listen.rpartition(":")
+    server = await asyncio.start_server(received, host.strip("[]"), int(port), limit=_LARGEST_HEAD)
+    try:
+        bound = int(server.sockets[0].getsockname()[1])
+        log.info("metrics at %s:%d/metrics", host, bound)
+        yield bound
+    finally:
+        server.close()
+
+
+@asynccontextmanager
+async def expose_metrics(bus: Bus) -> AsyncIterator[None]:
+    """The metrics and the health of a connected process on the port that is set, where one is, for the length of a block."""
+    async with AsyncExitStack() as opened:
+        if bus.settings.metrics_listen is not None:
+            bus.tracing.metrics.watch(CONNECTED, lambda: float(bus.connected))
+            await opened.enter_async_context(serve_metrics(bus.tracing.metrics, bus.settings.metrics_listen, lambda: bus.ready))
+        yield
+
+
+async def _answer_http(metrics: Metrics, ready: Callable[[], bool], head: bytes) -> bytes:
+    method, _, rest = head.partition(b" ")
+    path = rest.partition(b" ")[0].partition(b"?")[0]
+    match method, path:
+        case b"GET", b"/metrics":
+            return _http_response("200 OK", await metrics.text(), CONTENT_TYPE_LATEST)
+        case b"GET", b"/health/live":
+            return _http_response("200 OK", b"live\n")
+        case b"GET", b"/health/ready":
+            return (
+                _http_response("200 OK", b"ready\n") if ready() else _http_response("503 Service Unavailable", b"not ready\n")
+            )
+    return _http_response("404 Not Found", b"")
+
+
+def _http_response(status: str, body: bytes, kind: str = "text/plain") -> bytes:
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    return head.encode() + body
+
 
 Ping = Callable[[], Awaitable[None]]
 
@@ -73,7 +229,7 @@ def run(name: str, start: Callable[[Bus], AbstractAsyncContextManager[None]]) ->
     Raises:
         SystemExit: the connection to the broker ended for good; whoever supervises the process starts it again.
     """
-    configure(name)
+    configure_logging(name)
     if not uvloop.run(_life(name, start)):
         raise SystemExit(LOST)
 
@@ -98,7 +254,7 @@ async def _life(name: str, start: Callable[[Bus], AbstractAsyncContextManager[No
 async def _serve(
     name: str, start: Callable[[Bus], AbstractAsyncContextManager[None]], asked: asyncio.Event, up: asyncio.Event
 ) -> None:
-    async with connect(name, BusSettings()) as bus, readable(bus), start(bus):
+    async with connect(name, BusSettings()) as bus, expose_metrics(bus), start(bus):
         bus.up.set()
         up.set()
         log.info("%s is up", name)

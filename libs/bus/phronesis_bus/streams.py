@@ -1,12 +1,14 @@
-"""Durable messages: `tell` and `take` for jobs, `announce` and `follow` for events, `show` for progress.
+"""Durable messages.
 
-Pull consumers are read by `pulling`; their handlers are given what the envelope and the contract let through.
+`tell` and `take` for jobs, `announce` and `follow` for events, `show` for progress; audit entries, and erasing.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -15,26 +17,55 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from opentelemetry.trace import Span, SpanKind
 
-from phronesis_contracts import (
-    Event,
-    Forbidden,
-    Job,
-    Message,
-    Out,
-    Principal,
-    ServiceError,
-    TooLarge,
-)
+from phronesis_contracts import Event, Forbidden, Job, Message, Out, Principal, ServiceError, TooLarge, Unavailable
+from phronesis_contracts.orchestrator import Audited
 from phronesis_contracts.service import AUDITED
 
 from . import envelope
-from .audit import audited
-from .connection import Bus
+from .connection import Bus, read_message
+from .delivery import Work, pull
 from .envelope import Call, News
-from .publishing import publish
-from .pulling import pull
-from .redelivery import Work
+from .outbox import publish
 from .topology import JOB_STREAMS
+
+_SECRET = ("key", "token", "secret", "password", "authorization", "credential")
+_LONGEST = 200
+_MOST = 20
+
+
+def audit_entry(who: Principal, action: str, arguments: dict[str, Any], *, code: str | None = None) -> Audited:
+    """The entry for one write, or, with a `code`, for one refusal."""
+    return Audited(
+        who=who.user,
+        role=who.role,
+        action=action,
+        outcome="done" if code is None else "refused",
+        code=code,
+        arguments=mask(arguments),
+    )
+
+
+def mask(value: Any, name: str = "", *, longest: int = _LONGEST, most: int = _MOST) -> Any:
+    """`value` with secrets masked, and cut.
+
+    Args:
+        value: JSON.
+        name: of the member that it is.
+        longest: characters of a text that are kept.
+        most: members of an object or a list that are kept.
+    """
+    if any(word in name.lower() for word in _SECRET):
+        return "***"
+    match value:
+        case dict():
+            return {str(k): mask(v, str(k), longest=longest, most=most) for k, v in list(value.items())[:most]}
+        case list() | tuple():
+            return [mask(v, longest=longest, most=most) for v in value[:most]]
+        case str() if len(value) > longest:
+            return f"{value[:longest]}… ({len(value)} characters)"
+        case _:
+            return value
+
 
 log = logging.getLogger(__name__)
 
@@ -48,19 +79,19 @@ async def tell(bus: Bus, who: Principal, job: Job[M], message: M) -> None:
         Busy: the tenant's queue is full.
         Unavailable: the broker is away or has no such queue.
     """
-    with _published(bus, "tell", job):
+    with _producer_span(bus, "tell", job):
         headers = envelope.headers(bus.name) | {envelope.PRINCIPAL: bus.token(who)}
-        await publish(bus, job.on(who.tenant), _body(job, message), headers)
+        await publish(bus, job.on(who.tenant), _encode_body(job, message), headers)
 
 
 async def announce(bus: Bus, tenant: str, event: Event[M], message: M, *, id: str | None = None) -> None:
     """Publish news; it is stored when this returns. Changes of a store go through its outbox, not through here."""
-    with _published(bus, "announce", event):
+    with _producer_span(bus, "announce", event):
         headers = envelope.headers(bus.name) | {envelope.MESSAGE_ID: f"{tenant}.{event.subject}.{id or uuid4()}"}
-        await publish(bus, event.on(tenant), _body(event, message), headers)
+        await publish(bus, event.on(tenant), _encode_body(event, message), headers)
 
 
-def _published(bus: Bus, operation: str, contract: Job[Any] | Event[Any]) -> AbstractContextManager[Span]:
+def _producer_span(bus: Bus, operation: str, contract: Job[Any] | Event[Any]) -> AbstractContextManager[Span]:
     return bus.tracing.span(
         f"{operation} {contract.subject}",
         kind=SpanKind.PRODUCER,
@@ -71,10 +102,10 @@ def _published(bus: Bus, operation: str, contract: Job[Any] | Event[Any]) -> Abs
     )
 
 
-async def refused(bus: Bus, who: Principal, action: str, arguments: dict[str, Any], error: ServiceError) -> None:
+async def record_refusal(bus: Bus, who: Principal, action: str, arguments: dict[str, Any], error: ServiceError) -> None:
     """Enter in the audit trail that `who` was refused `action`. A trail that is away changes nothing about the refusal."""
     try:
-        await announce(bus, who.tenant, AUDITED[bus.name], audited(who, action, arguments, code=error.code))
+        await announce(bus, who.tenant, AUDITED[bus.name], audit_entry(who, action, arguments, code=error.code))
     except ServiceError:
         log.exception("a refusal could not be audited")
 
@@ -87,7 +118,7 @@ async def show(bus: Bus, who: Principal, out: Out[M], turn: str, message: M) -> 
         log.warning("progress of a turn could not be shown")
 
 
-def _body(contract: Job[Any] | Event[Any], message: Message) -> bytes:
+def _encode_body(contract: Job[Any] | Event[Any], message: Message) -> bytes:
     body = envelope.encode(message)
     if len(body) > contract.max_bytes:
         raise TooLarge(f"a message to {contract.subject} is over {contract.max_bytes} bytes")
@@ -108,7 +139,7 @@ async def take(bus: Bus, job: Job[M], handler: Callable[[Call, M], Awaitable[Non
         if who.tenant != msg.subject.split(".", 2)[1]:
             log.warning("a job on %s is another tenant's", msg.subject)
             foreign = Forbidden("the subject is another tenant's")
-            return lambda: refused(bus, who, job.subject, {"subject": msg.subject}, foreign)
+            return lambda: record_refusal(bus, who, job.subject, {"subject": msg.subject}, foreign)
         message = envelope.decode(job.input, msg.data, job.max_bytes)
         return lambda: handler(Call(who, envelope.sender(who, msg.headers)), message)
 
@@ -155,3 +186,67 @@ async def _hear(bus: Bus, event: Event[Any], opened: Callable[[Msg], Work]) -> N
     subscription = await bus.nats.subscribe(event.on("*"), cb=received)
     await bus.settled()
     bus.on_stop(lambda: bus.drain(subscription))
+
+
+_ANSWER = 5.0
+_GONE = {10037, 10057}
+"""The server's numbers for a message, or a sequence, that is not there."""
+_NO_ADDRESS = 3
+"""Tokens of a parked message's former subject that have to be there: its kind, the tenant and the rest."""
+
+
+async def erase_shown(bus: Bus, out: Out[Any], tenant: str, user: str, turns: Iterable[str]) -> int:
+    """Erase what was shown of a user's turns; how many lines that were. The service must be allowed to.
+
+    Raises:
+        Unavailable: the broker is away, or does not erase.
+    """
+    gone = 0
+    for turn in turns:
+        answer = await _api(bus, "STREAM.PURGE.OUT", {"filter": out.on(tenant, user, turn)})
+        gone += int(answer.get("purged", 0))
+    return gone
+
+
+async def erase_parked(bus: Bus, tenant: str, ids: Iterable[str]) -> int:
+    """Erase a tenant's parked messages that name one of these ids as a whole text; how many that were.
+
+    The stream is read through: what is parked is the exception, and nothing else says what a message holds.
+
+    Raises:
+        Unavailable: the broker is away, or does not erase.
+        TimedOut: it did not answer in time.
+    """
+    fields = [json.dumps(id).encode() for id in ids]
+    gone = sequence = 0
+    while fields and (found := await read_message(bus, "PARKED", "parked.>", sequence)) is not None:
+        sequence = int(found["seq"])
+        body = base64.b64decode(found.get("data", ""))
+        if _tenant(found) == tenant and any(field in body for field in fields):
+            await _api(bus, "STREAM.MSG.DELETE.PARKED", {"seq": sequence})
+            gone += 1
+    return gone
+
+
+def _tenant(found: dict[str, Any]) -> str | None:
+    """Whose a parked message is: it says on which subject it was sent."""
+    for line in base64.b64decode(found.get("hdrs", "")).decode(errors="replace").splitlines():
+        name, _, value = line.partition(":")
+        parts = value.strip().split(".", 2)
+        if name.strip().casefold() == envelope.PARKED_FROM.casefold() and len(parts) == _NO_ADDRESS:
+            return parts[1]
+    return None
+
+
+async def _api(bus: Bus, what: str, body: dict[str, Any]) -> dict[str, Any]:
+    if not bus.connected:
+        raise Unavailable("the broker is away", retry_after=1)
+    try:
+        reply = await bus.request(f"$JS.API.{what}", json.dumps(body).encode(), timeout=_ANSWER)
+        answer: dict[str, Any] = json.loads(reply.data)
+    except (NatsError, TimeoutError, OSError, ValueError) as error:
+        raise Unavailable("the broker did not erase", retry_after=1) from error
+    problem = answer.get("error")
+    if problem and problem.get("err_code") not in _GONE:
+        raise Unavailable("the broker refused to erase", retry_after=1)
+    return answer

@@ -19,7 +19,7 @@ _DAY = 24 * 3600
 _MIB = 1024**2  # the broker reserves a stream's greatest size when it is declared, so these fit a laptop's disk
 
 
-def _ns(seconds: float) -> int:
+def _nanoseconds(seconds: float) -> int:
     return int(seconds * 1e9)
 
 
@@ -30,7 +30,7 @@ def _bucket(name: str, *, max_age: float = 0, max_bytes: int) -> dict[str, Any]:
         "retention": "limits",
         "storage": "file",
         "discard": "new",
-        "max_age": _ns(max_age),
+        "max_age": _nanoseconds(max_age),
         "max_bytes": max_bytes,
         "allow_rollup_hdrs": True,
         "allow_direct": True,
@@ -48,7 +48,7 @@ def _queue(name: str, subjects: list[str]) -> dict[str, Any]:
         "discard_new_per_subject": True,
         "max_bytes": 256 * _MIB,
         # An id of somebody else's message must not swallow this one; the broker takes no less than this.
-        "duplicate_window": _ns(0.1),
+        "duplicate_window": _nanoseconds(0.1),
     }
 
 
@@ -74,7 +74,7 @@ def _streams() -> list[dict[str, Any]]:
             "storage": "file",
             "discard": "new",  # a full stream refuses: the outbox keeps what was refused
             "max_bytes": 1024 * _MIB,
-            "duplicate_window": _ns(120),
+            "duplicate_window": _nanoseconds(120),
         },
         {
             "name": "OUT",
@@ -82,7 +82,7 @@ def _streams() -> list[dict[str, Any]]:
             "retention": "limits",
             "storage": "file",
             "discard": "old",
-            "max_age": _ns(3600),
+            "max_age": _nanoseconds(3600),
             "max_bytes": 128 * _MIB,
         },
         {
@@ -91,7 +91,7 @@ def _streams() -> list[dict[str, Any]]:
             "retention": "limits",
             "storage": "file",
             "discard": "new",
-            "max_age": _ns(30 * _DAY),
+            "max_age": _nanoseconds(30 * _DAY),
             "max_bytes": 256 * _MIB,
         },
         {
@@ -101,7 +101,7 @@ def _streams() -> list[dict[str, Any]]:
             "storage": "file",
             "discard": "new",  # the oldest may not go: its key would be good again
             "max_msgs_per_subject": 1,
-            "max_age": _ns(400 * _DAY),
+            "max_age": _nanoseconds(400 * _DAY),
             "max_bytes": 16 * _MIB,
         },
         _bucket(UPLOADS, max_age=3600, max_bytes=20 * MAX_UPLOAD),
@@ -122,7 +122,7 @@ def consumers(ack_wait: float) -> list[tuple[str, dict[str, Any]]]:
                 "durable_name": durable,
                 "filter_subject": subject,
                 "ack_policy": "explicit",
-                "ack_wait": _ns(ack_wait),
+                "ack_wait": _nanoseconds(ack_wait),
                 "deliver_policy": "all",
                 "max_deliver": -1,
                 "max_ack_pending": 1_000,

@@ -1,11 +1,14 @@
-"""Spans: made with OpenTelemetry, carried as `traceparent`, remembered for a while so that no collector is needed, and
-exported by OTLP where an address for them is set."""
+"""Spans.
+
+Made with OpenTelemetry, carried as `traceparent`, remembered for a while, and exported by OTLP where an address is set.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,13 +17,78 @@ from typing import Any
 from opentelemetry import trace
 from opentelemetry.context import Context, attach, create_key, detach, get_value, set_value
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import SpanLimits, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
 from opentelemetry.trace import INVALID_SPAN, NonRecordingSpan, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
+from phronesis_contracts.service import Span, Spans, TraceRef
+
 from .metrics import Metrics
-from .recent import RecentSpans
 from .settings import TelemetrySettings
+
+_TRACES = 2_000
+_SPANS_OF_ONE = 500
+CONTENT = frozenset(
+    {
+        "gen_ai.input.messages",
+        "gen_ai.output.messages",
+        "gen_ai.memory.query.text",
+        "gen_ai.retrieval.query.text",
+    }
+)
+"""Attributes that hold what people said: set where that is switched on, exported, and never remembered here."""
+
+
+class RecentSpans(SpanProcessor):
+    """The finished spans of the newest traces, bounded in number."""
+
+    def __init__(self, service: str) -> None:
+        self._service = service
+        self._traces: OrderedDict[int, list[ReadableSpan]] = OrderedDict()
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Keep a finished span; the oldest trace goes when there are too many."""
+        context = span.get_span_context()
+        if context is None:
+            return
+        spans = self._traces.setdefault(context.trace_id, [])
+        if len(spans) < _SPANS_OF_ONE:
+            spans.append(span if CONTENT.isdisjoint(span.attributes or ()) else _without_content(span))
+        while len(self._traces) > _TRACES:
+            self._traces.popitem(last=False)
+
+    def of(self, ref: TraceRef) -> Spans:
+        """The spans of one trace, in order of start."""
+        found = [self._as_message(span) for span in self._traces.get(int(ref.trace_id, 16), ())]
+        return Spans(spans=tuple(sorted(found, key=lambda span: span.start_ns)))
+
+    def _as_message(self, span: ReadableSpan) -> Span:
+        context = span.get_span_context()
+        assert context is not None
+        return Span(
+            trace_id=f"{context.trace_id:032x}",
+            span_id=f"{context.span_id:016x}",
+            parent_id=f"{span.parent.span_id:016x}" if span.parent else None,
+            service=self._service,
+            name=span.name,
+            start_ns=span.start_time or 0,
+            end_ns=span.end_time or 0,
+            attributes=dict(span.attributes or {}),
+            error=span.status.description if span.status.status_code is StatusCode.ERROR else None,
+        )
+
+
+def _without_content(span: ReadableSpan) -> ReadableSpan:
+    return ReadableSpan(
+        span.name,
+        span.get_span_context(),
+        span.parent,
+        attributes={key: value for key, value in (span.attributes or {}).items() if key not in CONTENT},
+        status=span.status,
+        start_time=span.start_time,
+        end_time=span.end_time,
+    )
+
 
 VERSION = "0.1.0"
 """Version of the platform; every service says it of itself."""
@@ -39,7 +107,7 @@ user: ContextVar[str | None] = ContextVar("user", default=None)
 _TRACING = create_key("tracing")
 
 
-class _Remembering(Sampler):
+class _RecordingSampler(Sampler):
     """Another sampler's choice of what is exported; what it leaves out is still remembered here."""
 
     def __init__(self, sampler: Sampler) -> None:
@@ -75,7 +143,7 @@ class Tracing:
         resource = Resource.create(about) if self.exports else Resource(about)
         limits = SpanLimits(max_span_attribute_length=_LONGEST)
         self.provider = TracerProvider(resource=resource, shutdown_on_exit=False, span_limits=limits)
-        self.provider.sampler = _Remembering(self.provider.sampler)
+        self.provider.sampler = _RecordingSampler(self.provider.sampler)
         self.provider.add_span_processor(self.recent)
         if self.exports:
             self.provider.add_span_processor(_exporting(settings))
@@ -131,16 +199,16 @@ def _exporting(settings: TelemetrySettings) -> SpanProcessor:
     return BatchSpanProcessor(OTLPSpanExporter(settings.exporter_otlp_traces_endpoint or f"{base}/v1/traces"))
 
 
-def at_hand() -> Tracing | None:
+def current_tracing() -> Tracing | None:
     """The tracing of the work at hand, for what is too deep inside to be given it."""
     found = get_value(_TRACING)
     return found if isinstance(found, Tracing) else None
 
 
 @contextmanager
-def inner(name: str, *, kind: SpanKind = SpanKind.INTERNAL, **attributes: Any) -> Iterator[trace.Span]:
+def inner_span(name: str, *, kind: SpanKind = SpanKind.INTERNAL, **attributes: Any) -> Iterator[trace.Span]:
     """A span inside the work at hand, as `Tracing.span` makes it; none where no traced work is at hand."""
-    tracing = at_hand()
+    tracing = current_tracing()
     if tracing is None:
         yield INVALID_SPAN
         return
@@ -148,7 +216,7 @@ def inner(name: str, *, kind: SpanKind = SpanKind.INTERNAL, **attributes: Any) -
         yield span
 
 
-def finished(name: str, seconds: float, error: str | None = None, **attributes: Any) -> None:
+def record_span(name: str, seconds: float, error: str | None = None, **attributes: Any) -> None:
     """A small span of the work at hand, told after its end: made where spans are exported, and nowhere else.
 
     Args:
@@ -157,7 +225,7 @@ def finished(name: str, seconds: float, error: str | None = None, **attributes: 
         error: the class of what went wrong.
         attributes: as for `Tracing.span`.
     """
-    tracing = at_hand()
+    tracing = current_tracing()
     if tracing is None or not tracing.exports:
         return
     now = time.time_ns()

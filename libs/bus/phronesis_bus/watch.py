@@ -16,8 +16,7 @@ from nats.aio.msg import Msg
 from phronesis_contracts import BadRequest, Message, Out, Principal
 
 from . import envelope
-from .connection import Bus
-from .stored import stored
+from .connection import Bus, read_message
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +26,7 @@ _UNHEARD = 256
 
 
 @dataclass(frozen=True)
-class Shown(Generic[M]):
+class ShownMessage(Generic[M]):
     """One message that was shown."""
 
     message: M
@@ -37,16 +36,16 @@ class Shown(Generic[M]):
     """Position in the stream; 0 for a message that was heard and not read."""
 
 
-class Ear(Generic[M]):
+class Listener(Generic[M]):
     """What is shown of one turn from now on. Hints: what is said while the broker is away is not heard."""
 
     def __init__(self) -> None:
-        self._heard: deque[Shown[M]] = deque(maxlen=_UNHEARD)
+        self._heard: deque[ShownMessage[M]] = deque(maxlen=_UNHEARD)
         self._something = asyncio.Event()
         self.closed = False
         """Whether the process stops: nothing more will be heard."""
 
-    async def next(self, seconds: float) -> Shown[M] | None:
+    async def next(self, seconds: float) -> ShownMessage[M] | None:
         """The next message, or `None` when none came within `seconds`, or the ear was closed."""
         if not self._heard and not self.closed and seconds > 0:
             self._something.clear()
@@ -57,7 +56,7 @@ class Ear(Generic[M]):
                 return None
         return self._heard.popleft() if self._heard else None
 
-    def hear(self, shown: Shown[M]) -> None:
+    def hear(self, shown: ShownMessage[M]) -> None:
         """Add a message."""
         self._heard.append(shown)
         self._something.set()
@@ -79,7 +78,7 @@ class Watch(Generic[M]):
     def __init__(self, bus: Bus, out: Out[M]) -> None:
         self._bus = bus
         self._out = out
-        self._ears: dict[str, list[Ear[M]]] = {}
+        self._ears: dict[str, list[Listener[M]]] = {}
         self._closed = False
 
     async def start(self) -> None:
@@ -95,10 +94,10 @@ class Watch(Generic[M]):
                 ear.close()
 
     @contextmanager
-    def turn(self, who: Principal, turn: str) -> Iterator[Ear[M]]:
+    def turn(self, who: Principal, turn: str) -> Iterator[Listener[M]]:
         """Hear a turn of `who` for the length of a block. Another user's messages have another subject."""
         subject = self._out.on(who.tenant, who.user, turn)
-        ear: Ear[M] = Ear()
+        ear: Listener[M] = Listener()
         ear.closed = self._closed
         self._ears.setdefault(subject, []).append(ear)
         try:
@@ -109,18 +108,18 @@ class Watch(Generic[M]):
             if not ears:
                 del self._ears[subject]
 
-    async def after(self, who: Principal, turn: str, sequence: int) -> Shown[M] | None:
+    async def after(self, who: Principal, turn: str, sequence: int) -> ShownMessage[M] | None:
         """The first stored message of a turn behind `sequence`, or `None` when there is none (any more, or yet).
 
         Raises:
             Unavailable: the broker is away or has no such stream.
             TimedOut: it did not answer in time.
         """
-        found = await stored(self._bus, "OUT", self._out.on(who.tenant, who.user, turn), sequence)
+        found = await read_message(self._bus, "OUT", self._out.on(who.tenant, who.user, turn), sequence)
         if found is None:
             return None
         message = envelope.decode(self._out.input, base64.b64decode(found.get("data", "")), self._out.max_bytes)
-        return Shown(message, sequence=int(found["seq"]))
+        return ShownMessage(message, sequence=int(found["seq"]))
 
     async def _received(self, msg: Msg) -> None:
         ears = self._ears.get(msg.subject)
@@ -131,6 +130,6 @@ class Watch(Generic[M]):
         except BadRequest:
             log.warning("what was shown on %s does not parse", self._out.subject)
             return
-        shown = Shown(message, envelope.header(msg.headers, envelope.CORRELATION))
+        shown = ShownMessage(message, envelope.header(msg.headers, envelope.CORRELATION))
         for ear in ears:
             ear.hear(shown)

@@ -16,8 +16,7 @@ from phronesis_contracts import ServiceError
 from . import calls
 from .endpoint import Endpoint, find
 from .models import Readiness, TurnEvent
-from .request import Request
-from .retries import Retries
+from .request import Request, Retries
 from .sse import Following
 
 P = ParamSpec("P")

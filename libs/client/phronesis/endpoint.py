@@ -10,7 +10,7 @@ import httpx
 
 from phronesis_contracts import BadRequest, Unavailable
 
-from .request import visible
+from .request import check_header
 from .settings import ClientSettings
 
 DEFAULT_DATA = Path("~/.phronesis")
@@ -38,7 +38,7 @@ class Endpoint:
     @property
     def headers(self) -> dict[str, str]:
         """Headers of every request."""
-        return {"Authorization": f"Bearer {visible(self.key, 'key')}"} if self.key else {}
+        return {"Authorization": f"Bearer {check_header(self.key, 'key')}"} if self.key else {}
 
 
 def locate(url: str | None, key: str | None, data: Path | str | None) -> Endpoint:
@@ -49,12 +49,12 @@ def locate(url: str | None, key: str | None, data: Path | str | None) -> Endpoin
         BadRequest: `url` is no http address.
     """
     if url:
-        return Endpoint(_checked(url), key)
+        return Endpoint(_check_url(url), key)
     directory = Path(data or DEFAULT_DATA).expanduser()
     found = _read(directory / "url")
     if found is None:
         raise Unavailable(f"no local stack in {directory}; {START_ONE}, or name another by --url and --key")
-    return Endpoint(_checked(found), key or _read(directory / "key"), f", the local stack of {directory}; {START_ONE}")
+    return Endpoint(_check_url(found), key or _read(directory / "key"), f", the local stack of {directory}; {START_ONE}")
 
 
 def _read(file: Path) -> str | None:
@@ -66,7 +66,7 @@ def _read(file: Path) -> str | None:
         raise Unavailable(f"cannot read {file}") from exc
 
 
-def _checked(url: str) -> str:
+def _check_url(url: str) -> str:
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL as exc:

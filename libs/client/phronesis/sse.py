@@ -11,8 +11,7 @@ import httpx
 from phronesis_contracts import Internal, ServiceError, TooManyRequests, Unavailable
 
 from .models import TurnEvent
-from .request import problem, translated
-from .retries import pause
+from .request import parse_problem, pause_before, translate_error
 
 MAX_EVENT = 4 * 1024 * 1024
 """Bytes of one event; a longer one is no stream of ours."""
@@ -106,7 +105,7 @@ class Following:
         if response.status_code == httpx.codes.NO_CONTENT:
             self.done = True
         elif not response.is_success:
-            raise problem(response)
+            raise parse_problem(response)
         return not self.done
 
     def feed(self, chunk: bytes) -> Iterator[TurnEvent]:
@@ -141,8 +140,8 @@ class Following:
         self._parser.forget_partial()
         self._fruitless += 1
         closed = Unavailable("the stream of events was closed before the turn's end")
-        error = translated(exc, self._url) if isinstance(exc, httpx.TransportError) else exc or closed
+        error = translate_error(exc, self._url) if isinstance(exc, httpx.TransportError) else exc or closed
         passing = isinstance(error, Unavailable | TooManyRequests) or isinstance(exc, httpx.TransportError)
         if not passing or self._fruitless >= FRUITLESS:
             raise error from (None if error is exc else exc)
-        return max(pause(self._fruitless), self._parser.retry or 0.0, min(error.retry_after or 0.0, SILENCE))
+        return max(pause_before(self._fruitless), self._parser.retry or 0.0, min(error.retry_after or 0.0, SILENCE))

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints
 
+from .instructions import EDITORS, MAX_TEXT, Tag
 from .messages import Event, Message, Rpc
 from .principal import Token
-from .releases import EDITORS, MAX_TEXT, Tag
 from .tools import Risk, Tool
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]

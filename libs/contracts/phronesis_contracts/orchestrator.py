@@ -1,4 +1,4 @@
-"""Contracts of the orchestrator: turns, conversations, and the audit trail it keeps."""
+"""Contracts of the orchestrator: turns, conversations, the order and budget of a background task, and the audit trail."""
 
 from __future__ import annotations
 
@@ -9,12 +9,29 @@ from uuid import UUID, uuid5
 
 from pydantic import Field
 
-from .analysis import Analysis
+from .answers import Analysis, AnswerTrace
 from .deletions import ConversationDeleted, DeleteConversation, Deletion, DeletionRef
-from .messages import Event, Job, Message, Out, Rpc
-from .task_order import TaskOrder
+from .messages import WRITTEN_AS_NUMBER, Event, Job, Message, Out, Rpc
 from .tools import Tool
-from .traces import AnswerTrace
+
+
+class TaskBudget(Message):
+    """What a background task may use; it is held to before each step and each call."""
+
+    seconds: Annotated[float, Field(ge=1.0, le=14_400.0), WRITTEN_AS_NUMBER] = 900.0
+    """Of work, from its first step."""
+    tokens: Annotated[int, Field(ge=0, le=10**15), WRITTEN_AS_NUMBER] | None = None
+    """Of all its model calls together, read and written."""
+    usd: Annotated[float, Field(ge=0.0, le=1e9, allow_inf_nan=False), WRITTEN_AS_NUMBER] | None = None
+    """Of all its model calls together; a call whose price is not known counts nothing."""
+    tool_calls: Annotated[int, Field(ge=0, le=1_000), WRITTEN_AS_NUMBER] = 100
+
+
+class TaskOrder(Message):
+    """The part of a turn that makes it a background task; its text is the goal."""
+
+    budget: TaskBudget = TaskBudget()
+
 
 _TURNS = UUID("6d0a1c9e-53b7-5f0e-9b51-6b1f8e8d4a77")
 MAX_TEXT = 100_000

@@ -1,4 +1,7 @@
-"""Contracts that every service serves alike: its health, its recent spans, and what it audits."""
+"""Contracts that every service serves alike.
+
+Its health, its recent spans, what it audits; and the news that a key was revoked.
+"""
 
 from __future__ import annotations
 
@@ -54,3 +57,12 @@ class Spans(Message):
 HEALTH = {name: Rpc(f"{name}.v1.health", Nothing, Health, timeout=2.0) for name in SERVICES}
 SPANS = {name: Rpc(f"{name}.v1.spans", TraceRef, Spans, timeout=2.0) for name in SERVICES}
 AUDITED = {name: Event(f"{name}.v1.audited", Audited, followers=("orchestrator",)) for name in SERVICES}
+
+
+class KeyRevoked(Message):
+    """A key that must not be acted for any more."""
+
+    key: str
+
+
+KEY_REVOKED = Event("gateway.v1.key.revoked", KeyRevoked, followers=("gateway", "orchestrator"))

@@ -7,11 +7,10 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from .analysis import Visualization
+from .answers import Visualization
 from .errors import ServiceError
 from .messages import Message, Rpc
-from .orchestrator import Problem, TurnStatus, Usage
-from .task_order import TaskBudget, TaskOrder
+from .orchestrator import Problem, TaskBudget, TaskOrder, TurnStatus, Usage
 
 __all__ = [
     "DEFAULT_AGENT",

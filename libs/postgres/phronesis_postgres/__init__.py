@@ -1,10 +1,8 @@
 """What the services' Postgres stores share: the pool, migrations, the outbox, idempotent writes."""
 
-from .outbox import PostgresOutbox, write_news
-from .pool import Connection, Database
+from .pool import EVERY_TENANT, Connection, Database, Reach, reach_of
 from .settings import PostgresSettings
-from .tenants import EVERY_TENANT, Reach, reach
-from .writes import write_once
+from .writes import PostgresOutbox, write_news, write_once
 
 __all__ = [
     "EVERY_TENANT",
@@ -13,7 +11,7 @@ __all__ = [
     "PostgresOutbox",
     "PostgresSettings",
     "Reach",
-    "reach",
+    "reach_of",
     "write_news",
     "write_once",
 ]

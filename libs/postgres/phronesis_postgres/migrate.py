@@ -24,9 +24,8 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import sql
 
-from .reached import mark, newest
-from .roles import close_database, keep_indexes_in_use, let_in
-from .schemas import Schema, UnknownMigration
+from .roles import close_database, grant_schema, keep_indexes_in_use
+from .schemas import Schema, UnknownMigration, mark_migration, newest_migration
 from .settings import PostgresSettings
 
 _LOCK = 7_420_911
@@ -36,15 +35,15 @@ _CONNECT = 5
 
 def migrate(settings: PostgresSettings, services: list[str]) -> None:
     """Apply what is missing to the schemas of `services`, and let their roles in."""
-    with _alone(settings) as guard:
+    with _exclusive_connection(settings) as guard:
         guard.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
         close_database(guard)
         for service in services:
             guard.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(service)))
             with Schema.open(settings, service) as schema:
                 schema.up()
-            let_in(guard, service, settings.roles_dir)
-            mark(guard, service, newest(service))
+            grant_schema(guard, service, settings.roles_dir)
+            mark_migration(guard, service, newest_migration(service))
         if "memory" in services:
             keep_indexes_in_use(guard)
 
@@ -55,9 +54,9 @@ def go_back(settings: PostgresSettings, service: str, to: str) -> None:
     Raises:
         UnknownMigration: `to` is not applied.
     """
-    with _alone(settings) as guard, Schema.open(settings, service) as schema:
+    with _exclusive_connection(settings) as guard, Schema.open(settings, service) as schema:
         schema.down(to)
-        mark(guard, service, to)
+        mark_migration(guard, service, to)
 
 
 def losses(settings: PostgresSettings, service: str, to: str) -> list[str]:
@@ -71,7 +70,7 @@ def losses(settings: PostgresSettings, service: str, to: str) -> list[str]:
 
 
 @contextmanager
-def _alone(settings: PostgresSettings) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+def _exclusive_connection(settings: PostgresSettings) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
     dsn, password = settings.dsn.get_secret_value(), settings.password()
     with psycopg.connect(dsn, password=password, connect_timeout=_CONNECT, autocommit=True) as guard:
         guard.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))

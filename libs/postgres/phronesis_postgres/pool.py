@@ -1,30 +1,100 @@
-"""A pool of connections to one schema. Driver errors leave it as ours."""
+"""A pool of connections to one schema: each transaction reaches one tenant's rows, and driver errors leave it as ours."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from enum import Enum
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import asyncpg
 
-from phronesis_bus import Metrics, Tracing, finished
+from phronesis_bus import Metrics, Tracing, record_span
 from phronesis_bus.metrics import POOL, POOL_MOST, POOL_WAITING
-from phronesis_contracts import Unavailable
+from phronesis_contracts import ServiceError, Unavailable
 
-from .failures import GONE, translated
 from .settings import PostgresSettings
-from .tenants import Reach, beginning
+
+SETTING: Final = "phronesis.tenant"
+"""The setting of Postgres that the policies read; made for one transaction and gone with it."""
+
+
+class _Every(Enum):
+    TENANT = "*"
+
+
+EVERY_TENANT: Final = _Every.TENANT
+"""In place of a tenant: the platform's own work over all of them. No tenant's name, whatever it says, becomes this."""
+Reach: TypeAlias = str | Literal[_Every.TENANT]
+
+
+def reach_of(*tenants: str) -> Reach:
+    """The tenant whose rows all these are, or every tenant where they are of several."""
+    return tenants[0] if len(set(tenants)) == 1 else EVERY_TENANT
+
+
+def begin_statements(tenant: Reach, *, writes: bool) -> str:
+    """The statements that begin a transaction for a tenant, in one round trip.
+
+    Raises:
+        ValueError: no tenant can have this name, and the policies would take it for something else.
+    """
+    if tenant is EVERY_TENANT:
+        name = tenant.value
+    elif not tenant or tenant == EVERY_TENANT.value or "\0" in tenant:
+        raise ValueError("not the name of a tenant")
+    else:
+        name = tenant.replace("'", "''")
+    return f"BEGIN{'' if writes else ' READ ONLY'}; SET LOCAL {SETTING} = '{name}'"
+
+
+log = logging.getLogger(__name__)
+
+GONE = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # seen on a connection whose server died while it was idle
+    asyncpg.OperatorInterventionError,  # shut down, starting, cancelled, crashed
+    asyncpg.InsufficientResourcesError,  # connections, memory, disk
+    asyncpg.PostgresSystemError,
+    asyncpg.PostgresIOError,
+    asyncpg.ReadOnlySQLTransactionError,  # the primary has become a replica
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.SerializationError,
+    asyncpg.LockNotAvailableError,
+    OSError,
+    TimeoutError,
+)
+_NOT_OURS = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
+
+
+@contextmanager
+def translate_errors() -> Iterator[None]:
+    """Errors of the driver inside the block leave it as ours.
+
+    Raises:
+        Unavailable: the database is down, refuses, or does not answer in time.
+    """
+    try:
+        yield
+    except ServiceError:
+        raise
+    except _NOT_OURS as error:
+        log.error("the database does not let the service in: %s", error.sqlstate)
+        raise Unavailable("the database does not let the service in", retry_after=5) from error
+    except GONE as error:
+        raise Unavailable("the database does not answer", retry_after=1) from error
+
 
 if TYPE_CHECKING:
     Connection: TypeAlias = asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
 else:
     Connection = asyncpg.pool.PoolConnectionProxy
 
-log = logging.getLogger(__name__)
 
 _ACQUIRE, _CONNECT, _RELEASE = 5.0, 3.0, 0.25
 """Seconds to get a connection, to make one, and to wait for the end of what failed on one; then it is dropped."""
@@ -67,7 +137,7 @@ class Database:
             timeout=_CONNECT,
             max_inactive_connection_lifetime=60,
             init=_init_traced if tracing is not None and tracing.exports else _init,
-            reset=_kept,
+            reset=_keep_session,
             # in the start-up packet, and not in a statement, so that it outlives the pool's reset of a connection
             server_settings={
                 "search_path": f"{schema},public",
@@ -84,7 +154,7 @@ class Database:
             yield database
         finally:
             try:
-                await _closed(pool)
+                await _close_pool(pool)
             except TimeoutError:
                 pool.terminate()
 
@@ -95,7 +165,7 @@ class Database:
         Raises:
             Unavailable: the database is down, refuses, or does not answer in time.
         """
-        async with self._begun(beginning(tenant, writes=False)) as connection:
+        async with self._begun(begin_statements(tenant, writes=False)) as connection:
             yield connection
 
     @asynccontextmanager
@@ -105,7 +175,7 @@ class Database:
         Raises:
             Unavailable: the database is down, or the outcome of the commit is not known; a repeat finds out by its key.
         """
-        async with self._begun(beginning(tenant, writes=True)) as connection:
+        async with self._begun(begin_statements(tenant, writes=True)) as connection:
             yield connection
 
     @asynccontextmanager
@@ -118,12 +188,12 @@ class Database:
                 if await connection.execute("COMMIT") != "COMMIT":
                     raise asyncpg.InFailedSQLTransactionError("the transaction was rolled back")
             except BaseException:
-                await _rolled_back(connection)
+                await _roll_back(connection)
                 raise
 
     @asynccontextmanager
     async def _held(self) -> AsyncIterator[Connection]:
-        with translated():
+        with translate_errors():
             connection = await self._acquired()
             try:
                 yield connection
@@ -167,23 +237,23 @@ async def _init(connection: Connection) -> None:  # one for each new connection
 
 async def _init_traced(connection: Connection) -> None:
     await _init(connection)
-    connection.add_query_logger(_told)
+    connection.add_query_logger(_record_statement)
 
 
-def _told(query: asyncpg.connection.LoggedQuery) -> None:
+def _record_statement(query: asyncpg.connection.LoggedQuery) -> None:
     """A span for a statement: its first word, and nothing of its text or its values."""
     operation, error = query.query.split(None, 1)[0].rstrip(";").upper(), query.exception
     if operation == "BEGIN":  # there is one before each; what a transaction costs is told by its end
         return
     code = getattr(error, "sqlstate", None) or (type(error).__name__ if error is not None else None)
-    finished(operation, query.elapsed, code, db__system__name="postgresql", db__operation__name=operation)
+    record_span(operation, query.elapsed, code, db__system__name="postgresql", db__operation__name=operation)
 
 
-async def _kept(connection: Connection) -> None:
+async def _keep_session(connection: Connection) -> None:
     """Nothing to reset, and so no round trip: what is set is set for one transaction (`SET LOCAL`), which has ended."""
 
 
-async def _rolled_back(connection: Connection) -> None:
+async def _roll_back(connection: Connection) -> None:
     """Leave the transaction, or else the connection: none goes back to the pool with a tenant set."""
     try:
         async with asyncio.timeout(_RELEASE):
@@ -195,6 +265,6 @@ async def _rolled_back(connection: Connection) -> None:
         log.warning("a connection to the database is dropped: %s", type(error).__name__)
 
 
-async def _closed(pool: asyncpg.Pool) -> None:
+async def _close_pool(pool: asyncpg.Pool) -> None:
     async with asyncio.timeout(5):
         await pool.close()

@@ -38,7 +38,7 @@ def close_database(guard: Guard) -> None:
         guard.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")  # as servers before 15 give it
 
 
-def let_in(guard: Guard, service: str, passwords: Path | None) -> None:
+def grant_schema(guard: Guard, service: str, passwords: Path | None) -> None:
     """Make the role of `service` unless it is there, and give it its schema.
 
     Args:
@@ -52,7 +52,7 @@ def let_in(guard: Guard, service: str, passwords: Path | None) -> None:
     role, schema = sql.Identifier(role_of(service)), sql.Identifier(service)
     row = guard.execute(_ABOVE, (role_of(service),)).fetchone()
     if row is None:
-        _make(guard, role)
+        _make_role(guard, role)
     elif row[0]:
         raise RoleAbove(f"the role {role_of(service)} may do more than a service may")
     if passwords is not None:
@@ -82,7 +82,7 @@ def keep_indexes_in_use(guard: Guard) -> None:
         guard.execute(_INSTEAD)
 
 
-def _make(guard: Guard, role: sql.Identifier) -> None:
+def _make_role(guard: Guard, role: sql.Identifier) -> None:
     try:
         guard.execute(sql.SQL("CREATE ROLE {} LOGIN").format(role))
     except (psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):

@@ -1,4 +1,4 @@
-"""The migrations of one service's schema: forward, and back."""
+"""The migrations of one service's schema, forward and back, and how far a schema has been brought."""
 
 from __future__ import annotations
 
@@ -11,10 +11,33 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
+import psycopg
+from psycopg import sql
 from yoyo import get_backend, read_migrations
 
+from .pool import EVERY_TENANT, SETTING
 from .settings import PostgresSettings
-from .tenants import EVERY_TENANT, SETTING
+
+Session = psycopg.Connection[tuple[object, ...]]
+
+
+def newest_migration(service: str) -> str:
+    """The last migration in the package of `service`; their names sort."""
+    folder = importlib.resources.files(f"phronesis_{service}") / "migrations"
+    return max(entry.name.partition(".")[0] for entry in folder.iterdir() if entry.name.endswith(".sql"))
+
+
+def mark_migration(session: Session, service: str, migration: str) -> None:
+    """Say that `migration` is the newest one in the schema of `service`; for whoever has just brought it there."""
+    statement = sql.SQL("COMMENT ON SCHEMA {} IS {}")
+    session.execute(statement.format(sql.Identifier(service), sql.Literal(migration)))
+
+
+def is_current(session: Session, service: str) -> bool:
+    """Whether the schema of `service` is at least as new as its package."""
+    row = session.execute("SELECT obj_description(to_regnamespace(%s), 'pg_namespace')", (service,)).fetchone()
+    return row is not None and str(row[0] or "") >= newest_migration(service)
+
 
 log = logging.getLogger(__name__)
 

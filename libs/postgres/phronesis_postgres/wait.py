@@ -14,7 +14,7 @@ import time
 
 import psycopg
 
-from .reached import reached
+from .schemas import is_current
 from .settings import PostgresSettings
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ def _look(settings: PostgresSettings, service: str) -> str | None:
     try:
         dsn, password = settings.dsn.get_secret_value(), settings.password()
         with psycopg.connect(dsn, password=password, connect_timeout=_CONNECT, autocommit=True) as session:
-            return None if reached(session, service) else "its schema is older than it"
+            return None if is_current(session, service) else "its schema is older than it"
     except psycopg.OperationalError:
         return "the database does not let it in"
 

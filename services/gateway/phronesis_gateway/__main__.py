@@ -10,11 +10,10 @@ from contextlib import asynccontextmanager
 from phronesis_bus import Bus, Relay, run
 from phronesis_postgres import Database, PostgresOutbox, PostgresSettings
 
-from .adapters.jwks import Jwks
-from .adapters.postgres_keys import PostgresKeys
 from .app import Tokens, build
-from .bootstrap import enter, first_key
-from .server import NOTICE, HttpServer, bind
+from .auth.store import PostgresKeys, read_first_key, store_first_key
+from .auth.tokens import IssuerKeys
+from .http.server import NOTICE, HttpServer, bind_socket
 from .settings import GatewaySettings, JwtSettings, McpSettings, ToolSettings
 
 
@@ -22,9 +21,9 @@ from .settings import GatewaySettings, JwtSettings, McpSettings, ToolSettings
 async def start(bus: Bus) -> AsyncIterator[None]:
     """Open the store, wire the gateway, answer."""
     settings, trusted = GatewaySettings(), JwtSettings()
-    tokens = Tokens(trusted, Jwks.of(trusted)) if trusted.issuer else None
-    first = first_key(settings.bootstrap_key_file) if settings.bootstrap_key_file else None
-    bound = bind(settings.host, settings.port)
+    tokens = Tokens(trusted, IssuerKeys.of(trusted)) if trusted.issuer else None
+    first = read_first_key(settings.bootstrap_key_file) if settings.bootstrap_key_file else None
+    bound = bind_socket(settings.host, settings.port)
     async with Database.open(PostgresSettings(), "gateway", bus.tracing) as database:
         relay = Relay(bus, PostgresOutbox(database))
         store = PostgresKeys(database, relay.wake)
@@ -34,7 +33,7 @@ async def start(bus: Bus) -> AsyncIterator[None]:
         await server.start()
         # Registered last, so it stops first: requests end while the bus still carries their answers.
         bus.on_stop(server.stop)
-        entering = asyncio.create_task(enter(store, *first)) if first else None
+        entering = asyncio.create_task(store_first_key(store, *first)) if first else None
         yield
         if entering is not None:
             entering.cancel()

@@ -11,47 +11,37 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from phronesis_bus import VERSION, Bus, Watch, follow, serve_basics
-from phronesis_contracts.gateway import KEY_REVOKED
 from phronesis_contracts.instructions import RELEASED
 from phronesis_contracts.media import MAX_UPLOAD
 from phronesis_contracts.orchestrator import PROGRESS
+from phronesis_contracts.service import KEY_REVOKED
 
 from . import console, openai
-from .allowing import AllowLists, told_by
-from .bus_keys import BusKeys
-from .description import described
-from .door import Door
-from .edge import Edge
-from .jwts import Jwts
-from .keyring import Keyring
-from .limits import Rate, Streams
-from .mcp import HEADERS, PATH, Face, Named, protected_resource
-from .metrics import Metrics
-from .offers import Offers
-from .ports import JwtKeys, KeyStore
-from .problems import install
-from .readiness import Readiness
-from .routes import (
-    approvals,
-    bus_keys,
-    chat,
-    conversations,
-    events,
-    keys,
-    ledger,
-    mcp_servers,
-    memory,
-    operations,
-    profile,
-    tasks,
-    tools,
-    turns,
-)
+from .auth import handlers
+from .auth.authentication import Authenticator, OpenStreams, RateLimiter
+from .auth.handlers import BusKeys
+from .auth.keyring import Keyring
+from .auth.ports import JwtKeys, KeyStore
+from .auth.tickets import Tickets
+from .auth.tokens import TokenVerifier
+from .http import operations
+from .http import uploads as memory
+from .http.edge import Edge
+from .http.operations import Metrics, Readiness
+from .http.responses import install_error_handlers, openapi_description
+from .http.uploads import ENVELOPE, UploadReceiver
+from .mcp.endpoint import HEADERS, PATH, McpEndpoint, ResourceNames, resource_router
 from .settings import GatewaySettings, JwtSettings, McpSettings, ToolSettings
-from .submission import Turns
-from .tickets import Tickets
-from .traces import Traces
-from .uploads import ENVELOPE, Uploads
+from .tools import handlers as ledger
+from .tools import handlers as mcp_servers
+from .tools import handlers as tools
+from .tools.offers import AllowLists, Offers, profile_reader
+from .turns import conversations
+from .turns import handlers as chat
+from .turns import handlers as events
+from .turns import handlers as tasks
+from .turns import handlers as turns
+from .turns.submission import TraceCollector, TurnService
 
 Ping = Callable[[], Awaitable[None]]
 
@@ -98,7 +88,7 @@ async def build(
     await follow(bus, KEY_REVOKED, parts.bus_keys.on_key_revoked, workers=1)
     await follow(bus, RELEASED, parts.allowed.on_released, every_copy=True)
     parts.bus_keys.start()
-    edge = Edge(api(parts), bus, parts.metrics, settings.max_body, {memory.MEDIA: MAX_UPLOAD + ENVELOPE})
+    edge = Edge(build_api(parts), bus, parts.metrics, settings.max_body, {memory.MEDIA: MAX_UPLOAD + ENVELOPE})
     return Gateway(edge, parts.close)
 
 
@@ -121,19 +111,19 @@ class Parts:
         self.pings = pings
         self.watch = Watch(bus, PROGRESS)
         self.readiness = Readiness(bus, pings)
-        self.streams = Streams(settings.max_streams, settings.max_streams_per_key)
+        self.streams = OpenStreams(settings.max_streams, settings.max_streams_per_key)
         self.metrics = Metrics(self.streams, bus.tracing)
         self.tickets = Tickets.load(bus.settings.signing_key_file)
         self.keyring = Keyring(store)
         self.bus_keys = BusKeys(bus, store)
         self.tokens = tokens
-        jwts = Jwts(tokens.settings, tokens.keys) if tokens else None
-        self.door = Door(self.keyring, self.tickets, Rate(settings.requests_per_second, settings.burst), jwts)
-        self.turns = Turns(bus, self.watch, settings.accept_wait)
-        self.named = Named(mcp or McpSettings(urls=()), settings.cors_origins)
-        self.allowed = AllowLists(told_by(bus))
+        jwts = TokenVerifier(tokens.settings, tokens.keys) if tokens else None
+        self.door = Authenticator(self.keyring, self.tickets, RateLimiter(settings.requests_per_second, settings.burst), jwts)
+        self.turns = TurnService(bus, self.watch, settings.accept_wait)
+        self.named = ResourceNames(mcp or McpSettings(urls=()), settings.cors_origins)
+        self.allowed = AllowLists(profile_reader(bus))
         self.offers = Offers(self.allowed, (retired or ToolSettings(retired=())).retired)
-        self.mcp = Face(self.door, self.named, bus, self.turns, self.offers, self.metrics, settings.max_body)
+        self.mcp = McpEndpoint(self.door, self.named, bus, self.turns, self.offers, self.metrics, settings.max_body)
 
     def close(self) -> None:
         """Take no more work, and let those who wait know."""
@@ -143,10 +133,10 @@ class Parts:
         self.watch.close()
 
 
-def api(parts: Parts) -> FastAPI:
+def build_api(parts: Parts) -> FastAPI:
     """The application with every route."""
     app = FastAPI(title="Phronesis", version=VERSION, redoc_url=None, redirect_slashes=False)
-    install(app)
+    install_error_handlers(app)
     settings, door, bus = parts.settings, parts.door, parts.bus
     if settings.cors_origins:
         app.add_middleware(
@@ -165,25 +155,27 @@ def api(parts: Parts) -> FastAPI:
             ),
             expose_headers=("ETag", "Location", "Retry-After", "X-Request-Id", "WWW-Authenticate", "Mcp-Session-Id"),
         )
-    app.include_router(turns.router(door, bus, parts.turns, Traces(bus), settings.wait))
-    app.include_router(chat.router(door, parts.turns, settings.wait))
-    app.include_router(events.router(door, parts.turns, parts.watch, parts.streams, parts.tickets, settings.stream_seconds))
-    app.include_router(conversations.router(door, bus))
-    app.include_router(approvals.router(door, bus))
-    app.include_router(tasks.router(door, bus, parts.turns, parts.watch, parts.streams, settings.stream_seconds))
+    app.include_router(turns.turns_router(door, bus, parts.turns, TraceCollector(bus), settings.wait))
+    app.include_router(chat.chat_router(door, parts.turns, settings.wait))
+    app.include_router(
+        events.events_router(door, parts.turns, parts.watch, parts.streams, parts.tickets, settings.stream_seconds)
+    )
+    app.include_router(conversations.conversations_router(door, bus))
+    app.include_router(conversations.approvals_router(door, bus))
+    app.include_router(tasks.tasks_router(door, bus, parts.turns, parts.watch, parts.streams, settings.stream_seconds))
     pages = console.router(door, bus, parts.turns, parts.watch, parts.streams, settings.stream_seconds, parts.offers)
     app.include_router(pages)
-    app.include_router(profile.router(door, bus))
-    uploads = Uploads(bus, settings.max_uploads)
-    app.include_router(memory.router(door, bus, uploads))
+    app.include_router(conversations.profile_router(door, bus))
+    uploads = UploadReceiver(bus, settings.max_uploads)
+    app.include_router(memory.media_router(door, bus, uploads))
     app.include_router(openai.router(door, bus, parts.turns, uploads, parts.streams, settings.wait, settings.stream_seconds))
-    app.include_router(ledger.router(door, bus, parts.offers))
-    app.include_router(tools.router(door, bus, parts.offers))
-    app.include_router(mcp_servers.router(door, bus, parts.offers))
-    app.include_router(keys.router(door, bus, parts.store, parts.keyring))
-    app.include_router(bus_keys.router(door, bus, parts.bus_keys))
-    app.include_router(protected_resource(parts.named, parts.tokens.settings.issuer if parts.tokens else None))
+    app.include_router(ledger.ledger_router(door, bus, parts.offers))
+    app.include_router(tools.tools_router(door, bus, parts.offers))
+    app.include_router(mcp_servers.mcp_servers_router(door, bus, parts.offers))
+    app.include_router(handlers.keys_router(door, bus, parts.store, parts.keyring))
+    app.include_router(handlers.bus_keys_router(door, bus, parts.bus_keys))
+    app.include_router(resource_router(parts.named, parts.tokens.settings.issuer if parts.tokens else None))
     app.router.routes.append(Route(PATH, parts.mcp, include_in_schema=False))
-    app.include_router(operations.router(parts.readiness, parts.metrics, settings.revision))
-    app.openapi = lambda: described(app)  # type: ignore[method-assign]
+    app.include_router(operations.operations_router(parts.readiness, parts.metrics, settings.revision))
+    app.openapi = lambda: openapi_description(app)  # type: ignore[method-assign]
     return app

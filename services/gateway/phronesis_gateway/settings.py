@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from phronesis_contracts.catalog import TOOLS
-from phronesis_contracts.faces import successor
+from phronesis_contracts.tools import successor_name
 
 
 class GatewaySettings(BaseSettings):
@@ -122,6 +122,6 @@ class ToolSettings(BaseSettings):
 
     @model_validator(mode="after")
     def _replaced(self) -> Self:
-        if lost := [name for name in self.retired if name not in TOOLS or successor(name) not in TOOLS]:
+        if lost := [name for name in self.retired if name not in TOOLS or successor_name(name) not in TOOLS]:
             raise ValueError(f"there is no second version of {', '.join(lost)}")
         return self

@@ -11,8 +11,8 @@ from phronesis_bus import Bus, run
 # The driver loads pandas where it is installed, for results as data frames, which nobody here asks for: a second of each start.
 sys.modules.setdefault("pandas", None)  # type: ignore[arg-type]
 
-from .adapters.bolt import Bolt  # noqa: E402
 from .app import build  # noqa: E402
+from .bolt.driver import Bolt  # noqa: E402
 from .settings import GraphSettings  # noqa: E402
 
 

@@ -1,39 +1,63 @@
-"""The table of contents of the graph service: what it answers and what it follows."""
+"""The table of contents of the graph service.
+
+What it answers, what it follows, and what the store plans before anybody asks.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 
 from phronesis_bus import Bus, Relay, follow, serve, serve_basics
-from phronesis_bus.streams import refused
-from phronesis_contracts import cypher, graph, knowledge_graph, memory, twin
+from phronesis_bus.streams import record_refusal
+from phronesis_contracts import knowledge_graph, memory, twin
 
 from . import guard
-from .adapters.bolt import Bolt
-from .adapters.changes import BoltChanges
-from .adapters.constitution_igraph import IgraphEngine
-from .adapters.constitution_lists import BoltLists
-from .adapters.knowledge import BoltKnowledge
-from .adapters.names import StoreNames
-from .adapters.nodes import BoltNodes
-from .adapters.outbox import GraphOutbox
-from .adapters.queries import BoltQueries
-from .adapters.reasoning import BoltReasoning
-from .adapters.schema import Schema
-from .adapters.twin import BoltTwin
-from .adapters.warming import warm
-from .chains import walks
-from .constitution.availability import Availability
-from .constitution.serving import serve_constitution
-from .constitution.whole import Whole
-from .curating import Curating
-from .curation import names
-from .curators import Stores
-from .handlers import Handlers
-from .ontology import load
-from .reading import MOST_ROWS, Reading
-from .reasoning import Reasoning
+from .bolt.driver import Bolt, Transaction
+from .bolt.queries import BoltQueries
+from .bolt.schema import Schema
+from .bolt.writes import GraphOutbox
+from .constitution import walk_store
+from .constitution.engine import EngineAvailability, IgraphEngine
+from .constitution.handlers import serve_constitution
+from .constitution.layers import WholeLayers
+from .constitution.list_store import BoltLists
+from .knowledge.handlers import KnowledgeHandlers
+from .knowledge.model import allowed_names
+from .knowledge.ports import KnowledgeStores
+from .knowledge.store import BoltChanges, BoltNodes, StoreNames
+from .links.store import LOOK_UP, STEP, BoltKnowledge
 from .settings import Dialect
+from .twin.chains import build_walks
+from .twin.handlers import MOST_ROWS, QueryHandlers, ReasoningHandlers, TwinHandlers
+from .twin.ontology import load
+from .twin.reasoning_store import BoltReasoning
+from .twin.store import BoltTwin
+
+_NOBODY = {"keys": ["-"], "tenant": "-", "owners": ["-"]}
+_NOWHERE = {"lifecycles": ["-"], "names": ["-"], "limit": 1}
+
+
+async def warm(bolt: Bolt, reasoner: BoltReasoning, whole: WholeLayers) -> None:
+    """Let the store plan what a walk and the start of a session ask.
+
+    A Neo4j that has just started takes a second and more to plan its first statements, which is longer than a turn waits
+    for the graph.
+
+    Raises:
+        Unavailable: the store is down.
+        TimedOut: it did not answer in time; what it has planned by then, it keeps.
+    """
+
+    async def work(transaction: Transaction) -> None:
+        await transaction.rows(LOOK_UP, **_NOBODY)
+        for statement in STEP.values():
+            await transaction.rows(statement, limit=1, **_NOBODY)
+        for statement in walk_store.STATEMENTS:
+            await transaction.rows(statement, **_NOBODY, **_NOWHERE)
+
+    await bolt.read(work)
+    await whole.warm()
+    await reasoner.warm()
 
 
 async def build(bus: Bus, bolt: Bolt, dialect: Dialect) -> None:
@@ -41,31 +65,31 @@ async def build(bus: Bus, bolt: Bolt, dialect: Dialect) -> None:
     ontology = load()
     schema = Schema(bolt, ontology, dialect)
     relay = Relay(bus, GraphOutbox(bolt))
-    handlers = Handlers(ontology, BoltTwin(bolt, ontology, schema), BoltKnowledge(bolt, schema), relay.wake)
+    handlers = TwinHandlers(ontology, BoltTwin(bolt, ontology, schema), BoltKnowledge(bolt, schema), relay.wake)
     # One row more than an answer holds, so that it can say whether there was more.
     check = guard.Guard(ontology, MOST_ROWS + 1).check
     queries = BoltQueries(bolt, schema, ontology, dialect)
-    own_names, taken = StoreNames(bolt), names(ontology)
-    stores = Stores(
+    own_names, taken = StoreNames(bolt), allowed_names(ontology)
+    stores = KnowledgeStores(
         BoltNodes(bolt, ontology, schema, own_names), queries, BoltChanges(bolt, ontology, schema, queries, own_names, taken)
     )
-    refuse = partial(refused, bus)
-    reading = Reading(check, queries, refuse)
+    refuse = partial(record_refusal, bus)
+    reading = QueryHandlers(check, queries, refuse)
     rules = (partial(check, rules=guard.KNOWLEDGE), partial(check, rules=guard.KNOWLEDGE_WRITING))
-    curating = Curating(taken, stores, *rules, refuse, relay.wake)
-    chains = walks(ontology)
+    curating = KnowledgeHandlers(taken, stores, *rules, refuse, relay.wake)
+    chains = build_walks(ontology)
     reasoner = BoltReasoning(bolt, ontology, chains)
-    reasoning = Reasoning(ontology, chains, reasoner)
-    schema.start(bus, partial(warm, bolt, reasoner, Whole(BoltLists(bolt, schema))))
+    reasoning = ReasoningHandlers(ontology, chains, reasoner)
+    schema.start(bus, partial(warm, bolt, reasoner, WholeLayers(BoltLists(bolt, schema))))
     relay.start()
     engine = IgraphEngine()
-    available = Availability(engine)
+    available = EngineAvailability(engine)
     available.start(bus)
     await serve_basics(bus, {"graph": schema.ping}, available.found)
-    await serve(bus, graph.UPSERT_TOOL, handlers.upsert)
-    await serve(bus, graph.NODES, handlers.nodes)
-    await serve(bus, graph.EXPAND, handlers.expand)
-    await serve(bus, cypher.READ_CYPHER_TOOL, reading.read_cypher)
+    await serve(bus, twin.UPSERT_TOOL, handlers.upsert)
+    await serve(bus, twin.NODES, handlers.nodes)
+    await serve(bus, twin.EXPAND, handlers.expand)
+    await serve(bus, twin.READ_CYPHER_TOOL, reading.read_cypher)
     await serve(bus, knowledge_graph.CREATE_NODE_TOOL, curating.create_node)
     await serve(bus, knowledge_graph.CREATE_RELATIONSHIP_TOOL, curating.create_relationship)
     await serve(bus, knowledge_graph.QUERY_GRAPH_TOOL, curating.query_graph)

@@ -8,9 +8,8 @@ from contextlib import asynccontextmanager
 from phronesis_bus import Bus, run
 from phronesis_postgres import Database, PostgresSettings
 
-from .adapters.files import agents
-from .adapters.matrix import matrix
 from .app import build
+from .library.content import read_agents, read_matrix
 from .settings import InstructionsSettings
 
 
@@ -18,7 +17,7 @@ from .settings import InstructionsSettings
 async def start(bus: Bus) -> AsyncIterator[None]:
     """The service for the length of a block."""
     async with Database.open(PostgresSettings(), "instructions", bus.tracing) as database:
-        await build(bus, database, (matrix(), *agents()), InstructionsSettings())
+        await build(bus, database, (read_matrix(), *read_agents()), InstructionsSettings())
         yield
 
 

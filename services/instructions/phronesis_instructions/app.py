@@ -6,18 +6,13 @@ import asyncio
 import contextlib
 
 from phronesis_bus import Bus, Relay, follow, serve, serve_basics
-from phronesis_contracts import experiments, instructions, releases
+from phronesis_contracts import experiments, instructions
 from phronesis_postgres import Database, PostgresOutbox
 
-from .adapters.experiments import PostgresExperiments
-from .adapters.exposures import PostgresExposures
-from .adapters.releases import PostgresReleases
-from .adapters.store import PostgresStore
-from .experimenting import Experimenting
-from .handlers import Handlers
-from .libraries import Libraries
-from .ports import Content
-from .publishing import Publishing
+from .library.handlers import Content, LibraryCache, LibraryHandlers
+from .library.store import PostgresStore
+from .releases.handlers import ExperimentHandlers, ReleaseHandlers
+from .releases.store import PostgresExperiments, PostgresExposures, PostgresReleases
 from .settings import InstructionsSettings
 
 
@@ -25,10 +20,10 @@ async def build(bus: Bus, database: Database, contents: tuple[Content, ...], set
     """Wire the service to the bus, and begin to load its content."""
     store, relay = PostgresStore(database), Relay(bus, PostgresOutbox(database))
     relay.start()
-    libraries = Libraries(store, settings.cache_seconds)
-    handlers = Handlers(store, libraries, PostgresExposures(database, relay.wake))
-    publishing = Publishing(libraries, PostgresReleases(database), relay.wake)
-    experimenting = Experimenting(libraries, PostgresExperiments(database), relay.wake)
+    libraries = LibraryCache(store, settings.cache_seconds)
+    handlers = LibraryHandlers(store, libraries, PostgresExposures(database, relay.wake))
+    publishing = ReleaseHandlers(libraries, PostgresReleases(database), relay.wake)
+    experimenting = ExperimentHandlers(libraries, PostgresExperiments(database), relay.wake)
     loading = asyncio.create_task(handlers.load(contents, settings.retry_seconds, relay.wake), name="load-content")
 
     async def stop_loading() -> None:
@@ -42,12 +37,12 @@ async def build(bus: Bus, database: Database, contents: tuple[Content, ...], set
     await serve(bus, instructions.AGENT_LIST, handlers.agent_list)
     await serve(bus, instructions.RETRIEVE_INSTRUCTIONS_TOOL, handlers.retrieve_instructions)
     await serve(bus, instructions.RETRIEVE_AT, handlers.retrieve_at)
-    await serve(bus, releases.LIST_INSTRUCTIONS_TOOL, publishing.list_instructions)
-    await serve(bus, releases.SHOW_INSTRUCTION_TOOL, publishing.show_instruction)
-    await serve(bus, releases.DIFF_INSTRUCTIONS_TOOL, publishing.diff_instructions)
-    await serve(bus, releases.PUBLISH_INSTRUCTIONS_TOOL, publishing.publish_instructions)
-    await serve(bus, releases.ROLLBACK_INSTRUCTIONS_TOOL, publishing.rollback_instructions)
-    await serve(bus, releases.LIST_RELEASES_TOOL, publishing.list_releases)
+    await serve(bus, instructions.LIST_INSTRUCTIONS_TOOL, publishing.list_instructions)
+    await serve(bus, instructions.SHOW_INSTRUCTION_TOOL, publishing.show_instruction)
+    await serve(bus, instructions.DIFF_INSTRUCTIONS_TOOL, publishing.diff_instructions)
+    await serve(bus, instructions.PUBLISH_INSTRUCTIONS_TOOL, publishing.publish_instructions)
+    await serve(bus, instructions.ROLLBACK_INSTRUCTIONS_TOOL, publishing.rollback_instructions)
+    await serve(bus, instructions.LIST_RELEASES_TOOL, publishing.list_releases)
     await serve(bus, experiments.START_EXPERIMENT_TOOL, experimenting.start_experiment)
     await serve(bus, experiments.STOP_EXPERIMENT_TOOL, experimenting.stop_experiment)
     await serve(bus, experiments.LIST_EXPERIMENTS_TOOL, experimenting.list_experiments)

@@ -7,12 +7,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from phronesis_bus import Bus, run, secrets_dir
 
-from .adapters.child import ChildReader
-from .adapters.destinations import Destinations
-from .adapters.provider import GroqReader
-from .adapters.web import PublicWeb, SystemResolver
 from .app import build
-from .ports import Reader
+from .fetching.web import DestinationResolver, PublicWeb, SystemResolver
+from .media import Reader
+from .reading.readers import GroqReader, LocalReader
 from .settings import AddressSettings, MediaSettings
 
 
@@ -22,13 +20,13 @@ async def start(bus: Bus) -> AsyncIterator[None]:
     settings = MediaSettings(_secrets_dir=secrets_dir())
     web = PublicWeb(SystemResolver(), seconds=settings.fetch_seconds)
     async with AsyncExitStack() as closing:
-        local = ChildReader(settings)
+        local = LocalReader(settings)
         closing.push_async_callback(local.close)
         reader: Reader = local
         if settings.groq_api_key:
             reader = groq = GroqReader(settings, local)
             closing.push_async_callback(groq.close)
-        await build(bus, reader, web, Destinations(SystemResolver(), trusted=AddressSettings().trusted_hosts))
+        await build(bus, reader, web, DestinationResolver(SystemResolver(), trusted=AddressSettings().trusted_hosts))
         yield
 
 

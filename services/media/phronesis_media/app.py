@@ -4,42 +4,40 @@ from __future__ import annotations
 
 from typing import Any
 
-from phronesis_bus import MEDIA, Blobs, Bus, announce, audited, follow, serve, serve_basics
+from phronesis_bus import MEDIA, Blobs, Bus, announce, audit_entry, follow, serve, serve_basics
 from phronesis_contracts import Principal
 from phronesis_contracts import media as contract
 from phronesis_contracts.deletions import Purged
 from phronesis_contracts.orchestrator import CONVERSATION_DELETED
 from phronesis_contracts.service import AUDITED
 
-from .fetching import Fetching
-from .handlers import Handlers
-from .pages import Pages
-from .ports import Places, Reader, Web
-from .removal import Removal
-from .shelf import Shelf
+from .fetching.handlers import FetchHandlers, PageHandlers
+from .media import AddressResolver, Reader, Web
+from .uploads.handlers import MediaHandlers, RemovalHandlers
+from .uploads.store import MediaStore
 
 
-async def build(bus: Bus, reader: Reader, web: Web, places: Places) -> None:
+async def build(bus: Bus, reader: Reader, web: Web, places: AddressResolver) -> None:
     """Wire the service to the bus."""
 
     async def audit(who: Principal, action: str, arguments: dict[str, Any]) -> None:
-        await announce(bus, who.tenant, AUDITED["media"], audited(who, action, arguments))
+        await announce(bus, who.tenant, AUDITED["media"], audit_entry(who, action, arguments))
 
     async def report(tenant: str, purged: Purged) -> None:
         await announce(bus, tenant, contract.MEDIA_PURGED, purged, id=f"{purged.deletion_id}.{purged.part}")
 
-    shelf = Shelf(Blobs(bus, MEDIA))
-    handlers = Handlers(Blobs(bus, contract.UPLOADS), shelf, reader, web, audit)
+    shelf = MediaStore(Blobs(bus, MEDIA))
+    handlers = MediaHandlers(Blobs(bus, contract.UPLOADS), shelf, reader, web, audit)
     # Each of these may hold a whole file in memory, so few run at once.
     await serve(bus, contract.ACCEPT_UPLOAD, handlers.accept, workers=4)
     await serve(bus, contract.FETCH, handlers.fetch, workers=4)
-    await serve(bus, contract.READ_WEB, Pages(web).read, workers=16)
-    fetching = Fetching(web, places, reader, audit)
+    await serve(bus, contract.READ_WEB, PageHandlers(web).read, workers=16)
+    fetching = FetchHandlers(web, places, reader, audit)
     await serve(bus, contract.HTTP_FETCH_TOOL, fetching.http_fetch, workers=8)
     await serve(bus, contract.RESOLVE_ADDRESS, fetching.resolve, workers=16)
     await serve(bus, contract.EXTRACT_TEXT_TOOL, handlers.extract_text, workers=8)
     await serve(bus, contract.CAPTION_TOOL, handlers.caption, workers=8)
     await serve(bus, contract.TRANSCRIBE_TOOL, handlers.transcribe, workers=8)
     await serve(bus, contract.MEDIA_GET, handlers.get)
-    await follow(bus, CONVERSATION_DELETED, Removal(shelf, report).on_conversation_deleted, workers=2)
+    await follow(bus, CONVERSATION_DELETED, RemovalHandlers(shelf, report).on_conversation_deleted, workers=2)
     await serve_basics(bus, {"broker": bus.ping})

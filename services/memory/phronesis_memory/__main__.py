@@ -10,13 +10,13 @@ from phronesis_bus import Bus, Tracing, run
 from phronesis_postgres import Database, PostgresSettings
 from phronesis_tokens import load
 
-from .adapters.local_embedder import LocalEmbedder
-from .adapters.remote_embedder import RemoteEmbedder
-from .adapters.vector_depth import VectorDepth
 from .app import build
+from .embedding.local import LocalEmbedder
+from .embedding.remote import RemoteEmbedder
 from .indexes import open_index
 from .ports import Embedder, VectorIndex
 from .settings import MemorySettings, WeaviateSettings
+from .vectors.sync import VectorDepth
 
 
 def _embedder(settings: MemorySettings) -> AbstractAsyncContextManager[Embedder]:
@@ -32,7 +32,7 @@ def _embedder(settings: MemorySettings) -> AbstractAsyncContextManager[Embedder]
 
 
 @asynccontextmanager
-async def opened(
+async def open_stores(
     settings: MemorySettings, tracing: Tracing | None = None
 ) -> AsyncIterator[tuple[Database, Embedder, VectorIndex]]:
     """What the service stands on: its schema, the model and the vector index."""
@@ -49,7 +49,7 @@ async def start(bus: Bus) -> AsyncIterator[None]:
     """Open the stores and the model, and wire the handlers."""
     settings = MemorySettings()
     await asyncio.to_thread(load)  # here, and not inside the first retrieval
-    async with opened(settings, bus.tracing) as (database, embedder, index):
+    async with open_stores(settings, bus.tracing) as (database, embedder, index):
         if WeaviateSettings().url is not None:
             bus.tracing.metrics.probe(VectorDepth(database, bus.tracing.metrics).look)
         await build(bus, database, embedder, settings, index)

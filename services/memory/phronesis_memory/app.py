@@ -6,32 +6,28 @@ from collections.abc import Callable
 from functools import partial
 
 from phronesis_bus import Bus, News, Relay, follow, serve, serve_basics
-from phronesis_contracts import memory, scoped_memory
+from phronesis_contracts import memory
 from phronesis_contracts.deletions import ConversationDeleted
-from phronesis_contracts.graph import NODE_CHANGED
 from phronesis_contracts.orchestrator import CONVERSATION_DELETED, TURN_ENDED
+from phronesis_contracts.twin import NODE_CHANGED
 from phronesis_postgres import Database, PostgresOutbox
 
-from .adapters.bus_graph import BusGraph
-from .adapters.forgetting import Forgetting
-from .adapters.knowledge import PostgresKnowledge
-from .adapters.profiles import PostgresProfiles
-from .adapters.rooms import PostgresRooms
-from .adapters.texts import PostgresTexts
-from .cache import QueryVectors
-from .constitution.serving import serve_constitution
-from .drafting import Drafting
-from .experience.serving import serve_experience
-from .facts.serving import serve_facts
-from .handlers import Handlers
-from .indexes import pgvector
-from .nodes import NodeTexts
+from .constitution.handlers import serve_constitution
+from .embedding.queries import QueryVectors
+from .episodes.handlers import serve_experience
+from .facts.handlers import serve_facts
+from .indexes import make_pgvector_index
+from .items.drafts import Drafter
+from .items.handlers import BusGraph, ItemHandlers, NodeTextProjection
+from .items.rows import ItemRemover
+from .items.scopes import PostgresScopedMemories, ScopeHandlers
+from .items.search import HybridSearch, Retrieval
+from .items.store import PostgresKnowledge
 from .ports import Embedder, Graph, VectorIndex
-from .retrieval import Retrieval
-from .scoping import Scoping
-from .search import HybridSearch
+from .profiles.store import PostgresProfiles
 from .settings import ConstitutionSettings, MemorySettings
-from .spans import KNOWLEDGE, LOCAL, PROFILES, SCOPES, TracedEmbedder, traced
+from .tracing import KNOWLEDGE, LOCAL, PROFILES, SCOPES, TracedEmbedder, trace_handler
+from .words.store import PostgresTexts
 
 
 def assemble(
@@ -42,7 +38,7 @@ def assemble(
     wake: Callable[[], None],
     vectors: VectorIndex | None = None,
     queries: QueryVectors | None = None,
-) -> tuple[Handlers, VectorIndex]:
+) -> tuple[ItemHandlers, VectorIndex]:
     """The handlers on their stores, and the vector index that they share.
 
     Args:
@@ -54,7 +50,7 @@ def assemble(
         vectors: the vector index; one in the schema where there is none.
         queries: the vectors of questions that are kept; those of its own where there are none.
     """
-    vectors = vectors or pgvector(database, embedder.model, embedder.dimension, settings)
+    vectors = vectors or make_pgvector_index(database, embedder.model, embedder.dimension, settings)
     knowledge = PostgresKnowledge(database, vectors, wake)
     queries = queries or QueryVectors(embedder, settings.query_cache_seconds, settings.query_cache_size)
     seconds = settings.stage_seconds
@@ -68,25 +64,25 @@ def assemble(
         most=settings.max_seeds,
         seconds=seconds,
     )
-    drafting = Drafting(embedder)
-    nodes = NodeTexts(graph, knowledge, drafting)
-    forgetting = Forgetting(database, vectors, wake)
+    drafting = Drafter(embedder)
+    nodes = NodeTextProjection(graph, knowledge, drafting)
+    forgetting = ItemRemover(database, vectors, wake)
     profiles = PostgresProfiles(database, wake)
-    return Handlers(knowledge, forgetting, profiles, search, retrieval, drafting, nodes), vectors
+    return ItemHandlers(knowledge, forgetting, profiles, search, retrieval, drafting, nodes), vectors
 
 
-def scoped(
+def assemble_scopes(
     database: Database,
     embedder: Embedder,
     settings: MemorySettings,
     wake: Callable[[], None],
     vectors: VectorIndex,
     queries: QueryVectors | None = None,
-) -> Scoping:
+) -> ScopeHandlers:
     """The handlers of memories by scope, on the stores that `assemble` was given."""
     queries = queries or QueryVectors(embedder, settings.query_cache_seconds, settings.query_cache_size)
-    rooms = PostgresRooms(database, vectors, wake)
-    return Scoping(rooms, queries, Drafting(embedder), seconds=settings.stage_seconds)
+    rooms = PostgresScopedMemories(database, vectors, wake)
+    return ScopeHandlers(rooms, queries, Drafter(embedder), seconds=settings.stage_seconds)
 
 
 async def build(
@@ -103,8 +99,8 @@ async def build(
     embedding = TracedEmbedder(embedder, bus.tracing, "openai" if settings.embedding_url else LOCAL)
     queries = QueryVectors(embedding, settings.query_cache_seconds, settings.query_cache_size)
     handlers, vectors = assemble(database, embedding, BusGraph(bus), settings, relay.wake, index, queries)
-    scopes = scoped(database, embedding, settings, relay.wake, vectors, queries)
-    span = partial(traced, bus.tracing)
+    scopes = assemble_scopes(database, embedding, settings, relay.wake, vectors, queries)
+    span = partial(trace_handler, bus.tracing)
 
     relay.start()
     await serve(bus, memory.REMEMBER_TOOL, span("upsert_memory", KNOWLEDGE, handlers.remember), workers=8)
@@ -113,9 +109,9 @@ async def build(
     await serve(bus, memory.FORGET_TOOL, span("delete_memory", KNOWLEDGE, handlers.forget))
     await serve(bus, memory.PROFILE_GET_TOOL, span("search_memory", PROFILES, handlers.profile_get))
     await serve(bus, memory.PROFILE_PUT, span("upsert_memory", PROFILES, handlers.profile_put))
-    await serve(bus, scoped_memory.RECALL_MEMORY_TOOL, span("search_memory", SCOPES, scopes.recall_memory))
-    await serve(bus, scoped_memory.KEEP_MEMORY_TOOL, span("upsert_memory", SCOPES, scopes.keep_memory))
-    await serve(bus, scoped_memory.FORGET_MEMORY_TOOL, span("delete_memory", SCOPES, scopes.forget_memory))
+    await serve(bus, memory.RECALL_MEMORY_TOOL, span("search_memory", SCOPES, scopes.recall_memory))
+    await serve(bus, memory.KEEP_MEMORY_TOOL, span("upsert_memory", SCOPES, scopes.keep_memory))
+    await serve(bus, memory.FORGET_MEMORY_TOOL, span("delete_memory", SCOPES, scopes.forget_memory))
     await follow(bus, NODE_CHANGED, span("upsert_memory", KNOWLEDGE, handlers.on_node_changed), workers=2)
     await serve(bus, memory.PROFILE_UPDATE_TOOL, span("update_memory", PROFILES, handlers.profile_update))
     await serve(bus, memory.PROFILE_DELETE_TOOL, span("delete_memory", PROFILES, handlers.profile_delete))

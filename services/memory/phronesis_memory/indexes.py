@@ -7,14 +7,14 @@ from contextlib import asynccontextmanager
 
 from phronesis_postgres import Database
 
-from .adapters.constitution_pgvector import PgNodeVectors
-from .adapters.pgvector import PgVector
-from .constitution.keeping import NodeIndex
+from .constitution.pgvector import PgNodeVectors
+from .constitution.ports import NodeIndex
 from .ports import VectorIndex
 from .settings import MemorySettings, WeaviateSettings
+from .vectors.pgvector import PgVector
 
 
-def pgvector(database: Database, model: str, dimension: int, settings: MemorySettings) -> PgVector:
+def make_pgvector_index(database: Database, model: str, dimension: int, settings: MemorySettings) -> PgVector:
     """The index in the schema, for a model with so many numbers in a vector."""
     return PgVector(
         database,
@@ -40,15 +40,15 @@ async def open_index(
         weaviate: where Weaviate is; without an address the schema holds the vectors.
     """
     if weaviate.url is None:
-        yield pgvector(database, model, dimension, settings)
+        yield make_pgvector_index(database, model, dimension, settings)
         return
-    from .adapters.weaviate_index import WeaviateIndex  # its driver takes a second to import, and 20 MB
+    from .vectors.weaviate_index import WeaviateIndex  # its driver takes a second to import, and 20 MB
 
     async with WeaviateIndex.open(weaviate, database, model, dimension) as index:
         yield index
 
 
-def pg_nodes(database: Database, model: str, dimension: int, settings: MemorySettings) -> PgNodeVectors:
+def make_pgvector_nodes(database: Database, model: str, dimension: int, settings: MemorySettings) -> PgNodeVectors:
     """The index of the constitutional graph's nodes in the schema."""
     return PgNodeVectors(
         database,
@@ -65,12 +65,12 @@ async def open_nodes(
     index: VectorIndex, database: Database, model: str, dimension: int, settings: MemorySettings
 ) -> AsyncIterator[tuple[NodeIndex, PgNodeVectors]]:
     """The index of the constitutional graph's nodes, of the same kind as that of items, for the length of a block."""
-    rows = pg_nodes(database, model, dimension, settings)
+    rows = make_pgvector_nodes(database, model, dimension, settings)
     if isinstance(index, PgVector):
         yield rows, rows
         return
-    from .adapters.constitution_weaviate import WeaviateNodeVectors  # as above
-    from .adapters.weaviate_index import WeaviateIndex
+    from .constitution.weaviate import WeaviateNodeVectors  # as above
+    from .vectors.weaviate_index import WeaviateIndex
 
     assert isinstance(index, WeaviateIndex)
     nodes = WeaviateNodeVectors(database, index.weaviate, rows, model, dimension)

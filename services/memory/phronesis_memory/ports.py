@@ -8,13 +8,24 @@ from typing import Any, Protocol, TypeAlias
 from phronesis_bus import Call
 from phronesis_contracts import Message, Principal
 from phronesis_contracts.deletions import ConversationDeleted
-from phronesis_contracts.graph import Neighbour, Node
-from phronesis_contracts.memory import DeleteProfile, Forget, Forgotten, Profile, Remember, Remembered
+from phronesis_contracts.memory import (
+    DeleteProfile,
+    Forget,
+    ForgetMemory,
+    Forgotten,
+    ForgottenMemory,
+    KeepMemory,
+    KeptMemory,
+    Profile,
+    Remember,
+    Remembered,
+    Snippet,
+)
 from phronesis_contracts.orchestrator import ToolOutcome
-from phronesis_contracts.scoped_memory import ForgetMemory, ForgottenMemory, KeepMemory, KeptMemory, Snippet
+from phronesis_contracts.twin import Neighbour, Node
 
-from .domain.ranking import Weights
-from .domain.values import Audience, Draft, Item, NodeState, TextHit, Vector, VectorEntry, VectorHit
+from .values import Audience, Draft, Item, NodeState, TextHit, Vector, VectorEntry, VectorHit
+from .words.ranking import Weights
 
 Transaction: TypeAlias = object
 """An open transaction of the items' store. Only adapters look inside."""
@@ -171,7 +182,7 @@ class Knowledge(Protocol):
         ...
 
 
-class Rooms(Protocol):
+class ScopedMemories(Protocol):
     """Memories of scopes, each in its room (`domain/rooms.py`)."""
 
     async def near(self, tenant: str, room: str, vector: Vector, limit: int) -> tuple[Snippet, ...]:
@@ -195,7 +206,7 @@ class Rooms(Protocol):
         ...
 
 
-class Forgets(Protocol):
+class ItemRemoval(Protocol):
     """Removes items for good, with their words and vectors, and announces it."""
 
     async def forget(self, call: Call, request: Forget) -> Forgotten:

@@ -22,28 +22,28 @@ from itertools import groupby
 from phronesis_contracts.memory import EmbeddingMismatch, ItemKind
 from phronesis_postgres import EVERY_TENANT, Database
 
-from .adapters.constitution_pgvector import PgNodeVectors
-from .adapters.constitution_queue import NodeQueue
-from .adapters.walking import LINKED, Stored, announce, count, existing, held, walk
-from .constitution.embedding import Embedding, Never
-from .constitution.keeping import NodeIndex
-from .constitution.serving import now
-from .domain.values import Vector, VectorEntry
-from .drafting import Drafting
+from .constitution.embedding import EmbeddingWorker, NoSchedule
+from .constitution.handlers import utc_now
+from .constitution.pgvector import PgNodeVectors
+from .constitution.ports import NodeIndex
+from .constitution.queue import NodeQueue
 from .indexes import open_nodes
+from .items.drafts import Drafter
+from .items.store import LINKED_KINDS, StoredItem, announce_items, count_items, find_existing, lock_unchanged, walk_items
 from .ports import Embedder, VectorIndex
 from .settings import MemorySettings
+from .values import Vector, VectorEntry
 
 _BATCH = 256
 """Items that are embedded together while those before them are written."""
 _LOOK = 0.2
 """Seconds between two looks at what somebody else embeds."""
-Told = Callable[[str, int, int], None]
+ReportProgress = Callable[[str, int, int], None]
 """Hears what is made, how much of it is done, and how much there is."""
-_Made = tuple[list[Stored], list[tuple[Vector, tuple[Vector, ...]]]]
+_EmbeddedBatch = tuple[list[StoredItem], list[tuple[Vector, tuple[Vector, ...]]]]
 
 
-async def rebuild_vectors(database: Database, index: VectorIndex, drafting: Drafting, told: Told) -> int:
+async def rebuild_vectors(database: Database, index: VectorIndex, drafting: Drafter, told: ReportProgress) -> int:
     """Embed every item and put its vector into the index; vectors without an item go.
 
     An item that changes meanwhile is left to whoever changes it.
@@ -58,9 +58,9 @@ async def rebuild_vectors(database: Database, index: VectorIndex, drafting: Draf
         await index.check()
     except EmbeddingMismatch:
         await index.clear()
-    total, done = await count(database, tuple(ItemKind), rooms=True), 0
+    total, done = await count_items(database, tuple(ItemKind), rooms=True), 0
     told("vectors", done, total)
-    async for batch, vectors in _ahead(_embedded(database, drafting)):
+    async for batch, vectors in _prefetch(_embed_batches(database, drafting)):
         await _put(database, index, batch, vectors)
         done += len(batch)
         told("vectors", done, max(done, total))
@@ -68,7 +68,7 @@ async def rebuild_vectors(database: Database, index: VectorIndex, drafting: Draf
     return done
 
 
-async def rebuild_links(database: Database, told: Told) -> int:
+async def rebuild_links(database: Database, told: ReportProgress) -> int:
     """Announce every item that the graph knows, with its links.
 
     Returns:
@@ -77,25 +77,25 @@ async def rebuild_links(database: Database, told: Told) -> int:
     Raises:
         Unavailable: the store does not answer; what is announced stays so.
     """
-    total, done = await count(database, LINKED, rooms=False), 0
+    total, done = await count_items(database, LINKED_KINDS, rooms=False), 0
     told("links", done, total)
-    async for batch in walk(database, LINKED, _BATCH, rooms=False):
+    async for batch in walk_items(database, LINKED_KINDS, _BATCH, rooms=False):
         for _, of_owner in groupby(batch, key=lambda item: (item.tenant, item.owner)):
-            await announce(database, list(of_owner))
+            await announce_items(database, list(of_owner))
         done += len(batch)
         told("links", done, max(done, total))
     return done
 
 
-async def _embedded(database: Database, drafting: Drafting) -> AsyncIterator[_Made]:
-    async for batch in walk(database, tuple(ItemKind), _BATCH, rooms=True):
+async def _embed_batches(database: Database, drafting: Drafter) -> AsyncIterator[_EmbeddedBatch]:
+    async for batch in walk_items(database, tuple(ItemKind), _BATCH, rooms=True):
         yield batch, await drafting.vectors([item.draft for item in batch])
 
 
-async def _ahead(made: AsyncIterator[_Made]) -> AsyncIterator[_Made]:
+async def _prefetch(made: AsyncIterator[_EmbeddedBatch]) -> AsyncIterator[_EmbeddedBatch]:
     """The same, with the next one in the making while this one is used."""
 
-    async def following() -> _Made | None:
+    async def following() -> _EmbeddedBatch | None:
         return await anext(made, None)
 
     coming = asyncio.create_task(following())
@@ -109,7 +109,7 @@ async def _ahead(made: AsyncIterator[_Made]) -> AsyncIterator[_Made]:
 
 
 async def _put(
-    database: Database, index: VectorIndex, batch: Sequence[Stored], vectors: Iterable[tuple[Vector, tuple[Vector, ...]]]
+    database: Database, index: VectorIndex, batch: Sequence[StoredItem], vectors: Iterable[tuple[Vector, tuple[Vector, ...]]]
 ) -> None:
     made = {item.id: vector for item, vector in zip(batch, vectors, strict=True)}
     # Of every tenant, since a batch may hold what is in several rooms, and a tenant's transaction sees one at most.
@@ -117,7 +117,7 @@ async def _put(
         # The owners' locks are held, so that no newer vector of an item is written over.
         entries = [
             VectorEntry(item.id, item.tenant, item.owner, item.draft.kind, whole, item.draft.family, passages)
-            for item in await held(connection, batch)
+            for item in await lock_unchanged(connection, batch)
             for whole, passages in [made[item.id]]
         ]
         await index.upsert(entries)
@@ -125,13 +125,15 @@ async def _put(
 
 async def _drop_orphans(database: Database, index: VectorIndex) -> None:
     async for entries in index.scan(1_000):
-        alive = await existing(database, [entry.id for entry in entries])
+        alive = await find_existing(database, [entry.id for entry in entries])
         orphans = sorted((entry.tenant, entry.id) for entry in entries if entry.id not in alive)
         for tenant, of_tenant in groupby(orphans, key=lambda orphan: orphan[0]):
             await index.delete(tenant, [id for _, id in of_tenant])
 
 
-async def rebuild_nodes(database: Database, nodes: NodeIndex, embedder: Embedder, rows: PgNodeVectors, told: Told) -> int:
+async def rebuild_nodes(
+    database: Database, nodes: NodeIndex, embedder: Embedder, rows: PgNodeVectors, told: ReportProgress
+) -> int:
     """Embed every node of the constitutional graph, and tell the index, which is emptied first.
 
     A node that the embedder fails for, four times, is left to the service, which tries again every minute.
@@ -143,8 +145,8 @@ async def rebuild_nodes(database: Database, nodes: NodeIndex, embedder: Embedder
         Unavailable: a store does not answer; what is done stays done.
     """
     queue = NodeQueue(database, nodes, embedder.model, embedder.dimension)
-    embedding = Embedding(queue, embedder, nodes, rows.nearest, Never(), now)
-    await queue.renew(now())
+    embedding = EmbeddingWorker(queue, embedder, nodes, rows.nearest, NoSchedule(), utc_now)
+    await queue.renew(utc_now())
     await nodes.clear()
     left = total = await queue.left()
     told("nodes", 0, total)
@@ -175,13 +177,13 @@ class _Progress:
 
 
 async def _main(parts: Sequence[str]) -> None:
-    from .__main__ import opened  # what the service itself stands on
+    from .__main__ import open_stores  # what the service itself stands on
 
     told = _Progress()
     settings = MemorySettings()
-    async with opened(settings) as (database, embedder, index):
+    async with open_stores(settings) as (database, embedder, index):
         if "vectors" in parts:
-            await rebuild_vectors(database, index, Drafting(embedder), told)
+            await rebuild_vectors(database, index, Drafter(embedder), told)
             async with open_nodes(index, database, embedder.model, embedder.dimension, settings) as (nodes, rows):
                 await rebuild_nodes(database, nodes, embedder, rows, told)
         if "links" in parts:

@@ -1,4 +1,4 @@
-"""The settings of the memory service."""
+"""The settings of the memory service, of experience and of the constitutional graph's searches."""
 
 from __future__ import annotations
 
@@ -69,3 +69,39 @@ class WeaviateSettings(BaseSettings):
     """HNSW: links of a vector. A change holds for collections made from then on, as a rebuild makes them."""
     ef_construction: int = Field(default=128, ge=8, le=1_000)
     """HNSW: candidates when a vector is put in; changed as the links are."""
+
+
+class RetrievalSettings(BaseSettings):
+    """Settings with the prefix `MEMORY_RETRIEVAL_`."""
+
+    model_config = SettingsConfigDict(env_prefix="MEMORY_RETRIEVAL_", frozen=True)
+
+    log_days: float = Field(default=30.0, gt=0)
+    """Days that the log of searches and their ratings are kept."""
+    log_words: bool = False
+    """Whether the log keeps the words of questions; their hash alone stands in it without."""
+
+
+_UNRELATED = 0.6
+"""The cosine below which goals are taken for unrelated where the model states no line of its own (V-133)."""
+
+
+class ExperienceSettings(BaseSettings):
+    """Settings with the prefix `EXPERIENCE_`."""
+
+    model_config = SettingsConfigDict(env_prefix="EXPERIENCE_", frozen=True)
+
+    similarity_floor: float | None = Field(default=None, ge=-1, le=1)
+    """Cosine below which a strategy's goal is unrelated (V-133); by default the model's own line (D-079), else 0.6."""
+    query_seconds: float = Field(default=3.0, gt=0)
+    """Seconds that one `memory_query` may take before it says that the memory is unavailable."""
+
+    def floor(self, of_model: float | None) -> float:
+        """The cosine below which a strategy's goal is unrelated.
+
+        Args:
+            of_model: the model's own line, if it has one.
+        """
+        if self.similarity_floor is not None:
+            return self.similarity_floor
+        return _UNRELATED if of_model is None else of_model

@@ -7,8 +7,6 @@ from functools import partial
 from phronesis_bus import Bus, Relay, follow, serve, serve_basics, show, take
 from phronesis_bus.service import Ping
 from phronesis_contracts import Principal
-from phronesis_contracts.gateway import KEY_REVOKED
-from phronesis_contracts.graph import GRAPH_PURGED
 from phronesis_contracts.instructions import RELEASED
 from phronesis_contracts.media import MEDIA_PURGED
 from phronesis_contracts.memory import MEMORY_PURGED
@@ -26,34 +24,31 @@ from phronesis_contracts.orchestrator import (
     TURN_RETRY,
     TurnProgress,
 )
-from phronesis_contracts.service import AUDITED
+from phronesis_contracts.service import AUDITED, KEY_REVOKED
+from phronesis_contracts.twin import GRAPH_PURGED
 
-from .adapters.neighbours import BusNeighbours
-from .adapters.streams import BusStreams
-from .cognition.stages import Cognition
-from .domain import Claim
-from .handlers import Handlers
-from .learning.forgetting import Forgetting
-from .learning.serving import serve_learning
-from .ledger.books import Ledger
-from .ledger.budgets import Budgets
+from .agents.cognition.state import Cognition
+from .approvals.handlers import serve_approvals
+from .learning.handlers import BusStreams, Forgetting, serve_learning
+from .ledger.books import Budgets, Ledger
 from .ledger.handlers import serve_ledger
-from .measures import CANCELLED, RUNNING, SLOTS
-from .outside.serving import serve_outside
-from .policy.serving import serve_approvals
-from .reasoner import Reasoner
-from .run import Runner
-from .sessions.ports import Reader, Seal
-from .sessions.serving import serve_sessions
+from .metrics import CANCELLED, RUNNING, SLOTS
+from .models.reasoner import Reasoner
+from .outside_tools.handlers import serve_outside
+from .sessions.calendar import CalendarReader, Seal
+from .sessions.handlers import serve_sessions
 from .settings import OrchestratorSettings
 from .stores import Stores
 from .tasks.background import Background
-from .tasks.serving import serve_tasks
-from .tasks.strategies import RememberedStrategies
-from .traces.keeping import keeping
-from .traces.replay import TraceHandlers, serve_traces
-from .traces.running import replays
-from .worker import Worker
+from .tasks.handlers import serve_tasks
+from .tasks.store import RememberedStrategies
+from .traces.handlers import TraceHandlers, build_replay_runner, serve_traces
+from .traces.recorder import build_record_keeper
+from .turns.handlers import TurnHandlers
+from .turns.neighbours import BusNeighbours
+from .turns.run import TurnRunner
+from .turns.turn import Claim
+from .turns.worker import Worker
 
 _INTAKE = 8
 
@@ -66,7 +61,7 @@ async def build(
     reasoner: Reasoner,
     pings: dict[str, Ping],
     seal: Seal,
-    reader: Reader,
+    reader: CalendarReader,
     cognition: Cognition | None = None,
     *,
     commands: bool = False,
@@ -96,7 +91,7 @@ async def build(
 
     budgets = Budgets(records)
     books = Ledger(records, budgets)
-    runner = Runner(
+    runner = TurnRunner(
         turns=turns,
         journal=stores.journal,
         conversations=conversations,
@@ -107,7 +102,7 @@ async def build(
         show=show_claim,
         ended=relay.wake,
         books=books,
-        keep=keeping(records),
+        keep=build_record_keeper(records),
         approvals=turns,
         cognition=cognition,
         background=Background(stores.tasks, RememberedStrategies(neighbours)),
@@ -124,7 +119,7 @@ async def build(
 
     bus.tracing.metrics.watch(RUNNING, lambda: float(worker.running))
     bus.tracing.metrics.set(SLOTS, settings.slots)
-    handlers = Handlers(
+    handlers = TurnHandlers(
         turns,
         conversations,
         records,
@@ -155,7 +150,9 @@ async def build(
     await serve_tasks(bus, stores.tasks, handlers)
     await serve_approvals(bus, turns, progress, resumed)
     await serve_ledger(bus, records, budgets, relay.wake)
-    await serve_traces(bus, TraceHandlers(records, records, neighbours, replays(reasoner, settings, bus.tracing, books)))
+    await serve_traces(
+        bus, TraceHandlers(records, records, neighbours, build_replay_runner(reasoner, settings, bus.tracing, books))
+    )
     await serve_sessions(bus, neighbours, stores.calendars, seal, reader, relay.wake)
     forgetting = Forgetting(stores.copies, BusStreams(bus), cognition.pasts, relay.wake)
     await serve_learning(bus, stores.unlearnt, forgetting, neighbours, reasoner, books)

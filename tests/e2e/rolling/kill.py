@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 from contextlib import suppress
 
-from phronesis_local.rolling import planned
+from phronesis_local.supervisor import plan_restart
 from tests.support.mixed import PARTS, MixedStack
 
 _LOOK = 0.02
@@ -27,7 +27,7 @@ class Killer:
 
     def __init__(self, stack: MixedStack, names: Sequence[str], parts: Sequence[str], dice: random.Random) -> None:
         self._stack = stack
-        self._order = planned(names, [part for part in stack.record().parts if part in PARTS])
+        self._order = plan_restart(names, [part for part in stack.record().parts if part in PARTS])
         self._left = {part: ("stopping", "starting")[number % 2] for number, part in enumerate(parts)}
         self._before = {part: stack.pid(part) for part in parts}
         self._dice = dice

@@ -14,7 +14,7 @@ from nats.errors import TimeoutError as NatsTimeout
 
 from phronesis import AsyncClient
 from phronesis_contracts import Role, ServiceError, TimedOut, Unavailable
-from phronesis_contracts.graph import UPSERT_TOOL
+from phronesis_contracts.twin import UPSERT_TOOL
 
 
 class Outsider:

@@ -28,7 +28,7 @@ def report(outcome: Outcome, seed: int, minutes: float) -> str:
         "",
         *_table(("what", "figure"), _figures(outcome)),
         *_table(
-            ("writes of ours", "due", "missing", "twice"),
+            ("our writes", "due", "missing", "twice"),
             ((name, of.due, of.missing, of.twice) for name, of in held.found.writes.items()),
         ),
         *_table(("restart", "processes", "of the version before at its end", "seconds", "killed"), _restarts(outcome.rolled)),
@@ -46,7 +46,7 @@ def _figures(outcome: Outcome) -> Iterable[Row]:
     yield "minutes in all", f"{outcome.seconds / 60:.1f}"
     yield "seconds of a restart of twelve processes, median", f"{median(rolled.seconds for rolled in outcome.rolled):.0f}"
     yield "connections of clients to the gateways", outcome.connections
-    yield "streams of events that ended with a gateway, and were resumed by the SDK at whichever there was", outcome.resumed
+    yield "event streams that ended with a gateway, and were resumed by the SDK at any other", outcome.resumed
     yield "turns accepted", found.accepted
     yield "ended with a reply", found.ended_with_reply
     yield "of these, marked as made without a part (`degraded`)", found.degraded
@@ -55,11 +55,11 @@ def _figures(outcome: Outcome) -> Iterable[Row]:
     yield "replies doubled", found.replies_doubled
     yield "journalled model calls made again without a lost result", found.unexplained_calls
     yield "events of turns", held.events
-    yield "events missing, repeated, or unlike the truth", f"{held.missing}, {held.repeated}, {held.unlike}"
-    yield f"ends of turns told with `{FIELD}`, and without it", f"{held.with_field}, {held.without_field}"
+    yield "events missing, repeated, or different from the truth", f"{held.missing}, {held.repeated}, {held.unlike}"
+    yield f"turn-ended events with `{FIELD}`, and without it", f"{held.with_field}, {held.without_field}"
     yield "nodes written to the graph by HTTP and by the bus, each once", held.nodes
     yield "calls that the SDK gave up, in restarts without kills", sum(len(rolled.failures) for rolled in quiet)
-    yield "the same, in restarts with kills; each was made again with its key", _failures(outcome.rolled)
+    yield "the same, in restarts with kills; each was repeated with its key", _failures(outcome.rolled)
 
 
 def _failures(rolled: Sequence[Rolled]) -> int:

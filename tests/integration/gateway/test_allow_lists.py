@@ -14,15 +14,10 @@ from mcp import MCPError
 from phronesis_bus import Call, announce, connect, serve
 from phronesis_bus.connection import Bus
 from phronesis_contracts import NotFound, Role
-from phronesis_contracts.constitution.search import (
-    SEMANTIC_SEARCH_TOOL,
-    SearchStats,
-    SemanticFound,
-    SemanticSearch,
-)
-from phronesis_contracts.faces import legal
+from phronesis_contracts.constitution.search import SEMANTIC_SEARCH_TOOL, SearchStats, SemanticFound, SemanticSearch
 from phronesis_contracts.instructions import AGENT_GET, RELEASED, AgentProfile, AgentRef, Released
 from phronesis_contracts.service import AUDITED
+from phronesis_contracts.tools import legal_name
 from phronesis_gateway.settings import ToolSettings
 from phronesis_postgres import PostgresSettings
 from tests.support import mcp
@@ -87,7 +82,7 @@ async def test_an_agent_sees_its_list_by_mcp_and_by_http(api: RunningGateway, in
     async with mcp.agent(api, holder) as client:
         by_mcp = [tool.name for tool in (await client.list_tools()).tools]
     by_http = (await api.http.get("/api/v1/tools", headers=holder.headers)).json()["tools"]
-    assert by_mcp == ["ask", *map(legal, names)]
+    assert by_mcp == ["ask", *map(legal_name, names)]
     assert [tool["name"] for tool in by_http] == sorted(names)
 
 
@@ -203,7 +198,7 @@ async def test_a_search_finds_no_tool_that_the_caller_may_not_call(api: RunningG
     holder = await api.holder(role=Role.DISCUSS)
     found = await mcp.call(api, holder, "search_tools", {"query": "create goal value task", "limit": 20})
     names = {one["name"] for one in found["structuredContent"]["tools"]}
-    assert names <= {legal(name) for name in profile("discuss").tools}
+    assert names <= {legal_name(name) for name in profile("discuss").tools}
 
 
 @pytest.mark.req("O-097", "O-098")

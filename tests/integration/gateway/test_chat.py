@@ -10,7 +10,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from phronesis_contracts.analysis import Analysis, AnswerData, MemoryProcess, Visualization, VisualizationType
+from phronesis_contracts.answers import Analysis, AnswerData, MemoryProcess, Visualization, VisualizationType
 from phronesis_contracts.orchestrator import Problem, Reply, SubmitTurn
 from tests.integration.gateway.test_events import watching
 from tests.support.gateway import Holder, RunningGateway

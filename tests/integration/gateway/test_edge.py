@@ -12,7 +12,8 @@ import httpx
 import pytest
 
 from phronesis_contracts.orchestrator import MAX_TEXT
-from phronesis_gateway import door, protocol
+from phronesis_gateway.auth import authentication
+from phronesis_gateway.http import server
 from phronesis_postgres import PostgresSettings
 from tests.support.gateway import Holder, RunningGateway, gateway
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
@@ -249,7 +250,7 @@ async def test_requests_are_counted_by_route_and_not_by_id(api: RunningGateway, 
 async def test_a_body_that_comes_too_slowly_is_given_up(
     api: RunningGateway, ann: Holder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(door, "BODY_SECONDS", 0.2)
+    monkeypatch.setattr(authentication, "BODY_SECONDS", 0.2)
     reader, writer = await asyncio.open_connection("127.0.0.1", api.server.port)
     head = f"POST {MESSAGES} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ann.secret}\r\nContent-Length: 100\r\n\r\n{{"
     writer.write(head.encode())
@@ -259,7 +260,7 @@ async def test_a_body_that_comes_too_slowly_is_given_up(
 
 
 async def test_a_head_that_comes_too_slowly_is_given_up(api: RunningGateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(server, "HEAD_SECONDS", 0.2)
     for begun in (b"", b"GET /info HTTP/1.1\r\nHost:", b"GET /info HTTP/1.1\r\nHost: x\r\n\r\nGET /info HT"):
         reader, writer = await asyncio.open_connection("127.0.0.1", api.server.port)
         writer.write(begun)

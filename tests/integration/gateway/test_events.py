@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from phronesis_contracts.orchestrator import Problem, TurnProgress
-from phronesis_gateway.events import CHUNK
+from phronesis_gateway.turns.events import CHUNK
 from tests.support.bus import eventually
 from tests.support.gateway import Holder, RunningGateway
 from tests.support.scripted_orchestrator import ScriptedOrchestrator

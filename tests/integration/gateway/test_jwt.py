@@ -11,10 +11,10 @@ import httpx
 import pytest
 
 from phronesis_contracts import Principal, Role
-from phronesis_gateway.adapters.jwks import Jwks
 from phronesis_gateway.app import Tokens
-from phronesis_gateway.routes.keys import KEYS
-from phronesis_gateway.routes.turns import MESSAGES, TURNS
+from phronesis_gateway.auth.handlers import KEYS
+from phronesis_gateway.auth.tokens import IssuerKeys
+from phronesis_gateway.turns.handlers import MESSAGES, TURNS
 from phronesis_postgres import PostgresSettings
 from tests.support.gateway import Holder, RunningGateway, gateway
 from tests.support.issuer import Issuer, key_server
@@ -183,7 +183,7 @@ async def test_while_the_issuers_keys_cannot_be_had_a_token_is_unavailable_and_a
     async with key_server() as server:
         settings = issuer.settings(jwks_url=server.url)
         server.status, server.body = 500, b"broken"
-        async with gateway(nats_server, database, Tokens(settings, Jwks.of(settings))) as running:
+        async with gateway(nats_server, database, Tokens(settings, IssuerKeys.of(settings))) as running:
             ann, key = Bearer(running, issuer), await running.holder()
             answer = await ann.get(TURNS)
             assert (answer.status_code, answer.json()["code"], answer.headers["retry-after"]) == (503, "unavailable", "10")
@@ -196,7 +196,7 @@ async def test_keys_are_read_over_http_once_for_many_requests(
     async with key_server() as server:
         settings = issuer.settings(jwks_url=server.url)
         server.body = issuer.document
-        async with gateway(nats_server, database, Tokens(settings, Jwks.of(settings))) as running:
+        async with gateway(nats_server, database, Tokens(settings, IssuerKeys.of(settings))) as running:
             answers = await asyncio.gather(*(Bearer(running, issuer).get(TURNS) for _ in range(20)))
             assert ({answer.status_code for answer in answers}, server.asked) == ({200}, 1)
 

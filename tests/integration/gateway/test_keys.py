@@ -8,11 +8,10 @@ import pytest
 
 from phronesis_bus import News, follow
 from phronesis_contracts import Role
-from phronesis_contracts.gateway import KEY_REVOKED, KeyRevoked
 from phronesis_contracts.orchestrator import Audited
-from phronesis_contracts.service import AUDITED
-from phronesis_gateway.bootstrap import enter, first_key
-from phronesis_gateway.domain import new_secret
+from phronesis_contracts.service import AUDITED, KEY_REVOKED, KeyRevoked
+from phronesis_gateway.auth.keys import new_secret
+from phronesis_gateway.auth.store import read_first_key, store_first_key
 from phronesis_postgres import EVERY_TENANT, Database, PostgresSettings
 from tests.support.bus import eventually
 from tests.support.gateway import Holder, RunningGateway, gateway
@@ -159,12 +158,12 @@ async def test_the_first_key_is_entered_once_and_stays_revoked(
     file = tmp_path_factory.mktemp("key") / "key"
     secret = new_secret()
     file.write_text(f"{secret}\n")
-    await enter(api.store, *first_key(file))
+    await store_first_key(api.store, *read_first_key(file))
     bearer = {"Authorization": f"Bearer {secret}"}
     (mine,) = [k for k in (await api.http.get(KEYS, headers=bearer)).json()["keys"] if k["prefix"] == secret[:8]]
     assert (mine["tenant"], mine["user"], mine["role"], mine["scopes"]) == ("local", "owner", "admin", ["operator"])
     await api.http.delete(f"{KEYS}/{mine['id']}", headers=bearer)
-    await enter(api.store, *first_key(file))
+    await store_first_key(api.store, *read_first_key(file))
     assert (await api.http.get(KEYS, headers=bearer)).status_code == 401
 
 

@@ -1,4 +1,4 @@
-"""What a server of the Model Context Protocol must do, one test for each; `docs/mcp.md` has the table."""
+"""What a server of the Model Context Protocol must do, one test for each; `docs/how-to/mcp.md` has the table."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from mcp import Client
 from mcp_types import PROTOCOL_VERSION_META_KEY
 
 from phronesis_contracts.service import AUDITED
-from phronesis_gateway.mcp import HEADERS
-from phronesis_gateway.mcp.resource import WELL_KNOWN
+from phronesis_gateway.mcp.endpoint import HEADERS, WELL_KNOWN
 from phronesis_gateway.settings import McpSettings
 from phronesis_postgres import PostgresSettings
 from tests.support import mcp

@@ -14,7 +14,7 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 
 from phronesis_contracts.orchestrator import TurnStatus
-from phronesis_local.environment import inherited
+from phronesis_local.layout import inherited_environment
 from tests.support import mcp
 from tests.support.bus import eventually
 from tests.support.gateway import Holder, RunningGateway
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.usefixtures("orchestrator"), pytest.mark.timeout(300)]
 
 def command(url: str, key: str) -> StdioServerParameters:
     """How a desktop agent is told to start it."""
-    environment = inherited() | {"PHRONESIS_URL": url, "PHRONESIS_KEY": key}
+    environment = inherited_environment() | {"PHRONESIS_URL": url, "PHRONESIS_KEY": key}
     return StdioServerParameters(command=sys.executable, args=["-m", "phronesis", "mcp"], env=environment)
 
 

@@ -13,7 +13,6 @@ from mcp import MCPError
 from phronesis_bus import Call, connect, serve, trace_id, traceparent
 from phronesis_contracts import Role, Unavailable
 from phronesis_contracts.catalog import TOOLS
-from phronesis_contracts.faces import answered, legal, told
 from phronesis_contracts.memory import (
     RECALL_TOOL,
     REMEMBER_TOOL,
@@ -26,8 +25,9 @@ from phronesis_contracts.memory import (
     RememberedItem,
 )
 from phronesis_contracts.service import TraceRef
-from phronesis_gateway.mcp.results import MOST
+from phronesis_contracts.tools import legal_name, schema_of_input, schema_of_output
 from phronesis_gateway.mcp.server import KEY
+from phronesis_gateway.mcp.turns import MAX_RESULT
 from tests.support import mcp
 from tests.support.gateway import Holder, RunningGateway
 from tests.support.servers import NatsServer
@@ -47,12 +47,12 @@ class Memory:
         self.trace = trace_id(traceparent())
         if request.query == "down":
             raise Unavailable("the store is away", retry_after=2)
-        text = "x" * (MOST if request.query == "large" else 10)
+        text = "x" * (MAX_RESULT if request.query == "large" else 10)
         return Recalled(items=(RecalledItem(id="i", kind=ItemKind.FACT, text=text, score=0.5, why={"text": 2.0}),))
 
     async def remember(self, call: Call, request: Remember) -> Remembered:
         self.asked.append((call, request))
-        id = "i" * (MOST if request.items[0].text == "large" else 10)
+        id = "i" * (MAX_RESULT if request.items[0].text == "large" else 10)
         return Remembered(items=tuple(RememberedItem(id=id, status="created") for _ in request.items))
 
 
@@ -87,13 +87,13 @@ async def test_the_tools_of_the_callers_role_are_listed_with_what_they_do(
     editor = await api.holder(role=Role.EDITOR)
     async with mcp.agent(api, editor, mode) as client:
         listed = {tool.name: tool for tool in (await client.list_tools()).tools}
-    mine = {legal(name) for name, tool in TOOLS.items() if Role.EDITOR in tool.roles}
+    mine = {legal_name(name) for name, tool in TOOLS.items() if Role.EDITOR in tool.roles}
     assert set(listed) == mine | {"ask"}
     recall = listed["recall"]
     assert recall.description == RECALL_TOOL.description
     assert (recall.input_schema, recall.output_schema) == (
-        told(Recall.model_json_schema()),
-        answered(Recalled.model_json_schema()),
+        schema_of_input(Recall.model_json_schema()),
+        schema_of_output(Recalled.model_json_schema()),
     )
     hints = recall.annotations
     assert hints is not None
@@ -151,7 +151,7 @@ async def test_a_large_result_is_withheld_unless_it_is_a_writes(api: RunningGate
     read = await mcp.call(api, ann, "recall", {"query": "large"})
     assert (mcp.problem_of(read)["code"], mcp.problem_of(read)["status"]) == ("too_large", 413)
     written = await mcp.call(api, ann, "remember", {"items": [{"kind": "fact", "text": "large"}]})
-    assert len(written["structuredContent"]["items"][0]["id"]) == MOST
+    assert len(written["structuredContent"]["items"][0]["id"]) == MAX_RESULT
 
 
 async def test_there_is_one_page_of_tools(api: RunningGateway, ann: Holder) -> None:

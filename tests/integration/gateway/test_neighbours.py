@@ -13,7 +13,6 @@ import pytest
 from phronesis_bus import Blobs, Bus, Call, connect, serve, serve_basics
 from phronesis_contracts import BadRequest, NotFound, Nothing, Role, Unavailable, UnsupportedMedia
 from phronesis_contracts.catalog import TOOLS
-from phronesis_contracts.graph import UPSERT_TOOL, Upsert, Upserted
 from phronesis_contracts.media import (
     ACCEPT_UPLOAD,
     FETCH,
@@ -27,7 +26,8 @@ from phronesis_contracts.media import (
     MediaRef,
 )
 from phronesis_contracts.memory import PROFILE_GET, PROFILE_PUT, REMEMBER_TOOL, Profile, Remember, Remembered, RememberedItem
-from phronesis_gateway.readiness import Readiness
+from phronesis_contracts.twin import UPSERT_TOOL, Upsert, Upserted
+from phronesis_gateway.http.operations import Readiness
 from tests.support.gateway import Holder, RunningGateway
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
 from tests.support.servers import NatsServer

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import httpx
 
-from phronesis_gateway.domain import new_secret
-from phronesis_local.ports import free_port
+from phronesis_gateway.auth.keys import new_secret
+from phronesis_local.loopback import free_port
 from phronesis_postgres import PostgresSettings
 from tests.support.bus import broker, eventually, restarted
 from tests.support.gateway import gateway, scripted_orchestrator

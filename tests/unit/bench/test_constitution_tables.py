@@ -12,7 +12,7 @@ from bench import constitution_tokens as tokens
 from bench.constitution_graph import at
 from bench.constitution_seed import CONVERSATION, GROWTH, NO, OPERATIONS, SIZES, TOKENS
 from bench.load import Timed
-from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.registry import Layer
 
 
 def took(size: int, seconds: float, **other: float) -> times.Times:

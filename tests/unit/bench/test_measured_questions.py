@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-REPORT = Path(__file__).resolve().parents[3] / "docs" / "bench-report.md"
+REPORT = Path(__file__).resolve().parents[3] / "docs" / "generated" / "bench-report.md"
 HEADING = "\n## Episodes, strategies and questions to the memory\n"
 ROW = re.compile(r"^\| 10,000 \| `memory_query` (?P<what>[^|]+) \| (?P<median>[\d.]+) \|", re.M)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-REPORT = Path(__file__).resolve().parents[3] / "docs" / "bench-report.md"
+REPORT = Path(__file__).resolve().parents[3] / "docs" / "generated" / "bench-report.md"
 PAIRS = ("ArcadeDB and pgvector", "Neo4j and Weaviate")
 
 

@@ -7,7 +7,7 @@ import pytest
 from bench import cognition, experience, journal, tasks
 from bench.__main__ import SECTIONS
 from bench.planned import PLAN
-from phronesis_orchestrator.tasks.plan import checked
+from phronesis_orchestrator.tasks.plan import check_plan
 
 
 @pytest.mark.req("V-005", "V-074")
@@ -40,7 +40,7 @@ def test_the_overhead_of_a_step_is_what_it_takes_longer_than_its_call_at_the_med
 
 
 def test_the_measured_plan_has_twenty_steps_and_can_be_worked_off() -> None:
-    assert len(checked(PLAN, ("survey_twin",)).steps) == 20
+    assert len(check_plan(PLAN, ("survey_twin",)).steps) == 20
 
 
 def test_with_equal_shares_a_small_tenant_ends_when_each_of_them_has_had_as_many_tasks() -> None:

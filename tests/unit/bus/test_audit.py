@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis_bus import audited
+from phronesis_bus import audit_entry
 from phronesis_contracts import Principal, Role
 from phronesis_contracts.orchestrator import Audited
 
@@ -24,33 +24,33 @@ values = st.recursive(
 
 
 def test_an_entry_says_who_did_what() -> None:
-    assert audited(ANN, "remember", {"limit": 3}) == Audited(
+    assert audit_entry(ANN, "remember", {"limit": 3}) == Audited(
         who="ann", role="curator", action="remember", outcome="done", code=None, arguments={"limit": 3}
     )
 
 
 def test_a_refusal_says_with_which_code() -> None:
-    entry = audited(ANN, "remember", {}, code="forbidden")
+    entry = audit_entry(ANN, "remember", {}, code="forbidden")
     assert (entry.outcome, entry.code) == ("refused", "forbidden")
 
 
 @pytest.mark.parametrize("name", SECRET_NAMES)
 def test_what_is_called_a_secret_is_masked_at_any_depth(name: str) -> None:
-    entry = audited(ANN, "x", {"outer": [{"inner": {name: MARK}}], name: {"nested": MARK}})
+    entry = audit_entry(ANN, "x", {"outer": [{"inner": {name: MARK}}], name: {"nested": MARK}})
     assert MARK not in entry.model_dump_json()
 
 
 @settings(max_examples=40)
 @given(values, st.sampled_from(SECRET_NAMES))
 def test_no_secret_leaves_however_it_is_nested(value: Any, name: str) -> None:
-    entry = audited(ANN, "x", {"before": value, name: MARK, "list": [value, {name: [MARK]}]})
+    entry = audit_entry(ANN, "x", {"before": value, name: MARK, "list": [value, {name: [MARK]}]})
     assert MARK not in entry.model_dump_json()
 
 
 @settings(max_examples=40)
 @given(st.dictionaries(st.text(max_size=20), values, max_size=40))
 def test_an_entry_is_short_whatever_the_arguments(arguments: dict[str, Any]) -> None:
-    entry = audited(ANN, "x", arguments)
+    entry = audit_entry(ANN, "x", arguments)
     assert len(entry.arguments) <= 20
     for text in _texts(entry.arguments):
         assert len(text) <= 230

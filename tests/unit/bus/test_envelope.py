@@ -16,17 +16,17 @@ from phronesis_contracts.memory import Recall, Remember
 
 
 def test_without_a_deadline_the_contracts_time_counts() -> None:
-    assert 4.9 < envelope.due(None, 5.0) - time.time() <= 5.0
+    assert 4.9 < envelope.parse_deadline(None, 5.0) - time.time() <= 5.0
 
 
 def test_a_deadline_lies_no_further_ahead_than_the_longest() -> None:
-    assert envelope.due("1e300", 5.0) <= time.time() + envelope.LONGEST
+    assert envelope.parse_deadline("1e300", 5.0) <= time.time() + envelope.LONGEST
 
 
 @given(st.text())
 def test_any_deadline_header_is_a_time_or_a_bad_request(found: str) -> None:
     try:
-        assert math.isfinite(envelope.due(found, 5.0))
+        assert math.isfinite(envelope.parse_deadline(found, 5.0))
     except BadRequest:
         return
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from phronesis_bus.exposition import exposed
 from phronesis_bus.metrics import Kind, Metric, Metrics
+from phronesis_bus.service import serve_metrics
 
 DEPTH = Metric("depth", Kind.GAUGE, "What waits.")
 
@@ -24,7 +24,7 @@ async def said(port: int, request: bytes) -> bytes:
 async def test_the_metrics_are_read_at_their_path() -> None:
     metrics = Metrics()
     metrics.set(DEPTH, 3)
-    async with exposed(metrics, "127.0.0.1:0", lambda: True) as port:
+    async with serve_metrics(metrics, "127.0.0.1:0", lambda: True) as port:
         head, _, body = (await said(port, b"GET /metrics?x=1 HTTP/1.1\r\nHost: a\r\n\r\n")).partition(b"\r\n\r\n")
     assert head.splitlines()[0] == b"HTTP/1.1 200 OK"
     assert body == b"# HELP depth What waits.\n# TYPE depth gauge\ndepth 3.0\n"
@@ -32,7 +32,7 @@ async def test_the_metrics_are_read_at_their_path() -> None:
 
 async def test_health_tells_a_process_that_lives_from_one_that_can_be_asked() -> None:
     up = asyncio.Event()
-    async with exposed(Metrics(), "127.0.0.1:0", up.is_set) as port:
+    async with serve_metrics(Metrics(), "127.0.0.1:0", up.is_set) as port:
         before = [
             (await said(port, b"GET /health/%s HTTP/1.1\r\n\r\n" % path)).split(b"\r\n")[0] for path in (b"live", b"ready")
         ]
@@ -44,19 +44,19 @@ async def test_health_tells_a_process_that_lives_from_one_that_can_be_asked() ->
 
 @pytest.mark.parametrize("request_line", [b"GET / HTTP/1.1", b"POST /metrics HTTP/1.1", b"", b"\x00\xff"])
 async def test_everything_else_is_not_found(request_line: bytes) -> None:
-    async with exposed(Metrics(), "127.0.0.1:0", lambda: True) as port:
+    async with serve_metrics(Metrics(), "127.0.0.1:0", lambda: True) as port:
         answer = await said(port, request_line + b"\r\n\r\n")
     assert answer.splitlines()[0] == b"HTTP/1.1 404 Not Found"
 
 
 async def test_a_request_without_end_is_closed() -> None:
-    async with exposed(Metrics(), "127.0.0.1:0", lambda: True) as port:
+    async with serve_metrics(Metrics(), "127.0.0.1:0", lambda: True) as port:
         assert await said(port, b"GET /metrics HTTP/1.1\r\nX: " + b"a" * 20_000) == b""
 
 
 async def test_many_who_say_nothing_keep_nobody_out_for_long() -> None:
     metrics = Metrics()
-    async with exposed(metrics, "127.0.0.1:0", lambda: True) as port:
+    async with serve_metrics(metrics, "127.0.0.1:0", lambda: True) as port:
         silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
         for _, writer in silent:
             writer.close()

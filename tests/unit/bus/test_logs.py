@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from phronesis_bus.logs import configure
+from phronesis_bus.service import configure_logging
 from phronesis_bus.tracing import Tracing, conversation, correlation, turn, user
 from phronesis_contracts import NotFound
 
@@ -29,7 +29,7 @@ def stream() -> Iterator[io.StringIO]:
     root = logging.getLogger()
     handlers, level = root.handlers, root.level
     written = io.StringIO()
-    configure("memory", stream=written)
+    configure_logging("memory", stream=written)
     yield written
     root.handlers = handlers
     root.setLevel(level)

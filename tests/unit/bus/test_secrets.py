@@ -10,11 +10,11 @@ from pathlib import Path
 import bcrypt
 
 from phronesis_bus import Signer, Verifier
-from phronesis_bus.nkeys import Issuer
+from phronesis_bus.admission import Issuer
 from phronesis_bus.secrets import SIGNERS, make
 from phronesis_contracts import Principal
 from phronesis_contracts.service import SERVICES
-from phronesis_gateway.domain import is_secret
+from phronesis_gateway.auth.keys import is_secret
 
 NAMES = {
     *(f"nats-{user}.password" for user in (*SERVICES, "declare", "operator")),

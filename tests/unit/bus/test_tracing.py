@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from phronesis_bus import at_hand, finished, inner, traceparent
+from phronesis_bus import current_tracing, inner_span, record_span, traceparent
 from phronesis_bus.settings import TelemetrySettings
 from phronesis_bus.tracing import Tracing
 from phronesis_contracts import Unavailable
@@ -49,10 +49,10 @@ def test_a_trace_that_its_caller_does_not_sample_is_remembered_and_told_on_as_su
 
 def test_work_deep_inside_finds_the_tracing_at_hand() -> None:
     tracing = Tracing("memory", QUIET)
-    with tracing.span("serve", parent=f"{PARENT}01"), inner("search", db__system__name="postgresql"):
-        assert at_hand() is tracing
-    with inner("nobody's") as span:
-        assert (at_hand(), span.is_recording()) == (None, False)
+    with tracing.span("serve", parent=f"{PARENT}01"), inner_span("search", db__system__name="postgresql"):
+        assert current_tracing() is tracing
+    with inner_span("nobody's") as span:
+        assert (current_tracing(), span.is_recording()) == (None, False)
     assert [span.name for span in remembered(tracing)] == ["serve", "search"]
 
 
@@ -60,7 +60,7 @@ def test_without_an_address_nothing_is_exported_and_no_thread_is_begun() -> None
     before = threading.active_count()
     tracing = Tracing("memory", QUIET)
     with tracing.span("serve", parent=f"{PARENT}01") as span:
-        finished("SELECT", 0.1)
+        record_span("SELECT", 0.1)
         tracing.note(span, "gen_ai.input.messages", "what somebody said")
     assert (tracing.exports, threading.active_count(), len(remembered(tracing))) == (False, before, 1)
     assert remembered(tracing)[0].attributes == {}
@@ -70,7 +70,7 @@ async def test_an_exported_span_has_its_service_its_statements_and_no_content() 
     async with collecting() as collector:
         tracing = Tracing("memory", QUIET.model_copy(update={"exporter_otlp_endpoint": collector.url}))
         with tracing.span("serve", parent=f"{PARENT}01") as span:
-            finished("SELECT", 0.1, "42P01", db__operation__name="SELECT")
+            record_span("SELECT", 0.1, "42P01", db__operation__name="SELECT")
             tracing.note(span, "gen_ai.input.messages", "what somebody said")
         await tracing.close()
         await eventually(lambda: len(collector.spans) == 2, within=5)

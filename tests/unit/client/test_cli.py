@@ -10,8 +10,8 @@ import pytest
 
 from phronesis import Client
 from phronesis.cli import run
-from phronesis_contracts.graph import Level, Upsert, UpsertNode
 from phronesis_contracts.orchestrator import Reply
+from phronesis_contracts.twin import Level, Upsert, UpsertNode
 from tests.support.fake_gateway import KEY, FakeGateway, problem
 
 COMMANDS = [
@@ -261,7 +261,7 @@ def test_load_posts_every_batch_and_waits_for_its_texts(
         UpsertNode(type="EntityProject", id=f"p{n}", year=2020, name=f"P{n}", level=Level.L3, properties={"aims": "a" * 50})
         for n in (1, 2)
     ]
-    monkeypatch.setattr("phronesis.portfolio.batches", lambda: [Upsert(nodes=(node,)) for node in nodes])
+    monkeypatch.setattr("phronesis_samples.portfolio.batches", lambda: [Upsert(nodes=(node,)) for node in nodes])
     assert run(["load", "portfolio"]) == 0
     posted = gateway.on("/api/v1/tools/graph_upsert")
     assert [seen.json["nodes"][0]["id"] for seen in posted] == ["p1", "p2"]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from phronesis.cli import run
-from phronesis.constitution import sample
 from phronesis_contracts.constitution.search import SemanticFound
+from phronesis_samples.institute import sample
 from tests.support.fake_constitution import FakeConstitution
 from tests.support.fake_gateway import KEY, FakeGateway, problem
 

@@ -9,13 +9,13 @@ from datetime import date
 
 import pytest
 
-from phronesis.constitution import generate, layers_of, parts
-from phronesis.constitution.themes import themes
-from phronesis_contracts.constitution.kinds import Layer
-from phronesis_contracts.constitution.loading import LOAD, NODES, RELATIONSHIPS, LoadNode
-from phronesis_contracts.constitution.registry import TYPES
-from phronesis_graph.constitution.checking import found_type, merged, told
-from phronesis_graph.constitution.joining import check_ends
+from phronesis.constitution.files import parts
+from phronesis_contracts.constitution.registry import TYPES, Layer
+from phronesis_contracts.constitution.writes import LOAD, NODES, RELATIONSHIPS, LoadNode
+from phronesis_graph.constitution.validation import check_ends, find_type, merge_content, node_fields
+from phronesis_samples.institute.generator import generate
+from phronesis_samples.institute.plan import count_layers
+from phronesis_samples.institute.texts import read_themes
 from phronesis_tokens import count
 
 _BAGS = {"properties", "metadata", "provenance"}
@@ -48,8 +48,8 @@ def test_a_graph_of_a_size_of_the_growth_table_has_its_layers(nodes: int, counts
 
 @pytest.mark.parametrize("nodes", [45, 46, 500, 999, 1_000, 5_000, 50_000, 60_000])
 def test_the_layers_of_any_size_add_up_to_it(nodes: int) -> None:
-    assert sum(layers_of(nodes).values()) == nodes
-    assert min(layers_of(nodes).values()) >= 0
+    assert sum(count_layers(nodes).values()) == nodes
+    assert min(count_layers(nodes).values()) >= 0
 
 
 def test_every_type_is_there_and_ids_are_unique() -> None:
@@ -62,8 +62,8 @@ def test_the_registry_takes_every_node_and_every_relationship() -> None:
     made = generate(1_055, 3)
     types = {}
     for node in made.nodes():
-        kind = types[node.id] = found_type(node.type)
-        content = merged(kind, {}, told(shown(node)))
+        kind = types[node.id] = find_type(node.type)
+        content = merge_content(kind, {}, node_fields(shown(node)))
         undeclared = set(content.get("properties", {})) - {"reviews", "hours", "answers", "language"}
         assert undeclared == set(), node.id
     links = list(made.relationships())
@@ -175,7 +175,7 @@ def test_what_is_relevant_stands_near_the_anchor_more_often_than_by_chance() -> 
 
 def test_questions_repeat_no_phrase_of_their_theme_and_mostly_use_other_words() -> None:
     shared, total = 0, 0
-    for theme in themes():
+    for theme in read_themes():
         phrases = {phrase.lower() for words in theme.words.values() for phrase in words if " " in phrase}
         known = {word for phrase in phrases for word in re.findall(r"[a-z]+", phrase)}
         for question in theme.asked:

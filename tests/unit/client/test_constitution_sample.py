@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from phronesis.constitution import Unreadable, read, sample
-from phronesis_contracts.constitution.kinds import Layer
-from phronesis_contracts.constitution.loading import LoadNode
-from phronesis_contracts.constitution.registry import TYPES
+from phronesis.constitution.files import Unreadable, read
+from phronesis_contracts.constitution.registry import TYPES, Layer
 from phronesis_contracts.constitution.values import ConstitutionNode
-from phronesis_graph.constitution.checking import found_type, merged, told
-from phronesis_graph.constitution.guardrails import Rule, hits, rule, subject
-from phronesis_graph.constitution.joining import check_ends, check_name
+from phronesis_contracts.constitution.writes import LoadNode
+from phronesis_graph.constitution.guardrails import Rule, find_hits, rule_of_node, subject_of
+from phronesis_graph.constitution.validation import check_ends, check_relationship_name, find_type, merge_content, node_fields
+from phronesis_samples.institute import sample
 
 TODAY = date(2026, 11, 23)
 SAMPLE = sample(TODAY)
@@ -35,7 +34,7 @@ def said(node: LoadNode, name: str) -> object:
 def guardrails() -> list[Rule]:
     """The sample's rules, as the graph service reads them."""
     nodes = [node.model_dump(by_alias=True, exclude_none=True) for node in of_type("guardrail")]
-    found = [rule(ConstitutionNode.model_validate({**node, "layer": Layer.FOUNDATION})) for node in nodes]
+    found = [rule_of_node(ConstitutionNode.model_validate({**node, "layer": Layer.FOUNDATION})) for node in nodes]
     return [one for one in found if one is not None]
 
 
@@ -59,13 +58,13 @@ def test_the_sample_has_45_nodes_in_all_seven_layers_and_names_nobody() -> None:
 
 def test_the_registry_takes_every_node_and_every_relationship() -> None:
     for node in SAMPLE.nodes:
-        kind = found_type(node.type)
-        content = merged(kind, {}, told(node.model_dump(by_alias=True, exclude_none=True)))
+        kind = find_type(node.type)
+        content = merge_content(kind, {}, node_fields(node.model_dump(by_alias=True, exclude_none=True)))
         assert content["title"] == node.title
         assert set(content.get("properties", {})) == set(node.properties or {}), node.id
     for source, name, target in LINKS:
-        check_name(name)
-        check_ends(name, found_type(NODES[source].type), found_type(NODES[target].type))
+        check_relationship_name(name)
+        check_ends(name, find_type(NODES[source].type), find_type(NODES[target].type))
 
 
 def test_days_are_moved_to_today_so_that_there_is_work_due_this_week_and_room_for_a_little_more() -> None:
@@ -121,7 +120,7 @@ def test_two_goals_contradict_each_other() -> None:
 )
 def test_guardrails_say_when_they_are_broken(type: str, fields: dict[str, object], broken: list[str]) -> None:
     rules = guardrails()
-    assert [hit.rule.id for hit in hits(rules, subject(type, fields))] == broken
+    assert [hit.rule.id for hit in find_hits(rules, subject_of(type, fields))] == broken
 
 
 def test_nothing_of_the_sample_breaks_its_own_guardrails() -> None:
@@ -130,7 +129,7 @@ def test_nothing_of_the_sample_breaks_its_own_guardrails() -> None:
         node.id: [hit.rule.id for hit in broken_ones]
         for node in SAMPLE.nodes
         if node.type != "guardrail"
-        and (broken_ones := hits(rules, subject(node.type, node.model_dump(by_alias=True, exclude_none=True))))
+        and (broken_ones := find_hits(rules, subject_of(node.type, node.model_dump(by_alias=True, exclude_none=True))))
     }
     assert (len(rules), broken) == (2, {})
 

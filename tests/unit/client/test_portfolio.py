@@ -5,10 +5,10 @@ from functools import cache
 
 import pytest
 
-from phronesis.portfolio import batches, departments, rows_of_portfolio, status, total
-from phronesis_contracts.graph import NODE_CHANGED, UPSERT, Upsert, UpsertNode
-from phronesis_graph.domain import Plan, Stored, check_levels, plan
-from phronesis_graph.ontology import load
+from phronesis_contracts.twin import NODE_CHANGED, UPSERT, Upsert, UpsertNode
+from phronesis_graph.twin.ontology import load
+from phronesis_graph.twin.upserts import Plan, Stored, check_levels, plan_batch
+from phronesis_samples.portfolio.reports import batches, count_nodes, read_rows, split_departments, status_at
 
 
 @cache
@@ -26,13 +26,13 @@ def relationships(type: str) -> list[tuple[str, str]]:
 
 
 def test_every_row_becomes_a_project_of_its_year() -> None:
-    rows = rows_of_portfolio()
+    rows = read_rows()
     assert len(rows) == 788
     assert set(nodes("EntityProject", "L3")) == {f"EntityProject/{row['project_number']}/{row['year']}" for row in rows}
 
 
 def test_no_project_stands_twice_in_a_year() -> None:
-    assert max(Counter((row["project_number"], row["year"]) for row in rows_of_portfolio()).values()) == 1
+    assert max(Counter((row["project_number"], row["year"]) for row in read_rows()).values()) == 1
 
 
 def test_every_batch_fits_the_contract_and_the_ontology() -> None:
@@ -42,10 +42,10 @@ def test_every_batch_fits_the_contract_and_the_ontology() -> None:
         assert len(batch.nodes) <= 500
         assert len(batch.relationships) <= 1_000
         assert len(batch.model_dump_json().encode()) < UPSERT.max_bytes
-        checked: Plan = plan(ontology, "acme", batch)
+        checked: Plan = plan_batch(ontology, "acme", batch)
         check_levels(ontology, checked, stored)
         stored |= {node.key: Stored(node.hash, node.level, 1) for node in checked.nodes}
-    assert total() == len(stored) == 1777
+    assert count_nodes() == len(stored) == 1777
     assert NODE_CHANGED.max_bytes >= 100 * 300
 
 
@@ -61,7 +61,7 @@ def test_every_project_has_its_place_below_a_share_of_its_category() -> None:
     [("MOJ", ("MOJ",)), ("MoJ", ("MOJ",)), ("DfT", ("DFT",)), ("DEFRA & DFT", ("DEFRA", "DFT"))],
 )
 def test_departments_are_spelt_alike(published: str, folded: tuple[str, ...]) -> None:
-    assert departments(published) == folded
+    assert split_departments(published) == folded
 
 
 def test_a_department_is_one_node_in_a_year() -> None:
@@ -72,27 +72,27 @@ def test_a_department_is_one_node_in_a_year() -> None:
 
 
 def test_a_report_of_two_departments_is_delivered_by_both() -> None:
-    row = next(row for row in rows_of_portfolio() if "&" in row["department"])
+    row = next(row for row in read_rows() if "&" in row["department"])
     project = f"EntityProject/{row['project_number']}/{row['year']}"
     found = {target for source, target in relationships("DELIVERED_BY") if source == project}
     assert found == {f"SectorGovEntity/DEFRA/{row['year']}", f"SectorGovEntity/DFT/{row['year']}"}
 
 
 def test_what_is_not_published_is_absent() -> None:
-    row = next(row for row in rows_of_portfolio() if not row["rating"] and not row["whole_life_cost_gbp_m"])
+    row = next(row for row in read_rows() if not row["rating"] and not row["whole_life_cost_gbp_m"])
     node = nodes("EntityProject", "L3")[f"EntityProject/{row['project_number']}/{row['year']}"]
     assert {"rating", "whole_life_cost"}.isdisjoint(node.properties)
     assert None not in node.properties.values()
 
 
 def test_a_published_zero_stays_a_zero() -> None:
-    row = next(row for row in rows_of_portfolio() if row["year_forecast_gbp_m"] in ("0", "0.0"))
+    row = next(row for row in read_rows() if row["year_forecast_gbp_m"] in ("0", "0.0"))
     node = nodes("EntityProject", "L3")[f"EntityProject/{row['project_number']}/{row['year']}"]
     assert node.properties["year_forecast"] == 0.0
 
 
 def test_a_project_with_a_rating_has_one_risk_and_one_without_has_none() -> None:
-    rated = {f"EntityProject/{r['project_number']}/{r['year']}" for r in rows_of_portfolio() if r["rating"]}
+    rated = {f"EntityProject/{r['project_number']}/{r['year']}" for r in read_rows() if r["rating"]}
     assert len(rated) == 752
     assert Counter(source for source, _ in relationships("RATED")) == dict.fromkeys(rated, 1)
 
@@ -121,10 +121,8 @@ def test_only_the_ratings_in_doubt_are_high_risks() -> None:
     ],
 )
 def test_a_project_is_closed_where_its_published_end_lies_before_the_report(year: int, end: str, expected: str) -> None:
-    assert status(year, end) == expected
+    assert status_at(year, end) == expected
 
 
 def test_no_text_holds_a_control_character() -> None:
-    assert not [
-        c for row in rows_of_portfolio() for value in row.values() for c in value if ord(c) < 32 or 0x7F <= ord(c) < 0xA0
-    ]
+    assert not [c for row in read_rows() for value in row.values() for c in value if ord(c) < 32 or 0x7F <= ord(c) < 0xA0]

@@ -9,7 +9,7 @@ import pytest
 from starlette.responses import PlainTextResponse, Response
 
 from phronesis import Client
-from phronesis.retries import WAIT_IN_ALL
+from phronesis.request import WAIT_IN_ALL
 from phronesis_contracts import Busy, Internal, TooManyRequests, Unavailable
 from tests.support.fake_gateway import KEY, FakeGateway, problem
 

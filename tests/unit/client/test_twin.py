@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from phronesis.cli import run
-from phronesis.twin import generate
-from phronesis.twin.shape import CHAINS, CODES, LINKS
-from phronesis_contracts.graph import Level, Upsert
-from phronesis_graph.domain import plan
-from phronesis_graph.ontology import LevelRule, load
+from phronesis_contracts.twin import Level, Upsert
+from phronesis_graph.twin.ontology import LevelRule, load
+from phronesis_graph.twin.upserts import plan_batch
+from phronesis_samples.twin.generator import generate
+from phronesis_samples.twin.strands import CHAINS, CODES, LINKS
 from tests.support.fake_gateway import KEY, FakeGateway
 
 
@@ -55,7 +55,7 @@ def test_all_types_relationships_levels_and_years_are_there_and_fit_the_ontology
     assert {node.level for node in made.nodes} == set(Level)
     assert {node.year for node in made.nodes} == {2024, 2025}
     assert {one.type for one in made.relationships} == {link.name for link in LINKS} | {"PARENT_OF"}
-    plans = [plan(ontology, "acme", batch) for batch in made.batches()]
+    plans = [plan_batch(ontology, "acme", batch) for batch in made.batches()]
     assert sum(len(each.nodes) for each in plans) == 2_000
     assert sum(len(each.relationships) for each in plans) == len(made.relationships)
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from phronesis_contracts import Principal
-from phronesis_contracts.graph import NodeRef
 from phronesis_contracts.memory import RECALL, RECALL_TOOL, EntityType, ItemKind, Recall
 from phronesis_contracts.orchestrator import PROGRESS, TURN, TURN_ENDED, TurnStatus, turn_id
+from phronesis_contracts.twin import NodeRef
 
 
 def test_a_subject_begins_with_its_kind_and_its_tenant() -> None:

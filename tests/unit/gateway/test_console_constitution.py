@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from phronesis_contracts import Principal, Role
-from phronesis_contracts.constitution.kinds import Layer, Lifecycle
-from phronesis_gateway.console.constitution.asking import Asking
-from phronesis_instructions.adapters.files import agents
-from phronesis_instructions.domain.allowing import allowed
+from phronesis_contracts.constitution.registry import Layer, Lifecycle
+from phronesis_gateway.console.constitution.tools import GraphTools
+from phronesis_instructions.library.content import read_agents
+from phronesis_instructions.library.texts import allowed_tools
 from tests.support.counsel import AGENTS
 
-LISTS = {one.agent: allowed(one.prompts["allow_list"]) for one in agents() if one.agent in AGENTS}
+LISTS = {one.agent: allowed_tools(one.prompts["allow_list"]) for one in read_agents() if one.agent in AGENTS}
 WHO = Principal(tenant="acme", user="ann", role=Role.DISCUSS)
 
 
-class Asked(Asking):
+class Asked(GraphTools):
     """Calls no tool, holds what is given to the tool's contract, and keeps the names."""
 
     def __init__(self) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from phronesis_contracts import BadRequest, Forbidden, Principal, Role
-from phronesis_gateway.domain import OPERATOR, is_secret, may_make, new_secret
-from phronesis_gateway.messages import MessageGiven
-from phronesis_gateway.uploads import file_name
+from phronesis_gateway.auth.keys import OPERATOR, is_secret, new_secret, require_maker
+from phronesis_gateway.http.requests import MessageGiven
+from phronesis_gateway.http.uploads import clean_file_name
 
 ADMIN = Principal(tenant="acme", user="boss", role=Role.ADMIN, scopes=("audit",))
 OWNER = Principal(tenant="local", user="owner", role=Role.ADMIN, scopes=(OPERATOR,))
@@ -19,23 +19,23 @@ def test_secrets_have_one_form_and_are_never_the_same() -> None:
 
 
 def test_an_administrator_gives_no_more_than_it_has() -> None:
-    may_make(ADMIN, "acme", ("audit",))
+    require_maker(ADMIN, "acme", ("audit",))
     with pytest.raises(Forbidden):
-        may_make(ADMIN, "acme", (OPERATOR,))
+        require_maker(ADMIN, "acme", (OPERATOR,))
     with pytest.raises(Forbidden):
-        may_make(ADMIN, "other", ())
+        require_maker(ADMIN, "other", ())
 
 
 def test_an_operator_makes_keys_of_any_tenant_but_the_platforms_own() -> None:
-    may_make(OWNER, "acme", (OPERATOR, "any"))
+    require_maker(OWNER, "acme", (OPERATOR, "any"))
     with pytest.raises(BadRequest) as refused:
-        may_make(OWNER, "system", ())
+        require_maker(OWNER, "system", ())
     assert refused.value.field == "tenant"
 
 
 def test_a_scope_without_the_role_makes_no_keys() -> None:
     with pytest.raises(Forbidden):
-        may_make(OWNER.model_copy(update={"role": Role.NOOR}), "local", ())
+        require_maker(OWNER.model_copy(update={"role": Role.NOOR}), "local", ())
 
 
 def test_a_fingerprint_is_the_same_for_the_same_message_however_it_is_spelt() -> None:
@@ -57,4 +57,4 @@ def test_a_fingerprint_is_the_same_for_the_same_message_however_it_is_spelt() ->
     ],
 )
 def test_a_files_name_is_no_path(given: str, kept: str) -> None:
-    assert file_name(given) == kept
+    assert clean_file_name(given) == kept

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import pytest
 from starlette.types import Message
 
-from phronesis_gateway import event_stream
-from phronesis_gateway.event_stream import EventStream
+from phronesis_gateway.turns import events
+from phronesis_gateway.turns.events import EventStream
 
 
 class Lines:
@@ -92,7 +92,7 @@ async def test_a_client_that_leaves_ends_the_stream() -> None:
 
 
 async def test_a_client_that_does_not_read_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_stream, "SLOWEST", 0.05)
+    monkeypatch.setattr(events, "SLOWEST", 0.05)
     client = Client(reads=False)
     await run(Lines(b"a"), client)
     assert (client.body, client.complete) == ([], False)

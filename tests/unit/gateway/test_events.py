@@ -9,11 +9,11 @@ from typing import cast
 
 import pytest
 
-from phronesis_bus.watch import Ear, Shown, Watch
+from phronesis_bus.watch import Listener, ShownMessage, Watch
 from phronesis_contracts import Principal
 from phronesis_contracts.orchestrator import Turn, TurnProgress, TurnStatus
-from phronesis_gateway.events import Events
-from phronesis_gateway.submission import Turns
+from phronesis_gateway.turns.events import Events
+from phronesis_gateway.turns.submission import TurnService
 
 ANN = Principal(tenant="acme", user="ann")
 
@@ -25,11 +25,11 @@ class Stream:
         self.kept: list[TurnProgress] = []
 
     @contextmanager
-    def turn(self, who: Principal, turn: str) -> Iterator[Ear[TurnProgress]]:
-        yield Ear()
+    def turn(self, who: Principal, turn: str) -> Iterator[Listener[TurnProgress]]:
+        yield Listener()
 
-    async def after(self, who: Principal, turn: str, seen: int) -> Shown[TurnProgress] | None:
-        return Shown(self.kept[seen], sequence=seen + 1) if seen < len(self.kept) else None
+    async def after(self, who: Principal, turn: str, seen: int) -> ShownMessage[TurnProgress] | None:
+        return ShownMessage(self.kept[seen], sequence=seen + 1) if seen < len(self.kept) else None
 
 
 class EndsWhenAsked:
@@ -56,7 +56,7 @@ class EndsWhenAsked:
 async def test_what_was_shown_between_the_last_look_and_the_end_is_told_before_the_end() -> None:
     stream = Stream()
     stream.kept.append(TurnProgress(turn_id="t", kind="accepted"))
-    events = Events(cast(Turns, EndsWhenAsked(stream)), cast("Watch[TurnProgress]", stream), ANN, "t", 0)
+    events = Events(cast(TurnService, EndsWhenAsked(stream)), cast("Watch[TurnProgress]", stream), ANN, "t", 0)
     lines = [line.decode() async for line in events.stream()]
     kinds = [part.removeprefix("event: ") for line in lines for part in line.split("\n") if part.startswith("event: ")]
     assert kinds == ["accepted", "phase", "ended", "done"]

@@ -11,8 +11,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from phronesis_contracts import Unavailable
-from phronesis_gateway.adapters import jwks
-from phronesis_gateway.adapters.jwks import FRESH, GAP, MAX_BYTES, STALE, Jwks, fetched, parsed
+from phronesis_gateway.auth import tokens
+from phronesis_gateway.auth.tokens import FRESH, GAP, MAX_BYTES, STALE, IssuerKeys, fetch_document, parse_keys
 from tests.support.bus import eventually
 from tests.support.issuer import Issuer, key_server, public, rsa_key
 
@@ -34,7 +34,7 @@ class World:
 
     def __init__(self) -> None:
         self.issuer, self.clock = Issuer(), Clock()
-        self.keys = Jwks(self.issuer.read, ALGORITHMS, self.clock)
+        self.keys = IssuerKeys(self.issuer.read, ALGORITHMS, self.clock)
 
     async def known(self, kid: str) -> bool:
         """Whether there is a key with this id."""
@@ -120,8 +120,8 @@ async def test_without_any_keys_it_is_unavailable(fault: Exception) -> None:
 
 
 async def test_a_reading_that_is_too_slow_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jwks, "SECONDS", 0.05)
-    keys = Jwks(lambda: asyncio.get_running_loop().create_future(), ALGORITHMS)
+    monkeypatch.setattr(tokens, "SECONDS", 0.05)
+    keys = IssuerKeys(lambda: asyncio.get_running_loop().create_future(), ALGORITHMS)
     with pytest.raises(Unavailable):
         await keys.by_id("rsa")
 
@@ -134,7 +134,7 @@ async def test_who_leaves_takes_nobodys_reading_along() -> None:
         await gate.wait()
         return world.issuer.document
 
-    keys = Jwks(read, ALGORITHMS)
+    keys = IssuerKeys(read, ALGORITHMS)
     leaver, stayer = (asyncio.create_task(keys.by_id("rsa")) for _ in range(2))
     await eventually(lambda: any(task.get_name() == "jwks" for task in asyncio.all_tasks()))
     leaver.cancel()
@@ -157,7 +157,7 @@ def test_of_a_set_only_what_can_verify_signatures_is_taken() -> None:
         "text",
         None,
     ]
-    assert list(parsed(json.dumps({"keys": listed}).encode(), ALGORITHMS)) == ["good"]
+    assert list(parse_keys(json.dumps({"keys": listed}).encode(), ALGORITHMS)) == ["good"]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_of_a_set_only_what_can_verify_signatures_is_taken() -> None:
 )
 def test_what_is_no_set_of_keys_is_unavailable(document: bytes) -> None:
     with pytest.raises(Unavailable):
-        parsed(document, ALGORITHMS)
+        parse_keys(document, ALGORITHMS)
 
 
 async def test_keys_come_from_an_address_or_from_a_file(tmp_path: Path) -> None:
@@ -173,8 +173,8 @@ async def test_keys_come_from_an_address_or_from_a_file(tmp_path: Path) -> None:
     file.write_bytes(issuer.document)
     async with key_server() as server:
         server.body = issuer.document
-        by_address = Jwks.of(issuer.settings(jwks_url=server.url))
-        by_file = Jwks.of(issuer.settings(jwks_url=None, jwks_file=file))
+        by_address = IssuerKeys.of(issuer.settings(jwks_url=server.url))
+        by_file = IssuerKeys.of(issuer.settings(jwks_url=None, jwks_file=file))
         assert await by_address.by_id("rsa") is not None
         assert await by_file.by_id("rsa") is not None
 
@@ -183,16 +183,16 @@ async def test_what_an_address_answers_is_bounded_and_not_followed() -> None:
     async with key_server() as server:
         server.body = b" " * (MAX_BYTES + 1)
         with pytest.raises(Unavailable, match="too large"):
-            await fetched(server.url)
+            await fetch_document(server.url)
         server.status, server.body, server.more = 302, b"", f"Location: {server.url}\r\n"
         with pytest.raises(Unavailable, match="302"):
-            await fetched(server.url)
+            await fetch_document(server.url)
         server.status = 500
         with pytest.raises(Unavailable, match="500"):
-            await fetched(server.url)
+            await fetch_document(server.url)
         assert server.asked == 3
     with pytest.raises(Unavailable, match="ConnectError"):
-        await fetched(server.url)
+        await fetch_document(server.url)
 
 
 async def test_a_file_that_is_away_or_too_large_is_unavailable(tmp_path: Path) -> None:
@@ -200,10 +200,10 @@ async def test_a_file_that_is_away_or_too_large_is_unavailable(tmp_path: Path) -
         if size:
             file.write_bytes(b" " * size)
         with pytest.raises(Unavailable):
-            await Jwks.of(Issuer().settings(jwks_url=None, jwks_file=file)).by_id("rsa")
+            await IssuerKeys.of(Issuer().settings(jwks_url=None, jwks_file=file)).by_id("rsa")
 
 
 def test_a_private_half_that_an_issuer_shows_is_not_read() -> None:
     key = rsa_key("issuer")
     shown = public(key, kid="rsa") | {"d": "AQAB", "p": "AQAB", "oth": []}
-    assert parsed(json.dumps({"keys": [shown]}).encode(), ALGORITHMS)["rsa"].key == key.public_key()
+    assert parse_keys(json.dumps({"keys": [shown]}).encode(), ALGORITHMS)["rsa"].key == key.public_key()

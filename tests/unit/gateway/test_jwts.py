@@ -8,8 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from phronesis_contracts import Principal, Role, Unauthorized
-from phronesis_gateway.adapters.jwks import Jwks
-from phronesis_gateway.jwts import Jwts
+from phronesis_gateway.auth.tokens import IssuerKeys, TokenVerifier
 from phronesis_gateway.settings import JwtSettings
 from tests.support.issuer import Issuer
 
@@ -21,7 +20,7 @@ LONGEST = 3_600.0
 async def read(token: str, issuer: Issuer, **settings: Any) -> Principal:
     """Whom `token` speaks for at `NOW`, its own id aside."""
     made = issuer.settings(leeway=LEEWAY, max_lifetime=LONGEST, **settings)
-    key = await Jwts(made, Jwks(issuer.read, made.algorithms), lambda: NOW).caller(token)
+    key = await TokenVerifier(made, IssuerKeys(issuer.read, made.algorithms), lambda: NOW).caller(token)
     return key.principal.model_copy(update={"key": None})
 
 
@@ -70,7 +69,7 @@ async def test_a_token_gives_a_scope_only_where_the_operator_lets_it(
 
 async def test_callers_are_told_apart_by_issuer_tenant_and_user_and_by_nothing_else(issuer: Issuer) -> None:
     made = issuer.settings(leeway=LEEWAY)
-    jwts = Jwts(made, Jwks(issuer.read, made.algorithms), lambda: NOW)
+    jwts = TokenVerifier(made, IssuerKeys(issuer.read, made.algorithms), lambda: NOW)
     tokens = [at(issuer), at(issuer, "rsa", role="admin", exp=NOW + 9), at(issuer, tenant="globex"), at(issuer, sub="bob")]
     first, again, elsewhere, other = [(await jwts.caller(token)).id for token in tokens]
     assert first == again

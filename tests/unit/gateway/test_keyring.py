@@ -10,8 +10,8 @@ from uuid import uuid4
 import pytest
 
 from phronesis_contracts import Principal, Role, Unauthorized, Unavailable
-from phronesis_gateway.domain import SHOWN, Key, digest, new_secret
-from phronesis_gateway.keyring import FRESH, STALE, Keyring
+from phronesis_gateway.auth.keyring import FRESH, STALE, Keyring
+from phronesis_gateway.auth.keys import PREFIX_LENGTH, Key, hash_secret, new_secret
 
 
 class Store:
@@ -77,7 +77,7 @@ KEY = Key(
     department="d",
     ministry=None,
     scopes=("s",),
-    prefix=SECRET[:SHOWN],
+    prefix=SECRET[:PREFIX_LENGTH],
     created_at=datetime.now(UTC),
 )
 BY = Principal(tenant="acme", user="boss")
@@ -91,7 +91,7 @@ def clock() -> Clock:
 @pytest.fixture
 async def store() -> Store:
     made = Store()
-    await made.add(KEY, digest(SECRET), BY)
+    await made.add(KEY, hash_secret(SECRET), BY)
     return made
 
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import pytest
 
 from phronesis_contracts import TooManyRequests
-from phronesis_gateway.limits import Rate, Streams
+from phronesis_gateway.auth.authentication import OpenStreams, RateLimiter
 
 
 class Clock:
@@ -22,7 +22,7 @@ class Clock:
 
 def test_a_bucket_gives_its_burst_and_then_the_rate() -> None:
     clock = Clock()
-    rate = Rate(2.0, 3, clock)
+    rate = RateLimiter(2.0, 3, clock)
     for _ in range(3):
         rate.spend("k")
     with pytest.raises(TooManyRequests) as refused:
@@ -36,7 +36,7 @@ def test_a_bucket_gives_its_burst_and_then_the_rate() -> None:
 
 def test_a_bucket_never_holds_more_than_its_burst() -> None:
     clock = Clock()
-    rate = Rate(100.0, 2, clock)
+    rate = RateLimiter(100.0, 2, clock)
     clock.now += 3_600
     rate.spend("k")
     rate.spend("k")
@@ -45,7 +45,7 @@ def test_a_bucket_never_holds_more_than_its_burst() -> None:
 
 
 def test_one_keys_requests_are_not_anothers() -> None:
-    rate = Rate(1.0, 1, Clock())
+    rate = RateLimiter(1.0, 1, Clock())
     rate.spend("a")
     rate.spend("b")
     with pytest.raises(TooManyRequests):
@@ -54,7 +54,7 @@ def test_one_keys_requests_are_not_anothers() -> None:
 
 def test_the_table_of_buckets_is_bounded_and_forgets_the_longest_unseen() -> None:
     clock = Clock()
-    rate = Rate(1.0, 1, clock)
+    rate = RateLimiter(1.0, 1, clock)
     for number in range(10_001):
         rate.spend(str(number))
     rate.spend("0")
@@ -63,7 +63,7 @@ def test_the_table_of_buckets_is_bounded_and_forgets_the_longest_unseen() -> Non
 
 
 def test_streams_are_limited_for_each_key_and_in_all() -> None:
-    streams = Streams(3, 2)
+    streams = OpenStreams(3, 2)
     with ExitStack() as held:
         held.enter_context(streams.opened("a"))
         held.enter_context(streams.opened("a"))

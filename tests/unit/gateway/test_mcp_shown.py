@@ -12,20 +12,20 @@ from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 from phronesis.cli.mcp import Stamp
 from phronesis_contracts import Principal, Risk
 from phronesis_contracts.catalog import TOOLS
-from phronesis_contracts.faces import legal, told
-from phronesis_gateway.mcp.shown import NAMES, shown
+from phronesis_contracts.tools import legal_name, schema_of_input
+from phronesis_gateway.auth.keys import READ, WRITE, InsufficientScope, require_scope
+from phronesis_gateway.mcp.tools import NAMES, describe_tool
 from phronesis_gateway.mcp.turns import ASK
-from phronesis_gateway.offers import find
-from phronesis_gateway.scopes import READ, WRITE, InsufficientScope, require
+from phronesis_gateway.tools.offers import find_tool
 from tests.support.mcp import BEFORE, headers_of, message
 
 
 @pytest.mark.parametrize("name", TOOLS)
 def test_every_tool_has_a_legal_name_of_its_own_and_its_dotted_one(name: str) -> None:
-    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", legal(name))
-    assert find(name) is find(legal(name)) is TOOLS[name]
+    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", legal_name(name))
+    assert find_tool(name) is find_tool(legal_name(name)) is TOOLS[name]
     assert len(NAMES) == len(TOOLS)
-    assert legal(name) != ASK.name
+    assert legal_name(name) != ASK.name
 
 
 def _names(schema: Any) -> set[str]:
@@ -43,7 +43,7 @@ def _names(schema: Any) -> set[str]:
 @pytest.mark.req("O-099")
 def test_a_schema_is_told_in_few_words_and_names_every_field_and_what_is_required(name: str) -> None:
     whole = TOOLS[name].rpc.input.model_json_schema()
-    short = told(whole)
+    short = schema_of_input(whole)
     assert not _names(short) & {"title", "maxLength", "maxItems", "minLength", "additionalProperties"}
     assert "'null'" not in str(short)
     assert set(short.get("properties", {})) == set(whole.get("properties", {}))
@@ -68,7 +68,7 @@ def test_a_field_of_a_fields_own_name_is_told_and_definitions_stand_where_they_a
         },
         "additionalProperties": False,
     }
-    assert told(schema) == {
+    assert schema_of_input(schema) == {
         "type": "object",
         "properties": {
             "title": {"type": "string", "description": "a short text"},
@@ -82,7 +82,7 @@ def test_a_field_of_a_fields_own_name_is_told_and_definitions_stand_where_they_a
 
 @pytest.mark.parametrize("name", TOOLS)
 def test_the_hints_follow_from_risk_and_irreversibility(name: str) -> None:
-    hints, tool = shown(legal(name)).annotations, TOOLS[name]
+    hints, tool = describe_tool(legal_name(name)).annotations, TOOLS[name]
     assert hints is not None
     assert (hints.read_only_hint, hints.destructive_hint, hints.open_world_hint) == (
         tool.risk is Risk.READ,
@@ -106,7 +106,7 @@ def test_a_scope_only_narrows(scopes: tuple[str, ...], may: set[str]) -> None:
     allowed = set()
     for scope in (READ, WRITE):
         with suppress(InsufficientScope):
-            require(Principal(tenant="t", user="u", scopes=scopes), scope)
+            require_scope(Principal(tenant="t", user="u", scopes=scopes), scope)
             allowed.add(scope)
     assert allowed == may
 

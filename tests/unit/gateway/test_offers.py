@@ -12,19 +12,17 @@ import phronesis_tokens as tokens
 from phronesis_bus import News
 from phronesis_contracts import SYSTEM_TENANT, Forbidden, NotFound, Principal, Retired, Risk, Role, ServiceError, Unavailable
 from phronesis_contracts.catalog import TOOLS
-from phronesis_contracts.faces import PREFIXES, legal
 from phronesis_contracts.instructions import AgentProfile, Released
-from phronesis_gateway.allowing import AGENTS, AllowLists
-from phronesis_gateway.mcp.searching import SEARCH, SearchTools, search
-from phronesis_gateway.mcp.shown import BUDGET, listed
+from phronesis_contracts.tools import NAME_PREFIXES, legal_name
+from phronesis_gateway.mcp.tools import BUDGET, SEARCH, SearchTools, list_tools, rank_tools
 from phronesis_gateway.mcp.turns import ASK
-from phronesis_gateway.offers import Offers, find
 from phronesis_gateway.settings import ToolSettings
-from phronesis_instructions.adapters.files import agents
-from phronesis_instructions.domain.allowing import allowed
+from phronesis_gateway.tools.offers import AGENTS, AllowLists, Offers, find_tool
+from phronesis_instructions.library.content import read_agents
+from phronesis_instructions.library.texts import allowed_tools
 
 RELEASED = Released(tags=("discuss/allow_list",), version="4.0.0+1")
-PROFILES = {one.agent: allowed(one.prompts["allow_list"]) for one in agents() if "allow_list" in one.prompts}
+PROFILES = {one.agent: allowed_tools(one.prompts["allow_list"]) for one in read_agents() if "allow_list" in one.prompts}
 EACH_ROLE = pytest.mark.parametrize("role", Role)
 OF_AGENTS = pytest.mark.parametrize("role", sorted(AGENTS))
 
@@ -218,10 +216,10 @@ def test_only_a_tool_that_has_a_second_version_can_be_retired(names: list[str]) 
 
 @pytest.mark.req("O-094")
 def test_every_spelling_of_a_name_is_one_tool_and_no_two_tools_share_one() -> None:
-    dotted, underscored = PREFIXES
-    spelt = {name: (name, legal(name), f"{dotted}{name}", f"{underscored}{legal(name)}") for name in TOOLS}
+    dotted, underscored = NAME_PREFIXES
+    spelt = {name: (name, legal_name(name), f"{dotted}{name}", f"{underscored}{legal_name(name)}") for name in TOOLS}
     for name, ways in spelt.items():
-        assert [find(way) for way in ways] == [TOOLS[name]] * 4
+        assert [find_tool(way) for way in ways] == [TOOLS[name]] * 4
         assert max(len(way) for way in ways) <= 64
     assert len({way for ways in spelt.values() for way in set(ways)}) == sum(len(set(ways)) for ways in spelt.values())
 
@@ -229,7 +227,7 @@ def test_every_spelling_of_a_name_is_one_tool_and_no_two_tools_share_one() -> No
 def size(role: Role, names: tuple[str, ...]) -> int:
     """Tokens of a list of tools as it is sent."""
     tools = tuple(TOOLS[name] for name in names)
-    shown = [one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in listed(tools)]
+    shown = [one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in list_tools(tools)]
     return tokens.count(json.dumps({"tools": shown}, separators=(",", ":")))
 
 
@@ -244,36 +242,36 @@ async def test_the_list_of_every_role_fits_its_budget(role: Role) -> None:
 @pytest.mark.req("O-099")
 async def test_an_agent_sees_all_of_its_list(role: Role) -> None:
     tools = await offers(Instructions()).of(who(role))
-    assert [one.name for one in listed(tools)] == [ASK.name, *(legal(tool.name) for tool in tools)]
+    assert [one.name for one in list_tools(tools)] == [ASK.name, *(legal_name(tool.name) for tool in tools)]
 
 
 async def test_what_there_is_no_room_for_is_found_by_a_tool_and_the_schemas_of_outputs_go_first() -> None:
     tools = await offers(Instructions()).of(who(Role.ADMIN))
-    names = {one.name for one in listed(tools)}
-    left = [tool for tool in tools if legal(tool.name) not in names]
+    names = {one.name for one in list_tools(tools)}
+    left = [tool for tool in tools if legal_name(tool.name) not in names]
     assert {ASK.name, SEARCH.name, "semantic_search_v1", "node_update_v1", "backup_restore_v1"} <= names
     assert left
     others = [tool.name for tool in left if not tool.name.endswith((".create.v1", ".update.v1"))]
-    told = {tool.rpc.subject for tool in tools if legal(tool.name) in names}
+    told = {tool.rpc.subject for tool in tools if legal_name(tool.name) in names}
     assert {TOOLS[name].rpc.subject for name in others} <= told, "other names of tools that are told"
-    assert {one.output_schema for one in listed(tools) if one.name != SEARCH.name} == {None}
+    assert {one.output_schema for one in list_tools(tools) if one.name != SEARCH.name} == {None}
     for tool in left:
         query = tool.name.removesuffix(".v1").replace(".", " ")
-        assert legal(tool.name) == search(tools, SearchTools(query=query, limit=1)).tools[0].name
+        assert legal_name(tool.name) == rank_tools(tools, SearchTools(query=query, limit=1)).tools[0].name
 
 
 async def test_a_short_list_says_what_its_tools_answer() -> None:
     tools = await offers(Instructions()).of(who(Role.NOOR))
-    assert all(one.output_schema for one in listed(tools))
-    assert SEARCH.name not in {one.name for one in listed(tools)}
+    assert all(one.output_schema for one in list_tools(tools))
+    assert SEARCH.name not in {one.name for one in list_tools(tools)}
 
 
 def test_a_search_for_tools_counts_words_of_names_more_and_says_how_many_there_are() -> None:
     tools = tuple(TOOLS[name] for name in ("goal.create.v1", "goal.search.v1", "graph.why.v1", "value.create.v1"))
-    found = search(tools, SearchTools(query="create a goal", limit=2))
+    found = rank_tools(tools, SearchTools(query="create a goal", limit=2))
     assert ([one.name for one in found.tools], found.total) == (["goal_create_v1", "goal_search_v1"], 4)
     assert found.tools[0].input_schema["required"] == ["title"]
-    assert search(tools, SearchTools(query="zebra")).tools == ()
+    assert rank_tools(tools, SearchTools(query="zebra")).tools == ()
 
 
 @pytest.mark.req("O-013")

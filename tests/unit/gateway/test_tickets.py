@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phronesis_contracts import Unauthorized
-from phronesis_gateway.tickets import LIFETIME, Tickets
+from phronesis_gateway.auth.tickets import LIFETIME, Tickets
 
 
 class Clock:

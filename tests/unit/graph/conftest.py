@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from phronesis_graph.guard import Guard
-from phronesis_graph.ontology import load
+from phronesis_graph.twin.ontology import load
 
 
 @pytest.fixture(scope="session")

@@ -8,13 +8,13 @@ from typing import Literal, TypeVar
 
 from phronesis_bus import Call
 from phronesis_contracts import Principal
-from phronesis_contracts.constitution.kinds import Lifecycle, lifecycle
+from phronesis_contracts.constitution.registry import Lifecycle, lifecycle_of
 from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode
-from phronesis_graph.constitution import computing
-from phronesis_graph.constitution.engines import DAMPING, EXACT, PIVOTS, SEED, Algorithm, Computed
-from phronesis_graph.constitution.projection import Projection, projection
-from phronesis_graph.constitution.records import moment
-from phronesis_graph.constitution.walkable import Edge, Follow, Met, Reader
+from phronesis_graph.constitution import igraph_worker
+from phronesis_graph.constitution.engine import DAMPING, MOST_EXACT, PIVOTS, SEED, Algorithm, AlgorithmOutput
+from phronesis_graph.constitution.projection import Projection, build_projection
+from phronesis_graph.constitution.records import format_time
+from phronesis_graph.constitution.traversal import Edge, EdgeFilter, WalkNode, WalkReader
 from tests.support.constitutions import DAWN, triples
 
 T = TypeVar("T")
@@ -29,13 +29,13 @@ class Graph:
         self.links_of = triples(*links)
         self.reads = 0
 
-    async def read(self, tenant: str, work: Callable[[Reader], Awaitable[T]]) -> T:
+    async def read(self, tenant: str, work: Callable[[WalkReader], Awaitable[T]]) -> T:
         return await work(self)
 
-    async def met(self, ids: Sequence[str]) -> dict[str, Met]:
+    async def met(self, ids: Sequence[str]) -> dict[str, WalkNode]:
         return {id: self._met(id) for id in ids if id in self.of}
 
-    async def around(self, ids: Sequence[str], follow: Follow) -> list[Edge]:
+    async def around(self, ids: Sequence[str], follow: EdgeFilter) -> list[Edge]:
         edges = []
         for a, name, b in self.links_of:
             for way, source, target in (("out", a, b), ("in", b, a)):
@@ -55,14 +55,14 @@ class Graph:
 
     async def project(self, tenant: str, names: tuple[str, ...]) -> tuple[dict[str, str], list[tuple[str, str, str]]]:
         self.reads += 1
-        live = {id: node.type for id, node in self.of.items() if lifecycle(node.status or "") is Lifecycle.ACTIVE}
+        live = {id: node.type for id, node in self.of.items() if lifecycle_of(node.status or "") is Lifecycle.ACTIVE}
         return live, [link for link in self.links_of if link[1] in names]
 
-    def _met(self, id: str) -> Met:
+    def _met(self, id: str) -> WalkNode:
         node = self.of[id]
         assert node.status is not None
         assert node.updated_at is not None
-        return Met(id, node.type, node.title, node.status, lifecycle(node.status), moment(node.updated_at))
+        return WalkNode(id, node.type, node.title, node.status, lifecycle_of(node.status), format_time(node.updated_at))
 
 
 class Engine:
@@ -70,15 +70,15 @@ class Engine:
 
     name: Literal["gds", "igraph"] = "igraph"
 
-    def __init__(self, exact: int = EXACT, pivots: int = PIVOTS) -> None:
+    def __init__(self, exact: int = MOST_EXACT, pivots: int = PIVOTS) -> None:
         self.runs: list[Algorithm] = []
         self._limits = {"exact": exact, "most_pivots": pivots}
 
-    async def compute(self, algorithm: Algorithm, over: Projection) -> Computed:
+    async def compute(self, algorithm: Algorithm, over: Projection) -> AlgorithmOutput:
         self.runs.append(algorithm)
         return self.of(algorithm, over)
 
-    def of(self, algorithm: Algorithm, over: Projection) -> Computed:
+    def of(self, algorithm: Algorithm, over: Projection) -> AlgorithmOutput:
         job = {
             "algorithm": algorithm.value,
             "nodes": len(over.ids),
@@ -88,7 +88,7 @@ class Engine:
             "damping": DAMPING,
             **self._limits,
         }
-        return Computed(**computing.computed(job))
+        return AlgorithmOutput(**igraph_worker.compute(job))
 
 
 class Clock:
@@ -107,4 +107,4 @@ class Clock:
 def over(types: dict[str, str], *links: str) -> Projection:
     """A projection over whatever relationship types the links have."""
     found = triples(*links)
-    return projection(types, tuple(sorted({name for _, name, _ in found})), found, DAWN)
+    return build_projection(types, tuple(sorted({name for _, name, _ in found})), found, DAWN)

@@ -10,7 +10,7 @@ from neo4j import AsyncDriver
 from neo4j.exceptions import Neo4jError
 
 from phronesis_contracts import Internal, Unavailable
-from phronesis_graph.adapters.bolt import Bolt, Transaction
+from phronesis_graph.bolt.driver import Bolt, Transaction
 from phronesis_graph.settings import GraphSettings
 
 

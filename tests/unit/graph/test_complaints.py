@@ -6,8 +6,8 @@ import pytest
 from neo4j.exceptions import Neo4jError
 
 from phronesis_contracts import Conflict, Internal, TimedOut
-from phronesis_contracts.cypher import QueryRefused
-from phronesis_graph.adapters.complaints import complaint
+from phronesis_contracts.twin import QueryRefused
+from phronesis_graph.bolt.queries import refuse_statement
 from tests.support.logs import logged
 
 
@@ -34,7 +34,7 @@ def failure(code: str, text: str = "the name Ann is in this text") -> Neo4jError
     ],
 )
 def test_each_fault_of_a_statement_is_told_in_words_of_ours(code: str, kind: type[Exception], word: str) -> None:
-    found = complaint(failure(code))
+    found = refuse_statement(failure(code))
     assert type(found) is kind
     assert word in str(found)
     assert "Ann" not in str(found)
@@ -42,12 +42,12 @@ def test_each_fault_of_a_statement_is_told_in_words_of_ours(code: str, kind: typ
 
 @pytest.mark.req("K-068", "K-072")
 def test_a_passing_fault_is_none_of_the_statements() -> None:
-    assert complaint(failure("Neo.TransientError.Transaction.DeadlockDetected")) is None
+    assert refuse_statement(failure("Neo.TransientError.Transaction.DeadlockDetected")) is None
 
 
 @pytest.mark.req("K-038", "K-070")
 def test_a_variable_that_is_not_defined_is_named() -> None:
-    found = complaint(
+    found = refuse_statement(
         failure("Neo.ClientError.Statement.SyntaxError", "Variable `m` not defined (line 1) MATCH (n {a: 'Ann'})")
     )
     assert str(found) == "syntax: the variable m is not defined where it is used"
@@ -55,7 +55,7 @@ def test_a_variable_that_is_not_defined_is_named() -> None:
 
 @pytest.mark.req("K-071", "N-147")
 def test_the_log_has_the_code_and_the_way_there_and_no_text_of_the_store(caplog: pytest.LogCaptureFixture) -> None:
-    complaint(failure("Neo.ClientError.Statement.SyntaxError"))
+    refuse_statement(failure("Neo.ClientError.Statement.SyntaxError"))
     [record] = logged(caplog, "graph")
     assert (record.levelno, record.message) == (
         logging.ERROR,

@@ -9,18 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phronesis_contracts import NotFound
-from phronesis_contracts.constitution.algorithms import FindBridges, FindCommunities, FindShortestPath, RankNodes
 from phronesis_contracts.constitution.insight import AskWhy, WithoutNode
-from phronesis_contracts.constitution.kinds import Layer
-from phronesis_contracts.constitution.relationships import CONSTITUTIONAL
+from phronesis_contracts.constitution.paths import FindBridges, FindCommunities, FindShortestPath, RankNodes
+from phronesis_contracts.constitution.registry import CONSTITUTIONAL, Layer
 from phronesis_contracts.constitution.writes import ConstitutionChanged, LinkNews, NodeNews, Operation
-from phronesis_graph.constitution.algorithms import Algorithms
-from phronesis_graph.constitution.alignment import Alignment
-from phronesis_graph.constitution.availability import Availability
-from phronesis_graph.constitution.engines import Algorithm, Computed
-from phronesis_graph.constitution.projection import Projection, projection
-from phronesis_graph.constitution.projections import Projections
-from phronesis_graph.constitution.reasons import Reasons
+from phronesis_graph.constitution.algorithms import AlgorithmHandlers
+from phronesis_graph.constitution.engine import Algorithm, AlgorithmOutput, EngineAvailability
+from phronesis_graph.constitution.projection import Projection, ProjectionCache, build_projection
+from phronesis_graph.constitution.reasons import ReasonHandlers
+from phronesis_graph.constitution.routes import ShortestPathHandlers
 from tests.support.constitutions import DAWN, thing, things
 from tests.unit.graph.fakes_constitution import ANN, Clock, Engine, Graph, over
 
@@ -36,12 +33,12 @@ class Service:
     def __init__(self, graph: Graph, **engine: int) -> None:
         self.graph, self.engine, self.clock = graph, Engine(**engine), Clock()
         self.watched: list[tuple[Any, ...]] = []
-        self.projections = Projections(graph, self.clock)
-        self.algorithms = Algorithms(
+        self.projections = ProjectionCache(graph, self.clock)
+        self.algorithms = AlgorithmHandlers(
             self.projections, self.engine, graph, self.clock, lambda *seen: self.watched.append((seen[0], seen[3]))
         )
-        self.alignment = Alignment(self.projections, graph, self.clock)
-        self.reasons = Reasons(self.projections, graph)
+        self.alignment = ShortestPathHandlers(self.projections, graph, self.clock)
+        self.reasons = ReasonHandlers(self.projections, graph)
 
 
 def ids(found: Any) -> list[str]:
@@ -247,13 +244,15 @@ async def test_what_changes_while_it_is_read_is_not_kept() -> None:
 
 async def test_a_long_computation_holds_up_no_reason_and_is_not_made_twice() -> None:
     class Slow(Engine):
-        async def compute(self, algorithm: Algorithm, over: Projection) -> Computed:
+        async def compute(self, algorithm: Algorithm, over: Projection) -> AlgorithmOutput:
             await done.wait()
             return await super().compute(algorithm, over)
 
     done, service = asyncio.Event(), Service(Graph(HUB, *STAR))
     service.engine = Slow()
-    service.algorithms = Algorithms(service.projections, service.engine, service.graph, service.clock, lambda *seen: None)
+    service.algorithms = AlgorithmHandlers(
+        service.projections, service.engine, service.graph, service.clock, lambda *seen: None
+    )
     asked = [asyncio.create_task(service.algorithms.betweenness(ANN, FindBridges())) for _ in range(3)]
     assert len((await service.reasons.why(ANN, AskWhy(from_id="a"))).reasons) == 1
     done.set()
@@ -308,7 +307,7 @@ async def test_each_computation_is_measured_and_no_cached_answer() -> None:
 
 @pytest.mark.req("O-219")
 async def test_what_can_be_computed_is_found_out_by_computing_it() -> None:
-    available = Availability(Engine())
+    available = EngineAvailability(Engine())
     await available.look()
     assert available.found() == (
         "shortest_path by service",
@@ -363,7 +362,7 @@ async def test_what_is_not_active_carries_nothing() -> None:
 
 
 def test_a_projection_leaves_out_what_is_not_live_and_what_leads_to_itself() -> None:
-    found = projection(
+    found = build_projection(
         {"b": "goal", "a": "value"}, ("SERVES",), [("b", "SERVES", "a"), ("b", "SERVES", "b"), ("c", "SERVES", "a")], DAWN
     )
     assert (found.ids, found.types, found.links) == (["a", "b"], ["value", "goal"], [(1, 0, 0)])

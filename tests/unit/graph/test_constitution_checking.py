@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis_contracts.constitution.kinds import Kind, NodeType, Property, TaskStatus
-from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.registry import TYPES, Kind, NodeType, Property, TaskStatus
 from phronesis_contracts.constitution.writes import CREATE, UPDATE, RegistryRefused, UpdateAnyNode
-from phronesis_graph.constitution.checking import differing, found_type, merged, told
-from phronesis_graph.constitution.typed import typed
+from phronesis_graph.constitution.records import normalize_value
+from phronesis_graph.constitution.validation import changed_fields, find_type, merge_content, node_fields
 from tests.support.constitution_writes import declared
 
 EVERY = list(TYPES.values())
@@ -23,20 +22,20 @@ kinds = st.sampled_from(EVERY)
 
 def refused(kind: NodeType, before: dict[str, Any], **given_: Any) -> RegistryRefused:
     with pytest.raises(RegistryRefused) as caught:
-        merged(kind, before, given_)
+        merge_content(kind, before, given_)
     return caught.value
 
 
 @pytest.mark.req("O-026", "O-062", "O-065")
 @pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.name)
 def test_a_title_alone_makes_a_node_of_any_type_in_its_first_status(kind: NodeType) -> None:
-    assert merged(kind, {}, {"title": "x"}) == {"title": "x", "status": "todo" if kind.name == "task" else "active"}
+    assert merge_content(kind, {}, {"title": "x"}) == {"title": "x", "status": "todo" if kind.name == "task" else "active"}
 
 
 @pytest.mark.req("O-062", "O-063")
 @pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.name)
 def test_what_a_type_declares_stands_beside_the_title_and_the_rest_in_the_bag(kind: NodeType) -> None:
-    content = merged(kind, {}, {"title": "x", **declared(kind), "colour": "green", "metadata": {"a": [1]}})
+    content = merge_content(kind, {}, {"title": "x", **declared(kind), "colour": "green", "metadata": {"a": [1]}})
     assert content == {
         "title": "x",
         "status": kind.statuses[0],
@@ -50,7 +49,7 @@ def test_what_a_type_declares_stands_beside_the_title_and_the_rest_in_the_bag(ki
 @pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.name)
 def test_each_type_takes_its_own_statuses_and_no_other(kind: NodeType) -> None:
     for status in kind.statuses:
-        assert merged(kind, {}, {"title": "x", "status": str(status)})["status"] == status
+        assert merge_content(kind, {}, {"title": "x", "status": str(status)})["status"] == status
     wrong = refused(kind, {}, title="x", status="finished")
     assert wrong.field == "status"
     if kind.name != "task":
@@ -60,7 +59,7 @@ def test_each_type_takes_its_own_statuses_and_no_other(kind: NodeType) -> None:
 @pytest.mark.req("O-065")
 def test_a_misspelt_status_is_told_the_nearest_one() -> None:
     assert "did you mean archived?" in refused(TYPES["goal"], {}, title="x", status="archive").detail
-    assert merged(TYPES["task"], {}, {"title": "x", "status": "In Progress"})["status"] == "in_progress"
+    assert merge_content(TYPES["task"], {}, {"title": "x", "status": "In Progress"})["status"] == "in_progress"
 
 
 @pytest.mark.req("O-107")
@@ -86,7 +85,7 @@ def test_a_misspelt_status_is_told_the_nearest_one() -> None:
 )
 def test_a_value_that_is_not_of_its_kind_is_refused_by_its_field(kind: Kind, value: object) -> None:
     with pytest.raises(RegistryRefused) as caught:
-        typed(Property("it", kind), value)
+        normalize_value(Property("it", kind), value)
     assert caught.value.field == "it"
 
 
@@ -103,7 +102,7 @@ def test_a_value_that_is_not_of_its_kind_is_refused_by_its_field(kind: Kind, val
     ],
 )
 def test_a_date_has_one_form_whatever_it_was_written_as(given_: str, kept: str) -> None:
-    assert typed(Property("it", Kind.DATE), given_) == kept
+    assert normalize_value(Property("it", Kind.DATE), given_) == kept
 
 
 zones = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
@@ -113,20 +112,20 @@ times = st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=zones)
 @pytest.mark.req("O-067")
 @given(times, times)
 def test_the_order_of_times_as_texts_is_the_order_of_time(one: datetime, other: datetime) -> None:
-    first, second = (str(typed(Property("it", Kind.DATE), when.isoformat())) for when in (one, other))
+    first, second = (str(normalize_value(Property("it", Kind.DATE), when.isoformat())) for when in (one, other))
     assert (first < second, first == second) == (one < other, one == other)
 
 
 @pytest.mark.req("O-048")
 def test_a_priority_in_words_is_a_number() -> None:
-    assert [typed(Property("it", Kind.PRIORITY), word) for word in ("low", "Medium", "high", " critical ", "1", 5)] == [
-        *(2, 3, 4, 5, 1, 5)
-    ]
+    assert [
+        normalize_value(Property("it", Kind.PRIORITY), word) for word in ("low", "Medium", "high", " critical ", "1", 5)
+    ] == [*(2, 3, 4, 5, 1, 5)]
 
 
 @pytest.mark.req("O-047")
 def test_a_return_is_its_total_however_it_is_given() -> None:
-    assert [typed(Property("roi", Kind.ROI), roi) for roi in (3, 2.5, {"total": -1})] == [
+    assert [normalize_value(Property("roi", Kind.ROI), roi) for roi in (3, 2.5, {"total": -1})] == [
         *({"total": 3.0}, {"total": 2.5}, {"total": -1.0})
     ]
 
@@ -135,7 +134,7 @@ def test_a_return_is_its_total_however_it_is_given() -> None:
 @given(kinds, kinds)
 def test_a_layer_or_type_of_another_is_refused_and_its_own_is_nothing_new(kind: NodeType, other: NodeType) -> None:
     for name, own, wrong in (("type", kind.name, other.name), ("layer", kind.layer.value, other.layer.value)):
-        assert merged(kind, {}, {"title": "x", name: own.upper()}) == merged(kind, {}, {"title": "x"})
+        assert merge_content(kind, {}, {"title": "x", name: own.upper()}) == merge_content(kind, {}, {"title": "x"})
         if wrong != own:
             assert refused(kind, {}, title="x", **{name: wrong}).field == name
 
@@ -153,14 +152,16 @@ def test_a_title_cannot_be_taken_away(title: str | None) -> None:
 
 
 def test_null_removes_and_what_is_not_named_stays() -> None:
-    before = merged(TYPES["goal"], {}, {"title": "x", "summary": "s", "deadline": "2026-11-22", "properties": {"a": 1, "b": 2}})
-    after = merged(TYPES["goal"], before, {"summary": None, "deadline": None, "properties": {"a": None}})
+    before = merge_content(
+        TYPES["goal"], {}, {"title": "x", "summary": "s", "deadline": "2026-11-22", "properties": {"a": 1, "b": 2}}
+    )
+    after = merge_content(TYPES["goal"], before, {"summary": None, "deadline": None, "properties": {"a": None}})
     assert after == {"title": "x", "status": "active", "properties": {"b": 2}}
-    assert merged(TYPES["goal"], after, {"properties": None, "status": None}) == {"title": "x", "status": "active"}
+    assert merge_content(TYPES["goal"], after, {"properties": None, "status": None}) == {"title": "x", "status": "active"}
 
 
 def test_a_declared_name_in_the_bag_is_the_typed_property_and_a_spelling_with_underscores_too() -> None:
-    content = merged(TYPES["task"], {}, {"title": "x", "properties": {"effortHours": 3}, "due_date": "2026-11-22"})
+    content = merge_content(TYPES["task"], {}, {"title": "x", "properties": {"effortHours": 3}, "due_date": "2026-11-22"})
     assert content == {"title": "x", "status": "todo", "effortHours": 3.0, "dueDate": "2026-11-22"}
 
 
@@ -168,8 +169,8 @@ def test_a_declared_name_in_the_bag_is_the_typed_property_and_a_spelling_with_un
 def test_the_services_own_words_of_provenance_are_nobody_elses() -> None:
     before = {"title": "x", "provenance": {"actor": "ann", "source": "gateway", "from": "a talk"}}
     given_ = {"provenance": {"actor": "bob", "from": "a book"}}
-    assert merged(TYPES["note"], before, given_)["provenance"] == {"actor": "ann", "source": "gateway", "from": "a book"}
-    assert merged(TYPES["note"], before, {"provenance": None})["provenance"] == {"actor": "ann", "source": "gateway"}
+    assert merge_content(TYPES["note"], before, given_)["provenance"] == {"actor": "ann", "source": "gateway", "from": "a book"}
+    assert merge_content(TYPES["note"], before, {"provenance": None})["provenance"] == {"actor": "ann", "source": "gateway"}
 
 
 @pytest.mark.parametrize(
@@ -198,7 +199,7 @@ def test_whatever_is_given_is_kept_whole_or_refused_by_a_field_and_the_same_agai
 ) -> None:
     given_ = {**more, "title": "x"}
     try:
-        content = merged(kind, {}, given_)
+        content = merge_content(kind, {}, given_)
     except RegistryRefused as error:
         field = error.field
     else:
@@ -206,28 +207,28 @@ def test_whatever_is_given_is_kept_whole_or_refused_by_a_field_and_the_same_agai
     if field is not None:
         return
     json.dumps(content)
-    assert differing(content, merged(kind, content, given_)) == ()
-    assert merged(kind, {}, content) == content
+    assert changed_fields(content, merge_content(kind, content, given_)) == ()
+    assert merge_content(kind, {}, content) == content
 
 
 @pytest.mark.req("O-117")
 def test_what_differs_is_told_by_name() -> None:
     before = {"title": "x", "effortHours": 3.0, "properties": {"a": 1, "b": 2}}
     after = {"title": "y", "properties": {"b": 2, "a": 1}, "summary": "s"}
-    assert differing(before, after) == ("title", "summary", "effortHours")
-    assert differing({"properties": {"a": True}}, {"properties": {"a": 1}}) == ("properties",)
+    assert changed_fields(before, after) == ("title", "summary", "effortHours")
+    assert changed_fields({"properties": {"a": True}}, {"properties": {"a": 1}}) == ("properties",)
 
 
 @pytest.mark.req("O-026")
 @pytest.mark.parametrize(("given_", "name"), [("keyresult", "keyResult"), ("AI", "ai"), ("TIMEBLOCK", "timeBlock")])
 def test_a_type_is_found_in_whatever_case(given_: str, name: str) -> None:
-    assert found_type(given_).name == name
+    assert find_type(given_).name == name
 
 
 def test_a_misspelt_type_is_told_the_nearest_one() -> None:
     for given_, hint in (("guardrial", "did you mean guardrail?"), ("zzzz", "schema.inventory.v1 lists")):
         with pytest.raises(RegistryRefused) as caught:
-            found_type(given_)
+            find_type(given_)
         assert hint in caught.value.detail
 
 
@@ -237,6 +238,6 @@ def test_an_update_says_on_the_wire_what_was_given_and_nothing_else(kind: NodeTy
     for given_ in ({"id": "a"}, {"id": "a", "summary": None}, {"id": "a", **declared(kind), "colour": None}):
         assert json.loads(model.model_validate(given_).model_dump_json()) == given_
     request = CREATE[kind.name].rpc.input.model_validate({"title": "x", "requestId": "r", "layer": "mind"})
-    assert told(request.model_dump(by_alias=True)) == {"title": "x", "layer": "mind"}
+    assert node_fields(request.model_dump(by_alias=True)) == {"title": "x", "layer": "mind"}
     anything = UpdateAnyNode.model_validate({"id": "a", "fields": {"priority": None}})
     assert json.loads(anything.model_dump_json()) == {"id": "a", "fields": {"priority": None}}

@@ -19,11 +19,19 @@ from phronesis_contracts.constitution.paths import (
     StrategiesForGoal,
 )
 from phronesis_contracts.constitution.values import ConstitutionNode
-from phronesis_graph.constitution.budgets import shortened
-from phronesis_graph.constitution.figured import Due, Measured
-from phronesis_graph.constitution.figures import Figures, summary, thinned
-from phronesis_graph.constitution.walkable import Met
-from phronesis_graph.constitution.windows import Window, instant, since, window
+from phronesis_graph.constitution.budgets import shorten_texts
+from phronesis_graph.constitution.figures import (
+    DueTasks,
+    FigureHandlers,
+    MetricSeries,
+    Window,
+    parse_open_window,
+    parse_time,
+    parse_window,
+    summarize_metric,
+    thin_series,
+)
+from phronesis_graph.constitution.traversal import WalkNode
 from phronesis_tokens import count
 from tests.support.constitutions import thing, things
 from tests.unit.graph.fakes_constitution import ANN, Graph
@@ -34,43 +42,43 @@ WEEK = {"start_date": "2026-11-16", "end_date": "2026-11-22"}
 class Figured:
     """The figures' port, with answers that were given before."""
 
-    def __init__(self, *measured: Measured, decisions: Sequence[ConstitutionNode] = (), nodes: Sequence[Any] = ()) -> None:
+    def __init__(self, *measured: MetricSeries, decisions: Sequence[ConstitutionNode] = (), nodes: Sequence[Any] = ()) -> None:
         self._measured = list(measured)
         self._decisions = list(decisions)
         self._nodes = list(nodes)
 
-    async def due(self, tenant: str, window: Window, limit: int) -> Due:
-        return Due([], {}, 0.0, 0, 0)
+    async def due(self, tenant: str, window: Window, limit: int) -> DueTasks:
+        return DueTasks([], {}, 0.0, 0, 0)
 
-    async def measured(self, tenant: str, window: Window, metrics: Sequence[str]) -> list[Measured]:
+    async def measured(self, tenant: str, window: Window, metrics: Sequence[str]) -> list[MetricSeries]:
         return self._measured
 
     async def decisions(self, tenant: str, min_roi: float | None, window: Window | None, limit: int) -> list[ConstitutionNode]:
         return self._decisions
 
-    async def outcomes(self, tenant: str, request: Outcomes) -> dict[str, list[Met]]:
-        done = Met("t", "task", "The t", "done", "active", "2026-01-01T00:00:00.000000Z")
+    async def outcomes(self, tenant: str, request: Outcomes) -> dict[str, list[WalkNode]]:
+        done = WalkNode("t", "task", "The t", "done", "active", "2026-01-01T00:00:00.000000Z")
         return {id: [done] for id in request.ids}
 
     async def foundation(self, tenant: str, limit: int) -> list[Any]:
         return self._nodes
 
 
-def figures(store: Figured | None = None, graph: Graph | None = None) -> Figures:
-    return Figures(store or Figured(), graph or Graph(()))
+def figures(store: Figured | None = None, graph: Graph | None = None) -> FigureHandlers:
+    return FigureHandlers(store or Figured(), graph or Graph(()))
 
 
-def hourly(id: str, observations: int) -> Measured:
+def hourly(id: str, observations: int) -> MetricSeries:
     times = [
         f"2026-{1 + place // 672:02}-{1 + place // 24 % 28:02}T{place % 24:02}:00:00.000000Z" for place in range(observations)
     ]
-    return Measured(id, f"Metric {id}", "hours", [(at, 100 + place / 7) for place, at in enumerate(times)])
+    return MetricSeries(id, f"Metric {id}", "hours", [(at, 100 + place / 7) for place, at in enumerate(times)])
 
 
 @pytest.mark.req("O-265")
 def test_three_observations_have_a_count_an_average_a_range_and_a_series() -> None:
     days = [("2026-11-16", 1.0), ("2026-11-17T08:00:00.000000Z", 2.0), ("2026-11-18", 6.0)]
-    found = summary(Measured("m", "Slips", "days", days), 24)
+    found = summarize_metric(MetricSeries("m", "Slips", "days", days), 24)
     assert found.model_dump() == {
         "id": "m",
         "title": "Slips",
@@ -89,14 +97,19 @@ def test_three_observations_have_a_count_an_average_a_range_and_a_series() -> No
 
 @pytest.mark.req("O-267")
 def test_a_metric_without_observations_counts_none_and_has_no_average() -> None:
-    assert summary(Measured("m", "Slips", None, ()), 24).model_dump() == {"id": "m", "title": "Slips", "count": 0, "series": ()}
+    assert summarize_metric(MetricSeries("m", "Slips", None, ()), 24).model_dump() == {
+        "id": "m",
+        "title": "Slips",
+        "count": 0,
+        "series": (),
+    }
 
 
 @pytest.mark.req("O-268")
 @given(st.integers(0, 200), st.integers(0, 60))
 def test_a_thinned_series_keeps_its_order_its_ends_and_no_more_points_than_asked(size: int, points: int) -> None:
     series = [(f"{place:04}", float(place)) for place in range(size)]
-    found = thinned(series, points)
+    found = thin_series(series, points)
     assert len(found) == min(size, points)
     assert found == sorted(set(found))
     assert points < 2 or not series or (found[0], found[-1]) == (series[0], series[-1])
@@ -144,7 +157,7 @@ async def test_series_that_pass_the_greatest_answer_are_cut_by_whole_metrics() -
 def test_both_ends_of_a_window_are_inside_and_an_end_day_to_its_last_moment(
     start: str, end: str, inside: list[str], outside: list[str]
 ) -> None:
-    over = window(start, end)
+    over = parse_window(start, end)
 
     def holds(date: str) -> bool:
         return over.first <= date <= over.last or date == over.day
@@ -155,12 +168,12 @@ def test_both_ends_of_a_window_are_inside_and_an_end_day_to_its_last_moment(
 @pytest.mark.parametrize(("start", "end"), [("soon", "2026-11-22"), ("2026-11-22", "2026-11-21"), ("2026-13-01", "2026-12-01")])
 def test_a_window_needs_two_dates_in_their_order(start: str, end: str) -> None:
     with pytest.raises(BadRequest):
-        window(start, end)
+        parse_window(start, end)
 
 
 def test_a_window_may_be_open() -> None:
-    assert since("2026-11-16", None) == Window("2026-11-16", "2026-11-16", "9999-12-31T23:59:59.999999Z")
-    assert instant("2026-11-16") == datetime(2026, 11, 16, tzinfo=UTC)
+    assert parse_open_window("2026-11-16", None) == Window("2026-11-16", "2026-11-16", "9999-12-31T23:59:59.999999Z")
+    assert parse_time("2026-11-16") == datetime(2026, 11, 16, tzinfo=UTC)
 
 
 GOAL = thing("g", "goal")
@@ -229,7 +242,7 @@ async def test_ten_decisions_with_outcomes_stay_within_fifteen_thousand_tokens()
 
 
 def test_a_text_of_a_node_that_is_told_with_others_is_cut() -> None:
-    found = shortened(thing("s", "strategy", narrative="word " * 5_000, description="short"))
+    found = shorten_texts(thing("s", "strategy", narrative="word " * 5_000, description="short"))
     assert count(found.model_dump()["narrative"]) <= 1_000
     assert (found.id, found.description) == ("s", "short")
 

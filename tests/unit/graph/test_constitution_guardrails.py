@@ -11,19 +11,29 @@ from hypothesis import strategies as st
 from phronesis_contracts.constitution.registry import TYPES
 from phronesis_contracts.constitution.values import ConstitutionNode
 from phronesis_contracts.constitution.writes import GuardrailHit
-from phronesis_graph.constitution.guardrails import Rule, allow, hits, rule, subject
-from phronesis_graph.constitution.triggers import Comparisons, Subject, Words, stems, trigger
+from phronesis_graph.constitution.guardrails import (
+    Comparisons,
+    Rule,
+    Subject,
+    Words,
+    allow,
+    find_hits,
+    find_stems,
+    parse_trigger,
+    rule_of_node,
+    subject_of,
+)
 
 
 def guardrail(text: str | None, severity: str = "high", id: str = "g-1", **more: Any) -> Rule:
     told = {"id": id, "type": "guardrail", "layer": "foundation", "title": "Rest", "status": "active"}
-    found = rule(ConstitutionNode.model_validate({**told, "trigger": text, "severity": severity, **more}))
+    found = rule_of_node(ConstitutionNode.model_validate({**told, "trigger": text, "severity": severity, **more}))
     assert found is not None
     return found
 
 
 def goes_off(text: str, *texts: str, **fields: Any) -> bool:
-    found = trigger(text)
+    found = parse_trigger(text)
     assert found is not None
     return found.because(Subject(fields, texts)) is not None
 
@@ -50,7 +60,7 @@ def goes_off(text: str, *texts: str, **fields: Any) -> bool:
     ],
 )
 def test_a_trigger_compares_fields(text: str, fields: dict[str, Any], expected: bool) -> None:
-    assert isinstance(trigger(text), Comparisons)
+    assert isinstance(parse_trigger(text), Comparisons)
     assert goes_off(text, **fields) is expected
 
 
@@ -68,18 +78,18 @@ def test_a_trigger_compares_fields(text: str, fields: dict[str, Any], expected: 
     ],
 )
 def test_a_trigger_in_words_wants_all_that_are_significant_in_whatever_form(text: str, written: str, expected: bool) -> None:
-    assert isinstance(trigger(text), Words)
+    assert isinstance(parse_trigger(text), Words)
     assert goes_off(text, written) is expected
 
 
 @pytest.mark.parametrize("text", ["", "   ", "of the and", "?!"])
 def test_a_trigger_that_says_nothing_never_goes_off(text: str) -> None:
-    assert trigger(text) is None
+    assert parse_trigger(text) is None
 
 
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_any_text_is_a_trigger_or_none_and_is_never_run(text: str, written: str) -> None:
-    found = trigger(text)
+    found = parse_trigger(text)
     if found is not None:
         assert found.because(Subject({}, (written,))) is None or isinstance(found, Words)
         assert found.reads(frozenset()) is False
@@ -88,7 +98,7 @@ def test_any_text_is_a_trigger_or_none_and_is_never_run(text: str, written: str)
 @given(st.lists(st.sampled_from("hire hiring budget budgets cut cutting weekend night".split()), min_size=1, max_size=5))
 def test_words_go_off_on_a_text_that_holds_them_all(words: list[str]) -> None:
     assert goes_off(" ".join(words), " ".join(reversed(words)).upper())
-    assert stems(" ".join(words)) == stems(", ".join(words).title())
+    assert find_stems(" ".join(words)) == find_stems(", ".join(words).title())
 
 
 @pytest.mark.parametrize(
@@ -101,14 +111,16 @@ def test_a_severe_rule_blocks_and_another_wants_to_be_named(severity: str, expec
 
 def test_a_principle_is_a_rule_where_its_bag_says_when_it_is_broken() -> None:
     told = {"id": "p-1", "type": "principle", "layer": "foundation", "title": "Openness", "statement": "Say what you know"}
-    assert rule(ConstitutionNode.model_validate(told)) is None
-    found = rule(ConstitutionNode.model_validate({**told, "properties": {"trigger": "secret", "severity": "block"}}))
+    assert rule_of_node(ConstitutionNode.model_validate(told)) is None
+    found = rule_of_node(ConstitutionNode.model_validate({**told, "properties": {"trigger": "secret", "severity": "block"}}))
     assert found is not None
     assert (found.blocks, found.response) == (True, "Say what you know")
 
 
 def test_what_blocks_is_refused_with_its_id_its_title_and_its_response() -> None:
-    found = hits([guardrail("effortHours > 40", response="Split it")], subject("task", {"title": "x", "effortHours": 45.0}))
+    found = find_hits(
+        [guardrail("effortHours > 40", response="Split it")], subject_of("task", {"title": "x", "effortHours": 45.0})
+    )
     with pytest.raises(GuardrailHit) as caught:
         allow(found, ["g-1"])
     assert caught.value.detail == (
@@ -117,7 +129,7 @@ def test_what_blocks_is_refused_with_its_id_its_title_and_its_response() -> None
 
 
 def test_what_does_not_block_passes_once_it_is_named() -> None:
-    found = hits([guardrail("night", "low")], subject("task", {"title": "A night shift"}))
+    found = find_hits([guardrail("night", "low")], subject_of("task", {"title": "A night shift"}))
     with pytest.raises(GuardrailHit) as caught:
         allow(found, ["g-2"])
     assert caught.value.field == "acknowledge"
@@ -127,27 +139,29 @@ def test_what_does_not_block_passes_once_it_is_named() -> None:
 
 def test_those_that_block_come_first() -> None:
     rules = [guardrail("night", "low", "a"), guardrail("night", "high", "b")]
-    found = hits(rules, subject(None, {}, "a night"))
+    found = find_hits(rules, subject_of(None, {}, "a night"))
     assert [(hit.rule.id, hit.severity) for hit in found] == [("b", "block"), ("a", "acknowledge")]
 
 
 def test_a_change_is_asked_about_where_it_touches_what_a_rule_reads() -> None:
     rules = [guardrail("night", id="words"), guardrail("effortHours > 40", id="hours")]
-    of = subject("task", {"title": "night", "effortHours": 45.0})
+    of = subject_of("task", {"title": "night", "effortHours": 45.0})
     for changed, expected in ({"status"}, []), ({"title"}, ["words"]), ({"effortHours"}, ["hours"]), ({"dueDate"}, []):
-        assert [hit.rule.id for hit in hits(rules, of, frozenset(changed))] == expected
+        assert [hit.rule.id for hit in find_hits(rules, of, frozenset(changed))] == expected
 
 
 @pytest.mark.parametrize("field", ["title", "summary", "description", "narrative", "properties"])
 def test_words_are_looked_for_in_every_text_of_a_node(field: str) -> None:
     content: dict[str, Any] = {"title": "x", field: {"note": "at night"} if field == "properties" else "at night"}
-    assert len(hits([guardrail("night")], subject("goal", content))) == 1
+    assert len(find_hits([guardrail("night")], subject_of("goal", content))) == 1
 
 
 def test_lists_of_texts_are_texts() -> None:
-    assert len(hits([guardrail("night")], subject("goal", {"title": "x", "successCriteria": ["by day", "by night"]}))) == 1
+    assert (
+        len(find_hits([guardrail("night")], subject_of("goal", {"title": "x", "successCriteria": ["by day", "by night"]}))) == 1
+    )
 
 
 def test_a_rule_may_compare_type_and_layer() -> None:
     rules = [guardrail("layer = execution and type = decision")]
-    assert [bool(hits(rules, subject(name, {}))) for name in TYPES] == [name == "decision" for name in TYPES]
+    assert [bool(find_hits(rules, subject_of(name, {}))) for name in TYPES] == [name == "decision" for name in TYPES]

@@ -7,18 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phronesis_contracts import BadRequest, Forbidden, Role
-from phronesis_contracts.constitution.kinds import Layer, NodeType
-from phronesis_contracts.constitution.registry import LABELS, NODE_LABEL, TYPES
-from phronesis_contracts.constitution.relationships import RELATIONSHIPS, choices
+from phronesis_contracts.constitution.registry import LABELS, NODE_LABEL, RELATIONSHIPS, TYPES, Layer, NodeType, declared_types
 from phronesis_contracts.constitution.values import WRITERS
 from phronesis_contracts.constitution.writes import RegistryRefused, Relate
-from phronesis_contracts.cypher import QueryRefused
-from phronesis_graph.adapters.constitution_schema import INDEXES, KEY, constitution_schema
-from phronesis_graph.constitution.joining import check_cycle, check_ends, check_name, check_writer
-from phronesis_graph.curation import names
+from phronesis_contracts.twin import QueryRefused
+from phronesis_graph.bolt.schema import INDEXES, KEY, constitution_statements
+from phronesis_graph.constitution.validation import check_cycle, check_ends, check_relationship_name, check_writer
 from phronesis_graph.guard import KNOWLEDGE, KNOWLEDGE_WRITING, Guard, Rules
-from phronesis_graph.ontology import load
+from phronesis_graph.knowledge.model import allowed_names
 from phronesis_graph.settings import Dialect
+from phronesis_graph.twin.ontology import load
 
 kinds = st.sampled_from(list(TYPES.values()))
 
@@ -44,7 +42,7 @@ kinds = st.sampled_from(list(TYPES.values()))
     ],
 )
 def test_the_relationships_of_the_seed_are_taken(source: str, name: str, target: str) -> None:
-    check_name(name)
+    check_relationship_name(name)
     check_ends(name, TYPES[source], TYPES[target])
 
 
@@ -57,7 +55,7 @@ def test_declared_types_join_the_declared_ends_and_no_others(name: str, source: 
             check_ends(name, source, target)
         assert caught.value.field == "type"
         assert f"{name} does not lead from a {source.name} to a {target.name}; " in caught.value.detail
-        assert all(choice in caught.value.detail for choice in choices(source, target))
+        assert all(choice in caught.value.detail for choice in declared_types(source, target))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +76,7 @@ def test_a_refusal_names_the_nearest_legal_choice(source: str, name: str, target
 @pytest.mark.parametrize(("given_", "meant"), [("SUPORTED_BY", "SUPPORTED_BY"), ("SERVE", "SERVES"), ("LEAD_TO", "LEADS_TO")])
 def test_a_misspelt_type_is_told_the_declared_one(given_: str, meant: str) -> None:
     with pytest.raises(RegistryRefused) as caught:
-        check_name(given_)
+        check_relationship_name(given_)
     assert caught.value.detail.endswith(f"did you mean {meant}?")
 
 
@@ -88,7 +86,7 @@ def test_a_type_that_is_no_name_in_capitals_never_reaches_a_statement(name: str)
     with pytest.raises(ValueError, match="type"):
         Relate(from_id="a", to_id="b", type=name)
     with pytest.raises(RegistryRefused):
-        check_name(name)
+        check_relationship_name(name)
 
 
 def test_a_closed_chain_is_named() -> None:
@@ -123,7 +121,7 @@ def test_no_query_tool_reaches_the_constitutional_graph(guard: Guard, label: str
 
 @pytest.mark.parametrize("label", [NODE_LABEL, *LABELS])
 def test_an_agent_gives_none_of_its_nodes_a_label_of_the_constitutional_graph(label: str) -> None:
-    taken = names(load())
+    taken = allowed_names(load())
     for check in (taken.label, taken.type, taken.searched):
         with pytest.raises(BadRequest, match="name of the platform"):
             check(label)
@@ -133,7 +131,7 @@ def test_an_agent_gives_none_of_its_nodes_a_label_of_the_constitutional_graph(la
 @pytest.mark.req("O-064", "O-077", "O-078", "O-079", "O-080", "O-081", "O-082", "O-083")
 @pytest.mark.parametrize("dialect", Dialect)
 def test_the_schema_is_made_from_the_registry_and_may_be_declared_again(dialect: Dialect) -> None:
-    statements = list(constitution_schema(dialect))
+    statements = list(constitution_statements(dialect))
     assert {index.name for index in (*INDEXES, KEY)} == {
         *("odei_node_status", "odei_node_layer", "odei_node_type", "odei_node_updated", "odei_node_key"),
         *("task_due_date", "decision_roi"),

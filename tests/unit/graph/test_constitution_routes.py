@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis_graph.constitution.ladders import ladders, longest, parents
-from phronesis_graph.constitution.projection import Projection, leads_up, projection
-from phronesis_graph.constitution.reasons import TOPS, losses
-from phronesis_graph.constitution.routes import distances, routes, shortest
-from phronesis_graph.constitution.walkable import Edge, Met
+from phronesis_graph.constitution.projection import Projection, build_projection, upward_direction
+from phronesis_graph.constitution.reasons import TOPS, find_losses
+from phronesis_graph.constitution.routes import distances, find_routes, shortest_route
+from phronesis_graph.constitution.traversal import Edge, WalkNode
+from phronesis_graph.constitution.walks import find_ladders, longest_ladder, parents_above
 from tests.support.constitutions import DAWN
 
 NODES = range(6)
@@ -38,7 +38,7 @@ def turned(ways: Ways) -> Ways:
 @given(graphs(), st.integers(1, 5), st.integers(1, 40))
 def test_routes_are_the_shortest_simple_paths(ways: Ways, most: int, limit: int) -> None:
     left = distances(turned(ways).__getitem__, (1,))
-    found = routes(ways.__getitem__, 0, 1, left, most, limit)
+    found = find_routes(ways.__getitem__, 0, 1, left, most, limit)
     every = sorted((path for path in every_path(ways, 0, 1) if len(path) <= most + 1), key=len)
     assert [len(path) for path in found] == [len(path) for path in every[:limit]]
     assert len(set(found)) == len(found)
@@ -47,7 +47,7 @@ def test_routes_are_the_shortest_simple_paths(ways: Ways, most: int, limit: int)
 
 @given(graphs())
 def test_a_shortest_path_is_as_long_as_the_best_of_all(ways: Ways) -> None:
-    path = shortest(ways.__getitem__, 0, distances(turned(ways).__getitem__, (1,)))
+    path = shortest_route(ways.__getitem__, 0, distances(turned(ways).__getitem__, (1,)))
     every = every_path(ways, 0, 1)
     assert len(path) == min(map(len, every), default=0)
     assert not path or path in every
@@ -59,8 +59,8 @@ def test_no_distance_is_longer_than_asked(ways: Ways, most: int) -> None:
     assert distances(ways.__getitem__, (0,), most) == {node: hops for node, hops in whole.items() if hops <= most}
 
 
-def met(id: str, at: int = 0) -> Met:
-    return Met(id, "goal", id, "active", "active", f"2026-01-01T00:00:{at:02}.000000Z")
+def met(id: str, at: int = 0) -> WalkNode:
+    return WalkNode(id, "goal", id, "active", "active", f"2026-01-01T00:00:{at:02}.000000Z")
 
 
 @pytest.mark.req("O-277")
@@ -68,20 +68,20 @@ def met(id: str, at: int = 0) -> Met:
 def test_the_ladder_is_the_longest_way_up(ways: Ways) -> None:
     upwards = {str(a): [str(b) for b in of if b > a] for a, of in ways.items()}
     edges = [Edge(a, "SUPPORTED_BY", True, met(b)) for a, of in upwards.items() for b in of]
-    above = parents("0", edges)
+    above = parents_above("0", edges)
     nodes = {str(node): met(str(node)) for node in NODES}
-    best = longest("0", above, nodes)
+    best = longest_ladder("0", above, nodes)
     numbered = {a: [b for b in of if b > a] for a, of in ways.items()}
     ends = [max((len(path) for path in every_path(numbered, 0, end)), default=1) for end in NODES if end]
     assert len(best) == max(ends)
-    assert ladders("0", above, nodes)[0][0] == best
+    assert find_ladders("0", above, nodes)[0][0] == best
 
 
 @pytest.mark.req("O-279")
 @given(graphs())
 def test_a_ladder_has_no_rung_twice_whatever_leads_in_a_circle(ways: Ways) -> None:
     edges = [Edge(str(a), "SUPPORTED_BY", True, met(str(b))) for a, of in ways.items() for b in of]
-    every, more = ladders("0", parents("0", edges), {str(node): met(str(node)) for node in NODES})
+    every, more = find_ladders("0", parents_above("0", edges), {str(node): met(str(node)) for node in NODES})
     assert not more
     assert all(len(set(one)) == len(one) for one in every)
 
@@ -90,7 +90,7 @@ def test_a_ladder_has_no_rung_twice_whatever_leads_in_a_circle(ways: Ways) -> No
 def test_of_ladders_of_one_height_the_top_that_changed_last_counts() -> None:
     edges = [Edge("a", "SUPPORTED_BY", True, met(id)) for id in ("b", "c")]
     nodes = {"a": met("a"), "b": met("b", at=1), "c": met("c", at=2)}
-    assert longest("a", parents("a", edges), nodes) == ("a", "c")
+    assert longest_ladder("a", parents_above("a", edges), nodes) == ("a", "c")
 
 
 TYPES_OF = st.sampled_from(["value", "principle", "vision", "goal", "task"])
@@ -103,7 +103,7 @@ def projections(draw: st.DrawFn) -> Projection:
     names = ("ALIGNS_WITH", "ENFORCED_BY", "SERVES", "SUPPORTED_BY")
     ends = st.sampled_from(sorted(types))
     links = draw(st.lists(st.tuples(ends, st.sampled_from(names), ends), max_size=12))
-    return projection(types, names, links, DAWN)
+    return build_projection(types, names, links, DAWN)
 
 
 def comes_to(over: Projection, gone: int | None) -> dict[int, set[int]]:
@@ -125,7 +125,7 @@ def comes_to(over: Projection, gone: int | None) -> dict[int, set[int]]:
 def test_what_is_lost_is_what_each_node_by_itself_no_longer_comes_to(over: Projection, gone: int) -> None:
     before, after = comes_to(over, None), comes_to(over, gone)
     lost = {node: before[node] - after[node] for node in after if before[node] - after[node]}
-    found = losses(over, gone)
+    found = find_losses(over, gone)
     told = {node: set(tops) for node, tops in (*found.orphaned, *found.weakened)}
     assert told == lost
     assert {node for node, _ in found.orphaned} == {node for node in lost if not held(over, gone, node)}
@@ -154,4 +154,4 @@ def held(over: Projection, gone: int, node: int) -> bool:
     ],
 )
 def test_a_relationship_leads_up_the_way_that_its_meaning_says(type: str, name: str, way: str | None) -> None:
-    assert leads_up(type, name) == way
+    assert upward_direction(type, name) == way

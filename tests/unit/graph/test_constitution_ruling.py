@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from phronesis_bus import Call, News
 from phronesis_contracts import Principal, Role
 from phronesis_contracts.constitution.insight import CheckPolicy
-from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.registry import Layer
 from phronesis_contracts.constitution.values import ConstitutionNode
 from phronesis_contracts.constitution.writes import ConstitutionChanged, NodeNews, Operation
-from phronesis_graph.constitution.policing import Policing
-from phronesis_graph.constitution.ruling import Ruling
+from phronesis_graph.constitution.guardrails import RuleCache
+from phronesis_graph.constitution.writes import PolicyHandlers
 
 
 class Source:
@@ -42,13 +42,13 @@ def changed(type: str) -> ConstitutionChanged:
     return ConstitutionChanged(nodes=(node,))
 
 
-async def ids(ruling: Ruling, tenant: str = "acme") -> list[str]:
+async def ids(ruling: RuleCache, tenant: str = "acme") -> list[str]:
     return [rule.mention.id for rule in await ruling.of(tenant)]
 
 
 async def test_rules_are_read_once_for_each_tenant() -> None:
     source = Source()
-    ruling = Ruling(source)
+    ruling = RuleCache(source)
     source.add("acme", "a", "night")
     source.add("other", "b", "day")
     assert [await ids(ruling), await ids(ruling), await ids(ruling, "other"), await ids(ruling, "other")] == [
@@ -59,7 +59,7 @@ async def test_rules_are_read_once_for_each_tenant() -> None:
 
 async def test_news_of_a_rule_drops_its_tenants_rules_and_news_of_another_node_does_not() -> None:
     source = Source()
-    ruling = Ruling(source)
+    ruling = RuleCache(source)
     await ids(ruling)
     source.add("acme", "a", "night")
     for type in ("value", "goal"):
@@ -74,7 +74,7 @@ async def test_news_of_a_rule_drops_its_tenants_rules_and_news_of_another_node_d
 
 async def test_rules_that_were_written_while_they_were_read_are_not_kept() -> None:
     source = Source()
-    ruling = Ruling(source)
+    ruling = RuleCache(source)
     source.may.clear()
     reading = asyncio.create_task(ids(ruling))
     await source.begun.wait()
@@ -87,7 +87,7 @@ async def test_rules_that_were_written_while_they_were_read_are_not_kept() -> No
 
 async def test_after_the_broker_was_away_everything_is_read_anew() -> None:
     source = Source()
-    ruling = Ruling(source)
+    ruling = RuleCache(source)
     await ids(ruling)
     source.add("acme", "a", "night")
     ruling.drop_all()
@@ -96,7 +96,7 @@ async def test_after_the_broker_was_away_everything_is_read_anew() -> None:
 
 async def test_many_tenants_do_not_fill_the_memory() -> None:
     source = Source()
-    ruling = Ruling(source)
+    ruling = RuleCache(source)
     for n in range(300):
         await ids(ruling, f"t{n}")
     assert len(ruling._kept) == 256
@@ -105,7 +105,7 @@ async def test_many_tenants_do_not_fill_the_memory() -> None:
 async def test_a_policy_is_checked_without_writing() -> None:
     source = Source()
     source.add("acme", "a", "effortHours > 40")
-    policing = Policing(Ruling(source))
+    policing = PolicyHandlers(RuleCache(source))
     call = Call(Principal(tenant="acme", user="ann", role=Role.ADMIN), "gateway")
     bad = await policing.check_policy(call, CheckPolicy(text="x", type="Task", fields={"effortHours": 41}))
     assert bad.model_dump(mode="json") == {

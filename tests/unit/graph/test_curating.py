@@ -9,15 +9,15 @@ import pytest
 from phronesis_bus import Call
 from phronesis_contracts import BadRequest, Internal, Principal, Role, ServiceError, Unavailable
 from phronesis_contracts.catalog import TOOLS as CATALOG
-from phronesis_contracts.cypher import QueryRefused
 from phronesis_contracts.knowledge_graph import FoundNode, NodeCreated, NodeDeleted, QueryExecuted, RelationshipCreated
 from phronesis_contracts.orchestrator import Audited
-from phronesis_graph.curating import Curating
-from phronesis_graph.curation import names
-from phronesis_graph.curators import Change, Gone, Join, Stores
+from phronesis_contracts.twin import QueryRefused
 from phronesis_graph.guard import Allowed
-from phronesis_graph.ontology import load
-from phronesis_graph.querying import Found
+from phronesis_graph.knowledge.handlers import KnowledgeHandlers
+from phronesis_graph.knowledge.model import allowed_names
+from phronesis_graph.knowledge.ports import ChangeStatement, DeletedNode, KnowledgeStores, NewRelationship
+from phronesis_graph.twin.ontology import load
+from phronesis_graph.twin.ports import StatementResult
 from tests.support.curators import TOOLS
 from tests.support.logs import logged
 
@@ -58,11 +58,11 @@ class Store:
         self._called("create")
         return NodeCreated(success=True, node_id=node_id, message="created")
 
-    async def join(self, call: Call, arguments: str, wanted: Join, audit: Audited) -> RelationshipCreated:
+    async def join(self, call: Call, arguments: str, wanted: NewRelationship, audit: Audited) -> RelationshipCreated:
         self._called("join")
         return RelationshipCreated(success=True, relationship_id=wanted.id, message="created")
 
-    async def delete(self, call: Call, arguments: str, node_id: str, audit: Callable[[Gone], Audited]) -> NodeDeleted:
+    async def delete(self, call: Call, arguments: str, node_id: str, audit: Callable[[DeletedNode], Audited]) -> NodeDeleted:
         self._called("delete")
         return NodeDeleted(success=True, message="deleted")
 
@@ -77,12 +77,12 @@ class Store:
     async def ready(self) -> None:
         self._called("ready")
 
-    async def read(self, tenant: str, statement: str, parameters: Mapping[str, Any], most: int) -> Found:
+    async def read(self, tenant: str, statement: str, parameters: Mapping[str, Any], most: int) -> StatementResult:
         self._called("read")
-        return Found((), False)
+        return StatementResult((), False)
 
     async def run(
-        self, call: Call, arguments: str, change: Change, audit: Callable[[Mapping[str, int]], Audited]
+        self, call: Call, arguments: str, change: ChangeStatement, audit: Callable[[Mapping[str, int]], Audited]
     ) -> QueryExecuted:
         self._called("run")
         return QueryExecuted(success=True, message="Query executed successfully.")
@@ -99,8 +99,8 @@ class Case:
         self.store = Store(fails)
         self.refusals: list[tuple[str, dict[str, Any], str]] = []
         self.woken = 0
-        stores = Stores(self.store, self.store, self.store)
-        self.curating = Curating(names(load()), stores, self._reads, self._changes, self._refuse, self._wake)
+        stores = KnowledgeStores(self.store, self.store, self.store)
+        self.curating = KnowledgeHandlers(allowed_names(load()), stores, self._reads, self._changes, self._refuse, self._wake)
 
     def _reads(self, statement: str, parameters: Mapping[str, Any], tenant: str) -> Allowed:
         if "CREATE" in statement:

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from phronesis_contracts import BadRequest, Busy, Conflict, Internal, KeyReused, NotFound, ServiceError, TimedOut, Unavailable
-from phronesis_contracts.cypher import QueryRefused
-from phronesis_graph.curation import held, names, properties
-from phronesis_graph.envelopes import told
-from phronesis_graph.ontology import load
-from phronesis_graph.querying import blanked
+from phronesis_contracts.twin import QueryRefused
+from phronesis_graph.knowledge.handlers import failure_message
+from phronesis_graph.knowledge.model import allowed_names, check_form, check_properties
+from phronesis_graph.twin.ontology import load
+from phronesis_graph.twin.ports import redact_literals
 from tests.support.curators import TOOLS
 
-NAMES = names(load())
+NAMES = allowed_names(load())
 ODD: list[Any] = [
     *(None, {"b": 1}, [1, "a"], [1, 1.5], [[1]], [None], [{}]),
     *(2**63, -(2**63) - 1, float("nan"), float("inf"), "x" * 20_001, ["x"] * 1_001),
@@ -26,26 +26,26 @@ NO_NAMES = ("", "1a", "a b", "a`b", "a.b", "ä", "x" * 65, "@rid")
 @pytest.mark.parametrize("value", ODD)
 def test_a_value_that_no_store_keeps_is_refused_by_its_name(value: Any) -> None:
     with pytest.raises(BadRequest) as caught:
-        properties({"fine": 1, "a": value})
+        check_properties({"fine": 1, "a": value})
     assert caught.value.field == "properties.a"
 
 
 @pytest.mark.parametrize("value", ["", 0, 2**63 - 1, -(2**63), 0.5, True, [], ["a", ""], [1, 2], [0.5], [True]])
 def test_a_value_that_stores_keep_stays_as_it_is(value: Any) -> None:
-    assert repr(properties({"a": value})) == repr({"a": value})
+    assert repr(check_properties({"a": value})) == repr({"a": value})
 
 
 @pytest.mark.parametrize("name", [*OWNED, *VECTORS, *NO_NAMES])
 def test_a_name_of_the_platform_of_an_embedding_or_of_nothing_is_refused(name: str) -> None:
     with pytest.raises(BadRequest) as caught:
-        properties({name: 1})
+        check_properties({name: 1})
     assert caught.value.field == f"properties.{name[:60]}"
 
 
 def test_properties_are_bounded_in_number_and_in_all() -> None:
     for given in ({f"p{n}": 1 for n in range(101)}, {f"p{n}": "x" * 20_000 for n in range(6)}):
         with pytest.raises(BadRequest) as caught:
-            properties(given)
+            check_properties(given)
         assert caught.value.field == "properties"
 
 
@@ -113,7 +113,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 def test_an_argument_that_does_not_fit_is_refused_by_its_name(tool: str, given: dict[str, Any], field: str) -> None:
     request = TOOLS[tool].model_validate(given)
     with pytest.raises(BadRequest) as caught:
-        held(request, request.form)
+        check_form(request, request.form)
     assert caught.value.field == field
 
 
@@ -130,7 +130,7 @@ def test_each_failure_says_what_is_wrong_and_what_to_do() -> None:
         TimedOut("it took too long"),
         Internal("it failed"),
     ]
-    said = [told(error) for error in failures]
+    said = [failure_message(error) for error in failures]
     assert said[0] == "label: it is wrong. Correct the argument and call again."
     assert said[5] == (
         "the graph store does not answer. "
@@ -143,4 +143,4 @@ def test_each_failure_says_what_is_wrong_and_what_to_do() -> None:
 @pytest.mark.req("NC-096")
 def test_a_statement_in_a_log_holds_no_text_of_anybodys() -> None:
     statement = "MATCH (n:Product) WHERE n.name = 'Ann\\'s' OR n.a = \"b\" RETURN n.name, 'open"
-    assert blanked(statement) == "MATCH (n:Product) WHERE n.name = '…' OR n.a = '…' RETURN n.name, '…'"
+    assert redact_literals(statement) == "MATCH (n:Product) WHERE n.name = '…' OR n.a = '…' RETURN n.name, '…'"

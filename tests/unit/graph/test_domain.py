@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from phronesis_contracts import BadRequest
-from phronesis_contracts.graph import Level, NodeRef, Upsert, UpsertNode
-from phronesis_graph.checks import nearest, value
-from phronesis_graph.domain import Stored, check_levels, plan
-from phronesis_graph.ontology import Kind, LevelRule, Property, load
+from phronesis_contracts.twin import Level, NodeRef, Upsert, UpsertNode
+from phronesis_graph.twin.ontology import Kind, LevelRule, Property, check_value, load, suggest_nearest
+from phronesis_graph.twin.upserts import Stored, check_levels, plan_batch
 from tests.support.graph import joined, node, ref
 
 ONTOLOGY = load()
@@ -22,7 +21,7 @@ LEVELS = st.sampled_from(list(Level))
 
 def refusal(batch: Upsert, stored: dict[str, Stored] | None = None) -> tuple[str | None, str]:
     with pytest.raises(BadRequest) as caught:
-        check_levels(ONTOLOGY, plan(ONTOLOGY, "acme", batch), stored or {})
+        check_levels(ONTOLOGY, plan_batch(ONTOLOGY, "acme", batch), stored or {})
     return caught.value.field, caught.value.detail
 
 
@@ -104,7 +103,7 @@ def test_a_node_keeps_its_level() -> None:
 def test_the_hierarchy_goes_one_level_down(above: Level, below: Level) -> None:
     batch = Upsert(nodes=(node("a", above), node("b", below)), relationships=(joined("PARENT_OF", ref("a"), ref("b")),))
     if (above, below) in {(Level.L1, Level.L2), (Level.L2, Level.L3)}:
-        check_levels(ONTOLOGY, plan(ONTOLOGY, "acme", batch), {})
+        check_levels(ONTOLOGY, plan_batch(ONTOLOGY, "acme", batch), {})
     else:
         assert refusal(batch)[0] == "relationships.0"
 
@@ -122,7 +121,7 @@ def test_what_is_accepted_joins_declared_ends_at_allowed_levels(
         LevelRule.DOWN: above.value + below.value in ("L1L2", "L2L3"),
     }
     if kind.joins(source, target) and allowed[kind.rule]:
-        check_levels(ONTOLOGY, plan(ONTOLOGY, "acme", batch), {})
+        check_levels(ONTOLOGY, plan_batch(ONTOLOGY, "acme", batch), {})
     else:
         assert (refusal(batch)[0] or "").startswith("relationships.0")
 
@@ -134,7 +133,7 @@ def test_every_value_is_taken_as_declared_or_refused_with_its_path(type: str, na
     for each in {name, *declared}:
         batch = Upsert(nodes=(node("a", type=type).model_copy(update={"properties": {each: given}}),))
         try:
-            record = plan(ONTOLOGY, "acme", batch).nodes[0]
+            record = plan_batch(ONTOLOGY, "acme", batch).nodes[0]
         except BadRequest as error:
             found = error.field == f"nodes.0.properties.{each}"
         else:
@@ -146,26 +145,26 @@ def test_every_value_is_taken_as_declared_or_refused_with_its_path(type: str, na
 def test_a_number_outside_its_range_never_passes(number: float) -> None:
     declared = Property("n", Kind.NUMBER, 1, 10)
     if 1 <= number <= 10:
-        assert value(declared, number, "n") == number
+        assert check_value(declared, number, "n") == number
     else:
         with pytest.raises(BadRequest):
-            value(declared, number, "n")
+            check_value(declared, number, "n")
 
 
 @given(st.dates())
 def test_a_date_and_its_text_are_one_value(day: date) -> None:
     declared = Property("d", Kind.DATE)
-    assert value(declared, day, "d") == value(declared, day.isoformat(), "d") == day.isoformat()
+    assert check_value(declared, day, "d") == check_value(declared, day.isoformat(), "d") == day.isoformat()
 
 
 @given(st.sampled_from(sorted(ONTOLOGY.nodes)))
 def test_a_name_in_other_case_finds_its_nearest(name: str) -> None:
-    assert nearest(name.upper(), ONTOLOGY.nodes) == f"; the nearest is {name}"
+    assert suggest_nearest(name.upper(), ONTOLOGY.nodes) == f"; the nearest is {name}"
 
 
 def test_content_alone_makes_the_hash() -> None:
     def hash_of(tenant: str, **properties: Any) -> str:
-        return plan(ONTOLOGY, tenant, Upsert(nodes=(node("a", **properties),))).nodes[0].hash
+        return plan_batch(ONTOLOGY, tenant, Upsert(nodes=(node("a", **properties),))).nodes[0].hash
 
     assert hash_of("acme", budget=1, aims=None) == hash_of("acme", budget=1.0) == hash_of("other", budget=1.0)
     assert hash_of("acme", budget=1) != hash_of("acme", budget=2)
@@ -174,12 +173,12 @@ def test_content_alone_makes_the_hash() -> None:
 @given(st.text(min_size=1, max_size=20), st.text(min_size=1, max_size=20))
 def test_no_key_of_one_tenant_is_a_key_of_another(one: str, other: str) -> None:
     keys = [
-        plan(ONTOLOGY, tenant, Upsert(nodes=(node(id),))).nodes[0].key
+        plan_batch(ONTOLOGY, tenant, Upsert(nodes=(node(id),))).nodes[0].key
         for tenant, id in (("acme", one), ("acme", other), ("acme-2", one), ("acme-2", other))
     ]
     assert len(set(keys)) == 2 * len({one, other})
 
 
 def test_a_reference_has_its_text_form() -> None:
-    record = plan(ONTOLOGY, "acme", Upsert(nodes=(node("a/b"),))).nodes[0]
+    record = plan_batch(ONTOLOGY, "acme", Upsert(nodes=(node("a/b"),))).nodes[0]
     assert (record.key, record.ref) == ("acme/EntityProject/a/b/2023", NodeRef(type="EntityProject", id="a/b", year=2023).key)

@@ -11,16 +11,15 @@ from hypothesis import strategies as st
 
 from phronesis_bus import Call
 from phronesis_contracts import Principal
-from phronesis_contracts.graph import Level, NodeRef
-from phronesis_contracts.twin import ChainRun, DiagnoseGaps, GapQuestion, RunChain, Survey, Surveyed
-from phronesis_graph.chains import Walk, walks
-from phronesis_graph.entities import Named
-from phronesis_graph.gaps import Asked, Case, Direction, Reached, Thing, Tie, Tied
-from phronesis_graph.ontology import load
-from phronesis_graph.reasoning import Reasoning
+from phronesis_contracts.twin import ChainRun, DiagnoseGaps, GapQuestion, Level, NodeRef, RunChain, Survey, Surveyed
+from phronesis_graph.twin.chains import Walk, build_walks
+from phronesis_graph.twin.entities import NamedNode
+from phronesis_graph.twin.gaps import ChainReach, Direction, FoundTie, GapCase, NodeId, Tie, TieQuestion
+from phronesis_graph.twin.handlers import ReasoningHandlers
+from phronesis_graph.twin.ontology import load
 
 ONTOLOGY = load()
-WALKS = walks(ONTOLOGY)
+WALKS = build_walks(ONTOLOGY)
 YEARS = (2022, 2023)
 LEVELS = (Level.L2, Level.L3)
 TYPES = ("EntityCapability", "EntityRisk", "SectorPolicyTool")
@@ -51,19 +50,19 @@ class Memory:
     async def paths(self, tenant: str, walk: Walk, question: RunChain) -> ChainRun:
         raise NotImplementedError
 
-    async def named(self, tenant: str, types: Sequence[str], text: str, year: int | None) -> list[Named]:
+    async def named(self, tenant: str, types: Sequence[str], text: str, year: int | None) -> list[NamedNode]:
         raise NotImplementedError
 
-    async def standing(self, tenant: str, things: Iterable[Thing]) -> Mapping[Thing, Mapping[int, Level]]:
+    async def standing(self, tenant: str, things: Iterable[NodeId]) -> Mapping[NodeId, Mapping[int, Level]]:
         return {
             (type, id): {year: level for (t, i, year), level in self.graph.nodes.items() if (t, i) == (type, id)}
             for type, id in things
         }
 
-    async def reached(self, tenant: str, cases: Mapping[Walk, Sequence[Case]]) -> Mapping[str, Reached]:
+    async def reached(self, tenant: str, cases: Mapping[Walk, Sequence[GapCase]]) -> Mapping[str, ChainReach]:
         return {case.id: self._reached(walk, case) for walk, of in cases.items() for case in of}
 
-    def _reached(self, walk: Walk, case: Case) -> Reached:
+    def _reached(self, walk: Walk, case: GapCase) -> ChainReach:
         node = case.question.node
         here, hops = [(node.type, node.id, node.year)], 0
         for hop in walk.hops:
@@ -71,9 +70,9 @@ class Memory:
             if not there:
                 break
             here, hops = there, hops + 1
-        return Reached(hops, tuple(f"{type}/{id}/{year}" for type, id, year in here))
+        return ChainReach(hops, tuple(f"{type}/{id}/{year}" for type, id, year in here))
 
-    async def ties(self, tenant: str, asked: Mapping[Tie, Sequence[Asked]]) -> Sequence[Tied]:
+    async def ties(self, tenant: str, asked: Mapping[Tie, Sequence[TieQuestion]]) -> Sequence[FoundTie]:
         found = []
         for tie, of in asked.items():
             for one in of:
@@ -82,7 +81,7 @@ class Memory:
                         fits = (x[0], x[1]) == (tie.source, one.id) and y[0] in tie.targets and one.other in (None, y[1])
                         if fits and tie.direction in (way, Direction.EITHER) and STEPS[a[0], b[0]] in tie.names:
                             levels = self.graph.nodes[x], self.graph.nodes[y]
-                            found.append(Tied(one.question, x[0], x[1], x[2], *levels))
+                            found.append(FoundTie(one.question, x[0], x[1], x[2], *levels))
         return found
 
 
@@ -97,7 +96,7 @@ def graphs(draw: st.DrawFn) -> Graph:
 
 async def answer(graph: Graph, question: GapQuestion) -> str | None:
     """The gap that is found, `unknown` where nothing can be said."""
-    handlers = Reasoning(ONTOLOGY, WALKS, Memory(graph))
+    handlers = ReasoningHandlers(ONTOLOGY, WALKS, Memory(graph))
     call = Call(Principal(tenant="acme", user="ann"), "orchestrator")
     result = await handlers.diagnose_gaps(call, DiagnoseGaps(questions=(question,)))
     if result.unknown:

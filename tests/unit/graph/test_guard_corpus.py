@@ -8,9 +8,9 @@ from statistics import median
 
 import pytest
 
-from phronesis_contracts.cypher import QueryRefused
+from phronesis_contracts.twin import QueryRefused
 from phronesis_graph.guard import Guard, Rules
-from phronesis_graph.ontology import load
+from phronesis_graph.twin.ontology import load
 from tests.guard.corpus import VALUES, Statement, honest, hostile
 
 HONEST = honest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis_contracts.cypher import QueryRefused
+from phronesis_contracts.twin import QueryRefused
 from phronesis_graph.guard import KNOWLEDGE, KNOWLEDGE_WRITING, Guard, Rules
 from tests.guard.corpus import VALUES, knowledge
 

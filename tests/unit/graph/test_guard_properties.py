@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from phronesis_contracts.cypher import QueryRefused
+from phronesis_contracts.twin import QueryRefused
 from phronesis_graph.guard import Guard, Rules
 from phronesis_graph.guard.parser import Parser
-from phronesis_graph.ontology import load
+from phronesis_graph.twin.ontology import load
 from tests.guard.corpus import VALUES, Statement, honest, hostile
 
 GUARD = Guard(load())

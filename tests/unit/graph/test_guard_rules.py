@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from phronesis_contracts.cypher import QueryRefused
+from phronesis_contracts.twin import QueryRefused
 from phronesis_graph.guard import Guard
 
 PREFIX = "MCP Constraint Violation:"

@@ -4,13 +4,13 @@ import pytest
 
 from phronesis_bus import Call, News
 from phronesis_contracts import BadRequest, Principal, TooLarge
-from phronesis_contracts.graph import Expand, Level, Neighbour, Node, NodeKeys, NodeText, Upsert, Upserted
 from phronesis_contracts.memory import KnowledgeLink, KnowledgeStored
 from phronesis_contracts.orchestrator import Audited
-from phronesis_graph.domain import Plan
-from phronesis_graph.handlers import Handlers
-from phronesis_graph.knowledge import nearest_first
-from phronesis_graph.ontology import load
+from phronesis_contracts.twin import Expand, Level, Neighbour, Node, NodeKeys, NodeText, Upsert, Upserted
+from phronesis_graph.links.items import order_by_distance
+from phronesis_graph.twin.handlers import TwinHandlers
+from phronesis_graph.twin.ontology import load
+from phronesis_graph.twin.upserts import Plan
 from tests.support.graph import joined, node, ref
 
 ANN = Call(Principal(tenant="acme", user="ann"), "gateway")
@@ -40,8 +40,8 @@ class Store:
         return [Neighbour(id=f"{tenant}/{user}/{id}", type="Concept", hop=0) for id in question.ids]
 
 
-def handlers(store: Store, woken: list[bool]) -> Handlers:
-    return Handlers(load(), store, store, lambda: woken.append(True))
+def handlers(store: Store, woken: list[bool]) -> TwinHandlers:
+    return TwinHandlers(load(), store, store, lambda: woken.append(True))
 
 
 async def test_a_written_batch_wakes_the_relay_and_is_audited_by_its_names() -> None:
@@ -111,5 +111,5 @@ def test_the_limit_takes_the_farthest_and_never_a_seed() -> None:
 
     seeds = [item("a", 0), item("b", 0)]
     found = [item("d", 2), item("c", 1), item("a", 1)]
-    assert nearest_first(seeds, found, 3) == [item("a", 0), item("b", 0), item("c", 1)]
-    assert nearest_first(seeds, found, 1) == seeds
+    assert order_by_distance(seeds, found, 3) == [item("a", 0), item("b", 0), item("c", 1)]
+    assert order_by_distance(seeds, found, 1) == seeds

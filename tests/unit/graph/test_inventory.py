@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from phronesis_contracts import Nothing
-from phronesis_contracts.constitution.kinds import Layer
 from phronesis_contracts.constitution.lists import IndexState, Inventory
-from phronesis_contracts.constitution.registry import TYPES
-from phronesis_contracts.constitution.relationships import RELATIONSHIPS
-from phronesis_graph.constitution.inventory import Inventories
-from phronesis_graph.constitution.list_ports import Counted
-from phronesis_graph.constitution.pages import weight
+from phronesis_contracts.constitution.registry import RELATIONSHIPS, TYPES, Layer
+from phronesis_graph.constitution.lists import InventoryHandlers
+from phronesis_graph.constitution.pages import message_tokens
+from phronesis_graph.constitution.ports import GraphCounts
 from tests.support.bus import somebody
 from tests.support.listed import call
 
@@ -28,15 +26,15 @@ class Store:
     relationships: Mapping[str, int] = field(default_factory=dict)
     bags: list[tuple[str, str]] = field(default_factory=list)
 
-    async def counted(self, tenant: str, bags: int) -> Counted:
-        return Counted(self.types, self.relationships, self.bags[:bags])
+    async def counted(self, tenant: str, bags: int) -> GraphCounts:
+        return GraphCounts(self.types, self.relationships, self.bags[:bags])
 
     async def indexes(self) -> list[IndexState]:
         return [INDEX]
 
 
 async def inventory(store: Store) -> Inventory:
-    return await Inventories(store).inventory(call(somebody()), Nothing())
+    return await InventoryHandlers(store).inventory(call(somebody()), Nothing())
 
 
 @pytest.mark.req("O-009", "O-014", "O-119")
@@ -94,7 +92,7 @@ async def test_an_inventory_is_never_larger_than_an_answer() -> None:
     strange = {f"TYPE_{i}_OF_MANY": 2_000 - i for i in range(2_000)}
     found = await inventory(Store(relationships=strange, bags=bags))
     others = [one.type for one in found.relationship_types if not one.declared]
-    assert weight(found) <= 25_000
+    assert message_tokens(found) <= 25_000
     assert (found.truncated, found.total_relationships) == (True, sum(strange.values()))
     assert others == list(strange)[: len(others)]
     assert len(others) > 100

@@ -9,16 +9,13 @@ import pytest
 
 from phronesis_bus import Metrics
 from phronesis_contracts import Principal
-from phronesis_contracts.constitution.kinds import Layer, Lifecycle
 from phronesis_contracts.constitution.lists import ListFoundation, ListVision
-from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.registry import TYPES, Layer, Lifecycle
 from phronesis_contracts.constitution.values import ConstitutionLink
 from phronesis_contracts.constitution.writes import ConstitutionChanged, LinkNews, NodeNews, Operation
-from phronesis_graph.constitution.essentials import Essentials
-from phronesis_graph.constitution.list_cache import SECONDS, Kept
-from phronesis_graph.constitution.list_measures import Listed
-from phronesis_graph.constitution.list_ports import Row
-from phronesis_graph.constitution.whole import Whole
+from phronesis_graph.constitution.layers import CACHE_SECONDS, AnswerCache, WholeLayers
+from phronesis_graph.constitution.lists import ListMeasures, WholeLayerHandlers
+from phronesis_graph.constitution.ports import LayerRow
 from tests.support.bus import somebody
 from tests.support.listed import call, link, node
 from tests.unit.graph.fakes_lists import Graph
@@ -72,8 +69,8 @@ F, V, S, T = Layer.FOUNDATION, Layer.VISION, Layer.STRATEGY, Layer.TACTICS
 )
 async def test_a_write_drops_exactly_the_lists_that_it_makes_others(event: ConstitutionChanged, dropped: set[str]) -> None:
     graph, who, other = Graph(NODES, LINKS), somebody(), somebody()
-    kept = Kept()
-    lists = Essentials(Whole(graph), kept, Listed(Metrics()))
+    kept = AnswerCache()
+    lists = WholeLayerHandlers(WholeLayers(graph), kept, ListMeasures(Metrics()))
     for one in (who, other):
         assert await asked(lists, graph, one) == {"foundation", "foundation alone", "vision", "vision alone"}
     assert await asked(lists, graph, who) == set()
@@ -82,7 +79,7 @@ async def test_a_write_drops_exactly_the_lists_that_it_makes_others(event: Const
     assert await asked(lists, graph, other) == set()
 
 
-async def asked(lists: Essentials, graph: Graph, who: Principal) -> set[str]:
+async def asked(lists: WholeLayerHandlers, graph: Graph, who: Principal) -> set[str]:
     """Which of the lists are read from the store."""
     found = set()
     for name, question in (
@@ -100,8 +97,8 @@ async def asked(lists: Essentials, graph: Graph, who: Principal) -> set[str]:
 
 @pytest.mark.req("O-025")
 async def test_a_thousand_measurements_evict_no_list() -> None:
-    graph, who, kept = Graph(NODES, LINKS), somebody(), Kept()
-    lists = Essentials(Whole(graph), kept, Listed(Metrics()))
+    graph, who, kept = Graph(NODES, LINKS), somebody(), AnswerCache()
+    lists = WholeLayerHandlers(WholeLayers(graph), kept, ListMeasures(Metrics()))
     await asked(lists, graph, who)
     for i in range(1_000):
         kept.changed(who.tenant, changed(f"o{i}", "observation", Operation.CREATE))
@@ -121,18 +118,18 @@ class Clock:
 @pytest.mark.req("O-323")
 async def test_a_list_is_kept_for_ten_minutes_at_most() -> None:
     clock, graph, who = Clock(), Graph(NODES, LINKS), somebody()
-    lists = Essentials(Whole(graph), Kept(clock=clock), Listed(Metrics()))
+    lists = WholeLayerHandlers(WholeLayers(graph), AnswerCache(clock=clock), ListMeasures(Metrics()))
     assert len(await asked(lists, graph, who)) == 4
-    clock.now = SECONDS - 1
+    clock.now = CACHE_SECONDS - 1
     assert await asked(lists, graph, who) == set()
-    clock.now = SECONDS
+    clock.now = CACHE_SECONDS
     assert len(await asked(lists, graph, who)) == 4
 
 
 async def test_what_was_unused_for_longest_goes_when_there_are_too_many() -> None:
     graph, who = Graph(NODES, LINKS), somebody()
-    kept = Kept(size=2)
-    lists = Essentials(Whole(graph), kept, Listed(Metrics()))
+    kept = AnswerCache(size=2)
+    lists = WholeLayerHandlers(WholeLayers(graph), kept, ListMeasures(Metrics()))
     for status in ("active", "archived", "active", "deprecated"):
         await lists.foundation(call(who), ListFoundation(status=status))
     before = graph.asked
@@ -143,8 +140,8 @@ async def test_what_was_unused_for_longest_goes_when_there_are_too_many() -> Non
 
 
 async def test_after_a_gap_in_the_news_nothing_that_was_kept_is_told() -> None:
-    graph, who, kept = Graph(NODES, LINKS), somebody(), Kept()
-    lists = Essentials(Whole(graph), kept, Listed(Metrics()))
+    graph, who, kept = Graph(NODES, LINKS), somebody(), AnswerCache()
+    lists = WholeLayerHandlers(WholeLayers(graph), kept, ListMeasures(Metrics()))
     await asked(lists, graph, who)
     kept.clear()
     assert len(await asked(lists, graph, who)) == 4
@@ -159,7 +156,7 @@ class Slow(Graph):
 
     async def foundation(
         self, tenant: str, status: Lifecycle, columns: Sequence[str], links: bool, limit: int
-    ) -> tuple[list[Row], list[ConstitutionLink]]:
+    ) -> tuple[list[LayerRow], list[ConstitutionLink]]:
         found = await super().foundation(tenant, status, columns, links, limit)
         self.reads.set()
         await self.go.wait()
@@ -168,8 +165,8 @@ class Slow(Graph):
 
 @pytest.mark.parametrize("gap", [False, True])
 async def test_a_list_that_was_read_before_a_write_and_told_after_its_news_is_not_kept(gap: bool) -> None:
-    graph, who, kept = Slow(), somebody(), Kept()
-    lists = Essentials(Whole(graph), kept, Listed(Metrics()))
+    graph, who, kept = Slow(), somebody(), AnswerCache()
+    lists = WholeLayerHandlers(WholeLayers(graph), kept, ListMeasures(Metrics()))
     task = asyncio.create_task(lists.foundation(call(who), ListFoundation()))
     await graph.reads.wait()
     if gap:
@@ -184,7 +181,7 @@ async def test_a_list_that_was_read_before_a_write_and_told_after_its_news_is_no
 
 
 async def test_a_list_that_failed_is_asked_for_again() -> None:
-    kept, who = Kept(), somebody()
+    kept, who = AnswerCache(), somebody()
 
     async def fails() -> tuple[ListFoundation, object]:
         raise RuntimeError("down")

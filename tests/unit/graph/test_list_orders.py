@@ -7,18 +7,15 @@ import pytest
 from phronesis_bus import Metrics
 from phronesis_contracts import BadRequest, TooLarge
 from phronesis_contracts.constitution.lists import WHOLE, ListFoundation, ListVision
-from phronesis_graph.constitution.essentials import Essentials
-from phronesis_graph.constitution.horizons import horizon_place
-from phronesis_graph.constitution.list_cache import Kept
-from phronesis_graph.constitution.list_measures import Listed
-from phronesis_graph.constitution.whole import Whole
+from phronesis_graph.constitution.layers import AnswerCache, WholeLayers, horizon_sort_key
+from phronesis_graph.constitution.lists import ListMeasures, WholeLayerHandlers
 from tests.support.bus import somebody
 from tests.support.listed import call, node
 from tests.unit.graph.fakes_lists import Graph
 
 
-def essentials(graph: Graph) -> Essentials:
-    return Essentials(Whole(graph), Kept(), Listed(Metrics()))
+def essentials(graph: Graph) -> WholeLayerHandlers:
+    return WholeLayerHandlers(WholeLayers(graph), AnswerCache(), ListMeasures(Metrics()))
 
 
 @pytest.mark.req("O-145")
@@ -40,13 +37,13 @@ def test_horizons_are_sorted_as_times_then_lengths_then_words_and_empties_last()
         "",
     ]
     shuffled = random.Random(1).sample(wanted, len(wanted))
-    assert sorted(shuffled, key=horizon_place) == wanted
-    assert horizon_place(None) == horizon_place("  ") == horizon_place("")
+    assert sorted(shuffled, key=horizon_sort_key) == wanted
+    assert horizon_sort_key(None) == horizon_sort_key("  ") == horizon_sort_key("")
 
 
 @pytest.mark.parametrize("text", ["2026-13", "2026-02-30", "20260101T10", "P", "1 fortnight", "P9999999Y", "٢٠٢٦-99"])
 def test_what_is_no_time_is_sorted_as_words(text: str) -> None:
-    assert horizon_place(text) == f"2{text.casefold()}"
+    assert horizon_sort_key(text) == f"2{text.casefold()}"
 
 
 @pytest.mark.req("O-130")

@@ -16,20 +16,18 @@ from phronesis_contracts.constitution.lists import (
     ListFoundation,
     ListVision,
 )
-from phronesis_graph.constitution.essentials import Essentials
-from phronesis_graph.constitution.list_cache import Kept
-from phronesis_graph.constitution.list_measures import Listed
-from phronesis_graph.constitution.pages import weight
-from phronesis_graph.constitution.trimming import budget
-from phronesis_graph.constitution.whole import Whole
+from phronesis_graph.constitution.budgets import allowed_tokens
+from phronesis_graph.constitution.layers import AnswerCache, WholeLayers
+from phronesis_graph.constitution.lists import ListMeasures, WholeLayerHandlers
+from phronesis_graph.constitution.pages import message_tokens
 from phronesis_tokens import count
 from tests.support.bus import somebody
 from tests.support.listed import call, link, node, words
 from tests.unit.graph.fakes_lists import Graph
 
 
-def essentials(graph: Graph) -> Essentials:
-    return Essentials(Whole(graph), Kept(), Listed(Metrics()))
+def essentials(graph: Graph) -> WholeLayerHandlers:
+    return WholeLayerHandlers(WholeLayers(graph), AnswerCache(), ListMeasures(Metrics()))
 
 
 async def foundation(graph: Graph, **question: Any) -> FoundationListed:
@@ -39,8 +37,8 @@ async def foundation(graph: Graph, **question: Any) -> FoundationListed:
 @pytest.mark.req("O-334", "O-340", "O-341")
 def test_the_budget_grows_with_the_graph() -> None:
     sizes = (0, 45, 499, 500, 999, 1_000, 4_999, 5_000, 50_000)
-    assert [budget(FOUNDATION_BUDGET, size) // 1_000 for size in sizes] == [15, 15, 15, 17, 17, 18, 18, 20, 20]
-    assert [budget(VISION_BUDGET, size) // 1_000 for size in sizes] == [8, 8, 8, 9, 9, 10, 10, 10, 10]
+    assert [allowed_tokens(FOUNDATION_BUDGET, size) // 1_000 for size in sizes] == [15, 15, 15, 17, 17, 18, 18, 20, 20]
+    assert [allowed_tokens(VISION_BUDGET, size) // 1_000 for size in sizes] == [8, 8, 8, 9, 9, 10, 10, 10, 10]
 
 
 @pytest.mark.req("O-334")
@@ -93,7 +91,7 @@ async def test_a_layer_whose_nodes_alone_are_larger_than_an_answer_goes_on_behin
     seen, joined, pages, after = list[str](), list[str](), 0, None
     while True:
         page = await foundation(graph, cursor=after)
-        assert weight(page) <= 25_000
+        assert message_tokens(page) <= 25_000
         assert {one.from_id for one in page.relationships} <= {one.id for one in page.items}
         seen += [one.id for one in page.items]
         joined += [one.id for one in page.relationships]
@@ -111,7 +109,7 @@ async def test_pages_of_the_vision_give_every_node_once() -> None:
     listing, who, seen, after = essentials(Graph(nodes, links)), somebody(), list[str](), None
     while True:
         page = await listing.vision(call(who), ListVision(cursor=after))
-        assert weight(page) <= 25_000
+        assert message_tokens(page) <= 25_000
         seen += [one.id for one in page.items]
         after = page.next_cursor
         if after is None:
@@ -141,4 +139,4 @@ async def test_a_node_with_more_relationships_than_an_answer_holds_is_told_with_
     found = await foundation(Graph(nodes, links))
     assert ([one.id for one in found.items], found.truncated, found.next_cursor is None) == (["n000"], True, False)
     assert 0 < len(found.relationships) < 1_500
-    assert weight(found) <= 25_000
+    assert message_tokens(found) <= 25_000

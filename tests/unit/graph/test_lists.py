@@ -10,19 +10,10 @@ from pydantic import ValidationError
 
 from phronesis_bus import Metrics
 from phronesis_contracts import BadRequest, Message, NotFound
-from phronesis_contracts.constitution.kinds import Layer
-from phronesis_contracts.constitution.lists import (
-    GetAll,
-    GetConstitutionNode,
-    ListFoundation,
-    ListLayer,
-    ListVision,
-)
-from phronesis_graph.constitution.essentials import Essentials
-from phronesis_graph.constitution.list_cache import Kept
-from phronesis_graph.constitution.list_measures import SECONDS, Listed
-from phronesis_graph.constitution.listing import Lists
-from phronesis_graph.constitution.whole import Whole
+from phronesis_contracts.constitution.lists import GetAll, GetConstitutionNode, ListFoundation, ListLayer, ListVision
+from phronesis_contracts.constitution.registry import Layer
+from phronesis_graph.constitution.layers import AnswerCache, WholeLayers
+from phronesis_graph.constitution.lists import LIST_SECONDS, ListHandlers, ListMeasures, WholeLayerHandlers
 from tests.support.bus import somebody
 from tests.support.listed import call, link, node, words
 from tests.support.logs import logged
@@ -32,18 +23,18 @@ BAGS: dict[str, Any] = {"properties": {"a": 1}, "metadata": {"b": 2}, "provenanc
 COMMON = {"id", "type", "layer", "title", "summary", "description", "status", "createdAt", "updatedAt"}
 
 
-def lists(graph: Graph, metrics: Metrics | None = None) -> Lists:
-    return Lists(graph, Listed(metrics or Metrics()))
+def lists(graph: Graph, metrics: Metrics | None = None) -> ListHandlers:
+    return ListHandlers(graph, ListMeasures(metrics or Metrics()))
 
 
 async def foundation(graph: Graph, **question: Any) -> dict[str, dict[str, Any]]:
-    listing = Essentials(Whole(graph), Kept(), Listed(Metrics()))
+    listing = WholeLayerHandlers(WholeLayers(graph), AnswerCache(), ListMeasures(Metrics()))
     found = await listing.foundation(call(somebody()), ListFoundation(**question))
     return {item["id"]: item for item in found.model_dump(mode="json")["items"]}
 
 
 async def vision(graph: Graph, **question: Any) -> dict[str, dict[str, Any]]:
-    listing = Essentials(Whole(graph), Kept(), Listed(Metrics()))
+    listing = WholeLayerHandlers(WholeLayers(graph), AnswerCache(), ListMeasures(Metrics()))
     found = await listing.vision(call(somebody()), ListVision(**question))
     return {item["id"]: item for item in found.model_dump(mode="json")["items"]}
 
@@ -145,7 +136,7 @@ async def test_active_parents_of_whatever_layer_stand_inline_and_an_orphan_has_n
 @pytest.mark.req("O-132", "O-133", "O-137", "O-147", "O-328", "O-372")
 async def test_figures_say_what_a_list_came_to() -> None:
     graph = Graph([node("a"), node("b"), node("p", "principle"), node("g", "goal")], [link("a", "ENFORCED_BY", "p")])
-    listing, who = Essentials(Whole(graph), Kept(), Listed(Metrics())), somebody()
+    listing, who = WholeLayerHandlers(WholeLayers(graph), AnswerCache(), ListMeasures(Metrics())), somebody()
     found = await listing.foundation(call(who), ListFoundation())
     without = await listing.foundation(call(who), ListFoundation(include_relationships=False))
     goals = await listing.vision(call(who), ListVision())
@@ -215,8 +206,8 @@ async def test_a_node_with_too_many_relationships_says_that_some_are_left_out() 
 @pytest.mark.req("O-335", "O-364", "O-404")
 async def test_every_list_leaves_a_line_and_figures(caplog: pytest.LogCaptureFixture) -> None:
     graph, metrics, who = Graph([node("a"), node("g", "goal")]), Metrics(), somebody()
-    listing, essentials = lists(graph, metrics), Essentials(Whole(graph), Kept(), Listed(metrics))
-    with caplog.at_level(logging.INFO, "phronesis_graph.constitution.list_measures"):
+    listing, essentials = lists(graph, metrics), WholeLayerHandlers(WholeLayers(graph), AnswerCache(), ListMeasures(metrics))
+    with caplog.at_level(logging.INFO, "phronesis_graph.constitution.lists"):
         first = await listing.layer(Layer.FOUNDATION, call(who), ListLayer())
         await listing.get_all(call(who), GetAll())
         for _ in range(2):
@@ -236,7 +227,10 @@ async def test_every_list_leaves_a_line_and_figures(caplog: pytest.LogCaptureFix
     assert lines[2].arguments == lines[3].arguments != lines[4].arguments
     assert (lines[0].tokens, lines[0].milliseconds > 0) == (first.stats.token_estimate, True)
     read = metrics.registry.get_sample_value
-    assert [read(f"{SECONDS.name}_count", {"tool": "foundation.list.v2", "cached": how}) for how in ("no", "yes")] == [1, 1]
+    assert [read(f"{LIST_SECONDS.name}_count", {"tool": "foundation.list.v2", "cached": how}) for how in ("no", "yes")] == [
+        1,
+        1,
+    ]
 
 
 @pytest.mark.req("O-125", "O-140")

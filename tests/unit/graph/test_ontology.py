@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from phronesis_contracts.graph import Level
-from phronesis_graph.ontology import Kind, LevelRule, Property, load, parse
+from phronesis_contracts.twin import Level
+from phronesis_graph.twin.ontology import Kind, LevelRule, Property, load, parse
 
 
 def content() -> dict[str, Any]:

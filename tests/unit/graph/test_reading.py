@@ -8,10 +8,10 @@ import pytest
 
 from phronesis_bus import Call
 from phronesis_contracts import Principal, Role, ServiceError, TimedOut, Unavailable
-from phronesis_contracts.cypher import READ_CYPHER_TOOL, CypherRows, QueryRefused, ReadCypher
+from phronesis_contracts.twin import READ_CYPHER_TOOL, CypherRows, QueryRefused, ReadCypher
 from phronesis_graph.guard import Allowed
-from phronesis_graph.querying import Found
-from phronesis_graph.reading import Reading
+from phronesis_graph.twin.handlers import QueryHandlers
+from phronesis_graph.twin.ports import StatementResult
 from tests.support.logs import logged
 
 ANN = Call(Principal(tenant="acme", user="ann"), "orchestrator")
@@ -21,7 +21,7 @@ TEXT = "MATCH (p:EntityProject {name: 'Alpha'}) RETURN p.id"
 class Store:
     """Answers as it is told, and keeps what it was asked."""
 
-    def __init__(self, answer: Found | ServiceError, down: bool = False) -> None:
+    def __init__(self, answer: StatementResult | ServiceError, down: bool = False) -> None:
         self.answer = answer
         self.down = down
         self.asked: list[tuple[str, str, dict[str, Any]]] = []
@@ -30,7 +30,7 @@ class Store:
         if self.down:
             raise Unavailable("the graph store does not answer")
 
-    async def read(self, tenant: str, statement: str, parameters: Mapping[str, Any], most: int) -> Found:
+    async def read(self, tenant: str, statement: str, parameters: Mapping[str, Any], most: int) -> StatementResult:
         self.asked.append((tenant, statement, dict(parameters)))
         if isinstance(self.answer, ServiceError):
             raise self.answer
@@ -40,10 +40,10 @@ class Store:
 class Case:
     """The handler with a guard that lets everything through but what holds SKIP."""
 
-    def __init__(self, answer: Found | ServiceError, down: bool = False) -> None:
+    def __init__(self, answer: StatementResult | ServiceError, down: bool = False) -> None:
         self.store = Store(answer, down)
         self.refusals: list[tuple[str, str, dict[str, object], str]] = []
-        self.reading = Reading(self._check, self.store, self._refuse)
+        self.reading = QueryHandlers(self._check, self.store, self._refuse)
 
     def _check(self, statement: str, parameters: Mapping[str, Any], tenant: str) -> Allowed:
         if "SKIP" in statement:
@@ -61,7 +61,7 @@ class Case:
 async def test_a_statement_is_run_as_the_guard_rewrote_it_and_its_warning_comes_with_the_rows(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    case = Case(Found(({"p.id": "a"}, {"p.id": "b"}), True))
+    case = Case(StatementResult(({"p.id": "a"}, {"p.id": "b"}), True))
     with caplog.at_level(logging.INFO):
         said = await case.read(year=2023)
     assert said == CypherRows(rows=({"p.id": "a"}, {"p.id": "b"}), truncated=True, warnings=("return id and name",))
@@ -76,14 +76,14 @@ async def test_a_statement_is_run_as_the_guard_rewrote_it_and_its_warning_comes_
 
 @pytest.mark.req("NC-067")
 async def test_whom_a_query_is_about_no_caller_chooses() -> None:
-    case = Case(Found((), False))
+    case = Case(StatementResult((), False))
     await case.read(user_id="bob")
     assert case.store.asked[0][2]["user_id"] == "ann"
 
 
 @pytest.mark.req("N-132", "N-144", "K-094")
 async def test_a_refusal_is_logged_as_an_error_and_audited_and_nothing_is_run(caplog: pytest.LogCaptureFixture) -> None:
-    case = Case(Found((), False))
+    case = Case(StatementResult((), False))
     with pytest.raises(QueryRefused, match="page by key"):
         await case.read("MATCH (p:EntityProject) RETURN 'words' SKIP 5", year=1)
     given = {"cypher_query": "MATCH (p:EntityProject) RETURN '…' SKIP 5", "parameters": {"year": 1}}
@@ -106,7 +106,7 @@ async def test_what_the_store_refuses_is_audited_and_what_takes_too_long_is_not(
 @pytest.mark.req("N-131")
 async def test_a_store_that_never_came_is_told_before_what_is_wrong_with_the_query() -> None:
     with pytest.raises(Unavailable):
-        await Case(Found((), False), down=True).read("MATCH (p:EntityProject) RETURN p.id SKIP 5")
+        await Case(StatementResult((), False), down=True).read("MATCH (p:EntityProject) RETURN p.id SKIP 5")
 
 
 @pytest.mark.req("N-126", "N-127", "N-128", "N-148", "NC-066", "NC-074", "XC-001")

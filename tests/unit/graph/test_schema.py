@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from phronesis_contracts import Internal
-from phronesis_graph.adapters.schema import Schema
-from phronesis_graph.ontology import load
+from phronesis_graph.bolt.schema import Schema
 from phronesis_graph.settings import Dialect
+from phronesis_graph.twin.ontology import load
 
 
 class Store:

@@ -14,16 +14,15 @@ from hypothesis import strategies as st
 
 from phronesis_contracts import BadRequest
 from phronesis_contracts.twin import Survey
-from phronesis_graph.adapters.chain_statements import statements
-from phronesis_graph.adapters.gap_statements import standing_statement, ties_statement
-from phronesis_graph.adapters.survey_statements import statement
-from phronesis_graph.chains import walks
-from phronesis_graph.entities import Named, score, words
-from phronesis_graph.ontology import Chain, load
+from phronesis_graph.twin.chains import build_walks
+from phronesis_graph.twin.entities import NamedNode, score, split_words
+from phronesis_graph.twin.ontology import Chain, load
+from phronesis_graph.twin.reasoning_store import chain_statements, standing_statement, ties_statement
+from phronesis_graph.twin.surveys import survey_statement
 
 ONTOLOGY = load()
-WALKS = walks(ONTOLOGY)
-TEXTS = [text for of_chain in WALKS.values() for walk in of_chain.values() for text in statements(walk).texts]
+WALKS = build_walks(ONTOLOGY)
+TEXTS = [text for of_chain in WALKS.values() for walk in of_chain.values() for text in chain_statements(walk).texts]
 _NODE = re.compile(r"\((\w+):")
 
 
@@ -64,7 +63,7 @@ def test_gap_statements_hold_every_node_to_the_tenant_and_are_limited(type: str)
 def test_a_chain_that_no_level_can_walk_stops_the_service_at_its_start(steps: Any, says: str) -> None:
     odd = replace(ONTOLOGY, chains=MappingProxyType({"Odd": Chain("Odd", steps)}))
     with pytest.raises(ValueError, match=says):
-        walks(odd)
+        build_walks(odd)
 
 
 _NAMES = st.sampled_from(["EntityProject", "EntityRisk", "rating", "name", "RATED", "DELIVERED_BY", "year", "id"]) | st.text(
@@ -91,7 +90,7 @@ def test_nothing_of_a_caller_gets_into_a_survey_but_the_ontologys_names(
     for more in ({"group_by": ({"property": group, "via": via, "to": to},)}, listed):
         survey = Survey.model_validate({"type": type, "where": where} | more)
         try:
-            made = statement(ONTOLOGY, survey)
+            made = survey_statement(ONTOLOGY, survey)
         except BadRequest:
             continue
         marked = {*ONTOLOGY.nodes, *ONTOLOGY.relationships} | {p for node in ONTOLOGY.nodes.values() for p in node.properties}
@@ -133,10 +132,10 @@ def test_nothing_of_a_caller_gets_into_a_survey_but_the_ontologys_names(
     ],
 )
 def test_the_whole_name_scores_most_then_its_parts_then_a_sentence_about_it(text: str, least: float, most: float) -> None:
-    named = Named("EntityProject", "HSR-1", "High Speed Rail", 2023, next(iter(ONTOLOGY.nodes["EntityProject"].levels)))
+    named = NamedNode("EntityProject", "HSR-1", "High Speed Rail", 2023, next(iter(ONTOLOGY.nodes["EntityProject"].levels)))
     assert least <= score(text, named) <= most
 
 
 def test_words_are_few_and_long_enough_to_tell_something() -> None:
-    assert words("What's missing for the HS2, of it?") == ("what", "missing", "for", "the", "hs2")
-    assert len(words(" ".join(f"word{i}" for i in range(50)))) == 12
+    assert split_words("What's missing for the HS2, of it?") == ("what", "missing", "for", "the", "hs2")
+    assert len(split_words(" ".join(f"word{i}" for i in range(50)))) == 12

@@ -12,22 +12,18 @@ from pydantic import ValidationError
 
 from phronesis_contracts import Risk, Role
 from phronesis_contracts.catalog import TOOLS
-from phronesis_contracts.constitution import similarity
-from phronesis_contracts.instructions import AgentRef
-from phronesis_contracts.releases import NewText, Unpublishable
-from phronesis_instructions.adapters.files import agents
-from phronesis_instructions.domain import AgentContent
-from phronesis_instructions.domain.allowing import allowed, outside, unknown
-from phronesis_instructions.domain.library import Library, Overlay
-from phronesis_instructions.domain.publishing import published
-from phronesis_instructions.handlers import Handlers
-from phronesis_instructions.libraries import Libraries
-from phronesis_orchestrator.templates import check
+from phronesis_contracts.constitution import search
+from phronesis_contracts.instructions import AgentRef, NewText, Unpublishable
+from phronesis_instructions.library.content import AgentContent, read_agents
+from phronesis_instructions.library.handlers import LibraryCache, LibraryHandlers
+from phronesis_instructions.library.texts import Library, Overlay, allowed_servers, allowed_tools, unknown_tools
+from phronesis_instructions.releases.publication import apply_publication
+from phronesis_orchestrator.models.templates import check_prompts
 from tests.support.counsel import AGENTS, profile
 from tests.support.instructions import CALL, Clock, HashedArms, MemoryStore
 
-CONTENT = {one.agent: one for one in agents() if one.agent in AGENTS}
-LISTS = {name: allowed(one.prompts["allow_list"]) for name, one in CONTENT.items()}
+CONTENT = {one.agent: one for one in read_agents() if one.agent in AGENTS}
+LISTS = {name: allowed_tools(one.prompts["allow_list"]) for name, one in CONTENT.items()}
 EACH = pytest.mark.parametrize("agent", AGENTS)
 _EXAMPLE = re.compile(r"```json\n(.*?)\n```", re.S)
 
@@ -102,19 +98,19 @@ def test_the_thresholds_of_a_guide_are_the_translated_ones(agent: str) -> None:
         next(one["arguments"] for one in examples(agent) if one["tool"] == name)
         for name in ("semantic.search.v1", "hybrid.search.v1")
     )
-    assert (goal["minSimilarity"], goal["topK"]) == (similarity.GOAL, 1)
+    assert (goal["minSimilarity"], goal["topK"]) == (search.GOAL_FLOOR, 1)
     assert {name: value for name, value in hybrid.items() if name not in ("query", "anchorNodeId")} == {
         "structuralWeight": 0.6,
         "semanticWeight": 0.4,
         "maxDepth": 2,
         "topK": 10,
-        "minSimilarity": similarity.HYBRID,
+        "minSimilarity": search.HYBRID_FLOOR,
     }
 
 
 @EACH
 def test_the_prompts_of_an_agent_with_a_list_are_whole(agent: str) -> None:
-    check(profile(agent))
+    check_prompts(profile(agent))
 
 
 @pytest.mark.parametrize("purpose", ["allow_list", "tools", "repair", "closing"])
@@ -134,11 +130,11 @@ def test_a_list_that_names_what_there_is_not_is_refused_at_the_start() -> None:
 
 def test_only_lines_that_begin_with_a_dash_are_names() -> None:
     text = "All - of them.\n\n- a.v1  that finds\n - b.v1\n- c.v1\n- a.v1\n-d"
-    assert allowed(text) == ("a.v1", "c.v1")
+    assert allowed_tools(text) == ("a.v1", "c.v1")
 
 
 async def told(store: MemoryStore, agent: str) -> Any:
-    handlers = Handlers(store, Libraries(store, 3600.0, Clock()), HashedArms())
+    handlers = LibraryHandlers(store, LibraryCache(store, 3600.0, Clock()), HashedArms())
     await handlers.load((CONTENT[agent],), 0.001, lambda: None)
     return await handlers.agent_get(CALL, AgentRef(agent=agent))
 
@@ -158,7 +154,7 @@ async def test_a_tenants_own_list_is_told_in_place_of_the_platforms() -> None:
     await told(store, "discuss")
     library = Library(await store.platform(), Overlay())
     shorter = "\n".join(f"- {name}" for name in LISTS["discuss"] if name != "hybrid.search.v1")
-    own = published(library, [NewText(tag="discuss/allow_list", content=shorter)])
+    own = apply_publication(library, [NewText(tag="discuss/allow_list", content=shorter)])
     store.overlays[CALL.who.tenant] = replace(Overlay(), number=1, texts=own)
     assert "hybrid.search.v1" not in (await told(store, "discuss")).tools
 
@@ -168,11 +164,11 @@ async def test_a_list_with_a_tool_that_there_is_not_cannot_be_published() -> Non
     await told(store, "discuss")
     library = Library(await store.platform(), Overlay())
     with pytest.raises(Unpublishable, match=r"discuss/allow_list: there are no such tools: graph\.dream\.v1"):
-        published(library, [NewText(tag="discuss/allow_list", content="- graph.dream.v1")])
+        apply_publication(library, [NewText(tag="discuss/allow_list", content="- graph.dream.v1")])
 
 
 def test_a_list_names_outside_servers_beside_tools() -> None:
     text = "- recall\n- outside.weather for the forecast\n- outside.*\n- outside.Weather\n- outside.weather.forecast\n"
-    assert outside(text) == ("weather", "*")
-    assert allowed(text) == ("recall", "outside.Weather", "outside.weather.forecast")
-    assert unknown(text) == ["outside.Weather", "outside.weather.forecast"]
+    assert allowed_servers(text) == ("weather", "*")
+    assert allowed_tools(text) == ("recall", "outside.Weather", "outside.weather.forecast")
+    assert unknown_tools(text) == ["outside.Weather", "outside.weather.forecast"]

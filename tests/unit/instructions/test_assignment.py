@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis_instructions.domain.assignment import Standing, chosen, proposed
+from phronesis_instructions.releases.experiments import Standing, choose_arm, propose_arm
 
 USERS = 10_000
 SHAPES: dict[str, Callable[[int, int], str]] = {
@@ -29,8 +29,8 @@ def divided(experiment: str, users: list[str], weights: dict[str, int]) -> tuple
     arms, moved = {}, 0
     for user in users:
         standing = [Standing(name, weight, counts[name]) for name, weight in weights.items()]
-        arm = chosen(experiment, "acme", user, standing)
-        moved += arm != proposed(experiment, "acme", user, standing)
+        arm = choose_arm(experiment, "acme", user, standing)
+        moved += arm != propose_arm(experiment, "acme", user, standing)
         arms[user] = arm
         counts[arm] += 1
     return arms, moved
@@ -60,7 +60,7 @@ def test_after_every_user_no_arm_is_above_its_weight_by_more_than_a_few(
     by_name = {f"arm{n}": weight for n, weight in enumerate(weights)}
     for number in range(1, users + 1):
         standing = [Standing(name, weight, counts[name]) for name, weight in by_name.items()]
-        arm = chosen(f"e{experiment}", "acme", f"user-{number}", standing)
+        arm = choose_arm(f"e{experiment}", "acme", f"user-{number}", standing)
         counts[arm] += 1
         assert all(counts[name] - number * weight / sum(weights) <= 5 for name, weight in by_name.items())
 
@@ -73,16 +73,16 @@ def test_almost_everybody_is_where_the_hash_says_so_that_a_lost_record_changes_l
 @pytest.mark.parametrize(("experiment", "tenant", "user"), [("e", "acme", "ann"), ("e-2", "other", "ü"), ("", "", "")])
 def test_the_hash_proposes_the_same_arm_each_time_and_for_each_copy(experiment: str, tenant: str, user: str) -> None:
     arms = [Standing("a", 3), Standing("b", 1)]
-    first = proposed(experiment, tenant, user, arms)
-    assert proposed(experiment, tenant, user, [Standing("a", 3, 900), Standing("b", 1, 7)]) == first
+    first = propose_arm(experiment, tenant, user, arms)
+    assert propose_arm(experiment, tenant, user, [Standing("a", 3, 900), Standing("b", 1, 7)]) == first
 
 
 def test_names_that_run_into_one_another_are_told_apart() -> None:
     arms = [Standing(str(n), 1) for n in range(1000)]
-    assert proposed("ab", "c", "d", arms) != proposed("a", "bc", "d", arms)
+    assert propose_arm("ab", "c", "d", arms) != propose_arm("a", "bc", "d", arms)
 
 
 def test_two_experiments_divide_the_same_users_independently() -> None:
     users, arms = [f"user-{n}" for n in range(4000)], [Standing("a", 1), Standing("b", 1)]
-    both = Counter((proposed("one", "acme", user, arms), proposed("two", "acme", user, arms)) for user in users)
+    both = Counter((propose_arm("one", "acme", user, arms), propose_arm("two", "acme", user, arms)) for user in users)
     assert all(900 < count < 1100 for count in both.values())

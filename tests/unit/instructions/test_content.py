@@ -10,10 +10,10 @@ import pytest
 from pydantic import ValidationError
 
 from phronesis_contracts.orchestrator import Directive
-from phronesis_instructions.adapters.files import agents
-from phronesis_instructions.domain import AgentContent, replaces
+from phronesis_instructions.library.content import AgentContent, read_agents
+from phronesis_instructions.library.texts import replaces
 
-DIALOGUE = next(content for content in agents() if content.agent == "dialogue")
+DIALOGUE = next(content for content in read_agents() if content.agent == "dialogue")
 SHARED = {"profile", "directive", "directive_text", "history", "input", "boundary"}
 
 

@@ -9,21 +9,21 @@ import pytest
 from phronesis_bus import News
 from phronesis_contracts import NotFound, Unavailable
 from phronesis_contracts.instructions import AgentRef, Released, RetrieveInstructions
-from phronesis_instructions.adapters.files import agents
-from phronesis_instructions.adapters.matrix import matrix
-from phronesis_instructions.domain.library import Platform
-from phronesis_instructions.handlers import Handlers
-from phronesis_instructions.libraries import Libraries
+from phronesis_instructions.library.content import read_agents, read_matrix
+from phronesis_instructions.library.handlers import LibraryCache, LibraryHandlers
+from phronesis_instructions.library.texts import Platform
 from tests.support.instructions import CALL, Clock, HashedArms, MemoryStore
 
-DIALOGUE = next(content for content in agents() if content.agent == "dialogue")
+DIALOGUE = next(content for content in read_agents() if content.agent == "dialogue")
 ANALYST = DIALOGUE.model_copy(update={"agent": "analyst", "bootstrap": "tier1_bootstrap"})
 ASKED = AgentRef(agent="dialogue")
 
 
-def handlers_on(store: MemoryStore, seconds: float = 3600.0, clock: Clock | None = None) -> tuple[Handlers, Libraries]:
-    libraries = Libraries(store, seconds, clock or Clock())
-    return Handlers(store, libraries, HashedArms()), libraries
+def handlers_on(
+    store: MemoryStore, seconds: float = 3600.0, clock: Clock | None = None
+) -> tuple[LibraryHandlers, LibraryCache]:
+    libraries = LibraryCache(store, seconds, clock or Clock())
+    return LibraryHandlers(store, libraries, HashedArms()), libraries
 
 
 async def test_a_profile_is_read_once_while_it_is_cached() -> None:
@@ -99,7 +99,7 @@ async def test_loading_tries_again_until_the_store_is_there_and_tells_of_the_rel
 async def test_tier_1_is_read_once_for_the_start_and_twenty_messages() -> None:
     store = MemoryStore()
     handlers, _ = handlers_on(store)
-    await handlers.load((matrix(), ANALYST), 0.001, lambda: None)
+    await handlers.load((read_matrix(), ANALYST), 0.001, lambda: None)
     await handlers.tier_1()
     for _ in range(20):
         await handlers.agent_get(CALL, AgentRef(agent="analyst"))
@@ -109,9 +109,9 @@ async def test_tier_1_is_read_once_for_the_start_and_twenty_messages() -> None:
 @pytest.mark.req("N-018")
 async def test_an_agent_that_names_a_bootstrap_has_its_text_and_the_release_and_another_has_none() -> None:
     handlers, _ = handlers_on(MemoryStore())
-    await handlers.load((matrix(), DIALOGUE, ANALYST), 0.001, lambda: None)
+    await handlers.load((read_matrix(), DIALOGUE, ANALYST), 0.001, lambda: None)
     analyst, dialogue = [await handlers.agent_get(CALL, AgentRef(agent=name)) for name in ("analyst", "dialogue")]
-    assert (analyst.bootstrap, dialogue.bootstrap) == (matrix().tier1, "")
+    assert (analyst.bootstrap, dialogue.bootstrap) == (read_matrix().tier1, "")
     assert (analyst.release, analyst.arms) == ("4.0.0", {})
 
 
@@ -130,9 +130,9 @@ async def test_without_an_active_tier_1_nothing_is_ready_and_no_analyst_has_a_pr
 async def test_news_of_a_release_by_another_copy_is_read_at_once() -> None:
     store = MemoryStore()
     handlers, libraries = handlers_on(store)
-    await handlers.load((matrix(), ANALYST), 0.001, lambda: None)
+    await handlers.load((read_matrix(), ANALYST), 0.001, lambda: None)
     await handlers.agent_get(CALL, AgentRef(agent="analyst"))
-    await store.release(matrix().model_copy(update={"tier1": "Anew.", "version": "4.0.1"}))
+    await store.release(read_matrix().model_copy(update={"tier1": "Anew.", "version": "4.0.1"}))
     await libraries.on_released(News("system", "n", 1), Released(tags=("tier1_bootstrap",), version="4.0.1"))
     profile = await handlers.agent_get(CALL, AgentRef(agent="analyst"))
     assert (profile.bootstrap, profile.release) == ("Anew.", "4.0.1")
@@ -141,10 +141,10 @@ async def test_news_of_a_release_by_another_copy_is_read_at_once() -> None:
 @pytest.mark.req("N-176")
 async def test_what_an_analyst_is_told_at_first_holds_no_element_of_tier_3() -> None:
     handlers, _ = handlers_on(MemoryStore())
-    await handlers.load((matrix(), ANALYST), 0.001, lambda: None)
+    await handlers.load((read_matrix(), ANALYST), 0.001, lambda: None)
     profile = await handlers.agent_get(CALL, AgentRef(agent="analyst"))
     told = "\n".join((profile.bootstrap, *profile.prompts.values(), *profile.directives.values()))
-    assert [one.tag for one in matrix().elements if one.tier == 3 and one.content in told] == []
+    assert [one.tag for one in read_matrix().elements if one.tier == 3 and one.content in told] == []
 
 
 @pytest.mark.req("N-122")

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from phronesis_instructions.domain.intervals import Sample, of_difference, of_mean
+from phronesis_instructions.releases.experiments import Sample, difference_interval, mean_interval
 
 
 def shares(users: int, successes: int) -> Sample:
@@ -19,7 +19,7 @@ def shares(users: int, successes: int) -> Sample:
     [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)],
 )
 def test_a_share_has_the_score_interval_of_the_published_examples(successes: int, users: int, low: float, high: float) -> None:
-    found = of_mean(shares(users, successes), 0.95, binary=True)
+    found = mean_interval(shares(users, successes), 0.95, binary=True)
     assert found is not None
     assert (round(found.low, 4), round(found.high, 4), found.method) == (low, high, "Wilson score")
 
@@ -36,14 +36,14 @@ def test_a_share_has_the_score_interval_of_the_published_examples(successes: int
 def test_a_difference_of_shares_has_the_interval_of_the_published_examples(
     one: tuple[int, int], other: tuple[int, int], low: float, high: float
 ) -> None:
-    found = of_difference(shares(one[1], one[0]), shares(other[1], other[0]), 0.95, binary=True)
+    found = difference_interval(shares(one[1], one[0]), shares(other[1], other[0]), 0.95, binary=True)
     assert found is not None
     assert (round(found.low, 4), round(found.high, 4)) == (low, high)
 
 
 def test_a_mean_has_its_standard_error_around_it() -> None:
     values = [1.0, 2.0, 3.0, 4.0]
-    found = of_mean(Sample(4, sum(values), sum(value * value for value in values), False), 0.95, binary=False)
+    found = mean_interval(Sample(4, sum(values), sum(value * value for value in values), False), 0.95, binary=False)
     assert found is not None
     assert (round(found.estimate, 4), round(found.low, 4), round(found.high, 4)) == (2.5, 1.2348, 3.7652)
 
@@ -52,7 +52,7 @@ def test_ninety_five_of_a_hundred_intervals_hold_the_true_difference() -> None:
     random, held = Random(7), 0
     for _ in range(1000):
         one, other = (shares(200, sum(random.random() < share for _ in range(200))) for share in (0.3, 0.4))
-        found = of_difference(one, other, 0.95, binary=True)
+        found = difference_interval(one, other, 0.95, binary=True)
         assert found is not None
         held += found.low <= -0.1 <= found.high
     assert 925 <= held <= 975
@@ -60,5 +60,8 @@ def test_ninety_five_of_a_hundred_intervals_hold_the_true_difference() -> None:
 
 def test_without_users_there_is_no_interval() -> None:
     nobody = Sample(0, 0.0, 0.0, True)
-    assert (of_mean(nobody, 0.95, binary=True), of_difference(shares(5, 1), nobody, 0.95, binary=True)) == (None, None)
-    assert of_mean(Sample(1, 2.5, 6.25, False), 0.95, binary=False) is None
+    assert (mean_interval(nobody, 0.95, binary=True), difference_interval(shares(5, 1), nobody, 0.95, binary=True)) == (
+        None,
+        None,
+    )
+    assert mean_interval(Sample(1, 2.5, 6.25, False), 0.95, binary=False) is None

@@ -12,14 +12,13 @@ import yaml
 from pydantic import ValidationError
 
 import phronesis_tokens as tokens
-from phronesis_instructions.adapters.matrix import matrix
-from phronesis_instructions.domain.matrix import Matrix
-from phronesis_instructions.domain.texts import combined
+from phronesis_instructions.library.content import Matrix, read_matrix
+from phronesis_instructions.library.texts import combine_parts
 
 ROOT = Path(__file__).parents[3]
 GRAPH = ROOT / "services/graph/phronesis_graph/content/transformation_twin.yaml"
 ONTOLOGY: dict[str, Any] = yaml.safe_load(GRAPH.read_text(encoding="utf-8"))
-MATRIX = matrix()
+MATRIX = read_matrix()
 TEXTS = {text.tag: text for text in MATRIX.texts()}
 TIER_2 = [
     *("step1_requirements", "step2_recollect", "step3_recall", "step4_reconcile", "step5_return", "gap_type_definitions"),
@@ -112,7 +111,7 @@ def test_the_gap_types_are_the_four_of_the_ontology_in_their_order() -> None:
 @pytest.mark.parametrize("mode", "abcd")
 def test_the_bundle_of_a_mode_is_its_preface_and_all_of_tier_2_in_order(mode: str) -> None:
     text = TEXTS[f"tier2_mode_{mode}"]
-    assert text.content == combined(MATRIX.prefaces[mode], [TEXTS[tag].content for tag in TIER_2])
+    assert text.content == combine_parts(MATRIX.prefaces[mode], [TEXTS[tag].content for tag in TIER_2])
     assert text.content.startswith(f"MODE {mode.upper()}: ")
     assert (text.version, text.status, text.tokens) == ("4.0.0", "active", tokens.count(text.content))
     assert 3600 <= text.tokens <= 4500

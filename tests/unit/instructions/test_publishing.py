@@ -9,18 +9,16 @@ import pytest
 
 from phronesis_bus import Call
 from phronesis_contracts import NotFound
-from phronesis_contracts import releases as contract
-from phronesis_contracts.releases import NewText, Publication, PublishInstructions, RollbackInstructions, Unpublishable
-from phronesis_instructions.adapters.files import agents
-from phronesis_instructions.adapters.matrix import matrix
-from phronesis_instructions.domain.library import Library, Overlay, Platform, Profile
-from phronesis_instructions.domain.publishing import arm_faults, differences, published
-from phronesis_instructions.domain.texts import Text
-from phronesis_instructions.libraries import Libraries
-from phronesis_instructions.publishing import Publishing
+from phronesis_contracts import instructions as contract
+from phronesis_contracts.instructions import NewText, Publication, PublishInstructions, RollbackInstructions, Unpublishable
+from phronesis_instructions.library.content import read_agents, read_matrix
+from phronesis_instructions.library.handlers import LibraryCache
+from phronesis_instructions.library.texts import Library, Overlay, Platform, Profile, Text
+from phronesis_instructions.releases.handlers import ReleaseHandlers
+from phronesis_instructions.releases.publication import apply_publication, arm_faults, compare_texts
 from tests.support.instructions import EDITOR, MemoryStore
 
-TEXTS = {text.tag: text for text in matrix().texts()}
+TEXTS = {text.tag: text for text in read_matrix().texts()}
 PROMPT = Text("noor/final", "bundle", "Say {{answer}}.", "1.0.0", "active", 5, category="agent_prompt")
 NOOR = Profile("noor", "1.0.0", "tools", ("loop",), {"final": "noor/final"}, {}, {}, "tier1_bootstrap")
 SHIPPED = Library(Platform("4.0.0", {**TEXTS, PROMPT.tag: PROMPT}, {"noor": NOOR}))
@@ -52,18 +50,20 @@ def new(tag: str, content: str | None = None, **more: object) -> NewText:
 )
 def test_a_text_that_would_not_work_is_refused_with_its_fault(text: NewText, fault: str) -> None:
     with pytest.raises(Unpublishable, match=fault):
-        published(SHIPPED, [text])
+        apply_publication(SHIPPED, [text])
 
 
 @pytest.mark.req("N-157")
 def test_the_former_monolith_cannot_come_back() -> None:
     with pytest.raises(Unpublishable):
-        published(SHIPPED, [new("data_mode_definitions", "All of tier 2.")])
+        apply_publication(SHIPPED, [new("data_mode_definitions", "All of tier 2.")])
 
 
 @pytest.mark.req("N-243")
 def test_a_text_changes_its_content_its_status_and_its_version() -> None:
-    own = published(SHIPPED, [new("EntityRisk", "Risks."), new("CLOSE_GAPS", status="deprecated"), new("Extra", "More.")])
+    own = apply_publication(
+        SHIPPED, [new("EntityRisk", "Risks."), new("CLOSE_GAPS", status="deprecated"), new("Extra", "More.")]
+    )
     assert {tag: (text.version, text.status, text.own) for tag, text in own.items()} == {
         "EntityRisk": ("4.0.1", "active", True),
         "CLOSE_GAPS": ("4.0.1", "deprecated", True),
@@ -72,13 +72,13 @@ def test_a_text_changes_its_content_its_status_and_its_version() -> None:
     assert own["CLOSE_GAPS"].content == TEXTS["CLOSE_GAPS"].content
     library = Library(SHIPPED.platform, Overlay(1, own))
     assert library.elements(["EntityRisk", "CLOSE_GAPS", "Extra"], {}).missing == ("CLOSE_GAPS",)
-    again = published(library, [new("EntityRisk", "Risks again.", version="5.0.0")])
+    again = apply_publication(library, [new("EntityRisk", "Risks again.", version="5.0.0")])
     assert (again["EntityRisk"].version, set(again)) == ("5.0.0", set(own))
 
 
 def test_a_changed_part_is_seen_in_every_bundle_that_holds_it() -> None:
-    after = Library(SHIPPED.platform, Overlay(1, published(SHIPPED, [new("step4_reconcile", "Anew.")])))
-    changes = differences(SHIPPED.all(), after.all())
+    after = Library(SHIPPED.platform, Overlay(1, apply_publication(SHIPPED, [new("step4_reconcile", "Anew.")])))
+    changes = compare_texts(SHIPPED.all(), after.all())
     assert [change.tag for change in changes] == ["step4_reconcile", *(f"tier2_mode_{mode}" for mode in "abcd")]
     assert "+Anew." in changes[0].diff
 
@@ -96,7 +96,7 @@ class MemoryReleases:
 
     async def publish(self, call: Call, request: PublishInstructions) -> Publication:
         number = len(self.own)
-        self.own[number] = published(SHIPPED, request.texts)
+        self.own[number] = apply_publication(SHIPPED, request.texts)
         return Publication(release=f"4.0.0+{number}", number=number, changes=())
 
     async def rollback(self, call: Call, request: RollbackInstructions) -> Publication:
@@ -110,16 +110,16 @@ class MemoryReleases:
 
 
 @pytest.fixture
-async def publishing() -> Publishing:
+async def publishing() -> ReleaseHandlers:
     store = MemoryStore()
-    await store.release(matrix())
-    await store.release(next(agent for agent in agents() if agent.agent == "dialogue"))
+    await store.release(read_matrix())
+    await store.release(next(agent for agent in read_agents() if agent.agent == "dialogue"))
     store.overlays["acme"] = Overlay(1, {"EntityRisk": replace(TEXTS["EntityRisk"], content="Ours.", own=True)})
-    return Publishing(Libraries(store, 60.0), MemoryReleases(), lambda: None)
+    return ReleaseHandlers(LibraryCache(store, 60.0), MemoryReleases(), lambda: None)
 
 
 @pytest.mark.req("N-243")
-async def test_texts_are_listed_by_tier_status_and_owner(publishing: Publishing) -> None:
+async def test_texts_are_listed_by_tier_status_and_owner(publishing: ReleaseHandlers) -> None:
     found = await publishing.list_instructions(EDITOR, contract.ListInstructions(tier=2))
     assert (found.release, [text.tag for text in found.texts]) == (
         "4.0.0+1",
@@ -130,19 +130,19 @@ async def test_texts_are_listed_by_tier_status_and_owner(publishing: Publishing)
     assert (await publishing.list_instructions(EDITOR, contract.ListInstructions(status="draft"))).texts == ()
 
 
-async def test_a_text_is_shown_as_the_tenant_has_it(publishing: Publishing) -> None:
+async def test_a_text_is_shown_as_the_tenant_has_it(publishing: ReleaseHandlers) -> None:
     assert (await publishing.show_instruction(EDITOR, contract.ShowInstruction(tag="EntityRisk"))).content == "Ours."
     with pytest.raises(NotFound):
         await publishing.show_instruction(EDITOR, contract.ShowInstruction(tag="Nothing"))
 
 
-async def test_a_dry_run_says_what_would_change_and_publishes_nothing(publishing: Publishing) -> None:
+async def test_a_dry_run_says_what_would_change_and_publishes_nothing(publishing: ReleaseHandlers) -> None:
     request = PublishInstructions(texts=(new("CLOSE_GAPS", "Anew."),), dry_run=True)
     done = await publishing.publish_instructions(EDITOR, request)
     assert (done.number, [change.tag for change in done.changes]) == (1, ["CLOSE_GAPS"])
 
 
-async def test_two_releases_are_compared_text_by_text(publishing: Publishing) -> None:
+async def test_two_releases_are_compared_text_by_text(publishing: ReleaseHandlers) -> None:
     await publishing.publish_instructions(EDITOR, PublishInstructions(texts=(new("CLOSE_GAPS", "Anew."),)))
     found = await publishing.diff_instructions(EDITOR, contract.DiffInstructions(before=0, after=1))
     assert [(change.tag, change.change, change.before, change.after) for change in found.changes] == [

@@ -11,15 +11,13 @@ from pydantic import ValidationError
 
 from phronesis_contracts import BadRequest, NotFound, TooLarge
 from phronesis_contracts.instructions import InstructionText, RetrieveInstructions
-from phronesis_instructions.adapters.matrix import matrix
-from phronesis_instructions.domain.library import Overlay, Running, RunningArm
-from phronesis_instructions.domain.texts import Text
-from phronesis_instructions.handlers import Handlers
-from phronesis_instructions.libraries import Libraries
+from phronesis_instructions.library.content import read_matrix
+from phronesis_instructions.library.handlers import LibraryCache, LibraryHandlers
+from phronesis_instructions.library.texts import Overlay, Running, RunningArm, Text
 from tests.support.instructions import CALL, HashedArms, MemoryStore
 from tests.support.logs import logged
 
-MATRIX = matrix()
+MATRIX = read_matrix()
 
 
 def element(tag: str, *dependencies: str, **changes: object) -> Text:
@@ -33,7 +31,7 @@ async def retrieved(*texts: Text, overlay: Overlay | None = None, **asked: objec
     store.texts |= {text.tag: text for text in texts}
     if overlay is not None:
         store.overlays["acme"] = overlay
-    handlers = Handlers(store, Libraries(store, 60.0), HashedArms())
+    handlers = LibraryHandlers(store, LibraryCache(store, 60.0), HashedArms())
     return await handlers.retrieve_instructions(CALL, RetrieveInstructions.model_validate(asked))
 
 

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from phronesis_local.ports import LOOPBACK, free_port
+from phronesis_local.loopback import LOOPBACK, free_port
 from phronesis_local.weaviate import Ports
 
 
@@ -30,6 +30,6 @@ def test_no_port_is_given_on_which_somebody_listens(monkeypatch: pytest.MonkeyPa
     with socket.create_server((LOOPBACK, 0)) as server:
         taken = server.getsockname()[1]
         drawn = iter([taken, taken, port := free_port()])
-        monkeypatch.setattr("phronesis_local.ports.random.randint", lambda *_: next(drawn))
-        monkeypatch.setattr("phronesis_local.ports._given", [])
+        monkeypatch.setattr("phronesis_local.loopback.random.randint", lambda *_: next(drawn))
+        monkeypatch.setattr("phronesis_local.loopback._given", [])
         assert free_port() == port

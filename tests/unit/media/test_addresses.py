@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phronesis_contracts import BadRequest
-from phronesis_media.addresses import checked, is_public
+from phronesis_media.fetching.web import is_public, parse_public_url
 
 REFUSED = [
     "http://localhost",
@@ -62,7 +62,7 @@ REFUSED = [
 @pytest.mark.req("D-152")
 def test_an_address_that_is_no_plain_public_name_is_refused_by_its_look(text: str) -> None:
     with pytest.raises(BadRequest) as refused:
-        checked(text)
+        parse_public_url(text)
     assert refused.value.field == "url"
 
 
@@ -79,7 +79,7 @@ def test_an_address_that_is_no_plain_public_name_is_refused_by_its_look(text: st
     ],
 )
 def test_a_plain_address_is_taken_with_its_real_host(text: str, host: bytes) -> None:
-    assert checked(text).raw_host == host
+    assert parse_public_url(text).raw_host == host
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_an_address_of_the_internet_is_public(address: str) -> None:
 @given(st.text(max_size=80) | st.text(max_size=40).map(lambda text: f"http://{text}/"))
 def test_any_text_is_taken_or_refused_and_nothing_else(text: str) -> None:
     try:
-        url = checked(text)
+        url = parse_public_url(text)
     except BadRequest:
         return
     assert url.scheme in ("http", "https")

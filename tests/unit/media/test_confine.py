@@ -9,7 +9,7 @@ import pytest
 
 _TRY = """
 import ctypes, os, resource, socket, subprocess
-from phronesis_media.reading.confine import confine
+from phronesis_media.reading.process import confine
 confine(1 << 30)
 libc = ctypes.CDLL(None, use_errno=True)
 def refused(work):

@@ -9,9 +9,9 @@ import pytest
 from phronesis_bus import Call
 from phronesis_contracts import BadRequest, Principal, UnsupportedMedia
 from phronesis_contracts.media import HttpFetch, HttpFetched, ResolveAddress, ResolvedAddress
-from phronesis_media.adapters.destinations import Destinations
-from phronesis_media.domain import Fetched, Order, Page, Reading
-from phronesis_media.fetching import MAX_CONTENT, Fetching
+from phronesis_media.fetching.handlers import MAX_CONTENT, FetchHandlers
+from phronesis_media.fetching.web import DestinationResolver
+from phronesis_media.media import Fetched, Reading, WebPage, WebRequest
 
 ANN = Principal(tenant="acme", user="ann")
 CALL = Call(ANN, "gateway")
@@ -22,16 +22,16 @@ class Pages:
     """A web of a few pages; it keeps what it was asked for."""
 
     def __init__(self) -> None:
-        self.orders: list[Order] = []
+        self.orders: list[WebRequest] = []
         self.pages = {
-            "https://web.example/page": Page(200, HTML, "https://web.example/page", "text/html"),
-            "https://web.example/gone": Page(404, b"", "https://web.example/gone", "text/html"),
-            "https://web.example/logo.png": Page(
+            "https://web.example/page": WebPage(200, HTML, "https://web.example/page", "text/html"),
+            "https://web.example/gone": WebPage(404, b"", "https://web.example/gone", "text/html"),
+            "https://web.example/logo.png": WebPage(
                 200, b"\x89PNG\r\n\x1a\n" + bytes(40), "https://web.example/logo.png", "image/png"
             ),
         }
 
-    async def read(self, order: Order) -> Page:
+    async def read(self, order: WebRequest) -> WebPage:
         self.orders.append(order)
         return self.pages[order.url]
 
@@ -58,7 +58,7 @@ class Service:
 
     def __init__(self, *trusted: str) -> None:
         self.web, self.entries = Pages(), list[tuple[str, str, dict[str, Any]]]()
-        self.fetching = Fetching(self.web, Destinations(Names(), trusted=trusted), Texts(), self.audit)
+        self.fetching = FetchHandlers(self.web, DestinationResolver(Names(), trusted=trusted), Texts(), self.audit)
 
     async def audit(self, who: Principal, action: str, arguments: dict[str, Any]) -> None:
         self.entries.append((who.user, action, arguments))
@@ -73,7 +73,7 @@ async def test_a_page_comes_as_text_cut_to_what_was_asked_for() -> None:
     assert found == HttpFetched(
         status=200, url="https://web.example/page", type="text/html", text=HTML.decode()[:20], truncated=True
     )
-    assert service.web.orders == [Order(url="https://web.example/page", most=MAX_CONTENT, seconds=10.0)]
+    assert service.web.orders == [WebRequest(url="https://web.example/page", most=MAX_CONTENT, seconds=10.0)]
 
 
 async def test_a_status_that_is_no_success_comes_without_text() -> None:

@@ -12,9 +12,9 @@ import pytest
 from phronesis_bus import Call
 from phronesis_contracts import BadRequest, NotFound, Principal, ServiceError, TimedOut, TooLarge, Unavailable, UnsupportedMedia
 from phronesis_contracts.media import MAX_UPLOAD, AcceptUpload, FetchUrl, Media, MediaKind, MediaRef
-from phronesis_media.domain import Fetched, Reading
-from phronesis_media.handlers import Handlers
-from phronesis_media.shelf import Shelf
+from phronesis_media.media import Fetched, Reading
+from phronesis_media.uploads.handlers import MediaHandlers
+from phronesis_media.uploads.store import MediaStore
 
 ANN = Principal(tenant="acme", user="ann")
 CALL = Call(ANN, "gateway")
@@ -69,7 +69,7 @@ class Service:
         self.uploads, self.media = MemoryBucket(), MemoryBucket()
         self.reader = reader or CountingReader()
         self.audited: list[tuple[str, str, dict[str, Any]]] = []
-        self.handlers = Handlers(self.uploads, Shelf(self.media), self.reader, OnePage(), self.audit)
+        self.handlers = MediaHandlers(self.uploads, MediaStore(self.media), self.reader, OnePage(), self.audit)
 
     async def audit(self, who: Principal, action: str, arguments: dict[str, Any]) -> None:
         self.audited.append((who.user, action, arguments))

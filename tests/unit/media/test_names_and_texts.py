@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis_media.domain import LARGEST_REPLY, LONGEST_REPLY, clean_name, fit, tidy
+from phronesis_media.media import LARGEST_REPLY, LONGEST_REPLY, clean_name, clean_text, cut_to_reply
 
 
 @pytest.mark.parametrize(
@@ -40,16 +40,16 @@ def test_every_name_becomes_one_that_can_be_shown(name: str) -> None:
 
 
 def test_a_text_loses_control_characters_and_long_gaps() -> None:
-    assert tidy("a\x00\x1b[1m\r\nb\rc\fd\n\n\n\n\n\ne\ud800 ") == "a[1m\nb\nc\n\nd\n\n\ne?"
+    assert clean_text("a\x00\x1b[1m\r\nb\rc\fd\n\n\n\n\n\ne\ud800 ") == "a[1m\nb\nc\n\nd\n\n\ne?"
 
 
 @pytest.mark.req("D-035")
 def test_a_text_is_cut_to_what_a_reply_carries() -> None:
-    assert fit("a" * (LONGEST_REPLY + 1)) == ("a" * LONGEST_REPLY, True)
-    assert fit("a" * LONGEST_REPLY) == ("a" * LONGEST_REPLY, False)
+    assert cut_to_reply("a" * (LONGEST_REPLY + 1)) == ("a" * LONGEST_REPLY, True)
+    assert cut_to_reply("a" * LONGEST_REPLY) == ("a" * LONGEST_REPLY, False)
 
 
 @pytest.mark.parametrize("character", ["漢", "😀", '"', "\n"])
 def test_a_cut_text_fits_as_json_whatever_its_characters(character: str) -> None:
-    text, _ = fit(character * LONGEST_REPLY)
+    text, _ = cut_to_reply(character * LONGEST_REPLY)
     assert len(json.dumps(text, ensure_ascii=False).encode()) <= LARGEST_REPLY

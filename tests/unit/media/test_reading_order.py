@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from phronesis_media.domain import Reading
-from phronesis_media.reading.colours import colours
-from phronesis_media.reading.layout import Line, ordered
-from phronesis_media.scans import merged
+from phronesis_media.media import Reading
+from phronesis_media.reading.ocr import Line, describe_colours, reading_order
+from phronesis_media.reading.readers import merge_scans
 
 
 def line(text: str, left: float, top: float, width: float, height: float = 20) -> Line:
@@ -22,20 +21,20 @@ def test_a_column_of_prose_is_read_before_the_one_beside_it() -> None:
     left = [line(f"left {n}", 10, 60 + 30 * n, 380) for n in range(3)]
     right = [line(f"right {n}", 430, 65 + 30 * n, 380) for n in range(3)]
     mixed = [right[1], left[0], title, right[0], left[2], left[1], right[2]]
-    assert ordered(mixed) == "A title over both columns\nleft 0\nleft 1\nleft 2\n\nright 0\nright 1\nright 2"
+    assert reading_order(mixed) == "A title over both columns\nleft 0\nleft 1\nleft 2\n\nright 0\nright 1\nright 2"
 
 
 def test_a_table_is_read_row_by_row() -> None:
     cells = [
         line(f"{name}{n}", left, 30 * n + wobble, 60) for n in range(3) for name, left, wobble in (("b", 300, 3), ("a", 10, 0))
     ]
-    assert ordered(cells) == "a0  b0\na1  b1\na2  b2"
+    assert reading_order(cells) == "a0  b0\na1  b1\na2  b2"
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 500)] * 3, st.integers(0, 90)), max_size=40))
 def test_no_line_is_lost_or_doubled(places: list[tuple[int, int, int, int]]) -> None:
     lines = [line(f"w{n}", left, top, width, height) for n, (left, top, width, height) in enumerate(places)]
-    assert sorted(ordered(lines).split()) == sorted(one.text for one in lines)
+    assert sorted(reading_order(lines).split()) == sorted(one.text for one in lines)
 
 
 @pytest.mark.parametrize(
@@ -56,12 +55,12 @@ def test_the_colours_that_cover_most_are_named(parts: list[tuple[str | tuple[int
         height = round(480 * share)
         picture.paste(Image.new("RGB", (480, height), colour), (0, top))
         top += height
-    assert colours(picture) == words
+    assert describe_colours(picture) == words
 
 
 def test_scanned_pages_stand_in_their_place_and_those_not_looked_at_are_named() -> None:
     found = Reading(text="one\f \fthree\f\f\f", engine="parser 1", pages=5)
-    reading = merged(found, [2, 4, 5], ["two", ""], "ocr 1")
+    reading = merge_scans(found, [2, 4, 5], ["two", ""], "ocr 1")
     assert (
         reading.text
         == "one\f[Page 2, by OCR]\ntwo\fthree\f\f\f\f[Page 5 is without text of its own; OCR has not looked there.]"
@@ -70,4 +69,4 @@ def test_scanned_pages_stand_in_their_place_and_those_not_looked_at_are_named() 
 
 
 def test_a_document_of_nothing_stays_without_text() -> None:
-    assert merged(Reading(text="\f\f", engine="p"), [1, 2, 3], ["", " "], "o").text.strip() == ""
+    assert merge_scans(Reading(text="\f\f", engine="p"), [1, 2, 3], ["", " "], "o").text.strip() == ""

@@ -10,10 +10,9 @@ from phronesis_bus import Call, News
 from phronesis_contracts import NotFound, Principal
 from phronesis_contracts.deletions import ConversationDeleted, Purged
 from phronesis_contracts.media import AcceptUpload, MediaRef
-from phronesis_media.domain import Reading
-from phronesis_media.handlers import Handlers
-from phronesis_media.removal import Removal
-from phronesis_media.shelf import Shelf
+from phronesis_media.media import Reading
+from phronesis_media.uploads.handlers import MediaHandlers, RemovalHandlers
+from phronesis_media.uploads.store import MediaStore
 from tests.unit.media.test_handlers import ANN, CALL, TEXT, CountingReader, MemoryBucket, OnePage
 
 BOB = Principal(tenant="acme", user="bob")
@@ -26,9 +25,9 @@ class Service:
     def __init__(self) -> None:
         self.uploads, self.media, self.reader = MemoryBucket(), MemoryBucket(), CountingReader()
         self.reports: list[tuple[str, Purged]] = []
-        shelf = Shelf(self.media)
-        self.handlers = Handlers(self.uploads, shelf, self.reader, OnePage(), _silent)
-        self.removal = Removal(shelf, self._report)
+        shelf = MediaStore(self.media)
+        self.handlers = MediaHandlers(self.uploads, shelf, self.reader, OnePage(), _silent)
+        self.removal = RemovalHandlers(shelf, self._report)
 
     async def _report(self, tenant: str, purged: Purged) -> None:
         self.reports.append((tenant, purged))

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phronesis_contracts import BadRequest, ServiceError, TooLarge, UnsupportedMedia
-from phronesis_media import formats
-from phronesis_media.sniff import decode, medium_type
+from phronesis_media.uploads import formats
+from phronesis_media.uploads.formats import decode_text, detect_type
 from tests.support import documents
 
 PDF = documents.pdf([["one"], ["two"]])
@@ -67,7 +67,7 @@ OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(64)
 )
 @pytest.mark.req("D-031")
 def test_a_medium_is_known_by_its_content(data: bytes, name: str, claim: str | None, type: str) -> None:
-    assert medium_type(data, name, claim) == type
+    assert detect_type(data, name, claim) == type
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_content_that_is_not_what_it_claims_is_refused_with_the_claim_at_fault(
     data: bytes, name: str, claim: str | None, field: str
 ) -> None:
     with pytest.raises(UnsupportedMedia) as refused:
-        medium_type(data, name, claim)
+        detect_type(data, name, claim)
     assert refused.value.field == field
 
 
@@ -121,13 +121,13 @@ def test_content_that_is_not_what_it_claims_is_refused_with_the_claim_at_fault(
 )
 def test_what_is_not_supported_is_refused_in_plain_words(data: bytes, name: str, words: str) -> None:
     with pytest.raises(UnsupportedMedia) as refused:
-        medium_type(data, name, None)
+        detect_type(data, name, None)
     assert refused.value.detail == words
 
 
 def test_an_empty_file_is_refused() -> None:
     with pytest.raises(BadRequest, match="the file is empty"):
-        medium_type(b"", "a.pdf", None)
+        detect_type(b"", "a.pdf", None)
 
 
 def zipped(**changes: int) -> bytes:
@@ -176,16 +176,16 @@ def directory_of(size: int) -> bytes:
 @pytest.mark.req("D-032")
 def test_an_archive_that_is_a_bomb_or_a_trick_is_refused_unopened(data: bytes, error: type[ServiceError]) -> None:
     with pytest.raises(error):
-        medium_type(data, "a.docx", None)
+        detect_type(data, "a.docx", None)
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe\x00", b"a\x00b", b"\x80", b"a\x07b", b"\xc0\xaf"])
 def test_bytes_that_are_no_characters_are_no_text(data: bytes) -> None:
-    assert decode(data) is None
+    assert decode_text(data) is None
 
 
 def test_a_comment_after_another_costs_no_time() -> None:
-    assert medium_type(b"<!---->" * 580, "a", None) == formats.PLAIN
+    assert detect_type(b"<!---->" * 580, "a", None) == formats.PLAIN
 
 
 @st.composite
@@ -201,4 +201,4 @@ def mutated(draw: st.DrawFn) -> bytes:
 @settings(max_examples=300)
 def test_no_bytes_raise_anything_but_a_typed_error(data: bytes, name: str) -> None:
     with contextlib.suppress(ServiceError):
-        assert medium_type(data, name, None) in formats.KINDS
+        assert detect_type(data, name, None) in formats.KINDS

@@ -12,16 +12,15 @@ import numpy as np
 from phronesis_bus import Call
 from phronesis_contracts import Principal, Role, Unavailable
 from phronesis_contracts.constitution.insight import Duplicate
-from phronesis_contracts.constitution.kinds import Layer, lifecycle
+from phronesis_contracts.constitution.registry import Layer, lifecycle_of
 from phronesis_contracts.constitution.values import ConstitutionNode
-from phronesis_memory.cache import QueryVectors
-from phronesis_memory.constitution.answers import Answers
-from phronesis_memory.constitution.finding import Finding
-from phronesis_memory.constitution.log import Retrieval, RetrievalLog
-from phronesis_memory.constitution.meaning import Meaning
-from phronesis_memory.constitution.ports import Chosen, LayerState, NodeHit, NodeVector, Pair, Version
-from phronesis_memory.constitution.searching import Searching
-from phronesis_memory.domain.values import Vector
+from phronesis_memory.constitution.ports import LayerState, NodeFilter, NodeHit, NodeVector, Pair, Version
+from phronesis_memory.constitution.retrievals import AnswerCache, Retrieval, RetrievalLog
+from phronesis_memory.constitution.search import NodeSearch
+from phronesis_memory.constitution.search_handlers import SearchHandlers
+from phronesis_memory.constitution.semantic import SemanticFinder
+from phronesis_memory.embedding.queries import QueryVectors
+from phronesis_memory.values import Vector
 from tests.unit.memory.fakes_nodes import JANUARY, ScriptedGraph, node
 from tests.unit.memory.fakes_retrievals import KeptRetrievals
 
@@ -68,10 +67,10 @@ class ScriptedVectors:
     filling: frozenset[Layer] = frozenset()
     down: bool = False
     settlings: int = 0
-    asked: list[tuple[Chosen, int]] = field(default_factory=list)
+    asked: list[tuple[NodeFilter, int]] = field(default_factory=list)
     removed: dict[str, NodeVector] = field(default_factory=dict)
 
-    async def nearest(self, tenant: str, vector: Vector, chosen: Chosen, limit: int) -> list[NodeHit]:
+    async def nearest(self, tenant: str, vector: Vector, chosen: NodeFilter, limit: int) -> list[NodeHit]:
         """Best first."""
         self._answer()
         self.asked.append((chosen, limit))
@@ -86,7 +85,7 @@ class ScriptedVectors:
         self._answer()
         return {id: _cosine(vector, self.kept[id]) for id in ids if id in self.kept}
 
-    async def scan(self, tenant: str, chosen: Chosen) -> AsyncIterator[NodeVector]:
+    async def scan(self, tenant: str, chosen: NodeFilter) -> AsyncIterator[NodeVector]:
         """In the order of ids."""
         self._answer()
         for one in self._chosen(chosen):
@@ -113,7 +112,7 @@ class ScriptedVectors:
         nodes = {id: self.graph.nodes_by_id[id] for id in ids if id in self.graph.nodes_by_id}
         return {id: f"{one.type}\n{one.title}\n{one.description or ''}" for id, one in nodes.items()}
 
-    def _chosen(self, chosen: Chosen) -> list[NodeVector]:
+    def _chosen(self, chosen: NodeFilter) -> list[NodeVector]:
         return [one for one in self._all() if _fits(one, chosen, self.topics.get(one.id))]
 
     def _all(self) -> list[NodeVector]:
@@ -123,7 +122,7 @@ class ScriptedVectors:
         found = self.graph.nodes_by_id.get(id)
         if found is None:
             return self.removed[id]
-        return NodeVector(id, found.type, found.layer, self.kept[id], lifecycle(found.status or ""))
+        return NodeVector(id, found.type, found.layer, self.kept[id], lifecycle_of(found.status or ""))
 
     def _updated(self, id: str) -> datetime:
         found = self.graph.nodes_by_id.get(id)
@@ -168,11 +167,11 @@ class Ground:
     def __post_init__(self) -> None:
         self.vectors = ScriptedVectors(self.graph)
         self.queries = QueryVectors(self.embedder, 900, 100)
-        self.meaning = Meaning(self.vectors, self.graph, self.queries)
-        self.finding = Finding(self.meaning)
-        self.answers = Answers(lambda: self.clock)
+        self.meaning = SemanticFinder(self.vectors, self.graph, self.queries)
+        self.finding = NodeSearch(self.meaning)
+        self.answers = AnswerCache(lambda: self.clock)
         self.log = RetrievalLog(self.kept, 30)
-        self.searching = Searching(self.finding, self.kept, self.log, self.answers)
+        self.searching = SearchHandlers(self.finding, self.kept, self.log, self.answers)
 
     def add(self, id: str, type: str, where: float | Vector | None = None, **fields: Any) -> ConstitutionNode:
         """A node, with a vector or a cosine to the question."""
@@ -212,7 +211,7 @@ async def flushed(ground: Ground) -> list[Retrieval]:
     return list(ground.kept.rows.values())
 
 
-def _fits(one: NodeVector, chosen: Chosen, topic: str | None) -> bool:
+def _fits(one: NodeVector, chosen: NodeFilter, topic: str | None) -> bool:
     return (
         (not chosen.layers or one.layer in chosen.layers)
         and (not chosen.types or one.type in chosen.types)

@@ -9,9 +9,8 @@ from typing import Any
 from uuid import uuid4
 
 from phronesis_contracts import NotFound, Principal, Unavailable
-from phronesis_contracts.constitution.kinds import Lifecycle, lifecycle
 from phronesis_contracts.constitution.paths import Near, Reached, Step
-from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.registry import TYPES, Lifecycle, lifecycle_of
 from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode, Mention
 
 JANUARY = datetime(2026, 1, 1, tzinfo=UTC)
@@ -131,7 +130,7 @@ class ScriptedGraph:
 
     def _active(self, id: str) -> bool:
         found = self.nodes_by_id.get(id)
-        return found is not None and lifecycle(found.status or "") is Lifecycle.ACTIVE
+        return found is not None and lifecycle_of(found.status or "") is Lifecycle.ACTIVE
 
     def _step(self, id: str, name: str | None = None, way: Any = None) -> Step:
         found = self.nodes_by_id[id]

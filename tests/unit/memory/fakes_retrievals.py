@@ -8,10 +8,15 @@ from datetime import datetime
 
 from phronesis_bus import Call
 from phronesis_contracts import Unavailable
-from phronesis_contracts.constitution.retrieval import RetrievalReported, RetrievalTuned, TuneRetrieval
-from phronesis_contracts.constitution.search import NoSuchRetrieval, RateRetrieval, RetrievalRated
-from phronesis_memory.constitution.log import Retrieval
-from phronesis_memory.constitution.tuning import told
+from phronesis_contracts.constitution.search import (
+    NoSuchRetrieval,
+    RateRetrieval,
+    RetrievalRated,
+    RetrievalReported,
+    RetrievalTuned,
+    TuneRetrieval,
+)
+from phronesis_memory.constitution.retrievals import Retrieval, describe_defaults
 
 
 @dataclass
@@ -47,7 +52,7 @@ class KeptRetrievals:
     async def tune(self, call: Call, request: TuneRetrieval) -> RetrievalTuned:
         """Change them."""
         self.values |= {name: value for name, value in request.values.items() if value is not None}
-        return told(self.values)
+        return describe_defaults(self.values)
 
     async def rate(self, call: Call, request: RateRetrieval) -> RetrievalRated:
         """Keep a rating."""

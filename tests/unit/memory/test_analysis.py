@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis_memory.domain.analysis import stems, term, words
+from phronesis_memory.words.analysis import count_words, stems, term_number
 
 
 def test_stop_words_fall_and_stems_stand() -> None:
@@ -25,7 +25,7 @@ def test_case_does_not_matter(text: str) -> None:
 @settings(deadline=None)
 @given(st.text(max_size=300))
 def test_any_text_is_taken_and_its_length_is_the_sum_of_its_counts(text: str) -> None:
-    found = words(text)
+    found = count_words(text)
     assert found.length == sum(found.counts.values()) == len(stems(text))
     assert all(stem and len(stem) <= 64 for stem in found.counts)
 
@@ -39,6 +39,6 @@ def test_what_is_asked_is_analysed_like_what_is_stored(tokens: list[str]) -> Non
 @settings(deadline=None)
 @given(st.text(max_size=20), st.sampled_from([("a", "b", "fact"), ("a", "c", "fact"), ("d", "b", "fact"), ("a", "b", "note")]))
 def test_a_term_stands_for_a_stem_inside_one_scope(stem: str, other: tuple[str, str, str]) -> None:
-    mine = term("a", "b", "fact", stem)
+    mine = term_number("a", "b", "fact", stem)
     assert -(2**63) <= mine < 2**63
-    assert (mine == term(*other, stem)) == (other == ("a", "b", "fact"))
+    assert (mine == term_number(*other, stem)) == (other == ("a", "b", "fact"))

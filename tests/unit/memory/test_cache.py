@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from phronesis_contracts import Unavailable
-from phronesis_memory.cache import QueryVectors
-from phronesis_memory.domain.values import Vector
+from phronesis_memory.embedding.queries import QueryVectors
+from phronesis_memory.values import Vector
 from tests.support.memory import WordEmbedder
 
 

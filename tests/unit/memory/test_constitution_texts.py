@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from phronesis_contracts.constitution.kinds import Layer, Lifecycle, Tier
-from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.registry import TYPES, Layer, Lifecycle, Tier
 from phronesis_contracts.constitution.values import ConstitutionNode
-from phronesis_memory.constitution.texts import MOST, facts_of, parts_of, text_of
+from phronesis_memory.constitution.nodes import MAX_CHARACTERS, snapshot_of, split_text, text_of_node
 
 ALL: dict[str, Any] = {
     "summary": "S", "description": "D", "content": "C", "statement": "St", "priority": 4, "rationale": "Ra",
@@ -67,7 +66,7 @@ def node(type: str, title: str = "T", **fields: Any) -> ConstitutionNode:
 
 
 def text(type: str, title: str = "T", **fields: Any) -> str:
-    return text_of(node(type, title, **fields), TYPES[type])
+    return text_of_node(node(type, title, **fields), TYPES[type])
 
 
 @pytest.mark.req("O-292", "O-298", "O-300")
@@ -85,7 +84,7 @@ def test_every_type_is_embedded_but_six() -> None:
 @pytest.mark.req("O-292", "O-344")
 @pytest.mark.parametrize("type", sorted(NEVER))
 def test_a_type_that_is_never_embedded_has_no_text_to_send(type: str) -> None:
-    assert facts_of(node(type, **ALL)).body == ""
+    assert snapshot_of(node(type, **ALL)).body == ""
 
 
 @pytest.mark.req("O-298")
@@ -96,7 +95,7 @@ def test_a_node_with_only_a_title_has_two_lines() -> None:
 @pytest.mark.req("O-299")
 def test_a_long_text_is_cut_at_6000_characters_and_stays_valid() -> None:
     cut = text("note", description="é🌱" * 3_500)
-    assert len(cut) == MOST == 6_000
+    assert len(cut) == MAX_CHARACTERS == 6_000
     assert cut.encode().decode() == cut
 
 
@@ -118,18 +117,18 @@ def test_a_field_that_the_type_does_not_declare_is_found_in_the_bag() -> None:
 @pytest.mark.req("O-302")
 def test_a_node_without_any_words_has_no_text() -> None:
     assert text("note", " ", content="") == ""
-    assert facts_of(node("note", " ")).tokens == 0
+    assert snapshot_of(node("note", " ")).tokens == 0
 
 
 @pytest.mark.req("O-315")
 def test_what_is_not_in_the_text_does_not_change_its_hash() -> None:
-    hashes = {facts_of(node("value", **more)).text_hash for more in ({}, {"metadata": {"a": 1}}, {"noise": 1})}
+    hashes = {snapshot_of(node("value", **more)).text_hash for more in ({}, {"metadata": {"a": 1}}, {"noise": 1})}
     assert len(hashes) == 1
 
 
 def test_memory_keeps_of_a_node_what_it_needs() -> None:
     at = datetime(2026, 1, 1, tzinfo=UTC)
-    facts = facts_of(
+    facts = snapshot_of(
         node(
             "task", description="D", status="done", version=3, createdAt=at, updatedAt=at, effortHours=2.0, provenance={"a": 1}
         )
@@ -142,6 +141,6 @@ def test_memory_keeps_of_a_node_what_it_needs() -> None:
 
 def test_a_short_text_goes_to_the_model_as_it_is_and_a_long_one_in_pieces_that_name_the_node() -> None:
     short, long = text("note", content="few words"), text("note", "Soil", content="A sentence of five words. " * 100)
-    assert parts_of(short) == [short]
-    assert len(parts_of(long)) == 4
-    assert all(part.startswith("note: Soil. ") for part in parts_of(long))
+    assert split_text(short) == [short]
+    assert len(split_text(long)) == 4
+    assert all(part.startswith("note: Soil. ") for part in split_text(long))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phronesis_contracts.memory import ContextItem, ItemKind
-from phronesis_memory.domain.context import fitted, name_of, ordered
+from phronesis_memory.items.search import fit_budget, item_name, sort_items
 from phronesis_tokens import count, cut
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
@@ -23,7 +23,7 @@ def _item(id: str, score: float = 1.0, hop: int = 0, age: int = 0, text: str = "
 @pytest.mark.req("D-098")
 def test_the_order_is_by_score_then_hop_then_newest() -> None:
     items = [_item("old", 0.5, 1, 9), _item("far", 0.5, 2, 0), _item("new", 0.5, 1, 1), _item("best", 0.9, 2, 9)]
-    assert [item.id for item in ordered(items)] == ["best", "new", "old", "far"]
+    assert [item.id for item in sort_items(items)] == ["best", "new", "old", "far"]
 
 
 @pytest.mark.req("D-099")
@@ -34,7 +34,7 @@ def test_the_order_is_by_score_then_hop_then_newest() -> None:
 )
 def test_what_is_kept_fits_the_budget_and_is_the_beginning_of_the_order(texts: list[str], budget: int) -> None:
     items = [_item(str(n), text=text) for n, text in enumerate(texts)]
-    kept, dropped = fitted(items, budget)
+    kept, dropped = fit_budget(items, budget)
     assert [item.id for item in kept] == [item.id for item in items[: len(kept)]]
     assert dropped == len(items) - len(kept)
     assert sum(count(item.title, budget) + count(item.text, budget) for item in kept) <= budget
@@ -43,18 +43,18 @@ def test_what_is_kept_fits_the_budget_and_is_the_beginning_of_the_order(texts: l
 
 @pytest.mark.req("D-099")
 def test_of_500_items_the_lowest_ranks_are_dropped_and_counted() -> None:
-    kept, dropped = fitted([_item(str(n), text=" one" * 19) for n in range(500)], 2_000)
+    kept, dropped = fit_budget([_item(str(n), text=" one" * 19) for n in range(500)], 2_000)
     assert ([item.id for item in kept], dropped) == ([str(n) for n in range(100)], 400)
 
 
 def test_the_best_item_is_kept_in_any_case_cut_to_the_budget() -> None:
-    kept, dropped = fitted([_item("1", text=" one" * 10_000), _item("2")], 100)
+    kept, dropped = fit_budget([_item("1", text=" one" * 10_000), _item("2")], 100)
     assert (kept[0].text, len(kept), dropped) == (" one" * 98 + "…", 1, 1)
 
 
 def test_a_long_title_leaves_room_for_the_text() -> None:
     long = _item("1", text=" one" * 1_000).model_copy(update={"title": " two" * 1_000})
-    ((kept,), _) = fitted([long], 50)
+    ((kept,), _) = fit_budget([long], 50)
     assert (kept.title, kept.text) == (" two" * 24 + "…", " one" * 24 + "…")
 
 
@@ -67,6 +67,6 @@ def test_a_text_that_is_cut_keeps_to_its_tokens_and_says_so(text: str, limit: in
 
 
 def test_an_item_without_a_title_is_named_by_the_beginning_of_its_text() -> None:
-    assert name_of(None, "a  b\nc") == "a b c"
-    assert name_of(None, "x" * 100) == "x" * 79 + "…"
-    assert name_of("title", "x") == "title"
+    assert item_name(None, "a  b\nc") == "a b c"
+    assert item_name(None, "x" * 100) == "x" * 79 + "…"
+    assert item_name("title", "x") == "title"

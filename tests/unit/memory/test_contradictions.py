@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from phronesis_contracts import NotFound
-from phronesis_contracts.constitution.kinds import Layer
-from phronesis_memory.constitution.analogies import Analogies
+from phronesis_contracts.constitution.registry import Layer
 from phronesis_memory.constitution.contradictions import Contradictions
-from phronesis_memory.constitution.duplicates import Duplicates
-from phronesis_memory.constitution.outcomes import Ended, ended
+from phronesis_memory.constitution.evolution import Duplicates
+from phronesis_memory.constitution.patterns import Analogies, GoalOutcome, outcome_of_goal
 from phronesis_memory.constitution.ports import Pair
 from tests.unit.memory.fakes_constitution import Ground, ScriptedHistory, at_cosine, calling, ids, pair_ids
 from tests.unit.memory.fakes_nodes import node
@@ -78,22 +77,22 @@ async def test_near_duplicates_are_pairs_of_one_type() -> None:
 @pytest.mark.parametrize(
     ("fields", "how"),
     [
-        ({"outcome": "Achieved in March, two weeks early"}, Ended.ACHIEVED),
-        ({"outcome": "reached", "status": "archived"}, Ended.ACHIEVED),
-        ({"metadata": {"outcome": "success"}, "status": "archived"}, Ended.ACHIEVED),
-        ({"outcome": "Not achieved: the grant was refused"}, Ended.FAILED),
-        ({"outcome": "It was never really reached"}, Ended.FAILED),
-        ({"outcome": "We missed it by a quarter"}, Ended.FAILED),
-        ({"outcome": "abandoned"}, Ended.FAILED),
-        ({"outcome": "We didn't succeed"}, Ended.FAILED),
-        ({"status": "archived"}, Ended.FAILED),
-        ({"status": "deprecated"}, Ended.FAILED),
-        ({}, Ended.OPEN),
-        ({"outcome": "still under way"}, Ended.OPEN),
+        ({"outcome": "Achieved in March, two weeks early"}, GoalOutcome.ACHIEVED),
+        ({"outcome": "reached", "status": "archived"}, GoalOutcome.ACHIEVED),
+        ({"metadata": {"outcome": "success"}, "status": "archived"}, GoalOutcome.ACHIEVED),
+        ({"outcome": "Not achieved: the grant was refused"}, GoalOutcome.FAILED),
+        ({"outcome": "It was never really reached"}, GoalOutcome.FAILED),
+        ({"outcome": "We missed it by a quarter"}, GoalOutcome.FAILED),
+        ({"outcome": "abandoned"}, GoalOutcome.FAILED),
+        ({"outcome": "We didn't succeed"}, GoalOutcome.FAILED),
+        ({"status": "archived"}, GoalOutcome.FAILED),
+        ({"status": "deprecated"}, GoalOutcome.FAILED),
+        ({}, GoalOutcome.OPEN),
+        ({"outcome": "still under way"}, GoalOutcome.OPEN),
     ],
 )
-def test_how_a_goal_ended_is_read_from_what_it_says(fields: dict[str, object], how: Ended) -> None:
-    assert ended(node("g", "goal", **fields)) is how
+def test_how_a_goal_ended_is_read_from_what_it_says(fields: dict[str, object], how: GoalOutcome) -> None:
+    assert outcome_of_goal(node("g", "goal", **fields)) is how
 
 
 @pytest.mark.req("O-397", "O-399")

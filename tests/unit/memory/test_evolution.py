@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from phronesis_contracts import NotFound
-from phronesis_contracts.constitution.kinds import Layer
-from phronesis_memory.constitution.drift import Drift
-from phronesis_memory.constitution.evolution import Evolution
+from phronesis_contracts.constitution.registry import Layer
+from phronesis_memory.constitution.evolution import Drift, Evolution
 from phronesis_memory.constitution.ports import Version
 from tests.unit.memory.fakes_constitution import Ground, ScriptedEmbedder, ScriptedHistory, at_cosine, calling
 

@@ -11,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phronesis_contracts.facts import FactKind, Origin, Statement
-from phronesis_memory.facts.deciding import Decided, decide
-from phronesis_memory.facts.slots import slot_of
-from phronesis_memory.facts.values import TRUST, Evidence, Kept, Saying
+from phronesis_memory.facts.decision import TRUST, Assertion, Decision, Evidence, StoredFact, decide, slot_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 numbers = count()
@@ -24,17 +22,17 @@ def at(minute: int) -> datetime:
     return START + timedelta(minutes=minute)
 
 
-def said(thing: str, minute: int, origin: Origin = Origin.USER, *, negated: bool = False) -> Saying:
+def said(thing: str, minute: int, origin: Origin = Origin.USER, *, negated: bool = False) -> Assertion:
     """Somebody said where the user works."""
     statement = Statement(
         predicate="works at", object=thing, text=f"The user works at {thing}.", negated=negated, origin=origin
     )
-    return Saying(statement, Evidence(f"turn:{next(numbers)}/0", at(minute), origin, 0.9))
+    return Assertion(statement, Evidence(f"turn:{next(numbers)}/0", at(minute), origin, 0.9))
 
 
-def told(sayings: Sequence[Saying]) -> tuple[tuple[Kept, ...], Decided | None]:
+def told(sayings: Sequence[Assertion]) -> tuple[tuple[StoredFact, ...], Decision | None]:
     """What is known once these came, in this order."""
-    known: tuple[Kept, ...] = ()
+    known: tuple[StoredFact, ...] = ()
     decided = None
     for saying in sayings:
         decided = decide(known, saying, lambda: f"f{next(numbers)}")
@@ -42,7 +40,7 @@ def told(sayings: Sequence[Saying]) -> tuple[tuple[Kept, ...], Decided | None]:
     return known, decided
 
 
-def lines(facts: Sequence[Kept]) -> list[tuple[str, datetime, datetime | None]]:
+def lines(facts: Sequence[StoredFact]) -> list[tuple[str, datetime, datetime | None]]:
     """The values with their times, oldest first, without what was never held."""
     shown = [(fact.value, fact.valid_from, fact.valid_to) for fact in facts if fact.valid_from != fact.valid_to]
     return sorted(shown, key=lambda line: line[1])
@@ -101,7 +99,7 @@ def test_to_have_left_one_employer_says_nothing_of_another() -> None:
 
 def test_what_ended_with_a_forgotten_successor_does_not_come_back() -> None:
     facts, _ = told([said("Acme", 0), said("Bolt", 5)])
-    ended = [Kept(**{**facts[0].__dict__, "superseded_by": None, "ended_at": at(5)})]
+    ended = [StoredFact(**{**facts[0].__dict__, "superseded_by": None, "ended_at": at(5)})]
     decided = decide(ended, said("Acme", 9), lambda: "again")
     assert lines(decided.facts) == [("acme", at(0), at(5)), ("acme", at(9), None)]
     assert decided.status == "added"

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 
 from phronesis_contracts import BadRequest
 from phronesis_contracts.facts import MAX_IMPORT_LINES, FactKind, Origin
-from phronesis_memory.facts.extracting import MOST, statements_of
-from phronesis_memory.facts.reading import read
-from phronesis_memory.facts.secrets import has_secret
+from phronesis_memory.facts.extraction import MAX_STATEMENTS, extract_statements, has_secret, read_import
 
 
 @pytest.mark.parametrize(
@@ -35,7 +33,7 @@ from phronesis_memory.facts.secrets import has_secret
     ],
 )
 def test_a_statement_of_the_user_becomes_a_fact(text: str, kind: str, told: tuple[str, str, str, bool]) -> None:
-    (one,) = statements_of(text)
+    (one,) = extract_statements(text)
     assert (one.kind, (one.subject, one.predicate, one.object, one.negated)) == (kind, told)
     assert one.origin is Origin.USER
 
@@ -53,12 +51,12 @@ def test_a_statement_of_the_user_becomes_a_fact(text: str, kind: str, told: tupl
     ],
 )
 def test_what_states_nothing_of_the_user_teaches_nothing(text: str) -> None:
-    assert statements_of(text) == ()
+    assert extract_statements(text) == ()
 
 
 @given(st.text(max_size=400))
 def test_any_text_is_read_and_bounded(text: str) -> None:
-    assert len(statements_of(text)) <= MOST
+    assert len(extract_statements(text)) <= MAX_STATEMENTS
 
 
 @pytest.mark.parametrize(
@@ -85,7 +83,7 @@ def test_what_is_no_secret_is_not_taken_for_one(text: str) -> None:
 
 def test_a_line_with_text_alone_is_read_by_the_rules_and_kept_as_a_note_where_none_fits() -> None:
     lines = [{"text": "I prefer short answers"}, {"text": "The fair opens in May."}, {"text": "My password is hunter2"}]
-    by_rule, note, secret = read("\n".join(json.dumps(line) for line in lines))
+    by_rule, note, secret = read_import("\n".join(json.dumps(line) for line in lines))
     assert [(one.predicate, one.origin) for one in by_rule.statements] == [("prefers", Origin.IMPORT)]
     assert [(one.predicate, one.object) for one in note.statements] == [("noted", "The fair opens in May.")]
     assert (secret.number, secret.statements) == (3, ())
@@ -101,7 +99,7 @@ def test_a_line_with_all_fields_is_taken_as_it_stands() -> None:
         "confidence": 0.5,
         "at": "2026-01-01T00:00:00Z",
     }
-    (one,) = read(json.dumps(line))
+    (one,) = read_import(json.dumps(line))
     (statement,) = one.statements
     assert (statement.kind, statement.subject, statement.object, statement.confidence) == (
         FactKind.RELATION,
@@ -128,12 +126,12 @@ def test_a_line_with_all_fields_is_taken_as_it_stands() -> None:
 )
 def test_a_bad_line_is_named_by_its_number(bad: str) -> None:
     with pytest.raises(BadRequest) as refused:
-        read('{"text": "I like tea"}\n\n' + bad)
+        read_import('{"text": "I like tea"}\n\n' + bad)
     assert refused.value.field == "lines.3"
     assert "line 3" in refused.value.detail
 
 
 def test_too_many_lines_are_refused() -> None:
     with pytest.raises(BadRequest) as refused:
-        read('{"text": "x"}\n' * (MAX_IMPORT_LINES + 1))
+        read_import('{"text": "x"}\n' * (MAX_IMPORT_LINES + 1))
     assert refused.value.field == "lines"

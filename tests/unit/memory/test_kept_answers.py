@@ -6,10 +6,9 @@ import pytest
 
 from phronesis_bus import News
 from phronesis_contracts import Principal, Role
-from phronesis_contracts.constitution.retrieval import TuneRetrieval
-from phronesis_contracts.constitution.search import SearchStats, SemanticFound, SemanticSearch
+from phronesis_contracts.constitution.search import SearchStats, SemanticFound, SemanticSearch, TuneRetrieval
 from phronesis_contracts.constitution.writes import ConstitutionChanged
-from phronesis_memory.constitution.answers import KEPT, MOST, SETTLING, Answers
+from phronesis_memory.constitution.retrievals import ANSWER_SECONDS, MAX_ANSWERS, SETTLE_SECONDS, AnswerCache
 from tests.unit.memory.fakes_constitution import Ground, calling, flushed, ids
 
 ANN = Principal(tenant="acme", user="ann", role=Role.DISCUSS)
@@ -67,7 +66,7 @@ async def test_a_write_of_the_tenant_ends_what_is_kept() -> None:
 
 
 async def test_an_answer_that_was_begun_before_a_write_is_not_kept() -> None:
-    answers = Answers(Clock())
+    answers = AnswerCache(Clock())
     place = answers.place(ANN, "t", "x")
     answers.drop("acme")
     answers.keep(place, ANSWER)
@@ -76,9 +75,9 @@ async def test_an_answer_that_was_begun_before_a_write_is_not_kept() -> None:
 
 async def test_nothing_is_kept_while_a_write_may_be_on_its_way_to_the_index() -> None:
     clock = Clock()
-    answers = Answers(clock)
+    answers = AnswerCache(clock)
     answers.drop("acme")
-    for seconds, kept in ((SETTLING - 1, None), (2, ANSWER)):
+    for seconds, kept in ((SETTLE_SECONDS - 1, None), (2, ANSWER)):
         clock.now += seconds
         place = answers.place(ANN, "t", "x")
         answers.keep(place, ANSWER)
@@ -87,23 +86,23 @@ async def test_nothing_is_kept_while_a_write_may_be_on_its_way_to_the_index() ->
 
 async def test_an_answer_is_kept_a_quarter_of_an_hour() -> None:
     clock = Clock()
-    answers = Answers(clock)
+    answers = AnswerCache(clock)
     place = answers.place(ANN, "t", "x")
     answers.keep(place, ANSWER)
-    clock.now += KEPT - 1
+    clock.now += ANSWER_SECONDS - 1
     assert answers.find(place) == ANSWER
     clock.now += 1
     assert answers.find(place) is None
 
 
 async def test_the_answers_unused_for_longest_go_first() -> None:
-    answers = Answers(Clock())
-    places = [answers.place(ANN, "t", str(number)) for number in range(MOST + 1)]
-    for place in places[:MOST]:
+    answers = AnswerCache(Clock())
+    places = [answers.place(ANN, "t", str(number)) for number in range(MAX_ANSWERS + 1)]
+    for place in places[:MAX_ANSWERS]:
         answers.keep(place, ANSWER)
     answers.find(places[0])
-    answers.keep(places[MOST], ANSWER)
-    assert [answers.find(place) for place in (places[0], places[1], places[MOST])] == [ANSWER, None, ANSWER]
+    answers.keep(places[MAX_ANSWERS], ANSWER)
+    assert [answers.find(place) for place in (places[0], places[1], places[MAX_ANSWERS])] == [ANSWER, None, ANSWER]
 
 
 @pytest.mark.req("O-366")

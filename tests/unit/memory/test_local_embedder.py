@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 
 from phronesis_contracts import Busy, Unavailable
-from phronesis_memory.adapters import lanes as lanes_module
-from phronesis_memory.adapters import minilm
-from phronesis_memory.adapters.lanes import Lanes
-from phronesis_memory.adapters.local_embedder import LocalEmbedder
-from phronesis_memory.domain.values import Vector
+from phronesis_memory.embedding import local
+from phronesis_memory.embedding import local as lanes_module
+from phronesis_memory.embedding.local import LocalEmbedder, PriorityThread
+from phronesis_memory.values import Vector
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +55,9 @@ async def test_accents_and_case_do_not_matter(embedder: LocalEmbedder) -> None:
 
 
 def test_other_weights_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
-    monkeypatch.setattr(minilm, "SHA256", "0" * 64)
-    with pytest.raises(minilm.WrongModel):
-        minilm.MiniLm()
+    monkeypatch.setattr(local, "SHA256", "0" * 64)
+    with pytest.raises(local.WrongModel):
+        local.MiniLm()
 
 
 async def test_what_is_urgent_waits_for_at_most_one_other() -> None:
@@ -70,7 +69,7 @@ async def test_what_is_urgent_waits_for_at_most_one_other() -> None:
         go.wait(5)
         done.append("first")
 
-    async with Lanes.open() as lanes:
+    async with PriorityThread.open() as lanes:
         tasks = [asyncio.create_task(lanes.do(first))]
         tasks += [asyncio.create_task(lanes.do(partial(done.append, f"bulk {n}"))) for n in range(3)]
         await asyncio.to_thread(begun.wait, 5)
@@ -82,7 +81,7 @@ async def test_what_is_urgent_waits_for_at_most_one_other() -> None:
 
 
 async def test_a_failure_reaches_its_caller_alone() -> None:
-    async with Lanes.open() as lanes:
+    async with PriorityThread.open() as lanes:
         with pytest.raises(ZeroDivisionError):
             await lanes.do(lambda: 1 / 0)
         assert await lanes.do(lambda: 7) == 7
@@ -96,7 +95,7 @@ async def test_a_caller_that_has_gone_is_not_worked_for() -> None:
         begun.set()
         go.wait(5)
 
-    async with Lanes.open() as lanes:
+    async with PriorityThread.open() as lanes:
         first = asyncio.create_task(lanes.do(hold))
         await asyncio.to_thread(begun.wait, 5)
         gone = asyncio.create_task(lanes.do(lambda: done.append("gone")))
@@ -111,14 +110,14 @@ async def test_a_caller_that_has_gone_is_not_worked_for() -> None:
 
 async def test_a_full_lane_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lanes_module, "_WAITING", 0)
-    async with Lanes.open() as lanes:
+    async with PriorityThread.open() as lanes:
         with pytest.raises(Busy):
             await lanes.do(lambda: None)
 
 
 async def test_what_waits_when_the_lanes_close_fails() -> None:
     go = threading.Event()
-    async with Lanes.open() as lanes:
+    async with PriorityThread.open() as lanes:
         running = asyncio.create_task(lanes.do(lambda: go.wait(5)))
         waiting = asyncio.create_task(lanes.do(lambda: None))
         await asyncio.wait([running, waiting], timeout=0)
@@ -162,4 +161,4 @@ def test_without_a_provider_texts_are_embedded_with_the_network_denied() -> None
     """In a process of its own: what listens to a process's sockets cannot be taken off again."""
     none = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_")}
     ran = subprocess.run([sys.executable, "-c", _OFFLINE], env=none, capture_output=True, text=True, timeout=60)
-    assert (ran.stdout, ran.stderr, ran.returncode) == (f"{minilm.MODEL} {minilm.DIMENSION} True\n", "", 0)
+    assert (ran.stdout, ran.stderr, ran.returncode) == (f"{local.MODEL} {local.DIMENSION} True\n", "", 0)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from phronesis_contracts.constitution.search import HybridSearch, SemanticSearch
-from phronesis_memory.adapters.local_embedder import LocalEmbedder
-from phronesis_memory.constitution.clusters import OUTSIDE, clustered
+from phronesis_memory.constitution.clusters import UNASSIGNED, cluster
 from phronesis_memory.constitution.contradictions import Contradictions
+from phronesis_memory.embedding.local import LocalEmbedder
 from tests.unit.memory.fakes_constitution import Ground, calling, ids
 from tests.unit.memory.test_topics import purity
 
@@ -146,10 +146,10 @@ async def test_texts_of_different_subjects_are_unrelated(ground: Ground) -> None
 async def test_subjects_are_found_as_topics(ground: Ground) -> None:
     names = [subject for subject in SUBJECTS for _ in range(10)]
     points = np.stack([ground.vectors.kept[f"{subject}{place}"] for subject in SUBJECTS for place in range(10)])
-    found = clustered(points)
-    assert len(set(found.labels.tolist()) - {OUTSIDE}) >= 4
+    found = cluster(points)
+    assert len(set(found.labels.tolist()) - {UNASSIGNED}) >= 4
     assert purity(names, found.labels.tolist()) >= 0.9
-    assert np.count_nonzero(found.labels == OUTSIDE) <= 12
+    assert np.count_nonzero(found.labels == UNASSIGNED) <= 12
 
 
 @pytest.mark.req("O-398")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis_memory.domain.mentions import MOST, Titles
+from phronesis_memory.items.links import MAX_MENTIONS, Titles
 
 
 def test_a_title_counts_as_whole_words_whatever_its_case() -> None:
@@ -23,7 +23,7 @@ def test_a_title_without_words_is_never_named() -> None:
 
 def test_one_text_names_a_bounded_number_of_concepts() -> None:
     titles = Titles({str(n): f"c{n}" for n in range(500)})
-    assert len(titles.named_in(" ".join(f"c{n}" for n in range(500)))) == MOST
+    assert len(titles.named_in(" ".join(f"c{n}" for n in range(500)))) == MAX_MENTIONS
 
 
 @settings(deadline=None)

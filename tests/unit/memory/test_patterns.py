@@ -6,14 +6,10 @@ import pytest
 
 from phronesis_contracts.constitution.insight import DetectPatterns
 from phronesis_contracts.constitution.writes import GuardrailHit
-from phronesis_memory.constitution.analogies import Analogies
 from phronesis_memory.constitution.contradictions import Contradictions
-from phronesis_memory.constitution.drift import Drift
-from phronesis_memory.constitution.duplicates import Duplicates
-from phronesis_memory.constitution.evolution import Evolution
-from phronesis_memory.constitution.patterns import Patterns, high
-from phronesis_memory.constitution.proposing import Proposals
-from phronesis_memory.constitution.reasoning import Reasoning
+from phronesis_memory.constitution.evolution import Drift, Duplicates, Evolution
+from phronesis_memory.constitution.patterns import Analogies, Patterns, Proposals, high_returns
+from phronesis_memory.constitution.search_handlers import ReasoningHandlers
 from phronesis_memory.constitution.topics import Topics
 from tests.unit.memory.fakes_constitution import Ground, ScriptedHistory, at_cosine, calling
 from tests.unit.memory.fakes_nodes import node
@@ -22,10 +18,10 @@ from tests.unit.memory.test_topics import KeptTopics
 WHO = calling().who
 
 
-def reasoning(ground: Ground) -> Reasoning:
+def reasoning(ground: Ground) -> ReasoningHandlers:
     """All handlers on one graph."""
     vectors, graph, history = ground.vectors, ground.graph, ScriptedHistory()
-    return Reasoning(
+    return ReasoningHandlers(
         Topics(vectors, vectors, graph, KeptTopics()),
         Evolution(history),
         Drift(history, vectors, graph, ground.embedder),
@@ -80,13 +76,13 @@ async def test_like_decisions_with_a_high_return_are_one_pattern() -> None:
 
 def test_a_high_return_is_in_the_upper_quarter_and_above_zero() -> None:
     def returns(*totals: float) -> dict[str, bool]:
-        return high(
+        return high_returns(
             {str(place): node(str(place), "decision", roi={"total": total}) for place, total in enumerate(totals)}, None
         )
 
     assert [id for id, is_high in returns(1, 2, 3, 4, 5).items() if is_high] == ["3", "4"]
     assert [id for id, is_high in returns(-5, -4, -3, -2).items() if is_high] == []
-    assert high({"a": node("a", "decision")}, None) == {}
+    assert high_returns({"a": node("a", "decision")}, None) == {}
 
 
 @pytest.mark.req("O-393")

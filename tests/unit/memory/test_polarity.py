@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from phronesis_memory.constitution.limits import Limit, limits
-from phronesis_memory.constitution.polarity import opposed
+from phronesis_memory.constitution.contradictions import Limit, find_limits, find_opposition
 
 CONTRARY = [
     ("Always publish our data openly", "Never publish our data openly"),
@@ -81,38 +80,38 @@ FOREIGN_CONSISTENT = [
 
 @pytest.mark.req("O-398")
 def test_of_pairs_in_anybodys_words_more_than_half_are_told_and_no_consistent_one() -> None:
-    assert sum(opposed(one, other) is not None for one, other in FOREIGN) >= 8
-    assert [pair for pair in FOREIGN_CONSISTENT if opposed(*pair)] == []
+    assert sum(find_opposition(one, other) is not None for one, other in FOREIGN) >= 8
+    assert [pair for pair in FOREIGN_CONSISTENT if find_opposition(*pair)] == []
 
 
 @pytest.mark.req("O-398")
 @pytest.mark.parametrize(("one", "other"), CONTRARY)
 def test_texts_that_oppose_each_other_are_told_with_their_reason(one: str, other: str) -> None:
-    assert f"“{one}” against “{other}”" in (opposed(one, other) or "")
-    assert opposed(other, one) is not None
+    assert f"“{one}” against “{other}”" in (find_opposition(one, other) or "")
+    assert find_opposition(other, one) is not None
 
 
 @pytest.mark.req("O-398")
 @pytest.mark.parametrize(("one", "other"), CONSISTENT)
 def test_texts_that_agree_are_not_told(one: str, other: str) -> None:
-    assert (opposed(one, other), opposed(other, one)) == (None, None)
+    assert (find_opposition(one, other), find_opposition(other, one)) == (None, None)
 
 
 @pytest.mark.parametrize("text", [text for pair in CONTRARY for text in pair])
 def test_no_text_opposes_itself(text: str) -> None:
-    assert opposed(text, text) is None
+    assert find_opposition(text, text) is None
 
 
 @pytest.mark.req("O-398")
 def test_the_reason_names_the_opposites_and_the_unit() -> None:
-    private = opposed("Keep raw data private", "Keep raw data public") or ""
-    hours = opposed("Work at most 40 hours a week", "Work at least 50 hours a week") or ""
+    private = find_opposition("Keep raw data private", "Keep raw data public") or ""
+    hours = find_opposition("Work at most 40 hours a week", "Work at least 50 hours a week") or ""
     assert private.endswith("(“privat” against “public”)")
     assert hours.endswith("(no hour number is both)")
 
 
 def test_limits_are_read_with_their_units() -> None:
-    assert limits("no more than 10% of income; over €5k, at least 3.5 days, 12 apples") == (
+    assert find_limits("no more than 10% of income; over €5k, at least 3.5 days, 12 apples") == (
         Limit(-math.inf, 10.0, "percent"),
         Limit(5_000.0, math.inf, "€", strict=True),
         Limit(3.5, math.inf, "day"),
@@ -128,5 +127,5 @@ def test_limits_are_read_with_their_units() -> None:
     ],
 )
 def test_limits_exclude_each_other_where_no_number_is_within_both(one: str, other: str, excludes: bool) -> None:
-    [left], [right] = limits(one), limits(other)
+    [left], [right] = find_limits(one), find_limits(other)
     assert (left.excludes(right), right.excludes(left)) == (excludes, excludes)

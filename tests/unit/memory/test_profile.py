@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from phronesis_contracts import BadRequest, TooLarge
-from phronesis_memory.domain.profile import MAX_DEPTH, MAX_PROFILE, check, merged
+from phronesis_memory.profiles.rules import MAX_DEPTH, MAX_PROFILE, check_profile, merge_patch
 
 # The examples of RFC 7396, appendix A, whose target and patch are objects.
 EXAMPLES: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
@@ -27,7 +27,7 @@ EXAMPLES: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
 @pytest.mark.parametrize(("profile", "patch", "result"), EXAMPLES)
 def test_a_patch_merges_as_the_standard_says(profile: dict[str, Any], patch: dict[str, Any], result: dict[str, Any]) -> None:
     before = repr(profile)
-    assert merged(profile, patch) == result
+    assert merge_patch(profile, patch) == result
     assert repr(profile) == before
 
 
@@ -39,21 +39,21 @@ def nested(depth: int) -> dict[str, Any]:
 
 
 def test_a_profile_may_be_as_deep_as_the_limit_and_no_deeper() -> None:
-    assert check(nested(MAX_DEPTH)) == nested(MAX_DEPTH)
+    assert check_profile(nested(MAX_DEPTH)) == nested(MAX_DEPTH)
     with pytest.raises(BadRequest) as refused:
-        check(nested(MAX_DEPTH + 1), "patch")
+        check_profile(nested(MAX_DEPTH + 1), "patch")
     assert (refused.value.status, refused.value.field) == (400, "patch")
     with pytest.raises(BadRequest):
-        check(nested(100_000))
+        check_profile(nested(100_000))
 
 
 def test_a_profile_is_measured_in_bytes() -> None:
     with pytest.raises(TooLarge) as refused:
-        check({"a": "é" * (MAX_PROFILE // 2)})
+        check_profile({"a": "é" * (MAX_PROFILE // 2)})
     assert (refused.value.status, refused.value.field) == (413, "profile")
 
 
 @pytest.mark.parametrize("value", ["a\x00b", "\ud800", float("nan"), float("inf")])
 def test_what_the_store_refuses_is_a_bad_request(value: object) -> None:
     with pytest.raises(BadRequest):
-        check({"a": [value]})
+        check_profile({"a": [value]})

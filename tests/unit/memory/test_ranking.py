@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phronesis_contracts.memory import ItemKind
-from phronesis_memory.domain.ranking import K1, Rows, Weights, bm25, fuse, idf, matched
+from phronesis_memory.words.ranking import K1, Rows, Weights, bm25, fuse, idf, match_share
 
 KINDS = st.sampled_from([ItemKind.FACT, ItemKind.NOTE])
 COUNTS = st.dictionaries(st.integers(-5, 5), st.integers(1, 255), max_size=8)
@@ -75,8 +75,8 @@ def test_no_item_matches_by_more_than_the_whole(drawn: Drawn, idf_of: dict[int, 
 
 
 def test_a_match_is_the_share_of_the_greatest_bm25() -> None:
-    assert matched(1.9, Weights({1: 4.0}, 4.0, {})) == pytest.approx(0.25)
-    assert matched(0.0, Weights({}, 0.0, {})) == 0.0
+    assert match_share(1.9, Weights({1: 4.0}, 4.0, {})) == pytest.approx(0.25)
+    assert match_share(0.0, Weights({}, 0.0, {})) == 0.0
 
 
 @settings(deadline=None)

@@ -11,11 +11,10 @@ import pytest
 
 from phronesis_bus import Call
 from phronesis_contracts import Principal, Unavailable
-from phronesis_contracts.graph import Neighbour, Node
 from phronesis_contracts.memory import AugmentedMemoryContext, EntityType, ItemKind, Remember, Remembered, Retrieve
-from phronesis_memory.domain.values import Audience, Draft, Item, NodeState
-from phronesis_memory.retrieval import Retrieval
-from phronesis_memory.search import Candidate, Found
+from phronesis_contracts.twin import Neighbour, Node
+from phronesis_memory.items.search import Candidate, Retrieval, SearchResult
+from phronesis_memory.values import Audience, Draft, Item, NodeState
 
 ANN = Principal(tenant="acme", user="ann")
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
@@ -29,11 +28,14 @@ class _Search:
     found: Mapping[str, Sequence[Candidate]]
     asked: list[tuple[Audience, str]] = field(default_factory=list)
 
-    async def find(self, audience: Audience, queries: Sequence[str], limit: int = 0) -> list[Found]:
+    async def find(self, audience: Audience, queries: Sequence[str], limit: int = 0) -> list[SearchResult]:
         self.asked.extend((audience, query) for query in queries)
         if not set(queries) & set(self.found):
             raise Unavailable("down")
-        return [Found(tuple(self.found[q])) if q in self.found else Found(degraded=frozenset({"vector"})) for q in queries]
+        return [
+            SearchResult(tuple(self.found[q])) if q in self.found else SearchResult(degraded=frozenset({"vector"}))
+            for q in queries
+        ]
 
 
 @dataclass

@@ -8,18 +8,18 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from phronesis_contracts import BadRequest, Role
-from phronesis_contracts.constitution.retrieval import TUNABLE, TuneRetrieval
 from phronesis_contracts.constitution.search import (
+    TUNABLE,
     EmbeddingUnavailable,
     HybridSearch,
     NoSuchRetrieval,
     RateRetrieval,
     RetrievalRated,
     SemanticSearch,
+    TuneRetrieval,
 )
-from phronesis_memory.constitution import log as log_module
-from phronesis_memory.constitution.log import WAITING, Retrieval, RetrievalLog
-from phronesis_memory.constitution.tuning import told
+from phronesis_memory.constitution import retrievals as log_module
+from phronesis_memory.constitution.retrievals import MAX_WAITING, Retrieval, RetrievalLog, describe_defaults
 from tests.support.bus import eventually
 from tests.unit.memory.fakes_constitution import Ground, calling, flushed
 from tests.unit.memory.fakes_retrievals import KeptRetrievals
@@ -68,13 +68,13 @@ async def test_rows_are_written_behind_the_answers_in_batches() -> None:
 async def test_what_the_store_does_not_take_waits_and_is_bounded() -> None:
     kept = KeptRetrievals(down=True)
     log = RetrievalLog(kept, 30)
-    for number in range(WAITING + 5):
+    for number in range(MAX_WAITING + 5):
         log.add(row(str(number)))
     await log.flush()
     assert kept.rows == {}
     kept.down = False
     await log.flush()
-    assert (len(kept.rows), "4" in kept.rows, "5" in kept.rows) == (WAITING, False, True)
+    assert (len(kept.rows), "4" in kept.rows, "5" in kept.rows) == (MAX_WAITING, False, True)
 
 
 async def test_a_row_that_the_store_can_never_take_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +127,7 @@ async def test_a_rating_is_linked_to_a_retrieval_at_once() -> None:
 
 @pytest.mark.req("O-365")
 async def test_a_retrieval_that_there_is_not_cannot_be_rated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("phronesis_memory.constitution.searching._PAUSE", 0.001)
+    monkeypatch.setattr("phronesis_memory.constitution.search_handlers._PAUSE", 0.001)
     with pytest.raises(NoSuchRetrieval):
         await Ground().searching.rate_retrieval(calling(), RateRetrieval(retrieval_id="none", relevant=True))
 
@@ -149,8 +149,8 @@ async def test_a_changed_default_is_used_by_the_next_search() -> None:
 
 @pytest.mark.req("O-366")
 async def test_defaults_are_told_with_those_that_were_changed() -> None:
-    assert told({}).values == TUNABLE
-    changed = told({"goal.minSimilarity": 0.5})
+    assert describe_defaults({}).values == TUNABLE
+    changed = describe_defaults({"goal.minSimilarity": 0.5})
     assert (changed.values, changed.changed) == (TUNABLE | {"goal.minSimilarity": 0.5}, ("goal.minSimilarity",))
 
 
@@ -163,7 +163,7 @@ async def test_what_is_no_default_cannot_become_one(wrong: dict[str, float | Non
 
 async def test_weights_cannot_both_become_zero() -> None:
     with pytest.raises(BadRequest):
-        told({"hybrid.structuralWeight": 0.0, "hybrid.semanticWeight": 0.0})
+        describe_defaults({"hybrid.structuralWeight": 0.0, "hybrid.semanticWeight": 0.0})
 
 
 async def test_a_search_goes_on_with_the_shipped_defaults_where_the_store_is_down() -> None:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from phronesis_bus import Call
 from phronesis_contracts import BadRequest, Forbidden, Principal, Role, Unavailable
-from phronesis_contracts.scoped_memory import (
+from phronesis_contracts.memory import (
     FORGET_MEMORY_TOOL,
     KEEP_MEMORY_TOOL,
     RECALL_MEMORY_TOOL,
@@ -28,10 +28,10 @@ from phronesis_contracts.scoped_memory import (
     Scope,
     Snippet,
 )
-from phronesis_memory.cache import QueryVectors
-from phronesis_memory.domain.values import Draft, Vector
-from phronesis_memory.drafting import Drafting
-from phronesis_memory.scoping import Scoping
+from phronesis_memory.embedding.queries import QueryVectors
+from phronesis_memory.items.drafts import Drafter
+from phronesis_memory.items.scopes import ScopeHandlers
+from phronesis_memory.values import Draft, Vector
 from tests.support.logs import logged
 from tests.support.memory import WordEmbedder, calling
 
@@ -70,9 +70,9 @@ class Rooms:
         return ForgottenMemory(id=request.key if held.pop(request.key, None) is not None else None)
 
 
-def scoping(rooms: Rooms, embedder: WordEmbedder | None = None) -> Scoping:
+def scoping(rooms: Rooms, embedder: WordEmbedder | None = None) -> ScopeHandlers:
     model = embedder or WordEmbedder()
-    return Scoping(rooms, QueryVectors(model, 60, 10), Drafting(model), seconds=0.2)
+    return ScopeHandlers(rooms, QueryVectors(model, 60, 10), Drafter(model), seconds=0.2)
 
 
 def asked(scope: str, limit: int = 50) -> RecallMemory:
@@ -126,7 +126,7 @@ def seen(reader: Principal, scope: str, kept: list[tuple[Principal, Scope, str]]
     return of(scope) or (of("global") if scope == "departmental" else set())
 
 
-async def told(handlers: Scoping, reader: Principal, scope: str) -> set[str] | type[Exception]:
+async def told(handlers: ScopeHandlers, reader: Principal, scope: str) -> set[str] | type[Exception]:
     try:
         found = await handlers.recall_memory(calling(reader), asked(scope))
     except Forbidden:

@@ -9,11 +9,11 @@ import pytest
 
 from phronesis_contracts import Unavailable
 from phronesis_contracts.memory import ItemKind
-from phronesis_memory.cache import QueryVectors
-from phronesis_memory.domain.ranking import Weights
-from phronesis_memory.domain.values import Audience, TextHit, Vector, VectorEntry, VectorHit
+from phronesis_memory.embedding.queries import QueryVectors
+from phronesis_memory.items.search import Candidate, HybridSearch, limit_families
 from phronesis_memory.ports import Transaction
-from phronesis_memory.search import Candidate, HybridSearch, best_of_family
+from phronesis_memory.values import Audience, TextHit, Vector, VectorEntry, VectorHit
+from phronesis_memory.words.ranking import Weights
 from tests.support.memory import WordEmbedder
 
 FACT = ItemKind.FACT
@@ -165,4 +165,4 @@ def test_a_family_fills_no_more_than_its_places() -> None:
         return Candidate(id, FACT, family, 1.0, None, None, 0.0)
 
     ranked = [one("1", "p"), one("2", "p"), one("3", ""), one("4", "p"), one("5", ""), one("6", "q")]
-    assert [c.id for c in best_of_family(ranked, 2)] == ["1", "2", "3", "5", "6"]
+    assert [c.id for c in limit_families(ranked, 2)] == ["1", "2", "3", "5", "6"]

@@ -9,10 +9,10 @@ import pytest
 from pydantic import ValidationError
 
 from phronesis_contracts import BadRequest, Unavailable
-from phronesis_contracts.constitution.kinds import Layer, Lifecycle
+from phronesis_contracts.constitution.registry import Layer, Lifecycle
 from phronesis_contracts.constitution.search import SEARCH_TOKENS, EmbeddingUnavailable, SemanticSearch
 from phronesis_contracts.constitution.values import ConstitutionLink
-from phronesis_memory.constitution.meaning import FILLING
+from phronesis_memory.constitution.semantic import INDEX_FILLING
 from phronesis_tokens import count
 from tests.support.logs import logged
 from tests.unit.memory.fakes_constitution import DIMENSION, Ground, calling, ids
@@ -202,7 +202,7 @@ async def test_a_hit_whose_node_has_gone_is_left_out_and_logged(caplog: pytest.L
     ground.add("gone", "value", 0.9)
     ground.add("there", "value", 0.8)
     ground.remove("gone")
-    with caplog.at_level(logging.INFO, "phronesis_memory.constitution.meaning"):
+    with caplog.at_level(logging.INFO, "phronesis_memory.constitution.semantic"):
         found = await ground.searching.semantic_search(calling(), asked(topK=1))
     assert ids(found.results) == ["there"]
     assert [record.getMessage() for record in logged(caplog, "memory")] == ["stale hits of the index: gone"]
@@ -244,7 +244,7 @@ async def test_an_index_that_is_being_filled_is_told_and_its_answer_is_not_kept(
     ground.vectors.filling = frozenset({Layer.MIND})
     one = await ground.searching.semantic_search(calling(), asked(layers=["mind"]))
     other = await ground.searching.semantic_search(calling(), asked(layers=["vision"]))
-    assert one.warnings == (f"{FILLING} (mind): results may be missing",)
+    assert one.warnings == (f"{INDEX_FILLING} (mind): results may be missing",)
     assert other.warnings == ()
     assert not (await ground.searching.semantic_search(calling(), asked(layers=["mind"]))).cached
 

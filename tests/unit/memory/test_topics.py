@@ -11,10 +11,19 @@ import numpy as np
 import pytest
 
 from phronesis_contracts import NotFound
-from phronesis_contracts.constitution.kinds import Layer
-from phronesis_memory.constitution.clusters import OUTSIDE, SMALLEST, Matrix, alike, clustered, numbers, silhouette, unit
-from phronesis_memory.constitution.keywords import keywords
-from phronesis_memory.constitution.topic_store import Listed, Run
+from phronesis_contracts.constitution.registry import Layer
+from phronesis_memory.constitution.clusters import (
+    SMALLEST,
+    UNASSIGNED,
+    Matrix,
+    cluster,
+    find_keywords,
+    group_alike,
+    group_numbers,
+    normalize_rows,
+    silhouette,
+)
+from phronesis_memory.constitution.ports import TopicRun, TopicSummary
 from phronesis_memory.constitution.topics import Topics
 from tests.unit.memory.fakes_constitution import DIMENSION, Ground, at_cosine, calling
 
@@ -29,17 +38,17 @@ WORDS = {
 def planted(sizes: dict[str, int], noise: float = 0.25, dimension: int = 64) -> tuple[list[str], Matrix]:
     """Vectors around one direction for each topic."""
     random = np.random.default_rng(7)
-    middles = unit(random.normal(size=(len(sizes), dimension)).astype(np.float32))
+    middles = normalize_rows(random.normal(size=(len(sizes), dimension)).astype(np.float32))
     names = [name for name, size in sizes.items() for _ in range(size)]
     places = [list(sizes).index(name) for name in names]
     scattered = middles[places] + random.normal(size=(len(names), dimension)) * noise / 2
-    return names, unit(scattered.astype(np.float32))
+    return names, normalize_rows(scattered.astype(np.float32))
 
 
 def purity(names: list[str], labels: list[int]) -> float:
     """Share of those in a group that are of the group's most frequent topic."""
     groups = {label: Counter(name for name, one in zip(names, labels, strict=True) if one == label) for label in labels}
-    inside = [group for label, group in groups.items() if label != OUTSIDE]
+    inside = [group for label, group in groups.items() if label != UNASSIGNED]
     return sum(max(group.values()) for group in inside) / sum(group.total() for group in inside)
 
 
@@ -47,21 +56,21 @@ def purity(names: list[str], labels: list[int]) -> float:
 class KeptTopics:
     """Topics in memory."""
 
-    kept: Run | None = None
-    written: list[Run] = field(default_factory=list)
+    kept: TopicRun | None = None
+    written: list[TopicRun] = field(default_factory=list)
 
-    async def run(self, tenant: str) -> Run | None:
+    async def run(self, tenant: str) -> TopicRun | None:
         """The last one."""
         return self.kept
 
-    async def listed(self, tenant: str, layers: frozenset[Layer], nearest: int) -> list[Listed]:
+    async def listed(self, tenant: str, layers: frozenset[Layer], nearest: int) -> list[TopicSummary]:
         """The largest first."""
         found = []
         for topic in self.kept.topics if self.kept else ():
             members = [member for member in topic.members if not layers or Layer(member.layer) in layers]
             if members:
                 ids = tuple(member.id for member in members[:nearest])
-                found.append(Listed(topic.id, topic.keywords, len(members), ids))
+                found.append(TopicSummary(topic.id, topic.keywords, len(members), ids))
         return sorted(found, key=lambda one: (-one.size, one.id))
 
     async def members(self, tenant: str, topic_id: str, limit: int) -> tuple[list[str], int] | None:
@@ -75,7 +84,7 @@ class KeptTopics:
         """The nodes of each."""
         return {one.id: frozenset(member.id for member in one.members) for one in (self.kept.topics if self.kept else ())}
 
-    async def replace(self, tenant: str, run: Run) -> None:
+    async def replace(self, tenant: str, run: TopicRun) -> None:
         """Keep another run."""
         self.kept = run
         self.written.append(run)
@@ -98,60 +107,60 @@ def garden(size: int = 8) -> tuple[Ground, Topics, KeptTopics]:
 @pytest.mark.parametrize("sizes", [{"a": 30, "b": 30, "c": 30}, {"a": 60, "b": 20, "c": 8}, {"a": 5, "b": 5, "c": 5}])
 def test_three_planted_topics_are_three_clusters(sizes: dict[str, int]) -> None:
     names, vectors = planted(sizes)
-    found = clustered(vectors)
-    assert len(set(found.labels.tolist()) - {OUTSIDE}) == 3
+    found = cluster(vectors)
+    assert len(set(found.labels.tolist()) - {UNASSIGNED}) == 3
     assert purity(names, found.labels.tolist()) >= 0.9
-    assert np.count_nonzero(found.labels == OUTSIDE) <= 0.1 * len(names)
+    assert np.count_nonzero(found.labels == UNASSIGNED) <= 0.1 * len(names)
     assert found.silhouette == pytest.approx(silhouette(vectors, found.labels), abs=1e-6)
 
 
 @pytest.mark.req("O-384")
 def test_many_planted_topics_are_found_too() -> None:
     names, vectors = planted({f"t{place}": 25 for place in range(12)})
-    found = clustered(vectors)
+    found = cluster(vectors)
     assert purity(names, found.labels.tolist()) >= 0.9
 
 
 def test_the_same_vectors_are_grouped_the_same_way() -> None:
     _, vectors = planted({"a": 30, "b": 30, "c": 30})
-    assert clustered(vectors).labels.tolist() == clustered(vectors).labels.tolist()
+    assert cluster(vectors).labels.tolist() == cluster(vectors).labels.tolist()
 
 
 def test_a_few_vectors_are_no_topics() -> None:
-    assert clustered(planted({"a": 2, "b": 3})[1]).labels.tolist() == [OUTSIDE] * 5
-    assert clustered(np.zeros((0, 4), np.float32)).labels.tolist() == []
+    assert cluster(planted({"a": 2, "b": 3})[1]).labels.tolist() == [UNASSIGNED] * 5
+    assert cluster(np.zeros((0, 4), np.float32)).labels.tolist() == []
 
 
 def test_equal_vectors_are_no_error() -> None:
-    found = clustered(np.tile(at_cosine(1.0), (20, 1)))
+    found = cluster(np.tile(at_cosine(1.0), (20, 1)))
     assert (len(found.labels), found.silhouette) == (20, 0.0)
 
 
 def test_the_numbers_that_are_tried_are_bounded() -> None:
-    assert numbers(6) == [2]
-    assert numbers(15) == [2, 3, 4, 5]
-    assert (numbers(10_000)[-1] <= 60, len(numbers(10_000)) < 20) == (True, True)
+    assert group_numbers(6) == [2]
+    assert group_numbers(15) == [2, 3, 4, 5]
+    assert (group_numbers(10_000)[-1] <= 60, len(group_numbers(10_000)) < 20) == (True, True)
 
 
 def test_small_groups_are_those_that_are_alike_on_average() -> None:
     points = np.stack(
         [at_cosine(0.9), at_cosine(0.95), at_cosine(0.99), at_cosine(0.0, 5), at_cosine(0.1, 5), at_cosine(0.0, 9)]
     )
-    labels = alike(points, 0.4).tolist()
-    assert labels[3:] == [OUTSIDE] * 3
-    assert (len(set(labels[:3])), labels[0] != OUTSIDE, SMALLEST) == (1, True, 3)
+    labels = group_alike(points, 0.4).tolist()
+    assert labels[3:] == [UNASSIGNED] * 3
+    assert (len(set(labels[:3])), labels[0] != UNASSIGNED, SMALLEST) == (1, True, 3)
 
 
 @pytest.mark.req("O-385")
 def test_the_words_of_a_group_are_those_that_tell_it_apart() -> None:
     groups = {name: [f"We plan the {word} with {said}" for word in said.split()] for name, said in WORDS.items()}
-    found = keywords(groups, 5)
+    found = find_keywords(groups, 5)
     for name, said in WORDS.items():
         assert len(set(found[name]) & set(said.split())) >= 4
 
 
 def test_a_word_of_one_text_alone_is_no_keyword() -> None:
-    found = keywords({"a": ["tea zebra", "tea cup", "tea cup"], "b": ["river", "river bank"]})
+    found = find_keywords({"a": ["tea zebra", "tea cup", "tea cup"], "b": ["river", "river bank"]})
     assert found["a"] == ("tea", "cup")
 
 
@@ -217,12 +226,12 @@ async def test_an_empty_graph_has_no_topics() -> None:
 _FIRST_GROUPS = """
 import asyncio, sys
 import numpy as np
-from phronesis_memory.constitution.clusters import alike, clustered, load
+from phronesis_memory.constitution.clusters import cluster, group_alike, load_libraries
 
-asyncio.run(load())
+asyncio.run(load_libraries())
 before = set(sys.modules)
 points = np.random.default_rng(7).normal(size=(40, 16)).astype(np.float32)
-clustered(points), alike(points, 0.8)
+cluster(points), group_alike(points, 0.8)
 print(sorted({name.split(".")[0] for name in set(sys.modules) - before} & {"sklearn", "scipy", "threadpoolctl"}))
 """
 

@@ -18,11 +18,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from phronesis_operations.errors import Damaged, Refused
-from phronesis_operations.frames import packed, unpacked
-from phronesis_operations.manifest import FORMAT, PRODUCT, About, Manifest
-from phronesis_operations.reading import Archive
-from phronesis_operations.writing import writing
+from phronesis_operations.archive import Archive, write_archive
+from phronesis_operations.format import FORMAT, PRODUCT, About, Manifest, pack, unpack
+from phronesis_operations.reporting import Damaged, Refused
 
 MEMBERS = {"postgres/memory/items": 3, "vectors": 2, "events": 0}
 
@@ -30,7 +28,7 @@ MEMBERS = {"postgres/memory/items": 3, "vectors": 2, "events": 0}
 def write(path: Path, *, force: bool = False, **about: Any) -> None:
     """A small archive."""
     stated = About(**({"format": FORMAT, "product": PRODUCT, "kind": "backup"} | about))
-    with writing(path, force=force) as writer:
+    with write_archive(path, force=force) as writer:
         writer.about(stated)
         for name, count in MEMBERS.items():
             with writer.member(name) as member:
@@ -107,7 +105,7 @@ def test_force_replaces_an_archive(whole: Path) -> None:
 
 def test_a_failure_leaves_what_was_there_and_no_half_file(whole: Path) -> None:
     before = whole.read_bytes()
-    with pytest.raises(ZeroDivisionError), writing(whole, force=True):
+    with pytest.raises(ZeroDivisionError), write_archive(whole, force=True):
         raise ZeroDivisionError
     assert {path.name: path.read_bytes() for path in whole.parent.iterdir()} == {"whole": before}
 
@@ -116,12 +114,12 @@ def test_a_disk_that_takes_no_more_is_a_clear_error(tmp_path: Path) -> None:
     program = f"""
 import os, resource
 from pathlib import Path
-from phronesis_operations.errors import Failed
-from phronesis_operations.manifest import About
-from phronesis_operations.writing import writing
+from phronesis_operations.reporting import Failed
+from phronesis_operations.format import About
+from phronesis_operations.archive import write_archive
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, {resource.RLIM_INFINITY}))
 try:
-    with writing(Path({str(tmp_path / "big")!r}), force=False) as writer:
+    with write_archive(Path({str(tmp_path / "big")!r}), force=False) as writer:
         with writer.member("events") as member:
             for _ in range(20):
                 member.add({{}}, os.urandom(1_000_000))
@@ -176,7 +174,7 @@ def test_no_bytes_inside_the_packing_do_harm(whole: Path, noise: bytes, place: i
 @given(st.binary(max_size=300))
 def test_records_of_any_bytes_are_read_or_refused(data: bytes) -> None:
     try:
-        frames = list(unpacked(data))
+        frames = list(unpack(data))
     except Damaged:
         return
     assert sum(len(frame.body) for frame in frames) <= len(data)
@@ -185,8 +183,8 @@ def test_records_of_any_bytes_are_read_or_refused(data: bytes) -> None:
 @given(st.lists(st.tuples(st.dictionaries(st.text(), st.integers()), st.binary())))
 def test_records_come_back_as_they_were(records: list[tuple[dict[str, int], bytes]]) -> None:
     stated = [({f"_{name}": value for name, value in header.items()}, body) for header, body in records]
-    data = b"".join(packed(header, body) for header, body in stated)
-    assert [(frame.header, frame.body) for frame in unpacked(data)] == stated
+    data = b"".join(pack(header, body) for header, body in stated)
+    assert [(frame.header, frame.body) for frame in unpack(data)] == stated
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "about.json/../x", "a\\b", "x" * 99, "-rf"])

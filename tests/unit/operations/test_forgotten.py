@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from phronesis_operations.errors import Refused
-from phronesis_operations.forgotten import read, written
+from phronesis_operations.reporting import Refused
+from phronesis_operations.restore import read_forgotten, write_forgotten
 
 ONE = {
     "id": "00000000-0000-4000-8000-000000000001",
@@ -21,12 +21,12 @@ ONE = {
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    written([ONE], tmp_path / "list")
-    assert read(tmp_path / "list") == [ONE]
+    write_forgotten([ONE], tmp_path / "list")
+    assert read_forgotten(tmp_path / "list") == [ONE]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"id": "x"}'])
 def test_another_file_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "list").write_text(text)
     with pytest.raises(Refused):
-        read(tmp_path / "list")
+        read_forgotten(tmp_path / "list")

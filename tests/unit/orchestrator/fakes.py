@@ -14,13 +14,14 @@ from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.media import ExtractedText, Media, MediaKind
 from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
 from phronesis_contracts.orchestrator import Audited, ConversationRef, Directive, SubmitTurn, TurnProgress
-from phronesis_orchestrator.cognition.stages import Cognition
-from phronesis_orchestrator.domain import AlreadyBegun, Claim, Completed, Failed
-from phronesis_orchestrator.history import Past, PastTurn, Summary
-from phronesis_orchestrator.policy.waiting import Answered, Asked
-from phronesis_orchestrator.reasoner import Answer, Composed, Fault, PastMessage, Routed, Spent, TurnContext
-from phronesis_orchestrator.run import Runner
+from phronesis_orchestrator.agents.cognition.state import Cognition
+from phronesis_orchestrator.approvals.policy import ApprovalAnswer, ApprovalRequest
+from phronesis_orchestrator.conversations.history import Past, PastMessage, PastTurn, Summary
+from phronesis_orchestrator.ledger.usage import CallUsage
+from phronesis_orchestrator.models.reasoner import Answer, ComposedReply, Fault, RouteDecision, TurnContext
 from phronesis_orchestrator.settings import OrchestratorSettings
+from phronesis_orchestrator.turns.run import TurnRunner
+from phronesis_orchestrator.turns.turn import AlreadyBegun, Claim, Completed, Failed
 
 PROFILE = AgentProfile(
     agent="dialogue",
@@ -132,28 +133,28 @@ class FakeTurns:
     """Remembers the end, what people are asked and answer, and what is recorded of calls."""
 
     end_of: Completed | Failed | None = None
-    asked: dict[str, Asked] = field(default_factory=dict)
+    asked: dict[str, ApprovalRequest] = field(default_factory=dict)
     """By the approval's id."""
-    answers: dict[str, Answered] = field(default_factory=dict)
+    answers: dict[str, ApprovalAnswer] = field(default_factory=dict)
     recorded: list[Audited] = field(default_factory=list)
 
     async def end(self, claim: Claim, end: Completed | Failed) -> None:
         assert self.end_of is None, "a turn ends once"
         self.end_of = end
 
-    async def wait(self, claim: Claim, asked: Asked) -> None:
+    async def wait(self, claim: Claim, asked: ApprovalRequest) -> None:
         self.asked[asked.approval_id] = asked
 
-    async def answered(self, claim: Claim, approval_id: str) -> Answered | None:
+    async def answered(self, claim: Claim, approval_id: str) -> ApprovalAnswer | None:
         return self.answers.get(approval_id)
 
     async def record(self, claim: Claim, entry: Audited) -> None:
         self.recorded.append(entry)
 
-    def answer(self, status: ApprovalStatus, note: str = "") -> Asked:
+    def answer(self, status: ApprovalStatus, note: str = "") -> ApprovalRequest:
         """Let a person answer what was asked last."""
         asked = list(self.asked.values())[-1]
-        self.answers[asked.approval_id] = Answered(status, asked.digest, note)
+        self.answers[asked.approval_id] = ApprovalAnswer(status, asked.digest, note)
         return asked
 
 
@@ -161,47 +162,47 @@ class FakeTurns:
 class ScriptedReasoner:
     """Gives the scripted answers in order, and remembers what it was asked with."""
 
-    routes: list[Answer[Routed] | ServiceError] = field(default_factory=list)
-    composes: list[Answer[Composed] | ServiceError] = field(default_factory=list)
+    routes: list[Answer[RouteDecision] | ServiceError] = field(default_factory=list)
+    composes: list[Answer[ComposedReply] | ServiceError] = field(default_factory=list)
     name: str = "scripted"
     calls: list[str] = field(default_factory=list)
     contexts: list[TurnContext] = field(default_factory=list)
     drafts: list[str | None] = field(default_factory=list)
     memories: list[AugmentedMemoryContext | None] = field(default_factory=list)
 
-    async def route(self, turn: TurnContext, fault: Fault | None = None) -> Answer[Routed]:
+    async def route(self, turn: TurnContext, fault: Fault | None = None) -> Answer[RouteDecision]:
         self.calls.append("route" if fault is None else "route.repair")
         self.contexts.append(turn)
         return raised(self.routes.pop(0))
 
     async def compose(
         self, turn: TurnContext, draft: str | None, memory: AugmentedMemoryContext | None, fault: Fault | None = None
-    ) -> Answer[Composed]:
+    ) -> Answer[ComposedReply]:
         self.calls.append("compose" if fault is None else "compose.repair")
         self.drafts.append(draft)
         self.memories.append(memory)
         return raised(self.composes.pop(0))
 
 
-def direct(draft: str | None = "Hi!") -> Answer[Routed]:
+def direct(draft: str | None = "Hi!") -> Answer[RouteDecision]:
     """A decision to answer at once."""
-    return Answer(Routed(decision="respond_directly", direct_response=draft), spent=Spent(model_calls=1))
+    return Answer(RouteDecision(decision="respond_directly", direct_response=draft), spent=CallUsage(model_calls=1))
 
 
-def query(*phrases: str) -> Answer[Routed]:
+def query(*phrases: str) -> Answer[RouteDecision]:
     """A decision to ask memory."""
-    return Answer(Routed(decision="query_memory", key_phrases=phrases), spent=Spent(model_calls=1))
+    return Answer(RouteDecision(decision="query_memory", key_phrases=phrases), spent=CallUsage(model_calls=1))
 
 
-def reply(text: str = "Done.", directive: Directive | None = Directive.FOCUSED_ANALYST) -> Answer[Composed]:
+def reply(text: str = "Done.", directive: Directive | None = Directive.FOCUSED_ANALYST) -> Answer[ComposedReply]:
     """A good final answer."""
-    composed = Composed(user_response=text, next_agent_directive=directive, directive_reasoning="because")
-    return Answer(composed, spent=Spent(input_tokens=10, output_tokens=5, model_calls=1))
+    composed = ComposedReply(user_response=text, next_agent_directive=directive, directive_reasoning="because")
+    return Answer(composed, spent=CallUsage(input_tokens=10, output_tokens=5, model_calls=1))
 
 
 def fault(said: str = "nonsense") -> Answer[Any]:
     """An answer that broke its schema."""
-    return Answer(None, Fault(said, "no JSON"), Spent(model_calls=1))
+    return Answer(None, Fault(said, "no JSON"), CallUsage(model_calls=1))
 
 
 def claim(text: str = "What is Phoenix?", media: tuple[str, ...] = (), **more: Any) -> Claim:
@@ -246,7 +247,7 @@ class Stage:
         async def show(of: Claim, line: TurnProgress) -> None:
             self.shown.append(line.phase or line.kind)
 
-        runner = Runner(
+        runner = TurnRunner(
             self.turns,  # type: ignore[arg-type]  # only the end is needed here
             self.journal,
             self.conversations,

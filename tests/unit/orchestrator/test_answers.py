@@ -6,22 +6,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis_orchestrator.answers import COMPOSED_SCHEMA, MAX_REASONING, MAX_REPLY, parse_composed, parse_routed, salvage
-from phronesis_orchestrator.reasoner import Composed, Fault, Routed
+from phronesis_orchestrator.models.parsing import (
+    COMPOSED_SCHEMA,
+    MAX_REASONING,
+    MAX_REPLY,
+    parse_composed,
+    parse_routed,
+    salvage,
+)
+from phronesis_orchestrator.models.reasoner import ComposedReply, Fault, RouteDecision
 
 
 @pytest.mark.req("D-056")
 def test_phrases_are_trimmed_without_repeats_and_at_most_eight() -> None:
     phrases = ", ".join(f'"  Phrase {number % 12} "' for number in range(50))
     routed = parse_routed(f'{{"decision": "query_memory", "key_phrases": ["PHRASE 0", {phrases}]}}')
-    assert isinstance(routed, Routed)
+    assert isinstance(routed, RouteDecision)
     assert routed.key_phrases == ("PHRASE 0", *(f"Phrase {number}" for number in range(1, 8)))
 
 
 @pytest.mark.req("D-051", "D-149", "D-163")
 def test_cypher_in_a_phrase_is_text_like_any_other() -> None:
     routed = parse_routed('{"decision": "query_memory", "key_phrases": ["MATCH (n) DETACH DELETE n"]}')
-    assert routed == Routed(decision="query_memory", key_phrases=("MATCH (n) DETACH DELETE n",))
+    assert routed == RouteDecision(decision="query_memory", key_phrases=("MATCH (n) DETACH DELETE n",))
 
 
 @pytest.mark.req("D-111")
@@ -29,7 +36,7 @@ def test_the_reason_of_a_directive_is_cut_to_its_limit() -> None:
     composed = parse_composed(
         f'{{"user_response": " Yes. ", "next_agent_directive": "focused_analyst", "directive_reasoning": "{"x" * 900}"}}'
     )
-    assert isinstance(composed, Composed)
+    assert isinstance(composed, ComposedReply)
     assert (composed.user_response, composed.directive_reasoning) == ("Yes.", "x" * MAX_REASONING)
 
 
@@ -41,8 +48,8 @@ def test_json_made_to_hurt_is_a_fault(said: str) -> None:
 @settings(deadline=None)
 @given(st.text())
 def test_any_words_give_a_value_or_a_fault(said: str) -> None:
-    assert isinstance(parse_composed(said), Composed | Fault)
-    assert isinstance(parse_routed(said), Routed | Fault)
+    assert isinstance(parse_composed(said), ComposedReply | Fault)
+    assert isinstance(parse_routed(said), RouteDecision | Fault)
 
 
 @pytest.mark.req("D-140")
@@ -81,10 +88,10 @@ def test_an_object_with_a_key_twice_is_a_fault(said: str) -> None:
 
 
 def test_what_the_store_cannot_hold_is_left_out_of_every_text() -> None:
-    assert parse_routed('{"decision": "query_memory", "key_phrases": ["a\\u0000b"]}') == Routed(
+    assert parse_routed('{"decision": "query_memory", "key_phrases": ["a\\u0000b"]}') == RouteDecision(
         decision="query_memory", key_phrases=("ab",)
     )
-    assert parse_composed('{"user_response": "a\\u0000b"}') == Composed(user_response="ab")
+    assert parse_composed('{"user_response": "a\\u0000b"}') == ComposedReply(user_response="ab")
     assert parse_routed("\0no") == Fault("no", "The answer is not JSON: expected value at line 1 column 1")
     assert salvage('{"user_response": "a\\u0000b\\ud800c", "x') == "abc"
 

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
 from phronesis_contracts.orchestrator import Directive
-from phronesis_orchestrator.budget import ANSWER, SHARES, Line, fit
-from phronesis_orchestrator.history import KEPT, STEP, WINDOW, Note, PastMessage, Summary
-from phronesis_orchestrator.prompts import final_messages, size
-from phronesis_orchestrator.reasoner import Fault, TurnContext
+from phronesis_orchestrator.conversations.history import KEPT, STEP, WINDOW, Note, PastMessage, Summary
+from phronesis_orchestrator.conversations.summary import NOTES
+from phronesis_orchestrator.models.prompts import final_messages, prompt_size
+from phronesis_orchestrator.models.reasoner import Fault, TurnContext
+from phronesis_orchestrator.models.templates import ANSWER, SHARES, Line, fit_parts
 from phronesis_orchestrator.settings import ModelSettings
-from phronesis_orchestrator.summary import NOTES
 from phronesis_tokens import CUT, count
 from tests.unit.orchestrator.test_prompts import AGENT, blocks
 
@@ -83,7 +83,7 @@ def test_no_text_of_any_kind_makes_a_prompt_larger_than_its_budget_or_breaks_its
     turn, memory = everything(text)
     fault = None if broken is None else Fault(spelt(broken), spelt(broken))
     messages = final_messages(AGENT, turn, text, memory, fault, budget)
-    assert size(messages, "final", 10 * budget) <= budget
+    assert prompt_size(messages, "final", 10 * budget) <= budget
     found = blocks(messages)
     assert [name for name in found if name != "attachments"] == ["profile", "summary", "history", "draft", "memory", "message"]
     for name in ("profile", "summary", "history", "memory"):
@@ -98,7 +98,7 @@ def test_what_fits_is_left_alone_and_no_part_takes_the_share_of_another(sizes: l
     names = [part for part in SHARES if part != "history"]
     parts = {part: [Line.of(words(number))] for part, number in zip(names, sizes, strict=True)}
     before = size_of({part: [line.text for line in lines] for part, lines in parts.items()})
-    after = size_of(fit(parts, room))
+    after = size_of(fit_parts(parts, room))
     assert sum(after.values()) <= room
     if sum(before.values()) <= room:
         assert after == before
@@ -109,7 +109,7 @@ def test_what_fits_is_left_alone_and_no_part_takes_the_share_of_another(sizes: l
 @pytest.mark.parametrize(("first", "last"), list(combinations(SHARES, 2)))
 def test_of_two_parts_that_want_the_same_room_the_one_that_gives_way_first_is_cut(first: str, last: str) -> None:
     parts = {part: [Line.of(words(60)) for _ in range(10)] for part in (first, last)}
-    sizes = size_of(fit(parts, 1_000))
+    sizes = size_of(fit_parts(parts, 1_000))
     assert sizes[last] == 610
     assert 150 <= sizes[first] <= 390
 
@@ -122,7 +122,7 @@ def test_the_history_gives_way_first_and_the_profile_last() -> None:
 @pytest.mark.req("D-044")
 def test_a_long_history_keeps_its_newest_messages_and_says_how_many_are_left_out() -> None:
     lines = [Line.json(role="user", text=f"{at}{words(50)}") for at in range(100)]
-    fitted = fit({"history": lines, "profile": [Line.json(name="Ada")]}, 1_000)
+    fitted = fit_parts({"history": lines, "profile": [Line.json(name="Ada")]}, 1_000)
     said = [json.loads(line) for line in fitted["history"]]
     kept = [int(line["text"].split()[0]) for line in said[1:]]
     assert said[0] == {"left_out": 100 - len(kept)}
@@ -137,14 +137,14 @@ def test_one_long_message_does_not_hide_the_others_of_the_history() -> None:
         Line.json(role="user", text=words(9_000)),
         Line.json(role="user", text="after"),
     ]
-    said = [json.loads(line)["text"] for line in fit({"history": lines}, 900)["history"]]
+    said = [json.loads(line)["text"] for line in fit_parts({"history": lines}, 900)["history"]]
     assert (said[0], said[2]) == ("before", "after")
     assert said[1].endswith(CUT)
 
 
 @pytest.mark.req("D-035")
 def test_long_documents_share_their_part_alike_and_each_says_that_it_was_cut() -> None:
-    first, second = fit({"attachments": [Line.of(words(5_000)), Line.of(words(5_000))]}, 600)["attachments"]
+    first, second = fit_parts({"attachments": [Line.of(words(5_000)), Line.of(words(5_000))]}, 600)["attachments"]
     assert first.endswith(CUT)
     assert second.endswith(CUT)
     assert abs(count(first, 600) - count(second, 600)) <= 2
@@ -164,7 +164,7 @@ def test_a_book_is_cut_and_leaves_room_for_message_history_and_memory() -> None:
 
 def test_memory_that_is_too_long_loses_its_lowest_ranks() -> None:
     lines = [Line.json(id=str(at), text=words(60)) for at in range(20)]
-    said = [json.loads(line) for line in fit({"memory": lines}, 500)["memory"]]
+    said = [json.loads(line) for line in fit_parts({"memory": lines}, 500)["memory"]]
     assert [line.get("id") for line in said[:-1]] == [str(at) for at in range(len(said) - 1)]
     assert said[-1] == {"left_out": 20 - len(said) + 1}
 
@@ -175,7 +175,7 @@ def test_the_shares_are_a_whole() -> None:
 
 def test_the_documents_state_the_shares_in_their_order() -> None:
     """And the other figures of the section."""
-    page = (Path(__file__).parents[3] / "docs" / "concepts.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "explanation" / "concepts.md").read_text(encoding="utf-8")
     section = page.split("## What a prompt holds")[1].split("\n## ")[0]
     rows = re.findall(r"^\| (\w+)[^|]*\| (\d+) % \|", section, re.M)
     assert rows == [(part, f"{100 * share:.0f}") for part, share in SHARES.items()]

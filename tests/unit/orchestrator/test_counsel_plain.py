@@ -21,10 +21,11 @@ from phronesis_contracts.constitution.search import (
 )
 from phronesis_contracts.constitution.session import ASSESS_WORKLOAD, START_SESSION
 from phronesis_contracts.orchestrator import Directive
-from phronesis_orchestrator.counsel.asking import Kind, understood
-from phronesis_orchestrator.counsel.room import window
-from phronesis_orchestrator.domain import Failed
-from phronesis_orchestrator.reasoner import PastMessage, TurnContext
+from phronesis_orchestrator.agents.counsel.answers import window
+from phronesis_orchestrator.agents.counsel.questions import Kind, classify_question
+from phronesis_orchestrator.conversations.history import PastMessage
+from phronesis_orchestrator.models.reasoner import TurnContext
+from phronesis_orchestrator.turns.turn import Failed
 from tests.support.counsel import AGENTS, STRATEGY, ask, node, profile, stage, workload
 from tests.unit.orchestrator.fakes import claim
 
@@ -57,14 +58,14 @@ def turn(text: str, *history: PastMessage) -> TurnContext:
     ],
 )
 def test_a_question_is_known_by_its_words(text: str, kind: Kind, subject: str) -> None:
-    question = understood(turn(text))
+    question = classify_question(turn(text))
     assert (question.kind, question.subject) == (kind, subject)
 
 
 def test_a_decision_that_is_only_pointed_at_is_the_one_that_was_spoken_of_before() -> None:
     past = (PastMessage("user", "We may lend our sequencer."), PastMessage("assistant", "Tell me more."))
-    assert understood(turn("Which decisions like this one paid off?", *past)).subject == "We may lend our sequencer."
-    assert understood(turn("Which decisions like this one paid off?")).subject == ""
+    assert classify_question(turn("Which decisions like this one paid off?", *past)).subject == "We may lend our sequencer."
+    assert classify_question(turn("Which decisions like this one paid off?")).subject == ""
 
 
 @pytest.mark.parametrize("agent", AGENTS)

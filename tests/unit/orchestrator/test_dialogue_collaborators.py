@@ -13,9 +13,9 @@ from phronesis_contracts import Principal
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.media import ExtractedText, Media, MediaKind
 from phronesis_contracts.memory import AugmentedMemoryContext
-from phronesis_orchestrator.domain import Claim, Completed
-from phronesis_orchestrator.history import Past
-from phronesis_orchestrator.reasoner import Answer, Composed, Fault, Routed, TurnContext
+from phronesis_orchestrator.conversations.history import Past
+from phronesis_orchestrator.models.reasoner import Answer, ComposedReply, Fault, RouteDecision, TurnContext
+from phronesis_orchestrator.turns.turn import Claim, Completed
 from tests.unit.orchestrator.fakes import (
     FakeConversations,
     FakeJournal,
@@ -34,7 +34,7 @@ TOOLS = {
     MediaKind.AUDIO: "audio.transcribe",
     MediaKind.DOCUMENT: "document.extract_text",
 }
-_STORES = ("asyncpg", "psycopg", "neo4j", "phronesis_postgres", "phronesis_orchestrator.adapters")
+_STORES = ("asyncpg", "psycopg", "neo4j", "phronesis_postgres", "phronesis_orchestrator.stores")
 Told = Callable[[str], None]
 
 
@@ -78,13 +78,13 @@ class Model(ScriptedReasoner):
 
     tell: Told = print
 
-    async def route(self, turn: TurnContext, fault: Fault | None = None) -> Answer[Routed]:
+    async def route(self, turn: TurnContext, fault: Fault | None = None) -> Answer[RouteDecision]:
         self.tell("model: router")
         return await super().route(turn, fault)
 
     async def compose(
         self, turn: TurnContext, draft: str | None, memory: AugmentedMemoryContext | None, fault: Fault | None = None
-    ) -> Answer[Composed]:
+    ) -> Answer[ComposedReply]:
         self.tell("model: final")
         return await super().compose(turn, draft, memory, fault)
 
@@ -108,7 +108,7 @@ class World:
     asked: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, *routes: Answer[Routed], documents: dict[str, Any] | None = None) -> World:
+    def of(cls, *routes: Answer[RouteDecision], documents: dict[str, Any] | None = None) -> World:
         asked: list[str] = []
         stage = Stage(
             Model(list(routes), [reply() for _ in routes], tell=asked.append),
@@ -168,6 +168,6 @@ def test_the_agent_reaches_no_store_but_by_its_collaborators() -> None:
         reached = graph.find_upstream_modules(module, as_package=whole)
         return {name for name in reached if name.startswith(_STORES)}
 
-    agent = {"run": False, "running": False, "steps": False, "loops": True, "stages": True}
+    agent = {"turns.run": False, "turns.execution": False, "agents": True}
     assert [found for name, whole in agent.items() if (found := stores(f"phronesis_orchestrator.{name}", whole=whole))] == []
     assert {"asyncpg", "phronesis_postgres.pool"} <= stores("phronesis_orchestrator.__main__", whole=False)

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from phronesis_contracts.analysis import Visualization, VisualizationType
-from phronesis_orchestrator.confidence import at_once, confidence, coverage
-from phronesis_orchestrator.evidence import Evidence, stats
-from phronesis_orchestrator.findings import Findings, Read
+from phronesis_contracts.answers import Visualization, VisualizationType
+from phronesis_orchestrator.agents.check import Evidence, column_figures, confidence, confidence_without_data, coverage
+from phronesis_orchestrator.agents.findings import Findings, TwinRead
 
 ROWS = (
     {"department": "Health", "year": 2021, "cost": 10.5, "open": True},
@@ -20,7 +19,7 @@ ROWS = (
 
 
 def read(*rows: dict[str, Any], **parameters: Any) -> Findings:
-    return Findings(reads=[Read("MATCH", parameters, rows, truncated=False)])
+    return Findings(reads=[TwinRead("MATCH", parameters, rows, truncated=False)])
 
 
 @pytest.mark.parametrize(
@@ -55,7 +54,7 @@ def test_the_share_of_an_answers_figures_that_are_held_is_its_agreement() -> Non
 
 @pytest.mark.req("N-064")
 def test_the_statistics_count_and_leave_what_is_unknown_out() -> None:
-    assert stats(read(*ROWS)) == {
+    assert column_figures(read(*ROWS)) == {
         "rows": 4,
         "reads": 1,
         "columns": {
@@ -63,11 +62,11 @@ def test_the_statistics_count_and_leave_what_is_unknown_out() -> None:
             "cost": {"count": 3, "min": 10.5, "max": 59.5, "sum": 100.0, "mean": 33.333333},
         },
     }
-    assert stats(Findings()) == {}
+    assert column_figures(Findings()) == {}
 
 
 def test_coverage_counts_answered_empty_and_unanswered_questions() -> None:
-    empty = Read("MATCH", {}, (), truncated=False)
+    empty = TwinRead("MATCH", {}, (), truncated=False)
     assert coverage(Findings()) == 0.2
     assert coverage(read(*ROWS)) == 1.0
     assert coverage(Findings(reads=[empty])) == 0.6
@@ -84,4 +83,4 @@ def test_the_model_can_lower_the_confidence_and_never_raise_it() -> None:
     assert confidence(found, 1, 2, 1.0, 0, 1.0) == 0.75
     assert confidence(found, 9, 2, 1.0, 0, 1.0) == 0.5
     assert confidence(found, 0, 0, 0.0, 1, 1.0) == 0.45
-    assert (at_once(1.0), at_once(0.3), at_once(None)) == (0.9, 0.3, 0.5)
+    assert (confidence_without_data(1.0), confidence_without_data(0.3), confidence_without_data(None)) == (0.9, 0.3, 0.5)

@@ -14,11 +14,10 @@ import pytest
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
 from phronesis_contracts.orchestrator import Directive
-from phronesis_orchestrator.extractive import Extractive
-from phronesis_orchestrator.phrases import focus, key_phrases
-from phronesis_orchestrator.ranking import ranked
-from phronesis_orchestrator.reasoner import PastMessage, TurnContext
-from phronesis_orchestrator.text import sentences, snippet, words
+from phronesis_orchestrator.agents.extractive import Extractive, focus, key_phrases
+from phronesis_orchestrator.agents.text import rank_items, sentences, snippet, words
+from phronesis_orchestrator.conversations.history import PastMessage
+from phronesis_orchestrator.models.reasoner import TurnContext
 
 GDF = "Geological Disposal Facility Programme (GDF)"
 ASKED = "What is the Geological Disposal Facility programme for?"
@@ -29,7 +28,7 @@ _TEXTS = ("aims", "rating_comment", "schedule_comment", "budget_comment")
 @cache
 def reports() -> tuple[ContextItem, ...]:
     """Every report of the portfolio, as retrieval hands it back."""
-    file = files("phronesis").joinpath("samples", "gmpp", "portfolio_2020_2023.csv")
+    file = files("phronesis_samples.portfolio").joinpath("portfolio_2020_2023.csv")
     rows = csv.DictReader(file.read_text(encoding="utf-8").splitlines(keepends=True))
     return tuple(
         ContextItem(
@@ -86,7 +85,7 @@ async def test_a_question_is_answered_with_the_projects_own_words(question: str,
     said = await reply(a_turn(question), memory)
     assert said.startswith(f"**{title}**: ")
     assert told in said
-    assert ranked(question, memory)[0][1].title == title
+    assert rank_items(question, memory)[0][1].title == title
     assert said.endswith("Quoted from the sources; no language model was used.")
 
 
@@ -103,7 +102,7 @@ async def test_a_follow_up_is_answered_about_the_same_project() -> None:
     assert routed.key_phrases[0] == GDF
     assert said.startswith(f"**{GDF}**: ")
     assert "Delivery Confidence Assessment rating" in said
-    assert ranked(focus(turn), found(GDF))[0][1].title == GDF
+    assert rank_items(focus(turn), found(GDF))[0][1].title == GDF
 
 
 @pytest.mark.parametrize(
@@ -212,7 +211,7 @@ async def test_the_next_stance_is_chosen_by_rules(text: str, directive: Directiv
 
 def test_a_node_with_a_text_for_each_year_is_one_source_the_newest_or_the_year_asked_for() -> None:
     memory = found(GDF)
-    usual, asked = ranked(ASKED, memory), ranked(f"{ASKED} In 2021?", memory)
+    usual, asked = rank_items(ASKED, memory), rank_items(f"{ASKED} In 2021?", memory)
     assert [item.title for _, item in usual].count(GDF) == 1
     assert usual[0][1].external_id == "EntityProject/DECC_0005_1112-Q1/2023"
     assert asked[0][1].external_id == "EntityProject/DECC_0005_1112-Q1/2021"

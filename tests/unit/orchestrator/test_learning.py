@@ -13,17 +13,24 @@ import pytest
 from phronesis_contracts import BudgetExceeded, KeyReused, ModelUnavailable, Principal, Unavailable
 from phronesis_contracts.facts import LEARN, Learnt, Origin
 from phronesis_contracts.instructions import AgentProfile
-from phronesis_orchestrator.learning.domain import Drawn, DrawnStatement, EndedTurn, lines_of, parse_drawn, statements_of
-from phronesis_orchestrator.learning.learner import ATTEMPTS, Learner
+from phronesis_orchestrator.learning.handlers import ATTEMPTS, Learner
+from phronesis_orchestrator.learning.statements import (
+    Drawn,
+    DrawnStatement,
+    EndedTurn,
+    batch_lines,
+    match_statements,
+    parse_drawn,
+)
 from phronesis_orchestrator.ledger.books import NO_BOOKS, Books
-from phronesis_orchestrator.ledger.spent import Asked, Charged, Spend, admission
-from phronesis_orchestrator.reasoner import Answer, CallFailed, Fault, Spent
+from phronesis_orchestrator.ledger.usage import AskedModel, CallUsage, ChargedTurn, LedgerEntry, admission
+from phronesis_orchestrator.models.reasoner import Answer, CallFailed, Fault
 from tests.unit.orchestrator.fakes import PROFILE, FakeNeighbours
 
 ANN = Principal(tenant="acme", user="ann")
 START = datetime(2026, 3, 1, tzinfo=UTC)
-USED = Spent(input_tokens=80, output_tokens=20, model_calls=1)
-LIGHT = Asked("learn", "light")
+USED = CallUsage(input_tokens=80, output_tokens=20, model_calls=1)
+LIGHT = AskedModel("learn", "light")
 
 
 def ended(number: int, said: str, document: str = "", reply: str = "Noted.", attempts: int = 1) -> EndedTurn:
@@ -89,13 +96,13 @@ def learner(queue: Queue, asked: FakeNeighbours, reasoner: Any, books: Books | N
 def test_who_made_a_statement_is_where_its_quotation_stands() -> None:
     turn = ended(1, "I work at Acme", "Bolt is in Leeds.", "Cord is older.")
     found = parsed(drawn(1, "i  work at ACME"), drawn(1, "Bolt is in"), drawn(1, "Cord is older"), drawn(1, "Dorn is gone"))
-    assert [one.origin for one in statements_of(found, [turn])["t1"]] == [Origin.USER, Origin.MEDIA, Origin.REPLY]
+    assert [one.origin for one in match_statements(found, [turn])["t1"]] == [Origin.USER, Origin.MEDIA, Origin.REPLY]
 
 
 def test_a_document_states_no_preference_and_no_statement_is_of_a_turn_that_is_not_there() -> None:
     turn = ended(1, "Read this", "I prefer advertisements.")
     found = parsed(drawn(1, "I prefer advertisements", "preference", "prefers"), drawn(2, "Read this"), drawn(0, "Read this"))
-    assert statements_of(found, [turn]) == {"t1": ()}
+    assert match_statements(found, [turn]) == {"t1": ()}
 
 
 @pytest.mark.parametrize("said", ["", "[]", "{}", '{"statements": {}}', "not json"])
@@ -108,7 +115,7 @@ def test_a_statement_that_does_not_fit_is_left_out_alone() -> None:
 
 
 def test_a_model_is_shown_each_part_with_its_turn_and_its_author() -> None:
-    lines = lines_of([ended(1, "I work at Acme", "Bolt."), ended(2, "Hello")])
+    lines = batch_lines([ended(1, "I work at Acme", "Bolt."), ended(2, "Hello")])
     assert [(line.seq, line.role, line.text.strip()) for line in lines] == [
         (1, "user", "I work at Acme"),
         (1, "document", "Bolt."),
@@ -131,7 +138,7 @@ async def test_one_call_of_the_model_serves_a_batch_and_each_turn_is_told_with_i
     "reasoner",
     [
         Rules(),
-        Model(CallFailed(ModelUnavailable("away"), Spent())),
+        Model(CallFailed(ModelUnavailable("away"), CallUsage())),
         Model(ModelUnavailable("away")),
         Model(Answer(None, Fault("x", "y"))),
     ],
@@ -149,15 +156,15 @@ class Purse:
     left: int
     entered: list[tuple[str, str, str, str, int]] = field(default_factory=list)
 
-    async def admit(self, turn: Charged) -> None:
+    async def admit(self, turn: ChargedTurn) -> None:
         if self.left <= 0:
             raise BudgetExceeded("the limit is reached")
 
-    async def spent(self, turn: Charged, spend: Spend) -> None:
+    async def spent(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
         self.left -= spend.tokens
         self.entered.append((turn.turn_id, turn.agent, spend.asked.purpose, spend.outcome, spend.tokens))
 
-    def used(self, turn: Charged, spend: Spend) -> None:
+    def used(self, turn: ChargedTurn, spend: LedgerEntry) -> None:
         """Nothing of learning is journalled."""
 
 

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phronesis_contracts import BadRequest, Principal
-from phronesis_orchestrator import paging
-from phronesis_orchestrator.paging import TITLE, Place, cursor_of, place_of, title_of
+from phronesis_orchestrator.conversations import store
+from phronesis_orchestrator.conversations.store import TITLE, PagePlace, decode_cursor, encode_cursor, make_title
 
 ANN = Principal(tenant="acme", user="ann")
-PLACE = Place(datetime(2026, 5, 4, 3, 2, 1, 123456, UTC), UUID("0d3cbb0a-77a5-4b7c-8f0d-1f0f6a0c9b11"))
+PLACE = PagePlace(datetime(2026, 5, 4, 3, 2, 1, 123456, UTC), UUID("0d3cbb0a-77a5-4b7c-8f0d-1f0f6a0c9b11"))
 
 
 @given(st.datetimes(datetime(1970, 1, 1), datetime(9999, 1, 1)), st.uuids())
 def test_a_cursor_brings_back_its_place_to_the_microsecond(at: datetime, id: UUID) -> None:
-    place = Place(at.replace(tzinfo=UTC), id)
-    assert place_of(ANN, cursor_of(ANN, place)) == place
+    place = PagePlace(at.replace(tzinfo=UTC), id)
+    assert decode_cursor(ANN, encode_cursor(ANN, place)) == place
 
 
 @pytest.mark.parametrize(
@@ -30,30 +30,30 @@ def test_a_cursor_brings_back_its_place_to_the_microsecond(at: datetime, id: UUI
 )
 def test_a_cursor_is_good_for_nobody_else(other: Principal) -> None:
     with pytest.raises(BadRequest) as refused:
-        place_of(other, cursor_of(ANN, PLACE))
+        decode_cursor(other, encode_cursor(ANN, PLACE))
     assert refused.value.field == "cursor"
 
 
 def test_a_cursor_with_any_character_changed_is_refused() -> None:
-    good = cursor_of(ANN, PLACE)
+    good = encode_cursor(ANN, PLACE)
     for at, character in enumerate(good):
         bad = good[:at] + ("A" if character != "A" else "B") + good[at + 1 :]
         with pytest.raises(BadRequest):
-            place_of(ANN, bad)
+            decode_cursor(ANN, bad)
 
 
 @given(st.text(max_size=200))
 def test_garbage_is_a_bad_request_that_names_the_cursor(garbage: str) -> None:
     with pytest.raises(BadRequest) as refused:
-        place_of(ANN, garbage)
+        decode_cursor(ANN, garbage)
     assert (refused.value.status, refused.value.field) == (400, "cursor")
 
 
 def test_a_sealed_place_beyond_all_time_is_refused() -> None:
-    packed = paging._PLACE.pack(2**63 - 1, uuid4().bytes)
-    cursor = base64.urlsafe_b64encode(packed + paging._seal(ANN, packed)).decode().rstrip("=")
+    packed = store._PLACE.pack(2**63 - 1, uuid4().bytes)
+    cursor = base64.urlsafe_b64encode(packed + store._seal(ANN, packed)).decode().rstrip("=")
     with pytest.raises(BadRequest):
-        place_of(ANN, cursor)
+        decode_cursor(ANN, cursor)
 
 
 @pytest.mark.parametrize(
@@ -66,4 +66,4 @@ def test_a_sealed_place_beyond_all_time_is_refused() -> None:
     ],
 )
 def test_a_title_is_the_first_whole_words(text: str, title: str) -> None:
-    assert title_of(text) == title
+    assert make_title(text) == title

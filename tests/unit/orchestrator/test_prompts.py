@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
 from phronesis_contracts.orchestrator import Directive
-from phronesis_orchestrator.cognition.thought import Thought
-from phronesis_orchestrator.fences import fresh
-from phronesis_orchestrator.history import Note, PastTurn, Summary
-from phronesis_orchestrator.prompts import final_messages, router_messages, size, summarise_messages
-from phronesis_orchestrator.reasoner import Fault, PastMessage, TurnContext
-from phronesis_orchestrator.templates import OPTIONAL, PURPOSES, BadTemplate, check, render
+from phronesis_orchestrator.agents.cognition.thought import Thought
+from phronesis_orchestrator.conversations.history import Note, PastMessage, PastTurn, Summary
+from phronesis_orchestrator.models.prompts import final_messages, new_boundary, prompt_size, router_messages, summarise_messages
+from phronesis_orchestrator.models.reasoner import Fault, TurnContext
+from phronesis_orchestrator.models.templates import OPTIONAL, PURPOSES, BadTemplate, check_prompts, render
 
 AGENT = AgentProfile(
     agent="dialogue",
@@ -81,9 +80,9 @@ def test_a_placeholder_without_a_value_is_an_error() -> None:
 
 @pytest.mark.parametrize("prompts", [{"router": "{{passwords}}"}, {"repair": "{{memory}}"}, {"final": " "}])
 def test_a_profile_with_a_template_that_cannot_be_filled_is_refused_when_it_is_checked(prompts: dict[str, str]) -> None:
-    check(AGENT)
+    check_prompts(AGENT)
     with pytest.raises(BadTemplate):
-        check(AGENT.model_copy(update={"prompts": {**AGENT.prompts, **prompts}}))
+        check_prompts(AGENT.model_copy(update={"prompts": {**AGENT.prompts, **prompts}}))
 
 
 @settings(deadline=None)
@@ -108,7 +107,7 @@ def test_content_of_any_kind_stays_inside_its_own_block(text: str, media: str, p
 @pytest.mark.req("D-153")
 def test_a_boundary_that_stands_in_the_content_is_drawn_again() -> None:
     drawn = iter(["aaaa", "bbbb", "cccc"])
-    assert fresh("an attack with aaaa and bbbb", lambda: next(drawn)) == "cccc"
+    assert new_boundary("an attack with aaaa and bbbb", lambda: next(drawn)) == "cccc"
 
 
 @pytest.mark.req("D-153")
@@ -247,13 +246,13 @@ def test_half_a_surrogate_is_sent_as_a_question_mark() -> None:
 
 def test_the_size_of_a_prompt_counts_what_stands_around_its_texts() -> None:
     messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello there"}]
-    assert size(messages, "router", 10_000) - size([], "router", 10_000) == (3 + 4) + (2 + 4)
-    assert size([], "router", 10_000) > 100
+    assert prompt_size(messages, "router", 10_000) - prompt_size([], "router", 10_000) == (3 + 4) + (2 + 4)
+    assert prompt_size([], "router", 10_000) > 100
 
 
 def test_the_prompts_that_are_shipped_can_be_filled() -> None:
     folder = files("phronesis_instructions").joinpath("content", "agents", "dialogue")
     texts = {purpose: folder.joinpath(f"{purpose}.md") for purpose in (*PURPOSES, *OPTIONAL)}
     prompts = {purpose: text.read_text(encoding="utf-8") for purpose, text in texts.items() if text.is_file()}
-    check(AGENT.model_copy(update={"prompts": prompts}))
+    check_prompts(AGENT.model_copy(update={"prompts": prompts}))
     assert all("JSON" in prompts[purpose] for purpose in ("router", "final", "summarise"))

@@ -9,8 +9,8 @@ import pytest
 
 from phronesis_contracts import NotFound, Principal, ServiceError, TooLarge, Unavailable
 from phronesis_contracts.media import ExtractedText, Media, MediaKind
-from phronesis_orchestrator.quoting import notes, quotes
-from phronesis_orchestrator.stages.media import ReadMedia, read_media
+from phronesis_orchestrator.agents.context import MediaText, read_media
+from phronesis_orchestrator.agents.extractive import notes, quotes
 from tests.unit.orchestrator.fakes import FakeNeighbours
 
 ANN = Principal(tenant="acme", user="ann")
@@ -46,7 +46,7 @@ class Neighbours(FakeNeighbours):
             self.done.setdefault(medium.id, asyncio.Event()).set()
 
 
-async def stage(documents: dict[str, ExtractedText | ServiceError], limit: float = 5.0) -> tuple[ReadMedia, Neighbours]:
+async def stage(documents: dict[str, ExtractedText | ServiceError], limit: float = 5.0) -> tuple[MediaText, Neighbours]:
     neighbours = Neighbours(documents=documents)
     return await read_media(neighbours, ANN, tuple(documents), None, limit), neighbours
 

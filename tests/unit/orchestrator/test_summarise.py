@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from phronesis_contracts import ServiceError, TimedOut, Unavailable
-from phronesis_orchestrator.domain import Completed
-from phronesis_orchestrator.history import STEP, PastMessage, PastTurn, Summary
-from phronesis_orchestrator.reasoner import Answer, Spent, Summarised, TurnContext
-from phronesis_orchestrator.stages.summarise import MOST, beside
-from phronesis_orchestrator.summary import folded
+from phronesis_orchestrator.agents.context import MOST, run_beside
+from phronesis_orchestrator.conversations.history import STEP, PastMessage, PastTurn, Summary
+from phronesis_orchestrator.conversations.summary import fold
+from phronesis_orchestrator.ledger.usage import CallUsage
+from phronesis_orchestrator.models.reasoner import Answer, ModelSummary, TurnContext
+from phronesis_orchestrator.turns.turn import Completed
 from phronesis_tokens import count
 from tests.unit.orchestrator.fakes import (
     PROFILE,
@@ -36,18 +37,18 @@ WINDOW = (PastMessage("user", "hi"), PastMessage("assistant", "hello"))
 class Summarising(ScriptedReasoner):
     """A scripted reasoner that can also put turns in short."""
 
-    summary: Answer[Summarised] | ServiceError | None = None
+    summary: Answer[ModelSummary] | ServiceError | None = None
     shown: tuple[Summary, tuple[PastTurn, ...]] | None = None
 
-    async def summarise(self, turn: TurnContext, earlier: Summary, dropped: tuple[PastTurn, ...]) -> Answer[Summarised]:
+    async def summarise(self, turn: TurnContext, earlier: Summary, dropped: tuple[PastTurn, ...]) -> Answer[ModelSummary]:
         self.calls.append("summarise")
         self.shown = (earlier, dropped)
-        answer: Answer[Summarised] = raised(self.summary)
+        answer: Answer[ModelSummary] = raised(self.summary)
         return answer
 
 
-def short(text: str = "Ann has ten items.") -> Answer[Summarised]:
-    return Answer(Summarised(summary=text), spent=Spent(input_tokens=7, output_tokens=3, model_calls=1))
+def short(text: str = "Ann has ten items.") -> Answer[ModelSummary]:
+    return Answer(ModelSummary(summary=text), spent=CallUsage(input_tokens=7, output_tokens=3, model_calls=1))
 
 
 def staged(reasoner: ScriptedReasoner, aged: tuple[PastTurn, ...] = AGED, **more: Any) -> Stage:
@@ -85,13 +86,13 @@ async def test_a_step_of_turns_makes_one_call_and_stores_what_it_gave() -> None:
 async def test_the_turn_at_hand_is_shown_the_rules_summary_and_does_not_wait_for_the_models() -> None:
     reasoner = Summarising(summary=short())
     await run(staged(reasoner))
-    assert reasoner.contexts[0].summary == folded(Summary(), (), AGED)
+    assert reasoner.contexts[0].summary == fold(Summary(), (), AGED)
 
 
 async def test_without_a_model_the_rules_summary_is_stored() -> None:
     stage = staged(ScriptedReasoner())
     assert (await run(stage)).reply.degraded == ()
-    assert stage.conversations.stored == [folded(Summary(), (), AGED)]
+    assert stage.conversations.stored == [fold(Summary(), (), AGED)]
 
 
 async def test_without_a_prompt_for_it_no_model_is_asked() -> None:
@@ -99,15 +100,15 @@ async def test_without_a_prompt_for_it_no_model_is_asked() -> None:
     stage.neighbours.profiles["dialogue"] = PROFILE
     await run(stage)
     assert stage.reasoner.calls == ["route", "compose"]
-    assert stage.conversations.stored == [folded(Summary(), (), AGED)]
+    assert stage.conversations.stored == [fold(Summary(), (), AGED)]
 
 
-@pytest.mark.parametrize("fault", [Unavailable(), TimedOut(), Answer[Summarised](None)])
+@pytest.mark.parametrize("fault", [Unavailable(), TimedOut(), Answer[ModelSummary](None)])
 async def test_a_model_that_fails_leaves_the_rules_summary_and_marks_the_reply(fault: Any) -> None:
     stage = staged(Summarising(summary=fault))
     end = await run(stage)
     assert (end.reply.user_response, end.reply.degraded) == ("Done.", ("summary",))
-    assert stage.conversations.stored == [folded(Summary(), (), AGED)]
+    assert stage.conversations.stored == [fold(Summary(), (), AGED)]
 
 
 async def test_a_summary_that_rambles_is_cut() -> None:
@@ -149,7 +150,7 @@ async def test_a_block_that_fails_stops_the_work_beside_it() -> None:
             stopped.set()
 
     async def broken() -> None:
-        async with beside(work()):
+        async with run_beside(work()):
             await began.wait()
             raise KeyError("x")
 

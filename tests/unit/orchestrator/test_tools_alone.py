@@ -12,14 +12,14 @@ from scripts.tree import ROOT
 _PROGRAM = """
 import asyncio, sys
 from phronesis_contracts import Principal
-from phronesis_orchestrator.findings import Findings
-from phronesis_orchestrator.gate import Gate
-from phronesis_orchestrator.hands import hands as made_for
-from phronesis_orchestrator.inquiry import Move, ToolCall
-from phronesis_orchestrator.running import Running
+from phronesis_orchestrator.agents.findings import Findings
+from phronesis_orchestrator.agents.tools import Gate
+from phronesis_orchestrator.agents.findings import build_executor
+from phronesis_orchestrator.models.reasoner import Move, ToolCall
+from phronesis_orchestrator.turns.execution import TurnRun
 from phronesis_orchestrator.settings import OrchestratorSettings
-from phronesis_orchestrator.steps import Steps
-from phronesis_orchestrator.toolbox import toolbox
+from phronesis_orchestrator.turns.execution import Steps
+from phronesis_orchestrator.agents.tools import build_toolbox
 from phronesis_bus.tracing import Tracing
 from tests.support.analysts import OWNERS, profile
 from tests.unit.orchestrator.fakes import FakeJournal, FakeNeighbours, claim
@@ -27,13 +27,13 @@ from tests.unit.orchestrator.fakes import FakeJournal, FakeNeighbours, claim
 async def show(of, line): ...
 claimed, tracing = claim("x", agent="noor"), Tracing("orchestrator")
 neighbours = FakeNeighbours(owners=OWNERS)
-running = Running(claimed, Steps(FakeJournal(), claimed, tracing), tracing, neighbours, OrchestratorSettings(), show, [])
-box = toolbox(profile("noor"), claimed.who)
-hands = made_for(running, box, Gate(box, claimed.who), Findings())
+running = TurnRun(claimed, Steps(FakeJournal(), claimed, tracing), tracing, neighbours, OrchestratorSettings(), show, [])
+box = build_toolbox(profile("noor"), claimed.who)
+executor = build_executor(running, box, Gate(box, claimed.who), Findings())
 calls = ('recall_memory', '{"scope": "personal", "query_summary": "x"}'), ('retrieve_instructions', '{"mode": "A"}')
-asyncio.run(hands.work(1, Move(calls=tuple(ToolCall(name=n, arguments=a) for n, a in calls))))
+asyncio.run(executor.work(1, Move(calls=tuple(ToolCall(name=n, arguments=a) for n, a in calls))))
 read = ToolCall(name='read_neo4j_cypher', arguments='{"cypher_query": "RETURN 1"}')
-(rows,) = asyncio.run(hands.work(2, Move(calls=(read,))))
+(rows,) = asyncio.run(executor.work(2, Move(calls=(read,))))
 print(len(neighbours.questions), rows.kind, *sorted({"fastapi", "starlette", "uvicorn"} & set(sys.modules)))
 """
 

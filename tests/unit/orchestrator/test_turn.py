@@ -11,8 +11,9 @@ from phronesis_contracts import TimedOut, Unavailable, UnsupportedMedia
 from phronesis_contracts.media import ExtractedText
 from phronesis_contracts.memory import AugmentedMemoryContext
 from phronesis_contracts.orchestrator import Directive, TurnStatus
-from phronesis_orchestrator.domain import Completed, Failed
-from phronesis_orchestrator.reasoner import PastMessage, Routed
+from phronesis_orchestrator.conversations.history import PastMessage
+from phronesis_orchestrator.models.reasoner import RouteDecision
+from phronesis_orchestrator.turns.turn import Completed, Failed
 from tests.unit.orchestrator.fakes import (
     FACT,
     FakeConversations,
@@ -266,7 +267,7 @@ async def test_a_hopeless_turn_is_ended_and_not_run(state: dict[str, Any], statu
 @pytest.mark.req("D-056")
 def test_key_phrases_are_tidied() -> None:
     phrases = ("  a  b ", "A B", "", *(f"p{i}" for i in range(50)), "x" * 300)
-    routed = Routed(decision="query_memory", key_phrases=phrases)
+    routed = RouteDecision(decision="query_memory", key_phrases=phrases)
     assert routed.key_phrases == ("a b", "p0", "p1", "p2", "p3", "p4", "p5", "p6")
 
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis_orchestrator.inquiry import Draft
-from phronesis_orchestrator.markup import fragment, plain, shown
-from phronesis_orchestrator.wording import Wording, mended, read_by_people
+from phronesis_orchestrator.agents.presentation import (
+    Wording,
+    fragment,
+    reader_texts,
+    replace_words,
+    sanitize_answer,
+    sanitize_text,
+)
+from phronesis_orchestrator.models.reasoner import Draft
 
 
 @pytest.mark.parametrize(
@@ -40,8 +46,8 @@ def test_titles_labels_and_the_fields_they_name_are_mended_and_rows_are_not() ->
         "config": {"columns": ["ID", "name"]},
         "data": [{"ID": 7, "name": "a node"}],
     }
-    draft = mended(Draft(answer="x", visualizations=(chart,)), Wording(()))
-    assert read_by_people(draft) == ["x", "Records", "identifier", "name"]
+    draft = replace_words(Draft(answer="x", visualizations=(chart,)), Wording(()))
+    assert reader_texts(draft) == ["x", "Records", "identifier", "name"]
     assert draft.visualizations[0]["data"] == [{"identifier": 7, "name": "a node"}]
 
 
@@ -64,11 +70,11 @@ def test_a_fragment_is_inert_well_formed_and_on_one_line(html: str, clean: str) 
 
 @pytest.mark.req("N-062", "N-057")
 def test_markdown_keeps_its_line_ends_and_runs_nothing() -> None:
-    assert shown("# A\n\n- a < b & c") == "# A\n\n- a < b & c"
-    assert shown("A <script>x()</script>\nB") == "A \nB"
-    assert shown("[x](javascript:alert(1)) and [y](https://example.org)").startswith("[x](#)")
-    assert shown("<p>a</p>\n<p>b</p>") == "<p>a</p><p>b</p>"
+    assert sanitize_answer("# A\n\n- a < b & c") == "# A\n\n- a < b & c"
+    assert sanitize_answer("A <script>x()</script>\nB") == "A \nB"
+    assert sanitize_answer("[x](javascript:alert(1)) and [y](https://example.org)").startswith("[x](#)")
+    assert sanitize_answer("<p>a</p>\n<p>b</p>") == "<p>a</p><p>b</p>"
 
 
 def test_a_plain_text_has_no_tags() -> None:
-    assert plain("<b>Good</b> <img src=x onerror=y()>news") == "Good news"
+    assert sanitize_text("<b>Good</b> <img src=x onerror=y()>news") == "Good news"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from phronesis_orchestrator.text import sentences
+from phronesis_orchestrator.agents.text import sentences
 
 
 def test_a_sentence_goes_on_over_the_end_of_a_page_line() -> None:

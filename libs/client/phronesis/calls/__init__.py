@@ -1,22 +1,66 @@
 """Every call of the gateway's API: method, path, parameters, and what the answer parses to."""
 
-from .account import create_bus_key, create_key, list_keys, ready, revoke_key
-from .approvals import answer_approval, get_approval, list_approvals
-from .conversations import delete_conversation, get_conversation, get_deletion, list_conversations
-from .facts import forget_for_good, forgetting, import_memory, list_facts, preview_forgetting, recall_facts
-from .ledger import explain_turn, get_limits, get_usage, replay_turn, set_limit
-from .parts import checked
-from .profile import delete_profile, get_profile, put_profile, update_profile
-from .tasks import cancel_task, get_task, list_tasks, submit_task
-from .tools import call_tool, forget, forget_memory, keep_memory, list_tools, memory_query, recall, recall_memory, remember
-from .turns import cancel_turn, get_turn, list_turns, retry_turn, send, submit, trace, upload
+from ..request import validate_message
+from .account import (
+    create_bus_key,
+    create_key,
+    delete_profile,
+    explain_turn,
+    get_limits,
+    get_profile,
+    get_usage,
+    list_keys,
+    put_profile,
+    ready,
+    replay_turn,
+    revoke_key,
+    set_limit,
+    update_profile,
+)
+from .memory import (
+    call_tool,
+    forget,
+    forget_for_good,
+    forget_memory,
+    forgetting,
+    import_memory,
+    keep_memory,
+    list_facts,
+    list_tools,
+    memory_query,
+    preview_forgetting,
+    recall,
+    recall_facts,
+    recall_memory,
+    remember,
+)
+from .turns import (
+    answer_approval,
+    cancel_task,
+    cancel_turn,
+    delete_conversation,
+    get_approval,
+    get_conversation,
+    get_deletion,
+    get_task,
+    get_turn,
+    list_approvals,
+    list_conversations,
+    list_tasks,
+    list_turns,
+    retry_turn,
+    send,
+    submit,
+    submit_task,
+    trace,
+    upload,
+)
 
 __all__ = [
     "answer_approval",
     "call_tool",
     "cancel_task",
     "cancel_turn",
-    "checked",
     "create_bus_key",
     "create_key",
     "delete_conversation",
@@ -61,4 +105,5 @@ __all__ = [
     "trace",
     "update_profile",
     "upload",
+    "validate_message",
 ]

@@ -1,12 +1,20 @@
-"""Keys, and whether the stack is ready."""
+"""Calls about the caller's account: keys, readiness, profile, usage, limits and replays."""
 
 from __future__ import annotations
 
-from phronesis.models import KeyInfo, NewBusKey, NewKey, Readiness
-from phronesis.request import Request
-from phronesis_contracts import Role
+from collections.abc import Iterable, Mapping
+from datetime import date
+from typing import Any
+from uuid import uuid4
 
-from .parts import each, segment
+from phronesis_contracts import Role
+from phronesis_contracts.answers import Replayed
+from phronesis_contracts.ledger import Limits, Part, SetLimit, UsageSums, Window
+from phronesis_contracts.memory import Profile
+from phronesis_contracts.orchestrator import Turn
+
+from ..models import KeyInfo, NewBusKey, NewKey, Readiness
+from ..request import Request, parse_list, path_segment, validate_message
 
 
 def create_key(
@@ -29,14 +37,109 @@ def create_bus_key(
 
 def list_keys() -> Request[tuple[KeyInfo, ...]]:
     """The keys there are, without their secrets."""
-    return Request("GET", "/api/v1/keys", each(KeyInfo, "keys"), reads=True)
+    return Request("GET", "/api/v1/keys", parse_list(KeyInfo, "keys"), reads=True)
 
 
 def revoke_key(key_id: str) -> Request[None]:
     """Revoke a key; its turns end at their next claim."""
-    return Request("DELETE", f"/api/v1/keys/{segment(key_id, 'key_id')}", lambda _: None)
+    return Request("DELETE", f"/api/v1/keys/{path_segment(key_id, 'key_id')}", lambda _: None)
 
 
 def ready() -> Request[Readiness]:
     """Whether the stack is ready, and what is down if not."""
     return Request("GET", "/health/ready", Readiness.model_validate, reads=True, answers=frozenset({503}), timeout=5.0)
+
+
+PROFILE = "/api/v1/profile"
+
+
+def get_profile() -> Request[Profile]:
+    """What is known of the caller."""
+    return Request("GET", PROFILE, Profile.model_validate, reads=True)
+
+
+def put_profile(profile: Mapping[str, Any], idempotency_key: str | None = None, version: int | None = None) -> Request[Profile]:
+    """Replace what is known of the caller. Raises `ProfileChanged` when it is not `version` any more."""
+    return _profile_request("PUT", {"profile": dict(profile)}, idempotency_key, version)
+
+
+def update_profile(
+    patch: Mapping[str, Any], idempotency_key: str | None = None, version: int | None = None
+) -> Request[Profile]:
+    """Correct what is known of the caller, by a JSON merge patch (RFC 7396): members replace, `None` removes.
+
+    Raises:
+        ProfileChanged: it is not `version` any more.
+    """
+    return _profile_request("PATCH", {"profile": dict(patch)}, idempotency_key, version)
+
+
+def delete_profile(idempotency_key: str | None = None, version: int | None = None) -> Request[Profile]:
+    """Delete what is known of the caller. Raises `ProfileChanged` when it is not `version` any more."""
+    return _profile_request("DELETE", None, idempotency_key, version)
+
+
+def _profile_request(method: str, body: Any, key: str | None, version: int | None) -> Request[Profile]:
+    return Request(method, PROFILE, Profile.model_validate, json=body, key=key or uuid4().hex, version=version)
+
+
+_REPLAY = 90.0
+"""Seconds that a replay may take: a whole turn."""
+
+
+def explain_turn(turn_id: str) -> Request[Turn]:
+    """A turn with the whole trace of its answer in `trace`."""
+    path = f"/api/v1/turns/{path_segment(turn_id, 'turn_id')}"
+    return Request("GET", path, Turn.model_validate, params={"include": "trace"}, reads=True)
+
+
+def replay_turn(turn_id: str, with_instructions: int | None = None) -> Request[Replayed]:
+    """Run an ended turn again on its recorded tool results, and compare. Its model calls are paid for.
+
+    Args:
+        turn_id: a turn of the caller.
+        with_instructions: number of the tenant's release to run it with; the texts that it had where it is left out.
+
+    Raises:
+        NotReplayable: it cannot be run again; the text says why.
+    """
+    path = f"/api/v1/turns/{path_segment(turn_id, 'turn_id')}/replay"
+    stated = {} if with_instructions is None else {"with_instructions": with_instructions}
+    return Request("POST", path, Replayed.model_validate, json=stated, timeout=_REPLAY)
+
+
+def get_usage(
+    since: date | None = None,
+    until: date | None = None,
+    by: Iterable[Part] = ("agent", "model"),
+    agent: str | None = None,
+    user: str | None = None,
+    turn_id: str | None = None,
+) -> Request[UsageSums]:
+    """What model calls used, this month by default: the caller's own, for an admin the tenant's.
+
+    Args:
+        since: the first day, in UTC.
+        until: the last day.
+        by: what the sums are apart by.
+        agent: only this agent's.
+        user: only this user's.
+        turn_id: only this turn's.
+    """
+    given = {"since": since.isoformat() if since else None, "until": until.isoformat() if until else None}
+    params = {"agent": agent, "user": user, "turn_id": turn_id, **given}
+    stated = {name: value for name, value in params.items() if value is not None}
+    return Request("GET", "/api/v1/usage", UsageSums.model_validate, params={**stated, "by": list(by)}, reads=True)
+
+
+def get_limits() -> Request[Limits]:
+    """The limits that bear on the caller, for an admin all of the tenant's."""
+    return Request("GET", "/api/v1/limits", Limits.model_validate, reads=True)
+
+
+def set_limit(
+    window: Window, tokens: int | None = None, usd: float | None = None, agent: str | None = None, user: str | None = None
+) -> Request[Limits]:
+    """Set a limit; it is removed where neither tokens nor US dollars are stated. For admins."""
+    limit = validate_message(SetLimit, {"window": window, "tokens": tokens, "usd": usd, "agent": agent, "user": user})
+    return Request("PUT", "/api/v1/limits", Limits.model_validate, json=limit.model_dump(mode="json", exclude_none=True))

@@ -1,4 +1,4 @@
-"""Messages, turns and what is attached to them."""
+"""Calls about turns: messages and uploads, conversations, approvals and background tasks."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from phronesis.models import Accepted, Trace
-from phronesis.request import Request
 from phronesis_contracts import TimedOut, TooLarge
+from phronesis_contracts.approvals import AnswerApproval, Approval, ApprovalStatus, Decision
+from phronesis_contracts.deletions import Deletion
 from phronesis_contracts.media import MAX_UPLOAD, Media
-from phronesis_contracts.orchestrator import Reply, Turn, TurnStatus
+from phronesis_contracts.orchestrator import Conversation, ConversationPage, Reply, TaskBudget, Turn, TurnStatus
+from phronesis_contracts.tasks import DEFAULT_AGENT, SubmitTask, Task
 
-from .parts import each, segment
+from ..models import Accepted, Trace
+from ..request import Request, parse_list, path_segment, validate_message
 
 REPLY_TIMEOUT = 120.0
 """Seconds that `send` waits for a reply; the turn itself goes on and can be asked for."""
@@ -42,7 +44,7 @@ def send(
     body = _turn_body(text, conversation_id, media, agent)
     key = idempotency_key or uuid4().hex
     path = "/api/v1/conversations/messages"
-    return Request("POST", path, _reply, json=body, key=key, timeout=REPLY_TIMEOUT)
+    return Request("POST", path, _parse_reply, json=body, key=key, timeout=REPLY_TIMEOUT)
 
 
 def submit(
@@ -59,7 +61,7 @@ def submit(
 
 def get_turn(turn_id: str) -> Request[Turn]:
     """The state of a turn, with its reply or its problem once it has ended."""
-    return Request("GET", f"/api/v1/turns/{segment(turn_id, 'turn_id')}", Turn.model_validate, reads=True)
+    return Request("GET", f"/api/v1/turns/{path_segment(turn_id, 'turn_id')}", Turn.model_validate, reads=True)
 
 
 def list_turns(
@@ -71,23 +73,23 @@ def list_turns(
         params["conversation_id"] = conversation_id
     if status is not None:
         params["status"] = status.value
-    return Request("GET", "/api/v1/turns", each(Turn, "turns"), params=params, reads=True)
+    return Request("GET", "/api/v1/turns", parse_list(Turn, "turns"), params=params, reads=True)
 
 
 def cancel_turn(turn_id: str) -> Request[Turn]:
     """Cancel a turn. Raises `TurnEnded` when it has its end already."""
-    return Request("DELETE", f"/api/v1/turns/{segment(turn_id, 'turn_id')}", Turn.model_validate)
+    return Request("DELETE", f"/api/v1/turns/{path_segment(turn_id, 'turn_id')}", Turn.model_validate)
 
 
 def retry_turn(turn_id: str, idempotency_key: str | None = None) -> Request[Turn]:
     """Make a new turn of a parked or failed one, linked to it."""
-    path = f"/api/v1/turns/{segment(turn_id, 'turn_id')}/retry"
+    path = f"/api/v1/turns/{path_segment(turn_id, 'turn_id')}/retry"
     return Request("POST", path, Turn.model_validate, key=idempotency_key or uuid4().hex)
 
 
 def trace(turn_id: str) -> Request[Trace]:
     """Every message of a turn, as spans that the services still remember."""
-    return Request("GET", f"/api/v1/turns/{segment(turn_id, 'turn_id')}/trace", Trace.model_validate, reads=True)
+    return Request("GET", f"/api/v1/turns/{path_segment(turn_id, 'turn_id')}/trace", Trace.model_validate, reads=True)
 
 
 def upload(content: Path | str | bytes, name: str | None = None) -> Request[Media]:
@@ -120,8 +122,121 @@ def _turn_body(text: str, conversation_id: str | None, media: Iterable[str], age
     return body
 
 
-def _reply(body: Any) -> Reply:
+def _parse_reply(body: Any) -> Reply:
     if "user_response" not in body:
         turn = Accepted.model_validate(body)
         raise TimedOut(f"turn {turn.turn_id} has not ended yet; it goes on")
     return Reply.model_validate(body)
+
+
+CONVERSATIONS = "/api/v1/conversations"
+
+
+def list_conversations(limit: int = 20, cursor: str | None = None) -> Request[ConversationPage]:
+    """A page of the caller's conversations, newest activity first.
+
+    Args:
+        limit: 1 to 100.
+        cursor: `next` of the page before.
+    """
+    params: dict[str, str | int] = {"limit": limit}
+    if cursor is not None:
+        params["cursor"] = cursor
+    return Request("GET", CONVERSATIONS, ConversationPage.model_validate, params=params, reads=True)
+
+
+def get_conversation(conversation_id: str, limit: int = 50, before: int | None = None) -> Request[Conversation]:
+    """A conversation with its newest `limit` messages, before sequence `before` where stated."""
+    params: dict[str, str | int] = {"limit": limit}
+    if before is not None:
+        params["before"] = before
+    return Request("GET", _path(conversation_id), Conversation.model_validate, params=params, reads=True)
+
+
+def delete_conversation(conversation_id: str) -> Request[Deletion]:
+    """Delete a conversation for good, with what was learnt from it alone; `deletion` tells when nothing is left.
+
+    A repeat is harmless: it answers with the same deletion.
+    """
+    return Request("DELETE", _path(conversation_id), Deletion.model_validate, key=uuid4().hex)
+
+
+def get_deletion(deletion_id: str) -> Request[Deletion]:
+    """How far a deletion is, and what each service removed."""
+    path = f"/api/v1/deletions/{path_segment(deletion_id, 'deletion_id')}"
+    return Request("GET", path, Deletion.model_validate, reads=True)
+
+
+def _path(conversation_id: str) -> str:
+    return f"{CONVERSATIONS}/{path_segment(conversation_id, 'conversation_id')}"
+
+
+APPROVALS = "/api/v1/approvals"
+
+
+def list_approvals(status: ApprovalStatus | None = None, limit: int = 20) -> Request[tuple[Approval, ...]]:
+    """The caller's approvals, newest first; an admin's are those of the tenant."""
+    params: dict[str, str | int] = {"limit": limit}
+    if status is not None:
+        params["status"] = status.value
+    return Request("GET", APPROVALS, parse_list(Approval, "approvals"), params=params, reads=True)
+
+
+def get_approval(approval_id: str) -> Request[Approval]:
+    """One approval: which call waits, with what, and why a person is asked."""
+    return Request("GET", f"{APPROVALS}/{path_segment(approval_id, 'approval_id')}", Approval.model_validate, reads=True)
+
+
+def answer_approval(approval_id: str, decision: Decision | str, note: str = "") -> Request[Approval]:
+    """Approve or refuse the call, and let its turn go on. The same answer again is harmless.
+
+    Args:
+        approval_id: the approval.
+        decision: `approve` or `refuse`.
+        note: at most 1000 characters said with it; of a refusal the agent is told it.
+
+    Raises:
+        ApprovalAnswered: it was answered otherwise, ran out, or its turn was cancelled.
+    """
+    answer = validate_message(AnswerApproval, {"approval_id": approval_id, "decision": decision, "note": note})
+    body = answer.model_dump(mode="json", include={"decision", "note"})
+    path = f"{APPROVALS}/{path_segment(approval_id, 'approval_id')}"
+    return Request("POST", path, Approval.model_validate, json=body, key=uuid4().hex)
+
+
+def submit_task(
+    goal: str, agent: str = DEFAULT_AGENT, budget: TaskBudget | None = None, idempotency_key: str | None = None
+) -> Request[Accepted]:
+    """Hand in a task and return once it is accepted; its id is the `turn_id` of what comes back.
+
+    Args:
+        goal: what is to be done.
+        agent: whose tools and texts it has.
+        budget: what may be used; 15 minutes and 100 tool calls where nothing is stated.
+        idempotency_key: the same key with the same task is the same task; one is made when absent.
+
+    Raises:
+        BadRequest: the goal is empty or too long.
+        ServiceError: the task was refused.
+    """
+    order = validate_message(SubmitTask, {"goal": goal, "agent": agent, "budget": budget or TaskBudget()})
+    body: dict[str, Any] = order.model_dump(mode="json")
+    return Request("POST", "/api/v1/tasks", Accepted.model_validate, json=body, key=idempotency_key or uuid4().hex)
+
+
+def get_task(task_id: str) -> Request[Task]:
+    """How far a task is, with its report once there is one."""
+    return Request("GET", f"/api/v1/tasks/{path_segment(task_id, 'task_id')}", Task.model_validate, reads=True)
+
+
+def list_tasks(status: TurnStatus | None = None, limit: int = 20) -> Request[tuple[Task, ...]]:
+    """The caller's tasks, newest first, without their reports."""
+    params: dict[str, str | int] = {"limit": limit}
+    if status is not None:
+        params["status"] = status.value
+    return Request("GET", "/api/v1/tasks", parse_list(Task, "tasks"), params=params, reads=True)
+
+
+def cancel_task(task_id: str) -> Request[Task]:
+    """Cancel a task. Raises `TurnEnded` when it has its end already."""
+    return Request("DELETE", f"/api/v1/tasks/{path_segment(task_id, 'task_id')}", Task.model_validate)

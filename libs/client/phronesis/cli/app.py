@@ -1,30 +1,102 @@
-"""The commands: what each takes. What it does stands in the modules that it imports when it runs."""
+"""The commands: what each takes. What it does stands in the modules, and packages, that it imports when it runs."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from . import (
-    approvals,
-    constitution,
-    conversations,
-    facts,
-    instructions,
-    keys,
-    ledger,
-    local,
-    mcp_servers,
-    memory_query,
-    output,
-    profile,
-    tasks,
-    turns,
-    twin,
-)
-from .options import AsJson, Data, Key, Url, Yes
+from . import account, approvals, constitution, conversations, facts, instructions, mcp_servers, output, tasks, turns
+from .output import AsJson, Data, Key, Url, Yes
+
+LOCAL_COMMANDS = {
+    "up": "Start a stack on this machine.",
+    "down": "Stop the stack of this machine.",
+    "restart": "Restart the services of this machine one by one.",
+    "status": "Show what runs, and whether it is well.",
+    "doctor": "Find out why a stack does not run.",
+    "rebuild": "Make vectors and links anew.",
+}
+OPERATIONS_COMMANDS = {
+    "backup": "Write everything that a stack holds to one archive.",
+    "restore": "Load a backup into empty stores.",
+    "forgotten": "Write the list of what was forgotten, for the restore of an older backup.",
+    "export": "Write what one tenant has to an archive.",
+    "import": "Load a tenant's archive.",
+}
+
+
+def register_packages(app: typer.Typer) -> None:
+    """Add the commands; their options are the packages' own."""
+    for package, commands in (("local", LOCAL_COMMANDS), ("operations", OPERATIONS_COMMANDS)):
+        for name, help_text in commands.items():
+            settings = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+            app.command(name, help=help_text, context_settings=settings)(_delegate(package))
+
+
+def _delegate(package: str) -> Callable[[typer.Context], None]:
+    def hand_on(context: typer.Context) -> None:
+        try:
+            cli = import_module(f"phronesis_{package}.cli")
+        except ModuleNotFoundError as exc:
+            if exc.name not in (f"phronesis_{package}", f"phronesis_{package}.cli"):
+                raise
+            output.note(f"error: unavailable: install the package phronesis-{package} first")
+            raise typer.Exit(output.FAILURE) from exc
+        app = typer.Typer(name="phronesis", add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+        cli.register(app)
+        result = app(args=[str(context.info_name), *context.args], prog_name="phronesis", standalone_mode=False)
+        raise typer.Exit(result if isinstance(result, int) else 0)
+
+    return hand_on
+
+
+twin_app = typer.Typer(help="Make a twin up, for tests and for trying things out.", no_args_is_help=True)
+
+
+@twin_app.callback()
+def twin() -> None:
+    """Make a twin up, for tests and for trying things out."""
+
+
+@twin_app.command()
+def generate(
+    nodes: Annotated[int, typer.Option("--nodes", help="Nodes in all: 400 or more.", metavar="N")] = 10_000,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed makes the same twin.", metavar="S")] = 1,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Write twin.jsonl (batches) and truth.jsonl (gap questions, answered).", metavar="DIR"),
+    ] = None,
+    load: Annotated[bool, typer.Option("--load", help="Load it into the graph of your tenant.")] = False,
+    url: Url = None,
+    key: Key = None,
+    data: Data = None,
+) -> None:
+    """Make a twin of all 17 node types on three levels over two years, with gaps of all four types planted in it."""
+    if out is None and not load:
+        raise typer.BadParameter("say --out DIR, --load, or both")
+    twins = output.samples("twin")
+    try:
+        made = twins.generate(nodes, seed)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--nodes") from error
+    if out is not None:
+        twins.write(made, out)
+    planted = Counter(question.type for question in made.questions if question.type)
+    output.note(f"{len(made.nodes)} nodes, {len(made.relationships)} relationships, {len(made.questions)} questions")
+    output.note(", ".join(f"{name}: {count}" for name, count in sorted(planted.items())))
+    if load:
+        from ..sync import Client
+        from .loading import load as post
+
+        with Client(url, key, data) as client:
+            changed = post(client, list(made.batches()), wait=False)
+        output.note(", ".join(f"{name.replace('_', ' ')}: {count}" for name, count in changed.items()))
+
 
 app = typer.Typer(
     name="phronesis",
@@ -41,16 +113,16 @@ app.add_typer(tasks.app, name="tasks")
 tasks.register(app)
 app.add_typer(approvals.app, name="approvals")
 app.add_typer(conversations.app, name="conversations")
-app.add_typer(profile.app, name="profile")
-facts.app.add_typer(memory_query.app)
+app.add_typer(account.profile_app, name="profile")
+facts.app.add_typer(facts.query_app)
 app.add_typer(facts.app, name="memory")
-app.add_typer(keys.app, name="keys")
+app.add_typer(account.keys_app, name="keys")
 app.add_typer(mcp_servers.app, name="mcp")
-app.add_typer(twin.app, name="twin")
+app.add_typer(twin_app, name="twin")
 app.add_typer(constitution.app, name="constitution")
 app.add_typer(instructions.app, name="instructions")
-local.register(app)
-ledger.register(app)
+register_packages(app)
+account.register_ledger(app)
 
 Conversation = Annotated[str | None, typer.Option("--conversation", help="A conversation to go on with.", metavar="ID")]
 Files = Annotated[
@@ -75,12 +147,11 @@ def ask(
     data: Data = None,
 ) -> None:
     """Ask a question and wait for the reply."""
-    from phronesis.sync import Client
-
-    from .asking import Talk
+    from ..sync import Client
+    from .chat import ChatSession
 
     with Client(url, key, data) as client:
-        answer = Talk(client, agent, conversation).say(text, media or ())
+        answer = ChatSession(client, agent, conversation).say(text, media or ())
     if as_json:
         output.as_json(answer)
     else:
@@ -92,12 +163,11 @@ def chat(
     conversation: Conversation = None, agent: Agent = "dialogue", url: Url = None, key: Key = None, data: Data = None
 ) -> None:
     """Talk; a line is a message. Reads from a pipe as well."""
-    from phronesis.sync import Client
-
-    from .asking import Talk, converse
+    from ..sync import Client
+    from .chat import ChatSession, converse
 
     with Client(url, key, data) as client:
-        code = converse(Talk(client, agent, conversation))
+        code = converse(ChatSession(client, agent, conversation))
     raise typer.Exit(code)
 
 
@@ -110,8 +180,7 @@ def trace(
     data: Data = None,
 ) -> None:
     """Show every message of a turn, with times, as a tree."""
-    from phronesis.sync import Client
-
+    from ..sync import Client
     from .trace import show
 
     with Client(url, key, data) as client:
@@ -134,8 +203,7 @@ def remember(
     data: Data = None,
 ) -> None:
     """Store something in your memory, or in a scope; prints its id and what became of it."""
-    from phronesis.sync import Client
-
+    from ..sync import Client
     from . import memory
 
     with Client(url, key, data) as client:
@@ -156,8 +224,7 @@ def recall(
     data: Data = None,
 ) -> None:
     """Find what your memory holds, by meaning and by words; what a scope holds, by meaning."""
-    from phronesis.sync import Client
-
+    from ..sync import Client
     from . import memory
 
     with Client(url, key, data) as client:
@@ -178,8 +245,7 @@ def forget(
     data: Data = None,
 ) -> None:
     """Remove items from your memory, or from a scope, for good."""
-    from phronesis.sync import Client
-
+    from ..sync import Client
     from . import memory
 
     output.sure(f"Forget {len(ids)} of {f'the scope {scope}' if scope else 'what you remember'} for good?", yes)
@@ -197,14 +263,12 @@ def portfolio(
     key: Key = None,
     data: Data = None,
 ) -> None:
-    """Load the UK government's major projects 2020-2023 into the graph; again is harmless."""
-    from phronesis.portfolio import batches
-    from phronesis.sync import Client
-
+    """Load the sample portfolio of government projects into the graph; loading it again changes nothing."""
+    from ..sync import Client
     from .loading import load
 
     with Client(url, key, data) as client:
-        changed = load(client, batches(), wait)
+        changed = load(client, output.samples("portfolio").batches(), wait)
     output.note(", ".join(f"{name.replace('_', ' ')}: {count}" for name, count in changed.items()))
 
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import output
-from .options import AsJson, Data, Key, Url
+from .output import AsJson, Data, Key, Url
 
 if TYPE_CHECKING:
-    from phronesis.sync import Client
     from phronesis_contracts.approvals import Approval
+
+    from ..sync import Client
 
 app = typer.Typer(help="What agents want you to allow: list, show, approve, refuse.", invoke_without_command=True)
 
@@ -72,7 +73,7 @@ def refuse(approval: Id, note: Note = "", as_json: AsJson = False, url: Url = No
 
 
 def _client(url: Url, key: Key, data: Data) -> Client:
-    from phronesis.sync import Client
+    from ..sync import Client
 
     return Client(url, key, data)
 

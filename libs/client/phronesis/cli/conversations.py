@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import output
-from .options import AsJson, Data, Key, Url, Yes
+from .output import AsJson, Data, Key, Url, Yes
 
 if TYPE_CHECKING:
-    from phronesis.sync import Client
     from phronesis_contracts.deletions import Deletion
+
+    from ..sync import Client
 
 app = typer.Typer(help="Your conversations: list, show, delete.", invoke_without_command=True)
 
@@ -101,7 +102,7 @@ def delete(
 
 
 def _client(url: Url, key: Key, data: Data) -> Client:
-    from phronesis.sync import Client
+    from ..sync import Client
 
     return Client(url, key, data)
 

@@ -1,4 +1,4 @@
-"""`phronesis memory`: what is known of you, taken in, found and forgotten."""
+"""`phronesis memory`: what is known of you, taken in, found and forgotten; and what agents ask a memory while they work."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import output
-from .options import AsJson, Data, Key, Url, Yes
+from .output import AsJson, Data, Key, Url, Yes
 
 if TYPE_CHECKING:
-    from phronesis.sync import Client
-    from phronesis_contracts.facts import Fact
-    from phronesis_contracts.forgetting import Forgetting, ForgettingPreview
+    from phronesis_contracts.facts import Fact, Forgetting, ForgettingPreview
+
+    from ..sync import Client
+
 
 app = typer.Typer(help="What is known of you: facts, their import, and forgetting.", no_args_is_help=True)
 Subject = Annotated[str | None, typer.Option("--subject", help="Whom or what it is about; `user` for yourself.")]
@@ -35,7 +36,7 @@ def facts(
     data: Data = None,
 ) -> None:
     """List what is known of you, the newest first; with --query what bears on it, and why."""
-    from phronesis.sync import Client
+    from ..sync import Client
 
     with Client(url, key, data) as client:
         if query is not None:
@@ -66,8 +67,9 @@ def bring_in(
     data: Data = None,
 ) -> None:
     """Take facts in from a file of JSON Lines; the same file again changes nothing."""
-    from phronesis.sync import Client
     from phronesis_contracts import BadRequest
+
+    from ..sync import Client
 
     try:
         lines = file.read_text(encoding="utf-8")
@@ -98,7 +100,7 @@ def forget(
     data: Data = None,
 ) -> None:
     """Forget for good, in every store, and report what went."""
-    from phronesis.sync import Client
+    from ..sync import Client
 
     with Client(url, key, data) as client:
         if preview or not yes:
@@ -142,3 +144,38 @@ def _counts(removed: dict[str, int]) -> str:
 def _line(fact: Fact) -> str:
     until = "" if fact.held else f" until {fact.valid_to:%Y-%m-%d %H:%M}"
     return f"{fact.id}  {fact.text} ({fact.kind}, by {fact.origin}, since {fact.valid_from:%Y-%m-%d %H:%M}{until})"
+
+
+query_app = typer.Typer()
+
+SHOWN = 300
+"""Characters of a text that a list shows."""
+
+
+@query_app.command()
+def query(
+    operation: Annotated[str, typer.Argument(help="episodes, context, style or failures.", metavar="OPERATION")],
+    text: Annotated[str, typer.Argument(help="What to look for.", metavar="TEXT")],
+    limit: Annotated[int, typer.Option(help="How many to show at most.", min=1, max=20)] = 5,
+    as_json: AsJson = False,
+    url: Url = None,
+    key: Key = None,
+    data: Data = None,
+) -> None:
+    """Find past turns, what is known, how you write, or errors of tools."""
+    from ..sync import Client
+
+    with Client(url, key, data) as client:
+        found = client.memory.query(operation, text, limit)
+    if as_json:
+        output.as_json(found)
+        return
+    for number, hit in enumerate(found.results, 1):
+        when = f", {hit.when:%Y-%m-%d %H:%M}" if hit.when else ""
+        said = " ".join(hit.text.split())
+        output.out(f"{number}. {hit.source}{when} (score {hit.score:.2f})")
+        output.out(f"   {said if len(said) <= SHOWN else said[: SHOWN - 1] + '…'}")
+    if found.error:
+        output.note(f"[{found.error}]")
+    if not found.results and not found.error:
+        output.note("nothing found")

@@ -1,4 +1,4 @@
-"""`phronesis instructions`: list, show, diff, publish, rollback, releases, experiment."""
+"""`phronesis instructions`: list, show, diff, publish, rollback, releases, and experiments."""
 
 from __future__ import annotations
 
@@ -7,17 +7,133 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from . import experiments, output
-from .options import AsJson, Data, Key, Url, Yes
+from . import output
+from .output import AsJson, Data, Key, Url, Yes
 
 if TYPE_CHECKING:
+    from phronesis_contracts.experiments import ArmResult, Experiment, Interval
+    from phronesis_contracts.instructions import TextChange
     from phronesis_contracts.messages import Message, Rpc
-    from phronesis_contracts.releases import TextChange
 
+
+experiment_app = typer.Typer(help="Experiments on what agents are told: start, stop, list, report.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="Name of an experiment.")]
+
+
+@experiment_app.command()
+def start(
+    name: Name,
+    arms: Annotated[
+        list[str],
+        typer.Option(
+            "--arm",
+            help="An arm, given again for each; the first is what others are compared with. FOLDER holds its texts.",
+            metavar="NAME=WEIGHT[:FOLDER]",
+        ),
+    ],
+    yes: Yes = False,
+    as_json: AsJson = False,
+    url: Url = None,
+    key: Key = None,
+    data: Data = None,
+) -> None:
+    """Divide the users of your tenant among arms by weight; each arm is told its own texts."""
+    from phronesis_contracts.experiments import START_EXPERIMENT_TOOL as TOOL
+
+    body = {"name": name, "arms": [_parse_arm(arm) for arm in arms]}
+    output.sure(f"Start the experiment {name} for everybody in your tenant?", yes)
+    _print_experiment(ask(TOOL.name, TOOL.rpc, body, url, key, data, writes=True), as_json)
+
+
+@experiment_app.command()
+def stop(name: Name, yes: Yes = False, as_json: AsJson = False, url: Url = None, key: Key = None, data: Data = None) -> None:
+    """Tell everybody the same again; what came of it stays."""
+    from phronesis_contracts.experiments import STOP_EXPERIMENT_TOOL as TOOL
+
+    output.sure(f"Stop the experiment {name}?", yes)
+    _print_experiment(ask(TOOL.name, TOOL.rpc, {"name": name}, url, key, data, writes=True), as_json)
+
+
+@experiment_app.command("list")
+def list_experiments(as_json: AsJson = False, url: Url = None, key: Key = None, data: Data = None) -> None:
+    """The experiments of your tenant, the newest first."""
+    from phronesis_contracts.experiments import LIST_EXPERIMENTS_TOOL as TOOL
+
+    found = ask(TOOL.name, TOOL.rpc, {}, url, key, data)
+    if as_json:
+        output.as_json(found)
+        return
+    for one in found.experiments:
+        _print_experiment(one, False)
+
+
+@experiment_app.command()
+def report(
+    name: Name,
+    confidence: Annotated[float, typer.Option(help="Of the intervals.", min=0.5, max=0.999)] = 0.95,
+    as_json: AsJson = False,
+    url: Url = None,
+    key: Key = None,
+    data: Data = None,
+) -> None:
+    """Users and outcomes by arm, with confidence intervals."""
+    from phronesis_contracts.experiments import REPORT_EXPERIMENT_TOOL as TOOL
+
+    found = ask(TOOL.name, TOOL.rpc, {"name": name, "confidence": confidence}, url, key, data)
+    if as_json:
+        output.as_json(found)
+        return
+    rows = [_result(metric.metric, arm) for metric in found.metrics for arm in metric.arms]
+    output.table(("METRIC", "ARM", "EXPOSED", "WITH OUTCOME", "MEAN", "AGAINST THE FIRST"), rows)
+    _print_experiment(found.experiment, False)
+
+
+def _parse_arm(stated: str) -> dict[str, Any]:
+    from phronesis_contracts import BadRequest
+
+    name, equals, rest = stated.partition("=")
+    weight, _, folder = rest.partition(":")
+    if not equals or not weight.isdigit():
+        raise BadRequest(f"{stated!r} is not NAME=WEIGHT or NAME=WEIGHT:FOLDER", field="arm")
+    return {"name": name, "weight": int(weight), "texts": _read_arm_texts(Path(folder)) if folder else {}}
+
+
+def _read_arm_texts(folder: Path) -> dict[str, str]:
+    from phronesis_contracts import BadRequest
+
+    found = {
+        file.relative_to(folder).with_suffix("").as_posix(): file.read_text(encoding="utf-8").strip()
+        for file in sorted(folder.rglob("*.md"))
+    }
+    if not found:
+        raise BadRequest(f"{folder} holds no files that end with .md", field="arm")
+    return found
+
+
+def _print_experiment(found: Experiment, as_json: bool) -> None:
+    if as_json:
+        output.as_json(found)
+        return
+    ended = f", stopped {found.stopped_at:%Y-%m-%d %H:%M}" if found.stopped_at else ""
+    output.out(f"{found.name}: {found.status} since {found.started_at:%Y-%m-%d %H:%M}{ended}")
+    for arm in found.arms:
+        output.out(f"  {arm.name}: weight {arm.weight}, {arm.users} users, {', '.join(arm.tags) or 'as everybody is told'}")
+
+
+def _result(metric: str, arm: ArmResult) -> tuple[str, ...]:
+    return (metric, arm.arm, str(arm.exposed), str(arm.users), _interval(arm.mean), _interval(arm.against_first))
+
+
+def _interval(found: Interval | None) -> str:
+    return "-" if found is None else f"{found.estimate:.4g} ({found.low:.4g} to {found.high:.4g}; {found.method})"
+
+
+if TYPE_CHECKING:
     Out = TypeVar("Out", bound=Message)
 
 app = typer.Typer(help="What agents are told: list, show, diff, publish, rollback, experiment.", no_args_is_help=True)
-app.add_typer(experiments.app, name="experiment")
+app.add_typer(experiment_app, name="experiment")
 
 Folder = Annotated[
     Path,
@@ -42,7 +158,7 @@ def list_texts(
     data: Data = None,
 ) -> None:
     """Every text that agents are told, with version, status and tokens."""
-    from phronesis_contracts.releases import LIST_INSTRUCTIONS_TOOL as TOOL
+    from phronesis_contracts.instructions import LIST_INSTRUCTIONS_TOOL as TOOL
 
     found = ask(TOOL.name, TOOL.rpc, {"tier": tier, "status": status, "own": own}, url, key, data)
     if as_json:
@@ -72,7 +188,7 @@ def show(
     data: Data = None,
 ) -> None:
     """One text as it is told now."""
-    from phronesis_contracts.releases import SHOW_INSTRUCTION_TOOL as TOOL
+    from phronesis_contracts.instructions import SHOW_INSTRUCTION_TOOL as TOOL
 
     found = ask(TOOL.name, TOOL.rpc, {"tag": tag}, url, key, data)
     if as_json:
@@ -86,7 +202,7 @@ def show(
 @app.command()
 def releases(as_json: AsJson = False, url: Url = None, key: Key = None, data: Data = None) -> None:
     """The releases of your tenant, the newest first."""
-    from phronesis_contracts.releases import LIST_RELEASES_TOOL as TOOL
+    from phronesis_contracts.instructions import LIST_RELEASES_TOOL as TOOL
 
     found = ask(TOOL.name, TOOL.rpc, {}, url, key, data)
     if as_json:
@@ -112,14 +228,14 @@ def diff(
     data: Data = None,
 ) -> None:
     """What differs between two releases, or what publishing a folder would change."""
-    from phronesis_contracts.releases import DIFF_INSTRUCTIONS_TOOL as DIFF
-    from phronesis_contracts.releases import PUBLISH_INSTRUCTIONS_TOOL as PUBLISH
+    from phronesis_contracts.instructions import DIFF_INSTRUCTIONS_TOOL as DIFF
+    from phronesis_contracts.instructions import PUBLISH_INSTRUCTIONS_TOOL as PUBLISH
 
     if before.isdigit():
         found: Any = ask(DIFF.name, DIFF.rpc, {"before": int(before), "after": after}, url, key, data)
     else:
-        found = ask(PUBLISH.name, PUBLISH.rpc, {"texts": _texts(Path(before)), "dry_run": True}, url, key, data)
-    _changed(found, as_json, whole=True)
+        found = ask(PUBLISH.name, PUBLISH.rpc, {"texts": _read_texts(Path(before)), "dry_run": True}, url, key, data)
+    _print_changes(found, as_json, whole=True)
 
 
 @app.command()
@@ -133,11 +249,11 @@ def publish(
     data: Data = None,
 ) -> None:
     """Publish a folder of texts for your tenant as one release, all or none."""
-    from phronesis_contracts.releases import PUBLISH_INSTRUCTIONS_TOOL as TOOL
+    from phronesis_contracts.instructions import PUBLISH_INSTRUCTIONS_TOOL as TOOL
 
-    texts = _texts(folder)
+    texts = _read_texts(folder)
     output.sure(f"Publish {len(texts)} texts for everybody in your tenant?", yes)
-    _changed(ask(TOOL.name, TOOL.rpc, {"texts": texts, "note": note}, url, key, data, writes=True), as_json)
+    _print_changes(ask(TOOL.name, TOOL.rpc, {"texts": texts, "note": note}, url, key, data, writes=True), as_json)
 
 
 @app.command()
@@ -152,24 +268,24 @@ def rollback(
     data: Data = None,
 ) -> None:
     """Make an earlier release of your tenant active again."""
-    from phronesis_contracts.releases import ROLLBACK_INSTRUCTIONS_TOOL as TOOL
+    from phronesis_contracts.instructions import ROLLBACK_INSTRUCTIONS_TOOL as TOOL
 
     output.sure("Take the active release back for everybody in your tenant?", yes)
-    _changed(ask(TOOL.name, TOOL.rpc, {"to": to}, url, key, data, writes=True), as_json)
+    _print_changes(ask(TOOL.name, TOOL.rpc, {"to": to}, url, key, data, writes=True), as_json)
 
 
 def ask(tool: str, rpc: Rpc[Any, Out], body: dict[str, Any], url: Url, key: Key, data: Data, *, writes: bool = False) -> Out:
     """Call a tool, and parse what it answers. What is `None` is left out."""
     from uuid import uuid4
 
-    from phronesis.sync import Client
+    from ..sync import Client
 
     stated = {name: value for name, value in body.items() if value is not None}
     with Client(url, key, data) as client:
         return rpc.output.model_validate(client.tools.call(tool, stated, uuid4().hex if writes else None))
 
 
-def _changed(found: Any, as_json: bool, *, whole: bool = False) -> None:
+def _print_changes(found: Any, as_json: bool, *, whole: bool = False) -> None:
     if as_json:
         output.as_json(found)
         return
@@ -186,18 +302,18 @@ def _line(change: TextChange) -> str:
     return f"{change.change}  {change.tag}  {change.before or '-'} -> {change.after or '-'}"
 
 
-def _texts(folder: Path) -> list[dict[str, Any]]:
+def _read_texts(folder: Path) -> list[dict[str, Any]]:
     from phronesis_contracts import BadRequest
 
     if not folder.is_dir():
         raise BadRequest(f"{folder} is neither the number of a release nor a folder")
-    found = [_text(file, folder) for file in sorted(folder.rglob("*.md"))]
+    found = [_read_text(file, folder) for file in sorted(folder.rglob("*.md"))]
     if not found:
         raise BadRequest(f"{folder} holds no files that end with .md")
     return found
 
 
-def _text(file: Path, folder: Path) -> dict[str, Any]:
+def _read_text(file: Path, folder: Path) -> dict[str, Any]:
     from phronesis_contracts import BadRequest
 
     tag = file.relative_to(folder).with_suffix("").as_posix()
@@ -207,11 +323,11 @@ def _text(file: Path, folder: Path) -> dict[str, Any]:
         head, fence, text = text[4:].partition("---\n")
         if not fence:
             raise BadRequest(f"the head of {file} has no end")
-        stated |= _head(head, file)
+        stated |= _parse_head(head, file)
     return {**stated, "content": text.strip()} if text.strip() else stated
 
 
-def _head(head: str, file: Path) -> dict[str, Any]:
+def _parse_head(head: str, file: Path) -> dict[str, Any]:
     from phronesis_contracts import BadRequest
 
     found: dict[str, Any] = {}

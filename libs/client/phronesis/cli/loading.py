@@ -10,10 +10,11 @@ from uuid import uuid4
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from phronesis.sync import Client
 from phronesis_contracts import TimedOut
-from phronesis_contracts.graph import Upsert, Upserted, UpsertNode
 from phronesis_contracts.memory import ItemKind
+from phronesis_contracts.twin import Upsert, Upserted, UpsertNode
+
+from ..sync import Client
 
 STALLED = 120.0
 """Seconds in which no further text is found, after which memory is not waited for any longer."""

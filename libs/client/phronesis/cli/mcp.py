@@ -22,7 +22,7 @@ from mcp.shared.inbound import (
 from mcp.shared.message import ClientMessageMetadata, SessionMessage
 from mcp_types import PROTOCOL_VERSION_META_KEY
 
-from phronesis.endpoint import Endpoint
+from ..endpoint import Endpoint
 
 PATH = "/mcp"
 _PROBLEM = "application/problem+json"

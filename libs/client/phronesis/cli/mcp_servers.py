@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import output
-from .options import AsJson, Data, Key, Url, Yes
+from .output import AsJson, Data, Key, Url, Yes
 
 if TYPE_CHECKING:
     from phronesis_contracts.outside import Inspected, OutsideServer
@@ -28,8 +28,9 @@ def mcp(context: typer.Context, url: Url = None, key: Key = None, data: Data = N
     if context.invoked_subcommand is not None:
         context.obj = (url, key, data)
         return
-    from phronesis.endpoint import find
     from phronesis_contracts import Unavailable
+
+    from ..endpoint import find
 
     try:
         from .mcp import serve

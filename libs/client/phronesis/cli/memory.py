@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from phronesis.calls import checked
-from phronesis.sync import Client
 from phronesis_contracts import BadRequest
 from phronesis_contracts.memory import ItemKind, RecalledItem, RememberItem
 
+from ..calls import validate_message
+from ..sync import Client
 from . import output
 
 SHOWN = 300
@@ -18,7 +18,7 @@ def remember(client: Client, text: str, title: str | None, kind: str, external_i
     """Store one item and print its id and status."""
     if kind not in KINDS:
         raise BadRequest(f"the kinds are {', '.join(KINDS)}", field="kind")
-    item = checked(RememberItem, {"text": text, "title": title, "kind": kind, "external_id": external_id})
+    item = validate_message(RememberItem, {"text": text, "title": title, "kind": kind, "external_id": external_id})
     for one in client.memory.remember([item]).items:
         output.out(f"{one.id}  {one.status}")
 

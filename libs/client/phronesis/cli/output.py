@@ -1,16 +1,19 @@
-"""What the command prints: results on stdout, everything else on stderr."""
+"""What the command prints, and the options that every command shares."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
     from phronesis_contracts import Message, ServiceError
     from phronesis_contracts.orchestrator import Reply
+
 
 FAILURE = 1
 USAGE = 2
@@ -53,6 +56,23 @@ def fail(error: ServiceError) -> int:
     return REFUSED if 400 <= error.status < 500 else FAILURE
 
 
+def samples(name: str) -> Any:
+    """The module of a sample, which is a package of its own.
+
+    Args:
+        name: `portfolio`, `institute` or `twin`.
+
+    Raises:
+        Unavailable: the package is not installed.
+    """
+    try:
+        return import_module(f"phronesis_samples.{name}")
+    except ModuleNotFoundError as missing:
+        from phronesis_contracts import Unavailable
+
+        raise Unavailable("the sample data is not installed: pip install phronesis-samples") from missing
+
+
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print rows in aligned columns."""
     lines = [list(header), *([clean(cell).replace("\n", " ") for cell in row] for row in rows)]
@@ -72,3 +92,13 @@ def reply(answer: Reply) -> None:
     if answer.degraded:
         marks.append(f"degraded: {', '.join(answer.degraded)}")
     note(f"\n[{'; '.join(marks)}; {answer.usage.ms} ms; turn {answer.turn_id}; conversation {answer.conversation_id}]")
+
+
+Url = Annotated[str | None, typer.Option("--url", help="Address of a gateway [env: PHRONESIS_URL].", metavar="URL")]
+Key = Annotated[str | None, typer.Option("--key", help="A key of that gateway [env: PHRONESIS_KEY].", metavar="KEY")]
+Data = Annotated[
+    Path | None,
+    typer.Option("--data", help="Data directory of a local stack [env: PHRONESIS_DATA; default: ~/.phronesis].", metavar="DIR"),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether you mean it.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, alone, on stdout.")]

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import output
-from .options import AsJson, Data, Key, Url
+from .output import AsJson, Data, Key, Url
 
 if TYPE_CHECKING:
-    from phronesis.models import TurnEvent
-    from phronesis.sync import Client
     from phronesis_contracts.tasks import Task
+
+    from ..models import TurnEvent
+    from ..sync import Client
 
 app = typer.Typer(help="Your background tasks: list, show, watch, cancel.", invoke_without_command=True)
 
@@ -68,7 +69,7 @@ def cancel(task: Id, as_json: AsJson = False, url: Url = None, key: Key = None, 
 def watch(task: Id, as_json: AsJson = False, url: Url = None, key: Key = None, data: Data = None) -> None:
     """Watch a task until it ends."""
     with _client(url, key, data) as client:
-        _finish(_watched(client, client.tasks.get(task)), as_json)
+        _finish(_watch_until_end(client, client.tasks.get(task)), as_json)
 
 
 def register(commands: typer.Typer) -> None:
@@ -90,16 +91,18 @@ def task(
     data: Data = None,
 ) -> None:
     """Work on a goal in the background."""
-    from phronesis.calls import checked
-    from phronesis_contracts.tasks import DEFAULT_AGENT, TaskBudget
+    from phronesis_contracts.orchestrator import TaskBudget
+    from phronesis_contracts.tasks import DEFAULT_AGENT
+
+    from ..calls import validate_message
 
     given = {"seconds": seconds, "tokens": tokens, "usd": usd, "tool_calls": calls}
-    budget = checked(TaskBudget, {name: value for name, value in given.items() if value is not None})
+    budget = validate_message(TaskBudget, {name: value for name, value in given.items() if value is not None})
     with _client(url, key, data) as client:
         accepted = client.tasks.submit(text, agent or DEFAULT_AGENT, budget)
         found = client.tasks.get(accepted.turn_id)
         if wait:
-            _finish(_watched(client, found), as_json)
+            _finish(_watch_until_end(client, found), as_json)
         elif as_json:
             output.as_json(found)
         else:
@@ -107,22 +110,22 @@ def task(
 
 
 def _client(url: Url, key: Key, data: Data) -> Client:
-    from phronesis.sync import Client
+    from ..sync import Client
 
     return Client(url, key, data)
 
 
-def _watched(client: Client, task: Task) -> Task:
+def _watch_until_end(client: Client, task: Task) -> Task:
     """The task once it has ended; what it does meanwhile goes to stderr. Ctrl-C ends the watching alone."""
     try:
-        return _followed(client, task)
+        return _follow_events(client, task)
     except KeyboardInterrupt:
         id = task.task_id
         output.note(f"stopped watching; task {id} goes on: phronesis tasks watch {id}, or end it: phronesis tasks cancel {id}")
         raise
 
 
-def _followed(client: Client, task: Task) -> Task:
+def _follow_events(client: Client, task: Task) -> Task:
     from phronesis_contracts import ServiceError
 
     deadline = time.monotonic() + task.budget.seconds + _BEYOND
@@ -134,10 +137,10 @@ def _followed(client: Client, task: Task) -> Task:
         if 400 <= exc.status < 500:
             raise
         output.note(f"events are lost ({exc.code}), looking for the end")
-    return _end(client, task, deadline)
+    return _await_end(client, task, deadline)
 
 
-def _end(client: Client, task: Task, deadline: float) -> Task:
+def _await_end(client: Client, task: Task, deadline: float) -> Task:
     from phronesis_contracts import TimedOut
 
     while not (found := client.tasks.get(task.task_id)).status.ended:

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
-from phronesis.models import Trace
 from phronesis_contracts.service import Span
 
+from ..models import Trace
 from . import output
 
 WIDE = 250

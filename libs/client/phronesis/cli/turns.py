@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import output
-from .options import AsJson, Data, Key, Url
+from .output import AsJson, Data, Key, Url
 
 if TYPE_CHECKING:
-    from phronesis.sync import Client
     from phronesis_contracts.orchestrator import Turn
+
+    from ..sync import Client
 
 app = typer.Typer(help="Your turns: list, show, cancel, retry.", invoke_without_command=True)
 
@@ -68,7 +69,7 @@ def retry(turn: Id, as_json: AsJson = False, url: Url = None, key: Key = None, d
 
 
 def _client(url: Url, key: Key, data: Data) -> Client:
-    from phronesis.sync import Client
+    from ..sync import Client
 
     return Client(url, key, data)
 

@@ -12,9 +12,9 @@ from pydantic import AwareDatetime, Field
 from ..messages import Rpc
 from ..principal import Role
 from ..tools import Risk, Tool
-from . import similarity
-from .kinds import Layer
+from . import search
 from .paths import Step
+from .registry import Layer
 from .values import OWNERS, READERS, Asked, Camel, ConstitutionNode, Mention, NodeId, absent
 
 
@@ -160,7 +160,7 @@ class ReportDrift(Asked):
 
     since: str | None = Field(default=None, max_length=40)
     layers: tuple[Layer, ...] = Field(default=(), max_length=7)
-    threshold: float = Field(default=similarity.DRIFT, ge=0.0, le=2.0)
+    threshold: float = Field(default=search.DRIFT_DISTANCE, ge=0.0, le=2.0)
     limit: int = Field(default=50, ge=1, le=500)
 
 
@@ -255,7 +255,7 @@ class ContradictionsFound(Camel):
 class FindDuplicates(Asked):
     """Nodes that say nearly the same."""
 
-    threshold: float = Field(default=similarity.DUPLICATE, ge=0.0, le=1.0)
+    threshold: float = Field(default=search.DUPLICATE_COSINE, ge=0.0, le=1.0)
     layers: tuple[Layer, ...] = Field(default=(), max_length=7)
     limit: int = Field(default=50, ge=1, le=500)
 

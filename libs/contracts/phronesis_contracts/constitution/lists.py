@@ -12,7 +12,7 @@ from pydantic import Field
 
 from ..messages import Message, Nothing, Rpc
 from ..tools import Tool
-from .kinds import Layer, Lifecycle
+from .registry import Layer, Lifecycle
 from .values import READERS, Asked, Camel, Chosen, ConstitutionLink, ConstitutionNode, ListStats, Mention, NodeId, absent
 
 MOST = 2_000

@@ -1,4 +1,7 @@
-"""Contracts that find nodes of the constitutional graph by meaning, and by meaning and structure together."""
+"""Contracts that find nodes of the constitutional graph, by meaning and by structure.
+
+Their floors of similarity, and how they went.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,35 @@ from ..errors import NotFound, Unavailable
 from ..messages import Rpc
 from ..tools import Risk, Tool
 from .paths import Step
-from .values import READERS, Asked, Camel, Chosen, ConstitutionLink, ConstitutionNode, Mention, absent
+from .registry import Layer
+from .values import OWNERS, READERS, Asked, Camel, Chosen, ConstitutionLink, ConstitutionNode, Mention, absent
+
+
+def to_cosine(index_score: float) -> float:
+    """The cosine that an index score of the seed stands for: 2s - 1."""
+    return round(2 * index_score - 1, 6)
+
+
+SEMANTIC_FLOOR = to_cosine(0.7)
+"""Floor of a semantic search (O-154): 0.4."""
+GOAL_FLOOR = to_cosine(0.8)
+"""Floor for the goal that somebody speaks of (O-285): 0.6."""
+HYBRID_FLOOR = to_cosine(0.65)
+"""Floor for what no path joins to the anchor (O-175): 0.3."""
+EXECUTION_FLOOR = to_cosine(0.65)
+"""Floor of a search in the execution layer (O-263): 0.3."""
+PRECEDENT_FLOOR = to_cosine(0.6)
+"""Floor for precedents (O-281): 0.2."""
+INSIGHT_FLOOR = to_cosine(0.7)
+"""Floor for insights (O-271): 0.4."""
+DUPLICATE_COSINE = 0.9
+"""Cosine above which two nodes are called near-duplicates (O-413); stated as a cosine in the seed."""
+UNRELATED_COSINE = 0.4
+"""Cosine below which unrelated texts stay (O-414); stated as a cosine in the seed."""
+DRIFT_DISTANCE = 0.1
+"""1 - cosine of an old and a new vector above which a node has drifted (O-320)."""
+COSINE_ROUNDING = 1e-6
+"""How far below a floor a score may be by rounding alone (O-159)."""
 
 MAX_QUERY = 4_000
 HITS = 50
@@ -253,4 +284,90 @@ DISCUSS_SEMANTIC_TOOL = Tool(
 )
 DISCUSS_HYBRID_TOOL = Tool(
     "discuss_hybrid_search", "Nodes by meaning and structure (the same as hybrid.search.v1).", HYBRID_SEARCH, roles=READERS
+)
+
+TUNABLE: dict[str, float] = {
+    "semantic.minSimilarity": SEMANTIC_FLOOR,
+    "hybrid.minSimilarity": HYBRID_FLOOR,
+    "hybrid.structuralWeight": 0.6,
+    "hybrid.semanticWeight": 0.4,
+    "insight.minSimilarity": INSIGHT_FLOOR,
+    "insight.minConfidence": 0.6,
+    "precedent.minSimilarity": PRECEDENT_FLOOR,
+    "goal.minSimilarity": GOAL_FLOOR,
+}
+"""Defaults of the searches, which a tenant may change (O-366). Each is 0 to 1; floors are cosines."""
+
+
+class TuneRetrieval(Asked):
+    """Defaults of the tenant's searches to change; nothing named only tells them (O-366)."""
+
+    values: dict[str, float | None] = Field(default_factory=dict, max_length=len(TUNABLE))
+    """By name (`TUNABLE`); null puts back what the product ships with."""
+
+
+class RetrievalTuned(Camel):
+    """The defaults as they are from the next search on."""
+
+    values: dict[str, float]
+    changed: tuple[str, ...] = ()
+    """Those that differ from what the product ships with."""
+
+
+class ReportRetrieval(Asked):
+    """How the tenant's searches went (O-364, O-365)."""
+
+    days: int = Field(default=7, ge=1, le=365)
+
+
+class ToolUse(Camel):
+    """One tool's calls. Times are of its calls, cached ones too."""
+
+    tool: str
+    calls: int
+    failed: int
+    cached: int
+    empty: int
+    p50_milliseconds: float
+    p95_milliseconds: float
+    average_tokens: float
+
+
+class LayerAccess(Camel):
+    """How many sessions found nodes of a layer, beside how many capacity is planned for (O-024). All are shares, 0 to 1."""
+
+    layer: Layer
+    expected_least: float
+    expected_most: float
+    measured: float | None = absent()
+    """Absent where nobody searched."""
+
+
+class RetrievalReported(Camel):
+    """The tools by name, the share of each layer among the nodes that were found, and what people said."""
+
+    tools: tuple[ToolUse, ...]
+    layers: dict[Layer, float]
+    sessions: int = 0
+    """Calls tell no session: it is what one user searched for on one day (UTC). The foundation that a session begins with is no
+    search, and not counted."""
+    access: tuple[LayerAccess, ...] = ()
+    """The layers with an expected share."""
+    satisfaction: float | None = absent()
+    """Share of ratings that say yes; absent without ratings (O-417)."""
+    ratings: int = 0
+
+
+TUNE_RETRIEVAL = Rpc("memory.v1.constitution.tune", TuneRetrieval, RetrievalTuned)
+REPORT_RETRIEVAL = Rpc("memory.v1.constitution.retrievals", ReportRetrieval, RetrievalReported)
+
+TUNE_RETRIEVAL_TOOL = Tool(
+    "retrieval.tuning.v1",
+    "Thresholds and weights of the searches: tell them, or change them from the next search on.",
+    TUNE_RETRIEVAL,
+    risk=Risk.MEDIUM,
+    roles=OWNERS,
+)
+REPORT_RETRIEVAL_TOOL = Tool(
+    "retrieval.report.v1", "How the searches went: times, tokens, layers, satisfaction.", REPORT_RETRIEVAL, roles=OWNERS
 )

@@ -9,7 +9,7 @@ from pydantic.alias_generators import to_camel
 
 from ..messages import Message
 from ..principal import Role
-from .kinds import Layer, Lifecycle
+from .registry import Layer, Lifecycle
 
 READERS = frozenset({Role.DISCUSS, Role.DECISIONS, Role.EXECUTE, Role.MIND, Role.MAESTRO, Role.ADMIN})
 """Roles that may read the graph; which of its tools an agent has, its allow-list says."""

@@ -1,4 +1,7 @@
-"""Contracts that change the constitutional graph: two tools for each type, and those that fit every type."""
+"""Contracts that change the constitutional graph.
+
+Two tools for each type, those that fit every type, and loading many nodes at a time.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,9 @@ from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, create_mo
 
 from ..errors import BadRequest, Conflict
 from ..messages import Event, Message, Rpc
+from ..principal import Role
 from ..tools import Risk, Tool
-from .kinds import Kind, Layer, NodeType
-from .registry import TYPES
-from .relationships import NAME
+from .registry import RELATIONSHIP_NAME, TYPES, Kind, Layer, NodeType
 from .values import LINKERS, MAX_TEXT, OWNERS, WRITERS, Asked, Camel, ConstitutionLink, ConstitutionNode, NodeId
 
 _BAG = 40
@@ -115,7 +117,7 @@ class Relate(Asked):
 
     from_id: str = Field(min_length=1, max_length=200)
     to_id: str = Field(min_length=1, max_length=200)
-    type: str = Field(max_length=64, pattern=NAME)
+    type: str = Field(max_length=64, pattern=RELATIONSHIP_NAME)
 
 
 class Related(Camel):
@@ -238,4 +240,54 @@ RELATE_TOOL = Tool(
 )
 UNRELATE_TOOL = Tool(
     "relationship.delete.v1", "Remove a relationship, by its id.", UNRELATE, risk=Risk.MEDIUM, roles=LINKERS, irreversible=True
+)
+
+NODES = 250
+"""Nodes of one part."""
+RELATIONSHIPS = 500
+"""Relationships of one part: as many as one announcement of changes holds."""
+
+
+class LoadNode(CreateConstitutionNode):
+    """A node with its type; its typed properties stand beside the common ones, as its create tool takes them."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = Field(min_length=1, max_length=64)
+    id: str = Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]*$")
+
+
+class LoadConstitution(Asked):
+    """A part of a graph, written in one transaction: what has to go, then nodes, then relationships.
+
+    All is held to the registry, and nothing is written where one thing breaks it. A node that is there already gets the
+    fields that are given; what is as it was stays as it is, with its version. Guardrails may come with it and do not stop it.
+    """
+
+    remove: tuple[str, ...] = Field(default=(), max_length=NODES)
+    """Ids of nodes to remove for good, with their relationships; unknown ones are passed over."""
+    nodes: tuple[LoadNode, ...] = Field(default=(), max_length=NODES)
+    relationships: tuple[Relate, ...] = Field(default=(), max_length=RELATIONSHIPS)
+
+
+class ConstitutionLoaded(Camel):
+    """What the part changed."""
+
+    created: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    relationships: int = 0
+    """Relationships that were not there before."""
+
+
+LOAD = Rpc("graph.v1.constitution.load", LoadConstitution, ConstitutionLoaded, timeout=60.0, max_bytes=1_000_000)
+
+LOAD_TOOL = Tool(
+    "constitution.load.v1",
+    "Write a part of a constitutional graph: up to 250 nodes and 500 relationships in one transaction.",
+    LOAD,
+    risk=Risk.HIGH,
+    roles=frozenset({Role.ADMIN}),
+    irreversible=True,
 )

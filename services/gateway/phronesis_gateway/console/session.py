@@ -1,22 +1,30 @@
-"""Signing in: a cookie that names a key and holds no secret, and the rule that only the console's own pages may send forms.
-
-The cookie is a ticket like those of event streams, of another purpose and for hours: any copy of the gateway reads it, and a
-revoked key ends it. The key itself is read once, at the door, and kept nowhere.
+"""Signing in by a cookie that names a key and holds no secret, the rule that only the console's own pages may send forms, and
+routes that a session opens. Any copy of the gateway reads the cookie, and a revoked key ends it; the key itself is read
+once and kept nowhere.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Annotated, Any
 from urllib.parse import parse_qs, urlsplit
 
+import htpy as h
+from fastapi import Depends, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
-from starlette.requests import Request
 from starlette.responses import Response
 
-from phronesis_contracts import Forbidden, Principal, Unauthorized
-from phronesis_gateway.domain import is_secret
-from phronesis_gateway.door import Door
-from phronesis_gateway.tickets import Tickets
+from phronesis_contracts import Forbidden, Principal, ServiceError, Unauthorized
+from phronesis_contracts.orchestrator import Problem
+
+from ..auth.authentication import Authenticator, StrictRequest
+from ..auth.keys import WRITE, is_secret, require_scope
+from ..auth.tickets import Tickets
+from ..http.responses import invalid_input
+from ..turns.submission import TurnRefused
 
 COOKIE = "phronesis_console"
 LIFETIME = 8 * 3600
@@ -34,7 +42,7 @@ class Sessions:
         path: where the cookie is sent, and nowhere else.
     """
 
-    def __init__(self, door: Door, signing_key: Path | None, path: str) -> None:
+    def __init__(self, door: Authenticator, signing_key: Path | None, path: str) -> None:
         self._door = door
         self._tickets = Tickets.load(signing_key, _PURPOSE, LIFETIME)
         self._path = path
@@ -84,3 +92,77 @@ def from_own_page(headers: Headers) -> None:
         raise Forbidden("only the console's own pages may send this")
     if origin.scheme != "https" and origin.hostname not in _LOOPBACK:
         raise Forbidden("the console needs https: over plain http others could read the key and the answers")
+
+
+_EMPTY_STYLE = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
+"""The hash of nothing: the chart library adds an empty style element and fills it by script. It wants a second one, for maps;
+that is refused, since no visualization is a map."""
+_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        f"style-src 'self' {_EMPTY_STYLE}",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+_GUARDS = {
+    "Content-Security-Policy": _POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    # Not `no-referrer`: browsers would then hide the origin of our own forms.
+    "Referrer-Policy": "same-origin",
+}
+
+
+def html_response(node: h.Renderable, status: int = 200) -> Response:
+    """A page or a part of one, with what keeps foreign scripts, styles and frames out."""
+    return Response(str(node), status, _GUARDS, "text/html; charset=utf-8")
+
+
+def session_route(sessions: Sessions, failed: Callable[[Problem], h.Element]) -> type[APIRoute]:
+    """The class of routes that a session opens; who came in is checked before a body is read.
+
+    Args:
+        sessions: tells who is signed in.
+        failed: shows a problem.
+    """
+
+    class Entered(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            handle = super().get_route_handler()
+
+            async def answered(request: Request) -> Response:
+                try:
+                    request.state.who = await sessions.holder(request)
+                    if request.method != "GET":
+                        from_own_page(request.headers)
+                        require_scope(request.state.who, WRITE)
+                    return await handle(StrictRequest(request.scope, request.receive))
+                except TurnRefused as refused:
+                    found = refused.problem
+                except RequestValidationError as error:
+                    found = problem_of(invalid_input([each | {"loc": each["loc"][1:]} for each in error.errors()]))
+                except ServiceError as error:
+                    found = problem_of(error)
+                return html_response(failed(found), found.status)
+
+            return answered
+
+    return Entered
+
+
+def problem_of(error: ServiceError) -> Problem:
+    """An error as what is shown of it."""
+    return Problem(**error.body())
+
+
+async def _caller(request: Request) -> Principal:
+    who: Principal = request.state.who
+    return who
+
+
+Person = Annotated[Principal, Depends(_caller)]
+"""Who is signed in, on an entered route."""

@@ -1,33 +1,104 @@
-"""The MCP server: it lists tools and calls them. What it needs of a request is in the request; it keeps nothing."""
+"""The MCP server.
+
+It lists tools and calls them, with a span and a count for every request. What it needs of a request is in the request; it
+keeps nothing.
+"""
 
 from __future__ import annotations
 
 import re
+import time
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 from uuid import uuid4
 
 import mcp_types as types
 from mcp.server.caching import CacheHint
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.shared.exceptions import MCPError
+from mcp_types.methods import SPEC_CLIENT_METHODS
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from pydantic import ValidationError
 
 from phronesis_bus import VERSION, Bus
-from phronesis_contracts import BadRequest, Message, Risk, ServiceError
-from phronesis_gateway.calling import call
-from phronesis_gateway.metrics import Metrics
-from phronesis_gateway.offers import Offers
-from phronesis_gateway.problems import invalid
-from phronesis_gateway.submission import Turns
+from phronesis_contracts import BadRequest, Message, Principal, Risk, ServiceError
 
-from .results import refused, result
-from .searching import SEARCH, SearchTools, search
-from .shown import NAMES, find, listed, shown
-from .spans import Spans, caller
-from .turns import ASK, Ask, Asking
+from ..http.operations import Metrics
+from ..http.responses import invalid_input
+from ..tools.offers import Offers, call_tool, find_tool
+from ..turns.submission import OWNER, TurnService, owner_of
+from .tools import NAMES, SEARCH, SearchTools, describe_tool, list_tools, rank_tools
+from .turns import ASK, Ask, AskTool, error_result, success_result
+
+_TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+class SpanMiddleware:
+    """Middleware of the server.
+
+    Args:
+        bus: whose tracing records the spans.
+        metrics: where requests are counted.
+        names: the tools that there are: what a caller makes up names no span and no series.
+    """
+
+    def __init__(self, bus: Bus, metrics: Metrics, names: frozenset[str]) -> None:
+        self._bus = bus
+        self._metrics = metrics
+        self._names = names
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """Answer one request, or take one notification."""
+        method = ctx.method if ctx.method in SPEC_CLIENT_METHODS else "other"
+        name = (ctx.params or {}).get("name")
+        tool = name if method == "tools/call" and isinstance(name, str) and name in self._names else None
+        began, outcome = time.perf_counter(), "error"
+        try:
+            with self._span(ctx, method, tool) as span:
+                found = await call_next(ctx)
+                outcome = _outcome(found, span)
+                return found
+        except MCPError as error:
+            outcome = str(error.code)
+            raise
+        finally:
+            self._metrics.mcp(method, tool or "", outcome, time.perf_counter() - began)
+
+    def _span(self, context: ServerRequestContext[Any, Any], method: str, tool: str | None) -> AbstractContextManager[Span]:
+        return self._bus.tracing.span(
+            f"{method} {tool}" if tool else method,
+            kind=SpanKind.SERVER,
+            parent=_parent(context),
+            mcp__method__name=method,
+            mcp__protocol__version=context.protocol_version,
+            gen_ai__operation__name="execute_tool" if tool else None,
+            gen_ai__tool__name=tool,
+            **{OWNER: owner_of(caller(context))},
+        )
+
+
+def caller(context: ServerRequestContext[Any, Any]) -> Principal:
+    """Who asks: the endpoint wrote it into the request."""
+    assert context.request is not None
+    who: Principal = context.request.state.who
+    return who
+
+
+def _parent(context: ServerRequestContext[Any, Any]) -> str | None:
+    given = (context.meta or {}).get("traceparent")
+    return given if isinstance(given, str) and _TRACEPARENT.fullmatch(given) else None
+
+
+def _outcome(found: HandlerResult, span: Span) -> str:
+    failed = isinstance(found, dict) and found.get("isError") is True
+    if failed:
+        span.set_attribute("error.type", "tool_error")
+        span.set_status(Status(StatusCode.ERROR, "tool_error"))
+    return "tool_error" if failed else "ok"
+
 
 KEY = "phronesis/idempotency_key"
 """Member of a call's `_meta`: what `Idempotency-Key` is by HTTP."""
@@ -39,7 +110,7 @@ _OWN = frozenset({ASK.name, SEARCH.name})
 """Tools of the gateway's own."""
 
 
-class Tools:
+class ToolHandlers:
     """The handlers.
 
     Args:
@@ -48,10 +119,10 @@ class Tools:
         offers: what each caller may call.
     """
 
-    def __init__(self, bus: Bus, turns: Turns, offers: Offers) -> None:
+    def __init__(self, bus: Bus, turns: TurnService, offers: Offers) -> None:
         self._bus = bus
         self._offers = offers
-        self.asking = Asking(bus, turns)
+        self.asking = AskTool(bus, turns)
 
     async def list(
         self, context: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
@@ -63,42 +134,42 @@ class Tools:
             tools = await self._offers.of(caller(context))
         except ServiceError as error:
             raise MCPError(types.INTERNAL_ERROR, error.detail, error.body()) from error
-        return types.ListToolsResult(tools=listed(tools))
+        return types.ListToolsResult(tools=list_tools(tools))
 
     async def call(self, context: ServerRequestContext[Any, Any], params: types.CallToolRequestParams) -> types.CallToolResult:
         """Call a tool. A problem is a result that says so; only a tool that there is not is an error of the protocol."""
-        if params.name not in _OWN and find(params.name) is None:
+        if params.name not in _OWN and find_tool(params.name) is None:
             raise MCPError(types.INVALID_PARAMS, "there is no such tool")
         try:
             return await self._call(context, params.name, params.arguments or {})
         except ServiceError as error:
-            return refused(error)
+            return error_result(error)
 
     async def _call(self, context: ServerRequestContext[Any, Any], name: str, given: dict[str, Any]) -> types.CallToolResult:
-        who, key = caller(context), _key(context)
+        who, key = caller(context), _idempotency_key(context)
         if name == ASK.name:
             return await self.asking.ask(
-                who, _checked(Ask, given), key or _named(context) or uuid4().hex, context.session.report_progress
+                who, _validate(Ask, given), key or _session_name(context) or uuid4().hex, context.session.report_progress
             )
         if name == SEARCH.name:
-            return result(search(await self._offers.of(who), _checked(SearchTools, given)), reads=True)
-        tool = find(name)
+            return success_result(rank_tools(await self._offers.of(who), _validate(SearchTools, given)), reads=True)
+        tool = find_tool(name)
         assert tool is not None
-        found = await call(self._bus, self._offers, who, tool, given, None if key is None else f"mcp/{who.user}/{key}")
-        return result(found, reads=tool.risk is Risk.READ)
+        found = await call_tool(self._bus, self._offers, who, tool, given, None if key is None else f"mcp/{who.user}/{key}")
+        return success_result(found, reads=tool.risk is Risk.READ)
 
 
-def server(bus: Bus, tools: Tools, metrics: Metrics) -> Server[Any]:
+def build_server(bus: Bus, tools: ToolHandlers, metrics: Metrics) -> Server[Any]:
     """The server, for both revisions of the protocol."""
     made: Server[Any] = Server(
         "phronesis",
         version=VERSION,
         cache_hints={"tools/list": CacheHint(_FRESH, "private"), "server/discover": CacheHint(_FRESH, "private")},
-        get_tool_input_schema=lambda name: shown(name).input_schema if name in NAMES else None,
+        get_tool_input_schema=lambda name: describe_tool(name).input_schema if name in NAMES else None,
         on_list_tools=tools.list,
         on_call_tool=tools.call,
     )
-    made.middleware = [Spans(bus, metrics, NAMES | _OWN)]
+    made.middleware = [SpanMiddleware(bus, metrics, NAMES | _OWN)]
     return made
 
 
@@ -114,21 +185,21 @@ def turn_key(session: str | None, request: Any) -> str | None:
     return key if _KEY.fullmatch(key) else None
 
 
-def _named(context: ServerRequestContext[Any, Any]) -> str | None:
+def _session_name(context: ServerRequestContext[Any, Any]) -> str | None:
     if context.request is None or context.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS:
         return None
     return turn_key(context.request.headers.get(MCP_SESSION_ID_HEADER), context.request_id)
 
 
-def _key(context: ServerRequestContext[Any, Any]) -> str | None:
+def _idempotency_key(context: ServerRequestContext[Any, Any]) -> str | None:
     key = (context.meta or {}).get(KEY)
     if key is not None and not (isinstance(key, str) and _KEY.fullmatch(key)):
         raise BadRequest("an idempotency key is 1 to 255 printable ASCII characters", field=f"_meta.{KEY}")
     return key
 
 
-def _checked(kind: type[M], given: dict[str, Any]) -> M:
+def _validate(kind: type[M], given: dict[str, Any]) -> M:
     try:
         return kind.model_validate(given)
     except ValidationError as fault:
-        raise invalid(fault.errors(include_url=False, include_context=False, include_input=False)) from fault
+        raise invalid_input(fault.errors(include_url=False, include_context=False, include_input=False)) from fault

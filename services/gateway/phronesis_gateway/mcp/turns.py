@@ -1,25 +1,64 @@
-"""Talking to the agents of the platform itself: `ask` hands a turn in and waits. `turn_get` looks where it is."""
+"""Talking to the agents of the platform itself.
+
+`ask` hands a turn in and waits, `turn_get` looks where it is; and results of calls.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import anyio
 import mcp_types as types
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from phronesis_bus import Bus
 from phronesis_bus import ask as ask_owner
-from phronesis_contracts import BadRequest, Message, NotFound, Principal, ServiceError, TurnEnded
-from phronesis_contracts.faces import answered, told
+from phronesis_contracts import BadRequest, Message, NotFound, Principal, ServiceError, TooLarge, TurnEnded
 from phronesis_contracts.orchestrator import MAX_TEXT, TURN_CANCEL, Problem, Turn, TurnProgress, TurnRef, TurnStatus, turn_id
-from phronesis_gateway.messages import MessageGiven
-from phronesis_gateway.scopes import WRITE, require
-from phronesis_gateway.submission import Refused, Submitted, Turns
+from phronesis_contracts.tools import schema_of_input, schema_of_output
 
-from .results import problem, result
+from ..auth.keys import WRITE, require_scope
+from ..http.requests import MessageGiven
+from ..turns.submission import SubmittedTurn, TurnRefused, TurnService
+
+MAX_RESULT = 125_000
+"""Bytes of a result, what 25,000 tokens of prose may have: more would fill the window of the model that reads it. Tools that
+cut their answers themselves cut them by tokens."""
+
+
+def success_result(found: BaseModel, *, reads: bool) -> types.CallToolResult:
+    """What a tool answered.
+
+    Args:
+        found: the answer.
+        reads: whether the tool changed nothing. Only then can a large answer be withheld: the caller may ask for less,
+            while an error in place of a write's answer would say that nothing was written.
+
+    Raises:
+        TooLarge: the answer of a tool that only reads is over `MOST`.
+    """
+    text = found.__pydantic_serializer__.to_json(found).decode()
+    if reads and len(text) > MAX_RESULT:
+        raise TooLarge(f"the result is over {MAX_RESULT} bytes; ask for less: a smaller limit, or a narrower question")
+    return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=json.loads(text))
+
+
+def problem_result(body: dict[str, Any]) -> types.CallToolResult:
+    """A problem, `code`, `status` and `detail` and what else is known, for the model to read and to act on.
+
+    It is text alone: structured content has to be what the tool's output schema says.
+    """
+    return types.CallToolResult(content=[types.TextContent(text=json.dumps(body))], is_error=True)
+
+
+def error_result(error: ServiceError) -> types.CallToolResult:
+    """A `ServiceError` as a result."""
+    return problem_result(error.body())
+
 
 log = logging.getLogger(__name__)
 
@@ -48,15 +87,15 @@ ASK = types.Tool(
     name="ask",
     description="Ask an agent of the platform, which knows the caller's memory, and wait for its reply. Cancelling the "
     "call cancels the turn.",
-    input_schema=told(Ask.model_json_schema()),
-    output_schema=answered(Turn.model_json_schema()),
+    input_schema=schema_of_input(Ask.model_json_schema()),
+    output_schema=schema_of_output(Turn.model_json_schema()),
     annotations=types.ToolAnnotations(
         read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False
     ),
 )
 
 
-class Asking:
+class AskTool:
     """The tool `ask`.
 
     Args:
@@ -64,13 +103,13 @@ class Asking:
         turns: hands turns in and waits for them.
     """
 
-    def __init__(self, bus: Bus, turns: Turns) -> None:
+    def __init__(self, bus: Bus, turns: TurnService) -> None:
         self._bus = bus
         self._turns = turns
 
     async def ask(self, who: Principal, given: Ask, key: str, progress: Progress) -> types.CallToolResult:
         """Hand a turn in under `key`, and wait for its end."""
-        require(who, WRITE)
+        require_scope(who, WRITE)
         message = MessageGiven(conversation_id=given.conversation_id, current_message_text=given.message, agent=given.agent)
         if message.empty:
             raise BadRequest("a message needs text", field="message")
@@ -79,8 +118,8 @@ class Asking:
             async with self._turns.submitted(who, message, key) as turn:
                 await progress(0, _STEPS, "accepted")
                 return await self._end(who, turn, given.wait, progress)
-        except Refused as refusal:
-            return problem(refusal.problem.model_dump(exclude_none=True) | _field(refusal.problem.field))
+        except TurnRefused as refusal:
+            return problem_result(refusal.problem.model_dump(exclude_none=True) | _field(refusal.problem.field))
         except asyncio.CancelledError:
             with anyio.move_on_after(CANCEL_SECONDS, shield=True):
                 await self.cancel(who, id)
@@ -100,7 +139,7 @@ class Asking:
                 log.warning("a turn whose caller went away could not be cancelled: %s", error.code)
             return
 
-    async def _end(self, who: Principal, turn: Submitted, wait: float, progress: Progress) -> types.CallToolResult:
+    async def _end(self, who: Principal, turn: SubmittedTurn, wait: float, progress: Progress) -> types.CallToolResult:
         reached = 0
 
         async def heard(said: TurnProgress) -> None:
@@ -111,7 +150,7 @@ class Asking:
                 await progress(reached, _STEPS, said.phase)
 
         ended = await self._turns.ended(who, turn, wait, heard)
-        return _told(ended or await self._turns.state(who, turn.turn_id))
+        return _turn_result(ended or await self._turns.state(who, turn.turn_id))
 
 
 _STEPS = len(PHASES)
@@ -123,7 +162,7 @@ def _field(name: str | None) -> dict[str, str]:
     return {} if name is None else {"field": _FIELDS.get(name, name)}
 
 
-def _told(turn: Turn) -> types.CallToolResult:
+def _turn_result(turn: Turn) -> types.CallToolResult:
     """A turn as a result: its problem is the call's, and one that was cancelled gave no answer."""
     found = turn.problem
     if found is None and turn.status in (TurnStatus.CANCELLED, TurnStatus.PARKED):
@@ -132,5 +171,5 @@ def _told(turn: Turn) -> types.CallToolResult:
         )
     if found is not None:
         more = {"turn_id": turn.turn_id, "conversation_id": turn.conversation_id}
-        return problem(found.model_dump(exclude_none=True) | more)
-    return result(turn, reads=False)
+        return problem_result(found.model_dump(exclude_none=True) | more)
+    return success_result(turn, reads=False)

@@ -1,6 +1,6 @@
-"""The face that programs made for OpenAI's API use: agents as models, chat completions, and responses."""
+"""The interface that programs made for OpenAI's API use: agents as models, chat completions, and responses."""
 
-from .routes import router
+from .handlers import router
 
 __all__ = ["HEADERS", "router"]
 

@@ -10,16 +10,15 @@ from pydantic_core import to_json
 
 from phronesis_contracts import ServiceError
 from phronesis_contracts.orchestrator import Turn
-from phronesis_gateway.events import CHUNK
 
-from .asking import PERSON, ChatMessage
-from .errors import Envelope, fault
-from .objects import Extra, extra, used
+from ..turns.events import CHUNK
+from .errors import Envelope, Extra, extra_of, fault_of, usage_of
+from .questions import PERSON, ChatMessage
 
 DONE = b"data: [DONE]\n\n"
 
 
-def _no(value: bool) -> bool:
+def _refuse_option(value: bool) -> bool:
     if value:
         raise ValueError("an agent has none to give")
     return value
@@ -46,7 +45,7 @@ class ChatAsked(BaseModel):
     stream: StrictBool | None = None
     stream_options: StreamOptions | None = None
     n: Annotated[StrictInt, Field(ge=1, le=1)] | None = None
-    logprobs: Annotated[StrictBool, AfterValidator(_no), Field(json_schema_extra={"const": False})] | None = None
+    logprobs: Annotated[StrictBool, AfterValidator(_refuse_option), Field(json_schema_extra={"const": False})] | None = None
     tools: Annotated[tuple[Any, ...], Field(max_length=0)] | None = None
     functions: Annotated[tuple[Any, ...], Field(max_length=0)] | None = None
     response_format: TextFormat | None = None
@@ -92,26 +91,26 @@ class ChatCompletion(BaseModel):
     phronesis: Extra
 
 
-def id_of(turn_id: str) -> str:
+def completion_id(turn_id: str) -> str:
     """The id of the completion that a turn makes."""
     return f"chatcmpl-{turn_id}"
 
 
-def completion(turn: Turn, ignored: tuple[str, ...]) -> ChatCompletion:
+def build_completion(turn: Turn, ignored: tuple[str, ...]) -> ChatCompletion:
     """The whole answer of a turn that has a reply."""
     assert turn.reply is not None
     return ChatCompletion(
-        id=id_of(turn.turn_id),
+        id=completion_id(turn.turn_id),
         created=int(turn.created_at.timestamp()),
         model=turn.agent,
         choices=(Choice(message=AnswerMessage(content=turn.reply.user_response)),),
         usage=_tokens(turn),
-        phronesis=extra(turn, ignored),
+        phronesis=extra_of(turn, ignored),
     )
 
 
 def _tokens(turn: Turn) -> Tokens:
-    spent = used(turn.reply)
+    spent = usage_of(turn.reply)
     total = spent.input_tokens + spent.output_tokens
     return Tokens(prompt_tokens=spent.input_tokens, completion_tokens=spent.output_tokens, total_tokens=total)
 
@@ -147,34 +146,34 @@ class ChatChunk(BaseModel):
         body = self.model_dump(exclude_none=True)
         for choice in body["choices"]:
             choice.setdefault("finish_reason", None)
-        return line(to_json(body))
+        return stream_line(to_json(body))
 
 
-def line(data: bytes) -> bytes:
+def stream_line(data: bytes) -> bytes:
     """One line of a stream."""
     return b"data: " + data + b"\n\n"
 
 
-def opening(turn_id: str, model: str, created: int) -> ChatChunk:
+def opening_chunk(turn_id: str, model: str, created: int) -> ChatChunk:
     """The first piece: who speaks."""
     piece = Piece(delta=Delta(role="assistant", content=""))
-    return ChatChunk(id=id_of(turn_id), created=created, model=model, choices=(piece,))
+    return ChatChunk(id=completion_id(turn_id), created=created, model=model, choices=(piece,))
 
 
-def rest(turn: Turn, first: ChatChunk, ignored: tuple[str, ...], *, usage: bool) -> Iterator[bytes]:
+def closing_lines(turn: Turn, first: ChatChunk, ignored: tuple[str, ...], *, usage: bool) -> Iterator[bytes]:
     """The pieces behind the first: the reply's text, its end, and what was used where that was asked for."""
     assert turn.reply is not None
     text = turn.reply.user_response
     for at in range(0, len(text), CHUNK):
         piece = Piece(delta=Delta(content=text[at : at + CHUNK]))
         yield first.model_copy(update={"choices": (piece,)}).line()
-    end = {"choices": (Piece(delta=Delta(), finish_reason="stop"),), "phronesis": extra(turn, ignored)}
+    end = {"choices": (Piece(delta=Delta(), finish_reason="stop"),), "phronesis": extra_of(turn, ignored)}
     yield first.model_copy(update=end).line()
     if usage:
         yield first.model_copy(update={"choices": (), "usage": _tokens(turn)}).line()
     yield DONE
 
 
-def failed(error: ServiceError) -> bytes:
+def failure_line(error: ServiceError) -> bytes:
     """The end of a stream whose turn has no reply."""
-    return line(Envelope(error=fault(error.body())).model_dump_json().encode())
+    return stream_line(Envelope(error=fault_of(error.body())).model_dump_json().encode())

@@ -1,9 +1,12 @@
-"""Errors as OpenAI's clients read them: an envelope with a message, a type, the field at fault and a stable code."""
+"""What answers of this interface have in common.
+
+Errors in OpenAI's envelope, models, and what is said of a turn beside its reply.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
@@ -12,12 +15,57 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from phronesis_contracts import BadRequest, ServiceError
-from phronesis_contracts.orchestrator import Problem, Turn
-from phronesis_gateway.answers import as_json
-from phronesis_gateway.door import Door, keyed
-from phronesis_gateway.problems import invalid
-from phronesis_gateway.problems import refusal as problem_of
-from phronesis_gateway.submission import Refused
+from phronesis_contracts.orchestrator import Problem, Reply, Source, Turn
+from phronesis_contracts.orchestrator import Usage as Used
+
+from ..auth.authentication import Authenticator, authenticated_route
+from ..http.responses import error_response as problem_of
+from ..http.responses import invalid_input, json_response
+from ..turns.submission import TurnRefused
+
+
+class Extra(BaseModel):
+    """What this platform says of an answer beside what OpenAI's API has a place for."""
+
+    turn_id: str
+    conversation_id: str
+    reasoner: str = ""
+    """What thought: the name of a provider, or `extractive`, which is no model."""
+    degraded: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
+    ignored: tuple[str, ...] = ()
+    """Parts of the request that changed nothing: rules of the client's own, and a history that is not known here."""
+
+
+class Model(BaseModel):
+    """An agent."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int = 0
+    owned_by: str = "phronesis"
+
+
+class Models(BaseModel):
+    """The agents."""
+
+    object: Literal["list"] = "list"
+    data: tuple[Model, ...]
+
+
+def extra_of(turn: Turn, ignored: tuple[str, ...]) -> Extra:
+    """What is said of a turn."""
+    said = Extra(turn_id=turn.turn_id, conversation_id=turn.conversation_id, ignored=ignored)
+    reply = turn.reply
+    if reply is None:
+        return said
+    return said.model_copy(update={"reasoner": reply.reasoner, "degraded": reply.degraded, "sources": reply.sources})
+
+
+def usage_of(reply: Reply | None) -> Used:
+    """What a turn used; nothing where it has no reply."""
+    return reply.usage if reply else Used()
+
 
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _FIELDS = {"agent": "model", "currentMessageText": "messages", "currentMessageMedia": "messages"}
@@ -44,7 +92,7 @@ class Envelope(BaseModel):
 ENVELOPES: dict[int | str, dict[str, Any]] = {"default": {"model": Envelope, "description": Envelope.__doc__}}
 
 
-def fault(body: Mapping[str, Any]) -> Fault:
+def fault_of(body: Mapping[str, Any]) -> Fault:
     """What a `ServiceError`'s body, or a turn's problem, says."""
     status, field = int(body["status"]), body.get("field")
     kind = _TYPES.get(status) or ("invalid_request_error" if status < 500 else "server_error")
@@ -53,14 +101,14 @@ def fault(body: Mapping[str, Any]) -> Fault:
     return Fault(message=body.get("detail") or body["code"], type=kind, param=named, code=body["code"])
 
 
-def refusal(error: ServiceError) -> Response:
+def envelope_response(error: ServiceError) -> Response:
     """An error as a response, with the status and the headers that the other faces give it."""
     told = problem_of(error)
     headers = {name: told.headers[name] for name in ("Retry-After", "WWW-Authenticate") if name in told.headers}
-    return as_json(Envelope(error=fault(error.body())), error.status, headers)
+    return json_response(Envelope(error=fault_of(error.body())), error.status, headers)
 
 
-def why(turn: Turn) -> ServiceError | None:
+def turn_error(turn: Turn) -> ServiceError | None:
     """Why an ended turn has no reply; `None` where it has one."""
     if turn.reply is not None:
         return None
@@ -68,7 +116,7 @@ def why(turn: Turn) -> ServiceError | None:
     return ServiceError.from_body((turn.problem or ended).model_dump(exclude_none=True))
 
 
-def enveloped(door: Door, sends: str) -> type[Any]:
+def enveloped_route(door: Authenticator, sends: str) -> type[Any]:
     """The class of routes that a key opens and whose every error is an envelope.
 
     Args:
@@ -76,7 +124,7 @@ def enveloped(door: Door, sends: str) -> type[Any]:
         sends: the scope that a narrowed key needs for what is no GET.
     """
 
-    class Enveloped(keyed(door, sends)):  # type: ignore[misc]
+    class Enveloped(authenticated_route(door, sends)):  # type: ignore[misc]
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             handle = super().get_route_handler()
 
@@ -84,15 +132,15 @@ def enveloped(door: Door, sends: str) -> type[Any]:
                 try:
                     response: Response = await handle(request)
                 except ServiceError as error:
-                    response = refusal(error)
-                except Refused as refused:
-                    response = refusal(ServiceError.from_body(refused.problem.model_dump(exclude_none=True)))
+                    response = envelope_response(error)
+                except TurnRefused as refused:
+                    response = envelope_response(ServiceError.from_body(refused.problem.model_dump(exclude_none=True)))
                 except RequestValidationError as error:
-                    response = refusal(invalid([one | {"loc": one["loc"][1:]} for one in error.errors()]))
+                    response = envelope_response(invalid_input([one | {"loc": one["loc"][1:]} for one in error.errors()]))
                 except HTTPException as error:
                     if error.status_code >= 500:
                         raise
-                    response = _http(error)
+                    response = _http_fault(error)
                 return response
 
             return answered
@@ -100,6 +148,6 @@ def enveloped(door: Door, sends: str) -> type[Any]:
     return Enveloped
 
 
-def _http(error: HTTPException) -> Response:
+def _http_fault(error: HTTPException) -> Response:
     body = BadRequest(str(error.detail)).body() | {"status": error.status_code}
-    return as_json(Envelope(error=fault(body)), error.status_code, dict(error.headers or {}))
+    return json_response(Envelope(error=fault_of(body)), error.status_code, dict(error.headers or {}))

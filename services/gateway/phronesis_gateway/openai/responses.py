@@ -11,11 +11,10 @@ from pydantic import BaseModel, Field, StrictBool
 
 from phronesis_contracts import BadRequest, NotFound
 from phronesis_contracts.orchestrator import Turn, TurnStatus
-from phronesis_gateway.events import CHUNK
 
-from .asking import PERSON, ChatMessage
-from .errors import fault, why
-from .objects import Extra, extra, used
+from ..turns.events import CHUNK
+from .errors import Extra, extra_of, fault_of, turn_error, usage_of
+from .questions import PERSON, ChatMessage
 
 _ID: Any = Field(min_length=1, max_length=64, json_schema_extra={"format": "response"})
 
@@ -152,12 +151,12 @@ class Response(BaseModel):
     phronesis: Extra
 
 
-def id_of(turn_id: str) -> str:
+def response_id(turn_id: str) -> str:
     """The id of the response that a turn is."""
     return f"resp_{turn_id.replace('-', '')}"
 
 
-def turn_of(id: str) -> str:
+def turn_id_of(id: str) -> str:
     """The turn that a response is.
 
     Raises:
@@ -169,7 +168,7 @@ def turn_of(id: str) -> str:
         raise NotFound("there is no such response", field="previous_response_id") from error
 
 
-def response(turn: Turn, asked: ResponseAsked | None = None, ignored: tuple[str, ...] = ()) -> Response:
+def build_response(turn: Turn, asked: ResponseAsked | None = None, ignored: tuple[str, ...] = ()) -> Response:
     """A turn as a response, as it is now.
 
     Args:
@@ -177,10 +176,10 @@ def response(turn: Turn, asked: ResponseAsked | None = None, ignored: tuple[str,
         asked: what it was asked by, where that is at hand.
         ignored: parts of it that changed nothing.
     """
-    error = why(turn) if turn.status.ended and turn.status is not TurnStatus.CANCELLED else None
-    told = fault(error.body()) if error else None
+    error = turn_error(turn) if turn.status.ended and turn.status is not TurnStatus.CANCELLED else None
+    told = fault_of(error.body()) if error else None
     return Response(
-        id=id_of(turn.turn_id),
+        id=response_id(turn.turn_id),
         created_at=int(turn.created_at.timestamp()),
         status=_STATUS[turn.status],
         background=bool(asked and asked.background),
@@ -191,7 +190,7 @@ def response(turn: Turn, asked: ResponseAsked | None = None, ignored: tuple[str,
         previous_response_id=asked.previous_response_id if asked else None,
         usage=_usage(turn) if turn.reply else None,
         metadata=(asked.metadata if asked else None) or {},
-        phronesis=extra(turn, ignored),
+        phronesis=extra_of(turn, ignored),
     )
 
 
@@ -200,7 +199,7 @@ def _message(turn: Turn, text: str) -> OutputMessage:
 
 
 def _usage(turn: Turn) -> ResponseUsage:
-    spent = used(turn.reply)
+    spent = usage_of(turn.reply)
     total = spent.input_tokens + spent.output_tokens
     return ResponseUsage(input_tokens=spent.input_tokens, output_tokens=spent.output_tokens, total_tokens=total)
 
@@ -244,7 +243,7 @@ class Lines:
         yield self.line("response.output_item.done", output_index=0, item=item)
 
 
-def one_way(asked: ResponseAsked) -> None:
+def check_one_conversation(asked: ResponseAsked) -> None:
     """Let a conversation be named in one way.
 
     Raises:

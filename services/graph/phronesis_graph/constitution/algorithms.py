@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from phronesis_bus import Call
-from phronesis_contracts.constitution.algorithms import (
+from phronesis_contracts.constitution.paths import (
     AlgorithmStats,
     CommunitiesFound,
     Community,
@@ -22,35 +22,32 @@ from phronesis_contracts.constitution.algorithms import (
     RankNodes,
 )
 
-from .budgets import fitting
-from .engines import Algorithm, Computed, Engine
-from .meeting import met_of
-from .naming import relationship_names, type_names
-from .projection import Projection
-from .projections import AGE, Kept, Projections, Turns
-from .walkable import WalkStore
+from .budgets import take_fitting
+from .engine import Algorithm, AlgorithmOutput, Engine
+from .projection import MAX_AGE, CachedProjection, Projection, ProjectionCache, SingleFlight
+from .traversal import WalkStore, check_relationship_types, check_type_names, read_walk_nodes
 
 _SHOWN = 25
 """Nodes of a community that are told."""
 _SHOWN_IN_ALL = 1_000
 """Nodes of all communities that are told; an answer holds no more of them."""
-Watch = Callable[[Algorithm, str, float, int, Computed], None]
+Watch = Callable[[Algorithm, str, float, int, AlgorithmOutput], None]
 """Told of each computation: which, by what engine, its seconds, its nodes, and what came of it (O-220)."""
 
 
 @dataclass(frozen=True)
-class Result:
+class CachedResult:
     """What was computed, and what it was computed from."""
 
     over: Projection
-    computed: Computed
+    computed: AlgorithmOutput
     order: Sequence[Sequence[int]]
     """Nodes in the order in which they are told: one group of them all, or one for each community."""
     at: datetime
     milliseconds: float
 
 
-class Algorithms:
+class AlgorithmHandlers:
     """One method for each message.
 
     Args:
@@ -62,14 +59,14 @@ class Algorithms:
     """
 
     def __init__(
-        self, projections: Projections, engine: Engine, walks: WalkStore, now: Callable[[], datetime], watch: Watch
+        self, projections: ProjectionCache, engine: Engine, walks: WalkStore, now: Callable[[], datetime], watch: Watch
     ) -> None:
         self._projections = projections
         self._engine = engine
         self._walks = walks
         self._now = now
         self._watch = watch
-        self._turns = Turns()
+        self._turns = SingleFlight()
 
     async def pagerank(self, call: Call, request: RankNodes) -> NodesRanked:
         """The nodes that most of the graph rests on.
@@ -87,7 +84,7 @@ class Algorithms:
 
     async def communities(self, call: Call, request: FindCommunities) -> CommunitiesFound:
         """Clusters of nodes that belong together; raises what `pagerank` does."""
-        types = type_names(request.types)
+        types = check_type_names(request.types)
         result, stats = await self._result(call.who.tenant, Algorithm.COMMUNITIES, request)
         over, left = result.over, _SHOWN_IN_ALL
         groups: list[tuple[int, int, list[int]]] = []
@@ -96,31 +93,31 @@ class Algorithms:
             if shown and len(groups) < request.limit:
                 groups.append((number, len(group), shown))
                 left -= len(shown)
-        met = await met_of(self._walks, call.who.tenant, over, [node for _, _, shown in groups for node in shown])
+        met = await read_walk_nodes(self._walks, call.who.tenant, over, [node for _, _, shown in groups for node in shown])
         rows = [
             Community(id=number, size=size, nodes=tuple(met[node].mention() for node in shown if node in met))
             for number, size, shown in groups
         ]
-        told, _ = fitting(rows)
+        told, _ = take_fitting(rows)
         return CommunitiesFound(rows=tuple(told), modularity=result.computed.modularity, stats=stats)
 
     async def _ranked(self, tenant: str, algorithm: Algorithm, request: Projected) -> NodesRanked:
-        types = type_names(request.types)
+        types = check_type_names(request.types)
         result, stats = await self._result(tenant, algorithm, request)
         over, values = result.over, result.computed.values
         order = [node for group in result.order for node in group if not types or over.types[node] in types]
-        met = await met_of(self._walks, tenant, over, order[: request.limit])
+        met = await read_walk_nodes(self._walks, tenant, over, order[: request.limit])
         rows = [Ranked(id=one.id, type=one.type, title=one.title, score=round(values[node], 6)) for node, one in met.items()]
-        told, _ = fitting(rows)
+        told, _ = take_fitting(rows)
         return NodesRanked(rows=tuple(told), stats=stats)
 
-    async def _result(self, tenant: str, algorithm: Algorithm, request: Projected) -> tuple[Result, AlgorithmStats]:
+    async def _result(self, tenant: str, algorithm: Algorithm, request: Projected) -> tuple[CachedResult, AlgorithmStats]:
         """What was computed less than an hour ago, and computed now otherwise."""
-        names, layers = relationship_names(request.relationship_types), tuple(sorted(set(request.layers)))
+        names, layers = check_relationship_types(request.relationship_types), tuple(sorted(set(request.layers)))
         async with self._turns.of(tenant, algorithm, *names):
             kept = self._projections.kept(tenant, names)
-            found: Result | None = kept.results.get((algorithm, layers)) if kept is not None else None
-            cached = found is not None and not request.refresh and self._now() - found.at < AGE
+            found: CachedResult | None = kept.results.get((algorithm, layers)) if kept is not None else None
+            cached = found is not None and not request.refresh and self._now() - found.at < MAX_AGE
             if found is None or not cached:
                 kept = await self._projections.fresh(tenant, names, refresh=request.refresh)
                 found = await self._computed(algorithm, kept, request)
@@ -137,22 +134,22 @@ class Algorithms:
         )
         return found, stats
 
-    async def _computed(self, algorithm: Algorithm, kept: Kept, request: Projected) -> Result:
+    async def _computed(self, algorithm: Algorithm, kept: CachedProjection, request: Projected) -> CachedResult:
         at, began = self._now(), time.perf_counter()
         over = await asyncio.to_thread(kept.projection.of_layers, request.layers)
-        computed = await self._engine.compute(algorithm, over) if over.ids else Computed(())
+        computed = await self._engine.compute(algorithm, over) if over.ids else AlgorithmOutput(())
         seconds = time.perf_counter() - began
         self._watch(algorithm, self._engine.name, seconds, len(over.ids), computed)
-        order = await asyncio.to_thread(_groups if algorithm is Algorithm.COMMUNITIES else _ranks, over, computed)
-        return Result(over, computed, order, at, round(seconds * 1_000, 1))
+        order = await asyncio.to_thread(_group_nodes if algorithm is Algorithm.COMMUNITIES else _rank_nodes, over, computed)
+        return CachedResult(over, computed, order, at, round(seconds * 1_000, 1))
 
 
-def _ranks(over: Projection, computed: Computed) -> list[list[int]]:
+def _rank_nodes(over: Projection, computed: AlgorithmOutput) -> list[list[int]]:
     values = [round(value, 9) for value in computed.values]  # sums in another order differ in the last places
     return [sorted(range(len(values)), key=lambda node: (-values[node], node))]
 
 
-def _groups(over: Projection, computed: Computed) -> list[list[int]]:
+def _group_nodes(over: Projection, computed: AlgorithmOutput) -> list[list[int]]:
     """Communities, the largest first; in each the node first that is joined to most others of it."""
     inside: Counter[int] = Counter()
     for a, b in {(min(a, b), max(a, b)) for a, b, _ in over.links}:

@@ -1,10 +1,17 @@
-"""What the graph service answers to figures: due work, measurements, decisions, strategies and their like."""
+"""What the graph service answers to figures in a window of time.
+
+Due work, measurements, decisions, strategies and their like.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Protocol
 
 from phronesis_bus import Call
+from phronesis_contracts import BadRequest
 from phronesis_contracts.constitution.paths import (
     AggregateTrack,
     DecisionsFound,
@@ -23,17 +30,127 @@ from phronesis_contracts.constitution.paths import (
     StrategyFound,
     TrackAggregated,
 )
-from phronesis_contracts.constitution.registry import TYPES
-from phronesis_contracts.constitution.values import Mention
+from phronesis_contracts.constitution.registry import TYPES, Kind, Property
+from phronesis_contracts.constitution.values import ConstitutionNode, Mention
 
-from .budgets import fitting, measured, shortened
-from .figured import FigureStore, Measured
-from .meeting import must_meet
-from .naming import relationship_names, type_names
-from .walkable import Follow, Met, Reader, WalkStore
-from .walking import newest_first, walk
-from .walks import stats
-from .windows import instant, since, window
+from .budgets import count_tokens, shorten_texts, take_fitting
+from .records import format_time, normalize_value
+from .traversal import (
+    EdgeFilter,
+    WalkNode,
+    WalkReader,
+    WalkStore,
+    check_relationship_types,
+    check_type_names,
+    require_nodes,
+    sort_newest_first,
+    walk,
+)
+from .walks import count_types
+
+_DAY = len("2026-11-22")
+_ENDLESS = "9999-12-31T23:59:59.999999Z"
+
+
+@dataclass(frozen=True)
+class Window:
+    """What lies in it has a date `d` with `first <= d <= last`, or the day `day` that it begins in.
+
+    A day is less than every time in it, so a window that ends with a day goes to that day's last moment, and what is only
+    known to be of the day that the window begins in counts as inside.
+    """
+
+    first: str
+    day: str
+    last: str
+
+
+def parse_window(start: str, end: str) -> Window:
+    """The time from one date to another.
+
+    Args:
+        start: ISO 8601, a day or a time; a time without a zone is taken for UTC.
+        end: the same; a day is meant to its end.
+
+    Raises:
+        BadRequest: one of them is no date, or they are the wrong way round.
+    """
+    first, last = _normalize(start, "startDate"), _normalize(end, "endDate")
+    day, last = first[:_DAY], _end_of_day(last)
+    if last < first:
+        raise BadRequest("the end lies before the start", field="endDate")
+    return Window(first, day, last)
+
+
+def parse_open_window(start: str | None, end: str | None) -> Window:
+    """The same where either end may be open.
+
+    Raises:
+        BadRequest: one of them is no date, or they are the wrong way round.
+    """
+    return parse_window(start or "0001-01-01", end or _ENDLESS)
+
+
+def parse_time(text: str) -> datetime:
+    """A date of the store as a time; a day begins at midnight, UTC."""
+    return datetime.fromisoformat(text if len(text) > _DAY else f"{text}T00:00:00Z")
+
+
+def _normalize(text: str, field: str) -> str:
+    return str(normalize_value(Property(field, Kind.DATE), text))
+
+
+def _end_of_day(text: str) -> str:
+    if len(text) > _DAY:
+        return text
+    day = date.fromisoformat(text)
+    return format_time(datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1, microseconds=-1))
+
+
+@dataclass(frozen=True)
+class DueTasks:
+    """Open tasks of a window, and the figures of all of them."""
+
+    tasks: Sequence[ConstitutionNode]
+    by_status: dict[str, int]
+    hours: float
+    unestimated: int
+    overdue: int
+
+
+@dataclass(frozen=True)
+class MetricSeries:
+    """A metric with its observations of a window, in the order of time: when and how much."""
+
+    id: str
+    title: str
+    unit: str | None
+    observations: Sequence[tuple[str, float]]
+
+
+class FigureStore(Protocol):
+    """One read for each question. All raise `Unavailable` where the store is down, and `TimedOut` where it is too slow."""
+
+    async def due(self, tenant: str, window: Window, limit: int) -> DueTasks:
+        """Open tasks that are due in a window: `limit` of them by date, then the highest priority, and figures of all."""
+
+    async def measured(self, tenant: str, window: Window, metrics: Sequence[str]) -> list[MetricSeries]:
+        """Metrics with what was observed of them, by title; the active ones where none is named.
+
+        Raises:
+            NotFound: one that is named is not there.
+            TooLarge: more was observed than one answer is made from.
+        """
+
+    async def decisions(self, tenant: str, min_roi: float | None, window: Window | None, limit: int) -> list[ConstitutionNode]:
+        """Active decisions, the best return first and those without one last."""
+
+    async def outcomes(self, tenant: str, request: Outcomes) -> dict[str, list[WalkNode]]:
+        """By node that there is, those that a relationship leads to."""
+
+    async def foundation(self, tenant: str, limit: int) -> list[tuple[ConstitutionNode, Sequence[tuple[str, str]]]]:
+        """Active nodes of the foundation layer, each with type and target of its relationships to others of them."""
+
 
 _POINTS = 24
 """Points of a series where nothing is said (C-64)."""
@@ -45,7 +162,7 @@ _FOUNDATION = 2_000
 """Nodes of the foundation that are looked at."""
 
 
-class Figures:
+class FigureHandlers:
     """One method for each message."""
 
     def __init__(self, store: FigureStore, walks: WalkStore) -> None:
@@ -58,7 +175,7 @@ class Figures:
         Raises:
             BadRequest: the dates are none.
         """
-        found = await self._store.due(call.who.tenant, window(request.start_date, request.end_date), request.limit)
+        found = await self._store.due(call.who.tenant, parse_window(request.start_date, request.end_date), request.limit)
         return DueFound(
             items=tuple(found.tasks),
             total=sum(found.by_status.values()),
@@ -76,14 +193,14 @@ class Figures:
             NotFound: a metric that is named is not there.
             TooLarge: more was observed than one answer is made from.
         """
-        over = window(request.start_date, request.end_date)
+        over = parse_window(request.start_date, request.end_date)
         found = await self._store.measured(call.who.tenant, over, tuple(dict.fromkeys(request.metric_ids)))
         points = _POINTS if request.points is None else request.points
-        every = [summary(one, points) for one in found]
-        while request.points is None and points > 0 and (size := measured(every)) > _TRACK_ROOM:
+        every = [summarize_metric(one, points) for one in found]
+        while request.points is None and points > 0 and (size := count_tokens(every)) > _TRACK_ROOM:
             points = min(points - 1, points * _TRACK_ROOM // size)
-            every = [summary(one, points) for one in found]
-        told, used = fitting(every)
+            every = [summarize_metric(one, points) for one in found]
+        told, used = take_fitting(every)
         return TrackAggregated(metrics=tuple(told), token_estimate=used, truncated=len(told) < len(every))
 
     async def decisions(self, call: Call, request: DecisionsSince) -> DecisionsFound:
@@ -93,20 +210,20 @@ class Figures:
             BadRequest: the dates are none.
         """
         dated = request.start_date is not None or request.end_date is not None
-        over = since(request.start_date, request.end_date) if dated else None
+        over = parse_open_window(request.start_date, request.end_date) if dated else None
         found = await self._store.decisions(call.who.tenant, request.min_roi, over, request.limit)
-        outcomes: Mapping[str, Sequence[Met]] = {}
+        outcomes: Mapping[str, Sequence[WalkNode]] = {}
         if found:
             asked = Outcomes(ids=tuple(one.id for one in found), relationship="LEADS_TO", types=("task",), statuses=("done",))
             outcomes = await self._store.outcomes(call.who.tenant, asked)
         mentions = {one.id: tuple(met.mention() for met in outcomes.get(one.id, ())) for one in found}
-        listed, used = fitting(map(shortened, found), _RESULT_ROOM)
-        while listed and (used := measured((*listed, *(m for one in listed for m in mentions[one.id])))) > _RESULT_ROOM:
+        listed, used = take_fitting(map(shorten_texts, found), _RESULT_ROOM)
+        while listed and (used := count_tokens((*listed, *(m for one in listed for m in mentions[one.id])))) > _RESULT_ROOM:
             listed.pop()
         return DecisionsFound(
             decisions=tuple(listed),
             outcomes={one.id: mentions[one.id] for one in listed},
-            stats=stats(listed, used),
+            stats=count_types(listed, used),
             truncated=len(listed) < len(found),
         )
 
@@ -116,8 +233,8 @@ class Figures:
         Raises:
             BadRequest: a type or a relationship type that cannot be.
         """
-        relationship_names((request.relationship,))
-        asked = request.model_copy(update={"types": tuple(sorted(type_names(request.types)))})
+        check_relationship_types((request.relationship,))
+        asked = request.model_copy(update={"types": tuple(sorted(check_type_names(request.types)))})
         found = await self._store.outcomes(call.who.tenant, asked)
         return OutcomesFound(found={id: tuple(one.mention() for one in of) for id, of in found.items()})
 
@@ -127,7 +244,7 @@ class Figures:
         Raises:
             NotFound: there is no such goal.
         """
-        return await self._walks.read(call.who.tenant, lambda reader: _strategies(reader, request))
+        return await self._walks.read(call.who.tenant, lambda reader: _find_strategies(reader, request))
 
     async def foundation(self, call: Call, request: RelateFoundation) -> FoundationRelated:
         """The foundation's nodes, each with its relationships to others of it."""
@@ -144,11 +261,11 @@ class Figures:
             )
             for node, links in sorted(found, key=lambda one: (rank[one[0].type], one[0].title, one[0].id))
         ]
-        told, used = fitting(every)
+        told, used = take_fitting(every)
         return FoundationRelated(items=tuple(told), token_estimate=used, truncated=len(told) < len(every))
 
 
-def summary(metric: Measured, points: int) -> MetricSummary:
+def summarize_metric(metric: MetricSeries, points: int) -> MetricSummary:
     """The figures of a metric, and its series in so many points."""
     values = [value for _, value in metric.observations]
     return MetricSummary(
@@ -159,11 +276,11 @@ def summary(metric: Measured, points: int) -> MetricSummary:
         average=sum(values) / len(values) if values else None,
         minimum=min(values, default=None),
         maximum=max(values, default=None),
-        series=tuple((instant(at), value) for at, value in thinned(metric.observations, points)),
+        series=tuple((parse_time(at), value) for at, value in thin_series(metric.observations, points)),
     )
 
 
-def thinned(series: Sequence[tuple[str, float]], points: int) -> list[tuple[str, float]]:
+def thin_series(series: Sequence[tuple[str, float]], points: int) -> list[tuple[str, float]]:
     """At most so many points of a series, evenly spread over its places, the first and the last among them."""
     if len(series) <= points:
         return list(series)
@@ -173,25 +290,25 @@ def thinned(series: Sequence[tuple[str, float]], points: int) -> list[tuple[str,
     return [series[round(place * step)] for place in range(points)]
 
 
-async def _strategies(reader: Reader, request: StrategiesForGoal) -> StrategiesFound:
-    await must_meet(reader, request.id)
-    walked = await walk(reader, (request.id,), request.max_hops, Follow(("ALIGNS_WITH", "SERVES"), "in"))
+async def _find_strategies(reader: WalkReader, request: StrategiesForGoal) -> StrategiesFound:
+    await require_nodes(reader, request.id)
+    walked = await walk(reader, (request.id,), request.max_hops, EdgeFilter(("ALIGNS_WITH", "SERVES"), "in"))
     ways = [way for way in walked.found if way.node.type == "strategy"]
     ways = sorted(sorted(ways, key=lambda way: way.node.id), key=lambda way: way.node.updated_at, reverse=True)
     chosen = ways[: request.limit]
     hops = {way.node.id: way.hops for way in chosen}
-    edges = await reader.around(list(hops), Follow(("SUPPORTED_BY",), "out")) if hops else []
+    edges = await reader.around(list(hops), EdgeFilter(("SUPPORTED_BY",), "out")) if hops else []
     initiatives: dict[str, list[Mention]] = {id: [] for id in hops}
-    for edge in newest_first(edges):
+    for edge in sort_newest_first(edges):
         if edge.node.type == "initiative":
             initiatives[edge.source].append(edge.node.mention())
     every = [
-        StrategyFound(strategy=shortened(node), hops=hops[node.id], initiatives=tuple(initiatives[node.id]))
+        StrategyFound(strategy=shorten_texts(node), hops=hops[node.id], initiatives=tuple(initiatives[node.id]))
         for node in await reader.nodes(list(hops), full=True)
     ]
-    told, used = fitting(every, _RESULT_ROOM)
+    told, used = take_fitting(every, _RESULT_ROOM)
     return StrategiesFound(
         strategies=tuple(told),
-        stats=stats((one.strategy for one in told), used),
+        stats=count_types((one.strategy for one in told), used),
         truncated=walked.cut or len(told) < len(chosen),
     )

@@ -1,6 +1,6 @@
 """The Cypher guard: which statements of a model or a caller may be run, and how they are held to one tenant."""
 
-from .allowed import Rules
+from .grammar import Rules
 from .guard import Allowed, Guard
 
 READING = Rules.READING

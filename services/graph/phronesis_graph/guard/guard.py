@@ -7,17 +7,16 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from phronesis_contracts.cypher import QueryRefused
+from phronesis_contracts.twin import QueryRefused
 
-from ..ontology import Ontology
-from . import parameters as given
+from ..twin.ontology import Ontology
 from . import refusals
-from .allowed import VECTORS, Rules, objections
+from . import screen as given
 from .clauses import Clauses
-from .levels import LevelsNamed
-from .notes import TENANT, Notes
+from .grammar import VECTORS, Rules, objections
+from .notes import TENANT, LevelConstraints, Notes
 from .parser import Parsed, Parser
-from .refusals import ORDER, Rule, refused
+from .refusals import ORDER, Rule, refusal
 from .screen import screen_text, screen_tokens
 from .tree import Tree, name
 from .values import levels_in
@@ -48,7 +47,7 @@ class _Verdict:
     statement: str
     parameters: frozenset[str]
     limits: frozenset[str]
-    levels: LevelsNamed
+    levels: LevelConstraints
     warnings: tuple[str, ...]
     dangerous: str | None
 
@@ -88,11 +87,11 @@ class Guard:
         Raises:
             QueryRefused: it breaks a rule; the detail names the rule and says what to write instead.
         """
-        given.hold(parameters)
+        given.check_parameters(parameters)
         verdict = self._verdict(rules, statement)
-        given.need(verdict.parameters, verdict.limits, parameters, self._limit)
+        given.check_required(verdict.parameters, verdict.limits, parameters, self._limit)
         if rules is Rules.READING and verdict.levels.mixed(parameters):
-            raise refused(Rule.LEVEL, refusals.LEVELS)
+            raise refusal(Rule.LEVEL, refusals.LEVELS)
         return Allowed(verdict.statement, {**parameters, TENANT: tenant}, verdict.warnings, verdict.dangerous)
 
     def _verdict(self, rules: Rules, statement: str) -> _Verdict:
@@ -118,14 +117,14 @@ class Guard:
         except QueryRefused as error:
             return error.detail
         except RecursionError:
-            return refused(Rule.SIZE, "the statement is nested too deeply; split it in two").detail
+            return refusal(Rule.SIZE, "the statement is nested too deeply; split it in two").detail
 
     def _read(self, rules: Rules, statement: str) -> _Verdict:
         text = screen_text(statement)
         stream, tokens = self._parser.tokens(text)
         screen_tokens(tokens)
         parsed = self._parser.parse(stream, tokens)
-        _hold_grammar(parsed.tree, rules)
+        _check_grammar(parsed.tree, rules)
         notes = Notes(rules)
         Clauses(notes, self._vocabularies[rules], self._limit).statement(parsed.tree)
         return _verdict(notes, parsed)
@@ -142,17 +141,17 @@ def _verdict(notes: Notes, parsed: Parsed) -> _Verdict:
     )
 
 
-def _hold_grammar(tree: Tree, rules: Rules) -> None:
+def _check_grammar(tree: Tree, rules: Rules) -> None:
     """Refuse what the rule set does not list, and tell the rule that comes first."""
     found = list(objections(tree, rules))
     if not found:
         return
     if rules is Rules.READING:
-        found += _also(tree)
-    raise refused(*min(found, key=lambda each: ORDER.index(each[0])))
+        found += _further_objections(tree)
+    raise refusal(*min(found, key=lambda each: ORDER.index(each[0])))
 
 
-def _also(tree: Tree) -> list[tuple[Rule, str]]:
+def _further_objections(tree: Tree) -> list[tuple[Rule, str]]:
     """Rules told before others that a statement seems to break too."""
     found = []
     if len(frozenset[str]().union(*(levels_in(part.text()[1:-1]) for part in tree.find("stringLiteral")))) > 1:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .refusals import Rule, refused
+from .refusals import Rule, refusal
 from .tree import Token, Tree
 
 PACKAGE = "neo4j_guard"
@@ -53,7 +53,7 @@ class Parser:
                 try:
                     lexer, parser = (_module(name, digest) for name, digest in MODULES.items())
                 except (ImportError, OSError, ValueError) as error:
-                    raise refused(Rule.UNAVAILABLE, "queries are not taken: the parser is not there") from error
+                    raise refusal(Rule.UNAVAILABLE, "queries are not taken: the parser is not there") from error
                 self._modules = lexer.Cypher25Lexer, parser.Cypher25Parser
 
     def tokens(self, text: str) -> tuple[Any, list[Token]]:
@@ -72,7 +72,7 @@ class Parser:
         try:
             stream.fill()
         except Unreadable as error:
-            raise refused(Rule.SYNTAX, str(error)) from error
+            raise refusal(Rule.SYNTAX, str(error)) from error
         names = lexer.symbolicNames
         return stream, [Token(names[t.type], t.text, t.start, t.stop) for t in stream.tokens if t.channel == 0 and t.type > 0]
 
@@ -91,7 +91,7 @@ class Parser:
                 try:
                     root, parser = self._tree(stream, quick=False)
                 except Unreadable as error:
-                    raise refused(Rule.SYNTAX, f"{error}; send one statement of Cypher and nothing else") from error
+                    raise refusal(Rule.SYNTAX, f"{error}; send one statement of Cypher and nothing else") from error
         places = {token.start: index for index, token in enumerate(tokens)}
         return Parsed(_plain(root, parser.ruleNames, parser.symbolicNames, places, len(tokens)), tokens)
 
@@ -106,7 +106,7 @@ class Parser:
         try:
             return parser.statements(), parser
         except RecursionError as error:
-            raise refused(Rule.SIZE, "the statement is nested too deeply; split it in two") from error
+            raise refusal(Rule.SIZE, "the statement is nested too deeply; split it in two") from error
 
 
 def _module(name: str, digest: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from phronesis_contracts.cypher import QueryRefused
+from phronesis_contracts.twin import QueryRefused
 
 PREFIX = "MCP Constraint Violation:"
 
@@ -39,7 +39,7 @@ class Rule(StrEnum):
 ORDER = tuple(Rule)
 
 
-def refused(rule: Rule, advice: str) -> QueryRefused:
+def refusal(rule: Rule, advice: str) -> QueryRefused:
     """The error of a broken rule; `advice` says what is wrong and what to write instead."""
     return QueryRefused(f"{PREFIX} {rule}: {advice}", field="cypher_query" if rule is not Rule.PARAMETER else "parameters")
 

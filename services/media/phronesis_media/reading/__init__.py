@@ -1,1 +1,1 @@
-"""What runs in the processes that take foreign bytes apart."""
+"""Reading media: the processes that take foreign bytes apart (`process` and its jobs), and the service's side of them."""

@@ -9,8 +9,8 @@ from importlib.metadata import version
 from io import BytesIO, StringIO
 from itertools import islice
 
-from .. import formats
-from .jobs import Answer, Job, Refused, text
+from ..uploads import formats
+from .jobs import Answer, Job, Refused, encode_text
 
 _PICTURE = re.compile(r"!\[([^\]\n]*)\]\([^)\n]*\)")
 _COMMENT = re.compile(r"<!--.*?-->", re.S)
@@ -24,14 +24,16 @@ def read(data: bytes, job: Job) -> Answer:
         Refused: it is protected, damaged, or has too many pages.
     """
     if job.type == formats.PDF:
-        pages, total = _pdf(data, job)
+        pages, total = _read_pdf(data, job)
         bare = [number for number, page in enumerate(pages, 1) if not page.strip()]
-        return Answer(text("\f".join(pages), job), f"pdfminer.six {version('pdfminer.six')}", {"pages": total, "bare": bare})
-    words, slides = _by_markitdown(data, job)
-    return Answer(text(words, job), f"markitdown {version('markitdown')}", {"pages": slides})
+        return Answer(
+            encode_text("\f".join(pages), job), f"pdfminer.six {version('pdfminer.six')}", {"pages": total, "bare": bare}
+        )
+    words, slides = _read_with_markitdown(data, job)
+    return Answer(encode_text(words, job), f"markitdown {version('markitdown')}", {"pages": slides})
 
 
-def _pdf(data: bytes, job: Job) -> tuple[list[str], int]:
+def _read_pdf(data: bytes, job: Job) -> tuple[list[str], int]:
     """The text of each page up to the limit of characters, and how many pages there are."""
     from pdfminer.converter import TextConverter
     from pdfminer.layout import LAParams
@@ -70,7 +72,7 @@ def _pdf(data: bytes, job: Job) -> tuple[list[str], int]:
     return read, len(pages)
 
 
-def _by_markitdown(data: bytes, job: Job) -> tuple[str, int | None]:
+def _read_with_markitdown(data: bytes, job: Job) -> tuple[str, int | None]:
     if job.type != formats.XLSX:
         # Sheets alone need it, and have a process of their own; loading it takes longer than all the rest.
         sys.modules["pandas"] = None  # type: ignore[assignment]

@@ -50,6 +50,6 @@ class Refused(Exception):
     `memory` or `video`."""
 
 
-def text(words: str, job: Job) -> bytes:
+def encode_text(words: str, job: Job) -> bytes:
     """The words as the body of an answer, one character more than is wanted at most."""
     return words[: job.characters + 1].encode("utf-8", "replace")

@@ -1,19 +1,22 @@
-"""Clusters of vectors: groups of nodes that speak of the same. scikit-learn does it, and is loaded when it is first needed.
-
-K-means, and not HDBSCAN: on 50 sentences of five subjects with the local model (`test_meaning_quality.py`) what is here puts 43
-into five groups, all pure; HDBSCAN puts 26 to 37 into groups of purity 0.58 to 0.76, and 40 to 46 of 0.80 to 0.98 after a
-reduction to eight directions, depending on its least size, which nobody knows beforehand.
-"""
+"""Groups of nodes that speak of the same: their matrix, its clusters, and their words. scikit-learn is loaded when needed."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from ..words.analysis import stems
+from .ports import NodeFilter, NodeVector, NodeVectors
 
 Matrix: TypeAlias = npt.NDArray[np.float32]
 Labels: TypeAlias = npt.NDArray[np.int64]
@@ -30,7 +33,7 @@ _PLAIN = 48
 """Directions that the vectors are reduced to before they are grouped; more of them hold noise."""
 _GROWTH = 1.25
 """From one number of groups that is tried to the next."""
-OUTSIDE = -1
+UNASSIGNED = -1
 """Label of what is in no group."""
 LIBRARIES = (
     "threadpoolctl",
@@ -52,7 +55,7 @@ class Clustering:
     """Mean of those that are in a group, by cosine distance; 0 where there are fewer than two groups."""
 
 
-async def load() -> None:
+async def load_libraries() -> None:
     """Load what groups, once, in a thread and step by step: so a service that stops waits for one step at most.
 
     Whoever is about to group awaits it; the event loop goes on meanwhile. A service that groups nothing never pays for it.
@@ -61,14 +64,14 @@ async def load() -> None:
         await asyncio.to_thread(import_module, library)
 
 
-def unit(vectors: Matrix) -> Matrix:
+def normalize_rows(vectors: Matrix) -> Matrix:
     """The vectors with a length of 1; one without a direction stays as it is."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     made: Matrix = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
     return made
 
 
-def clustered(vectors: Matrix) -> Clustering:
+def cluster(vectors: Matrix) -> Clustering:
     """Group vectors by k-means on the sphere, with the number of groups whose silhouette is best.
 
     The same vectors in the same order give the same groups. What is nearer to another group than to the rest of its own, and
@@ -77,15 +80,15 @@ def clustered(vectors: Matrix) -> Clustering:
     Args:
         vectors: one a row.
     """
-    points = unit(vectors)
+    points = normalize_rows(vectors)
     if len(points) < 2 * SMALLEST:
-        return Clustering(np.full(len(points), OUTSIDE, np.int64), 0.0)
+        return Clustering(np.full(len(points), UNASSIGNED, np.int64), 0.0)
     import sklearn.cluster  # noqa: F401  # a limit holds for what is loaded
     from threadpoolctl import threadpool_limits
 
     # One thread: the others of this process answer questions meanwhile.
     with threadpool_limits(limits=1):
-        labels = _settled(points, _best(points))
+        labels = _drop_misplaced(points, _best_grouping(points))
         return Clustering(labels, silhouette(points, labels))
 
 
@@ -96,42 +99,42 @@ def silhouette(points: Matrix, labels: Labels) -> float:
         points: one a row, of length 1.
         labels: the group of each.
     """
-    inside = np.flatnonzero(labels != OUTSIDE)
+    inside = np.flatnonzero(labels != UNASSIGNED)
     if len(set(labels[inside].tolist())) < 2:
         return 0.0
     from sklearn.metrics import silhouette_score
 
-    sample = _some(inside, 2 * _JUDGED)
+    sample = _sample(inside, 2 * _JUDGED)
     if not 2 <= len(set(labels[sample].tolist())) < len(sample):
         return 0.0
     return float(silhouette_score(points[sample], labels[sample], metric="cosine"))
 
 
-def alike(vectors: Matrix, floor: float) -> Labels:
+def group_alike(vectors: Matrix, floor: float) -> Labels:
     """Small groups whose members are alike on average: for patterns among a few nodes, where a number of groups says nothing.
 
     Args:
         vectors: one a row; some thousands at most.
         floor: the cosine that two groups have on average where they are still one.
     """
-    points = unit(vectors)
+    points = normalize_rows(vectors)
     if len(points) < SMALLEST:
-        return np.full(len(points), OUTSIDE, np.int64)
+        return np.full(len(points), UNASSIGNED, np.int64)
     # From SciPy, which is loaded much sooner than scikit-learn.
     from scipy.cluster.hierarchy import fcluster, linkage
 
     tree = linkage(points.astype(np.float64), method="average", metric="cosine")
     labels: Labels = np.asarray(fcluster(np.maximum(tree, 0), t=1 - floor, criterion="distance"), np.int64)
-    return _large(labels)
+    return _drop_small(labels)
 
 
-def _best(points: Matrix) -> Labels:
+def _best_grouping(points: Matrix) -> Labels:
     """The grouping of the number of groups that is judged best."""
-    fitted = _some(np.arange(len(points)), FITTED)
-    plain = _plain(points, fitted)
-    judged = _some(fitted, _JUDGED)
+    fitted = _sample(np.arange(len(points)), FITTED)
+    plain = _reduce_dimensions(points, fitted)
+    judged = _sample(fitted, _JUDGED)
     best: tuple[float, Labels] | None = None
-    for k in numbers(len(np.unique(plain[fitted].round(4), axis=0))):
+    for k in group_numbers(len(np.unique(plain[fitted].round(4), axis=0))):
         centres = _centres(plain[fitted], k)
         labels: Labels = np.argmax(plain @ centres.T, axis=1)
         score = silhouette(points[judged], labels[judged])
@@ -140,17 +143,17 @@ def _best(points: Matrix) -> Labels:
     return np.zeros(len(points), np.int64) if best is None else best[1]
 
 
-def _plain(points: Matrix, fitted: npt.NDArray[np.intp]) -> Matrix:
+def _reduce_dimensions(points: Matrix, fitted: npt.NDArray[np.intp]) -> Matrix:
     """The vectors in the directions in which they differ most."""
     from sklearn.utils.extmath import randomized_svd
 
     middle = points[fitted].mean(axis=0)
     most = min(_PLAIN, len(fitted), points.shape[1])
     _, _, directions = randomized_svd(points[fitted] - middle, n_components=most, random_state=0)
-    return unit(np.asarray((points - middle) @ directions.T, np.float32))
+    return normalize_rows(np.asarray((points - middle) @ directions.T, np.float32))
 
 
-def numbers(size: int) -> list[int]:
+def group_numbers(size: int) -> list[int]:
     """The numbers of groups that are tried for so many different vectors: all small ones, and then ever fewer."""
     most = min(LARGEST_K, size // SMALLEST)
     found, k = [], 2
@@ -164,10 +167,10 @@ def _centres(points: Matrix, k: int) -> Matrix:
     from sklearn.cluster import KMeans
 
     fitted: Any = KMeans(n_clusters=k, n_init=3, random_state=0, max_iter=60).fit(points)
-    return unit(np.asarray(fitted.cluster_centers_, np.float32))
+    return normalize_rows(np.asarray(fitted.cluster_centers_, np.float32))
 
 
-def _settled(points: Matrix, labels: Labels) -> Labels:
+def _drop_misplaced(points: Matrix, labels: Labels) -> Labels:
     """The groups without those that stand nearer to another one, and without groups that are too small then."""
     names = np.unique(labels)
     sums = np.stack([points[labels == name].sum(axis=0) for name in names])
@@ -179,16 +182,135 @@ def _settled(points: Matrix, labels: Labels) -> Labels:
     own = (means[rows, place] * sizes[place] - 1) / np.maximum(sizes[place] - 1, 1)
     means[rows, place] = -np.inf
     kept = labels.copy()
-    kept[own < means.max(axis=1, initial=-np.inf)] = OUTSIDE
-    return _large(kept)
+    kept[own < means.max(axis=1, initial=-np.inf)] = UNASSIGNED
+    return _drop_small(kept)
 
 
-def _large(labels: Labels) -> Labels:
+def _drop_small(labels: Labels) -> Labels:
     names, sizes = np.unique(labels, return_counts=True)
     small = names[sizes < SMALLEST]
-    return np.where(np.isin(labels, small), OUTSIDE, labels)
+    return np.where(np.isin(labels, small), UNASSIGNED, labels)
 
 
-def _some(places: npt.NDArray[np.intp], most: int) -> npt.NDArray[np.intp]:
+def _sample(places: npt.NDArray[np.intp], most: int) -> npt.NDArray[np.intp]:
     """Evenly spread ones where there are more than `most`."""
     return places if len(places) <= most else places[np.linspace(0, len(places) - 1, most).astype(np.intp)]
+
+
+log = logging.getLogger(__name__)
+
+MAX_NODES = 20_000
+"""Nodes that are looked at together."""
+_NUMBERS = 30_000_000
+"""Numbers of all their vectors: 120 MB."""
+_ROWS = 1_000
+"""Rows that are compared with all others at once."""
+
+
+@dataclass(frozen=True)
+class NodeMatrix:
+    """Nodes in the order of ids, and their vectors with a length of 1."""
+
+    ids: tuple[str, ...]
+    types: tuple[str, ...]
+    layers: tuple[str, ...]
+    points: Matrix
+    whole: bool
+    """Whether these are all that were chosen."""
+
+
+async def gather_vectors(vectors: NodeVectors, tenant: str, chosen: NodeFilter, most: int = MAX_NODES) -> NodeMatrix:
+    """The chosen nodes with their vectors, the first `most` of them by id.
+
+    Raises:
+        Unavailable: the index does not answer.
+    """
+    found: list[NodeVector] = []
+    whole = True
+    async for one in vectors.scan(tenant, chosen):
+        if len(found) >= min(most, _NUMBERS // max(1, len(one.vector))):
+            log.warning("of the tenant's nodes the first %d are looked at together", len(found))
+            whole = False
+            break
+        found.append(one)
+    points = (
+        normalize_rows(np.stack([one.vector for one in found]).astype(np.float32)) if found else np.zeros((0, 1), np.float32)
+    )
+    return NodeMatrix(
+        tuple(one.id for one in found), tuple(one.type for one in found), tuple(one.layer for one in found), points, whole
+    )
+
+
+def pairs_above(points: Matrix, floor: float, most: int) -> list[tuple[int, int, float]]:
+    """The pairs of rows whose cosine is `floor` or more, the most alike first.
+
+    Args:
+        points: one a row, of length 1.
+        floor: the cosine.
+        most: pairs at most.
+    """
+    found: list[tuple[int, int, float]] = []
+    for begin in range(0, len(points), _ROWS):
+        cosines = points[begin : begin + _ROWS] @ points[begin:].T
+        rows, columns = np.nonzero(np.triu(cosines >= floor, k=1))
+        values = cosines[rows, columns]
+        best = np.argsort(-values, kind="stable")[:most]
+        found += [(begin + int(rows[i]), begin + int(columns[i]), min(1.0, float(values[i]))) for i in best]
+        found = sorted(found, key=lambda one: (-one[2], one[0], one[1]))[:most]
+    return found
+
+
+KEYWORDS = 8
+"""Words of one topic."""
+_WORD = re.compile(r"[^\W\d_]{3,}(?:['’-][^\W\d_]+)*")
+_SPREAD = 2
+"""Texts of a group in which a word has to stand: what one text alone says is no topic."""
+
+
+def find_keywords(groups: Mapping[str, Sequence[str]], most: int = KEYWORDS) -> dict[str, tuple[str, ...]]:
+    """For each group of texts the words that are its own, the most telling first.
+
+    A word counts in its stem, and is shown as it is written most often.
+
+    Args:
+        groups: texts by group.
+        most: words of a group.
+    """
+    counted = {name: [_count_stems(text) for text in texts] for name, texts in groups.items()}
+    totals = {name: sum((Counter(_stem_counts(text)) for text in texts), Counter()) for name, texts in counted.items()}
+    everywhere = sum(totals.values(), Counter[str]())
+    average = everywhere.total() / max(1, len(totals))
+    return {name: _best_keywords(counted[name], totals[name], everywhere, average, most) for name in groups}
+
+
+def _best_keywords(
+    texts: Sequence[Counter[tuple[str, str]]], own: Counter[str], everywhere: Counter[str], average: float, most: int
+) -> tuple[str, ...]:
+    spread = Counter(stem for text in texts for stem in {stem for stem, _ in text})
+    written: dict[str, Counter[str]] = {}
+    for text in texts:
+        for (stem, word), count in text.items():
+            written.setdefault(stem, Counter())[word] += count
+    weights = {
+        stem: count / own.total() * math.log(1 + average / everywhere[stem])
+        for stem, count in own.items()
+        if spread[stem] >= min(_SPREAD, len(texts))
+    }
+    ranked = sorted(weights, key=lambda stem: (-weights[stem], stem))[:most]
+    return tuple(min(written[stem].items(), key=lambda item: (-item[1], len(item[0]), item[0]))[0] for stem in ranked)
+
+
+def _count_stems(text: str) -> Counter[tuple[str, str]]:
+    """How often each stem stands in a text, in each way of writing it."""
+    found: Counter[tuple[str, str]] = Counter()
+    for word in _WORD.findall(text.casefold()):
+        for stem in stems(word):
+            found[stem, word] += 1
+    return found
+
+
+def _stem_counts(text: Counter[tuple[str, str]]) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for (stem, _), count in text.items():
+        found[stem] += count
+    return dict(found)

@@ -13,18 +13,16 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from phronesis_contracts import ServiceError, Unavailable
-from phronesis_contracts.constitution import similarity
-from phronesis_contracts.constitution.keeping import EmbeddingRefused
+from phronesis_contracts.constitution import search
+from phronesis_contracts.constitution.maintenance import EmbeddingRefused
 from phronesis_contracts.memory import EmbeddingMismatch
 
-from ..adapters.constitution_queue import Due, NodeQueue
-from ..domain.chunks import pooled
-from ..domain.values import Vector
+from ..embedding.chunks import pool
 from ..ports import Embedder
-from .deciding import VectorRefused, after_failure, fit
-from .keeping import NodeIndex
-from .ports import Chosen, NodeHit
-from .texts import parts_of
+from ..values import Vector
+from .nodes import VectorRefused, check_vector, split_text, state_after_failure
+from .ports import NodeFilter, NodeHit, NodeIndex
+from .queue import DueNode, NodeQueue
 
 log = logging.getLogger(__name__)
 
@@ -39,10 +37,10 @@ _ALIKE = 10
 _FOR_GOOD = (EmbeddingRefused, EmbeddingMismatch, VectorRefused)
 
 
-Nearest: TypeAlias = Callable[[str, Vector, Chosen, int], Awaitable[list[NodeHit]]]
+Nearest: TypeAlias = Callable[[str, Vector, NodeFilter, int], Awaitable[list[NodeHit]]]
 
 
-class Called(Protocol):
+class Schedule(Protocol):
     """What puts nodes on the queue by the clock."""
 
     async def look(self, now: datetime) -> None:
@@ -50,14 +48,14 @@ class Called(Protocol):
         ...
 
 
-class Never:
+class NoSchedule:
     """No schedule, for whoever embeds what is due and ends."""
 
     async def look(self, now: datetime) -> None:
         """Begin nothing."""
 
 
-class Embedding:
+class EmbeddingWorker:
     """Embeds what is due, in a task of its own. `step` does one batch, for whoever has no task.
 
     Args:
@@ -75,7 +73,7 @@ class Embedding:
         embedder: Embedder,
         index: NodeIndex,
         alike: Nearest,
-        schedule: Called,
+        schedule: Schedule,
         clock: Callable[[], datetime],
     ) -> None:
         self._queue = queue
@@ -119,7 +117,7 @@ class Embedding:
             raise
         return len(taken)
 
-    async def _made(self, taken: Sequence[Due]) -> list[tuple[Due, Vector]]:
+    async def _made(self, taken: Sequence[DueNode]) -> list[tuple[DueNode, Vector]]:
         """The vectors of those that could be embedded; of the others it is written down why not."""
         try:
             return await self._checked(taken, await self._vectors(taken))
@@ -128,40 +126,42 @@ class Embedding:
         except ServiceError as error:
             return await self._failed(taken, error)
 
-    async def _vectors(self, taken: Sequence[Due]) -> list[Vector]:
-        parts = [parts_of(due.body) for due in taken]
+    async def _vectors(self, taken: Sequence[DueNode]) -> list[Vector]:
+        parts = [split_text(due.body) for due in taken]
         made = await self._embedder.embed_texts([part for some in parts for part in some]) if parts else []
         if len(made) != sum(map(len, parts)):
             raise Unavailable("the embedder did not answer for every text")
         rest = iter(made)
-        return [some[0] if len(some) == 1 else _pooled(some) for some in (list(islice(rest, len(of))) for of in parts)]
+        return [
+            some[0] if len(some) == 1 else _pool_if_searchable(some) for some in (list(islice(rest, len(of))) for of in parts)
+        ]
 
-    async def _checked(self, taken: Sequence[Due], vectors: Sequence[Vector]) -> list[tuple[Due, Vector]]:
-        good: list[tuple[Due, Vector]] = []
+    async def _checked(self, taken: Sequence[DueNode], vectors: Sequence[Vector]) -> list[tuple[DueNode, Vector]]:
+        good: list[tuple[DueNode, Vector]] = []
         for due, vector in zip(taken, vectors, strict=True):
             try:
-                fit(vector, self._embedder.dimension)
+                check_vector(vector, self._embedder.dimension)
                 good.append((due, vector))
             except VectorRefused as error:
                 await self._failed([due], error)
         return good
 
-    async def _one_by_one(self, taken: Sequence[Due]) -> list[tuple[Due, Vector]]:
-        good: list[tuple[Due, Vector]] = []
+    async def _one_by_one(self, taken: Sequence[DueNode]) -> list[tuple[DueNode, Vector]]:
+        good: list[tuple[DueNode, Vector]] = []
         for number, due in enumerate(taken):
             if not good and number >= _HOPELESS:
                 return await self._failed(taken[number:], EmbeddingRefused("the embedder refuses"))
             good += await self._made([due])
         return good
 
-    async def _failed(self, taken: Sequence[Due], error: ServiceError) -> list[tuple[Due, Vector]]:
+    async def _failed(self, taken: Sequence[DueNode], error: ServiceError) -> list[tuple[DueNode, Vector]]:
         for due in taken:
-            standing = after_failure(due.attempts, error.code, self._clock(), for_good=isinstance(error, _FOR_GOOD))
+            standing = state_after_failure(due.attempts, error.code, self._clock(), for_good=isinstance(error, _FOR_GOOD))
             log.warning("node %s could not be embedded: %s, now %s", due.id, error.code, standing.state)
             await self._queue.fail(due, standing)
         return []
 
-    async def _keep(self, tenant: str, made: Sequence[tuple[Due, Vector]], taken: datetime) -> None:
+    async def _keep(self, tenant: str, made: Sequence[tuple[DueNode, Vector]], taken: datetime) -> None:
         try:
             stored = await self._queue.store(tenant, made, self._clock())
         except EmbeddingMismatch as error:
@@ -173,9 +173,9 @@ class Embedding:
                 await self._compare(tenant, due, vector)
         await self._queue.done(tenant, stored, taken)
 
-    async def _compare(self, tenant: str, due: Due, vector: Vector) -> None:
-        near = await self._alike(tenant, vector, Chosen(types=frozenset({due.type})), _ALIKE + 1)
-        found = [(hit.id, hit.cosine) for hit in near if hit.id != due.id and hit.cosine > similarity.DUPLICATE]
+    async def _compare(self, tenant: str, due: DueNode, vector: Vector) -> None:
+        near = await self._alike(tenant, vector, NodeFilter(types=frozenset({due.type})), _ALIKE + 1)
+        found = [(hit.id, hit.cosine) for hit in near if hit.id != due.id and hit.cosine > search.DUPLICATE_COSINE]
         await self._queue.pair(tenant, due.id, found[:_ALIKE])
 
     async def _run(self) -> None:
@@ -196,7 +196,7 @@ class Embedding:
                         await self._wake.wait()
 
 
-def _pooled(vectors: Sequence[Vector]) -> Vector:
+def _pool_if_searchable(vectors: Sequence[Vector]) -> Vector:
     """One vector of several; one that cannot be searched by stays so, and is refused."""
     fits = len({vector.shape for vector in vectors}) == 1 and all(vector.any() for vector in vectors)
-    return pooled(vectors) if fits else np.zeros_like(vectors[0])
+    return pool(vectors) if fits else np.zeros_like(vectors[0])

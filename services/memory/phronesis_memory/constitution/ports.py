@@ -1,19 +1,31 @@
-"""What searches of the constitutional graph need: the vectors of its nodes."""
+"""What the constitutional graph's vectors and searches need from outside, and the values that are handed over."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
-from phronesis_contracts.constitution.kinds import Layer, Lifecycle
+from phronesis_bus import Call
+from phronesis_contracts import Principal
+from phronesis_contracts.constitution.paths import Near, Reached
+from phronesis_contracts.constitution.registry import Layer, Lifecycle
+from phronesis_contracts.constitution.search import (
+    RateRetrieval,
+    RetrievalRated,
+    RetrievalReported,
+    RetrievalTuned,
+    TuneRetrieval,
+)
+from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode, Mention
 
-from ..domain.values import Vector
+from ..ports import Transaction
+from ..values import Vector
 
 
 @dataclass(frozen=True)
-class Chosen:
+class NodeFilter:
     """What a search is narrowed to; applied inside the vector query, ahead of its limit (O-089)."""
 
     layers: frozenset[Layer] = frozenset()
@@ -71,7 +83,7 @@ class LayerState:
 class NodeVectors(Protocol):
     """The vectors of the nodes of the constitutional graph. Those of types that are never embedded are not there."""
 
-    async def nearest(self, tenant: str, vector: Vector, chosen: Chosen, limit: int) -> list[NodeHit]:
+    async def nearest(self, tenant: str, vector: Vector, chosen: NodeFilter, limit: int) -> list[NodeHit]:
         """The chosen nodes that are nearest to `vector`, best first: `limit` of them, or all there are.
 
         Raises:
@@ -84,7 +96,7 @@ class NodeVectors(Protocol):
         """The cosine of `vector` with those of the nodes that have one, of whatever lifecycle. Raises as `nearest` does."""
         ...
 
-    def scan(self, tenant: str, chosen: Chosen) -> AsyncIterator[NodeVector]:
+    def scan(self, tenant: str, chosen: NodeFilter) -> AsyncIterator[NodeVector]:
         """The vectors of all chosen nodes, in the order of ids. Raises as `nearest` does."""
         ...
 
@@ -159,4 +171,216 @@ class History(Protocol):
 
     async def pairs(self, tenant: str, threshold: float, layers: frozenset[Layer], limit: int) -> list[Pair]:
         """Active near-duplicates of cosine `threshold` or more, the most alike first; below `DUPLICATE` none is kept."""
+        ...
+
+
+class NodeIndex(Protocol):
+    """The index that finds the vectors of nodes; what it is made of stands in the service's own schema."""
+
+    async def nearest(self, tenant: str, vector: Vector, chosen: NodeFilter, limit: int) -> list[NodeHit]:
+        """See `NodeVectors`."""
+        ...
+
+    async def note(self, within: Transaction, tenant: str, ids: Sequence[str]) -> None:
+        """In the transaction that writes or removes vectors or their filters: write down what `tell` is to do."""
+        ...
+
+    async def tell(self, tenant: str, ids: Sequence[str]) -> None:
+        """Make a search find what was noted of these nodes, after the commit, if the index answers soon; raises nothing."""
+        ...
+
+    async def reconcile(self, tenant: str) -> tuple[int, int]:
+        """Make the index what the schema says: how many vectors it lacked, and how many it had too many (O-362).
+
+        Raises:
+            Unavailable: it does not answer.
+        """
+        ...
+
+    async def reindex(self, tenant: str) -> None:
+        """Drop the tenant's part of the index and make it anew from the vectors that are kept (O-091). Raises as above."""
+        ...
+
+    async def clear(self) -> None:
+        """Forget every vector of every tenant, and note that those in the schema are to be told anew.
+
+        Raises:
+            Unavailable: the index does not answer; it may be done in part, and may be done again.
+        """
+        ...
+
+
+class ConstitutionGraph(Protocol):
+    """What is asked of the graph service. An event acts for nobody, so memory asks for itself."""
+
+    async def read(self, tenant: str, ids: Sequence[str]) -> dict[str, ConstitutionNode]:
+        """Those of the nodes that there are, in full."""
+        ...
+
+    async def walk(self, tenant: str, after: str, limit: int) -> tuple[ConstitutionNode, ...]:
+        """Nodes in the order of ids; none at the end."""
+        ...
+
+    async def walk_links(self, tenant: str, after: ConstitutionLink | None, limit: int) -> tuple[ConstitutionLink, ...]:
+        """Relationships in an order of their own, from the one behind `after` on; none at the end."""
+        ...
+
+    async def changed_since(self, tenant: str, at: datetime) -> Mapping[str, int]:
+        """Versions by id of the nodes that changed since then and are embedded at once; a bounded number, the latest."""
+        ...
+
+    async def restore(
+        self,
+        who: Principal,
+        restore_id: str,
+        nodes: Sequence[ConstitutionNode],
+        links: Sequence[ConstitutionLink],
+        *,
+        last: bool,
+    ) -> tuple[int, int, int]:
+        """One part of a graph as it is to be again: nodes, relationships, and nodes that were removed."""
+        ...
+
+
+class Bucket(Protocol):
+    """Where backups are kept."""
+
+    async def put(self, name: str, data: bytes) -> None:
+        """Store `data` under `name`."""
+        ...
+
+    async def get(self, name: str) -> bytes:
+        """The bytes under `name`. Raises `NotFound`."""
+        ...
+
+    async def delete(self, name: str) -> None:
+        """Remove `name`, if it is there."""
+        ...
+
+    async def names(self) -> list[str]:
+        """Every name."""
+        ...
+
+
+class Structure(Protocol):
+    """The graph, asked as the caller whose search it is. Each method raises `Unavailable` where the graph is away."""
+
+    async def nodes(self, who: Principal, ids: Sequence[str]) -> dict[str, ConstitutionNode]:
+        """Those of the nodes that there are, whole."""
+        ...
+
+    async def linked_nodes(
+        self, who: Principal, ids: Sequence[str]
+    ) -> dict[str, tuple[ConstitutionNode, tuple[ConstitutionLink, ...]]]:
+        """Those of the nodes that there are, each with its relationships."""
+        ...
+
+    async def near(self, who: Principal, near: Near) -> tuple[Reached, ...]:
+        """Nodes around an anchor, nearest first.
+
+        Raises:
+            NotFound: there is no such anchor.
+        """
+        ...
+
+    async def ends(
+        self, who: Principal, ids: Sequence[str], relationship: str, types: Sequence[str] = (), statuses: Sequence[str] = ()
+    ) -> dict[str, tuple[Mention, ...]]:
+        """By node, what a relationship of one type leads to from it."""
+        ...
+
+    async def create(self, who: Principal, type: str, fields: Mapping[str, Any]) -> ConstitutionNode:
+        """Make a node; the same `requestId` again is the node that was made then."""
+        ...
+
+    async def relate(self, who: Principal, from_id: str, type: str, to_id: str) -> None:
+        """Join two nodes; once more changes nothing."""
+        ...
+
+
+class Retrievals(Protocol):
+    """What is kept of retrievals."""
+
+    async def changed(self, tenant: str) -> dict[str, float]:
+        """Defaults that the tenant changed, by name."""
+        ...
+
+    async def tune(self, call: Call, request: TuneRetrieval) -> RetrievalTuned:
+        """Change defaults, once for the call's key."""
+        ...
+
+    async def rate(self, call: Call, request: RateRetrieval) -> RetrievalRated:
+        """Keep what the caller said of a retrieval.
+
+        Raises:
+            NoSuchRetrieval: there is none.
+        """
+        ...
+
+    async def report(self, tenant: str, days: int) -> RetrievalReported:
+        """How the searches of the last days went."""
+        ...
+
+
+@dataclass(frozen=True)
+class TopicMember:
+    """A node of a topic."""
+
+    id: str
+    type: str
+    layer: str
+    closeness: float
+    """Cosine to the middle of the topic."""
+
+
+@dataclass(frozen=True)
+class FoundTopic:
+    """One topic; its members, those nearest to its middle first."""
+
+    id: str
+    keywords: tuple[str, ...]
+    members: tuple[TopicMember, ...]
+
+
+@dataclass(frozen=True)
+class TopicRun:
+    """Topics as they were found at one time."""
+
+    computed_at: datetime
+    silhouette: float
+    unassigned: int
+    topics: tuple[FoundTopic, ...] = ()
+
+
+@dataclass(frozen=True)
+class TopicSummary:
+    """A topic in a list: how many of its nodes are of the layers asked for, and the nearest of those."""
+
+    id: str
+    keywords: tuple[str, ...]
+    size: int
+    nearest: tuple[str, ...]
+
+
+class TopicStore(Protocol):
+    """Where topics are kept. Each method raises `Unavailable` where the store is away."""
+
+    async def run(self, tenant: str) -> TopicRun | None:
+        """When the topics were found last and how well they stand apart, without them."""
+        ...
+
+    async def listed(self, tenant: str, layers: frozenset[Layer], nearest: int) -> list[TopicSummary]:
+        """The topics with nodes of these layers (of all where none is named), the largest first."""
+        ...
+
+    async def members(self, tenant: str, topic_id: str, limit: int) -> tuple[list[str], int] | None:
+        """The nodes of a topic that are nearest to its middle, and how many it has; `None` where there is no such topic."""
+        ...
+
+    async def all(self, tenant: str) -> dict[str, frozenset[str]]:
+        """The nodes of every topic."""
+        ...
+
+    async def replace(self, tenant: str, run: TopicRun) -> None:
+        """Keep these topics in place of the former ones."""
         ...

@@ -12,16 +12,12 @@ import numpy.typing as npt
 
 from phronesis_contracts import NotFound, Principal
 from phronesis_contracts.constitution.insight import Topic, TopicNodesFound, TopicsListed
-from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.registry import Layer
 from phronesis_contracts.constitution.values import Mention
 
-from .clusters import OUTSIDE, Clustering, Matrix, clustered, load
-from .keywords import keywords
-from .matrix import Gathered, gathered
-from .mentions import mention
-from .ports import Chosen, NodeVectors, Texts
-from .structure import Structure
-from .topic_store import Found, Member, Run, TopicStore
+from .clusters import UNASSIGNED, Clustering, Matrix, NodeMatrix, cluster, find_keywords, gather_vectors, load_libraries
+from .ports import FoundTopic, NodeFilter, NodeVectors, Structure, Texts, TopicMember, TopicRun, TopicStore
+from .semantic import mention
 
 NEAREST = 5
 """Nodes that stand for a topic in the list."""
@@ -82,16 +78,16 @@ class Topics:
         told: tuple[Mention, ...] = tuple(mention(nodes[id]) for id in ids if id in nodes)
         return TopicNodesFound(nodes=told, total=total)
 
-    async def _found(self, tenant: str) -> Run:
+    async def _found(self, tenant: str) -> TopicRun:
         async with self._finding:  # one at a time: each takes a whole core
-            those = await gathered(self._vectors, tenant, Chosen())
-            await load()
-            clusters = await asyncio.to_thread(clustered, those.points)
+            those = await gather_vectors(self._vectors, tenant, NodeFilter())
+            await load_libraries()
+            clusters = await asyncio.to_thread(cluster, those.points)
             texts: dict[str, str] = {}
             for at in range(0, len(those.ids), _TEXTS):
                 texts |= await self._texts.texts(tenant, those.ids[at : at + _TEXTS])
             before = await self._store.all(tenant)
-            run = await asyncio.to_thread(topics, those, clusters, texts, before)
+            run = await asyncio.to_thread(build_topics, those, clusters, texts, before)
             await self._store.replace(tenant, run)
             of_node: dict[str, str | None] = {id: None for id in those.ids}
             of_node |= {id: None for members in before.values() for id in members}
@@ -100,7 +96,9 @@ class Topics:
             return run
 
 
-def topics(those: Gathered, clusters: Clustering, texts: Mapping[str, str], before: Mapping[str, frozenset[str]]) -> Run:
+def build_topics(
+    those: NodeMatrix, clusters: Clustering, texts: Mapping[str, str], before: Mapping[str, frozenset[str]]
+) -> TopicRun:
     """Clusters as topics: with keywords, and with the ids that they had before where they are still the same.
 
     Args:
@@ -109,33 +107,36 @@ def topics(those: Gathered, clusters: Clustering, texts: Mapping[str, str], befo
         texts: what they say.
         before: the nodes of the topics that there were.
     """
-    groups = [np.flatnonzero(clusters.labels == label) for label in np.unique(clusters.labels) if label != OUTSIDE]
+    groups = [np.flatnonzero(clusters.labels == label) for label in np.unique(clusters.labels) if label != UNASSIGNED]
     members = [_members(those, group) for group in groups]
-    names = _names([frozenset(member.id for member in some) for some in members], [some[0].id for some in members], before)
-    said = keywords(
-        {name: [_body(texts.get(member.id, "")) for member in some] for name, some in zip(names, members, strict=True)}
+    names = _topic_ids([frozenset(member.id for member in some) for some in members], [some[0].id for some in members], before)
+    said = find_keywords(
+        {
+            name: [_without_type_line(texts.get(member.id, "")) for member in some]
+            for name, some in zip(names, members, strict=True)
+        }
     )
-    found = [Found(name, said[name], tuple(some)) for name, some in zip(names, members, strict=True)]
-    return Run(
+    found = [FoundTopic(name, said[name], tuple(some)) for name, some in zip(names, members, strict=True)]
+    return TopicRun(
         datetime.now(UTC),
         round(clusters.silhouette, 6),
-        int(np.count_nonzero(clusters.labels == OUTSIDE)),
+        int(np.count_nonzero(clusters.labels == UNASSIGNED)),
         tuple(sorted(found, key=lambda one: (-len(one.members), one.id))),
     )
 
 
-def _members(those: Gathered, group: npt.NDArray[np.intp]) -> list[Member]:
+def _members(those: NodeMatrix, group: npt.NDArray[np.intp]) -> list[TopicMember]:
     points: Matrix = those.points[group]
     middle = points.sum(axis=0)
     closeness = points @ (middle / np.float32(np.linalg.norm(middle) or 1.0))
     found = [
-        Member(those.ids[row], those.types[row], those.layers[row], round(float(close), 6))
+        TopicMember(those.ids[row], those.types[row], those.layers[row], round(float(close), 6))
         for row, close in zip(group, closeness, strict=True)
     ]
     return sorted(found, key=lambda member: (-member.closeness, member.id))
 
 
-def _names(groups: Sequence[frozenset[str]], nearest: Sequence[str], before: Mapping[str, frozenset[str]]) -> list[str]:
+def _topic_ids(groups: Sequence[frozenset[str]], nearest: Sequence[str], before: Mapping[str, frozenset[str]]) -> list[str]:
     """An id for each group: that of the former topic that it shares most nodes with, or one made of its nearest node."""
     shared = sorted(
         (-len(group & members) / len(group | members), place, id)
@@ -159,6 +160,6 @@ def _names(groups: Sequence[frozenset[str]], nearest: Sequence[str], before: Map
     return [names[place] for place in range(len(groups))]
 
 
-def _body(text: str) -> str:
+def _without_type_line(text: str) -> str:
     """A text without its first line, which names its type."""
     return text.partition("\n")[2]

@@ -1,18 +1,26 @@
-"""What the service does with facts, one method for each message."""
+"""The handlers of facts and of forgetting for good, how found facts are ranked, and their wiring."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TypeVar
 
-from phronesis_bus import Call, News
-from phronesis_contracts import BadRequest, Unavailable
+from phronesis_bus import Bus, Call, News, follow, serve
+from phronesis_contracts import BadRequest, ServiceError, Unavailable, facts
 from phronesis_contracts.deletions import ConversationDeleted, Purged
 from phronesis_contracts.facts import (
+    CopiesPurged,
     FactKind,
     FactList,
+    ForgetFor,
+    Forgetting,
+    ForgettingPreview,
+    ForgettingRef,
     ImportedMemory,
     ImportMemory,
     Learn,
@@ -22,20 +30,63 @@ from phronesis_contracts.facts import (
     RecalledFacts,
     RecallFacts,
     Statement,
+    Why,
 )
-from phronesis_contracts.forgetting import CopiesPurged, ForgetFor, Forgetting, ForgettingPreview, ForgettingRef
+from phronesis_contracts.twin import GRAPH_PURGED
+from phronesis_postgres import Database
 
-from ..domain.limits import is_storable
-from ..domain.rooms import owner_of_facts
-from ..domain.values import MEMORY, Audience, Draft
-from ..drafting import Drafting
-from ..search import HybridSearch
-from .extracting import statements_of
-from .ports import Drafts, Facts, Forgettings, TextMissing
-from .reading import read
-from .secrets import has_secret
-from .values import SAYS, Evidence, Saying
-from .weighing import score, why
+from ..embedding.queries import QueryVectors
+from ..items.drafts import Drafter
+from ..items.search import Candidate, HybridSearch
+from ..ports import Embedder, VectorIndex
+from ..settings import MemorySettings
+from ..tracing import trace_handler
+from ..values import MEMORY_KIND, Audience, Draft, is_storable, owner_of_facts
+from ..words.analysis import stems
+from ..words.store import PostgresTexts
+from .decision import PREFERENCE_ORIGINS, Assertion, DraftsByText, Evidence, Facts, Forgettings, StoredFact, TextMissing
+from .extraction import extract_statements, has_secret, read_import
+from .forgetting import PostgresForgettings
+from .store import PostgresFacts
+
+HALF_LIFE = 90.0
+"""Days after which a fact that was not said again counts half as recent."""
+_RELEVANCE, _TRUST, _CONFIDENCE, _RECENCY = 0.7, 0.15, 0.1, 0.05
+
+
+def explain_score(query: str, candidate: Candidate, fact: StoredFact, now: datetime) -> Why:
+    """What gives a fact its score.
+
+    Args:
+        query: the question.
+        candidate: how the searches found it.
+        fact: the fact.
+        now: the time.
+    """
+    said = max(one.said_at for one in fact.evidence)
+    age = max(0.0, (now - said).total_seconds() / 86_400)
+    own = set(stems(fact.text))
+    return Why(
+        vector=candidate.cosine,
+        text=candidate.bm25,
+        words=tuple(word for word in dict.fromkeys(stems(query)) if word in own),
+        relevance=round(min(1.0, max(0.0, candidate.score)), 4),
+        recency=round(0.5 ** (age / HALF_LIFE), 4),
+        trust=fact.trust,
+        confidence=fact.confidence,
+    )
+
+
+def score_of(reason: Why) -> float:
+    """0 to 1: the one figure that facts are ordered by."""
+    parts = (
+        _RELEVANCE * reason.relevance,
+        _TRUST * reason.trust,
+        _CONFIDENCE * reason.confidence,
+        _RECENCY * reason.recency,
+    )
+    return round(sum(parts), 4)
+
 
 T = TypeVar("T")
 _WIDER = 3
@@ -59,7 +110,7 @@ class FactHandlers:
         facts: Facts,
         forgettings: Forgettings,
         search: HybridSearch,
-        drafting: Drafting,
+        drafting: Drafter,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._facts = facts
@@ -72,9 +123,9 @@ class FactHandlers:
         """Take in what a turn taught: what a model drew from it, or, without one, what rules draw from the user's words."""
         if not is_storable(request.model_dump(mode="json")):
             raise BadRequest("no NUL characters and no infinite numbers")
-        said = statements_of(request.said) if request.statements is None else request.statements
-        fit = [one for one in said if _may_be_kept(one)]
-        sayings = [_saying(request, number, one) for number, one in enumerate(fit)]
+        said = extract_statements(request.said) if request.statements is None else request.statements
+        fit = [one for one in said if _is_storable_statement(one)]
+        sayings = [_assertion_of_turn(request, number, one) for number, one in enumerate(fit)]
         return await self._written(
             [one.text for one in fit],
             lambda drafts: self._facts.learn(call, request, sayings, drafts, len(said) - len(fit)),
@@ -82,11 +133,11 @@ class FactHandlers:
 
     async def import_memory(self, call: Call, request: ImportMemory) -> ImportedMemory:
         """Take facts in from JSON Lines, all lines or none, once for the call's key."""
-        lines, now = read(request.lines), self._now()
+        lines, now = read_import(request.lines), self._now()
         digest = hashlib.sha256(request.lines.encode()).hexdigest()[:32]
         said = [(line, number, one) for line in lines for number, one in enumerate(line.statements)]
         sayings = [
-            Saying(
+            Assertion(
                 one,
                 Evidence(
                     f"import:{digest}/{line.number}/{number}",
@@ -105,11 +156,11 @@ class FactHandlers:
             [one.text for _, _, one in said], lambda drafts: self._facts.take_in(call, request, sayings, drafts, result)
         )
 
-    async def _written(self, texts: Sequence[str], write: Callable[[Drafts], Awaitable[T]]) -> T:
+    async def _written(self, texts: Sequence[str], write: Callable[[DraftsByText], Awaitable[T]]) -> T:
         """Write with the vectors of these texts, made before the transaction, and of those that turn out to lack one."""
         wanted = list(dict.fromkeys(texts))
         for _ in range(_TRIES):
-            drafts = await self._drafting.complete([_draft(text) for text in wanted], {})
+            drafts = await self._drafting.complete([_draft_of_text(text) for text in wanted], {})
             try:
                 return await write({draft.text: draft for draft in drafts})
             except TextMissing as missing:
@@ -122,29 +173,29 @@ class FactHandlers:
 
     async def recall_facts(self, call: Call, request: RecallFacts) -> RecalledFacts:
         """Held facts of the caller that bear on a question, each with what gave it its score."""
-        audience = Audience(call.who.tenant, (owner_of_facts(call.who.user),), (MEMORY,))
+        audience = Audience(call.who.tenant, (owner_of_facts(call.who.user),), (MEMORY_KIND,))
         [found] = await self._search.find(audience, [request.query], _WIDER * request.limit)
         candidates = found.candidates[: _WIDER * request.limit]
         behind = await self._facts.by_items(call.who, [one.id for one in candidates]) if candidates else {}
         reasons = [
-            (behind[one.id][1], why(request.query, one, behind[one.id][0], self._now()))
+            (behind[one.id][1], explain_score(request.query, one, behind[one.id][0], self._now()))
             for one in candidates
             if one.id in behind
         ]
         ranked = sorted(
-            (RecalledFact(fact=fact, score=score(reason), why=reason) for fact, reason in reasons),
+            (RecalledFact(fact=fact, score=score_of(reason), why=reason) for fact, reason in reasons),
             key=lambda one: (-one.score, one.fact.id),
         )
         return RecalledFacts(facts=tuple(ranked[: request.limit]), degraded=tuple(sorted(found.degraded)))
 
     async def preview_forgetting(self, call: Call, request: ForgetFor) -> ForgettingPreview:
         """What a forgetting would remove."""
-        _check(request)
+        _check_target(request)
         return await self._forgettings.preview(call.who, request)
 
     async def forget_for_good(self, call: Call, request: ForgetFor) -> Forgetting:
         """Forget, here at once, and wherever a copy is soon after."""
-        _check(request)
+        _check_target(request)
         return await self._forgettings.begin(call, request)
 
     async def get_forgetting(self, call: Call, request: ForgettingRef) -> Forgetting:
@@ -165,23 +216,23 @@ class FactHandlers:
         await self._forgettings.copies_purged(news.tenant, event)
 
 
-def _check(request: ForgetFor) -> None:
+def _check_target(request: ForgetFor) -> None:
     if (bool(request.ids) + (request.subject is not None) + (request.conversation_id is not None)) != 1:
         raise BadRequest("state either ids, a subject or a conversation_id", field="ids")
     if not is_storable(request.model_dump(mode="json")):
         raise BadRequest("no NUL characters", field="ids")
 
 
-def _may_be_kept(statement: Statement) -> bool:
+def _is_storable_statement(statement: Statement) -> bool:
     """Whether a statement holds no secret, and comes from one who may make it."""
     if has_secret(f"{statement.text}\n{statement.predicate} {statement.object}"):
         return False
-    return statement.kind is not FactKind.PREFERENCE or statement.origin in SAYS
+    return statement.kind is not FactKind.PREFERENCE or statement.origin in PREFERENCE_ORIGINS
 
 
-def _saying(request: Learn, number: int, statement: Statement) -> Saying:
+def _assertion_of_turn(request: Learn, number: int, statement: Statement) -> Assertion:
     """A statement of a turn; of two in one message the later one is the newer."""
-    return Saying(
+    return Assertion(
         statement,
         Evidence(
             f"turn:{request.turn_id}/{number}",
@@ -194,5 +245,76 @@ def _saying(request: Learn, number: int, statement: Statement) -> Saying:
     )
 
 
-def _draft(text: str) -> Draft:
-    return Draft(MEMORY, text, hashlib.sha256(text.encode()).digest())
+def _draft_of_text(text: str) -> Draft:
+    return Draft(MEMORY_KIND, text, hashlib.sha256(text.encode()).digest())
+
+
+log = logging.getLogger(__name__)
+
+STORE = "facts"
+"""The store, as spans name it."""
+_AGAIN = 5.0
+"""Seconds until a store that was away is tried once more."""
+
+
+def assemble_facts(
+    database: Database,
+    embedder: Embedder,
+    settings: MemorySettings,
+    wake: Callable[[], None],
+    vectors: VectorIndex,
+    queries: QueryVectors | None = None,
+) -> tuple[FactHandlers, PostgresForgettings]:
+    """The handlers on their stores. The arguments are those of `assemble`."""
+    queries = queries or QueryVectors(embedder, settings.query_cache_seconds, settings.query_cache_size)
+    seconds = settings.stage_seconds
+    search = HybridSearch(vectors, PostgresTexts(database), queries, candidates=settings.candidates, seconds=seconds)
+    forgettings = PostgresForgettings(database, vectors, wake)
+    return FactHandlers(PostgresFacts(database, vectors, wake), forgettings, search, Drafter(embedder)), forgettings
+
+
+async def serve_facts(
+    bus: Bus,
+    database: Database,
+    embedder: Embedder,
+    settings: MemorySettings,
+    vectors: VectorIndex,
+    wake: Callable[[], None],
+    queries: QueryVectors,
+) -> Callable[[News, ConversationDeleted], Awaitable[None]]:
+    """Let the service answer for facts. The arguments are those of `assemble`.
+
+    Returns:
+        What is to be done with the facts of a deleted conversation, before the service reports on it.
+    """
+    handlers, forgettings = assemble_facts(database, embedder, settings, wake, vectors, queries)
+    span = partial(trace_handler, bus.tracing)
+    await serve(bus, facts.LEARN, span("upsert_memory", STORE, handlers.learn))
+    await serve(bus, facts.LIST_FACTS_TOOL, span("search_memory", STORE, handlers.list_facts))
+    await serve(bus, facts.RECALL_FACTS_TOOL, span("search_memory", STORE, handlers.recall_facts))
+    await serve(bus, facts.IMPORT_MEMORY_TOOL, span("upsert_memory", STORE, handlers.import_memory))
+    await serve(bus, facts.PREVIEW_FORGETTING_TOOL, span("search_memory", STORE, handlers.preview_forgetting))
+    await serve(bus, facts.FORGET_FOR_GOOD_TOOL, span("delete_memory", STORE, handlers.forget_for_good))
+    await serve(bus, facts.GET_FORGETTING_TOOL, span("search_memory", STORE, handlers.get_forgetting))
+    await follow(bus, GRAPH_PURGED, handlers.on_purged, workers=1)
+    await follow(bus, facts.COPIES_PURGED, handlers.on_copies_purged, workers=1)
+    repeating = asyncio.create_task(_repeat_forgettings(forgettings), name="memory-forget-again")
+    bus.on_stop(lambda: _cancel(repeating))
+    return handlers.on_conversation_deleted
+
+
+async def _repeat_forgettings(forgettings: PostgresForgettings) -> None:
+    """Forget again what a restored backup brought back."""
+    while True:
+        try:
+            if count := await forgettings.repeat():
+                log.info("%d forgettings were made again", count)
+            return
+        except ServiceError as error:
+            log.warning("what was forgotten cannot be forgotten again yet: %s", error.code)
+            await asyncio.sleep(_AGAIN)
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -17,8 +17,8 @@ from phronesis_contracts.ledger import (
     UsageSums,
 )
 
-from .budgets import Budgets
-from .ports import Accounts
+from .books import Budgets
+from .usage import Accounts
 
 
 class LedgerHandlers:

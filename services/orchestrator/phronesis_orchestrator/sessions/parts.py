@@ -1,16 +1,16 @@
-"""The parts that are read from the graph: the foundation and the vision, by the second version of their lists.
-
-Where that fails twice, the first version serves (O-363).
-"""
+"""The parts that are read from the graph, foundation and vision, trimmed to their budget (O-334)."""
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic
+from functools import partial
+from typing import Any, Generic, TypeVar
 
+import phronesis_tokens as tokens
 from phronesis_contracts import Principal, ServiceError, Unavailable
-from phronesis_contracts.constitution.kinds import Layer, Lifecycle
 from phronesis_contracts.constitution.lists import (
     LIST_FOUNDATION,
     LIST_FOUNDATION_TOOL,
@@ -22,11 +22,106 @@ from phronesis_contracts.constitution.lists import (
     ListVision,
     VisionNode,
 )
+from phronesis_contracts.constitution.registry import Layer, Lifecycle
 from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode
 
-from .asking import twice
-from .ports import Ask
-from .trimming import Node, size, trimmed
+from .calendar import Ask, ask_twice
+
+Node = TypeVar("Node", bound=ConstitutionNode)
+Body = dict[str, Any]
+
+_STAYS = frozenset({"id", "type", "layer", "title", "status"})
+_BAGS = frozenset({"metadata", "provenance", "properties"})
+_TIMES = frozenset({"createdAt", "updatedAt", "version"})
+_OWN = _STAYS | _BAGS | _TIMES | {"summary", "description", "parents"}
+_RULES: tuple[tuple[str, Callable[[str], bool]], ...] = (
+    ("free properties", _BAGS.__contains__),
+    ("descriptions", "description".__eq__),
+    ("typed texts", lambda name: name not in _OWN),
+    ("times and versions", _TIMES.__contains__),
+    ("relationships", "parents".__eq__),
+    ("summaries", "summary".__eq__),
+)
+
+
+@dataclass(frozen=True)
+class TrimmedPart(Generic[Node]):
+    """What is told of a part."""
+
+    nodes: tuple[Node, ...]
+    links: tuple[ConstitutionLink, ...]
+    tokens: int
+    """Of the nodes and relationships as they are sent."""
+    left_out: tuple[str, ...] = ()
+
+
+def part_size(nodes: Sequence[ConstitutionNode], links: Sequence[ConstitutionLink]) -> int:
+    """Tokens of nodes and relationships as they are sent."""
+    return _size([_body(node) for node in nodes], [_body(link) for link in links])
+
+
+def trim(nodes: Sequence[Node], links: Sequence[ConstitutionLink], budget: int) -> TrimmedPart[Node]:
+    """As much of a part as its budget allows.
+
+    Args:
+        nodes: all of which stay.
+        links: the relationships between them.
+        budget: tokens that it may have.
+    """
+    bodies, joined = [_body(node) for node in nodes], [_body(link) for link in links]
+    left = _size(bodies, joined)
+    if left <= budget:
+        return TrimmedPart(tuple(nodes), tuple(links), left)
+    told = []
+    for rule, concerns in _RULES:
+        gone = 0
+        for cost, drop in _candidates(rule, concerns, bodies, joined):
+            drop()
+            gone, left = gone + 1, left - cost
+            if left <= budget:  # by the costs of single fields, which are near the truth and not it
+                left = _size(bodies, joined)
+            if left <= budget:
+                break
+        if gone:
+            told.append(f"{rule} ({gone})")
+        if left <= budget:
+            break
+    kept = tuple(type(node).model_validate(body) for node, body in zip(nodes, bodies, strict=True))
+    return TrimmedPart(kept, tuple(links[: len(joined)]), _size(bodies, joined), tuple(told))
+
+
+def _candidates(
+    rule: str, concerns: Callable[[str], bool], bodies: list[Body], links: list[Body]
+) -> Iterator[tuple[int, Callable[[], Any]]]:
+    """What a rule leaves out, piece by piece: the tokens of each, and how to leave it out."""
+    if rule == "relationships":
+        for link in reversed(list(links)):
+            yield _cost(link), links.pop
+    fields = [
+        (_cost({name: value}), place, name)
+        for place, body in enumerate(bodies)
+        for name, value in body.items()
+        if concerns(name)
+    ]
+    for cost, place, name in sorted(fields, reverse=True):
+        yield cost, partial(bodies[place].pop, name)
+
+
+def _body(message: ConstitutionNode | ConstitutionLink) -> Body:
+    return message.model_dump(mode="json")
+
+
+def _size(bodies: list[Body], links: list[Body]) -> int:
+    return tokens.count(tokens.clean(_json(bodies))) + tokens.count(tokens.clean(_json(links)))
+
+
+def _cost(body: Body) -> int:
+    return max(1, tokens.count(tokens.clean(_json(body))) - 1)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +162,7 @@ class Parts:
         """The foundation within its budget (O-239). Raises the `ServiceError` of the last try."""
         request = ListFoundation(exclude_fields=_HEAVY, include_relationships=True, status=Lifecycle.ACTIVE)
         try:
-            found = await twice(self._ask, who, LIST_FOUNDATION, request, _LIMIT)
+            found = await ask_twice(self._ask, who, LIST_FOUNDATION, request, _LIMIT)
         except ServiceError as error:
             return await self._first_version(who, Layer.FOUNDATION, ConstitutionNode, FOUNDATION, error)
         told = _by_list(Layer.FOUNDATION, found.truncated, found.next_cursor)
@@ -77,7 +172,7 @@ class Parts:
         """The vision with its parents within its budget (O-240). Raises the `ServiceError` of the last try."""
         request = ListVision(exclude_fields=(*_HEAVY, "description"), include_hierarchy=True, status=Lifecycle.ACTIVE)
         try:
-            found = await twice(self._ask, who, LIST_VISION, request, _LIMIT)
+            found = await ask_twice(self._ask, who, LIST_VISION, request, _LIMIT)
         except ServiceError as error:
             return await self._first_version(who, Layer.VISION, VisionNode, VISION, error)
         told = _by_list(Layer.VISION, found.truncated, found.next_cursor)
@@ -97,7 +192,7 @@ class Parts:
                 break
         else:
             raise Unavailable(f"the {layer} layer is more than {_PAGES} pages")
-        whole = size(nodes, ())
+        whole = part_size(nodes, ())
         said = f"{layer}: version 1 of its list, without relationships, {whole} tokens before anything was left out"
         return replace(_part(tool.name, layer, nodes, (), budget, (), (said,)), makeshift=True)
 
@@ -117,7 +212,7 @@ def _part(
     told: tuple[str, ...],
     warnings: tuple[str, ...] = (),
 ) -> Part[Node]:
-    cut = trimmed(nodes, links, budget)
+    cut = trim(nodes, links, budget)
     log.info("%s: %d nodes, %d tokens", tool, len(cut.nodes), cut.tokens)
     if cut.tokens > budget:
         warnings = (*warnings, f"{layer}: over its budget of {budget} tokens with what names its nodes alone")

@@ -1,11 +1,12 @@
-"""The start of a session: foundation, vision and workload, side by side, each from what is kept where no write touched it."""
+"""The start of a session: foundation, vision and workload, each held until news touches it (C-83, O-322)."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 from uuid import uuid4
@@ -13,6 +14,7 @@ from uuid import uuid4
 from phronesis_bus import Call, Metrics, News
 from phronesis_contracts import Principal, ServiceError, Unavailable
 from phronesis_contracts.constitution.lists import VisionNode
+from phronesis_contracts.constitution.registry import PARENTS, Layer
 from phronesis_contracts.constitution.session import (
     AssessWorkload,
     SessionStarted,
@@ -21,19 +23,132 @@ from phronesis_contracts.constitution.session import (
     WorkloadAssessed,
 )
 from phronesis_contracts.constitution.values import ConstitutionNode
-from phronesis_contracts.constitution.writes import ConstitutionChanged
+from phronesis_contracts.constitution.writes import ConstitutionChanged, LinkNews, NodeNews, Operation
 
-from .changes import touches_foundation, touches_vision, touches_work
-from .kept import Kept
-from .measures import STARTS
-from .parts import WORK, Part, Parts
-from .ports import Calendars
-from .trimming import Node
+from ..metrics import STARTS
+from .calendar import Calendars
+from .parts import WORK, Node, Part, Parts
 from .workload import Workload
+
+_WORK = frozenset({"status", "duedate", "efforthours"})
+"""Fields of a task that change a workload's figures."""
+_SHOWN = frozenset({"title", "status"})
+"""Fields of a parent that are told with its child."""
+
+
+def touches_foundation(news: ConstitutionChanged) -> bool:
+    """Whether the foundation changed: one of its nodes, or a relationship between two of them."""
+    return any(node.layer is Layer.FOUNDATION for node in news.nodes) or any(
+        set(link.layers) == {Layer.FOUNDATION} for link in news.relationships
+    )
+
+
+def touches_vision(news: ConstitutionChanged, parents: frozenset[str]) -> bool:
+    """Whether the vision changed: one of its nodes, what it rests on, or how a parent in another layer is shown.
+
+    Args:
+        news: what changed.
+        parents: ids of the nodes that are told as parents.
+    """
+    return any(_vision_node(node, parents) for node in news.nodes) or any(_parentage(link) for link in news.relationships)
+
+
+def touches_work(news: ConstitutionChanged) -> bool:
+    """Whether the figures of what is due changed."""
+    return any(node.type == "task" and _changed(node, _WORK) for node in news.nodes)
+
+
+def _vision_node(node: NodeNews, parents: frozenset[str]) -> bool:
+    if node.layer is Layer.VISION:
+        return True
+    if node.operation is Operation.CREATE or not _changed(node, _SHOWN):
+        return False
+    # one that came back into force is told as a parent again, and was not among them until now
+    return node.id in parents or (node.layer is Layer.FOUNDATION and _changed(node, frozenset({"status"})))
+
+
+def _parentage(link: LinkNews) -> bool:
+    return link.type in PARENTS and link.layers[:1] == (Layer.VISION,)
+
+
+def _changed(node: NodeNews, fields: frozenset[str]) -> bool:
+    """Whether one of these fields changed; news that names none may be of any."""
+    if node.operation is not Operation.UPDATE or not node.changed:
+        return True
+    return any(name.replace("_", "").lower() in fields for name in node.changed)
+
+
+Value = TypeVar("Value")
+Key = tuple[str, ...]
+"""The tenant, and whatever else tells two values apart."""
+
+
+@dataclass
+class Load(Generic[Value]):
+    """A value on its way. It is kept at the end, unless news came in between that it may not have seen."""
+
+    stale: bool = False
+    value: Value | None = None
+
+
+class PartCache(Generic[Value]):
+    """Values by key: dropped by news, after a while in case news was lost, and the oldest one for one too many.
+
+    Args:
+        most: how many are kept.
+        seconds: the safety time (C-83).
+        clock: seconds that only grow.
+    """
+
+    def __init__(self, most: int, seconds: float, clock: Callable[[], float]) -> None:
+        self._most = most
+        self._seconds = seconds
+        self._clock = clock
+        self._values: dict[Key, tuple[Value, float]] = {}
+        self._loads: dict[str, list[Load[Value]]] = {}
+
+    def get(self, key: Key) -> Value | None:
+        """The value of a key, if it is at hand and no older than the safety time."""
+        found = self._values.get(key)
+        if found is None or self._clock() - found[1] >= self._seconds:
+            return None
+        return found[0]
+
+    @contextmanager
+    def loading(self, key: Key) -> Iterator[Load[Value]]:
+        """Load the value of a key in a block, which puts it into what it is given where it is worth keeping."""
+        load = Load[Value]()
+        loads = self._loads.setdefault(key[0], [])
+        loads.append(load)
+        try:
+            yield load
+            if load.value is not None and not load.stale:
+                self._values.pop(key, None)
+                self._values[key] = (load.value, self._clock())
+                if len(self._values) > self._most:
+                    del self._values[next(iter(self._values))]
+        finally:
+            loads.remove(load)
+            if not loads:
+                self._loads.pop(key[0], None)
+
+    def drop(self, tenant: str, touched: Callable[[Value], bool] = lambda value: True) -> None:
+        """Forget a tenant's values that are touched, and keep none that is being loaded."""
+        for key in [key for key, (value, _) in self._values.items() if key[0] == tenant and touched(value)]:
+            del self._values[key]
+        for load in self._loads.get(tenant, ()):
+            load.stale = True
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._values.clear()
+        for loads in self._loads.values():
+            for load in loads:
+                load.stale = True
+
 
 log = logging.getLogger(__name__)
 
-Value = TypeVar("Value")
 
 SAFETY = 600.0
 """Seconds after which a part is loaded anew, in case news of a write was lost (C-83)."""
@@ -46,7 +161,7 @@ _NO_VISION: Part[VisionNode] = Part((), (), 0)
 
 
 @dataclass(frozen=True)
-class _Got(Generic[Value]):
+class _LoadedPart(Generic[Value]):
     """A part, and how it was come by."""
 
     value: Value | None = None
@@ -74,10 +189,10 @@ class Sessions:
         self._calendars = calendars
         self._metrics = metrics
         self._clock = clock
-        self._foundations: Kept[Part[ConstitutionNode]] = Kept(_PARTS, SAFETY, clock)
-        self._visions: Kept[Part[VisionNode]] = Kept(_PARTS, SAFETY, clock)
-        self._workloads: Kept[WorkloadAssessed] = Kept(_WORKLOADS, SAFETY, clock)
-        self._started: Kept[SessionStats] = Kept(_SESSIONS, float("inf"), clock)
+        self._foundations: PartCache[Part[ConstitutionNode]] = PartCache(_PARTS, SAFETY, clock)
+        self._visions: PartCache[Part[VisionNode]] = PartCache(_PARTS, SAFETY, clock)
+        self._workloads: PartCache[WorkloadAssessed] = PartCache(_WORKLOADS, SAFETY, clock)
+        self._started: PartCache[SessionStats] = PartCache(_SESSIONS, float("inf"), clock)
 
     async def start(self, call: Call, request: StartSession) -> SessionStarted:
         """What a session begins with (O-237 to O-252). A part that cannot be had is absent, and named in the warnings.
@@ -127,16 +242,16 @@ class Sessions:
         for kept in (self._foundations, self._visions, self._workloads):
             kept.clear()
 
-    async def _work(self, who: Principal) -> _Got[WorkloadAssessed]:
+    async def _work(self, who: Principal) -> _LoadedPart[WorkloadAssessed]:
         calendar, request = await self._calendars.of(who), AssessWorkload()
         window = self._workload.window(calendar, request)
         key = (who.tenant, who.user, who.role.value, str(calendar.version), window.first.isoformat())
         if (found := self._workloads.get(key)) is not None:
-            return _Got(found, cached=True)
+            return _LoadedPart(found, cached=True)
         with self._workloads.loading(key) as load:
             work = await self._workload.of(who, calendar, window, request)
             load.value = None if work.degraded else work
-        return _Got(work)
+        return _LoadedPart(work)
 
     def _remember(self, who: Principal, started: SessionStarted) -> None:
         for name in (started.session_id, ""):
@@ -165,17 +280,19 @@ def _stats(
     )
 
 
-async def _part(kept: Kept[Part[Node]], who: Principal, load: Callable[[Principal], Awaitable[Part[Node]]]) -> _Got[Part[Node]]:
+async def _part(
+    kept: PartCache[Part[Node]], who: Principal, load: Callable[[Principal], Awaitable[Part[Node]]]
+) -> _LoadedPart[Part[Node]]:
     key = (who.tenant, who.role.value)
     if (found := kept.get(key)) is not None:
-        return _Got(found, cached=True)
+        return _LoadedPart(found, cached=True)
     with kept.loading(key) as loading:
         part = await load(who)
         loading.value = None if part.makeshift else part
-    return _Got(part)
+    return _LoadedPart(part)
 
 
-async def _within(name: str, loading: Awaitable[_Got[Value]]) -> _Got[Value]:
+async def _within(name: str, loading: Awaitable[_LoadedPart[Value]]) -> _LoadedPart[Value]:
     """A part, or what is wrong with it where it cannot be had in time (O-250)."""
     try:
         async with asyncio.timeout(_LIMIT):
@@ -183,4 +300,4 @@ async def _within(name: str, loading: Awaitable[_Got[Value]]) -> _Got[Value]:
     except (ServiceError, TimeoutError) as error:
         code = error.code if isinstance(error, ServiceError) else "timed_out"
         log.warning("a session begins without its %s: %s", name, code)
-        return _Got(problem=(f"{name}: it could not be loaded ({code})",))
+        return _LoadedPart(problem=(f"{name}: it could not be loaded ({code})",))

@@ -1,36 +1,190 @@
-"""The loop of background tasks: from a goal to its report, each decision journalled, and what worked kept for the next one."""
+"""The loop of background tasks: from a goal to its report, each decision journalled, each call gated (V-036)."""
 
 from __future__ import annotations
 
+import json
 import logging
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from phronesis_contracts import Tool
-from phronesis_contracts.analysis import Analysis, AnswerData, MemoryProcess
-from phronesis_contracts.faces import legal, told
-from phronesis_contracts.tasks import NoPlan, TaskBudget, TaskReport
+from phronesis_contracts import Message, Principal, Risk, Tool
+from phronesis_contracts.answers import Analysis, AnswerData, MemoryProcess
+from phronesis_contracts.constitution.insight import CONTRADICTIONS_TOOL
+from phronesis_contracts.constitution.paths import DECISIONS_SINCE_TOOL, DUE_WORK_TOOL
+from phronesis_contracts.instructions import AgentProfile
+from phronesis_contracts.memory import RECALL_TOOL, REMEMBER_TOOL
+from phronesis_contracts.orchestrator import TaskBudget
+from phronesis_contracts.tasks import NoPlan, TaskReport
+from phronesis_contracts.tools import legal_name, schema_of_input
+from phronesis_contracts.twin import FIND_ENTITIES_TOOL, SURVEY_TOOL
 
-from ..counsel.desk import reached
-from ..inquiry import Inquirer
-from ..loops.router import Answered
-from ..reasoner import Reasoner, TurnContext
-from ..running import Running
-from ..toolbox import Toolbox
+from ..agents.cognition.preparation import can_look_ahead, fetch_tool_records, request_look_ahead
+from ..agents.cognition.thought import ReasoningContext
+from ..agents.counsel.tools import list_offered_tools, reach_outside_tools, render_answer
+from ..agents.executor import ExecutedCall, ToolExecutor, problem_result, risk_table
+from ..agents.loops import LoopAnswer
+from ..agents.tools import Admitted, BadArguments, Gate, NotAdmitted, Toolbox
+from ..models.reasoner import CallResult, Inquirer, Reasoner, ToolCall, TurnContext
+from ..turns.execution import TurnRun
 from . import rules
-from .board import Board
-from .budget import Meter
-from .caller import TaskCaller, at_hand
-from .critic import is_good, validate_task
-from .decompose import decomposed
-from .knowing import GOAL, known_of, thought_ahead
-from .ports import Known, Planner, Strategies, Strategy, TaskStore, Written
-from .report import saved, written
-from .runner import TaskRunner, Worked
-from .templates import signature
+from .decisions import BudgetMeter, is_good, make_plan, validate_task
+from .plan import goal_signature, usable_plan
+from .ports import GoalKnowledge, Planner, Strategies, Strategy, TaskStore, Templates, ToolResult, WrittenReport
+from .report import describe_tools, known_strategy_lines, save_report, write_report
+from .runner import ProgressBoard, TaskRunner, WavesResult
+
+_OF_RULES: tuple[Tool[Any, Any], ...] = (
+    SURVEY_TOOL,
+    FIND_ENTITIES_TOOL,
+    RECALL_TOOL,
+    DECISIONS_SINCE_TOOL,
+    DUE_WORK_TOOL,
+    CONTRADICTIONS_TOOL,
+)
+"""What the rules read with, whatever agent is asked."""
+
+
+def list_task_tools(agent: AgentProfile | None, who: Principal, *, rules: bool) -> dict[str, Tool[Any, Any]]:
+    """The tools of a task by name, always less what the caller's role may not call.
+
+    Args:
+        agent: whose list counts where a model plans.
+        who: the caller.
+        rules: whether rules plan, which read with tools of their own.
+    """
+    listed = _OF_RULES if rules or agent is None else list_offered_tools(agent, who)
+    return {tool.name: tool for tool in listed if who.role in tool.roles}
+
+
+class TaskCaller:
+    """Calls tools for one task.
+
+    Args:
+        running: its turn.
+        tools: those at hand, by name. The report is saved by `remember`, which stands beside them.
+    """
+
+    def __init__(self, running: TurnRun, tools: dict[str, Tool[Any, Any]]) -> None:
+        self._running = running
+        self._plan = tuple(tools)
+        self._table = risk_table(tools.values())
+        mine = {REMEMBER_TOOL.name: REMEMBER_TOOL} if running.claim.who.role in REMEMBER_TOOL.roles else {}
+        self._box = Toolbox({legal_name(name): tool for name, tool in {**tools, **mine}.items()}, ())
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """Names of the tools of a plan."""
+        return self._plan
+
+    async def call(self, step: str, name: str, arguments: dict[str, Any]) -> ToolResult:
+        """Make one call, or read what it gave. Raises `Waiting` where it needs a person."""
+        manner = _TaskHooks(self._running)
+        hands = ToolExecutor(self._running, self._box, _TaskGate(self._box, self._running.claim.who), manner, self._table)
+        made = await hands.call(step, ToolCall(name=legal_name(name), arguments=json.dumps(arguments)))
+        return ToolResult(made.called.ok, made.result.text, manner.answer, made.called.code, (name,))
+
+
+class _TaskGate(Gate):
+    """A plan has an order and a budget of its own: what is left is that the tool is there and its arguments fit."""
+
+    def admit(self, call: ToolCall) -> Admitted:
+        if call.name not in self._box.tools:
+            raise NotAdmitted("unknown_tool", f"the tools are: {', '.join(self._box.tools)}")
+        try:
+            return Admitted(call, self._box.arguments(call.name, call.arguments, self._who))
+        except BadArguments as error:
+            raise NotAdmitted("bad_arguments", str(error)[:500]) from error
+
+
+class _TaskHooks:
+    """How a task makes one call: all answers but memories are journalled, so that its state can be rebuilt."""
+
+    def __init__(self, running: TurnRun) -> None:
+        self._running = running
+        self.answer: dict[str, Any] | None = None
+
+    def check(self, request: Message) -> None:
+        pass
+
+    def phase(self, tool: Tool[Any, Any]) -> str:
+        return "task step"
+
+    def journals(self, tool: Tool[Any, Any]) -> bool:
+        # Journals hold no text of memories (DESIGN 4.3): whoever takes the task over asks again.
+        return tool.risk > Risk.READ or not tool.rpc.subject.startswith("memory.")
+
+    def refused(self, problem: dict[str, Any]) -> bool:
+        return bool(problem["status"] < 500)
+
+    async def told(self, made: ExecutedCall) -> CallResult:
+        if made.answer is None:
+            problem = made.problem or {"code": "internal", "detail": ""}
+            return problem_result(made.call, problem["code"], problem["detail"])
+        self.answer = made.answer.model_dump(mode="json", by_alias=True)
+        return CallResult(made.call, render_answer(made.answer), "rows")
+
 
 log = logging.getLogger(__name__)
+
+GOAL = 2_000
+"""Characters of a goal that strategies are looked for with."""
+
+
+async def gather_knowledge(
+    running: TurnRun,
+    turn: TurnContext,
+    templates: Templates,
+    strategies: Strategies,
+    tools: Mapping[str, Tool[Any, Any]],
+    offered: tuple[dict[str, Any], ...],
+) -> GoalKnowledge:
+    """The goal with what worked before. It is journalled, so that whoever takes the task over plans with the same.
+
+    Args:
+        running: the turn.
+        turn: its context, with the goal as its text.
+        templates: decompositions that worked.
+        strategies: approaches that worked.
+        tools: those at hand, by name.
+        offered: the same tools, as the chat API takes them.
+    """
+    who, goal = running.claim.who, turn.user_text
+    template = await templates.template(who, goal_signature(goal, running.claim.agent))
+
+    async def recalled() -> dict[str, Any]:
+        shown = running.cognition.settings.strategies
+        found = await strategies.recall(who, goal[:GOAL], shown) if shown else ()
+        return {"strategies": [vars(one) for one in found], "tools": list(tools)}
+
+    given = await running.steps.called("task.recall", "task.recall", recalled)
+    worked = tuple(Strategy(**{**one, "tools_used": tuple(one["tools_used"])}) for one in given["strategies"])
+    if worked:
+        log.info("PROVEN STRATEGIES: %d for this task", len(worked))
+    names = tuple(given["tools"])
+    return GoalKnowledge(goal, names, worked, describe_tools(tools, offered), usable_plan(template, names))
+
+
+async def look_ahead_on_goal(
+    running: TurnRun, reasoner: Reasoner, turn: TurnContext, known: GoalKnowledge, tools: Mapping[str, Tool[Any, Any]]
+) -> GoalKnowledge:
+    """The same with a look ahead, where the agent has one: it is shown what worked before, and what is known of the tools.
+
+    Args:
+        running: the turn.
+        reasoner: who may look ahead.
+        turn: its context.
+        known: what is known so far.
+        tools: those at hand, by name.
+    """
+    if not can_look_ahead(reasoner, turn):
+        return known
+    records = await fetch_tool_records(running, tools.values())
+    signals = ReasoningContext.build(tools=tools.values(), records=records, said=known.goal).to_prompt()
+    shown = "\n".join([*(line.text for line in known_strategy_lines(known.strategies)), signals])
+    return replace(known, ahead=await request_look_ahead(running, reasoner, turn, shown))
+
 
 PURPOSES = frozenset({"decompose", "criticise", "task_report"})
 """The prompts that an agent needs for tasks with a model."""
@@ -50,7 +204,7 @@ class Background:
     store: TaskStore
     strategies: Strategies
 
-    async def run(self, running: Running, reasoner: Reasoner, turn: TurnContext) -> Answered:
+    async def run(self, running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> LoopAnswer:
         """Work on the goal of a turn.
 
         Args:
@@ -61,34 +215,34 @@ class Background:
         Raises:
             NoPlan: nobody could make a plan for the goal.
         """
-        tools = at_hand(turn.agent, running.claim.who, rules=not plans(reasoner, turn))
-        if turn.agent is not None and plans(reasoner, turn):
-            tools |= await reached(running, turn.agent)
-        return await _Task(self, running, reasoner, turn, tools).answered()
+        tools = list_task_tools(turn.agent, running.claim.who, rules=not can_plan(reasoner, turn))
+        if turn.agent is not None and can_plan(reasoner, turn):
+            tools |= await reach_outside_tools(running, turn.agent)
+        return await _TaskRun(self, running, reasoner, turn, tools).answered()
 
 
-def plans(reasoner: Reasoner, turn: TurnContext) -> bool:
+def can_plan(reasoner: Reasoner, turn: TurnContext) -> bool:
     """Whether a reasoner plans the tasks of an agent: a model that has the prompts for it. Else rules do, and say so."""
     return isinstance(reasoner, Planner) and turn.agent is not None and set(turn.agent.prompts) >= PURPOSES
 
 
-class _Task:
+class _TaskRun:
     def __init__(
-        self, parts: Background, running: Running, reasoner: Reasoner, turn: TurnContext, tools: dict[str, Tool[Any, Any]]
+        self, parts: Background, running: TurnRun, reasoner: Reasoner, turn: TurnContext, tools: dict[str, Tool[Any, Any]]
     ) -> None:
         self._parts = parts
         self._running = running
         self._turn = turn
         self._reasoner = reasoner
-        self._planner = reasoner if isinstance(reasoner, Planner) and plans(reasoner, turn) else None
+        self._planner = reasoner if isinstance(reasoner, Planner) and can_plan(reasoner, turn) else None
         self._name = reasoner.name if self._planner is not None else "extractive"
         self._tools = tools
         self._hands = TaskCaller(running, tools)
-        box = Toolbox({legal(name): tool for name, tool in tools.items()}, (), told)
+        box = Toolbox({legal_name(name): tool for name, tool in tools.items()}, (), schema_of_input)
         self._offered: tuple[dict[str, Any], ...] = box.definitions()
-        self._board = Board(running, parts.store)
+        self._board = ProgressBoard(running, parts.store)
 
-    async def answered(self) -> Answered:
+    async def answered(self) -> LoopAnswer:
         """The reply."""
         await self._running.show("task_started")
         meter = await self._meter()
@@ -96,7 +250,7 @@ class _Task:
             raise NoPlan(limit.detail, field=limit.field)
         known = await self._known()
         with self._running.phase("task plan"):
-            plan = await decomposed(self._running.steps, self._turn, self._planner, rules.plan, known)
+            plan = await make_plan(self._running.steps, self._turn, self._planner, rules.plan, known)
         await self._board.planned(plan, tuple(one.id for one in known.strategies))
         runner = await self._runner(meter)
         with self._running.phase("task waves"):
@@ -110,7 +264,7 @@ class _Task:
         )
         return await self._ended(done, meter)
 
-    async def _meter(self) -> Meter:
+    async def _meter(self) -> BudgetMeter:
         """The budget, counted from the first attempt's beginning."""
         order = self._running.claim.request.task
 
@@ -119,16 +273,16 @@ class _Task:
 
         begun = await self._running.steps.called("task.begun", "task.begun", now)
         budget = order.budget if order is not None else TaskBudget()
-        return Meter(budget, self._running.steps, datetime.fromisoformat(begun["at"]))
+        return BudgetMeter(budget, self._running.steps, datetime.fromisoformat(begun["at"]))
 
-    async def _known(self) -> Known:
+    async def _known(self) -> GoalKnowledge:
         parts, running, turn = self._parts, self._running, self._turn
-        known = await known_of(running, turn, parts.store, parts.strategies, self._tools, self._offered)
+        known = await gather_knowledge(running, turn, parts.store, parts.strategies, self._tools, self._offered)
         if self._planner is None:
             return known
-        return await thought_ahead(running, self._reasoner, turn, known, self._tools)
+        return await look_ahead_on_goal(running, self._reasoner, turn, known, self._tools)
 
-    async def _runner(self, meter: Meter) -> TaskRunner:
+    async def _runner(self, meter: BudgetMeter) -> TaskRunner:
         inquirer = self._reasoner if self._planner is not None and isinstance(self._reasoner, Inquirer) else None
         journalled = await self._parts.store.journalled(self._running.claim)
         looks_up = self._turn.agent is not None and LOOKING_UP in self._turn.agent.prompts
@@ -137,13 +291,13 @@ class _Task:
             self._running, self._turn, self._hands, planner, inquirer, self._offered, meter, self._board, journalled
         )
 
-    async def _ended(self, done: Worked, meter: Meter) -> Answered:
+    async def _ended(self, done: WavesResult, meter: BudgetMeter) -> LoopAnswer:
         """The report, the document, the critic's word, and what is learnt, in this order (V-043)."""
         steps = self._running.steps
         planner = self._planner if meter.model() is None else None
         with self._running.phase("task report"):
-            text = await written(steps, self._turn, planner, rules.report, done.known)
-            report = await saved(self._hands, self._running.claim, text, self._name if planner else "extractive")
+            text = await write_report(steps, self._turn, planner, rules.report, done.known)
+            report = await save_report(self._hands, self._running.claim, text, self._name if planner else "extractive")
         if report.document_id is None:
             self._running.degrade("document")
         if done.stopped is not None:
@@ -152,9 +306,9 @@ class _Task:
         await self._board.update(score=score, report=report)
         await self._learnt(done, text, score)
         await self._running.show("task_ended", score=score, document=report.document_id)
-        return Answered(_said(report), self._turn.directive, "", None, _analysis(report, done, score))
+        return LoopAnswer(_report_text(report), self._turn.directive, "", None, _analysis(report, done, score))
 
-    async def _learnt(self, done: Worked, text: Written, score: float | None) -> None:
+    async def _learnt(self, done: WavesResult, text: WrittenReport, score: float | None) -> None:
         claim, goal = self._running.claim, self._turn.user_text
         succeeded = done.stopped is None and bool(done.known.worked)
         good = succeeded and is_good(score)
@@ -162,12 +316,12 @@ class _Task:
             await self._parts.strategies.outcome(claim, used, worked=good)
         if not good:
             return
-        await self._parts.store.keep_template(claim, signature(goal, claim.agent), done.plan)
-        told = approach(goal, done, text)
+        await self._parts.store.keep_template(claim, goal_signature(goal, claim.agent), done.plan)
+        told = describe_approach(goal, done, text)
         await self._parts.strategies.record(claim, goal[:GOAL], told, score, succeeded=succeeded)
 
 
-def approach(goal: str, done: Worked, text: Written) -> Strategy:
+def describe_approach(goal: str, done: WavesResult, text: WrittenReport) -> Strategy:
     """How a task was done: the steps that its report rests on, their tools in order, and what failed on the way (V-126).
 
     Steps that only looked around and added nothing are not named: the next plan does without their tools.
@@ -180,17 +334,17 @@ def approach(goal: str, done: Worked, text: Written) -> Strategy:
     return Strategy("", goal, f"{kind}{told}"[:4_000], tools[:50], avoid[:4_000])
 
 
-def _said(report: TaskReport) -> str:
+def _report_text(report: TaskReport) -> str:
     return f"# {report.title}\n\n{report.text}"
 
 
-def _analysis(report: TaskReport, done: Worked, score: float | None) -> Analysis:
+def _analysis(report: TaskReport, done: WavesResult, score: float | None) -> Analysis:
     made = len(done.known.worked) + len(done.known.failed)
     trace = f"{made} steps were made, {len(done.known.failed)} of them failed, {len(done.skipped)} were left out."
     return Analysis(
         mode="B",
         memory_process=MemoryProcess(intent=done.plan.kind or "a background task", thought_trace=trace),
-        answer=_said(report),
+        answer=_report_text(report),
         data=AnswerData(summary_stats={"steps": made}),
         visualizations=report.charts,
         confidence=score if score is not None else 0.0,

@@ -1,8 +1,10 @@
-"""A plan: its steps, and what makes it one that can be worked off (V-040, V-041)."""
+"""A plan: its steps, its waves, what makes it sound (V-040, V-041), and plans that worked (V-042)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -46,7 +48,7 @@ class Plan(Message):
     steps: tuple[Step, ...]
 
 
-def checked(plan: Plan, tools: Collection[str], done: Collection[str] = (), *, works: bool = True) -> Plan:
+def check_plan(plan: Plan, tools: Collection[str], done: Collection[str] = (), *, works: bool = True) -> Plan:
     """A plan that can be worked off, its waves counted from 1 without holes.
 
     Args:
@@ -68,8 +70,8 @@ def checked(plan: Plan, tools: Collection[str], done: Collection[str] = (), *, w
         raise BadPlan("two of its steps have one id")
     _acyclic(steps)
     for step in steps:
-        _sound(step, tools, waves, done, works)
-    counted = _counted(steps)
+        _check_step(step, tools, waves, done, works)
+    counted = _renumber_waves(steps)
     if max(step.wave for step in counted) > MAX_WAVES:
         raise BadPlan(f"it has more than {MAX_WAVES} waves")
     return plan.model_copy(update={"steps": counted})
@@ -82,7 +84,7 @@ def _acyclic(steps: Iterable[Step]) -> None:
         raise BadPlan("its steps wait for each other") from error
 
 
-def _sound(step: Step, tools: Collection[str], waves: dict[str, int], done: Collection[str], works: bool) -> None:
+def _check_step(step: Step, tools: Collection[str], waves: dict[str, int], done: Collection[str], works: bool) -> None:
     if step.tool is None and not works:
         raise BadPlan(f"{step.id} names no tool")
     if step.tool is not None and step.tool not in tools:
@@ -94,7 +96,7 @@ def _sound(step: Step, tools: Collection[str], waves: dict[str, int], done: Coll
             raise BadPlan(f"{step.id} stands no later than what it depends on")
 
 
-def _counted(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+def _renumber_waves(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     """The steps in the order of their waves, these counted from 1; a wave that is too wide goes on in the next one."""
     found: list[Step] = []
     wave = 0
@@ -104,3 +106,69 @@ def _counted(steps: tuple[Step, ...]) -> tuple[Step, ...]:
             wave += 1
             found += [step.model_copy(update={"wave": wave}) for step in same[at : at + MAX_OF_WAVE]]
     return tuple(found)
+
+
+Remaining = tuple[Step, ...]
+
+
+def next_wave(remaining: Remaining) -> tuple[Remaining, Remaining]:
+    """The steps of the lowest wave, and those that are left behind it (V-019)."""
+    first = min(step.wave for step in remaining)
+    return tuple(step for step in remaining if step.wave == first), tuple(step for step in remaining if step.wave != first)
+
+
+def missing_needs(step: Step, ended_well: Collection[str]) -> tuple[str, ...]:
+    """What a step needs and did not get."""
+    return tuple(needed for needed in step.depends if needed not in ended_well)
+
+
+def rename_steps(tail: Plan, taken: Collection[str]) -> Plan:
+    """A new tail whose steps have ids of their own, so that no journalled step is taken for another.
+
+    Args:
+        tail: the new steps, as they were made.
+        taken: ids of all steps that there were.
+    """
+    names = _names(tail, taken)
+    steps = tuple(
+        step.model_copy(update={"id": names[step.id], "depends": tuple(names.get(needed, needed) for needed in step.depends)})
+        for step in tail.steps
+    )
+    return tail.model_copy(update={"steps": steps})
+
+
+def _names(tail: Plan, taken: Collection[str]) -> Mapping[str, str]:
+    used, names = set(taken), dict[str, str]()
+    for step in tail.steps:
+        name, nth = step.id, 1
+        while name in used and step.id not in names:
+            nth += 1
+            name = f"{step.id[:60]}.{nth}"
+        names[step.id] = name
+        used.add(name)
+    return names
+
+
+_WORD = re.compile(r"[^\W\d_]{3,}|\d+")
+"""Numbers count however short they are: a plan for part 12 is none for part 15."""
+_SMALL = frozenset(
+    "a an and are by do for from how in is it of on or our please the their to up us was we what which with".split()
+)
+
+
+def goal_signature(goal: str, agent: str) -> str:
+    """What goals have in common that one decomposition is good for: their words, without order, case and small words.
+
+    Args:
+        goal: of the task.
+        agent: whose tools the plan used.
+    """
+    words = sorted({word for word in _WORD.findall(goal.casefold()) if word not in _SMALL})
+    return hashlib.sha256("\x00".join((agent, *words)).encode()).hexdigest()
+
+
+def usable_plan(plan: Plan | None, tools: tuple[str, ...]) -> Plan | None:
+    """A kept plan whose tools are all at hand still."""
+    if plan is None or any(step.tool is not None and step.tool not in tools for step in plan.steps):
+        return None
+    return plan

@@ -8,16 +8,16 @@ from typing import Any, Protocol, runtime_checkable
 from pydantic import Field, field_validator
 
 from phronesis_contracts import Message, Principal
-from phronesis_contracts.analysis import Visualization
+from phronesis_contracts.answers import Visualization
 from phronesis_contracts.tasks import TaskState
 
-from ..domain import Claim
-from ..reasoner import Answer, TurnContext
+from ..models.reasoner import Answer, TurnContext
+from ..turns.turn import Claim
 from .plan import Plan, Step
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ToolResult:
     """What a call of a tool gave. What went wrong with it is its outcome too."""
 
     ok: bool
@@ -39,7 +39,7 @@ class Caller(Protocol):
         """Names of the tools at hand."""
         ...
 
-    async def call(self, step: str, name: str, arguments: dict[str, Any]) -> Outcome:
+    async def call(self, step: str, name: str, arguments: dict[str, Any]) -> ToolResult:
         """Make one call, or read what it gave. A failure is an outcome.
 
         Args:
@@ -55,7 +55,7 @@ class StepResult:
     """What became of one step."""
 
     step: Step
-    outcome: Outcome
+    outcome: ToolResult
     ms: int = 0
 
 
@@ -71,7 +71,7 @@ class Strategy:
 
 
 @dataclass(frozen=True)
-class Known:
+class GoalKnowledge:
     """What a decomposition is made with."""
 
     goal: str
@@ -113,7 +113,7 @@ class Criticism(Message):
         return given
 
 
-class Written(Message):
+class WrittenReport(Message):
     """A report."""
 
     title: str = Field(min_length=1, max_length=300)
@@ -127,19 +127,19 @@ class Written(Message):
 class Planner(Protocol):
     """A reasoner that can plan tasks, too. One that cannot leaves them to rules. Each call may raise `CallFailed`."""
 
-    async def decompose(self, turn: TurnContext, known: Known) -> Answer[Plan]:
+    async def decompose(self, turn: TurnContext, known: GoalKnowledge) -> Answer[Plan]:
         """Make a plan for a goal, or a new one for what is left of it."""
         ...
 
-    async def evaluate(self, turn: TurnContext, known: Known) -> Answer[Verdict]:
+    async def evaluate(self, turn: TurnContext, known: GoalKnowledge) -> Answer[Verdict]:
         """Say whether what is left still makes sense; by the fast model (V-026)."""
         ...
 
-    async def criticise(self, turn: TurnContext, known: Known, written: Written) -> Answer[Criticism]:
+    async def criticise(self, turn: TurnContext, known: GoalKnowledge, written: WrittenReport) -> Answer[Criticism]:
         """Say how well the goal was met, 0 to 1."""
         ...
 
-    async def write(self, turn: TurnContext, known: Known) -> Answer[Written]:
+    async def write(self, turn: TurnContext, known: GoalKnowledge) -> Answer[WrittenReport]:
         """Write the report."""
         ...
 

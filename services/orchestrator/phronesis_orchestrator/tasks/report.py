@@ -1,19 +1,87 @@
-"""The end of a task's work: its report, written by a model or by rules, and saved as a document of the caller."""
+"""What is written of a task: lines of data for a model, and the report, by a model or by rules."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from phronesis_contracts.analysis import Visualization, VisualizationType
+from phronesis_contracts.answers import Visualization, VisualizationType
 from phronesis_contracts.memory import REMEMBER_TOOL, ItemKind
 from phronesis_contracts.tasks import TaskReport
 
-from ..domain import Claim
-from ..reasoner import Answer, TurnContext
-from ..steps import Steps
-from .deciding import decided
-from .ports import Caller, Known, Planner, Written
+from ..models.reasoner import Answer, TurnContext
+from ..models.templates import Line, fit_lines
+from ..turns.execution import Steps
+from ..turns.turn import Claim
+from .decisions import decide
+from .plan import Step
+from .ports import Caller, GoalKnowledge, Planner, StepResult, Strategy, WrittenReport
+
+_TEMPLATE = "a plan that worked for a goal like this"
+
+
+def plan_lines(known: GoalKnowledge) -> list[Line]:
+    """What a plan is made with: what was done of an older one, what worked for goals like it, and the tools."""
+    ahead = [Line.json(what="a look ahead", said=known.ahead)] if known.ahead else []
+    template = [Line.json(what=_TEMPLATE, steps=[_step(step) for step in known.template.steps])] if known.template else []
+    return [*state_lines(known), *ahead, *known_strategy_lines(known.strategies), *template, *map(_tool, known.offered)]
+
+
+def known_strategy_lines(strategies: Iterable[Strategy]) -> list[Line]:
+    """What worked for goals like this one."""
+    return [
+        Line.json(
+            what="an approach that worked",
+            goal=strategy.goal,
+            approach=strategy.approach,
+            tools=strategy.tools_used,
+            avoid=strategy.avoid,
+        )
+        for strategy in strategies
+    ]
+
+
+def state_lines(known: GoalKnowledge) -> list[Line]:
+    """How far a task is: what is left, what failed, and what worked."""
+    left = [Line.json(what="left to do", **_step(step)) for step in known.remaining]
+    return [*left, *result_lines(known)]
+
+
+def result_lines(known: GoalKnowledge) -> list[Line]:
+    """What the steps of a task gave; the failures first, since there are few."""
+    failed = (Line.json(what="failed", **_result(one), why=one.outcome.code, said=one.outcome.text) for one in known.failed)
+    worked = (Line.json(what="worked", **_result(one), gave=one.outcome.text) for one in known.worked)
+    return [*failed, *worked]
+
+
+def describe_tools(names: Iterable[str], offered: Iterable[dict[str, Any]]) -> tuple[tuple[str, str, dict[str, Any]], ...]:
+    """Tools by the names that plans know them by.
+
+    Args:
+        names: those names.
+        offered: the same tools, as the chat API takes them.
+    """
+    functions = (one["function"] for one in offered)
+    return tuple((name, one["description"], one["parameters"]) for name, one in zip(names, functions, strict=True))
+
+
+def block_text(lines: Iterable[Line], tokens: int) -> str:
+    """Lines as the text of one block, in at most so many tokens: the first ones stay."""
+    return "\n".join(fit_lines(list(lines), tokens))
+
+
+def _step(step: Step) -> dict[str, object]:
+    return {"id": step.id, "wave": step.wave, "description": step.description, "tool": step.tool, "depends": step.depends}
+
+
+def _result(result: StepResult) -> dict[str, object]:
+    return {"step": result.step.id, "description": result.step.description, "tool": result.step.tool}
+
+
+def _tool(offered: tuple[str, str, dict[str, Any]]) -> Line:
+    name, description, arguments = offered
+    return Line.json(what="tool", name=name, description=description, arguments=arguments)
+
 
 WRITING = 30.0
 """Seconds that a model may take to write the report."""
@@ -24,33 +92,33 @@ _ROWS = 40
 """Rows of a table that the document shows."""
 
 
-async def written(
+async def write_report(
     steps: Steps,
     context: TurnContext,
     planner: Planner | None,
-    rules: Callable[[Known], Written | None],
-    known: Known,
-) -> Written:
+    rules: Callable[[GoalKnowledge], WrittenReport | None],
+    known: GoalKnowledge,
+) -> WrittenReport:
     """The report. Where a model fails to write one, it lists what the steps gave (V-032: what there is, is told)."""
 
-    async def make() -> Answer[Written]:
+    async def make() -> Answer[WrittenReport]:
         return await planner.write(context, known) if planner is not None else Answer(rules(known))
 
-    made = await decided(steps, "task.report", Written, make, WRITING)
-    return made.value or listed(known)
+    made = await decide(steps, "task.report", WrittenReport, make, WRITING)
+    return made.value or list_results(known)
 
 
-def listed(known: Known) -> Written:
+def list_results(known: GoalKnowledge) -> WrittenReport:
     """What the steps gave, one after the other."""
     parts = [f"## {result.step.description}\n\n{result.outcome.text[:2_000]}" for result in known.worked]
     failed = [f"- {result.step.description}: {result.outcome.code}" for result in known.failed]
     if failed:
         parts.append("## What could not be found out\n\n" + "\n".join(failed))
     text = "\n\n".join(parts) or "Nothing was found out."
-    return Written(title=known.goal[:300], text=text, used=tuple(result.step.id for result in known.worked))
+    return WrittenReport(title=known.goal[:300], text=text, used=tuple(result.step.id for result in known.worked))
 
 
-async def saved(caller: Caller, claim: Claim, report: Written, reasoner: str) -> TaskReport:
+async def save_report(caller: Caller, claim: Claim, report: WrittenReport, reasoner: str) -> TaskReport:
     """The report with the id of its document; without one where it could not be saved.
 
     Args:
@@ -60,7 +128,7 @@ async def saved(caller: Caller, claim: Claim, report: Written, reasoner: str) ->
         reasoner: who wrote it.
     """
     item = {
-        "text": document(report, reasoner),
+        "text": render_document(report, reasoner),
         "title": report.title,
         "kind": ItemKind.NOTE.value,
         "external_id": f"task/{claim.turn_id}",
@@ -74,7 +142,7 @@ async def saved(caller: Caller, claim: Claim, report: Written, reasoner: str) ->
     )
 
 
-def document(report: Written, reasoner: str) -> str:
+def render_document(report: WrittenReport, reasoner: str) -> str:
     """The report as one Markdown text: what it says, the rows of its charts, and who wrote it."""
     foot = f"\n\n---\n\nreasoner: {reasoner}"
     parts = [f"# {report.title}", report.text, *(_table(chart) for chart in report.charts)]

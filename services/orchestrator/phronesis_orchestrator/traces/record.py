@@ -1,4 +1,4 @@
-"""What is recorded of a turn while it runs: stages, questions to other services with their answers, and what was shown."""
+"""What is recorded of a turn while it runs, and which answers stay with their owner alone."""
 
 from __future__ import annotations
 
@@ -12,13 +12,46 @@ from typing import Any
 
 from pydantic import Field
 
-from phronesis_contracts import Message
+from phronesis_bus import Metric, Tracing, audit_entry
+from phronesis_contracts import Message, Principal, Risk, Rpc
+from phronesis_contracts.answers import MAX_CALLS, MAX_STAGES, MAX_USED, StageRun
+from phronesis_contracts.catalog import TOOLS
+from phronesis_contracts.facts import RecalledFacts
 from phronesis_contracts.instructions import AgentProfile
+from phronesis_contracts.memory import AugmentedMemoryContext, Profile, Recalled, RecalledMemories
 from phronesis_contracts.orchestrator import Directive
-from phronesis_contracts.traces import MAX_CALLS, MAX_STAGES, MAX_USED, StageRun
+from phronesis_contracts.tools import Tool
 
-from ..history import Past, PastTurn
-from ..timing import Outcome
+from ..conversations.history import Past, PastTurn
+
+
+@dataclass
+class MeasuredOutcome:
+    """What came of a part; the block may say more."""
+
+    name: str = "ok"
+
+
+@contextmanager
+def measure(tracing: Tracing, metric: Metric, span: str, label: str) -> Iterator[MeasuredOutcome]:
+    """Measure a block. One that raises is counted by the code of the error, or by its class.
+
+    Args:
+        tracing: where the span and the figure go.
+        metric: a histogram with two labels: which part it was, and what came of it.
+        span: name of the span.
+        label: name of the part.
+    """
+    began, outcome = time.perf_counter(), MeasuredOutcome()
+    try:
+        with tracing.span(span):
+            yield outcome
+    except BaseException as error:
+        outcome.name = getattr(error, "code", None) or type(error).__name__
+        raise
+    finally:
+        tracing.metrics.observe(metric, time.perf_counter() - began, label, outcome.name)
+
 
 MOST_BYTES = 2_000_000
 """Bytes of the answers that are recorded of one turn; a replay of what is beyond them is told that it is not recorded."""
@@ -54,7 +87,7 @@ class Question(Message):
     ms: int = 0
 
 
-class Remembered(Message):
+class ShownHistory(Message):
     """The history that the turn was shown: numbers of messages, and no text."""
 
     directive: Directive = Directive.SUPPORTIVE_COMPANION
@@ -64,13 +97,13 @@ class Remembered(Message):
     window: tuple[int, ...] = ()
 
 
-class KeptRecord(Message):
+class StoredRecord(Message):
     """A record as it is stored."""
 
     stages: tuple[StageRun, ...] = ()
     questions: tuple[Question, ...] = ()
     notes: dict[str, Any] = Field(default_factory=dict)
-    past: Remembered = Remembered()
+    past: ShownHistory = ShownHistory()
     profile: str = ""
     """Digest of the agent's profile."""
     version: str = ""
@@ -80,21 +113,21 @@ class KeptRecord(Message):
 
 
 @dataclass
-class Record:
+class TurnRecord:
     """The record of one attempt at a turn."""
 
     stages: list[StageRun] = field(default_factory=list)
     questions: list[Question] = field(default_factory=list)
     notes: dict[str, Any] = field(default_factory=dict)
-    past: Remembered = field(default_factory=Remembered)
+    past: ShownHistory = field(default_factory=ShownHistory)
     profile: AgentProfile | None = None
     cut: bool = False
     _bytes: int = 0
 
     @contextmanager
-    def staged(self, name: str, part: AbstractContextManager[Outcome]) -> Iterator[Outcome]:
+    def staged(self, name: str, part: AbstractContextManager[MeasuredOutcome]) -> Iterator[MeasuredOutcome]:
         """Note a stage, which is measured by `part` as well."""
-        began, at, outcome = time.perf_counter(), len(self.stages), Outcome()
+        began, at, outcome = time.perf_counter(), len(self.stages), MeasuredOutcome()
         if at < MAX_STAGES:
             self.stages.append(StageRun(name=name, ms=0, outcome="cut"))
         else:
@@ -113,7 +146,7 @@ class Record:
 
     def remember(self, past: Past) -> None:
         """Note which messages the turn was shown."""
-        self.past = Remembered(
+        self.past = ShownHistory(
             directive=past.directive,
             summary_through=past.summary.through,
             **{part: _numbers(getattr(past, part)) for part in ("kept", "aged", "window")},
@@ -130,15 +163,15 @@ class Record:
         self._bytes += size
         self.questions.append(question)
 
-    def kept(self) -> KeptRecord:
+    def kept(self) -> StoredRecord:
         """The record as it is stored."""
         agent = self.profile
-        return KeptRecord(
+        return StoredRecord(
             stages=tuple(self.stages),
             questions=tuple(self.questions),
             notes=self.notes,
             past=self.past,
-            profile=digest_of(agent) if agent else "",
+            profile=message_digest(agent) if agent else "",
             version=agent.version if agent else "",
             release=agent.release if agent else "",
             arms=agent.arms if agent else {},
@@ -146,7 +179,7 @@ class Record:
         )
 
 
-def joined(earlier: KeptRecord, later: KeptRecord) -> KeptRecord:
+def join_records(earlier: StoredRecord, later: StoredRecord) -> StoredRecord:
     """Two attempts as one record."""
     return later.model_copy(
         update={
@@ -158,7 +191,7 @@ def joined(earlier: KeptRecord, later: KeptRecord) -> KeptRecord:
     )
 
 
-def memories(record: KeptRecord) -> tuple[Item, ...]:
+def list_memories(record: StoredRecord) -> tuple[Item, ...]:
     """The memories that a record names, each once with its best score."""
     found: dict[tuple[str, str], Item] = {}
     for item in (item for question in record.questions for item in question.items):
@@ -168,15 +201,113 @@ def memories(record: KeptRecord) -> tuple[Item, ...]:
     return tuple(found.values())[:MAX_USED]
 
 
-def digest_of(message: Message) -> str:
+def message_digest(message: Message) -> str:
     """A digest that equal messages share."""
-    return digest(message.model_dump(mode="json"))
+    return json_digest(message.model_dump(mode="json"))
 
 
-def digest(value: Any) -> str:
+def json_digest(value: Any) -> str:
     """A digest that equal values of JSON share, whatever the order of their members."""
     return sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _numbers(turns: tuple[PastTurn, ...]) -> tuple[int, ...]:
     return tuple(turn.seq for turn in turns)
+
+
+_OWNERS = ("memory", "media")
+"""Services whose texts are people's own: memories, profiles, attachments."""
+_NAMING = ("scope", "key", "ids", "external_id", "kind")
+"""Arguments of a write that say which memory it is about."""
+_OF_THE_GRAPH = "memory.v1.constitution."
+"""Searches of nodes that the graph owns."""
+_BY_SUBJECT: dict[str, Tool[Any, Any]] = {tool.rpc.subject: tool for tool in reversed(TOOLS.values())}
+
+
+def find_tool(rpc: Rpc[Any, Any]) -> Tool[Any, Any] | None:
+    """The tool that a contract is, if it is one; of several names the first."""
+    return _BY_SUBJECT.get(rpc.subject)
+
+
+def trace_arguments(who: Principal, rpc: Rpc[Any, Any], request: Message) -> dict[str, Any]:
+    """The arguments of a tool call as a trace shows them: secrets masked, long texts cut, and of a memory that is written
+    its name alone, since it may be forgotten.
+    """
+    given = request.model_dump(mode="json", exclude_none=True)
+    tool = find_tool(rpc)
+    if rpc.service in _OWNERS and (tool is None or tool.risk > Risk.READ):
+        given = {name: value for name, value in given.items() if name in _NAMING}
+    return audit_entry(who, rpc.subject, given).arguments
+
+
+def is_held(rpc: Rpc[Any, Any], answer: Message) -> bool:
+    """Whether its owner alone keeps the text of an answer. An answer without any is recorded as it is."""
+    if rpc.service not in _OWNERS or rpc.subject.startswith(_OF_THE_GRAPH):
+        return False
+    tool = find_tool(rpc)
+    if tool is not None and tool.risk > Risk.READ:
+        return False  # the receipt of a write; it must never be asked for again
+    return not _is_empty(answer)
+
+
+def _is_empty(answer: Message) -> bool:
+    match answer:
+        case AugmentedMemoryContext():
+            return not answer.memory_units and not answer.concepts
+        case RecalledMemories():
+            return not answer.snippets
+        case Recalled():
+            return not answer.items
+        case RecalledFacts():
+            return not answer.facts
+        case Profile():
+            return not answer.profile
+    return False
+
+
+def list_items(answer: Message) -> tuple[Item, ...]:
+    """The memories in an answer, best first."""
+    match answer:
+        case AugmentedMemoryContext():
+            found = (*answer.memory_units, *answer.concepts)
+            return tuple(Item(id=one.id, kind=one.kind, score=one.score) for one in found)
+        case RecalledMemories():
+            return tuple(Item(id=f"{answer.scope}:{one.key}", kind="scoped", score=one.score) for one in answer.snippets)
+        case Recalled():
+            return tuple(Item(id=one.id, kind=one.kind, score=one.score) for one in answer.items)
+        case RecalledFacts():
+            return tuple(Item(id=one.fact.id, kind="fact", score=one.score) for one in answer.facts)
+    return ()
+
+
+def restore_answer(answer: Message, items: tuple[Item, ...]) -> tuple[Message, tuple[str, ...]]:
+    """An answer that was asked for again, with the recorded memories alone, in their order and with their scores.
+
+    Returns:
+        The answer, and the ids that it no longer holds.
+    """
+    ranks = {item.id: (at, item.score or 0.0) for at, item in enumerate(items)}
+    match answer:
+        case AugmentedMemoryContext():
+            parts = {name: _in_recorded_order(getattr(answer, name), ranks) for name in ("memory_units", "concepts")}
+            there = {one.id for part in parts.values() for one in part}
+            again: Message = answer.model_copy(update=parts)
+        case RecalledMemories():
+            keys = {id.partition(":")[2]: rank for id, rank in ranks.items()}
+            snippets = _in_recorded_order(answer.snippets, keys, name="key")
+            there = {f"{answer.scope}:{one.key}" for one in snippets}
+            again = answer.model_copy(update={"snippets": snippets})
+        case Recalled():
+            listed = _in_recorded_order(answer.items, ranks)
+            there, again = {one.id for one in listed}, answer.model_copy(update={"items": listed})
+        case RecalledFacts():
+            facts = tuple(sorted((one for one in answer.facts if one.fact.id in ranks), key=lambda one: ranks[one.fact.id][0]))
+            there, again = {one.fact.id for one in facts}, answer.model_copy(update={"facts": facts})
+        case _:
+            return answer, ()
+    return again, tuple(id for id in ranks if id not in there)
+
+
+def _in_recorded_order(found: tuple[Any, ...], ranks: dict[str, tuple[int, float]], name: str = "id") -> tuple[Any, ...]:
+    known = sorted((one for one in found if getattr(one, name) in ranks), key=lambda one: ranks[getattr(one, name)][0])
+    return tuple(one.model_copy(update={"score": ranks[getattr(one, name)][1]}) for one in known)

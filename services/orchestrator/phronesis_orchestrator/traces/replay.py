@@ -1,146 +1,214 @@
-"""What the orchestrator answers about traces: how an answer came about, and the same turn run again."""
+"""The stand-ins that a replay runs on: questions and approvals are answered from the record, and nothing is written."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
-from datetime import UTC, datetime
-from uuid import uuid4
+from collections import defaultdict, deque
+from collections.abc import Mapping
+from typing import Any
 
-from phronesis_bus import Bus, Call, News, follow, serve
-from phronesis_contracts import Internal, Role
-from phronesis_contracts.instructions import AgentProfile
-from phronesis_contracts.memory import ITEMS_FORGOTTEN, ItemsForgotten
-from phronesis_contracts.orchestrator import Turn, TurnStatus
-from phronesis_contracts.traces import (
-    TURN_REPLAY_TOOL,
-    TURN_TRACE_TOOL,
-    AnswerTrace,
-    NotReplayable,
-    Replayed,
-    ReplayTurn,
-    TraceOfTurn,
+from phronesis_contracts import Message, Nothing, Principal, Rpc, ServiceError
+from phronesis_contracts.answers import NotRecorded, ToolCalled
+from phronesis_contracts.approvals import ApprovalStatus
+from phronesis_contracts.instructions import (
+    AGENT_GET,
+    RETRIEVE_AT,
+    RETRIEVE_INSTRUCTIONS,
+    AgentProfile,
+    AgentRef,
+    RetrieveAt,
+    RetrieveInstructions,
 )
+from phronesis_contracts.media import MEDIA_GET, ExtractedText, Media, MediaRef
+from phronesis_contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryContext, Retrieve
+from phronesis_contracts.messages import In, Out_
+from phronesis_contracts.orchestrator import Audited
 
-from ..domain import Claim, Completed, Failed
-from ..ledger.ports import Accounts
-from ..policy.waiting import Pausing
-from ..ports import Conversations, Journal, Neighbours
-from .approved import Approved
-from .difference import diff, is_same, side
-from .ports import Ended, TraceStore
-from .record import KeptRecord, Record
-from .replaying import Blank, Outcome, Recorded, Shown, profile_at
-from .telling import trace_of
+from ..approvals.policy import ApprovalAnswer, ApprovalRequest, make_approval_id
+from ..conversations.history import Past, Summary
+from ..ledger.usage import LedgerEntry
+from ..turns.ports import Neighbours
+from ..turns.turn import Claim, Completed, Failed
+from .record import Question, StoredRecord, find_tool, message_digest, restore_answer, trace_arguments
+from .recorder import TEXT_OF
+from .trace import describe_call
 
-log = logging.getLogger(__name__)
-
-Run = Callable[[Outcome, Journal, Conversations, Neighbours, Pausing, Claim, Record], Awaitable[None]]
-"""Runs a claim on stand-ins, and records it."""
+_NOBODY = ApprovalAnswer(ApprovalStatus.REFUSED, "", "")
+"""Stands for an answer that there is not: it is no answer to any call, so the call is not allowed."""
 
 
-class TraceHandlers:
-    """The handlers.
+class RecordedApprovals:
+    """The store of approvals as a replay finds it.
 
     Args:
-        traces: the records of turns.
-        accounts: the ledger.
-        live: the services, for what a record leaves with its owner.
-        run: runs a turn.
+        turn_id: of the replay.
+        answers: of the turn that is replayed, by its steps.
     """
 
-    def __init__(self, traces: TraceStore, accounts: Accounts, live: Neighbours, run: Run) -> None:
-        self._traces = traces
-        self._accounts = accounts
+    def __init__(self, turn_id: str, answers: Mapping[str, ApprovalAnswer]) -> None:
+        self._answers = {make_approval_id(turn_id, step): answer for step, answer in answers.items()}
+
+    async def answered(self, claim: Claim, approval_id: str) -> ApprovalAnswer:
+        """What the person said then; a call that nobody was asked about stays refused."""
+        return self._answers.get(approval_id, _NOBODY)
+
+    async def record(self, claim: Claim, entry: Audited) -> None:
+        """Enter nothing: no call is made."""
+
+    async def wait(self, claim: Claim, asked: ApprovalRequest) -> None:
+        """A replay waits for nobody."""
+        raise NotRecorded("the turn that is replayed did not ask this")
+
+
+_WIDE = 32_000
+"""Tokens of the retrieval that reads the texts of recorded memories again: more than any turn asked for."""
+
+
+class RecordedNeighbours:
+    """Answers a turn's questions from its record. No tool is called: what is not in the record is said to be so.
+
+    Texts that their owner alone keeps (memories, the profile, attachments) are read there again, as the turn's user.
+
+    Args:
+        record: of the turn.
+        profile: the agent's profile to run with.
+        live: the services, for those texts, and for the instructions of another release.
+        release: number of the release that texts of instructions are read from; `None` for the recorded ones.
+    """
+
+    def __init__(self, record: StoredRecord, profile: AgentProfile, live: Neighbours, release: int | None) -> None:
+        self._profile = profile
         self._live = live
-        self._run = run
+        self._release = release
+        self._left: dict[tuple[str, str], deque[Question]] = defaultdict(deque)
+        for question in record.questions:
+            self._left[question.subject, question.digest].append(question)
+        self.unrecorded: list[ToolCalled] = []
+        """Questions that are not in the record."""
+        self.lost: dict[str, None] = {}
+        """What its owner no longer has as it was."""
 
-    async def trace(self, call: Call, request: TraceOfTurn) -> AnswerTrace:
-        """The whole trace of a turn of the caller; for an admin, of any turn of the tenant."""
-        found = await self._traces.recorded(call.who, request.turn_id, any_user=call.who.role is Role.ADMIN)
-        return await self._told(found)
+    async def agent(self, who: Principal, name: str) -> AgentProfile:
+        """The profile to run with."""
+        return self._profile
 
-    async def replay(self, call: Call, request: ReplayTurn) -> Replayed:
-        """Run an ended turn of the caller again.
+    async def profile(self, who: Principal) -> dict[str, object]:
+        """What memory knows of the user."""
+        question = self._next(who, PROFILE_GET, Nothing())
+        if question.held is None:
+            return _answer_from_record(question, PROFILE_GET).profile
+        known = await self._live.profile(who)
+        if message_digest(PROFILE_GET.output(profile=known)) != question.held:
+            self.lost["profile"] = None
+        return known
 
-        Raises:
-            NotFound: there is no such turn of the caller, or no such release.
-            NotReplayable: it has not ended with an answer or a failure, nothing is recorded of it, or it is background work.
-        """
-        found = await self._traces.recorded(call.who, request.turn_id, any_user=False)
-        record, profile = await self._replayable(found)
-        release = request.with_instructions
-        if release is not None:
-            profile = await profile_at(self._live, found.claim.who, found.claim.agent, release)
-        claim = replace(found.claim, turn_id=str(uuid4()), attempts=1, idle_claims=0, created_at=datetime.now(UTC))
-        past, whole = await self._traces.past_of(call.who.tenant, claim.conversation_id, record.past)
-        recorded, outcome, again = Recorded(record, profile, self._live, release), Outcome(), Record()
-        if not whole:
-            recorded.lost["history"] = None
-        answers = await self._traces.answers_of(call.who.tenant, request.turn_id)
-        stands = (Blank(self._accounts.spent), Shown(past), recorded, Approved(claim.turn_id, answers))
-        await self._run(outcome, *stands, claim, again)
-        if outcome.end_of is None:
-            raise Internal("the replay did not end")
-        trace = await self._told(Ended(claim, _row(found.turn, claim, outcome.end_of), again.kept(), frozenset()))
-        return _compared(found, await self._told(found), trace, outcome.end_of, recorded)
+    async def retrieve(self, who: Principal, phrases: tuple[str, ...], budget: int, limit: float) -> AugmentedMemoryContext:
+        """The recorded memories."""
+        question = self._next(who, RETRIEVE, Retrieve(key_phrases=phrases, budget_tokens=budget))
+        if question.held is None:
+            return _answer_from_record(question, RETRIEVE)
+        again = await self._live.retrieve(who, phrases, _WIDE, limit)
+        return self._again(question, again)
 
-    async def _replayable(self, found: Ended) -> tuple[KeptRecord, AgentProfile]:
-        if found.turn.status not in (TurnStatus.COMPLETED, TurnStatus.FAILED):
-            raise NotReplayable(f"a turn that is {found.turn.status} cannot be replayed")
-        if getattr(found.claim.request, "task", None) is not None:
-            raise NotReplayable("background work cannot be replayed: its steps depend on what the ones before them changed")
-        if found.record is None or not found.record.profile:
-            raise NotReplayable("nothing is recorded of this turn, or it ran without instructions")
-        profile = await self._traces.ran_with(found.claim.who.tenant, found.record.profile)
-        if profile is None:
-            raise NotReplayable("the instructions of this turn are not recorded")
-        if profile.loop == "task":
-            raise NotReplayable("background work cannot be replayed: its steps depend on what the ones before them changed")
-        return found.record, profile
+    async def media(self, who: Principal, media_id: str) -> Media:
+        """One medium."""
+        question = self._next(who, MEDIA_GET, MediaRef(media_id=media_id))
+        return _answer_from_record(question, MEDIA_GET) if question.held is None else await self._live.media(who, media_id)
 
-    async def _told(self, found: Ended) -> AnswerTrace:
-        calls = await self._accounts.calls_of(found.claim.who.tenant, found.turn.turn_id)
-        return trace_of(found.turn, found.record or KeptRecord(), calls, found.forgotten)
+    async def medium_text(self, who: Principal, medium: Media, limit: float) -> ExtractedText:
+        """The text of a medium."""
+        question = self._next(who, TEXT_OF[medium.kind], MediaRef(media_id=medium.id))
+        if question.held is None:
+            return _answer_from_record(question, TEXT_OF[medium.kind])
+        return self._again(question, await self._live.medium_text(who, medium, limit), medium.id)
 
-    async def on_forgotten(self, news: News, event: ItemsForgotten) -> None:
-        """Memories are gone: the traces of their owner's turns say so."""
-        if event.ids:
-            await self._traces.forgotten(news.tenant, event.owner, event.ids)
+    async def ask(self, who: Principal, rpc: Rpc[In, Out_], request: In, *, key: str | None = None) -> Out_:
+        """The recorded answer of a tool; no key goes out, since nothing is written."""
+        if self._release is not None and rpc.subject == RETRIEVE_INSTRUCTIONS.subject:
+            assert isinstance(request, RetrieveInstructions)
+            text: Any = await self._live.ask(who, RETRIEVE_AT, RetrieveAt(release=self._release, wanted=request))
+            return rpc.output.model_validate(text.model_dump())
+        question = self._next(who, rpc, request)
+        if question.held is None:
+            return _answer_from_record(question, rpc)
+        # Only what reads is ever held (`holding`), so nothing is changed by asking again.
+        return self._again(question, await self._live.ask(who, rpc, request), rpc.subject)
 
+    def _next(self, who: Principal, rpc: Rpc[Any, Any], request: Message) -> Question:
+        left = self._left.get((rpc.subject, message_digest(request)))
+        if not left:
+            tool = find_tool(rpc)
+            name = tool.name if tool else rpc.subject
+            question = Question(subject=rpc.subject, digest="", tool=name, arguments=trace_arguments(who, rpc, request))
+            self.unrecorded.append(describe_call(question).model_copy(update={"outcome": NotRecorded.code}))
+            raise NotRecorded("the turn that is replayed did not ask this, so there is no answer to it")
+        return left.popleft() if len(left) > 1 else left[0]
 
-async def serve_traces(bus: Bus, handlers: TraceHandlers) -> None:
-    """Wire traces and replays to the bus."""
-    await serve(bus, TURN_TRACE_TOOL, handlers.trace)
-    await serve(bus, TURN_REPLAY_TOOL, handlers.replay)
-    await follow(bus, ITEMS_FORGOTTEN, handlers.on_forgotten, workers=1)
-
-
-def _row(turn: Turn, claim: Claim, end: Completed | Failed) -> Turn:
-    """The row that the replay would have."""
-    reply, problem = (end.reply, None) if isinstance(end, Completed) else (None, end.problem)
-    return turn.model_copy(update={"turn_id": claim.turn_id, "reply": reply, "problem": problem})
+    def _again(self, question: Question, answer: Out_, name: str = "") -> Out_:
+        found, lost = restore_answer(answer, question.items)
+        self.lost |= dict.fromkeys(lost)
+        if name and not question.items and message_digest(answer) != question.held:
+            self.lost[name] = None
+        assert isinstance(found, type(answer))
+        return found
 
 
-def _compared(found: Ended, first: AnswerTrace, second: AnswerTrace, end: Completed | Failed, recorded: Recorded) -> Replayed:
-    turn, before, after = found.turn, side(first), side(second)
-    said = turn.reply.user_response if turn.reply else ""
-    answer = end.reply.user_response if isinstance(end, Completed) else ""
-    problem = end.problem.code if isinstance(end, Failed) else None
-    gone = {memory.id for memory in first.memories if memory.forgotten}
-    return Replayed(
-        turn_id=second.turn_id,
-        replay_of=turn.turn_id,
-        same=not recorded.unrecorded
-        and is_same((said, answer), (turn.problem.code if turn.problem else None, problem), before, after),
-        answer=answer,
-        problem=problem,
-        diff=diff(said, answer),
-        before=before,
-        after=after,
-        unrecorded=tuple(recorded.unrecorded),
-        forgotten=tuple(sorted(gone)),
-        changed=tuple(one for one in recorded.lost if one not in gone),
-        trace=second,
-    )
+def _answer_from_record(question: Question, rpc: Rpc[In, Out_]) -> Out_:
+    if question.problem is not None:
+        raise ServiceError.from_body(question.problem)
+    if question.answer is None:
+        raise NotRecorded("the answer was too large to be recorded")
+    return rpc.output.model_validate(question.answer)
+
+
+async def profile_at(live: Neighbours, who: Principal, agent: str, release: int) -> AgentProfile:
+    """An agent's profile as of a release of the tenant. Raises `NotFound` where there is no such release."""
+    return await live.ask(who, AGENT_GET, AgentRef(agent=agent, release=release))
+
+
+class BlankJournal:
+    """A journal that knows nothing and keeps nothing: a replay makes each step itself. What it spends is entered.
+
+    Args:
+        spent: enters a call in the ledger.
+    """
+
+    def __init__(self, spent: Any) -> None:
+        self._spent = spent
+
+    async def intend(self, claim: Claim, step: str, intent: dict[str, Any], *, once: bool = False) -> dict[str, Any] | None:
+        """Nothing is known of a step."""
+        return None
+
+    async def result(self, claim: Claim, step: str, result: dict[str, Any], spend: LedgerEntry | None = None) -> None:
+        """Keep nothing but what was spent."""
+        if spend is not None:
+            await self._spent(claim, spend)
+
+
+class RecordedConversations:
+    """The conversation as the turn saw it; what would be written to it is dropped."""
+
+    def __init__(self, past: Past) -> None:
+        self._past = past
+
+    async def recent(self, tenant: str, conversation_id: str) -> Past:
+        """The history that the turn was shown."""
+        return self._past
+
+    async def keep_summary(self, tenant: str, conversation_id: str, summary: Summary) -> None:
+        """Keep nothing."""
+
+    async def get(self, who: Principal, ref: Any) -> Any:
+        """A replay reads no conversation."""
+        raise NotRecorded("a replay reads no conversation")
+
+
+class ReplayEnd:
+    """Where a replay ends: in a value, and in no row."""
+
+    def __init__(self) -> None:
+        self.end_of: Completed | Failed | None = None
+
+    async def end(self, claim: Claim, end: Completed | Failed) -> None:
+        """Keep the end in memory."""
+        self.end_of = end

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis_contracts.analysis import Visualization, VisualizationType
-from phronesis_gateway.console.charts import MOST, figure
-from phronesis_gateway.console.fields import NotDrawable
+from phronesis_contracts.answers import Visualization, VisualizationType
+from phronesis_gateway.console.charts import MOST, NotDrawable, build_figure
 
 CONFIGS: dict[str, dict[str, Any]] = {
     "column": {"xAxis": "a", "yAxis": "b"},
@@ -41,7 +40,7 @@ def chart(type: str, rows: list[dict[str, Any]], config: dict[str, Any] | None =
 def drawn(shown: Visualization) -> dict[str, Any] | None:
     """The figure, or nothing where it is said why there is none."""
     try:
-        return figure(shown)
+        return build_figure(shown)
     except NotDrawable as error:
         return None if str(error) else {"data": "no reason was given"}
 
@@ -73,12 +72,12 @@ def test_any_config_makes_a_figure_or_a_reason(type: str, config: dict[str, Any]
 
 def test_a_column_for_each_row_in_order_and_none_for_what_is_not_known() -> None:
     rows = [{"a": "Rail", "b": 3}, {"a": None, "b": None}, {"a": "Rail", "b": "much"}]
-    (bars,) = figure(chart("column", rows))["data"]
+    (bars,) = build_figure(chart("column", rows))["data"]
     assert bars == {"type": "bar", "x": ["Rail", "unknown", "Rail (2)"], "y": [3, None, None], "name": "b"}
 
 
 def test_years_on_a_line_keep_their_distance_and_are_written_as_years() -> None:
-    made = figure(chart("line", [{"a": 2020, "b": 1}, {"a": 2023, "b": 2}]))
+    made = build_figure(chart("line", [{"a": 2020, "b": 1}, {"a": 2023, "b": 2}]))
     assert made["data"][0]["x"] == [2020, 2023]
     assert made["layout"]["xaxis"] == {
         "title": {"text": "a"},
@@ -90,28 +89,28 @@ def test_years_on_a_line_keep_their_distance_and_are_written_as_years() -> None:
 
 
 def test_names_on_a_line_are_places_without_a_distance() -> None:
-    made = figure(chart("line", [{"a": "Q1", "b": 1}, {"a": "Q3", "b": 2}]))
+    made = build_figure(chart("line", [{"a": "Q1", "b": 1}, {"a": "Q3", "b": 2}]))
     assert (made["data"][0]["x"], made["layout"]["xaxis"]["type"]) == (["Q1", "Q3"], "category")
 
 
 @pytest.mark.parametrize("values", [[1, -1], [0, 0]])
 def test_what_is_no_share_of_a_whole_is_no_pie(values: list[int]) -> None:
     with pytest.raises(NotDrawable, match="no shares of a whole"):
-        figure(chart("pie", [{"a": "x", "b": value} for value in values]))
+        build_figure(chart("pie", [{"a": "x", "b": value} for value in values]))
 
 
 def test_a_radar_closes_each_shape_and_names_it() -> None:
-    first, *_ = figure(chart("radar", ROWS))["data"]
+    first, *_ = build_figure(chart("radar", ROWS))["data"]
     assert (first["r"], first["theta"], first["name"]) == ([3, 1.5, 3], ["b", "c", "b"], "Rail")
 
 
 def test_a_bubble_without_a_size_is_left_out() -> None:
-    (points,) = figure(chart("bubble", ROWS))["data"]
+    (points,) = build_figure(chart("bubble", ROWS))["data"]
     assert (points["x"], points["marker"]["size"]) == ([3, 5], [10, 40])
 
 
 def test_a_combo_has_an_axis_for_each_of_its_two_measures() -> None:
-    made = figure(chart("combo", ROWS))
+    made = build_figure(chart("combo", ROWS))
     assert [(each["type"], each.get("yaxis", "y"), each["y"]) for each in made["data"]] == [
         ("bar", "y", [3, 5, 0]),
         ("scatter", "y2", [1.5, None, 2.5]),
@@ -120,16 +119,16 @@ def test_a_combo_has_an_axis_for_each_of_its_two_measures() -> None:
 
 
 def test_labels_cannot_be_links_or_markup_to_the_library() -> None:
-    (bars,) = figure(chart("column", [{"a": '<a href="https://x.example">R&D</a>', "b": 1}]))["data"]
+    (bars,) = build_figure(chart("column", [{"a": '<a href="https://x.example">R&D</a>', "b": 1}]))["data"]
     assert bars["x"] == ['&lt;a href="https://x.example"&gt;R&amp;D&lt;/a&gt;']
 
 
 def test_a_chart_is_bounded() -> None:
-    (bars,) = figure(chart("column", [{"a": str(n), "b": n} for n in range(MOST + 1)]))["data"]
+    (bars,) = build_figure(chart("column", [{"a": str(n), "b": n} for n in range(MOST + 1)]))["data"]
     assert len(bars["x"]) == MOST
 
 
 @pytest.mark.parametrize("type", ["table", "html"])
 def test_tables_and_reports_are_no_charts(type: str) -> None:
     with pytest.raises(NotDrawable):
-        figure(chart(type, ROWS, {}))
+        build_figure(chart(type, ROWS, {}))

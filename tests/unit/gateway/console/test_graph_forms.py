@@ -8,12 +8,11 @@ from datetime import UTC, datetime
 import pytest
 
 from phronesis_contracts import BadRequest, Principal, Role
-from phronesis_contracts.constitution.kinds import Layer
-from phronesis_contracts.constitution.registry import TYPES
+from phronesis_contracts.constitution.registry import TYPES, Layer
 from phronesis_contracts.constitution.values import ConstitutionNode
 from phronesis_contracts.constitution.writes import CREATE, UPDATE
 from phronesis_contracts.orchestrator import Problem
-from phronesis_gateway.console.constitution.forms import create_page, edit_page, filled_from, given
+from phronesis_gateway.console.constitution.pages import create_page, edit_page, form_values, read_form
 
 ANN = Principal(tenant="acme", user="ann", role=Role.MAESTRO)
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -36,32 +35,32 @@ def test_what_is_filled_in_is_written_in_the_form_that_the_contract_takes() -> N
         "summary": "",
         "status": "active",
     }
-    assert given(goal, filled) == {
+    assert read_form(goal, filled) == {
         "title": "T",
         "status": "active",
         "deadline": "2026-12-01",
         "successCriteria": ["one", "two"],
     }
-    CREATE["goal"].rpc.input.model_validate(given(goal, filled))
-    assert given(decision, {"title": "D", "roi": "-0.7"}) == {"title": "D", "roi": {"total": -0.7}}
-    assert given(task, {"title": "T", "priority": "4", "effortHours": "1.5"})["priority"] == 4
-    assert given(task, {"title": "T", "acknowledge": "g1, g2,"})["acknowledge"] == ["g1", "g2"]
+    CREATE["goal"].rpc.input.model_validate(read_form(goal, filled))
+    assert read_form(decision, {"title": "D", "roi": "-0.7"}) == {"title": "D", "roi": {"total": -0.7}}
+    assert read_form(task, {"title": "T", "priority": "4", "effortHours": "1.5"})["priority"] == 4
+    assert read_form(task, {"title": "T", "acknowledge": "g1, g2,"})["acknowledge"] == ["g1", "g2"]
 
 
 def test_of_a_node_that_is_there_only_what_changed_is_written_and_what_was_emptied_is_removed() -> None:
     kind = TYPES["decision"]
     content = {"title": "D", "summary": "S", "status": "active", "roi": {"total": 1.0}, "version": 3}
     node = ConstitutionNode.model_validate({"id": "d", "type": "decision", "layer": Layer.EXECUTION, **content})
-    before = filled_from(kind, node)
-    assert given(kind, before, before) == {}
-    changed = given(kind, {**before, "roi": "", "summary": "Other"}, before)
+    before = form_values(kind, node)
+    assert read_form(kind, before, before) == {}
+    changed = read_form(kind, {**before, "roi": "", "summary": "Other"}, before)
     assert changed == {"summary": "Other", "roi": None}
     UPDATE["decision"].rpc.input.model_validate({"id": "d", **changed})
 
 
 def test_what_should_be_a_number_and_is_none_is_named() -> None:
     with pytest.raises(BadRequest, match="effort hours is a number"):
-        given(TYPES["task"], {"title": "T", "effortHours": "many"})
+        read_form(TYPES["task"], {"title": "T", "effortHours": "many"})
 
 
 def test_a_form_that_a_guardrail_stopped_keeps_what_was_written_and_asks_for_its_name() -> None:

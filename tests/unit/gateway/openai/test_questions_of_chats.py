@@ -12,12 +12,11 @@ from pydantic import ValidationError
 
 from phronesis_contracts import BadRequest, NotFound, ServiceError, TooLarge
 from phronesis_contracts.orchestrator import MAX_TEXT
-from phronesis_gateway.messages import MediaGiven
-from phronesis_gateway.openai.asking import ChatMessage, digest, question
+from phronesis_gateway.http.requests import MediaGiven
+from phronesis_gateway.http.uploads import Upload
 from phronesis_gateway.openai.completions import ChatAsked
-from phronesis_gateway.openai.content import Said
-from phronesis_gateway.openai.responses import ResponseAsked, id_of, turn_of
-from phronesis_gateway.uploads import Arrived
+from phronesis_gateway.openai.questions import ChatMessage, UserMessage, exchange_digest, find_question
+from phronesis_gateway.openai.responses import ResponseAsked, response_id, turn_id_of
 
 
 def chat(*messages: tuple[str, Any]) -> list[ChatMessage]:
@@ -25,18 +24,18 @@ def chat(*messages: tuple[str, Any]) -> list[ChatMessage]:
 
 
 def test_the_last_message_of_the_person_is_asked_and_the_agents_last_words_stand_before_it() -> None:
-    found = question(chat(("user", "one"), ("assistant", "first"), ("user", "two"), ("assistant", "second")), "messages")
-    assert (found.said, found.before) == (Said("two", ()), (("one", "first"),))
+    found = find_question(chat(("user", "one"), ("assistant", "first"), ("user", "two"), ("assistant", "second")), "messages")
+    assert (found.said, found.before) == (UserMessage("two", ()), (("one", "first"),))
 
 
 def test_empty_words_of_the_agent_are_none() -> None:
-    found = question(chat(("user", "one"), ("assistant", "first"), ("assistant", " "), ("user", "two")), "messages")
+    found = find_question(chat(("user", "one"), ("assistant", "first"), ("assistant", " "), ("user", "two")), "messages")
     assert found.before == (("one", "first"),)
 
 
 def test_words_that_got_no_answer_are_no_exchange() -> None:
     said = chat(("user", "failed"), ("user", "one"), ("assistant", "first"), ("assistant", "more"), ("user", "two"))
-    assert question(said, "messages").before == (("one", "first"),)
+    assert find_question(said, "messages").before == (("one", "first"),)
 
 
 def test_parts_are_read_in_their_order() -> None:
@@ -49,13 +48,13 @@ def test_parts_are_read_in_their_order() -> None:
         {"type": "input_file", "file_data": f"data:text/plain;base64,{inside}", "filename": "../a.txt"},
         {"type": "input_text", "text": "and listen"},
     ]
-    assert question(chat(("user", parts)), "messages").said == Said(
+    assert find_question(chat(("user", parts)), "messages").said == UserMessage(
         "look\nand listen",
         (
             MediaGiven(url="https://example.org/a.png"),
-            Arrived(b"sound", "audio.mp3", None),
+            Upload(b"sound", "audio.mp3", None),
             MediaGiven(media_id="m-1"),
-            Arrived(b"sound", "a.txt", "text/plain"),
+            Upload(b"sound", "a.txt", "text/plain"),
         ),
     )
 
@@ -77,19 +76,19 @@ def test_parts_are_read_in_their_order() -> None:
 )
 def test_what_cannot_be_asked_names_the_field(content: Any, error: type[ServiceError], field: str) -> None:
     with pytest.raises(error) as refused:
-        question(chat(("user", content)), "messages")
+        find_question(chat(("user", content)), "messages")
     assert refused.value.field == field
 
 
 def test_an_exchange_is_found_again_without_the_space_around_it() -> None:
-    assert digest(" a", "b\n") == digest("a", "b") != digest("ab", "")
+    assert exchange_digest(" a", "b\n") == exchange_digest("a", "b") != exchange_digest("ab", "")
 
 
 def test_a_response_is_a_turn_by_another_name() -> None:
     turn = "7d1f9a4e-8d1c-4a57-9a53-1f0f5f0d6f10"
-    assert turn_of(id_of(turn)) == turn
+    assert turn_id_of(response_id(turn)) == turn
     with pytest.raises(NotFound):
-        turn_of("resp_x")
+        turn_id_of("resp_x")
 
 
 _JSON = st.recursive(
@@ -130,7 +129,7 @@ def test_whatever_a_body_holds_it_is_a_question_or_a_fault_that_is_told(body: di
             continue
         messages = asked.messages if isinstance(asked, ChatAsked) else asked.messages()
         try:
-            found = question(messages, field)
+            found = find_question(messages, field)
         except BadRequest as error:
             named = error.field
         else:

@@ -20,12 +20,11 @@ from phronesis_contracts.episodes import (
     ToolStatistics,
 )
 from phronesis_contracts.memory import Profile
-from phronesis_memory.cache import QueryVectors
-from phronesis_memory.domain.ranking import Weights
-from phronesis_memory.domain.values import Audience, Item, TextHit, Vector, VectorHit
-from phronesis_memory.experience.querying import Querying
-from phronesis_memory.experience.remembering import Remembering
-from phronesis_memory.search import HybridSearch
+from phronesis_memory.embedding.queries import QueryVectors
+from phronesis_memory.episodes.recall import EpisodeRecall, MemoryQueries
+from phronesis_memory.items.search import HybridSearch
+from phronesis_memory.values import Audience, Item, TextHit, Vector, VectorHit
+from phronesis_memory.words.ranking import Weights
 from tests.support.logs import logged
 from tests.support.memory import WordEmbedder, calling, someone
 
@@ -91,9 +90,9 @@ class Texts:
 async def asked(stores: Stores, operation: str, query: str = "tea", limit: int = 5) -> MemoryFound:
     queries = QueryVectors(WordEmbedder(), 60, 10)
     search = HybridSearch(stores, Texts(stores), queries, candidates=10, seconds=1)  # type: ignore[arg-type]
-    remembering = Remembering(search, stores, stores, floor=0.28)
+    remembering = EpisodeRecall(search, stores, stores, floor=0.28)
     request = MemoryQuery(operation=MemoryOperation(operation), query=query, limit=limit)
-    return await Querying(remembering, stores, stores, stores, seconds=0.2).memory_query(calling(WHO), request)
+    return await MemoryQueries(remembering, stores, stores, stores, seconds=0.2).memory_query(calling(WHO), request)
 
 
 @pytest.mark.req("V-065")

@@ -6,12 +6,11 @@ import json
 
 import pytest
 
-from phronesis_orchestrator.cognition.intent import intent
-from phronesis_orchestrator.cognition.said import parse_decided, parse_look_ahead, parse_reflected
-from phronesis_orchestrator.cognition.thinker import Decided, LookAhead, Reflected
-from phronesis_orchestrator.cognition.thought import CONTENT_WRITER, DEEP, LIGHT, Intent, Tier
-from phronesis_orchestrator.cognition.tiers import models
-from phronesis_orchestrator.reasoner import Fault
+from phronesis_orchestrator.agents.cognition.intent import classify_intent
+from phronesis_orchestrator.agents.cognition.thought import CONTENT_WRITER, DEEP, LIGHT, Intent, Tier
+from phronesis_orchestrator.models.language_model import models_by_tier
+from phronesis_orchestrator.models.parsing import parse_decided, parse_look_ahead, parse_reflected
+from phronesis_orchestrator.models.reasoner import Fault, IntentDecision, LookAhead, Reflection
 
 
 @pytest.mark.req("V-012")
@@ -22,7 +21,7 @@ def test_there_are_four_tiers_two_light_and_two_deep() -> None:
 
 @pytest.mark.req("V-012")
 def test_a_tier_has_the_model_of_the_settings_whatever_its_name() -> None:
-    assert dict(models("gemini-quality", "a-flash-model")) == {
+    assert dict(models_by_tier("gemini-quality", "a-flash-model")) == {
         Tier.FLASH: "gemini-quality",
         Tier.HAIKU: "gemini-quality",
         Tier.SONNET: "a-flash-model",
@@ -50,7 +49,7 @@ def test_a_tier_has_the_model_of_the_settings_whatever_its_name() -> None:
     ],
 )
 def test_rules_know_the_kind_of_a_message(text: str, found: Intent) -> None:
-    assert intent(text) == found
+    assert classify_intent(text) == found
 
 
 @pytest.mark.req("V-108")
@@ -65,23 +64,25 @@ def test_rules_know_the_kind_of_a_message(text: str, found: Intent) -> None:
     ],
 )
 def test_a_text_on_a_topic_is_told_from_other_work(text: str, topic: bool) -> None:
-    assert intent(text).topic is topic
+    assert classify_intent(text).topic is topic
 
 
 def test_an_attachment_is_work_even_beside_a_greeting() -> None:
-    assert intent("hello", attached=True) == Intent(Tier.SONNET)
+    assert classify_intent("hello", attached=True) == Intent(Tier.SONNET)
 
 
 @pytest.mark.parametrize("text", ["what is the time complexity of this?", "remind me" + " of it" * 50])
 def test_what_only_begins_like_a_simple_message_is_none(text: str) -> None:
-    assert intent(text).tier is not Tier.FLASH
+    assert classify_intent(text).tier is not Tier.FLASH
 
 
 @pytest.mark.req("V-012", "V-016")
 def test_what_a_model_says_is_read() -> None:
     told = {"tier": "quality", "branch": "action", "persona": "content_writer", "topic": True}
-    assert parse_decided(json.dumps(told)) == Decided(tier=Tier.QUALITY, action=True, persona=CONTENT_WRITER, topic=True)
-    assert parse_decided(json.dumps({**told, "persona": "pirate"})) == Decided(tier=Tier.QUALITY, action=True, topic=True)
+    assert parse_decided(json.dumps(told)) == IntentDecision(tier=Tier.QUALITY, action=True, persona=CONTENT_WRITER, topic=True)
+    assert parse_decided(json.dumps({**told, "persona": "pirate"})) == IntentDecision(
+        tier=Tier.QUALITY, action=True, topic=True
+    )
 
 
 @pytest.mark.req("V-012")
@@ -109,4 +110,4 @@ def test_a_look_ahead_of_nothing_is_a_fault_and_has_no_text(said: str) -> None:
     ("score", "kept"), [(0.75, 0.75), (1, 1.0), (0, 0.0), (1.2, None), (-1, None), ("good", None), (True, None), (None, None)]
 )
 def test_a_score_is_a_number_from_nothing_to_one_or_none(score: object, kept: float | None) -> None:
-    assert parse_reflected(json.dumps({"score": score, "answer": None})) == Reflected(score=kept)
+    assert parse_reflected(json.dumps({"score": score, "answer": None})) == Reflection(score=kept)

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from phronesis_contracts import Message, Risk, Rpc, Tool
-from phronesis_orchestrator.cognition.reasoning import HEADER, MOST, ReasoningContext
-from phronesis_orchestrator.cognition.remembered import ToolRecord
-from phronesis_orchestrator.cognition.thought import Tone, ToneLabel
+from phronesis_orchestrator.agents.cognition.thought import HEADER, MOST, ReasoningContext, Tone, ToneLabel, ToolRecord
 
 
 class Anything(Message):

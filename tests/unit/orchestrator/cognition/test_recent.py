@@ -6,9 +6,9 @@ import pytest
 
 from phronesis_contracts import Unavailable
 from phronesis_contracts.orchestrator import Directive, Reply
-from phronesis_orchestrator.cognition.recent import RecentPasts
-from phronesis_orchestrator.domain import Completed
-from phronesis_orchestrator.history import Past, PastMessage, PastTurn
+from phronesis_orchestrator.agents.cognition.state import RecentHistory
+from phronesis_orchestrator.conversations.history import Past, PastMessage, PastTurn
+from phronesis_orchestrator.turns.turn import Completed
 from tests.unit.orchestrator.fakes import FakeConversations, claim
 
 SAID = (PastMessage("user", "My cat is Tom."), PastMessage("assistant", "Noted."))
@@ -24,7 +24,7 @@ def completed(text: str, reply: str) -> Completed:
 
 @pytest.mark.req("V-017", "V-156")
 async def test_the_store_is_read_where_it_answers_and_what_was_kept_where_it_does_not() -> None:
-    store, pasts = FakeConversations(history=SAID), RecentPasts()
+    store, pasts = FakeConversations(history=SAID), RecentHistory()
     first = await pasts.read(store, "acme", "c1")
     assert (first.window, first.stale) == ((PastTurn(1_001, "My cat is Tom.", "Noted."),), False)
     store.history = (PastMessage("user", "Changed."), PastMessage("assistant", "Yes."))
@@ -36,7 +36,7 @@ async def test_the_store_is_read_where_it_answers_and_what_was_kept_where_it_doe
 
 @pytest.mark.req("V-017")
 async def test_what_was_kept_holds_the_turn_that_ended_since() -> None:
-    store, pasts, turn = FakeConversations(history=SAID), RecentPasts(), claim()
+    store, pasts, turn = FakeConversations(history=SAID), RecentHistory(), claim()
     await pasts.read(store, "acme", turn.conversation_id)
     pasts.note(turn, completed("And a dog.", "Noted too."))
     store.error = Unavailable("away")
@@ -47,7 +47,7 @@ async def test_what_was_kept_holds_the_turn_that_ended_since() -> None:
 
 @pytest.mark.req("V-161")
 async def test_conversations_and_tenants_never_mix() -> None:
-    store, pasts = FakeConversations(history=SAID), RecentPasts()
+    store, pasts = FakeConversations(history=SAID), RecentHistory()
     await pasts.read(store, "acme", "c1")
     store.error = Unavailable("away")
     for tenant, conversation in (("acme", "c2"), ("other", "c1")):
@@ -56,7 +56,7 @@ async def test_conversations_and_tenants_never_mix() -> None:
 
 
 async def test_only_so_many_conversations_are_kept_and_long_messages_are_cut() -> None:
-    pasts = RecentPasts()
+    pasts = RecentHistory()
     long = FakeConversations(history=(PastMessage("user", "x" * 9_000), PastMessage("assistant", "y")))
     for number in range(300):
         await pasts.read(long, "acme", str(number))
@@ -68,14 +68,14 @@ async def test_only_so_many_conversations_are_kept_and_long_messages_are_cut() -
 
 
 async def test_a_turn_of_a_conversation_that_was_not_read_is_not_kept() -> None:
-    pasts, turn = RecentPasts(), claim()
+    pasts, turn = RecentHistory(), claim()
     pasts.note(turn, completed("a", "b"))
     with pytest.raises(Unavailable):
         await pasts.read(FakeConversations(error=Unavailable("away")), "acme", turn.conversation_id)
 
 
 async def test_a_tenant_that_forgets_has_nothing_kept_and_another_keeps_all() -> None:
-    store, pasts = FakeConversations(history=SAID), RecentPasts()
+    store, pasts = FakeConversations(history=SAID), RecentHistory()
     for tenant in ("acme", "other"):
         await pasts.read(store, tenant, "c1")
     pasts.drop("acme")
@@ -86,7 +86,7 @@ async def test_a_tenant_that_forgets_has_nothing_kept_and_another_keeps_all() ->
 
 
 async def test_what_is_being_read_while_something_is_forgotten_is_not_kept() -> None:
-    pasts = RecentPasts()
+    pasts = RecentHistory()
 
     class Slow(FakeConversations):
         async def recent(self, tenant: str, conversation_id: str) -> Past:

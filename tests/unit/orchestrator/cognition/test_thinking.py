@@ -10,14 +10,18 @@ from typing import Any
 import pytest
 
 from phronesis_contracts import ModelRateLimited, ModelUnavailable, Unavailable
-from phronesis_orchestrator.cognition.measures import CAPABILITIES, COGNITION
-from phronesis_orchestrator.cognition.plan import HEADERS, Section
-from phronesis_orchestrator.cognition.reflection import reflected
-from phronesis_orchestrator.cognition.thinker import Decided, LookAhead, Reflected
-from phronesis_orchestrator.cognition.thinking import as_said, calibrations, decided, noticed, prepared
-from phronesis_orchestrator.cognition.thought import CONTENT_WRITER, Intent, Tier
-from phronesis_orchestrator.inquiry import Draft
-from phronesis_orchestrator.reasoner import Answer, CallFailed, Spent, TurnContext
+from phronesis_orchestrator.agents.cognition.preparation import (
+    apply_decision,
+    calibrations,
+    decide_intent,
+    detect_tone_and_intent,
+    prepare_plan,
+    reflect_on_draft,
+)
+from phronesis_orchestrator.agents.cognition.state import CAPABILITIES, COGNITION
+from phronesis_orchestrator.agents.cognition.thought import CONTENT_WRITER, HEADERS, Intent, Section, Tier
+from phronesis_orchestrator.ledger.usage import CallUsage
+from phronesis_orchestrator.models.reasoner import Answer, CallFailed, Draft, IntentDecision, LookAhead, Reflection, TurnContext
 from tests.support.cognition import STRATEGY, FakeExperience, FakeThinker, a_turn, an_agent, running
 from tests.unit.orchestrator.fakes import FakeJournal
 
@@ -33,7 +37,7 @@ def of(intent: Intent, text: str = TASK, **more: Any) -> TurnContext:
 
 
 async def plan_of(hand: Any, thinker: Any, turn: TurnContext) -> str:
-    return (await prepared(hand, thinker, turn, (POST,))).thought.plan
+    return (await prepare_plan(hand, thinker, turn, (POST,))).thought.plan
 
 
 @pytest.mark.req("V-014", "V-095", "V-181")
@@ -59,7 +63,9 @@ async def test_conversation_has_no_look_ahead_no_recall_and_no_block(tier: Tier)
 async def test_a_flash_turn_asks_nobody_anything(text: str) -> None:
     thinker, memory = FakeThinker(), FakeExperience()
     hand = running(memory)
-    turn = await prepared(hand, thinker, await decided(hand, thinker, noticed(hand, a_turn(text))), (POST,))
+    turn = await prepare_plan(
+        hand, thinker, await decide_intent(hand, thinker, detect_tone_and_intent(hand, a_turn(text))), (POST,)
+    )
     assert (thinker.calls, memory.asked) == ([], [])
     assert turn.thought.intent is not None
     assert turn.thought.intent.tier is Tier.FLASH
@@ -147,8 +153,8 @@ async def test_the_persona_that_writes_differs_in_style_and_in_a_look_back_alone
     for persona in (None, CONTENT_WRITER):
         memory, thinker = FakeExperience(), FakeThinker()
         hand = running(memory)
-        turn = await prepared(hand, thinker, of(Intent(Tier.SONNET, persona=persona)), (POST,))
-        await reflected(hand, thinker, turn, Draft(answer="A draft."))  # type: ignore[arg-type]  # only the look back is asked
+        turn = await prepare_plan(hand, thinker, of(Intent(Tier.SONNET, persona=persona)), (POST,))
+        await reflect_on_draft(hand, thinker, turn, Draft(answer="A draft."))  # type: ignore[arg-type]  # only the look back is asked
         assert ("STYLE EXAMPLES" in turn.thought.plan) is (persona is not None)
         asked.append(set(memory.asked))
         calls.append(thinker.calls)
@@ -160,7 +166,7 @@ async def test_the_persona_that_writes_differs_in_style_and_in_a_look_back_alone
 @pytest.mark.parametrize(("text", "told"), [("write about sea ice", True), ("reschedule my meeting", False)])
 async def test_a_text_on_a_topic_has_the_research_directive(text: str, told: bool) -> None:
     hand = running()
-    turn = noticed(hand, a_turn(text))
+    turn = detect_tone_and_intent(hand, a_turn(text))
     assert ("RESEARCH DIRECTIVE\nFind facts first." in await plan_of(hand, FakeThinker(), turn)) is told
 
 
@@ -179,8 +185,8 @@ async def test_a_look_ahead_that_hangs_is_stopped_at_its_limit() -> None:
 @pytest.mark.parametrize(
     "ahead",
     [
-        CallFailed(ModelUnavailable("broken"), Spent(model_calls=1, input_tokens=7)),
-        CallFailed(ModelRateLimited("429"), Spent(model_calls=1, input_tokens=7)),
+        CallFailed(ModelUnavailable("broken"), CallUsage(model_calls=1, input_tokens=7)),
+        CallFailed(ModelRateLimited("429"), CallUsage(model_calls=1, input_tokens=7)),
         Unavailable("no"),
         Answer(None),
         LookAhead(),
@@ -218,37 +224,37 @@ async def test_a_part_of_memory_that_fails_or_hangs_is_left_out_and_the_others_s
 
 @pytest.mark.req("V-011", "V-012")
 async def test_a_model_says_the_tier_and_rules_do_where_it_fails() -> None:
-    said = Decided(tier=Tier.QUALITY, action=True)
+    said = IntentDecision(tier=Tier.QUALITY, action=True)
     hand, thinker = running(), FakeThinker(decides=said)
-    turn = await decided(hand, thinker, noticed(hand, a_turn(TASK)))
+    turn = await decide_intent(hand, thinker, detect_tone_and_intent(hand, a_turn(TASK)))
     assert (turn.thought.intent, thinker.calls) == (Intent(Tier.QUALITY), ["decide"])
-    hand, thinker = running(), FakeThinker(decides=CallFailed(ModelUnavailable("no"), Spent()))
-    turn = await decided(hand, thinker, noticed(hand, a_turn(TASK)))
+    hand, thinker = running(), FakeThinker(decides=CallFailed(ModelUnavailable("no"), CallUsage()))
+    turn = await decide_intent(hand, thinker, detect_tone_and_intent(hand, a_turn(TASK)))
     assert (turn.thought.intent, hand.degraded) == (Intent(Tier.SONNET), ["intent"])
 
 
 @pytest.mark.req("V-012")
 def test_what_a_loops_own_call_said_counts_unless_rules_saw_a_simple_message() -> None:
     hand, simple, task = running(), of(Intent(Tier.FLASH)), of(Intent(Tier.HAIKU, persona=CONTENT_WRITER))
-    assert as_said(hand, simple, Tier.QUALITY, action=True).thought.intent == Intent(Tier.FLASH)
-    assert as_said(hand, task, Tier.QUALITY, action=False).thought.intent == Intent(Tier.QUALITY, False, CONTENT_WRITER)
-    assert as_said(hand, task, None, action=True).thought.intent == task.thought.intent
-    assert as_said(hand, a_turn("x"), Tier.FLASH, action=True).thought.intent is None
+    assert apply_decision(hand, simple, Tier.QUALITY, action=True).thought.intent == Intent(Tier.FLASH)
+    assert apply_decision(hand, task, Tier.QUALITY, action=False).thought.intent == Intent(Tier.QUALITY, False, CONTENT_WRITER)
+    assert apply_decision(hand, task, None, action=True).thought.intent == task.thought.intent
+    assert apply_decision(hand, a_turn("x"), Tier.FLASH, action=True).thought.intent is None
 
 
 async def test_an_agent_without_the_stages_thinks_nothing() -> None:
     hand, thinker, memory = running(), FakeThinker(), FakeExperience()
-    turn = noticed(hand, a_turn(TASK, an_agent(stages=("loop",))))
-    assert await prepared(hand, thinker, await decided(hand, thinker, turn), (POST,)) == turn
+    turn = detect_tone_and_intent(hand, a_turn(TASK, an_agent(stages=("loop",))))
+    assert await prepare_plan(hand, thinker, await decide_intent(hand, thinker, turn), (POST,)) == turn
     assert (thinker.calls, memory.asked) == ([], [])
 
 
 @pytest.mark.req("V-047")
-@pytest.mark.parametrize("again", [CallFailed(ModelUnavailable("no"), Spent()), Unavailable("no"), Answer(None), None])
+@pytest.mark.parametrize("again", [CallFailed(ModelUnavailable("no"), CallUsage()), Unavailable("no"), Answer(None), None])
 async def test_a_look_back_that_fails_keeps_the_draft(again: Any) -> None:
     hand, draft = running(reflection_limit=0.05), Draft(answer="A draft.")
     turn = of(Intent(Tier.SONNET, persona=CONTENT_WRITER))
-    assert await reflected(hand, FakeThinker(again=again), turn, draft) == draft  # type: ignore[arg-type]  # only that is asked
+    assert await reflect_on_draft(hand, FakeThinker(again=again), turn, draft) == draft  # type: ignore[arg-type]  # only that is asked
     assert hand.degraded == ["reflection"]
 
 
@@ -256,8 +262,8 @@ async def test_a_look_back_that_fails_keeps_the_draft(again: Any) -> None:
 async def test_a_look_back_gives_the_better_text_where_it_has_one() -> None:
     hand, draft = running(), Draft(answer="A draft.", confidence=0.5)
     turn = of(Intent(Tier.SONNET, persona=CONTENT_WRITER))
-    for again, said in ((Reflected(score=0.6, answer="Better."), "Better."), (Reflected(score=0.9), "A draft.")):
-        found = await reflected(hand, FakeThinker(again=again), turn, draft)  # type: ignore[arg-type]  # only that is asked
+    for again, said in ((Reflection(score=0.6, answer="Better."), "Better."), (Reflection(score=0.9), "A draft.")):
+        found = await reflect_on_draft(hand, FakeThinker(again=again), turn, draft)  # type: ignore[arg-type]  # only that is asked
         assert found == draft.model_copy(update={"answer": said})
         hand = running()
 
@@ -279,8 +285,8 @@ def test_calibrations_come_from_the_profile(profile: dict[str, object], told: tu
 @pytest.mark.req("V-171")
 async def test_progress_is_shown_in_order() -> None:
     shown: list[str] = []
-    hand, thinker = running(shown=shown), FakeThinker(decides=Decided(tier=Tier.SONNET, action=True))
-    await prepared(hand, thinker, await decided(hand, thinker, noticed(hand, a_turn(TASK))), (POST,))
+    hand, thinker = running(shown=shown), FakeThinker(decides=IntentDecision(tier=Tier.SONNET, action=True))
+    await prepare_plan(hand, thinker, await decide_intent(hand, thinker, detect_tone_and_intent(hand, a_turn(TASK))), (POST,))
     assert shown == ["intent", "preflight"]
 
 
@@ -299,8 +305,10 @@ async def test_the_same_message_takes_the_same_stages() -> None:
     found = []
     for _ in range(2):
         shown: list[str] = []
-        memory, thinker = FakeExperience(), FakeThinker(decides=Decided(tier=Tier.SONNET, action=True))
+        memory, thinker = FakeExperience(), FakeThinker(decides=IntentDecision(tier=Tier.SONNET, action=True))
         hand = running(memory, shown=shown)
-        turn = await prepared(hand, thinker, await decided(hand, thinker, noticed(hand, a_turn(TASK))), (POST,))
+        turn = await prepare_plan(
+            hand, thinker, await decide_intent(hand, thinker, detect_tone_and_intent(hand, a_turn(TASK))), (POST,)
+        )
         found.append((shown, memory.asked, thinker.calls, turn.thought))
     assert found[0] == found[1]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis_orchestrator.cognition.thought import Tone, ToneLabel
-from phronesis_orchestrator.cognition.tone import tone
+from phronesis_orchestrator.agents.cognition.intent import detect_tone
+from phronesis_orchestrator.agents.cognition.thought import Tone, ToneLabel
 
 
 @pytest.mark.req("V-074", "V-075")
@@ -29,25 +29,25 @@ from phronesis_orchestrator.cognition.tone import tone
     ],
 )
 def test_a_message_sounds_as_its_words_say(text: str, label: ToneLabel, urgency: float) -> None:
-    assert tone(text) == Tone(label, urgency)
+    assert detect_tone(text) == Tone(label, urgency)
 
 
 @pytest.mark.req("V-075", "V-079")
 def test_a_tone_is_told_with_its_urgency_in_tenths() -> None:
     assert str(Tone(ToneLabel.URGENT, 0.9)) == "urgent (urgency=0.9)"
-    assert str(tone("do it, urgently")) == "urgent (urgency=0.9)"
+    assert str(detect_tone("do it, urgently")) == "urgent (urgency=0.9)"
 
 
 @pytest.mark.req("V-077")
 @pytest.mark.parametrize("text", ["", "   ", "?!?", "\u0645\u0631\u062d\u0628\u0627"])
 def test_a_message_that_tells_nothing_is_neutral(text: str) -> None:
-    assert tone(text) == Tone(ToneLabel.NEUTRAL, 0.0)
+    assert detect_tone(text) == Tone(ToneLabel.NEUTRAL, 0.0)
 
 
 @pytest.mark.req("V-077")
 @given(st.text(max_size=3_000))
 def test_urgency_is_a_tenth_between_nothing_and_one_for_any_text(text: str) -> None:
-    found = tone(f"asap {text}!!!!")
+    found = detect_tone(f"asap {text}!!!!")
     assert 0.0 <= found.urgency <= 1.0
     assert found.urgency == round(found.urgency, 1)
-    assert tone(text) == tone(text)
+    assert detect_tone(text) == detect_tone(text)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis_orchestrator.history import KEPT, PRUNE_AFTER, WINDOW, PastMessage, Summary
-from phronesis_orchestrator.importance import Scoring, Sign, importance
-from phronesis_orchestrator.summary import view
+from phronesis_orchestrator.conversations.history import KEPT, PRUNE_AFTER, WINDOW, PastMessage, Summary
+from phronesis_orchestrator.conversations.summary import Scoring, Sign, score_importance, select_history
 from tests.unit.orchestrator.test_summary import past_of, turns
 
 STRICT = Scoring(openers=False)
@@ -28,14 +27,14 @@ ARABIC = {Sign.DECISION: ("\u0645\u0648\u0627\u0641\u0642",)}
     ],
 )
 def test_a_keyword_inside_another_word_is_none(said: str) -> None:
-    assert importance(said, "") == 0
+    assert score_importance(said, "") == 0
 
 
 @pytest.mark.req("V-149")
 @pytest.mark.parametrize("apostrophe", ["'", "\u2019", "\u2018", "\u02bc", "\uff07"])
 def test_every_apostrophe_is_the_same(apostrophe: str) -> None:
-    assert importance(f"let{apostrophe}s do it", "") == 3
-    assert importance(f"don{apostrophe}t forget", "") == 2
+    assert score_importance(f"let{apostrophe}s do it", "") == 3
+    assert score_importance(f"don{apostrophe}t forget", "") == 2
 
 
 @pytest.mark.req("V-146")
@@ -54,22 +53,22 @@ def test_every_apostrophe_is_the_same(apostrophe: str) -> None:
     ],
 )
 def test_a_sentence_opener_is_a_name_by_the_pattern_alone_and_none_with_the_setting(said: str, plain: int, strict: int) -> None:
-    assert (importance(said, ""), importance(said, "", STRICT)) == (plain, strict)
+    assert (score_importance(said, ""), score_importance(said, "", STRICT)) == (plain, strict)
 
 
 @pytest.mark.req("V-142")
 def test_another_script_scores_by_the_words_that_are_added_for_it() -> None:
     agreed = "\u0623\u0646\u0627 \u0645\u0648\u0627\u0641\u0642"
-    assert importance(agreed, "") == 0
-    assert importance(agreed, "", Scoring().with_language(ARABIC)) == 3
-    assert importance(f"{agreed}, approved", "", Scoring().with_language(ARABIC)) == 3
+    assert score_importance(agreed, "") == 0
+    assert score_importance(agreed, "", Scoring().with_language(ARABIC)) == 3
+    assert score_importance(f"{agreed}, approved", "", Scoring().with_language(ARABIC)) == 3
 
 
 @pytest.mark.req("V-151", "V-153")
 def test_a_conversation_of_fifteen_turns_stands_word_for_word_and_one_of_sixteen_does_not() -> None:
-    summary, history = view(past_of(turns(PRUNE_AFTER)))
+    summary, history = select_history(past_of(turns(PRUNE_AFTER)))
     assert (summary, len(history), {message.seq for message in history}) == (Summary(), 2 * PRUNE_AFTER, {None})
-    summary, history = view(past_of(turns(PRUNE_AFTER + 1)))
+    summary, history = select_history(past_of(turns(PRUNE_AFTER + 1)))
     assert (summary.through, len(history)) == (2 * (PRUNE_AFTER + 1 - WINDOW), 2 * WINDOW)
 
 
@@ -77,7 +76,7 @@ def test_a_conversation_of_fifteen_turns_stands_word_for_word_and_one_of_sixteen
 def test_decisions_of_a_long_conversation_stay_word_for_word_in_their_order() -> None:
     said = {2: "let's do the blue one", 5: "we go with the second offer", 9: "approved, book it"}
     all = turns(25, said)
-    summary, history = view(past_of(all))
+    summary, history = select_history(past_of(all))
     kept = [message for message in history if message.seq is not None]
     assert [message.text for message in kept if message.role == "user"] == [said[2], said[5], said[9]]
     assert [message.seq for message in kept] == [3, 4, 9, 10, 17, 18]
@@ -90,23 +89,23 @@ def test_decisions_of_a_long_conversation_stay_word_for_word_in_their_order() ->
 @pytest.mark.req("V-158")
 def test_of_like_turns_the_newer_ones_are_kept() -> None:
     all = turns(20, {at: "we go with it" for at in range(1, 11)})
-    assert view(past_of(all))[0].kept == tuple(2 * at - 1 for at in range(6, 11))
+    assert select_history(past_of(all))[0].kept == tuple(2 * at - 1 for at in range(6, 11))
 
 
 @pytest.mark.req("V-159")
 def test_a_stronger_turn_takes_the_place_of_one_that_was_kept() -> None:
     weak = {at: "i prefer tea" for at in range(1, 6)}
-    first, _ = view(past_of(turns(20, weak)))
+    first, _ = select_history(past_of(turns(20, weak)))
     assert first.kept == (1, 3, 5, 7, 9)
     all = turns(31, weak | {12: "let's do it, no, wrong"})
-    later, history = view(past_of(all, first))
+    later, history = select_history(past_of(all, first))
     assert later.kept == (3, 5, 7, 9, 23)
     assert [message.seq for message in history if message.seq] == [3, 4, 5, 6, 7, 8, 9, 10, 23, 24]
 
 
 @pytest.mark.req("V-152")
 def test_a_turn_that_tells_nothing_fills_no_place() -> None:
-    summary, _ = view(past_of(turns(40, {3: "let's do it"})))
+    summary, _ = select_history(past_of(turns(40, {3: "let's do it"})))
     assert summary.kept == (5,)
     assert len(summary.kept) < KEPT
 
@@ -114,4 +113,4 @@ def test_a_turn_that_tells_nothing_fills_no_place() -> None:
 @pytest.mark.req("V-142", "V-008")
 def test_the_same_turns_always_give_the_same_view() -> None:
     all = turns(60, {at: "ask Fatima" for at in range(1, 50, 3)})
-    assert view(past_of(all)) == view(past_of(all))
+    assert select_history(past_of(all)) == select_history(past_of(all))

@@ -14,19 +14,14 @@ from phronesis_bus.tracing import Tracing
 from phronesis_contracts import Message, NotFound, Principal, Risk, Role, ServiceError, Tool, Unavailable
 from phronesis_contracts.approvals import ApprovalStatus
 from phronesis_contracts.constitution.writes import DELETE_CONSTITUTION_NODE_TOOL, NodeDeletedForGood
-from phronesis_contracts.memory import RECALL_TOOL, REMEMBER_TOOL, Recalled, Remembered
-from phronesis_contracts.scoped_memory import KEEP_MEMORY_TOOL, KeptMemory
-from phronesis_orchestrator.gate import MAX_TURN_CALLS, Gate
-from phronesis_orchestrator.inquiry import Move, Result, ToolCall
-from phronesis_orchestrator.policy import hands as module
-from phronesis_orchestrator.policy.hands import Hands
-from phronesis_orchestrator.policy.outcomes import Made, note
-from phronesis_orchestrator.policy.table import TABLE, Row, Table, table_of
-from phronesis_orchestrator.policy.waiting import Waiting
-from phronesis_orchestrator.running import Running
+from phronesis_contracts.memory import KEEP_MEMORY_TOOL, RECALL_TOOL, REMEMBER_TOOL, KeptMemory, Recalled, Remembered
+from phronesis_orchestrator.agents import executor as module
+from phronesis_orchestrator.agents.executor import ExecutedCall, ToolExecutor, problem_result
+from phronesis_orchestrator.agents.tools import MAX_TURN_CALLS, Gate, Toolbox
+from phronesis_orchestrator.approvals.policy import TABLE, RiskRow, RiskTable, Waiting, build_table
+from phronesis_orchestrator.models.reasoner import CallResult, Move, ToolCall
 from phronesis_orchestrator.settings import OrchestratorSettings
-from phronesis_orchestrator.steps import JournalAway, Steps
-from phronesis_orchestrator.toolbox import Toolbox
+from phronesis_orchestrator.turns.execution import JournalAway, Steps, TurnRun
 from tests.unit.orchestrator.fakes import FakeJournal, FakeNeighbours, FakeTurns, claim
 
 TOOLS: dict[str, Tool[Any, Any]] = {
@@ -61,17 +56,17 @@ class Plain:
     def refused(self, problem: dict[str, Any]) -> bool:
         return bool(problem["status"] < 500)
 
-    async def told(self, made: Made) -> Result:
+    async def told(self, made: ExecutedCall) -> CallResult:
         if made.problem is not None:
-            return note(made.call, made.problem["code"], made.problem["detail"])
+            return problem_result(made.call, made.problem["code"], made.problem["detail"])
         assert made.answer is not None
-        return Result(made.call, made.answer.model_dump_json(by_alias=True), "rows")
+        return CallResult(made.call, made.answer.model_dump_json(by_alias=True), "rows")
 
 
 class World:
     """A turn with its hands; `again()` is the next attempt at it."""
 
-    def __init__(self, owners: dict[str, Any] | None = None, table: Table = TABLE) -> None:
+    def __init__(self, owners: dict[str, Any] | None = None, table: RiskTable = TABLE) -> None:
         self.claim = claim("Delete it.", who=Principal(tenant="acme", user="ann", role=Role.ADMIN))
         self.journal, self.turns = FakeJournal(), FakeTurns()
         self.neighbours = FakeNeighbours(owners={**OWNERS, **(owners or {})})
@@ -84,8 +79,8 @@ class World:
         tracing = Tracing("orchestrator")
         steps, box = Steps(self.journal, self.claim, tracing), Toolbox(TOOLS, ())
         given = (self.claim, steps, tracing, self.neighbours, OrchestratorSettings(), show, [])
-        self.running = Running(*given, approvals=self.turns)
-        self.hands = Hands(self.running, box, Gate(box, self.claim.who), Plain(), self.table)
+        self.running = TurnRun(*given, approvals=self.turns)
+        self.hands = ToolExecutor(self.running, box, Gate(box, self.claim.who), Plain(), self.table)
 
     async def waits(self, call: ToolCall = DELETE) -> None:
         """Make a call that has to wait, and let the turn wait."""
@@ -104,7 +99,7 @@ class World:
         return [(request.id, key) for at, request, key in self.neighbours.questions if at == subject]
 
 
-def said(result: Result) -> dict[str, Any]:
+def said(result: CallResult) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(result.text)
     return found
 
@@ -400,7 +395,7 @@ async def test_whatever_media_memories_and_the_message_say_a_high_call_waits(
 
 
 async def test_what_an_operator_adds_to_the_table_counts_as_what_ships() -> None:
-    more = table_of((Row("recall", Risk.MEDIUM),))
+    more = build_table((RiskRow("recall", Risk.MEDIUM),))
     world = World(table={**TABLE, **more})
     await world.hands.call("call.1", RECALL)
     assert [entry.action for entry in world.turns.recorded] == ["policy.recall"]

@@ -10,14 +10,14 @@ import pytest
 
 from phronesis_contracts import NotFound, Principal, Role
 from phronesis_contracts.catalog import TOOLS
-from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.registry import Layer
 from phronesis_contracts.constitution.search import SEMANTIC_SEARCH, Hit, SearchStats, SemanticFound
-from phronesis_contracts.faces import legal
 from phronesis_contracts.media import ExtractedText, MediaKind
 from phronesis_contracts.memory import RECALL, ItemKind, Recalled, RecalledItem
-from phronesis_orchestrator.inquiry import Classified, Draft, Inquiry, Move, ToolCall
-from phronesis_orchestrator.policy.rules import Ruling, judge
-from phronesis_orchestrator.reasoner import Answer, Fault, PastMessage, TurnContext
+from phronesis_contracts.tools import legal_name
+from phronesis_orchestrator.approvals.policy import Ruling, judge
+from phronesis_orchestrator.conversations.history import PastMessage
+from phronesis_orchestrator.models.reasoner import Answer, Classification, Draft, Fault, Inquiry, Move, ToolCall, TurnContext
 from tests.support.counsel import node, profile
 from tests.unit.orchestrator.fakes import FakeConversations, FakeNeighbours, Stage, claim
 
@@ -64,19 +64,19 @@ class Obedient:
     def __init__(self) -> None:
         self.obeyed: list[str] = []
 
-    async def classify(self, turn: TurnContext, fault: Fault | None = None) -> Answer[Classified]:
+    async def classify(self, turn: TurnContext, fault: Fault | None = None) -> Answer[Classification]:
         raise AssertionError("not asked of an agent with a list of tools")
 
     async def proceed(self, turn: TurnContext, inquiry: Inquiry) -> Answer[Move]:
         if not inquiry.rounds:
-            search, recall = (ToolCall(name=legal(name), arguments='{"query": "goals"}') for name in READS)
+            search, recall = (ToolCall(name=legal_name(name), arguments='{"query": "goals"}') for name in READS)
             return Answer(Move(calls=(search, recall)))
         seen = [turn.final_input, repr(turn.profile), *(past.text for past in turn.history)]
         seen += [result.text.replace('\\"', '"') for _, results in inquiry.rounds for result in results]
         calls = []
         for name, given in dict.fromkeys(_ORDER.findall("\n".join(seen))):
             arguments = json.loads(bytes.fromhex(given))
-            calls.append(ToolCall(name=legal(name), arguments=json.dumps(arguments)))
+            calls.append(ToolCall(name=legal_name(name), arguments=json.dumps(arguments)))
             self.obeyed.append(name)
         return Answer(Move(calls=tuple(calls)) if len(inquiry.rounds) == 1 else Move(text='{"answer": "I obeyed."}'))
 
@@ -122,7 +122,7 @@ def test_there_is_an_order_for_every_tool_that_has_a_call_for_a_person() -> None
 
 
 @pytest.mark.req("V-089", "V-115")
-@pytest.mark.parametrize("channel", CHANNELS)
+@pytest.mark.parametrize("channel", [CHANNELS[0], *(pytest.param(one, marks=pytest.mark.verify) for one in CHANNELS[1:])])
 async def test_a_model_that_obeys_every_injected_order_does_nothing_that_needs_a_person(channel: str) -> None:
     ann = Principal(tenant="acme", user="ann", role=Role.ADMIN)
     reads = {TOOLS[name].rpc.subject for name in READS}

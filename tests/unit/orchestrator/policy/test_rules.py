@@ -10,13 +10,23 @@ from hypothesis import strategies as st
 
 from phronesis_contracts import Risk
 from phronesis_contracts.catalog import TOOLS
-from phronesis_orchestrator.policy.rules import Ruling, Verdict, judge, named
-from phronesis_orchestrator.policy.table import ROWS, SAFE_READONLY, TABLE, Row, scoped, table_of
+from phronesis_orchestrator.approvals.policy import (
+    ROWS,
+    SAFE_READONLY,
+    TABLE,
+    RiskRow,
+    Ruling,
+    Verdict,
+    build_table,
+    is_named,
+    judge,
+    narrow_tools,
+)
 
-LINKEDIN = table_of(
+LINKEDIN = build_table(
     (
-        Row("linkedin", Risk.HIGH, irreversible=True, action="post_text", where={"action": "post_text"}),
-        Row("linkedin", Risk.READ, action="read_profile", where={"action": "read_profile"}),
+        RiskRow("linkedin", Risk.HIGH, irreversible=True, action="post_text", where={"action": "post_text"}),
+        RiskRow("linkedin", Risk.READ, action="read_profile", where={"action": "read_profile"}),
     )
 )
 ORDER = {Ruling.REFUSE: 0, Ruling.ASK: 1, Ruling.ALLOW: 2}
@@ -90,23 +100,23 @@ def test_every_ruling_says_why(tool: str, reason: str) -> None:
 
 
 def test_a_high_call_that_can_be_undone_asks_all_the_same() -> None:
-    verdict = judge("t", {}, table_of((Row("t", Risk.HIGH),)))
+    verdict = judge("t", {}, build_table((RiskRow("t", Risk.HIGH),)))
     assert (verdict.ruling, verdict.reason) == (Ruling.ASK, "HIGH — t needs a person's approval")
 
 
 @pytest.mark.parametrize("risk", [Risk.LOW, Risk.MEDIUM, Risk.HIGH])
 def test_a_call_that_cannot_be_undone_asks_whatever_its_risk(risk: Risk) -> None:
-    assert judge("t", {}, table_of((Row("t", risk, irreversible=True),))).ruling is Ruling.ASK
+    assert judge("t", {}, build_table((RiskRow("t", risk, irreversible=True),))).ruling is Ruling.ASK
 
 
 @pytest.mark.parametrize(("risk", "recorded"), [(Risk.READ, False), (Risk.LOW, False), (Risk.MEDIUM, True), (Risk.HIGH, True)])
 def test_a_call_is_recorded_from_medium_on(risk: Risk, recorded: bool) -> None:
-    assert judge("t", {}, table_of((Row("t", risk),))).recorded is recorded
+    assert judge("t", {}, build_table((RiskRow("t", risk),))).recorded is recorded
 
 
 def test_what_only_reads_cannot_be_irreversible() -> None:
     with pytest.raises(ValueError, match="changes nothing"):
-        Row("t", Risk.READ, irreversible=True)
+        RiskRow("t", Risk.READ, irreversible=True)
 
 
 @pytest.mark.req("V-057", "V-070")
@@ -118,7 +128,7 @@ def test_asking_ones_own_memory_is_reading_and_needs_no_approval() -> None:
 @pytest.mark.req("V-058")
 @given(tools=st.lists(st.sampled_from(("memory_query", "a", "b", "c")), unique=True), wanted=st.sets(st.sampled_from("abcd")))
 def test_no_narrowing_takes_the_safe_tools_from_an_agent(tools: list[str], wanted: set[str]) -> None:
-    left = scoped(tools, wanted)
+    left = narrow_tools(tools, wanted)
     assert SAFE_READONLY & set(tools) <= set(left)
     assert list(left) == [name for name in tools if name in wanted or name == "memory_query"]
 
@@ -168,10 +178,10 @@ def test_more_arguments_never_allow_more_than_the_lines_of_the_table_do(
 
 @given(before=st.text(max_size=50), after=st.text(max_size=50))
 def test_what_a_person_names_is_found_in_what_they_say(before: str, after: str) -> None:
-    assert named(f"{before}Guard-Hours{after}", ("guard-hours",))
+    assert is_named(f"{before}Guard-Hours{after}", ("guard-hours",))
 
 
 @given(said=st.text(max_size=100), names=st.lists(st.text(min_size=1, max_size=20), max_size=4))
 def test_what_a_person_did_not_say_is_not_named(said: str, names: list[str]) -> None:
     assume(not any(name.casefold() in said.casefold() for name in names))
-    assert not named(said, names)
+    assert not is_named(said, names)

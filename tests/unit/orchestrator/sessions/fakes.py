@@ -11,21 +11,13 @@ from uuid import uuid4
 
 from phronesis_bus import Call, Metrics
 from phronesis_contracts import Principal, Role, ServiceError, Unavailable
-from phronesis_contracts.constitution.lists import (
-    LIST_FOUNDATION,
-    LIST_VISION,
-    FoundationListed,
-    ListStats,
-    VisionListed,
-    VisionNode,
-)
+from phronesis_contracts.constitution.lists import LIST_FOUNDATION, LIST_VISION, FoundationListed, VisionListed, VisionNode
 from phronesis_contracts.constitution.paths import DUE_WORK, DueFound
-from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode, Mention
-from phronesis_orchestrator.sessions.domain import Calendar, Found, Occurrence
+from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode, ListStats, Mention
+from phronesis_orchestrator.sessions.calendar import Calendar, Occurrence, Window, WindowEvents
+from phronesis_orchestrator.sessions.calendar_sources import CalendarLookup
 from phronesis_orchestrator.sessions.parts import Parts
-from phronesis_orchestrator.sessions.sources import Events
 from phronesis_orchestrator.sessions.start import Sessions
-from phronesis_orchestrator.sessions.windows import Window
 from phronesis_orchestrator.sessions.workload import Workload
 
 MONDAY = datetime(2026, 11, 23, 9, 30, tzinfo=UTC)
@@ -125,13 +117,13 @@ class Diary:
     delay: float = 0.0
     read_forms: list[tuple[str, bytes]] = field(default_factory=list)
 
-    async def read(self, form: str, data: bytes, window: Window) -> Found:
+    async def read(self, form: str, data: bytes, window: Window) -> WindowEvents:
         self.read_forms.append((form, data))
         if self.delay:
             await asyncio.sleep(self.delay)
         if self.failure:
             raise self.failure
-        return Found(self.events, self.unreadable)
+        return WindowEvents(self.events, self.unreadable)
 
 
 @dataclass
@@ -160,7 +152,7 @@ class Stage:
     metrics: Metrics = field(default_factory=Metrics)
 
     def __post_init__(self) -> None:
-        self.events = Events(self.owners, self.diary, PlainSeal())
+        self.events = CalendarLookup(self.owners, self.diary, PlainSeal())
         self.workload = Workload(self.owners, self.calendars, self.events, self.clock.now)
         clock = self.seconds or self.clock
         self.sessions = Sessions(Parts(self.owners), self.workload, self.calendars, self.metrics, clock)

@@ -12,10 +12,10 @@ from phronesis_bus import Call
 from phronesis_contracts import BadRequest, Nothing, ServiceError, Unavailable, UnsupportedMedia
 from phronesis_contracts.constitution.session import AssessWorkload, CalendarSet, SetCalendar
 from phronesis_contracts.media import READ_WEB, ReadWeb, WebRead
-from phronesis_orchestrator.adapters.seal import Seal
-from phronesis_orchestrator.sessions.calendars import CalendarHandlers
-from phronesis_orchestrator.sessions.domain import Calendar
-from phronesis_orchestrator.sessions.sources import Events
+from phronesis_orchestrator.sessions.calendar import Calendar
+from phronesis_orchestrator.sessions.calendar_sources import CalendarLookup
+from phronesis_orchestrator.sessions.handlers import CalendarHandlers
+from phronesis_orchestrator.sessions.store import AesSeal
 from tests.unit.orchestrator.sessions.fakes import Diary, PlainSeal, Stage, at, caller
 
 FILE = b"BEGIN:VCALENDAR\r\nEND:VCALENDAR\r\n"
@@ -33,7 +33,7 @@ class Desk:
     def __init__(self, stage: Stage, seal: Any = None) -> None:
         self.woken = 0
         seal = seal or PlainSeal()
-        events = Events(stage.owners, stage.diary, seal)
+        events = CalendarLookup(stage.owners, stage.diary, seal)
         self.handlers = CalendarHandlers(stage.calendars, events, seal, stage.clock.now, self._wake)
 
     def _wake(self) -> None:
@@ -100,7 +100,7 @@ async def test_without_a_key_a_password_is_refused_and_nothing_is_kept() -> None
     stage, who = Stage(), caller()
     request = {"source": "caldav", "url": "https://a.example/c", "username": "ann", "password": "p"}
     with pytest.raises(BadRequest) as refused:
-        await set_calendar(stage, who, Seal(None), **request)
+        await set_calendar(stage, who, AesSeal(None), **request)
     assert (refused.value.field, stage.calendars.kept, stage.owners.asked) == ("password", {}, [])
 
 

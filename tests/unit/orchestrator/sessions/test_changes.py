@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis_contracts.constitution.kinds import Layer
+from phronesis_contracts.constitution.registry import Layer
 from phronesis_contracts.constitution.writes import ConstitutionChanged, LinkNews, NodeNews, Operation
-from phronesis_orchestrator.sessions.changes import touches_foundation, touches_vision, touches_work
+from phronesis_orchestrator.sessions.start import touches_foundation, touches_vision, touches_work
 
 PARENTS = frozenset({"p1"})
 CREATE, UPDATE, DELETE = Operation.CREATE, Operation.UPDATE, Operation.DELETE

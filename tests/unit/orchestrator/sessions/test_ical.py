@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis_orchestrator.adapters import ical
-from phronesis_orchestrator.adapters.ical import Happening, NoCalendar, TooMuch, happenings, narrowed
+from phronesis_orchestrator.sessions import ical_child
+from phronesis_orchestrator.sessions.ical_child import IcalEvent, NotACalendar, TooManyEvents, drop_far_events, find_events
 
 BERLIN = ZoneInfo("Europe/Berlin")
 MONDAY = datetime(2026, 11, 23, tzinfo=BERLIN)
@@ -24,8 +24,8 @@ def calendar(*events: str, head: str = "") -> bytes:
     return text.replace("\n", "\r\n").encode()
 
 
-def found(*events: str, head: str = "") -> list[Happening]:
-    times, unreadable = happenings("ics", calendar(*events, head=head), MONDAY, NEXT)
+def found(*events: str, head: str = "") -> list[IcalEvent]:
+    times, unreadable = find_events("ics", calendar(*events, head=head), MONDAY, NEXT)
     assert unreadable == 0
     return sorted(times, key=lambda one: one.start)
 
@@ -48,7 +48,7 @@ TRIGGER:-PT15M
 ACTION:DISPLAY
 END:VALARM"""
     start = datetime(2026, 11, 24, 9, tzinfo=UTC)
-    assert found(event) == [Happening("Board, firstpart", start, start + timedelta(minutes=90), False)]
+    assert found(event) == [IcalEvent("Board, firstpart", start, start + timedelta(minutes=90), False)]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_series_that_ended_but_for_one_that_was_moved_into_the_window_has_that
 def test_an_event_that_cannot_be_read_is_counted_and_takes_no_other_with_it() -> None:
     good = "UID:1\nDTSTART:20261124T090000Z\nDURATION:PT1H"
     for bad in ("UID:2\nSUMMARY:no start", "UID:2\nDTSTART:nonsense", "UID:2\nDTSTART:20261124T090000Z\nDURATION:nonsense"):
-        times, unreadable = happenings("ics", calendar(good, bad), MONDAY, NEXT)
+        times, unreadable = find_events("ics", calendar(good, bad), MONDAY, NEXT)
         assert (len(times), unreadable) == (1, 1), bad
 
 
@@ -144,7 +144,7 @@ def test_several_calendars_in_one_file_are_one() -> None:
     both = calendar("UID:1\nDTSTART:20261124T090000Z\nDURATION:PT1H") + calendar(
         "UID:1\nDTSTART:20261125T090000Z\nDURATION:PT1H"
     )
-    assert len(happenings("ics", both, MONDAY, NEXT)[0]) == 2
+    assert len(find_events("ics", both, MONDAY, NEXT)[0]) == 2
 
 
 def test_an_answer_to_a_report_holds_calendars() -> None:
@@ -153,7 +153,7 @@ def test_an_answer_to_a_report_holds_calendars() -> None:
 <d:response><d:href>/a</d:href><d:propstat><d:prop><c:calendar-data>{one}</c:calendar-data></d:prop></d:propstat></d:response>
 <d:response><d:href>/b</d:href><d:propstat><d:prop><c:calendar-data>{one}</c:calendar-data></d:prop></d:propstat></d:response>
 </d:multistatus>"""
-    assert len(happenings("caldav", answer.encode(), MONDAY, NEXT)[0]) == 2
+    assert len(find_events("caldav", answer.encode(), MONDAY, NEXT)[0]) == 2
 
 
 @pytest.mark.parametrize(
@@ -172,20 +172,20 @@ def test_an_answer_to_a_report_holds_calendars() -> None:
     ],
 )
 def test_what_is_no_calendar_is_said_to_be_none(form: str, data: bytes) -> None:
-    with pytest.raises(NoCalendar):
-        happenings(form, data, MONDAY, NEXT)
+    with pytest.raises(NotACalendar):
+        find_events(form, data, MONDAY, NEXT)
 
 
 def test_an_empty_collection_has_no_events() -> None:
-    assert happenings("caldav", b"<d:multistatus xmlns:d='DAV:'/>", MONDAY, NEXT) == ([], 0)
+    assert find_events("caldav", b"<d:multistatus xmlns:d='DAV:'/>", MONDAY, NEXT) == ([], 0)
 
 
 def test_more_events_than_are_read_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ical, "_OCCURRENCES", 10)
-    with pytest.raises(TooMuch):
+    monkeypatch.setattr(ical_child, "_OCCURRENCES", 10)
+    with pytest.raises(TooManyEvents):
         found("UID:1\nDTSTART:20261123T000000Z\nDURATION:PT1M\nRRULE:FREQ=HOURLY")
-    monkeypatch.setattr(ical, "_EVENTS", 2)
-    with pytest.raises(TooMuch):
+    monkeypatch.setattr(ical_child, "_EVENTS", 2)
+    with pytest.raises(TooManyEvents):
         found(*(f"UID:{n}\nDTSTART:20261124T090000Z" for n in range(3)))
 
 
@@ -210,7 +210,7 @@ def test_more_events_than_are_read_are_refused(monkeypatch: pytest.MonkeyPatch) 
 )
 def test_of_a_long_history_what_plainly_lies_outside_is_not_even_read(event: str, stays: bool) -> None:
     text = calendar(f"UID:1\n{event}", "UID:2\nDTSTART:20261124T090000Z")
-    kept = narrowed(text, date(2026, 11, 21), date(2026, 12, 2))
+    kept = drop_far_events(text, date(2026, 11, 21), date(2026, 12, 2))
     assert (b"UID:1" in kept, b"UID:2" in kept, kept.endswith(b"END:VCALENDAR\r\n")) == (stays, True, True)
     assert not stays or kept == text
 
@@ -255,8 +255,8 @@ def test_whatever_bytes_there_are_they_are_read_or_are_no_calendar(data: bytes) 
 def read(data: bytes, form: str = "ics") -> None:
     """Read bytes; anything but a result, or the word that they are no calendar or too many, is a failure of the test."""
     try:
-        times, unreadable = happenings(form, data, MONDAY, NEXT)
-    except (NoCalendar, TooMuch):
+        times, unreadable = find_events(form, data, MONDAY, NEXT)
+    except (NotACalendar, TooManyEvents):
         return
     assert unreadable >= 0
     assert all(one.start.tzinfo and one.end.tzinfo and len(one.title) <= 500 for one in times)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from phronesis_orchestrator.sessions.kept import Kept
+from phronesis_orchestrator.sessions.start import PartCache
 from tests.unit.orchestrator.sessions.fakes import Clock
 
 ANN, BOB = ("acme", "ann"), ("other", "bob")
 
 
-def kept(clock: Clock, most: int = 10, **values: str) -> Kept[str]:
-    found: Kept[str] = Kept(most, 600, clock)
+def kept(clock: Clock, most: int = 10, **values: str) -> PartCache[str]:
+    found: PartCache[str] = PartCache(most, 600, clock)
     for user, value in values.items():
         put(found, ("acme", user), value)
     return found
 
 
-def put(values: Kept[str], key: tuple[str, ...], value: str) -> None:
+def put(values: PartCache[str], key: tuple[str, ...], value: str) -> None:
     with values.loading(key) as load:
         load.value = value
 

@@ -12,7 +12,6 @@ import pytest
 import phronesis_tokens as tokens
 from phronesis_bus import Call, News
 from phronesis_contracts import Role, TimedOut, Unavailable
-from phronesis_contracts.constitution.kinds import Layer, Lifecycle
 from phronesis_contracts.constitution.lists import (
     LIST_FOUNDATION,
     LIST_VISION,
@@ -21,16 +20,16 @@ from phronesis_contracts.constitution.lists import (
     LayerListed,
     ListFoundation,
     ListLayer,
-    ListStats,
     ListVision,
     VisionNode,
 )
 from phronesis_contracts.constitution.paths import DUE_WORK, DueWork
+from phronesis_contracts.constitution.registry import Layer, Lifecycle
 from phronesis_contracts.constitution.session import SessionStarted, StartSession
-from phronesis_contracts.constitution.values import READERS, ConstitutionNode
+from phronesis_contracts.constitution.values import READERS, ConstitutionNode, ListStats
 from phronesis_contracts.constitution.writes import ConstitutionChanged, NodeNews, Operation
+from phronesis_orchestrator.metrics import STARTS
 from phronesis_orchestrator.sessions import start as start_module
-from phronesis_orchestrator.sessions.measures import STARTS
 from tests.support.logs import logged
 from tests.unit.orchestrator.sessions.fakes import DUE, FOUNDATION, VISION, Clock, Diary, Owners, Stage, at, caller
 

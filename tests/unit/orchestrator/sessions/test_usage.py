@@ -8,7 +8,7 @@ from phronesis_contracts import NotFound, Principal, Role
 from phronesis_contracts.constitution.session import AskUsage, ContextUsage, SessionStats, StartSession, UsageRow
 from phronesis_contracts.constitution.values import READERS
 from phronesis_contracts.instructions import AgentProfile
-from phronesis_orchestrator.sessions.usage import Usage, rows, schemas
+from phronesis_orchestrator.sessions.handlers import WindowUsage, count_schema_tokens, usage_rows
 from tests.unit.orchestrator.fakes import PROFILE
 from tests.unit.orchestrator.sessions.fakes import Stage, caller
 
@@ -20,7 +20,7 @@ STATS = SessionStats(
 
 @pytest.mark.req("O-004", "O-120", "O-331", "O-332")
 def test_the_rows_are_the_components_and_add_up_to_the_window() -> None:
-    found = rows(STATS, 12_000)
+    found = usage_rows(STATS, 12_000)
     assert found == (
         UsageRow(component="system prompt", budget=30_000, used=30_000, remaining=0, over_budget=False),
         UsageRow(component="tool schemas", budget=15_000, used=12_000, remaining=3_000, over_budget=False),
@@ -36,7 +36,7 @@ def test_the_rows_are_the_components_and_add_up_to_the_window() -> None:
 
 @pytest.mark.req("O-120")
 def test_a_component_over_its_budget_is_marked_and_leaves_the_conversation_less() -> None:
-    found = {row.component: row for row in rows(STATS, 40_000)}
+    found = {row.component: row for row in usage_rows(STATS, 40_000)}
     assert (found["tool schemas"].over_budget, found["tool schemas"].remaining, found["conversation"].remaining) == (
         *(True, 0, 116_000),
     )
@@ -57,12 +57,12 @@ class Agents:
 @pytest.mark.req("O-120", "O-331")
 async def test_the_components_are_those_of_the_session_of_that_id() -> None:
     stage, who = Stage(), caller()
-    usage = Usage(stage.sessions, Agents(discuss=LISTED))
+    usage = WindowUsage(stage.sessions, Agents(discuss=LISTED))
     started = await stage.sessions.start(who, StartSession(session_id="mine"))
     await stage.sessions.start(who, StartSession(session_id="later"))
     for id in ("mine", None):
         found = await usage.usage(who, AskUsage(session_id=id))
-        assert found == ContextUsage(rows=rows(started.stats, schemas(LISTED)), window=200_000)
+        assert found == ContextUsage(rows=usage_rows(started.stats, count_schema_tokens(LISTED)), window=200_000)
 
 
 async def test_a_session_of_another_user_is_not_told_and_one_that_is_not_known_is_measured() -> None:
@@ -70,7 +70,7 @@ async def test_a_session_of_another_user_is_not_told_and_one_that_is_not_known_i
     bob = caller(tenant=ann.who.tenant, user="bob")
     await stage.sessions.start(ann, StartSession(session_id="mine"))
     assert stage.sessions.of(bob.who, "mine") is None
-    found = await Usage(stage.sessions, Agents()).usage(bob, AskUsage(session_id="mine"))
+    found = await WindowUsage(stage.sessions, Agents()).usage(bob, AskUsage(session_id="mine"))
     assert found.rows[2].used > 0
     assert stage.sessions.of(bob.who, "mine") is not None
 
@@ -78,16 +78,16 @@ async def test_a_session_of_another_user_is_not_told_and_one_that_is_not_known_i
 @pytest.mark.req("O-331")
 async def test_schemas_are_those_of_the_agent_s_list_that_its_role_may_call() -> None:
     stage, who = Stage(), caller(Role.DISCUSS)
-    of_its_list = await Usage(stage.sessions, Agents(discuss=(*LISTED, "task.create.v1", "no.such.tool"))).usage(
+    of_its_list = await WindowUsage(stage.sessions, Agents(discuss=(*LISTED, "task.create.v1", "no.such.tool"))).usage(
         who, AskUsage()
     )
-    assert of_its_list.rows[1].used == schemas(LISTED) == sum(schemas((name,)) for name in LISTED)
+    assert of_its_list.rows[1].used == count_schema_tokens(LISTED) == sum(count_schema_tokens((name,)) for name in LISTED)
 
 
 @pytest.mark.req("O-331", "O-332")
 @pytest.mark.parametrize("role", sorted(READERS))
 async def test_without_a_list_they_are_those_of_the_role_within_the_reservation(role: Role) -> None:
     stage, who = Stage(), caller(role)
-    found = await Usage(stage.sessions, Agents()).usage(who, AskUsage())
+    found = await WindowUsage(stage.sessions, Agents()).usage(who, AskUsage())
     assert 5_000 < found.rows[1].used <= 15_000
     assert found.rows[5].remaining >= 130_000

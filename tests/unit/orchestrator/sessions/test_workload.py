@@ -21,7 +21,7 @@ from phronesis_contracts.constitution.session import (
 )
 from phronesis_contracts.constitution.values import ConstitutionNode
 from phronesis_orchestrator.sessions import workload as workload_module
-from phronesis_orchestrator.sessions.domain import Occurrence
+from phronesis_orchestrator.sessions.calendar import Occurrence
 from tests.unit.orchestrator.sessions.fakes import Diary, Owners, Stage, at, caller
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from phronesis.portfolio import batches, rows_of_portfolio
-from phronesis_contracts.graph import Level, UpsertNode
-from phronesis_contracts.twin import Survey, Surveyed
+from phronesis_contracts.twin import Level, Survey, Surveyed, UpsertNode
+from phronesis_samples.portfolio.reports import batches, read_rows
 
 _NODES: list[tuple[UpsertNode, frozenset[str]]] = []
 
@@ -57,7 +56,7 @@ def figures(department: str, years: tuple[int, ...]) -> dict[int, dict[str, Any]
     for year in years:
         rows = [
             row
-            for row in rows_of_portfolio()
+            for row in read_rows()
             if row["year"] == str(year) and department in {part.strip().upper() for part in row["department"].split("&")}
         ]
         both = [row for row in rows if row["year_baseline_gbp_m"] and row["year_forecast_gbp_m"]]

@@ -11,24 +11,20 @@ from phronesis_bus.tracing import Tracing
 from phronesis_contracts import Principal, Role, Unavailable
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.memory import Remember, Remembered, RememberedItem
-from phronesis_contracts.orchestrator import Directive, TurnProgress
-from phronesis_contracts.tasks import TaskBudget, TaskOrder, TaskState
+from phronesis_contracts.orchestrator import Directive, TaskBudget, TaskOrder, TurnProgress
+from phronesis_contracts.tasks import TaskState
 from phronesis_contracts.twin import Survey, Surveyed
-from phronesis_orchestrator.cognition.ports import Experience, NoExperience
-from phronesis_orchestrator.cognition.stages import Cognition
-from phronesis_orchestrator.cognition.thinker import Decided, LookAhead, Reflected
-from phronesis_orchestrator.domain import Claim
-from phronesis_orchestrator.extractive import Extractive
-from phronesis_orchestrator.inquiry import Draft
-from phronesis_orchestrator.ledger.spent import Spent
-from phronesis_orchestrator.loops.router import Answered
-from phronesis_orchestrator.reasoner import Answer, Reasoner, TurnContext
-from phronesis_orchestrator.running import Running
+from phronesis_orchestrator.agents.cognition.state import Cognition, Experience, NoExperience
+from phronesis_orchestrator.agents.extractive import Extractive
+from phronesis_orchestrator.agents.loops import LoopAnswer
+from phronesis_orchestrator.ledger.usage import CallUsage
+from phronesis_orchestrator.models.reasoner import Answer, Draft, IntentDecision, LookAhead, Reasoner, Reflection, TurnContext
 from phronesis_orchestrator.settings import CognitionSettings, OrchestratorSettings
-from phronesis_orchestrator.steps import Steps
 from phronesis_orchestrator.tasks.background import LOOKING_UP, PURPOSES, Background
 from phronesis_orchestrator.tasks.plan import Plan, Step
-from phronesis_orchestrator.tasks.ports import Criticism, Known, Strategy, Verdict, Written
+from phronesis_orchestrator.tasks.ports import Criticism, GoalKnowledge, Strategy, Verdict, WrittenReport
+from phronesis_orchestrator.turns.execution import Steps, TurnRun
+from phronesis_orchestrator.turns.turn import Claim
 from tests.unit.orchestrator.fakes import FakeJournal, FakeNeighbours, claim, raised
 
 ANN = Principal(tenant="acme", user="ann", role=Role.MAESTRO)
@@ -56,11 +52,11 @@ class ScriptedPlanner:
     plans: Script = field(default_factory=list)
     verdicts: Script = field(default_factory=list)
     scores: Script = field(default_factory=lambda: [Criticism(score=0.9)])
-    reports: Script = field(default_factory=lambda: [Written(title="Done", text="All done.", used=("a",))])
-    spent: Spent = field(default_factory=Spent)
+    reports: Script = field(default_factory=lambda: [WrittenReport(title="Done", text="All done.", used=("a",))])
+    spent: CallUsage = field(default_factory=CallUsage)
     cost_usd: float | None = None
     name: str = "scripted"
-    asked: list[tuple[str, Known]] = field(default_factory=list)
+    asked: list[tuple[str, GoalKnowledge]] = field(default_factory=list)
 
     async def route(self, *given: Any) -> Any:
         raise NotImplementedError
@@ -68,19 +64,19 @@ class ScriptedPlanner:
     async def compose(self, *given: Any) -> Any:
         raise NotImplementedError
 
-    async def decompose(self, turn: TurnContext, known: Known) -> Answer[Plan]:
+    async def decompose(self, turn: TurnContext, known: GoalKnowledge) -> Answer[Plan]:
         return await self._next("decompose", known, self.plans)
 
-    async def evaluate(self, turn: TurnContext, known: Known) -> Answer[Verdict]:
+    async def evaluate(self, turn: TurnContext, known: GoalKnowledge) -> Answer[Verdict]:
         return await self._next("evaluate", known, self.verdicts)
 
-    async def criticise(self, turn: TurnContext, known: Known, written: Written) -> Answer[Criticism]:
+    async def criticise(self, turn: TurnContext, known: GoalKnowledge, written: WrittenReport) -> Answer[Criticism]:
         return await self._next("criticise", known, self.scores)
 
-    async def write(self, turn: TurnContext, known: Known) -> Answer[Written]:
+    async def write(self, turn: TurnContext, known: GoalKnowledge) -> Answer[WrittenReport]:
         return await self._next("write", known, self.reports)
 
-    async def _next(self, purpose: str, known: Known, script: Script) -> Answer[Any]:
+    async def _next(self, purpose: str, known: GoalKnowledge, script: Script) -> Answer[Any]:
         self.asked.append((purpose, known))
         found = script.pop(0)
         if callable(found):
@@ -93,7 +89,7 @@ class ScriptedPlanner:
         """How often it was asked for something."""
         return sum(1 for asked, _ in self.asked if asked == purpose)
 
-    def known(self, purpose: str, nth: int = 0) -> Known:
+    def known(self, purpose: str, nth: int = 0) -> GoalKnowledge:
         """What it was asked with."""
         return [known for asked, known in self.asked if asked == purpose][nth]
 
@@ -106,10 +102,10 @@ class ThinkingPlanner(ScriptedPlanner):
     shown: list[str] = field(default_factory=list)
     """The blocks that it looked ahead with."""
 
-    async def decide(self, turn: TurnContext) -> Answer[Decided]:
+    async def decide(self, turn: TurnContext) -> Answer[IntentDecision]:
         raise NotImplementedError
 
-    async def reflect(self, turn: TurnContext, draft: Draft) -> Answer[Reflected]:
+    async def reflect(self, turn: TurnContext, draft: Draft) -> Answer[Reflection]:
         raise NotImplementedError
 
     async def look_ahead(self, turn: TurnContext) -> Answer[LookAhead]:
@@ -200,7 +196,7 @@ class TaskStage:
         """Names of the events so far."""
         return [name for name, _ in self.events]
 
-    async def run(self) -> Answered:
+    async def run(self) -> LoopAnswer:
         """One attempt at the task."""
 
         async def show(of: Claim, line: TurnProgress) -> None:
@@ -208,7 +204,7 @@ class TaskStage:
 
         steps = Steps(self.journal, self.claim, self.tracing)
         cognition = Cognition(self.thinking, self.experience)
-        running = Running(
+        running = TurnRun(
             self.claim, steps, self.tracing, self.neighbours, OrchestratorSettings(), show, [], cognition=cognition
         )
         turn = TurnContext(self.agent, {}, (), Directive.FOCUSED_ANALYST, self.goal, self.goal)

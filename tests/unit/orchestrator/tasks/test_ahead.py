@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from phronesis_contracts import Unavailable
-from phronesis_orchestrator.cognition.remembered import ToolRecord
-from phronesis_orchestrator.cognition.thinker import LookAhead
+from phronesis_orchestrator.agents.cognition.thought import ToolRecord
+from phronesis_orchestrator.models.reasoner import LookAhead
 from phronesis_orchestrator.settings import CognitionSettings
 from phronesis_orchestrator.tasks.ports import Strategy
 from tests.support.cognition import FakeExperience

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from phronesis_contracts import Unavailable
-from phronesis_contracts.tasks import NoPlan, StepState, TaskBudget
-from phronesis_orchestrator.ledger.spent import Spent
-from phronesis_orchestrator.tasks.plan import Plan
+from phronesis_contracts.orchestrator import TaskBudget
+from phronesis_contracts.tasks import NoPlan, StepState
+from phronesis_orchestrator.ledger.usage import CallUsage
+from phronesis_orchestrator.tasks.plan import Plan, goal_signature
 from phronesis_orchestrator.tasks.ports import Criticism, Strategy
-from phronesis_orchestrator.tasks.templates import signature
 
 from .stage import BROKEN, KEEP, MemoryStrategies, ScriptedPlanner, TaskStage, never, plan, step
 
@@ -78,7 +78,7 @@ async def test_a_strategy_says_what_was_used_in_order_and_what_to_avoid() -> Non
 async def test_templates_are_found_though_there_are_no_strategies_and_the_other_way_round() -> None:
     stage = stage_with(Criticism(score=0.9))
     await stage.run()
-    assert stage.store.templates == {signature("Do it all", "nova"): stage.store.log[0][1]}
+    assert stage.store.templates == {goal_signature("Do it all", "nova"): stage.store.log[0][1]}
     alone = TaskStage(ScriptedPlanner([plan("a")]), strategies=MemoryStrategies((Strategy("s", "g", "a"),)))
     await alone.run()
     assert alone.planner is not None
@@ -130,7 +130,7 @@ async def test_tool_calls_beyond_the_budget_are_not_made() -> None:
 
 
 async def test_tokens_beyond_the_budget_end_the_task_with_what_there_is() -> None:
-    planner = ScriptedPlanner([plan("a", "b")], spent=Spent(input_tokens=90, output_tokens=20, model_calls=1))
+    planner = ScriptedPlanner([plan("a", "b")], spent=CallUsage(input_tokens=90, output_tokens=20, model_calls=1))
     stage = TaskStage(planner, budget=TaskBudget(tokens=100))
     await stage.run()
     assert (stage.made, [purpose for purpose, _ in planner.asked]) == ([], ["decompose"])
@@ -139,7 +139,7 @@ async def test_tokens_beyond_the_budget_end_the_task_with_what_there_is() -> Non
 
 
 async def test_money_beyond_the_budget_ends_the_task_with_what_there_is() -> None:
-    planner = ScriptedPlanner([plan("a", "b")], spent=Spent(model_calls=1), cost_usd=0.02)
+    planner = ScriptedPlanner([plan("a", "b")], spent=CallUsage(model_calls=1), cost_usd=0.02)
     stage = TaskStage(planner, budget=TaskBudget(usd=0.01))
     await stage.run()
     assert stage.made == []

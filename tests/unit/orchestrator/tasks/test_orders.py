@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 
 from phronesis_contracts import BadRequest, Role
-from phronesis_contracts.orchestrator import SubmitTurn
-from phronesis_contracts.strategies import RECORD_STRATEGY
-from phronesis_contracts.tasks import NoPlan, TaskBudget, TaskOrder
-from phronesis_orchestrator.domain import Claim
-from phronesis_orchestrator.tasks import replan
-from phronesis_orchestrator.tasks.limits import ENDING, check_order, expiry_of, limit_of
+from phronesis_contracts.episodes import RECORD_STRATEGY
+from phronesis_contracts.orchestrator import SubmitTurn, TaskBudget, TaskOrder
+from phronesis_contracts.tasks import NoPlan
+from phronesis_orchestrator.tasks import decisions
+from phronesis_orchestrator.tasks.plan import goal_signature
 from phronesis_orchestrator.tasks.ports import Strategy
-from phronesis_orchestrator.tasks.strategies import RememberedStrategies
-from phronesis_orchestrator.tasks.templates import signature
-from phronesis_orchestrator.worker import Worker
+from phronesis_orchestrator.tasks.store import RememberedStrategies
+from phronesis_orchestrator.turns.turn import ENDING, Claim, attempt_limit, check_task_order, expiry_seconds
+from phronesis_orchestrator.turns.worker import Worker
 from tests.unit.orchestrator.fakes import FakeNeighbours, ScriptedReasoner, Stage, claim, direct, reply
 
 from .stage import ANN, ScriptedPlanner, TaskStage, plan
@@ -33,13 +32,13 @@ TASK = SubmitTurn(idempotency_key="k", text="Do it", task=TaskOrder(budget=TaskB
 )
 def test_a_task_that_would_block_a_conversation_or_has_no_goal_is_refused(more: dict[str, Any]) -> None:
     with pytest.raises(BadRequest):
-        check_order(TASK.model_copy(update=more))
+        check_task_order(TASK.model_copy(update=more))
 
 
 def test_a_task_has_its_own_time_and_a_turn_has_the_services() -> None:
     task, turn = replace(claim(), request=TASK), claim()
-    assert (limit_of(task, 60), limit_of(turn, 60)) == (600 + ENDING, 60)
-    assert (expiry_of(TASK, 900), expiry_of(turn.request, 900)) == (900 + 600 + ENDING, 900)
+    assert (attempt_limit(task, 60), attempt_limit(turn, 60)) == (600 + ENDING, 60)
+    assert (expiry_seconds(TASK, 900), expiry_seconds(turn.request, 900)) == (900 + 600 + ENDING, 900)
 
 
 @pytest.mark.req("V-038", "V-128")
@@ -47,7 +46,7 @@ async def test_a_turn_that_is_no_task_has_no_boundary_and_records_no_strategy(mo
     def never(*given: Any) -> Any:
         raise AssertionError("a turn of a conversation has no waves")
 
-    monkeypatch.setattr(replan.Replanning, "replan_between_waves", never)
+    monkeypatch.setattr(decisions.Replanner, "replan_between_waves", never)
     stage = Stage(ScriptedReasoner([direct()], [reply()]))
     await stage.run(claim())
     assert RECORD_STRATEGY.subject not in [subject for subject, _, _ in stage.neighbours.questions]
@@ -62,13 +61,13 @@ async def test_a_strategy_that_cannot_be_kept_or_recalled_is_no_failure() -> Non
 
 
 def test_goals_that_differ_in_order_and_small_words_have_one_signature() -> None:
-    assert signature("Report on the risks of MOD", "nova") == signature("risks MOD: a report", "nova")
-    assert signature("Report on risks", "nova") != signature("Report on risks", "noor")
-    assert signature("Report of 2021", "nova") != signature("Report of 2022", "nova")
+    assert goal_signature("Report on the risks of MOD", "nova") == goal_signature("risks MOD: a report", "nova")
+    assert goal_signature("Report on risks", "nova") != goal_signature("Report on risks", "noor")
+    assert goal_signature("Report of 2021", "nova") != goal_signature("Report of 2022", "nova")
 
 
 def test_goals_for_two_numbered_things_have_two_signatures_however_short_the_numbers() -> None:
-    assert signature("Close ticket 12", "nova") != signature("Close ticket 15", "nova")
+    assert goal_signature("Close ticket 12", "nova") != goal_signature("Close ticket 15", "nova")
 
 
 async def test_tasks_take_no_more_slots_than_their_share() -> None:

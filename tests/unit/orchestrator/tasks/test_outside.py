@@ -9,7 +9,7 @@ from typing import Any
 from phronesis_contracts import Risk, Unavailable
 from phronesis_contracts.outside import AcceptedTool
 from phronesis_contracts.tasks import StepState
-from phronesis_orchestrator.outside.offers import CALLED, OFFERED, Offered, OfferedTool, OutsideResult
+from phronesis_orchestrator.outside_tools.offers import CALLED, OFFERED, OfferedTool, OutsideResult, ToolOffers
 from phronesis_orchestrator.tasks.plan import Plan, Step
 
 from .stage import NOVA, ScriptedPlanner, TaskStage
@@ -19,7 +19,7 @@ TOOL = "outside.crm.look"
 PLAN = Plan(steps=(Step(id="look", description="Look", tool=TOOL, arguments={"word": "a"}, wave=1),))
 
 
-def accepted(risk: Risk = Risk.READ) -> Offered:
+def accepted(risk: Risk = Risk.READ) -> ToolOffers:
     """One tool of the server."""
     schema = {"type": "object", "properties": {"word": {"type": "string"}}}
     tool = AcceptedTool(
@@ -32,7 +32,7 @@ def accepted(risk: Risk = Risk.READ) -> Offered:
         accepted_by="root",
         accepted_at=datetime(2026, 1, 1, tzinfo=UTC),
     )
-    return Offered(tools=(OfferedTool(server="crm", tool=tool),))
+    return ToolOffers(tools=(OfferedTool(server="crm", tool=tool),))
 
 
 def stage(offered: Any) -> TaskStage:
@@ -63,6 +63,6 @@ async def test_a_server_that_went_away_fails_the_steps_of_a_task_that_was_taken_
     kept = {name: value for name, value in task.journal.results.items() if name in ("task.begun", "task.recall", "task.plan")}
     again = replace(task, planner=ScriptedPlanner([]))
     again.journal.results = kept
-    again.neighbours.owners[OFFERED.rpc.subject] = Offered()
+    again.neighbours.owners[OFFERED.rpc.subject] = ToolOffers()
     await again.run()
     assert [(one.id, one.state) for one in again.state.steps] == [("look", StepState.FAILED)]

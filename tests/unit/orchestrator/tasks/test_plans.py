@@ -9,8 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from phronesis_orchestrator.tasks.plan import MAX_OF_WAVE, MAX_STEPS, BadPlan, Plan, Step, checked
-from phronesis_orchestrator.tasks.waves import lacking, next_wave, renamed
+from phronesis_orchestrator.tasks.plan import (
+    MAX_OF_WAVE,
+    MAX_STEPS,
+    BadPlan,
+    Plan,
+    Step,
+    check_plan,
+    missing_needs,
+    next_wave,
+    rename_steps,
+)
 
 from .stage import plan, step
 
@@ -46,14 +55,14 @@ def sound_plans(draw: st.DrawFn) -> Plan:
 )
 def test_a_plan_that_cannot_be_worked_off_is_refused(bad: Plan) -> None:
     with pytest.raises(BadPlan):
-        checked(bad, TOOLS)
+        check_plan(bad, TOOLS)
 
 
 def test_a_step_without_a_tool_needs_somebody_who_works_on_it() -> None:
     thinking = Plan(steps=(step("a", 1).model_copy(update={"tool": None}),))
-    assert checked(thinking, TOOLS).steps[0].tool is None
+    assert check_plan(thinking, TOOLS).steps[0].tool is None
     with pytest.raises(BadPlan):
-        checked(thinking, TOOLS, works=False)
+        check_plan(thinking, TOOLS, works=False)
 
 
 @pytest.mark.parametrize("id", ["", "a b", "a/b", "x" * 65])
@@ -65,13 +74,13 @@ def test_an_id_that_is_no_name_of_a_step_is_refused(id: str) -> None:
 @pytest.mark.req("V-019")
 @given(sound_plans())
 def test_any_sound_plan_is_worked_off_whole_and_nothing_before_what_it_needs(made: Plan) -> None:
-    remaining = checked(made, TOOLS).steps
+    remaining = check_plan(made, TOOLS).steps
     done: list[str] = []
     waves = []
     while remaining:
         wave, remaining = next_wave(remaining)
         waves.append(wave[0].wave)
-        assert all(not lacking(one, done) for one in wave)
+        assert all(not missing_needs(one, done) for one in wave)
         done += [one.id for one in wave]
     assert Counter(done) == Counter(one.id for one in made.steps)
     assert waves == list(range(1, len(waves) + 1))
@@ -79,7 +88,7 @@ def test_any_sound_plan_is_worked_off_whole_and_nothing_before_what_it_needs(mad
 
 @given(st.integers(1, MAX_STEPS))
 def test_a_wave_that_is_too_wide_goes_on_in_the_next_one(n: int) -> None:
-    made = checked(Plan(steps=tuple(step(f"s{at}", 1) for at in range(n))), TOOLS)
+    made = check_plan(Plan(steps=tuple(step(f"s{at}", 1) for at in range(n))), TOOLS)
     sizes = Counter(one.wave for one in made.steps)
     assert max(sizes.values()) <= MAX_OF_WAVE
     assert sum(sizes.values()) == n
@@ -88,11 +97,11 @@ def test_a_wave_that_is_too_wide_goes_on_in_the_next_one(n: int) -> None:
 @pytest.mark.req("V-028")
 @given(sound_plans(), st.frozensets(st.sampled_from([f"s{n}" for n in range(20)])))
 def test_no_step_of_a_new_plan_has_the_name_of_an_old_one(tail: Plan, taken: frozenset[str]) -> None:
-    found = renamed(tail, taken)
+    found = rename_steps(tail, taken)
     names = [one.id for one in found.steps]
     assert not set(names) & taken
     assert len(set(names)) == len(names)
-    assert checked(found, TOOLS).steps
+    assert check_plan(found, TOOLS).steps
 
 
 @pytest.mark.req("V-040")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from phronesis_contracts import Unavailable
-from phronesis_orchestrator.tasks import replan
+from phronesis_orchestrator.tasks import decisions
 from phronesis_orchestrator.tasks.plan import Plan
 from phronesis_orchestrator.tasks.ports import Strategy
 
@@ -36,13 +36,13 @@ async def test_a_boundary_is_looked_at_after_a_failure_or_three_results_of_the_w
 @pytest.mark.req("V-022")
 async def test_each_boundary_with_a_successor_is_come_to_once(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    own = replan.Replanning.replan_between_waves
+    own = decisions.Replanner.replan_between_waves
 
     async def spied(self: Any, last: int, *given: Any) -> Any:
         seen.append(last)
         return await own(self, last, *given)
 
-    monkeypatch.setattr(replan.Replanning, "replan_between_waves", spied)
+    monkeypatch.setattr(decisions.Replanner, "replan_between_waves", spied)
     stage, _ = stage_of(plan("a", "b", "c"), [KEEP])
     await stage.run()
     assert seen == [1, 2]
@@ -143,7 +143,7 @@ async def test_an_evaluation_that_fails_keeps_the_plan(wrong: Any) -> None:
 
 @pytest.mark.req("V-032", "V-035")
 async def test_an_evaluation_that_takes_too_long_keeps_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replan, "EVALUATION", 0.01)
+    monkeypatch.setattr(decisions, "EVALUATION", 0.01)
     stage, _ = stage_of(plan("a", "b"), [never], a=BROKEN)
     await stage.run()
     assert stage.made == ["a", "b"]

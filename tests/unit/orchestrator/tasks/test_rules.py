@@ -11,9 +11,9 @@ from phronesis_contracts.constitution.paths import DecisionsFound, DueFound
 from phronesis_contracts.memory import Recalled
 from phronesis_contracts.tasks import NoPlan, TaskReport
 from phronesis_contracts.twin import Entities, Entity
-from phronesis_orchestrator.domain import LostClaim
 from phronesis_orchestrator.tasks.ports import Strategy
 from phronesis_orchestrator.tasks.rules.portfolio import Asked, understood
+from phronesis_orchestrator.turns.turn import LostClaim
 
 from .portfolio import figures, surveyed
 from .stage import MemoryStrategies, TaskStage

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from phronesis_contracts.tasks import NoPlan, StepState
-from phronesis_orchestrator.domain import LostClaim
 from phronesis_orchestrator.tasks.plan import Plan
-from phronesis_orchestrator.tasks.ports import Criticism, Written
+from phronesis_orchestrator.tasks.ports import Criticism, WrittenReport
+from phronesis_orchestrator.turns.turn import LostClaim
 
 from .stage import BROKEN, KEEP, REVISE, ScriptedPlanner, TaskStage, never, plan, step
 
@@ -131,7 +131,7 @@ async def test_wherever_it_is_killed_the_task_ends_the_same(at: int) -> None:
             one for one, name in zip(scripts[0], ("task.plan.call", "task.replan.call"), strict=True) if name not in done
         ]
         planner.verdicts = [] if "task.evaluate.1.call" in done else scripts[1]
-        planner.reports = planner.reports or [Written(title="Done", text="All done.", used=("a",))]
+        planner.reports = planner.reports or [WrittenReport(title="Done", text="All done.", used=("a",))]
         planner.scores = planner.scores or [Criticism(score=0.9)]
         answered = await stage.run()
     assert "All done." in answered.text

@@ -1,5 +1,5 @@
 """Pages of the constitutional graph: its layers, its nodes and what is around them, the workload, and forms to change it."""
 
-from .routes import router
+from .handlers import router
 
 __all__ = ["router"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ..plan import Plan
-from ..ports import Known, Written
+from ..ports import GoalKnowledge, WrittenReport
 from . import constitution, portfolio, portfolio_report
 
 __all__ = ["plan", "report"]
 
 
-def plan(known: Known) -> Plan | None:
+def plan(known: GoalKnowledge) -> Plan | None:
     """A plan for a goal; `None` where no rule understands it."""
     asked = portfolio.understood(known.goal)
     if asked is not None:
@@ -19,7 +19,7 @@ def plan(known: Known) -> Plan | None:
     return None
 
 
-def report(known: Known) -> Written | None:
+def report(known: GoalKnowledge) -> WrittenReport | None:
     """The report on a goal; `None` where no rule understands it."""
     asked = portfolio.understood(known.goal)
     if asked is not None:

@@ -9,9 +9,9 @@ from typing import Any
 from phronesis_contracts.constitution.insight import CONTRADICTIONS_TOOL
 from phronesis_contracts.constitution.paths import DECISIONS_SINCE_TOOL, DUE_WORK_TOOL
 
-from ...analyst.saying import lines, table
+from ...agents.analyst.presentation import lines, table
 from ..plan import Plan, Step
-from ..ports import Known, Written
+from ..ports import GoalKnowledge, WrittenReport
 
 KIND = "constitution report"
 TITLE = "Report on the constitution"
@@ -43,7 +43,7 @@ def _step(id: str, description: str, tool: str, arguments: dict[str, Any], wave:
     return Step(id=id, description=description, tool=tool, arguments=arguments, wave=wave)
 
 
-def report(known: Known) -> Written:
+def report(known: GoalKnowledge) -> WrittenReport:
     """The report, each node with its id."""
     given = {result.step.id: result.outcome.answer or {} for result in known.worked}
     parts = [_decisions(given["decisions"])] if "decisions" in given else []
@@ -56,7 +56,7 @@ def report(known: Known) -> Written:
         for one in given.get("overdue", {}).get("items", ())
     ]
     charts = (table("Overdue tasks", rows),) if rows else ()
-    return Written(title=TITLE, text="\n\n".join(parts), charts=charts, used=tuple(given))
+    return WrittenReport(title=TITLE, text="\n\n".join(parts), charts=charts, used=tuple(given))
 
 
 def _decisions(answer: dict[str, Any]) -> str:

@@ -6,12 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from phronesis_contracts.graph import Level
 from phronesis_contracts.memory import RECALL_TOOL
-from phronesis_contracts.twin import FIND_ENTITIES_TOOL, MAX_ROWS, SURVEY_TOOL
+from phronesis_contracts.twin import FIND_ENTITIES_TOOL, MAX_ROWS, SURVEY_TOOL, Level
 
-from ...analyst.departments import DEPARTMENTS, ONLY_IN_CAPITALS
-from ...analyst.frame import DEPARTMENT
+from ...agents.analyst.frame import DEPARTMENT
+from ...agents.analyst.vocabulary import DEPARTMENTS, ONLY_IN_CAPITALS
 from ..plan import Plan, Step
 
 KIND = "portfolio risk report"

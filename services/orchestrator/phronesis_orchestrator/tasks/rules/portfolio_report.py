@@ -4,21 +4,72 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
-from phronesis_contracts.analysis import Visualization
+from phronesis_contracts.answers import Visualization
 
-from ...analyst.measures import COLOURS
-from ...analyst.saying import NOT_PUBLISHED, SCALES, amount, column, counted, crosses_scales, line, lines, percent, table
-from ..ports import Known, StepResult, Written
+from ...agents.analyst.ontology import COLOURS
+from ...agents.analyst.presentation import (
+    NOT_PUBLISHED,
+    SCALES,
+    amount,
+    column,
+    counted,
+    crosses_scales,
+    line,
+    lines,
+    percent,
+    table,
+)
+from ..ports import GoalKnowledge, StepResult, WrittenReport
 from .portfolio import GAPS, KIND, Asked, plan
-from .portfolio_rows import Read, Row, read_of
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Read:
+    """What the steps gave."""
+
+    by_year: dict[int, list[Row]]
+    gaps: dict[str, dict[int, int]]
+    everyone: Counter[tuple[int, str | None]]
+    missing: tuple[str, ...]
+    """What could not be read."""
+
+
+def read_of(asked: Asked, given: dict[str, StepResult], failed: tuple[StepResult, ...]) -> Read:
+    """What the results of the steps hold.
+
+    Args:
+        asked: what the report covers.
+        given: results by the ids of their steps.
+        failed: steps that gave nothing.
+    """
+
+    def rows(id: str) -> list[Row]:
+        result = given.get(id)
+        return list((result.outcome.answer or {}).get("rows", ())) if result is not None else []
+
+    return Read(
+        {year: rows(f"projects.{year}") for year in asked.years if f"projects.{year}" in given},
+        {
+            name: {int(row["group"]): int(row["value"]) for row in rows(f"without.{name}")}
+            for name in GAPS
+            if f"without.{name}" in given
+        },
+        Counter({(int(row["group"]), row.get("group2")): int(row["value"]) for row in rows("all.ratings")}),
+        tuple(one.step.description for one in failed if not one.step.optional),
+    )
+
 
 IN_DOUBT = ("Red", "Amber/Red")
 """Ratings that say that delivery is in doubt."""
 
 
-def report(asked: Asked, known: Known) -> Written:
+def report(asked: Asked, known: GoalKnowledge) -> WrittenReport:
     """The report.
 
     Args:
@@ -40,7 +91,9 @@ def report(asked: Asked, known: Known) -> Written:
     )
     charts = (*_drawn(ratings, costs), *_listed(read))
     used = tuple(id for id, one in given.items() if not one.step.optional or _added(asked, one))
-    return Written(title=plan(asked, ()).title, text="\n\n".join(part for part in parts if part), charts=charts, used=used)
+    return WrittenReport(
+        title=plan(asked, ()).title, text="\n\n".join(part for part in parts if part), charts=charts, used=used
+    )
 
 
 def _added(asked: Asked, looked: StepResult) -> bool:

@@ -1,0 +1,354 @@
+"""`phronesis keys`, `profile`, `usage`, `limits` and `replay`."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_args
+
+import typer
+
+from phronesis_contracts.ledger import Part
+
+from . import output
+from .output import AsJson, Data, Key, Url, Yes
+
+if TYPE_CHECKING:
+    from phronesis_contracts.answers import Replayed, ReplaySide
+    from phronesis_contracts.ledger import Limits
+    from phronesis_contracts.memory import Profile
+
+    from ..models import KeyInfo, NewBusKey
+    from ..sync import Client
+
+
+keys_app = typer.Typer(help="Keys of the gateway: create, list, revoke.", no_args_is_help=True)
+
+
+class For(StrEnum):
+    """What a key opens."""
+
+    HTTP = "http"
+    BUS = "bus"
+
+
+@keys_app.command()
+def create(
+    tenant: Annotated[str, typer.Option(help="Whose data it opens.")],
+    user: Annotated[str, typer.Option(help="For whom it acts.")],
+    role: Annotated[str, typer.Option(help="What it may do: noor, maestro, curator, editor, admin, ...")],
+    department: Annotated[str | None, typer.Option(help="The user's department.")] = None,
+    ministry: Annotated[str | None, typer.Option(help="The user's ministry.")] = None,
+    what: Annotated[For, typer.Option("--for", help="What it opens: the gateway, or the bus to an outside system.")] = For.HTTP,
+    days: Annotated[int, typer.Option(help="Days that a key of the bus is good for, 366 at most.")] = 90,
+    as_json: AsJson = False,
+    url: Url = None,
+    key: Key = None,
+    data: Data = None,
+) -> None:
+    """Make a key and print it, alone, on stdout. It cannot be shown again."""
+    from phronesis_contracts import BadRequest, Role
+
+    if role not in set(Role):
+        raise BadRequest(f"the roles are {', '.join(Role)}", field="role")
+    with _client(url, key, data) as client:
+        if what is For.BUS:
+            for_bus = client.keys.create_for_bus(tenant, user, Role(role), department, ministry, days)
+            made: KeyInfo = for_bus
+            shown = _snippet(for_bus)
+        else:
+            for_http = client.keys.create(tenant, user, Role(role), department, ministry)
+            made, shown = for_http, for_http.key
+    output.note(f"key {made.id} for {made.user} of {made.tenant} as {made.role}")
+    if as_json:
+        output.as_json(made)
+    else:
+        output.out(shown)
+
+
+def _snippet(made: NewBusKey) -> str:
+    """What an outside system has to know, as the beginning of its program."""
+    return f"""\
+import nats
+
+TENANT, USER = {made.tenant!r}, {made.user!r}
+HEADERS = {{"Phronesis-Principal": {made.token!r}}}
+
+broker = await nats.connect(
+    {list(made.servers)!r},
+    user={made.nats_user!r},
+    password={made.nats_password!r},
+    inbox_prefix={made.inbox!r},
+)"""
+
+
+@keys_app.command("list")
+def list_keys(url: Url = None, key: Key = None, data: Data = None) -> None:
+    """The keys there are, without their secrets."""
+    with _client(url, key, data) as client:
+        found = client.keys.list()
+    rows = [(k.id, k.tenant, k.user, k.role, "bus" if k.bus else "http", _state(k)) for k in found]
+    output.table(("KEY", "TENANT", "USER", "ROLE", "FOR", "STATE"), rows)
+
+
+def _state(key: KeyInfo) -> str:
+    if key.revoked_at:
+        return "revoked"
+    if key.expires_at is None:
+        return "good"
+    return "expired" if key.expires_at < datetime.now(UTC) else f"good until {key.expires_at:%Y-%m-%d}"
+
+
+@keys_app.command()
+def revoke(
+    id: Annotated[str, typer.Argument(help="Id of the key, as `keys list` shows it.")],
+    url: Url = None,
+    key: Key = None,
+    data: Data = None,
+) -> None:
+    """Revoke a key; its turns end, and an outside system that came in with it is put out."""
+    with _client(url, key, data) as client:
+        client.keys.revoke(id)
+    output.note(f"key {id} is revoked")
+
+
+def _client(url: Url, key: Key, data: Data) -> Client:
+    from ..sync import Client
+
+    return Client(url, key, data)
+
+
+profile_app = typer.Typer(help="What is known of you: show, set, delete.", invoke_without_command=True)
+
+
+@profile_app.callback()
+def profile(context: typer.Context, url: Url = None, key: Key = None, data: Data = None) -> None:
+    """What is known of you: show, correct or delete it."""
+    if context.invoked_subcommand is None:
+        show(url=url, key=key, data=data)
+
+
+@profile_app.command()
+def show(as_json: AsJson = False, url: Url = None, key: Key = None, data: Data = None) -> None:
+    """What is known of you."""
+    with _client(url, key, data) as client:
+        _print_profile(client.profile.get(), as_json)
+
+
+@profile_app.command("set")
+def set_fields(
+    fields: Annotated[
+        list[str],
+        typer.Argument(help="A value is JSON, or else text; null removes; a dot in a key goes inside.", metavar="KEY=VALUE..."),
+    ],
+    as_json: AsJson = False,
+    url: Url = None,
+    key: Key = None,
+    data: Data = None,
+) -> None:
+    """Correct what is known of you."""
+    patch = _patch(fields)
+    with _client(url, key, data) as client:
+        _print_profile(client.profile.update(patch), as_json)
+
+
+@profile_app.command()
+def delete(yes: Yes = False, url: Url = None, key: Key = None, data: Data = None) -> None:
+    """Delete all that is known of you in the profile."""
+    output.sure("Delete your profile for good?", yes)
+    with _client(url, key, data) as client:
+        client.profile.delete()
+    output.note("the profile is deleted")
+
+
+def _patch(fields: list[str]) -> dict[str, Any]:
+    from phronesis_contracts import BadRequest
+
+    patch: dict[str, Any] = {}
+    for field in fields:
+        path, equals, text = field.partition("=")
+        *outer, last = path.split(".")
+        if not equals or not all([*outer, last]):
+            raise BadRequest(f"{field!r} is not KEY=VALUE", field="fields")
+        inside = patch
+        for name in outer:
+            inside = inside.setdefault(name, {})
+            if not isinstance(inside, dict):
+                raise BadRequest(f"{path!r} goes inside a value that is set too", field="fields")
+        inside[last] = _value(text)
+    return patch
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_no_number)
+    except ValueError:
+        return text
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _print_profile(found: Profile, as_json: bool) -> None:
+    if as_json:
+        output.as_json(found)
+        return
+    for name, value in found.profile.items():
+        output.out(f"{name} = {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
+    if not found.profile:
+        output.note("nothing is known of you")
+
+
+limits = typer.Typer(help="Limits of tokens and money: list, set, remove.", invoke_without_command=True)
+Day = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], metavar="DAY", help="In UTC, as 2026-01-31.")]
+Agent = Annotated[str | None, typer.Option(help="Only this agent's calls.", metavar="NAME")]
+User = Annotated[str | None, typer.Option(help="Only this user's calls.", metavar="NAME")]
+Every = Annotated[str, typer.Argument(help="day or month.", metavar="WINDOW")]
+
+
+def register_ledger(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(usage)
+    app.command()(replay)
+    app.add_typer(limits, name="limits")
+
+
+def usage(
+    since: Day = None,
+    until: Day = None,
+    by: Annotated[list[str] | None, typer.Option(help="agent, user, model, day or purpose; may be given again.")] = None,
+    agent: Agent = None,
+    user: User = None,
+    as_json: AsJson = False,
+    url: Url = None,
+    key: Key = None,
+    data: Data = None,
+) -> None:
+    """What model calls used, this month: your own, for an admin the tenant's."""
+    parts = tuple(part for part in get_args(Part) if part in (by or ("agent", "model")))
+    if unknown := [part for part in by or () if part not in get_args(Part)]:
+        raise typer.BadParameter(f"not known: {', '.join(unknown)}", param_hint="--by")
+    with _client(url, key, data) as client:
+        found = client.ledger.usage(since and since.date(), until and until.date(), parts, agent, user)
+    if as_json:
+        output.as_json(found)
+        return
+    heads = (*(part.upper() for part in parts), "CALLS", "INPUT", "OUTPUT", "USD", "UNPRICED")
+    rows = [
+        (
+            *(str(getattr(one, part)) for part in parts),
+            *(str(number) for number in (one.calls, one.input_tokens, one.output_tokens)),
+            f"{one.cost_usd:.6f}",
+            str(one.unpriced),
+        )
+        for one in found.sums
+    ]
+    output.table(heads, rows)
+
+
+@limits.callback()
+def show_limits(context: typer.Context, as_json: AsJson = False, url: Url = None, key: Key = None, data: Data = None) -> None:
+    """Limits of tokens and money, with what is used of each."""
+    if context.invoked_subcommand is None:
+        with _client(url, key, data) as client:
+            _limits(client.ledger.limits(), as_json)
+
+
+@limits.command("set")
+def set_limit(
+    window: Every,
+    tokens: Annotated[int | None, typer.Option(help="Input and output together.", min=0)] = None,
+    usd: Annotated[float | None, typer.Option(help="US dollars.", min=0)] = None,
+    agent: Agent = None,
+    user: User = None,
+    as_json: AsJson = False,
+    url: Url = None,
+    key: Key = None,
+    data: Data = None,
+) -> None:
+    """Set a limit for the tenant, an agent or a user."""
+    if tokens is None and usd is None:
+        raise typer.BadParameter("state --tokens or --usd")
+    with _client(url, key, data) as client:
+        _limits(client.ledger.set_limit(window, tokens, usd, agent, user), as_json)  # type: ignore[arg-type]  # checked there
+
+
+@limits.command("remove")
+def remove_limit(
+    window: Every,
+    agent: Agent = None,
+    user: User = None,
+    as_json: AsJson = False,
+    url: Url = None,
+    key: Key = None,
+    data: Data = None,
+) -> None:
+    """Remove a limit."""
+    with _client(url, key, data) as client:
+        _limits(client.ledger.set_limit(window, agent=agent, user=user), as_json)  # type: ignore[arg-type]  # checked there
+
+
+def replay(
+    turn: Annotated[str, typer.Argument(help="Id of a turn.")],
+    with_instructions: Annotated[
+        int | None, typer.Option(help="Number of the release to run it with; 0 is the platform's own.", min=0, metavar="V")
+    ] = None,
+    as_json: AsJson = False,
+    url: Url = None,
+    key: Key = None,
+    data: Data = None,
+) -> None:
+    """Run a turn again on its recorded tool results, and show the difference."""
+    with _client(url, key, data) as client:
+        found = client.turns.replay(turn, with_instructions)
+    if as_json:
+        output.as_json(found)
+    else:
+        _replayed(found)
+
+
+def _replayed(found: Replayed) -> None:
+    output.out("the same" if found.same else "different")
+    if found.problem:
+        output.out(f"the replay ended with {found.problem}")
+    if found.diff:
+        output.out(found.diff)
+    for name in ("release", "model_calls", "input_tokens", "output_tokens", "cost_usd", "confidence"):
+        before, after = getattr(found.before, name), getattr(found.after, name)
+        output.out(
+            f"{name.replace('_', ' '):<14}{before} -> {after}" if before != after else f"{name.replace('_', ' '):<14}{after}"
+        )
+    _calls(found.before, found.after)
+    for call in found.unrecorded:
+        output.out(f"not in the record: {call.name}")
+    if found.forgotten:
+        output.out(f"forgotten since: {', '.join(found.forgotten)}")
+    if found.changed:
+        output.out(f"changed since: {', '.join(found.changed)}")
+
+
+def _calls(before: ReplaySide, after: ReplaySide) -> None:
+    for sign, ours, theirs in (("-", before, after), ("+", after, before)):
+        for call in ours.tool_calls:
+            if call not in theirs.tool_calls:
+                output.out(f"{sign} {call}")
+        for gap in ours.gaps:
+            if gap not in theirs.gaps:
+                output.out(f"{sign} gap {gap}")
+
+
+def _limits(found: Limits, as_json: bool) -> None:
+    if as_json:
+        output.as_json(found)
+        return
+    rows = [
+        (
+            *(one.window, one.agent or "all", one.user or "all"),
+            f"{one.used_tokens} of {one.tokens}" if one.tokens is not None else "-",
+            f"{one.used_usd:.6f} of {one.usd:g}" if one.usd is not None else "-",
+        )
+        for one in found.limits
+    ]
+    output.table(("WINDOW", "AGENT", "USER", "TOKENS", "USD"), rows)

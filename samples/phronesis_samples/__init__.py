@@ -1,0 +1,1 @@
+"""Sample data: a portfolio of projects, the constitution of an institute, generated twins."""

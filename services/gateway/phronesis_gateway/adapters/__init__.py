@@ -1,1 +1,0 @@
-"""Real stores behind the gateway's ports."""

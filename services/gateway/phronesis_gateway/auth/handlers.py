@@ -1,0 +1,269 @@
+"""Keys, of the API and of the bus: made, listed and revoked by administrators."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+from uuid import UUID, uuid4
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from phronesis_bus import Bus, Credentials, News, revoke, sign_credentials
+from phronesis_contracts import Forbidden, NotFound, Principal, Role, ServiceError, Token
+from phronesis_contracts.service import KeyRevoked
+
+from ..http.requests import BusKeyGiven, KeyGiven
+from ..http.responses import PROBLEMS, Id, json_response, route_responses
+from .authentication import Authenticator, Caller, audit_refusal, authenticated_route
+from .keyring import Keyring
+from .keys import PREFIX_LENGTH, Key, hash_secret, new_secret, require_bus_maker, require_maker, require_manager, visible_tenant
+from .ports import KeyStore
+
+log = logging.getLogger(__name__)
+
+_AGAIN = 5.0
+
+
+class BusKeys:
+    """What administrators do with keys of the bus, and what becomes of those that they revoke.
+
+    Args:
+        bus: the connected bus.
+        store: where keys are kept.
+    """
+
+    def __init__(self, bus: Bus, store: KeyStore) -> None:
+        self._bus = bus
+        self._store = store
+
+    async def make(self, who: Principal, given: BusKeyGiven) -> tuple[Key, Credentials]:
+        """Make a key; what an outside system comes in with is signed here and kept nowhere.
+
+        Raises:
+            Forbidden: `who` may not; that is audited.
+        """
+        try:
+            require_bus_maker(who, given.tenant)
+        except Forbidden as error:
+            await audit_refusal(self._bus, who, "keys.create", given.model_dump(mode="json"), error)
+            raise
+        now = datetime.now(UTC)
+        stated = given.model_dump(exclude={"days"})
+        ends = now + timedelta(days=given.days)
+        key = Key(id=str(uuid4()), scopes=(), prefix="", created_at=now, bus=True, expires_at=ends, **stated)
+        made = sign_credentials(self._bus, key.principal, given.days * 86_400.0)
+        # The hash of what it comes in with opens nothing here: that has not the form of a secret.
+        await self._store.add(key, hash_secret(made.password), who)
+        return key, made
+
+    async def on_key_revoked(self, news: News, event: KeyRevoked) -> None:
+        """A key was revoked: one of the bus is believed by nobody from here on."""
+        key = await self._store.by_id(event.key)
+        if key is not None and key.bus:
+            await revoke(self._bus, key.id)
+
+    def start(self) -> None:
+        """Say which keys are revoked, now and whenever the broker is found again: it may have lost what it kept."""
+        lost = asyncio.Event()
+        self._bus.on_reconnect(lost.set)
+        task = asyncio.create_task(self._remind(lost), name="revoked-keys")
+
+        async def stop() -> None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+        self._bus.on_stop(stop)
+
+    async def _remind(self, lost: asyncio.Event) -> None:
+        while True:
+            lost.clear()
+            try:
+                for key in await self._store.revoked_of_bus():
+                    await revoke(self._bus, key)
+                await lost.wait()
+            except ServiceError as error:
+                log.warning("which keys are revoked could not be said again: %s", error.code)
+            except Exception:
+                # A schema that is not migrated yet is no reason to give up for good.
+                log.exception("which keys are revoked could not be said again")
+            await asyncio.sleep(_AGAIN)
+
+
+KEYS = "/api/v1/keys"
+
+
+class KeyShown(BaseModel):
+    """A key without its secret."""
+
+    id: str
+    tenant: str
+    user: str
+    role: Role
+    department: str | None
+    ministry: str | None
+    scopes: tuple[str, ...]
+    prefix: str
+    """The secret's first characters, to tell keys apart."""
+    created_at: datetime
+    revoked_at: datetime | None
+    bus: bool = False
+    """Whether it opens the bus, and not this API."""
+    expires_at: datetime | None = None
+    """When it ends by itself."""
+
+
+class KeyMade(KeyShown):
+    """A key just made. Its secret is shown this once."""
+
+    key: str
+
+
+class KeyList(BaseModel):
+    """Keys, newest first."""
+
+    keys: tuple[KeyShown, ...]
+
+
+class _KeyManager:
+    """What administrators do with keys."""
+
+    def __init__(self, bus: Bus, store: KeyStore, keyring: Keyring) -> None:
+        self._bus = bus
+        self._store = store
+        self._keyring = keyring
+
+    async def make(self, who: Principal, given: KeyGiven) -> KeyMade:
+        tenant = given.tenant or who.tenant
+        try:
+            require_maker(who, tenant, given.scopes)
+        except Forbidden as error:
+            await audit_refusal(self._bus, who, "keys.create", given.model_dump(mode="json"), error)
+            raise
+        secret = new_secret()
+        stated: dict[str, Any] = given.model_dump() | {"tenant": tenant}
+        key = Key(id=str(uuid4()), prefix=secret[:PREFIX_LENGTH], created_at=datetime.now(UTC), **stated)
+        await self._store.add(key, hash_secret(secret), who)
+        return KeyMade(**asdict(key), key=secret)
+
+    async def may_see(self, who: Principal, action: str, arguments: dict[str, Any]) -> str | None:
+        """The tenant whose keys `who` sees; `None` for all."""
+        try:
+            require_manager(who)
+        except Forbidden as error:
+            await audit_refusal(self._bus, who, action, arguments, error)
+            raise
+        return visible_tenant(who)
+
+    async def one(self, who: Principal, id: str) -> Key:
+        tenant = await self.may_see(who, "keys.get", {"id": id})
+        key = await self._store.by_id(_require_uuid(id))
+        if key is None or tenant not in (None, key.tenant):
+            raise NotFound("there is no such key")
+        return key
+
+    async def revoke(self, who: Principal, id: str) -> Key:
+        tenant = await self.may_see(who, "keys.revoke", {"id": id})
+        key = await self._store.revoke(_require_uuid(id), tenant, who)
+        if key is None:
+            raise NotFound("there is no such key")
+        self._keyring.forget(key.id)
+        return key
+
+
+def keys_router(door: Authenticator, bus: Bus, store: KeyStore, keyring: Keyring) -> APIRouter:
+    """The routes.
+
+    Args:
+        door: lets callers in.
+        bus: the connected bus.
+        store: where keys are kept.
+        keyring: forgets a key that is revoked.
+    """
+    routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["keys"])
+    manager = _KeyManager(bus, store, keyring)
+
+    @routes.post(KEYS, status_code=201, responses=route_responses(KeyMade, 201))
+    async def create_key(given: KeyGiven, who: Caller) -> Response:
+        """Make a key. An administrator makes keys for its own tenant; the scope `operator` lifts that."""
+        made = await manager.make(who, given)
+        return json_response(made, 201, {"Location": f"{KEYS}/{made.id}"})
+
+    @routes.get(KEYS, responses=route_responses(KeyList))
+    async def list_keys(
+        who: Caller, tenant: Token | None = None, limit: Annotated[int, Query(ge=1, le=1_000)] = 200
+    ) -> Response:
+        """The keys of the administrator's tenant; the scope `operator` sees those of all."""
+        own = await manager.may_see(who, "keys.list", {})
+        if own is not None and tenant not in (None, own):
+            return json_response(KeyList(keys=()))
+        found = await store.of(tenant or own, limit)
+        return json_response(KeyList(keys=tuple(KeyShown(**asdict(key)) for key in found)))
+
+    @routes.get(KEYS + "/{id}", responses=route_responses(KeyShown))
+    async def get_key(id: Id, who: Caller) -> Response:
+        """One key."""
+        return json_response(KeyShown(**asdict(await manager.one(who, id))))
+
+    @routes.delete(KEYS + "/{id}", responses=route_responses(KeyShown))
+    async def revoke_key(id: Id, who: Caller) -> Response:
+        """Revoke a key; its turns end at their next claim. A second time changes nothing."""
+        return json_response(KeyShown(**asdict(await manager.revoke(who, id))))
+
+    return routes
+
+
+def _require_uuid(id: str) -> str:
+    try:
+        return str(UUID(id))
+    except ValueError as error:
+        raise NotFound("there is no such key") from error
+
+
+class BusKeyMade(KeyShown):
+    """A key of the bus just made. What an outside system comes in with is shown this once."""
+
+    servers: tuple[str, ...]
+    """Where the broker is, as the platform itself reaches it."""
+    nats_user: str
+    """User at the broker."""
+    nats_password: str
+    """Password at the broker."""
+    token: str
+    """Goes with each message, in the header `Phronesis-Principal`."""
+    inbox: str
+    """Prefix of the subjects on which answers are heard."""
+    expires_at: datetime
+
+
+def bus_keys_router(door: Authenticator, bus: Bus, keys: BusKeys) -> APIRouter:
+    """The routes.
+
+    Args:
+        door: lets callers in.
+        bus: the connected bus.
+        keys: makes keys.
+    """
+    routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["keys"])
+    servers = tuple(_address_without_login(url) for url in bus.settings.url.split(","))
+
+    @routes.post(f"{KEYS}/bus", status_code=201, responses=route_responses(BusKeyMade, 201))
+    async def create_bus_key(given: BusKeyGiven, who: Caller) -> Response:
+        """Make a key for an outside system on the bus. It takes the scope `operator`."""
+        key, made = await keys.make(who, given)
+        shown = {"nats_user": made.user, "nats_password": made.password, "token": made.token, "inbox": made.inbox}
+        body = BusKeyMade(**asdict(key), servers=servers, **shown)
+        return json_response(body, 201, {"Location": f"{KEYS}/{key.id}"})
+
+    return routes
+
+
+def _address_without_login(url: str) -> str:
+    """`url` without whom the platform itself may come in as."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()

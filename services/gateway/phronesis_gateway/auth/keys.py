@@ -1,0 +1,144 @@
+"""Keys: what they are, how a secret is made, who may make one for whom, and the scopes that narrow them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from phronesis_contracts import SYSTEM_TENANT, BadRequest, Forbidden, Principal, Risk, Role, Tool
+
+OPERATOR = "operator"
+"""Scope of those who run the platform: they make keys for any tenant."""
+PREFIX_LENGTH = 8
+"""Characters of a secret that are kept to tell keys apart."""
+_SECRET = re.compile(r"phr_[A-Za-z0-9_-]{43}")
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key without its secret."""
+
+    id: str
+    tenant: str
+    user: str
+    role: Role
+    department: str | None
+    ministry: str | None
+    scopes: tuple[str, ...]
+    prefix: str
+    created_at: datetime
+    revoked_at: datetime | None = None
+    bus: bool = False
+    """Whether it opens the bus, and nothing here."""
+    expires_at: datetime | None = None
+    """When it ends by itself; every key of the bus does."""
+
+    @property
+    def principal(self) -> Principal:
+        """Whom the key's requests act for."""
+        return Principal(
+            tenant=self.tenant,
+            user=self.user,
+            role=self.role,
+            department=self.department,
+            ministry=self.ministry,
+            scopes=self.scopes,
+            key=self.id,
+        )
+
+
+def new_secret() -> str:
+    """A new secret with 256 random bits."""
+    return f"phr_{secrets.token_urlsafe(32)}"
+
+
+def is_secret(text: str) -> bool:
+    """Whether `text` has the form of a secret."""
+    return _SECRET.fullmatch(text) is not None
+
+
+def hash_secret(secret: str) -> bytes:
+    """What is stored of a secret.
+
+    A plain SHA-256 is enough, and a slow password hash would only cost time: the secret is 256 random bits, so there is
+    nothing to guess, and the hash is looked up by equality, so there is no salt to find first.
+    """
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def require_manager(who: Principal) -> None:
+    """Let only administrators manage keys.
+
+    Raises:
+        Forbidden: `who` is none.
+    """
+    if who.role is not Role.ADMIN:
+        raise Forbidden(f"role {who.role} may not manage keys")
+
+
+def require_maker(who: Principal, tenant: str, scopes: tuple[str, ...]) -> None:
+    """Let an administrator make a key of `tenant` with `scopes`.
+
+    Raises:
+        BadRequest: no key can be made for the platform's own tenant.
+        Forbidden: `who` is no administrator, or of another tenant, or would give more than it has.
+    """
+    require_manager(who)
+    if tenant == SYSTEM_TENANT:
+        raise BadRequest("no key can be made for this tenant", field="tenant")
+    if OPERATOR in who.scopes:
+        return
+    if tenant != who.tenant:
+        raise Forbidden("an administrator makes keys for its own tenant")
+    if not set(scopes) <= set(who.scopes):
+        raise Forbidden("a key cannot have scopes that its maker lacks")
+
+
+def require_bus_maker(who: Principal, tenant: str) -> None:
+    """Let those who run the platform make a key of the bus: who is let in there takes up the broker itself.
+
+    Raises:
+        BadRequest: no key can be made for the platform's own tenant.
+        Forbidden: `who` is not one of them.
+    """
+    require_maker(who, tenant, ())
+    if OPERATOR not in who.scopes:
+        raise Forbidden("a key of the bus is made with the scope operator")
+
+
+def visible_tenant(who: Principal) -> str | None:
+    """The tenant whose keys an administrator sees; `None` for all."""
+    return None if OPERATOR in who.scopes else who.tenant
+
+
+READ = "phronesis:read"
+"""Tools that change nothing."""
+WRITE = "phronesis:write"
+"""Everything that the role may; it holds `READ` too."""
+SCOPES = (READ, WRITE)
+
+
+class InsufficientScope(Forbidden):
+    """The key or the token is narrower than what was asked with it; `WRITE` would do."""
+
+    code = "insufficient_scope"
+
+
+def scope_of(tool: Tool[Any, Any]) -> str:
+    """The scope that a narrowed caller of `tool` has to have."""
+    return READ if tool.risk is Risk.READ else WRITE
+
+
+def require_scope(who: Principal, scope: str) -> None:
+    """Let `who` do what needs `scope`.
+
+    Raises:
+        InsufficientScope: `who` is narrowed to less.
+    """
+    narrowed = [given for given in who.scopes if given in SCOPES]
+    if narrowed and scope not in narrowed and WRITE not in narrowed:
+        raise InsufficientScope(f"this needs the scope {scope}")

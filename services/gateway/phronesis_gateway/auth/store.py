@@ -1,0 +1,181 @@
+"""Keys in Postgres, with the news of what became of them in the same transaction.
+
+And the first key of a stack, entered from a file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+from phronesis_bus import audit_entry
+from phronesis_contracts import Principal, Role, Unavailable
+from phronesis_contracts.service import AUDITED, KEY_REVOKED, KeyRevoked
+from phronesis_postgres import EVERY_TENANT, Connection, Database, reach_of, write_news
+
+from .keys import OPERATOR, PREFIX_LENGTH, Key, hash_secret, is_secret
+from .ports import KeyStore
+
+_COLUMNS = 'id, tenant, "user", role, department, ministry, scopes, prefix, created_at, revoked_at, bus, expires_at'
+_INSERT = (
+    'INSERT INTO keys (id, tenant, "user", role, department, ministry, scopes, hash, prefix, created_at, bus, expires_at) '
+    "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
+)
+
+
+class PostgresKeys:
+    """The table `keys`. Whose a key is, is what it is looked up for: that question is asked of every tenant.
+
+    Args:
+        database: the gateway's schema.
+        written: called after a transaction that wrote news.
+    """
+
+    def __init__(self, database: Database, written: Callable[[], None]) -> None:
+        self._database = database
+        self._written = written
+
+    async def by_hash(self, hash: bytes) -> Key | None:
+        """The key whose secret has this hash, revoked or not."""
+        async with self._database.connection(EVERY_TENANT) as connection:
+            row = await connection.fetchrow(f"SELECT {_COLUMNS} FROM keys WHERE hash = $1", hash)  # noqa: S608
+        return _key_from_row(row) if row else None
+
+    async def by_id(self, id: str) -> Key | None:
+        """The key with this id, revoked or not."""
+        async with self._database.connection(EVERY_TENANT) as connection:
+            row = await connection.fetchrow(f"SELECT {_COLUMNS} FROM keys WHERE id = $1", UUID(id))  # noqa: S608
+        return _key_from_row(row) if row else None
+
+    async def of(self, tenant: str | None, limit: int) -> list[Key]:
+        """Keys, newest first, of one tenant or of all."""
+        async with self._database.connection(tenant or EVERY_TENANT) as connection:
+            rows = await connection.fetch(
+                f"SELECT {_COLUMNS} FROM keys WHERE $1::text IS NULL OR tenant = $1 "  # noqa: S608
+                "ORDER BY created_at DESC, id LIMIT $2",
+                tenant,
+                limit,
+            )
+        return [_key_from_row(row) for row in rows]
+
+    async def add(self, key: Key, hash: bytes, by: Principal) -> None:
+        """Store a new key that `by` made."""
+        async with self._database.transaction(reach_of(key.tenant, by.tenant)) as connection:
+            await connection.execute(_INSERT, *_row_of(key, hash))
+            await _audit_entry(connection, by, "keys.create", key)
+        self._written()
+
+    async def add_absent(self, key: Key, hash: bytes, action: str = "keys.bootstrap") -> bool:
+        """Store a key unless it is there, and audit it as `action`; returns whether it was stored."""
+        async with self._database.transaction(key.tenant) as connection:
+            done = await connection.execute(f"{_INSERT} ON CONFLICT DO NOTHING", *_row_of(key, hash))
+            stored = bool(done.endswith(" 1"))
+            if stored:
+                await _audit_entry(connection, key.principal, action, key)
+        self._written()
+        return stored
+
+    async def revoke(self, id: str, tenant: str | None, by: Principal) -> Key | None:
+        """Revoke a key of one tenant, or of any, and announce it; `None` when there is no such key."""
+        async with self._database.transaction(EVERY_TENANT if tenant is None else reach_of(tenant, by.tenant)) as connection:
+            row = await connection.fetchrow(
+                f"SELECT {_COLUMNS} FROM keys WHERE id = $1 AND ($2::text IS NULL OR tenant = $2) FOR UPDATE",  # noqa: S608
+                UUID(id),
+                tenant,
+            )
+            if row is None or row["revoked_at"] is not None:
+                return _key_from_row(row) if row else None
+            row = await connection.fetchrow(
+                f"UPDATE keys SET revoked_at = now() WHERE id = $1 RETURNING {_COLUMNS}",  # noqa: S608
+                UUID(id),
+            )
+            key = _key_from_row(row)
+            await write_news(connection, "gateway", key.tenant, KEY_REVOKED, KeyRevoked(key=key.id))
+            await _audit_entry(connection, by, "keys.revoke", key)
+        self._written()
+        return key
+
+    async def revoked_of_bus(self) -> list[str]:
+        """Ids of the revoked keys of the bus that would be good otherwise."""
+        async with self._database.connection(EVERY_TENANT) as connection:
+            rows = await connection.fetch("SELECT id FROM keys WHERE bus AND revoked_at IS NOT NULL AND expires_at > now()")
+        return [str(row["id"]) for row in rows]
+
+
+async def _audit_entry(connection: Connection, by: Principal, action: str, key: Key) -> None:
+    arguments = {"id": key.id, "tenant": key.tenant, "user": key.user, "role": key.role, "scopes": list(key.scopes)}
+    await write_news(connection, "gateway", by.tenant, AUDITED["gateway"], audit_entry(by, action, arguments))
+
+
+def _row_of(key: Key, hash: bytes) -> tuple[Any, ...]:
+    owner = (UUID(key.id), key.tenant, key.user, key.role.value, key.department, key.ministry, list(key.scopes))
+    return (*owner, hash, key.prefix, key.created_at, key.bus, key.expires_at)
+
+
+def _key_from_row(row: Any) -> Key:
+    return Key(
+        id=str(row["id"]),
+        tenant=row["tenant"],
+        user=row["user"],
+        role=Role(row["role"]),
+        department=row["department"],
+        ministry=row["ministry"],
+        scopes=tuple(row["scopes"]),
+        prefix=row["prefix"],
+        created_at=row["created_at"],
+        revoked_at=row["revoked_at"],
+        bus=row["bus"],
+        expires_at=row["expires_at"],
+    )
+
+
+log = logging.getLogger(__name__)
+
+_AGAIN = 0.5
+_LONGEST = 10.0
+
+
+def read_first_key(path: Path) -> tuple[Key, bytes]:
+    """The key whose secret stands in the file `path`, and the hash of that secret.
+
+    Raises:
+        ValueError: the file holds no secret of a key.
+        OSError: it cannot be read.
+    """
+    secret = path.read_text().strip()
+    if not is_secret(secret):
+        raise ValueError("the file with the first key holds no key")
+    key = Key(
+        id=str(uuid4()),
+        tenant="local",
+        user="owner",
+        role=Role.ADMIN,
+        department=None,
+        ministry=None,
+        scopes=(OPERATOR,),
+        prefix=secret[:PREFIX_LENGTH],
+        created_at=datetime.now(UTC),
+    )
+    return key, hash_secret(secret)
+
+
+async def store_first_key(store: KeyStore, key: Key, hash: bytes) -> None:
+    """Store the first key unless it is there, trying again until the store is."""
+    pause = _AGAIN
+    while True:
+        try:
+            if await store.add_absent(key, hash):
+                log.info("the first key was entered")
+            return
+        except Unavailable:
+            log.warning("the first key waits for the store")
+        except Exception:
+            # A schema that is not migrated yet is no reason to give up for good.
+            log.exception("the first key could not be entered")
+        await asyncio.sleep(pause)
+        pause = min(_LONGEST, pause * 2)

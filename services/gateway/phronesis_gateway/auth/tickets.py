@@ -1,0 +1,90 @@
+"""Tickets: how a browser, which cannot send a bearer with an event stream, opens one turn's stream for a minute."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from phronesis_contracts import Unauthorized
+
+LIFETIME = 60
+"""Seconds that a ticket is good for."""
+_PURPOSE = b"phronesis gateway: ticket for one turn's events"
+_LONGEST = 1_024
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """A ticket, and when it expires in seconds since the epoch."""
+
+    text: str
+    expires_at: int
+
+
+class Tickets:
+    """Signs and checks tickets. A ticket names a key and a turn, and no claims: those are the key's when it is used.
+
+    Args:
+        secret: what all replicas share and nobody else has.
+        clock: seconds since the epoch.
+        purpose: what they are for; a ticket of another purpose is not valid.
+        lifetime: seconds that one is good for.
+    """
+
+    def __init__(
+        self, secret: bytes, clock: Callable[[], float] = time.time, purpose: bytes = _PURPOSE, lifetime: int = LIFETIME
+    ) -> None:
+        # A key of its own, so that a ticket can be taken for nothing else that the secret signs.
+        self._key = hmac.digest(secret, purpose, "sha256")
+        self._clock = clock
+        self._lifetime = lifetime
+
+    @classmethod
+    def load(cls, path: Path | None, purpose: bytes = _PURPOSE, lifetime: int = LIFETIME) -> Tickets:
+        """Tickets signed with a key made from the gateway's signing key, which all replicas have."""
+        return cls(path.read_bytes() if path else secrets.token_bytes(32), purpose=purpose, lifetime=lifetime)
+
+    def make(self, key: str, turn: str) -> Ticket:
+        """A ticket of the key with this id for one turn."""
+        expires_at = int(self._clock()) + self._lifetime
+        claims = json.dumps([key, turn, expires_at], separators=(",", ":")).encode()
+        return Ticket(f"{_encode(claims)}.{_encode(self._mac(claims))}", expires_at)
+
+    def key(self, ticket: str, turn: str) -> str:
+        """The id of the key that a ticket for `turn` was made with.
+
+        Raises:
+            Unauthorized: it was not made here, is for another turn, or has expired.
+        """
+        try:
+            claims, mac = (_decode(part) for part in ticket[:_LONGEST].split("."))
+        except ValueError as error:
+            raise Unauthorized("the ticket is not valid") from error
+        if not hmac.compare_digest(mac, self._mac(claims)):
+            raise Unauthorized("the ticket is not valid")
+        key, its_turn, expires_at = json.loads(claims)
+        if its_turn != turn or self._clock() >= expires_at:
+            raise Unauthorized("the ticket has expired, or is for another turn")
+        return str(key)
+
+    def _mac(self, claims: bytes) -> bytes:
+        return hmac.new(self._key, claims, hashlib.sha256).digest()
+
+
+def _encode(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _decode(text: str) -> bytes:
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except binascii.Error as error:
+        raise ValueError("no base64") from error

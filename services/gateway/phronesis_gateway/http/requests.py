@@ -1,0 +1,209 @@
+"""What callers send: JSON without its loose ends, and bodies in camelCase or snake_case (D-C08)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from typing import Annotated, Any, NoReturn
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
+
+from phronesis_bus import LONGEST_DAYS
+from phronesis_contracts import WRITTEN_AS_NUMBER, BadRequest, Role, Token
+from phronesis_contracts.orchestrator import MAX_ATTACHMENTS, MAX_TEXT, TurnStatus
+
+MAX_DEPTH = 32
+"""Arrays and objects inside each other."""
+_INT64 = 2**63
+
+
+def parse_json(data: bytes) -> Any:
+    """The value in `data`.
+
+    Raises:
+        BadRequest: it is no UTF-8 or no JSON; an object has a key twice; a number is NaN, infinite or beyond 64 bits; a
+            text holds NUL or half a surrogate pair; it is nested deeper than `MAX_DEPTH`. The detail never quotes it.
+    """
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"the body is not UTF-8 at byte {error.start}") from error
+    try:
+        value = json.loads(
+            text,
+            object_pairs_hook=_unique_members,
+            parse_constant=_refuse_constant,
+            parse_float=_finite_number,
+            parse_int=_int64,
+        )
+    except json.JSONDecodeError as error:
+        raise BadRequest(f"the body is not JSON at character {error.pos}") from error
+    except RecursionError as error:
+        raise _too_deep() from error
+    # Only escapes can bring in what the decoder did not see, and only brackets depth: most bodies need no walk.
+    escapes = "\\u" in text
+    if escapes or text.count("[") + text.count("{") > MAX_DEPTH:
+        _check_values(value, texts=escapes)
+    return value
+
+
+def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise BadRequest("an object of the body has a key twice")
+    return found
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise BadRequest("a number of the body is not finite")
+
+
+def _finite_number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise BadRequest("a number of the body is not finite")
+    return number
+
+
+def _int64(text: str) -> int:
+    if len(text) > 20 or not -_INT64 <= (number := int(text)) < _INT64:
+        raise BadRequest("a number of the body is beyond 64 bits")
+    return number
+
+
+def _check_values(value: Any, *, texts: bool) -> None:
+    level: list[Any] = [value]
+    for _ in range(MAX_DEPTH + 1):
+        inner: list[Any] = []
+        for one in level:
+            if isinstance(one, dict):
+                if texts:
+                    for key in one:
+                        _check_text(key)
+                inner.extend(one.values())
+            elif isinstance(one, list):
+                inner.extend(one)
+            elif texts and isinstance(one, str):
+                _check_text(one)
+        if not inner:
+            return
+        level = inner
+    raise _too_deep()
+
+
+def _check_text(text: str) -> None:
+    if "\x00" in text:
+        raise BadRequest("a text of the body holds NUL")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise BadRequest("a text of the body holds half a surrogate pair") from error
+
+
+def _too_deep() -> BadRequest:
+    return BadRequest(f"the body is nested deeper than {MAX_DEPTH}")
+
+
+class Given(BaseModel):
+    """Base of every body that a caller sends. A field that is not known is a fault, not a wish that nobody hears."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
+
+
+def _only_one_of(one: str, other: str) -> dict[str, Any]:
+    return {"required": [one], "properties": {one: {"type": "string"}, other: {"type": "null"}}}
+
+
+class MediaGiven(Given):
+    """One medium of a message: an upload by its id, or a public address to fetch."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [_only_one_of("mediaId", "url"), _only_one_of("url", "mediaId")]})
+
+    media_id: str | None = Field(default=None, min_length=1, max_length=64)
+    url: str | None = Field(default=None, min_length=1, max_length=2_048, json_schema_extra={"format": "public-address"})
+
+    @model_validator(mode="after")
+    def _one(self) -> MediaGiven:
+        if (self.media_id is None) == (self.url is None):
+            raise ValueError("give either mediaId or url")
+        return self
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, dict) else value
+
+
+_TEXT: dict[str, Any] = {
+    "required": ["currentMessageText"],
+    "properties": {"currentMessageText": {"type": "string", "format": "not-blank"}},
+}
+_MEDIA: dict[str, Any] = {"required": ["currentMessageMedia"], "properties": {"currentMessageMedia": {"minItems": 1}}}
+
+
+class MessageGiven(Given):
+    """A message to an agent (D-014)."""
+
+    model_config = ConfigDict(json_schema_extra={"anyOf": [_TEXT, _MEDIA]})
+
+    conversation_id: str | None = Field(default=None, min_length=1, max_length=64)
+    current_message_text: str | None = Field(default=None, max_length=MAX_TEXT)
+    current_message_media: Annotated[tuple[MediaGiven, ...], BeforeValidator(_as_list), Field(max_length=MAX_ATTACHMENTS)] = ()
+    """A single object is taken as a list of one (D-C02)."""
+    agent: str = Field(default="dialogue", min_length=1, max_length=64, json_schema_extra={"format": "agent"})
+
+    @property
+    def empty(self) -> bool:
+        """Whether it has neither text nor media (D-015)."""
+        return not (self.current_message_text or "").strip() and not self.current_message_media
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the message as it was sent, before addresses became ids of media."""
+        canonical = json.dumps(self.model_dump(mode="json", exclude_unset=True), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+class KeyGiven(Given):
+    """A key to make. Its tenant is the maker's own where none is stated."""
+
+    tenant: Token | None = None
+    user: Token
+    role: Role = Role.NOOR
+    department: str | None = Field(default=None, min_length=1, max_length=200)
+    ministry: str | None = Field(default=None, min_length=1, max_length=200)
+    scopes: tuple[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_:.-]{0,63}$")], ...] = Field(default=(), max_length=16)
+
+
+class BusKeyGiven(Given):
+    """A key of the bus to make, for an outside system. It acts for one user, and its role is the whole of its rights."""
+
+    tenant: Token
+    user: Token
+    role: Role = Role.NOOR
+    department: str | None = Field(default=None, min_length=1, max_length=200)
+    ministry: str | None = Field(default=None, min_length=1, max_length=200)
+    days: int = Field(default=90, ge=1, le=LONGEST_DAYS)
+    """How long it is good."""
+
+
+class ProfileGiven(Given):
+    """What shall be known of the caller."""
+
+    profile: dict[str, Any]
+
+
+class ReplayGiven(Given):
+    """How to run a turn again."""
+
+    with_instructions: Annotated[int, Field(ge=0, le=2**31 - 1), WRITTEN_AS_NUMBER] | None = None
+    """Number of the tenant's release to run it with; 0 is the platform's own texts, and nothing the texts it had."""
+
+
+class AcceptedTurn(BaseModel):
+    """A turn whose row is committed: it will end exactly once."""
+
+    turn_id: str
+    conversation_id: str
+    status: TurnStatus

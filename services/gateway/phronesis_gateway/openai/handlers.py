@@ -1,0 +1,214 @@
+"""The routes of OpenAI's API."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel
+from starlette.responses import Response as Answer
+
+from phronesis_bus import Bus, ask
+from phronesis_contracts import Principal, TimedOut, Unavailable
+from phronesis_contracts.instructions import AGENT_LIST, ListAgents
+from phronesis_contracts.orchestrator import TURN_CANCEL, Turn, TurnRef
+
+from ..auth.authentication import Authenticator, Caller, IdempotencyKey, OpenStreams
+from ..auth.keys import WRITE
+from ..http.responses import Id, json_response, route_responses
+from ..http.uploads import UploadReceiver
+from ..turns.events import HEARTBEAT, EventStream
+from ..turns.submission import SubmittedTurn, TurnService
+from .completions import ChatAsked, ChatCompletion, build_completion, closing_lines, failure_line, opening_chunk
+from .errors import ENVELOPES, Model, Models, enveloped_route, turn_error
+from .questions import ModelNotFound, Question, QuestionSubmission, find_question
+from .responses import Lines, Response, ResponseAsked, build_response, check_one_conversation, turn_id_of
+
+_STILL = b": still here\n\n"
+_STREAM: dict[str, Any] = {"content": {"text/event-stream": {}}}
+
+
+class OpenAIHandlers:
+    """What the routes do.
+
+    Args:
+        bus: the connected bus.
+        turns: hands turns in and waits for them.
+        uploads: takes in what a message itself holds.
+        wait: seconds that a whole answer is waited for.
+    """
+
+    def __init__(self, bus: Bus, turns: TurnService, uploads: UploadReceiver, wait: float) -> None:
+        self._bus = bus
+        self._turns = turns
+        self._asking = QuestionSubmission(bus, turns, uploads)
+        self._wait = wait
+
+    async def models(self, who: Principal) -> tuple[Model, ...]:
+        """The agents."""
+        return tuple(Model(id=name) for name in (await ask(self._bus, who, AGENT_LIST, ListAgents())).agents)
+
+    async def completed(self, who: Principal, asked: ChatAsked, key: str | None) -> ChatCompletion:
+        """A chat's whole answer. Raises `TimedOut` where it is not there in time: the turn goes on."""
+        found, conversation, ignored = await self._chat(who, asked)
+        async with self._asking.asked(who, asked.model, found.said, conversation, key) as turn:
+            ended = await self._turns.ended(who, turn, self._wait)
+        if ended is None:
+            raise TimedOut(f"the answer is not there yet; turn {turn.turn_id} goes on")
+        if error := turn_error(ended):
+            raise error
+        return build_completion(ended, ignored)
+
+    async def chunks(self, who: Principal, asked: ChatAsked, key: str | None) -> AsyncGenerator[bytes, None]:
+        """A chat's answer in pieces; the first is empty and comes once its turn is accepted."""
+        found, conversation, ignored = await self._chat(who, asked)
+        async with self._asking.asked(who, asked.model, found.said, conversation, key) as turn:
+            yield b""
+            first = opening_chunk(turn.turn_id, asked.model, int(time.time()))
+            yield first.line()
+            ended: Turn | None = None
+            async for ended in self._waited(who, turn):
+                if ended is None:
+                    yield _STILL
+        if ended is None or ended.reply is None:
+            yield failure_line((ended and turn_error(ended)) or _stopping_error())
+            return
+        usage = bool(asked.stream_options and asked.stream_options.include_usage)
+        for line in closing_lines(ended, first, ignored, usage=usage):
+            yield line
+
+    async def responded(self, who: Principal, asked: ResponseAsked, key: str | None) -> Response:
+        """A response: ended where that comes in time, or as it is then; at once where it is for the background."""
+        found, conversation, ignored = await self._input(who, asked)
+        async with self._asking.asked(who, asked.model, found.said, conversation, key) as turn:
+            ended = None if asked.background else await self._turns.ended(who, turn, self._wait)
+        return build_response(ended or await self._turns.state(who, turn.turn_id), asked, ignored)
+
+    async def events(self, who: Principal, asked: ResponseAsked, key: str | None) -> AsyncGenerator[bytes, None]:
+        """A response's events; the first line is empty and comes once its turn is accepted."""
+        found, conversation, ignored = await self._input(who, asked)
+        lines = Lines()
+        async with self._asking.asked(who, asked.model, found.said, conversation, key) as turn:
+            yield b""
+            for line in lines.opening(build_response(await self._turns.state(who, turn.turn_id), asked, ignored)):
+                yield line
+            ended: Turn | None = None
+            async for ended in self._waited(who, turn):
+                if ended is None:
+                    yield _STILL
+        if ended is None:
+            yield failure_line(_stopping_error())
+            return
+        for line in lines.ending(build_response(ended, asked, ignored)):
+            yield line
+
+    async def _waited(self, who: Principal, turn: SubmittedTurn) -> AsyncGenerator[Turn | None, None]:
+        """`None` for each while of silence, then the ended turn; only `None` where this process stops first."""
+        while not turn.ear.closed:
+            ended = await self._turns.ended(who, turn, HEARTBEAT)
+            yield ended
+            if ended is not None:
+                return
+
+    async def _chat(self, who: Principal, asked: ChatAsked) -> tuple[Question, str | None, tuple[str, ...]]:
+        found = find_question(asked.messages, "messages")
+        named = (asked.metadata or {}).get("conversation_id")
+        return await self._placed(who, asked.model, found, named, found.ignored)
+
+    async def _input(self, who: Principal, asked: ResponseAsked) -> tuple[Question, str | None, tuple[str, ...]]:
+        check_one_conversation(asked)
+        found = find_question(asked.messages(), "input")
+        ignored = found.ignored + (("instructions",) if asked.instructions else ())
+        named = asked.conversation.id if asked.conversation else None
+        if asked.previous_response_id is not None:
+            named = (await self._turns.state(who, turn_id_of(asked.previous_response_id))).conversation_id
+        return await self._placed(who, asked.model, found, named, ignored)
+
+    async def _placed(
+        self, who: Principal, agent: str, found: Question, named: str | None, ignored: tuple[str, ...]
+    ) -> tuple[Question, str | None, tuple[str, ...]]:
+        """The question with its conversation, and what changes nothing: also a history that no conversation here has."""
+        conversation = named or await self._asking.conversation(who, agent, found.before)
+        lost = ("history",) if conversation is None and found.before else ()
+        return found, conversation, ignored + lost
+
+
+def _stopping_error() -> Unavailable:
+    return Unavailable("the gateway is stopping; the turn goes on", retry_after=1)
+
+
+def _or_stream(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
+    return {200: route_responses(model)[200] | _STREAM}
+
+
+def router(
+    door: Authenticator,
+    bus: Bus,
+    turns: TurnService,
+    uploads: UploadReceiver,
+    streams: OpenStreams,
+    wait: float,
+    seconds: float,
+) -> APIRouter:
+    """The routes.
+
+    Args:
+        door: lets callers in.
+        bus: the connected bus.
+        turns: hands turns in and waits for them.
+        uploads: takes in what a message itself holds.
+        streams: counts open streams.
+        wait: seconds that a whole answer is waited for.
+        seconds: how long a stream may be open.
+    """
+    routes = APIRouter(prefix="/v1", route_class=enveloped_route(door, WRITE), responses=ENVELOPES, tags=["openai"])
+    face = OpenAIHandlers(bus, turns, uploads, wait)
+
+    async def streamed(who: Principal, lines: AsyncGenerator[bytes, None]) -> Answer:
+        await anext(lines)  # whatever is wrong with the question is told before the stream begins
+        holder = who.key or ""
+        return EventStream(lines, seconds, lambda: streams.opened(holder))
+
+    @routes.get("/models", responses=route_responses(Models))
+    async def list_models(who: Caller) -> Answer:
+        """The agents, as models."""
+        return json_response(Models(data=await face.models(who)))
+
+    @routes.get("/models/{id}", responses=route_responses(Model))
+    async def get_model(id: Id, who: Caller) -> Answer:
+        """One agent, as a model."""
+        found = next((model for model in await face.models(who) if model.id == id), None)
+        if found is None:
+            raise ModelNotFound("there is no such agent", field="model")
+        return json_response(found)
+
+    @routes.post("/chat/completions", responses=_or_stream(ChatCompletion))
+    async def complete_chat(asked: ChatAsked, who: Caller, key: IdempotencyKey) -> Answer:
+        """Answer the last message of a chat, whole or, with `stream`, in pieces.
+
+        The chat goes on in the caller's conversation in which the agent said what it said last; else a new one is begun.
+        """
+        if asked.stream:
+            return await streamed(who, face.chunks(who, asked, key))
+        return json_response(await face.completed(who, asked, key))
+
+    @routes.post("/responses", responses=_or_stream(Response))
+    async def create_response(asked: ResponseAsked, who: Caller, key: IdempotencyKey) -> Answer:
+        """Answer an input, whole, at once for the background, or, with `stream`, by events."""
+        if asked.stream:
+            return await streamed(who, face.events(who, asked, key))
+        return json_response(await face.responded(who, asked, key))
+
+    @routes.get("/responses/{id}", responses=route_responses(Response))
+    async def get_response(id: Id, who: Caller) -> Answer:
+        """A response as it is now."""
+        return json_response(build_response(await turns.state(who, turn_id_of(id))))
+
+    @routes.post("/responses/{id}/cancel", responses=route_responses(Response))
+    async def cancel_response(id: Id, who: Caller) -> Answer:
+        """Cancel a response that has not ended."""
+        return json_response(build_response(await ask(bus, who, TURN_CANCEL, TurnRef(turn_id=turn_id_of(id)))))
+
+    return routes

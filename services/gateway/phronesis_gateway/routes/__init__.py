@@ -1,1 +1,0 @@
-"""The routes of the HTTP API, one module for each subject."""

@@ -1,0 +1,1 @@
+"""The tools: who may call which, calling them, and their routes."""

@@ -1,0 +1,254 @@
+"""The routes of the tools, of outside MCP servers, and of the ledger of model calls: each calls the catalog's tools."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from functools import cache
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Body, Path, Query
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from starlette.responses import Response
+
+from phronesis_bus import Bus
+from phronesis_contracts import NotFound, Tool
+from phronesis_contracts.catalog import TOOLS
+from phronesis_contracts.ledger import LIMITS_GET_TOOL, LIMITS_SET_TOOL, USAGE_GET_TOOL, Limits, Part, SetLimit, UsageSums
+from phronesis_contracts.outside import (
+    ACCEPT_TOOLS_TOOL,
+    ADD_SERVER_TOOL,
+    INSPECT_SERVER_TOOL,
+    JUDGE_TOOLS_TOOL,
+    LIST_SERVERS_TOOL,
+    ONLY_NAMED,
+    REMOVE_SERVER_TOOL,
+    SWITCH_SERVER_TOOL,
+    AddServer,
+    AllowTool,
+    Inspected,
+    OutsideServer,
+    OutsideServers,
+    ServerName,
+    ServerRemoved,
+    ToolName,
+)
+
+from ..auth.authentication import Authenticator, Caller, IdempotencyKey, authenticated_route, scope_idempotency_key
+from ..auth.keys import READ
+from ..http.requests import Given
+from ..http.responses import PROBLEMS, json_response, route_responses
+from .offers import Offers, call_tool, find_tool
+from .offers import call_tool as call
+
+
+class ToolShown(BaseModel):
+    """A tool that the caller may call."""
+
+    name: str
+    description: str
+    risk: str
+    """`read`, `low`, `medium` or `high`."""
+    irreversible: bool
+    parameters: dict[str, Any]
+    """JSON schema of the input."""
+    result: dict[str, Any]
+    """JSON schema of the output."""
+
+
+class ToolList(BaseModel):
+    """The tools that the caller may call."""
+
+    tools: tuple[ToolShown, ...]
+
+
+@cache
+def _describe_tool(name: str) -> ToolShown:
+    tool = TOOLS[name]
+    return ToolShown(
+        name=tool.name,
+        description=tool.description,
+        risk=tool.risk.name.lower(),
+        irreversible=tool.irreversible,
+        parameters=tool.rpc.input.model_json_schema(),
+        result=tool.rpc.output.model_json_schema(),
+    )
+
+
+def tools_router(door: Authenticator, bus: Bus, offers: Offers) -> APIRouter:
+    """The routes.
+
+    Args:
+        door: lets callers in.
+        bus: the connected bus.
+        offers: what each caller may call.
+    """
+    # What a tool needs, its risk says.
+    routes = APIRouter(route_class=authenticated_route(door, READ), responses=PROBLEMS, tags=["tools"])
+
+    @routes.get("/api/v1/tools", responses=route_responses(ToolList))
+    async def list_tools(who: Caller) -> Response:
+        """The tools that the caller may use: those of its role, and of an agent's role those that its list has."""
+        return json_response(
+            ToolList(tools=tuple(_describe_tool(name) for name in sorted(tool.name for tool in await offers.of(who))))
+        )
+
+    @routes.post("/api/v1/tools/{name}", responses={200: {"description": "The tool's output."}})
+    async def call_tool(name: str, given: Annotated[dict[str, Any], Body()], who: Caller, key: IdempotencyKey) -> Response:
+        """Call a tool. The body is its input."""
+        tool = find_tool(name)
+        if tool is None:
+            raise NotFound("there is no such tool")
+        return json_response(await call(bus, offers, who, tool, given, scope_idempotency_key(who, key)))
+
+    return routes
+
+
+SERVERS = "/api/v1/mcp-servers"
+Name = Annotated[ServerName, Path()]
+
+
+_BY_URL: dict[str, Any] = {
+    "required": ["url"],
+    "properties": {"url": {"type": "string", "format": "public-address"}, "command": {"type": "null"}},
+}
+_BY_COMMAND: dict[str, Any] = {
+    "required": ["command"],
+    "properties": {"command": {"type": "array"}, "url": {"type": "null"}, "secret_headers": {"maxProperties": 0}},
+}
+
+
+class ServerAdded(AddServer):
+    """An outside MCP server: its address, or a command."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [_BY_URL, _BY_COMMAND]})
+
+
+class ServerSwitched(Given):
+    """Whether a server's tools may be called."""
+
+    enabled: bool
+
+
+class ToolsAccepted(Given):
+    """Tools to pin as the server describes them now, and to allow."""
+
+    tools: tuple[AllowTool, ...] = Field(min_length=1, max_length=100)
+    pins: dict[ToolName, str] = Field(default_factory=dict, max_length=100, json_schema_extra=ONLY_NAMED)
+    """The pins that were looked at, by tool: where a server says something else by now, nothing is accepted."""
+
+
+class ToolsJudged(Given):
+    """Risk and idempotence of accepted tools, and tools that are allowed no longer."""
+
+    tools: tuple[AllowTool, ...] = Field(default=(), max_length=100)
+    withdrawn: tuple[ToolName, ...] = Field(default=(), max_length=100)
+
+
+def mcp_servers_router(door: Authenticator, bus: Bus, offers: Offers) -> APIRouter:
+    """The routes.
+
+    Args:
+        door: lets callers in.
+        bus: the connected bus.
+        offers: what each caller may call.
+    """
+    # What a tool needs, its risk says.
+    routes = APIRouter(route_class=authenticated_route(door, READ), responses=PROBLEMS, tags=["mcp-servers"])
+
+    async def asked(who: Caller, tool: Tool[Any, Any], given: dict[str, Any], key: str | None = None) -> Response:
+        headers = {"Location": f"{SERVERS}/{given['name']}"} if tool is ADD_SERVER_TOOL else None
+        found = await call_tool(bus, offers, who, tool, given, scope_idempotency_key(who, key))
+        return json_response(found, 201 if headers else 200, headers)
+
+    @routes.post(SERVERS, status_code=201, responses=route_responses(OutsideServer, 201))
+    async def add_mcp_server(given: ServerAdded, who: Caller, key: IdempotencyKey) -> Response:
+        """Register an outside MCP server. Its tools are offered to nobody before they are accepted."""
+        return await asked(who, ADD_SERVER_TOOL, given.model_dump(mode="json"), key)
+
+    @routes.get(SERVERS, responses=route_responses(OutsideServers))
+    async def list_mcp_servers(who: Caller) -> Response:
+        """The tenant's outside MCP servers, with what was accepted of them; of their headers the names alone."""
+        return await asked(who, LIST_SERVERS_TOOL, {})
+
+    @routes.patch(SERVERS + "/{name}", responses=route_responses(OutsideServer))
+    async def switch_mcp_server(name: Name, given: ServerSwitched, who: Caller, key: IdempotencyKey) -> Response:
+        """Switch a server on or off."""
+        return await asked(who, SWITCH_SERVER_TOOL, {"name": name, **given.model_dump(mode="json")}, key)
+
+    @routes.delete(SERVERS + "/{name}", responses=route_responses(ServerRemoved))
+    async def remove_mcp_server(name: Name, who: Caller, key: IdempotencyKey) -> Response:
+        """Remove a server with its tools and secrets. A second time changes nothing."""
+        return await asked(who, REMOVE_SERVER_TOOL, {"name": name}, key)
+
+    @routes.get(SERVERS + "/{name}/tools", responses=route_responses(Inspected))
+    async def inspect_mcp_server(name: Name, who: Caller) -> Response:
+        """What a server says of its tools now, and how that differs from what was accepted. The server is asked."""
+        return await asked(who, INSPECT_SERVER_TOOL, {"name": name})
+
+    @routes.put(SERVERS + "/{name}/tools", responses=route_responses(OutsideServer))
+    async def accept_mcp_tools(name: Name, given: ToolsAccepted, who: Caller, key: IdempotencyKey) -> Response:
+        """Pin what a server says of tools now, and allow them with a risk."""
+        return await asked(who, ACCEPT_TOOLS_TOOL, {"name": name, **given.model_dump(mode="json")}, key)
+
+    @routes.patch(SERVERS + "/{name}/tools", responses=route_responses(OutsideServer))
+    async def judge_mcp_tools(name: Name, given: ToolsJudged, who: Caller, key: IdempotencyKey) -> Response:
+        """Set risk and idempotence of accepted tools anew, or withdraw some. The server is not asked."""
+        return await asked(who, JUDGE_TOOLS_TOOL, {"name": name, **given.model_dump(mode="json")}, key)
+
+    return routes
+
+
+USAGE = "/api/v1/usage"
+LIMITS = "/api/v1/limits"
+
+
+def _parse_day(value: Any) -> Any:
+    if isinstance(value, str) and not _DAY.fullmatch(value):
+        raise ValueError("a day is wanted, as 2026-01-31")
+    return value
+
+
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+Day = Annotated[date, BeforeValidator(_parse_day)]
+"""A day as ISO 8601 writes it; no number of seconds is one."""
+_Name = Annotated[str | None, Query(max_length=64)]
+
+
+def ledger_router(door: Authenticator, bus: Bus, offers: Offers) -> APIRouter:
+    """The routes.
+
+    Args:
+        door: lets callers in.
+        bus: the connected bus.
+        offers: what each caller may call.
+    """
+    routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["ledger"])
+
+    @routes.get(USAGE, responses=route_responses(UsageSums))
+    async def get_usage(
+        who: Caller,
+        since: Day | None = None,
+        until: Day | None = None,
+        by: Annotated[tuple[Part, ...], Query(max_length=5)] = ("agent", "model"),
+        agent: _Name = None,
+        user: _Name = None,
+        turn_id: UUID | None = None,
+    ) -> Response:
+        """What model calls used, this month where nothing else is asked for: the caller's own, for an admin the tenant's."""
+        given = {"since": since, "until": until, "by": by, "agent": agent, "user": user, "turn_id": turn_id}
+        return json_response(await call_tool(bus, offers, who, USAGE_GET_TOOL, given, None))
+
+    @routes.get(LIMITS, responses=route_responses(Limits))
+    async def get_limits(who: Caller) -> Response:
+        """The limits that bear on the caller, for an admin all of the tenant's, with what is used of each."""
+        return json_response(await call_tool(bus, offers, who, LIMITS_GET_TOOL, {}, None))
+
+    @routes.put(LIMITS, responses=route_responses(Limits))
+    async def put_limit(limit: SetLimit, who: Caller, key: IdempotencyKey) -> Response:
+        """Set a limit, or remove it by stating neither tokens nor usd. For admins."""
+        given = limit.model_dump(exclude_none=True)
+        return json_response(await call_tool(bus, offers, who, LIMITS_SET_TOOL, given, scope_idempotency_key(who, key)))
+
+    return routes

@@ -1,0 +1,217 @@
+"""What a caller may call.
+
+The tools of its role, an agent's allow-list, the tools that are retired; and calling one, on the one path of every
+interface.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from phronesis_bus import Bus, News, ask
+from phronesis_contracts import SYSTEM_TENANT, Forbidden, NotFound, Principal, Retired, Role, TimedOut, Tool, Unavailable
+from phronesis_contracts.catalog import TOOLS
+from phronesis_contracts.constitution import writes
+from phronesis_contracts.instructions import AGENT_GET, AgentProfile, AgentRef, Released
+from phronesis_contracts.tools import bare_name, legal_name, successor_name
+
+from ..auth.authentication import audit_refusal
+from ..auth.keys import require_scope, scope_of
+from ..http.responses import invalid_input
+
+log = logging.getLogger(__name__)
+
+AGENTS = frozenset({Role.DISCUSS, Role.DECISIONS, Role.EXECUTE, Role.MIND})
+"""Roles of agents with an allow-list; each is called as its agent is."""
+_FRESH = 10.0
+"""Seconds that a list serves without a question: news of a release is sooner, but a copy of the instructions service that
+has not heard it yet may answer with the list before."""
+_KEPT = 1_000
+"""Lists that are kept at most: one for each tenant and agent, and for each user who is in an experiment."""
+_LIMIT = 2.0
+"""Seconds that a question for a list may take."""
+
+_Key = tuple[str, str, str]
+ReadProfile = Callable[[Principal], Awaitable[AgentProfile]]
+"""Reads the profile of the agent that a caller is."""
+
+
+def profile_reader(bus: Bus) -> ReadProfile:
+    """Reads profiles from the instructions service."""
+
+    async def read(who: Principal) -> AgentProfile:
+        return await ask(bus, who, AGENT_GET, AgentRef(agent=who.role.value), timeout=_LIMIT)
+
+    return read
+
+
+@dataclass(frozen=True)
+class _AllowList:
+    tools: tuple[str, ...]
+    until: float
+
+
+class AllowLists:
+    """A cache of the lists.
+
+    It fails closed: without a list there is no tool. While the instructions service is away a list that was read still holds,
+    since nothing but a release changes one; a list that a release has made stale never does.
+
+    Args:
+        read: reads an agent's profile.
+        clock: seconds that only grow.
+    """
+
+    def __init__(self, read: ReadProfile, clock: Callable[[], float] = time.monotonic) -> None:
+        self._read = read
+        self._clock = clock
+        self._lists: OrderedDict[_Key, _AllowList] = OrderedDict()
+        self._drops = 0
+
+    async def of(self, who: Principal) -> tuple[str, ...] | None:
+        """Names of the tools that a caller's agent may use, in its order; `None` for a role that has no list.
+
+        Raises:
+            Unavailable: the list is not at hand, and the instructions service is away.
+            TimedOut: the same, without an answer in time.
+        """
+        if who.role not in AGENTS:
+            return None
+        of_user, of_all = (who.tenant, who.role.value, who.user), (who.tenant, who.role.value, "")
+        kept = self._lists.get(of_user) or self._lists.get(of_all)
+        if kept is not None and self._clock() < kept.until:
+            return kept.tools
+        drops = self._drops
+        try:
+            profile = await self._profile(who)
+        except (Unavailable, TimedOut) as error:
+            if kept is None or drops != self._drops:
+                raise
+            log.warning("instructions are away; the tools of %s are those that were read before: %s", who.role, error.code)
+            return kept.tools
+        tools = profile.tools if profile else ()
+        if drops == self._drops:  # else it may have been read just before the release
+            self._lists.pop(of_user, None)
+            self._keep(of_user if profile and profile.arms else of_all, tools)
+        return tools
+
+    async def on_released(self, news: News, released: Released) -> None:
+        """Drop what a release may have made stale: the lists of its tenant, or everybody's after one of the platform."""
+        self._drops += 1
+        stale = [key for key in self._lists if news.tenant in (SYSTEM_TENANT, key[0])]
+        for key in stale:
+            del self._lists[key]
+
+    async def _profile(self, who: Principal) -> AgentProfile | None:
+        try:
+            return await self._read(who)
+        except NotFound:
+            log.error("there is no agent %s, so it has no tools", who.role)
+            return None
+
+    def _keep(self, key: _Key, tools: tuple[str, ...]) -> None:
+        self._lists[key] = _AllowList(tools, self._clock() + _FRESH)
+        self._lists.move_to_end(key)
+        if len(self._lists) > _KEPT:
+            self._lists.popitem(last=False)
+
+
+def find_tool(name: str) -> Tool[Any, Any] | None:
+    """The catalog's tool that somebody calls `name`: as it is, with underscores, or with the prefix that some put before it."""
+    return _BY_NAME.get(bare_name(name))
+
+
+class Offers:
+    """The tools that each caller may call.
+
+    Args:
+        lists: the agents' allow-lists.
+        retired: names of tools that are neither shown nor called any more, each with a second version.
+    """
+
+    def __init__(self, lists: AllowLists, retired: Iterable[str] = ()) -> None:
+        self._lists = lists
+        self._retired = frozenset(retired)
+
+    async def of(self, who: Principal) -> tuple[Tool[Any, Any], ...]:
+        """The tools that a caller may call, those that are told first before the others.
+
+        Raises:
+            ServiceError: an agent's list cannot be had.
+        """
+        listed = await self._lists.of(who)
+        tools = _ORDER if listed is None else tuple(tool for name in listed if (tool := TOOLS.get(name)) is not None)
+        return tuple(tool for tool in tools if who.role in tool.roles and tool.name not in self._retired)
+
+    async def require(self, who: Principal, tool: Tool[Any, Any]) -> None:
+        """Let a caller call a tool.
+
+        Raises:
+            Forbidden: its role may not, or its agent's list does not have it.
+            Retired: nobody may any more.
+            ServiceError: an agent's list cannot be had.
+        """
+        if who.role not in tool.roles:
+            raise Forbidden(f"role {who.role} may not use {tool.name}")
+        listed = await self._lists.of(who)
+        if listed is not None and tool.name not in listed:
+            raise Forbidden(f"{tool.name} is not among the tools of the agent {who.role}")
+        if tool.name in self._retired:
+            raise Retired(f"{tool.name} is retired; use {successor_name(tool.name)}")
+
+
+def _rank(tool: Tool[Any, Any]) -> int:
+    """Tools of one node type each come last, and other names of a tool before them: there is a tool for each of them."""
+    if tool.name in _OF_TYPES:
+        return 2
+    return int(next(one.name for one in sorted(TOOLS.values(), key=_plain_name_key) if one.rpc is tool.rpc) != tool.name)
+
+
+def _plain_name_key(tool: Tool[Any, Any]) -> tuple[bool, str]:
+    return "." not in tool.name, tool.name
+
+
+_OF_TYPES = frozenset(tool.name for table in (writes.CREATE, writes.UPDATE) for tool in table.values())
+_BY_NAME = {legal_name(name): tool for name, tool in TOOLS.items()} | TOOLS
+_ORDER = tuple(sorted(TOOLS.values(), key=lambda tool: (_rank(tool), tool.name)))
+"""All tools: those that a caller without a list of its own is told first come first."""
+
+
+async def call_tool(
+    bus: Bus, offers: Offers, who: Principal, tool: Tool[Any, Any], given: dict[str, Any], key: str | None
+) -> BaseModel:
+    """Ask a tool's owner.
+
+    Args:
+        bus: the connected bus.
+        offers: what each caller may call.
+        who: the caller.
+        tool: the tool.
+        given: its input, as the caller sent it.
+        key: idempotency key of a write, as its owner gets it.
+
+    Raises:
+        Forbidden: the caller's role or its agent may not use it, or the caller is narrowed to less; each is audited.
+        Retired: nobody may use it any more.
+        BadRequest: the input breaks the tool's schema.
+        ServiceError: what the owner answered.
+    """
+    try:
+        await offers.require(who, tool)
+        require_scope(who, scope_of(tool))
+    except Forbidden as error:
+        await audit_refusal(bus, who, tool.name, given, error)
+        raise
+    try:
+        request = tool.rpc.input.model_validate(given)
+    except ValidationError as fault:
+        raise invalid_input(fault.errors(include_url=False, include_context=False, include_input=False)) from fault
+    answer: BaseModel = await ask(bus, who, tool.rpc, request, key=key)
+    return answer

@@ -1,0 +1,241 @@
+"""The routes of a person's own records: conversations and their deletion, approvals that agents wait for, and the profile."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Depends, Header, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from phronesis_bus import Bus, ask
+from phronesis_contracts import BadRequest, Nothing
+from phronesis_contracts.approvals import (
+    APPROVAL_ANSWER,
+    APPROVAL_GET,
+    APPROVAL_LIST,
+    MAX_NOTE,
+    AnswerApproval,
+    Approval,
+    ApprovalRef,
+    Approvals,
+    ApprovalStatus,
+    Decision,
+    ListApprovals,
+)
+from phronesis_contracts.deletions import DeleteConversation, Deletion, DeletionRef
+from phronesis_contracts.memory import (
+    PROFILE_DELETE,
+    PROFILE_GET,
+    PROFILE_PUT,
+    PROFILE_UPDATE,
+    DeleteProfile,
+    Profile,
+    ProfileChanged,
+    UpdateProfile,
+)
+from phronesis_contracts.orchestrator import (
+    CONVERSATION_DELETE,
+    CONVERSATION_GET,
+    CONVERSATION_LIST,
+    DELETION_GET,
+    Conversation,
+    ConversationPage,
+    ConversationRef,
+    ListConversations,
+)
+
+from ..auth.authentication import Authenticator, Caller, IdempotencyKey, authenticated_route, scope_idempotency_key
+from ..http.requests import ProfileGiven
+from ..http.responses import PROBLEMS, Id, json_response, route_responses
+
+CONVERSATIONS = "/api/v1/conversations"
+DELETIONS = "/api/v1/deletions"
+_CURSOR = "`next` of the page before, as it came. Good for the caller it was made for; anything else is a 400."
+
+
+def conversations_router(door: Authenticator, bus: Bus) -> APIRouter:
+    """The routes.
+
+    Args:
+        door: lets callers in.
+        bus: the connected bus.
+    """
+    routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["conversations"])
+
+    @routes.get(CONVERSATIONS, responses=route_responses(ConversationPage))
+    async def list_conversations(
+        who: Caller,
+        limit: Annotated[int, Query(ge=1, le=100)] = 20,
+        cursor: Annotated[
+            str | None, Query(max_length=200, description=_CURSOR, json_schema_extra={"format": "cursor"})
+        ] = None,
+    ) -> Response:
+        """The caller's conversations, newest activity first; `next` is absent on the last page."""
+        return json_response(await ask(bus, who, CONVERSATION_LIST, ListConversations(limit=limit, cursor=cursor)))
+
+    @routes.get(CONVERSATIONS + "/{id}", responses=route_responses(Conversation))
+    async def get_conversation(
+        id: Id,
+        who: Caller,
+        limit: Annotated[int, Query(ge=1, le=200)] = 50,
+        before: Annotated[int | None, Query(ge=0, le=2**62)] = None,
+    ) -> Response:
+        """A conversation with its newest messages, or those before sequence `before`; oldest first."""
+        wanted = ConversationRef(conversation_id=id, limit=limit, before=before)
+        return json_response(await ask(bus, who, CONVERSATION_GET, wanted))
+
+    @routes.delete(CONVERSATIONS + "/{id}", status_code=202, responses=route_responses(Deletion, 202))
+    async def delete_conversation(id: Id, who: Caller) -> Response:
+        """Delete a conversation for good, with what was learnt from it alone. A second time answers with the first deletion.
+
+        It is out of sight when this returns; every service removes its part after it, as the deletion tells.
+        """
+        deletion = await ask(bus, who, CONVERSATION_DELETE, DeleteConversation(conversation_id=id))
+        return json_response(deletion, 202, {"Location": f"{DELETIONS}/{deletion.deletion_id}"})
+
+    @routes.get(DELETIONS + "/{id}", responses=route_responses(Deletion))
+    async def get_deletion(id: Id, who: Caller) -> Response:
+        """How far a deletion is, and what each service removed: how many of what."""
+        return json_response(await ask(bus, who, DELETION_GET, DeletionRef(deletion_id=id)))
+
+    return routes
+
+
+APPROVALS = "/api/v1/approvals"
+
+
+class AnswerGiven(BaseModel):
+    """A person's answer."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    decision: Decision
+    note: str = Field(default="", max_length=MAX_NOTE)
+    """Said with it; of a refusal the agent is told it."""
+
+
+def approvals_router(door: Authenticator, bus: Bus) -> APIRouter:
+    """The routes. No other face has them: who calls by MCP or on the bus is a program, and answers nothing.
+
+    Args:
+        door: lets callers in.
+        bus: the connected bus.
+    """
+    routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["approvals"])
+
+    @routes.get(APPROVALS, responses=route_responses(Approvals))
+    async def list_approvals(
+        who: Caller,
+        status: ApprovalStatus | None = None,
+        limit: Annotated[int, Query(ge=1, le=200)] = 20,
+    ) -> Response:
+        """The caller's approvals, newest first; an admin's are those of the tenant."""
+        return json_response(await ask(bus, who, APPROVAL_LIST, ListApprovals(status=status, limit=limit)))
+
+    @routes.get(APPROVALS + "/{id}", responses=route_responses(Approval))
+    async def get_approval(id: Id, who: Caller) -> Response:
+        """One approval: which call waits, with what, and why a person is asked."""
+        return json_response(await ask(bus, who, APPROVAL_GET, ApprovalRef(approval_id=id)))
+
+    @routes.post(APPROVALS + "/{id}", responses=route_responses(Approval))
+    async def answer_approval(id: Id, given: AnswerGiven, who: Caller, key: IdempotencyKey) -> Response:
+        """Approve or refuse the call: its turn goes on. The same answer again is harmless, another one is a 409."""
+        answer = AnswerApproval(approval_id=id, decision=given.decision, note=given.note)
+        return json_response(await ask(bus, who, APPROVAL_ANSWER, answer, key=scope_idempotency_key(who, key)))
+
+    return routes
+
+
+PROFILE = "/api/v1/profile"
+MERGE_PATCH = "application/merge-patch+json"
+_ETAG = re.compile(r'"([0-9]{1,18})"')
+_IF_MATCH = r'^("[0-9]{1,18}"|\*)$'
+_ANSWER: dict[int | str, dict[str, Any]] = {
+    200: {**route_responses(Profile)[200], "headers": {"ETag": {"description": "The version.", "schema": {"type": "string"}}}}
+}
+
+
+async def _version(
+    request: Request,
+    _: Annotated[
+        str | None,
+        Header(
+            alias="If-Match",
+            pattern=_IF_MATCH,
+            json_schema_extra={"format": "entity-tag"},
+            description="The `ETag` of the version to change; another one by now is a 412.",
+        ),
+    ] = None,
+) -> int | None:
+    given = request.headers.getlist("if-match")
+    if not given or given == ["*"]:
+        return None
+    found = _ETAG.fullmatch(given[0])
+    if len(given) > 1 or found is None:
+        raise BadRequest("give one ETag as it came, or *", field="If-Match")
+    return int(found[1])
+
+
+Version = Annotated[int | None, Depends(_version)]
+"""The version that the caller wants to change, where it states one."""
+
+
+def profile_router(door: Authenticator, bus: Bus) -> APIRouter:
+    """The routes.
+
+    Args:
+        door: lets callers in.
+        bus: the connected bus.
+    """
+    routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["profile"])
+
+    @routes.get(PROFILE, responses=_ANSWER)
+    async def get_profile(who: Caller) -> Response:
+        """What is known of the caller; empty for a new user."""
+        return _profile_response(await ask(bus, who, PROFILE_GET, Nothing()))
+
+    @routes.put(PROFILE, responses=_ANSWER)
+    async def put_profile(given: ProfileGiven, who: Caller, version: Version, key: IdempotencyKey) -> Response:
+        """Replace what is known of the caller."""
+        wanted = Profile(profile=given.profile, version=version)
+        return _profile_response(await _await_change(ask(bus, who, PROFILE_PUT, wanted, key=scope_idempotency_key(who, key))))
+
+    @routes.patch(PROFILE, responses=_ANSWER)
+    async def update_profile(
+        given: Annotated[ProfileGiven, Body(media_type=MERGE_PATCH)], who: Caller, version: Version, key: IdempotencyKey
+    ) -> Response:
+        """Correct what is known of the caller, by a JSON merge patch (RFC 7396): members replace, null removes."""
+        wanted = UpdateProfile(patch=given.profile, version=version)
+        return _profile_response(
+            await _await_change(ask(bus, who, PROFILE_UPDATE, wanted, key=scope_idempotency_key(who, key)))
+        )
+
+    @routes.delete(PROFILE, responses=_ANSWER)
+    async def delete_profile(who: Caller, version: Version, key: IdempotencyKey) -> Response:
+        """Delete what is known of the caller. A second time changes nothing."""
+        return _profile_response(
+            await _await_change(
+                ask(bus, who, PROFILE_DELETE, DeleteProfile(version=version), key=scope_idempotency_key(who, key))
+            )
+        )
+
+    return routes
+
+
+async def _await_change(answer: Any) -> Profile:
+    """The answer to a change, with errors named as the caller names their fields."""
+    try:
+        changed: Profile = await answer
+    except BadRequest as error:
+        error.field = "profile" if error.field == "patch" else error.field
+        raise
+    except ProfileChanged as error:
+        error.field = "If-Match"
+        raise
+    return changed
+
+
+def _profile_response(profile: Profile) -> Response:
+    return json_response(profile, headers={"ETag": f'"{profile.version or 0}"'})

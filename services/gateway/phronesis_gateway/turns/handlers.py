@@ -1,0 +1,373 @@
+"""The routes of messages and turns, of the analysts' endpoint, of event streams with their tickets, and of background tasks."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Header, Query, Request, Security
+from pydantic import BaseModel, Field, field_validator
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from phronesis_bus import Bus, Watch, ask
+from phronesis_contracts import BadRequest, Principal, TurnEnded, Unavailable
+from phronesis_contracts.answers import TURN_REPLAY, TURN_TRACE, Replayed, ReplayTurn, TraceOfTurn
+from phronesis_contracts.orchestrator import (
+    MAX_TEXT,
+    TURN_CANCEL,
+    TURN_LIST,
+    TURN_RETRY,
+    ListTurns,
+    Reply,
+    TaskBudget,
+    Turn,
+    TurnProgress,
+    TurnRef,
+    TurnStatus,
+)
+from phronesis_contracts.orchestrator import Turns as TurnList
+from phronesis_contracts.tasks import (
+    DEFAULT_AGENT,
+    MAX_GOAL,
+    TASK_CANCEL,
+    TASK_GET,
+    TASK_LIST,
+    ListTasks,
+    SubmitTask,
+    Task,
+    TaskRef,
+    Tasks,
+)
+
+from ..auth.authentication import (
+    BEARER,
+    Authenticator,
+    Caller,
+    IdempotencyKey,
+    OpenStreams,
+    authenticated_route,
+    scope_idempotency_key,
+)
+from ..auth.keys import READ
+from ..auth.tickets import Tickets
+from ..http.requests import AcceptedTurn, Given, MessageGiven, ReplayGiven
+from ..http.responses import PROBLEMS, Id, error_response, json_response, route_responses, turn_problem_response
+from .events import Analysed, Events, EventStream, analysis_with_turn, parse_last_event_id
+from .submission import SubmittedTurn, TraceCollector, TurnRefused, TurnService, TurnTrace
+
+MESSAGES = "/api/v1/conversations/messages"
+TURNS = "/api/v1/turns"
+
+
+def turns_router(door: Authenticator, bus: Bus, turns: TurnService, traces: TraceCollector, wait: float) -> APIRouter:
+    """The routes.
+
+    Args:
+        door: lets callers in.
+        bus: the connected bus.
+        turns: hands turns in and waits for them.
+        traces: puts traces together.
+        wait: seconds that the messages endpoint waits for a turn's end.
+    """
+    routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["turns"])
+
+    @routes.post(MESSAGES, responses=route_responses(Reply) | route_responses(AcceptedTurn, 202))
+    async def send_message(message: MessageGiven, who: Caller, key: IdempotencyKey) -> Response:
+        """Send a message and wait for the reply (D-010). 202 when the turn has not ended in time: it goes on."""
+        try:
+            async with turns.submitted(who, message, key) as turn:
+                ended = await turns.ended(who, turn, wait)
+                return ended_response(ended) if ended else await accepted_response(turns, who, turn)
+        except TurnRefused as refused:
+            return turn_problem_response(refused.problem)
+
+    @routes.api_route(MESSAGES, methods=["GET", "DELETE"], include_in_schema=False)
+    async def no_such_method() -> Response:
+        # Else this would be about the conversation with the id `messages`.
+        raise HTTPException(405, headers={"Allow": "POST"})
+
+    @routes.post(TURNS, status_code=202, responses=route_responses(AcceptedTurn, 202))
+    async def submit_turn(message: MessageGiven, who: Caller, key: IdempotencyKey) -> Response:
+        """Hand a message in. 202 means that its turn is stored and will end exactly once."""
+        try:
+            async with turns.submitted(who, message, key) as turn:
+                return await accepted_response(turns, who, turn)
+        except TurnRefused as refused:
+            return turn_problem_response(refused.problem)
+
+    @routes.get(TURNS, responses=route_responses(TurnList))
+    async def list_turns(
+        who: Caller,
+        conversation_id: Annotated[str | None, Query(max_length=64)] = None,
+        status: TurnStatus | None = None,
+        limit: Annotated[int, Query(ge=1, le=200)] = 20,
+    ) -> Response:
+        """The caller's turns, newest first, without their replies."""
+        wanted = ListTurns(conversation_id=conversation_id, status=status, limit=limit)
+        return json_response(await ask(bus, who, TURN_LIST, wanted))
+
+    @routes.get(TURNS + "/{id}", responses=route_responses(Turn))
+    async def get_turn(id: Id, who: Caller, include: Literal["trace"] | None = None) -> Response:
+        """The state of a turn, with its reply or its problem once it has ended; on request with the trace of its answer."""
+        turn = await turns.state(who, id)
+        if include == "trace":
+            trace = await ask(bus, who, TURN_TRACE, TraceOfTurn(turn_id=id))
+            turn = turn.model_copy(update={"trace": trace})
+        return json_response(turn)
+
+    @routes.delete(TURNS + "/{id}", responses=route_responses(Turn))
+    async def cancel_turn(id: Id, who: Caller) -> Response:
+        """Cancel a turn. One that has ended answers 409, with its end in `turn`."""
+        try:
+            return json_response(await ask(bus, who, TURN_CANCEL, TurnRef(turn_id=id)))
+        except TurnEnded as error:
+            return error_response(error, turn=(await turns.state(who, id)).model_dump(mode="json"))
+
+    @routes.post(TURNS + "/{id}/retry", status_code=202, responses=route_responses(Turn, 202))
+    async def retry_turn(id: Id, who: Caller, key: IdempotencyKey) -> Response:
+        """Make a new turn of a parked or failed one, linked to it."""
+        turn = await ask(bus, who, TURN_RETRY, TurnRef(turn_id=id), key=scope_idempotency_key(who, key))
+        return json_response(turn, 202, _location(turn.turn_id))
+
+    @routes.post(TURNS + "/{id}/replay", responses=route_responses(Replayed))
+    async def replay_turn(id: Id, given: ReplayGiven, who: Caller) -> Response:
+        """Run an ended turn again on what was recorded of it, and show the difference; 409 where that cannot be."""
+        return json_response(
+            await ask(bus, who, TURN_REPLAY, ReplayTurn(turn_id=id, with_instructions=given.with_instructions))
+        )
+
+    @routes.get(TURNS + "/{id}/trace", responses=route_responses(TurnTrace))
+    async def get_trace(id: Id, who: Caller) -> Response:
+        """Every span of a turn that its services still remember; those that did not answer stand in `missing`."""
+        turn = await turns.state(who, id)
+        return json_response(await traces.of(who, id, turn.trace_id))
+
+    return routes
+
+
+async def accepted_response(turns: TurnService, who: Principal, turn: SubmittedTurn) -> Response:
+    """202: where an accepted turn is, and where to look for it."""
+    return json_response(await turns.accepted(who, turn), 202, _location(turn.turn_id))
+
+
+def ended_response(turn: Turn) -> Response:
+    """The reply of an ended turn, or why it has none."""
+    if turn.reply is not None:
+        return json_response(turn.reply)
+    more = {"turn_id": turn.turn_id, "conversation_id": turn.conversation_id, "instance": f"{TURNS}/{turn.turn_id}"}
+    if turn.problem is not None:
+        return turn_problem_response(turn.problem, **more)
+    return error_response(TurnEnded(f"the turn ended without a reply: it is {turn.status}"), **more)
+
+
+def _location(turn: str) -> dict[str, str]:
+    return {"Location": f"{TURNS}/{turn}"}
+
+
+CHAT = "/api/v1/chat/message"
+_NAMES = {"currentMessageText": "query"}
+"""Fields of a message as this endpoint names them."""
+
+
+class ChatGiven(Given):
+    """A question to an analyst."""
+
+    query: str = Field(min_length=1, max_length=MAX_TEXT, json_schema_extra={"format": "not-blank"})
+    conversation_id: str | None = Field(default=None, min_length=1, max_length=64)
+    agent: str = Field(default="noor", min_length=1, max_length=64, json_schema_extra={"format": "analyst"})
+
+    @field_validator("query")
+    @classmethod
+    def _not_blank(cls, query: str) -> str:
+        if not query.strip():
+            raise ValueError("a question has words")
+        return query
+
+
+def chat_router(door: Authenticator, turns: TurnService, wait: float) -> APIRouter:
+    """The route.
+
+    Args:
+        door: lets callers in.
+        turns: hands turns in and waits for them.
+        wait: seconds that the endpoint waits for a turn's end.
+    """
+    routes = APIRouter(route_class=authenticated_route(door), responses=PROBLEMS, tags=["chat"])
+
+    @routes.post(CHAT, responses=route_responses(Analysed) | route_responses(AcceptedTurn, 202))
+    async def ask_analyst(chat: ChatGiven, who: Caller, key: IdempotencyKey) -> Response:
+        """Ask an analyst and wait for the whole answer. 202 when the turn has not ended in time: it goes on."""
+        given = {"conversation_id": chat.conversation_id, "current_message_text": chat.query, "agent": chat.agent}
+        message = MessageGiven(**{name: value for name, value in given.items() if value is not None})
+        try:
+            async with turns.submitted(who, message, key) as turn:
+                found = await turns.ended(who, turn, wait)
+                return _analysis_response(found) if found else await accepted_response(turns, who, turn)
+        except TurnRefused as refused:
+            problem = refused.problem
+            return turn_problem_response(problem.model_copy(update={"field": _NAMES.get(problem.field or "", problem.field)}))
+
+    return routes
+
+
+def _analysis_response(turn: Turn) -> Response:
+    if turn.reply is None:
+        return ended_response(turn)
+    if turn.reply.analysis is not None:
+        return Response(analysis_with_turn(turn.reply, turn.reply.analysis).sent(), media_type="application/json")
+    if "instructions" in turn.reply.degraded:
+        raise Unavailable("the agent's instructions could not be had", retry_after=1)
+    raise BadRequest("this agent gives no analysis; send it messages by /api/v1/conversations/messages", field="agent")
+
+
+_TURN_EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Events: `accepted`, `phase`, `waiting` (for an approval), `ended`, `text` (or `executive_summary` and "
+        "`analysis`), `done`.",
+        "content": {"text/event-stream": {}},
+    }
+}
+
+
+class TicketMade(BaseModel):
+    """A ticket for one turn's events."""
+
+    ticket: str
+    url: str
+    """Where it opens the stream."""
+    expires_at: int
+    """Seconds since the epoch."""
+
+
+def events_router(
+    door: Authenticator, turns: TurnService, watch: Watch[TurnProgress], streams: OpenStreams, tickets: Tickets, seconds: float
+) -> APIRouter:
+    """The routes.
+
+    Args:
+        door: lets callers in.
+        turns: reads turns.
+        watch: hears and reads the progress of turns.
+        streams: counts open streams.
+        tickets: makes tickets.
+        seconds: how long a stream may be open.
+    """
+    routes = APIRouter(responses=PROBLEMS, tags=["events"])
+    keyed_routes = APIRouter(route_class=authenticated_route(door, READ))
+
+    @routes.get("/api/v1/turns/{id}/events", responses=_TURN_EVENTS)
+    async def watch_turn(
+        request: Request,
+        id: Id,
+        authorization: Annotated[object, Security(BEARER)],
+        ticket: Annotated[str | None, Query(max_length=1_024, description="In place of a key, for browsers.")] = None,
+        last_event_id: Annotated[
+            str | None, Header(alias="Last-Event-ID", pattern="^[0-9]{0,19}$", description="Id of the last event received.")
+        ] = None,
+    ) -> Response:
+        """Watch a turn: its progress, then the reply's text and its end; of an analyst the summary and the whole answer.
+
+        Reconnect with the id of the last event. What is made from the turn's end (`ended`, `text`, `executive_summary`,
+        `analysis`, `done`) has the id of the last progress event, so a reader that comes back with it gets them all again;
+        a `text` event says that it is part `k` of `n`.
+        """
+        who = await door.by_ticket(ticket, id) if ticket is not None else await door.by_headers(request.headers)
+        assert who.key is not None
+        seen = parse_last_event_id(last_event_id)
+        await turns.state(who, id)
+        holder = who.key
+        return EventStream(Events(turns, watch, who, id, seen).stream(), seconds, lambda: streams.opened(holder))
+
+    @keyed_routes.post("/api/v1/turns/{id}/ticket", status_code=201, responses=route_responses(TicketMade, 201))
+    async def make_ticket(id: Id, who: Caller) -> Response:
+        """Make a ticket with which a browser can watch this turn; it is good for a minute."""
+        await turns.state(who, id)
+        assert who.key is not None
+        ticket = tickets.make(who.key, id)
+        url = f"/api/v1/turns/{id}/events?ticket={ticket.text}"
+        return json_response(TicketMade(ticket=ticket.text, url=url, expires_at=ticket.expires_at), 201)
+
+    routes.include_router(keyed_routes)
+    return routes
+
+
+TASKS = "/api/v1/tasks"
+_TASK_EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Events: `accepted`, `phase` (`plan`, `wave_started`, `step_finished`, `wave_finished`, `plan_adjusted`,"
+        " `task_ended` among them), `ended`, `executive_summary` and `analysis`, `done`.",
+        "content": {"text/event-stream": {}},
+    }
+}
+
+
+class TaskGiven(Given):
+    """A goal to work on in the background, and what may be used for it."""
+
+    goal: str = Field(min_length=1, max_length=MAX_GOAL, pattern=r"\S")
+    agent: str = Field(default=DEFAULT_AGENT, min_length=1, max_length=64, json_schema_extra={"format": "agent"})
+    budget: TaskBudget = TaskBudget()
+
+
+def tasks_router(
+    door: Authenticator, bus: Bus, turns: TurnService, watch: Watch[TurnProgress], streams: OpenStreams, seconds: float
+) -> APIRouter:
+    """The routes.
+
+    Args:
+        door: lets callers in.
+        bus: the connected bus.
+        turns: hands tasks in, as the turns that they are.
+        watch: hears and reads the progress of turns.
+        streams: counts open streams.
+        seconds: how long a stream may be open.
+    """
+    routes = APIRouter(responses=PROBLEMS, tags=["tasks"])
+    keyed_routes = APIRouter(route_class=authenticated_route(door))
+
+    @keyed_routes.post(TASKS, status_code=202, responses=route_responses(AcceptedTurn, 202))
+    async def submit_task(task: TaskGiven, who: Caller, key: IdempotencyKey) -> Response:
+        """Hand a task in. 202 means that it is stored and will end exactly once; its id is that of its turn."""
+        order = SubmitTask(goal=task.goal, agent=task.agent, budget=task.budget)
+        try:
+            async with turns.ordered(who, order, key) as turn:
+                return json_response(await turns.accepted(who, turn), 202, {"Location": f"{TASKS}/{turn.turn_id}"})
+        except TurnRefused as refused:
+            return turn_problem_response(refused.problem)
+
+    @keyed_routes.get(TASKS, responses=route_responses(Tasks))
+    async def list_tasks(
+        who: Caller, status: TurnStatus | None = None, limit: Annotated[int, Query(ge=1, le=100)] = 20
+    ) -> Response:
+        """The caller's tasks, newest first, without their reports."""
+        return json_response(await ask(bus, who, TASK_LIST, ListTasks(status=status, limit=limit)))
+
+    @keyed_routes.get(TASKS + "/{id}", responses=route_responses(Task))
+    async def get_task(id: Id, who: Caller) -> Response:
+        """How far a task is: its plan with what became of each step, its score, and its report."""
+        return json_response(await ask(bus, who, TASK_GET, TaskRef(task_id=id)))
+
+    @keyed_routes.delete(TASKS + "/{id}", responses=route_responses(Task))
+    async def cancel_task(id: Id, who: Caller) -> Response:
+        """Cancel a task: what runs of it is stopped. One that has ended answers 409."""
+        return json_response(await ask(bus, who, TASK_CANCEL, TaskRef(task_id=id)))
+
+    @routes.get(TASKS + "/{id}/events", responses=_TASK_EVENTS)
+    async def watch_task(
+        request: Request,
+        id: Id,
+        authorization: Annotated[object, Security(BEARER)],
+        ticket: Annotated[str | None, Query(max_length=1_024, description="In place of a key, for browsers.")] = None,
+        last_event_id: Annotated[
+            str | None, Header(alias="Last-Event-ID", pattern="^[0-9]{0,19}$", description="Id of the last event received.")
+        ] = None,
+    ) -> Response:
+        """Watch a task, as a turn is watched; 404 for a turn that is no task."""
+        who = await door.by_ticket(ticket, id) if ticket is not None else await door.by_headers(request.headers)
+        assert who.key is not None
+        seen, holder = parse_last_event_id(last_event_id), who.key
+        await ask(bus, who, TASK_GET, TaskRef(task_id=id))
+        return EventStream(Events(turns, watch, who, id, seen).stream(), seconds, lambda: streams.opened(holder))
+
+    routes.include_router(keyed_routes)
+    return routes

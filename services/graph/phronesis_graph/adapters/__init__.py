@@ -1,1 +1,0 @@
-"""The graph stores, over Bolt."""

@@ -1,0 +1,1 @@
+"""The graph store over Bolt: what every domain's store stands on."""

@@ -1,0 +1,145 @@
+"""What every write has in common.
+
+Writers follow each other, a repeat gets the first result, news goes with the change; and the outbox that the relay reads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TypeVar
+from uuid import uuid4
+from zlib import crc32
+
+from phronesis_bus import Call, Sendable
+from phronesis_contracts import KeyReused, Message
+
+from .driver import Bolt, Transaction
+from .schema import LOCKS, NEWS, WRITES
+
+Out = TypeVar("Out", bound=Message)
+
+_TOUCH = f"MERGE (lock:{LOCKS} {{key: $key}}) SET lock.turns = coalesce(lock.turns, 0) + 1"
+_FIRST = f"MATCH (write:{WRITES} {{key: $key}}) RETURN write.arguments AS arguments, write.result AS result"
+_KEEP = f"CREATE (write:{WRITES} {{key: $key, arguments: $arguments, result: $result, at: $at}})"
+_ANNOUNCE = f"UNWIND $rows AS row CREATE (news:{NEWS}) SET news = row"
+
+_counter = itertools.count()
+
+
+class Turns:
+    """Writers of one tenant or owner take turns in this process; between processes the touched node does it.
+
+    A store without locks finds out at commit that two writers met, and one of them starts again: with turns taken
+    here that stays rare. The number of locks is fixed, so some strangers wait for each other.
+    """
+
+    def __init__(self) -> None:
+        self._locks = tuple(asyncio.Lock() for _ in range(64))
+
+    @asynccontextmanager
+    async def of(self, name: str) -> AsyncIterator[None]:
+        """The turn of `name`, for the length of a block."""
+        async with self._locks[crc32(name.encode()) % len(self._locks)]:
+            yield
+
+
+async def take_turn(transaction: Transaction, name: str) -> None:
+    """Begin a write of `name`: no two that were begun so both commit on what they read before the other's end."""
+    await transaction.rows(_TOUCH, key=name)
+
+
+async def first_result(transaction: Transaction, call: Call, arguments: str, output: type[Out]) -> Out | None:
+    """The result of the write that came before with this call's key, if one did.
+
+    Raises:
+        KeyReused: it came with other arguments.
+    """
+    if call.key is None:
+        return None
+    rows = await transaction.rows(_FIRST, key=_key(call))
+    if not rows:
+        return None
+    if rows[0]["arguments"] != arguments:
+        raise KeyReused("this idempotency key was used with other arguments")
+    return output.model_validate_json(rows[0]["result"])
+
+
+async def keep_result(transaction: Transaction, call: Call, arguments: str, result: Message) -> None:
+    """Keep the result with the call's key, in the transaction of the write."""
+    if call.key is not None:
+        kept = result.model_dump_json()
+        await transaction.rows(_KEEP, key=_key(call), arguments=arguments, result=kept, at=time.time())
+
+
+async def write_news(transaction: Transaction, news: Sequence[Sendable]) -> None:
+    """Write events to the outbox, in the transaction of the change that they announce."""
+    rows = [
+        {
+            "key": item.id,
+            "whose": item.tenant,
+            "subject": item.subject,
+            "body": item.body.decode(),
+            "headers": json.dumps(dict(item.headers)),
+        }
+        for item in news
+    ]
+    await transaction.rows(_ANNOUNCE, rows=rows)
+
+
+def news_id() -> str:
+    """An id that sorts by the time it was made."""
+    return f"{time.time_ns():020d}-{next(_counter) % 10**6:06d}-{uuid4().hex[:8]}"
+
+
+def _key(call: Call) -> str:
+    # a tenant holds no slash and a user's or service's name holds none, so the parts cannot run into each other
+    return f"{call.who.tenant}/{call.service}/{call.key}"
+
+
+_UNSENT = f"""
+MATCH (news:{NEWS}) WHERE news.key > ''
+RETURN news.key AS key, news.whose AS whose, news.subject AS subject, news.body AS body, news.headers AS headers
+ORDER BY news.key LIMIT $limit
+"""
+_WAITING = f"MATCH (news:{NEWS}) WHERE news.key > '' RETURN count(news) AS waiting"
+_SENT = f"UNWIND $keys AS key MATCH (news:{NEWS} {{key: key}}) DELETE news"
+
+
+class GraphOutbox:
+    """Unsent news. Sent news is deleted."""
+
+    def __init__(self, bolt: Bolt) -> None:
+        self._bolt = bolt
+
+    async def unsent(self, limit: int) -> list[Sendable]:
+        """The oldest unsent news."""
+
+        async def read(transaction: Transaction) -> list[Sendable]:
+            rows = await transaction.rows(_UNSENT, limit=limit)
+            return [
+                Sendable(row["key"], row["whose"], row["subject"], row["body"].encode(), json.loads(row["headers"]))
+                for row in rows
+            ]
+
+        return await self._bolt.read(read)
+
+    async def waiting(self) -> int:
+        """How much news is unsent."""
+
+        async def read(transaction: Transaction) -> int:
+            return int((await transaction.rows(_WAITING))[0]["waiting"])
+
+        return await self._bolt.read(read)
+
+    async def sent(self, ids: list[str]) -> None:
+        """Delete news that the broker has stored."""
+
+        async def delete(transaction: Transaction) -> None:
+            await transaction.rows(_SENT, keys=ids)
+
+        await self._bolt.write(delete)

@@ -1,0 +1,1 @@
+"""The agents' own knowledge in the graph."""

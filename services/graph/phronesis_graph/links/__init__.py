@@ -1,0 +1,1 @@
+"""Users' knowledge items in the graph, and the links between them."""

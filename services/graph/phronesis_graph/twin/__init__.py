@@ -1,0 +1,1 @@
+"""The twin: typed nodes and relationships, checked against an ontology, and questions over them."""

@@ -1,1 +1,0 @@
-"""The outside of the instructions service: its content files and its tables."""

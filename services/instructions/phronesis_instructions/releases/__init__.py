@@ -1,0 +1,1 @@
+"""The tenants' own releases, and experiments with texts over them."""

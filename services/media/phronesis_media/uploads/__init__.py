@@ -1,0 +1,1 @@
+"""Uploads: their formats, their bucket, and their handlers."""

@@ -1,0 +1,167 @@
+"""What the service does with uploads, addresses and media; and the removal of what only a deleted conversation referred to."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from uuid import uuid4
+from weakref import WeakValueDictionary
+
+from phronesis_bus import Call, News
+from phronesis_contracts import BadRequest, NotFound, Principal, ServiceError, TooLarge
+from phronesis_contracts.deletions import ConversationDeleted, Purged
+from phronesis_contracts.media import MAX_UPLOAD, AcceptUpload, ExtractedText, FetchUrl, Media, MediaKind, MediaRef
+
+from ..media import Audit, Bucket, Reader, Reading, Stored, Web, clean_name, cut_to_reply
+from . import formats
+from .formats import detect_type
+from .store import MediaStore, text_object
+
+_TOOLS = {
+    MediaKind.DOCUMENT: "document.extract_text",
+    MediaKind.IMAGE: "vision.caption",
+    MediaKind.AUDIO: "audio.transcribe",
+}
+
+
+class MediaHandlers:
+    """The handlers of the service."""
+
+    def __init__(self, uploads: Bucket, shelf: MediaStore, reader: Reader, web: Web, audit: Audit) -> None:
+        self._uploads = uploads
+        self._shelf = shelf
+        self._reader = reader
+        self._web = web
+        self._audit = audit
+        self._reading: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def accept(self, call: Call, request: AcceptUpload) -> Media:
+        """Make a medium of an upload; the upload is gone after it, accepted or refused."""
+        if len(request.upload) != 32 or not set(request.upload) <= set("0123456789abcdef"):
+            raise BadRequest("an upload is named by 32 hexadecimal digits", field="upload")
+        try:
+            data = await self._uploads.get(request.upload)
+        except NotFound:
+            raise NotFound("no such upload") from None
+        try:
+            media = await self._keep(call.who, data, request.name, request.claimed_type)
+        except BadRequest:
+            await self._uploads.delete(request.upload)
+            raise
+        await self._uploads.delete(request.upload)
+        return media
+
+    async def fetch(self, call: Call, request: FetchUrl) -> Media:
+        """Make a medium of what a public address gives."""
+        found = await self._web.fetch(request.url)
+        return await self._keep(call.who, found.data, found.name, found.claimed_type)
+
+    async def get(self, call: Call, request: MediaRef) -> Media:
+        """The caller's own medium."""
+        return (await self._shelf.find(call.who, request.media_id)).media()
+
+    async def extract_text(self, call: Call, request: MediaRef) -> ExtractedText:
+        """The text of the caller's own document."""
+        return await self._text(call.who, request, MediaKind.DOCUMENT)
+
+    async def caption(self, call: Call, request: MediaRef) -> ExtractedText:
+        """What the caller's own image shows and says."""
+        return await self._text(call.who, request, MediaKind.IMAGE)
+
+    async def transcribe(self, call: Call, request: MediaRef) -> ExtractedText:
+        """What is said in the caller's own recording."""
+        return await self._text(call.who, request, MediaKind.AUDIO)
+
+    async def _text(self, who: Principal, request: MediaRef, kind: MediaKind) -> ExtractedText:
+        medium = await self._shelf.find(who, request.media_id)
+        if medium.kind != kind:  # the kind alone decides which tool reads a medium (D-021)
+            raise BadRequest(f"this medium is read by {_TOOLS[medium.kind]}", field="media_id")
+        reading = await self._read(medium)
+        text, cut = cut_to_reply(reading.text)
+        return ExtractedText(
+            media_id=medium.id,
+            name=medium.name,
+            type=medium.type,
+            text=text,
+            engine=reading.engine,
+            pages=reading.pages,
+            seconds=reading.seconds,
+            kind=kind,
+            truncated=cut,
+        )
+
+    async def _keep(self, who: Principal, data: bytes, name: str, claim: str | None) -> Media:
+        if len(data) > MAX_UPLOAD:
+            raise TooLarge(f"a file may have {MAX_UPLOAD} bytes")
+        name = clean_name(name, "")
+        # both walk over all the bytes, so they may not hold the loop
+        type = await asyncio.to_thread(detect_type, data, name, claim)
+        digest = await asyncio.to_thread(lambda: hashlib.sha256(data).hexdigest())
+        medium = Stored(
+            id=str(uuid4()),
+            tenant=who.tenant,
+            user=who.user,
+            name=name or formats.KINDS[type].value,
+            type=type,
+            kind=formats.KINDS[type],
+            size=len(data),
+            sha256=digest,
+            created=datetime.now(UTC),
+        )
+        # Announced first: an entry too many is better than a medium that no entry tells of.
+        await self._audit(who, "media.accept", {"media_id": medium.id, "name": medium.name, "type": type, "size": len(data)})
+        await self._shelf.keep(medium, data)
+        return medium.media()
+
+    async def _read(self, medium: Stored) -> Reading:
+        """The whole text: once for each content of a tenant, however many ask at the same time (D-036).
+
+        What the content is at fault for is kept too, so that a hostile file is taken apart once.
+        """
+        lock = self._reading.setdefault(text_object(medium), asyncio.Lock())
+        async with lock:
+            reading = await self._shelf.reading(medium)
+            if reading is None:
+                data = await self._shelf.content(medium)
+                try:
+                    reading = await self._reader.read(data, medium.type)
+                except BadRequest as error:
+                    reading = Reading(refusal=error.body())
+                if not reading.makeshift:
+                    await self._shelf.keep_reading(medium, reading)
+            if reading.refusal is not None:
+                raise ServiceError.from_body(reading.refusal)
+            return reading
+
+
+Report = Callable[[str, Purged], Awaitable[None]]
+"""Announce in a tenant what was removed."""
+
+
+class RemovalHandlers:
+    """Follows deletions of conversations.
+
+    Args:
+        shelf: the media.
+        report: announces what was removed.
+    """
+
+    def __init__(self, shelf: MediaStore, report: Report) -> None:
+        self._shelf = shelf
+        self._report = report
+
+    async def on_conversation_deleted(self, news: News, event: ConversationDeleted) -> None:
+        """Remove the media that nothing else refers to; of a repeat, what is gone already is not counted again."""
+        owner = Principal(tenant=news.tenant, user=event.user)
+        removed = 0
+        for id in event.media:
+            try:
+                medium = await self._shelf.find(owner, id)
+            except NotFound:
+                continue
+            await self._shelf.remove(medium)
+            removed += 1
+        report = Purged(deletion_id=event.deletion_id, removed={"media": removed}, part=event.part, parts=event.parts)
+        await self._report(news.tenant, report)

@@ -1,0 +1,87 @@
+"""Accepted media in their bucket: content and record of each medium, and one text for each content of a tenant."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from phronesis_contracts import NotFound, Principal
+
+from ..media import Bucket, Reading, Stored
+
+
+class MediaStore:
+    """The bucket `media`: `<tenant>/<id>` is the content, `<tenant>/<id>.json` the record.
+
+    The text stands under the content's hash, so that the same file is read once in a tenant (D-036).
+    """
+
+    def __init__(self, bucket: Bucket) -> None:
+        self._bucket = bucket
+
+    async def keep(self, medium: Stored, data: bytes) -> None:
+        """Store content, then record: a medium is there from the moment its record is."""
+        await self._bucket.put(f"{medium.tenant}/{medium.id}", data)
+        await self._bucket.put(f"{medium.tenant}/{medium.id}.json", medium.model_dump_json().encode())
+
+    async def find(self, who: Principal, media_id: str) -> Stored:
+        """The caller's own medium.
+
+        Raises:
+            NotFound: it does not exist, or is another's; the two cannot be told apart.
+        """
+        missing = NotFound("no such medium")
+        if not is_medium_id(media_id):
+            raise missing
+        try:
+            found = Stored.model_validate_json(await self._bucket.get(f"{who.tenant}/{media_id}.json"))
+        except NotFound:
+            raise missing from None
+        if found.tenant != who.tenant or found.user != who.user:
+            raise missing
+        return found
+
+    async def content(self, medium: Stored) -> bytes:
+        """The medium's bytes."""
+        return await self._bucket.get(f"{medium.tenant}/{medium.id}")
+
+    async def reading(self, medium: Stored) -> Reading | None:
+        """The whole text or the refusal, where this content has been read before."""
+        try:
+            return Reading.model_validate_json(await self._bucket.get(text_object(medium)))
+        except NotFound:
+            return None
+
+    async def keep_reading(self, medium: Stored, reading: Reading) -> None:
+        """Store the whole text, or the refusal, unless the medium was removed while it was read."""
+        await self._bucket.put(text_object(medium), reading.model_dump_json().encode())
+        if not await self._kept(medium):
+            await self._bucket.delete(text_object(medium))
+
+    async def remove(self, medium: Stored) -> None:
+        """Remove a medium with its text. Another one with the same content is read anew when it is asked for.
+
+        The text goes first, since the record names it, and once more for whoever was reading meanwhile.
+        """
+        name = f"{medium.tenant}/{medium.id}"
+        for gone in (text_object(medium), name, f"{name}.json", text_object(medium)):
+            await self._bucket.delete(gone)
+
+    async def _kept(self, medium: Stored) -> bool:
+        try:
+            await self._bucket.get(f"{medium.tenant}/{medium.id}.json")
+        except NotFound:
+            return False
+        return True
+
+
+def text_object(medium: Stored) -> str:
+    """The object that holds the text: one for each tenant, content and type."""
+    return f"{medium.tenant}/{medium.sha256}.{medium.type.rpartition('/')[2]}.text"
+
+
+def is_medium_id(text: str) -> bool:
+    """Whether this is a UUID as this service writes them."""
+    try:
+        return str(UUID(text)) == text
+    except ValueError:
+        return False

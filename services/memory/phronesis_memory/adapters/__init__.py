@@ -1,1 +1,0 @@
-"""The stores and models behind the ports."""

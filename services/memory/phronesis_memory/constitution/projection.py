@@ -1,0 +1,274 @@
+"""Records and vectors as the graph says now: following its news (O-317), and making them anew (O-321, O-362)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from phronesis_contracts import TimedOut, Unavailable
+from phronesis_contracts.constitution.maintenance import Regenerate, Regenerated
+from phronesis_contracts.constitution.registry import Layer
+from phronesis_contracts.constitution.values import ConstitutionNode
+from phronesis_contracts.constitution.writes import ConstitutionChanged, NodeNews
+
+from ..values import Vector
+from .nodes import snapshot_of
+from .pgvector import PgNodeVectors
+from .ports import ConstitutionGraph, LayerState, NodeFilter, NodeHit, NodeIndex, NodeVector
+from .queue import NodeQueue
+from .store import NodeRecords, RecordReader
+
+BATCH = 50
+"""Nodes that are read and written together."""
+_OVERLAP = timedelta(seconds=60)
+"""How far before the last change that memory knows of it asks for changes: news of two may come in another order."""
+_News = Mapping[str, Sequence[NodeNews]]
+
+
+class GraphFollower:
+    """Makes records of nodes.
+
+    Args:
+        graph: the graph service.
+        records: the store.
+        standing: what the store says.
+        index: what is told of changed filters.
+        wake: called when something may be due.
+        clock: the time.
+    """
+
+    def __init__(
+        self,
+        graph: ConstitutionGraph,
+        records: NodeRecords,
+        standing: RecordReader,
+        index: NodeIndex,
+        wake: Callable[[], None],
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._graph = graph
+        self._records = records
+        self._standing = standing
+        self._index = index
+        self._wake = wake
+        self._clock = clock
+
+    async def follow(self, tenant: str, event: ConstitutionChanged) -> None:
+        """Bring the records of changed nodes up to date.
+
+        Raises:
+            Unavailable: the graph or the store does not answer; what is done stays done.
+        """
+        news: dict[str, list[NodeNews]] = {}
+        for one in event.nodes:
+            news.setdefault(one.id, []).append(one)
+        await self.refresh(tenant, list(news), news, event.actor)
+
+    async def catch_up(self, tenant: str) -> None:
+        """Bring up to date what the graph has changed and memory has not heard of yet, of what is embedded at once.
+
+        Raises:
+            Unavailable: the graph or the store does not answer.
+        """
+        latest = await self._standing.latest(tenant)
+        changed = await self._graph.changed_since(tenant, latest - _OVERLAP)
+        versions = await self._standing.versions(tenant, list(changed))
+        await self.refresh(tenant, [id for id, version in changed.items() if versions.get(id, 0) < version])
+
+    async def refresh(
+        self,
+        tenant: str,
+        ids: Sequence[str],
+        news: _News | None = None,
+        actor: str = "",
+        *,
+        at_once: bool = False,
+        force: bool = False,
+    ) -> int:
+        """Read nodes and make records of them, or forget those that are gone; how many were. Raises as `follow` does."""
+        removed = 0
+        for start in range(0, len(ids), BATCH):
+            batch = list(ids[start : start + BATCH])
+            found = await self._graph.read(tenant, batch)
+            await self.keep(tenant, list(found.values()), news, actor, at_once=at_once, force=force)
+            if gone := [id for id in batch if id not in found]:
+                removed += await self._forget(tenant, gone, news or {}, actor)
+        return removed
+
+    async def keep(
+        self,
+        tenant: str,
+        nodes: Sequence[ConstitutionNode],
+        news: _News | None = None,
+        actor: str = "",
+        *,
+        at_once: bool = False,
+        force: bool = False,
+        trusted: bool = False,
+    ) -> None:
+        """Make records of nodes that were read just now. Arguments as `NodeRecords.put` has them."""
+        if not nodes:
+            return
+        read = [snapshot_of(node) for node in nodes]
+        noted = await self._records.put(
+            tenant, read, news or {}, actor, self._clock(), at_once=at_once, force=force, trusted=trusted
+        )
+        self._wake()
+        await self._index.tell(tenant, noted)
+
+    async def _forget(self, tenant: str, gone: Sequence[str], news: _News, actor: str) -> int:
+        removed = await self._records.remove(tenant, gone, news, actor, self._clock())
+        await self._index.tell(tenant, removed)
+        # One that was made anew meanwhile, and whose news another handler has dealt with, would be lost otherwise.
+        again = await self._graph.read(tenant, gone)
+        await self.keep(tenant, list(again.values()), news, actor)
+        return len([id for id in removed if id not in again])
+
+
+_LONGEST = 290.0
+"""Seconds that one order may take; what is on the queue by then is done all the same."""
+_REGENERATION_LOOK = 0.05
+_PAGE = 200
+
+
+class Regeneration:
+    """Does what `embeddings.regenerate.v1` orders.
+
+    Args:
+        graph: the graph service.
+        following: makes records of nodes.
+        standing: what the records say.
+        index: the index of the vectors.
+        clock: the time.
+    """
+
+    def __init__(
+        self,
+        graph: ConstitutionGraph,
+        following: GraphFollower,
+        standing: RecordReader,
+        index: NodeIndex,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._graph = graph
+        self._following = following
+        self._standing = standing
+        self._index = index
+        self._clock = clock
+
+    async def regenerate(self, tenant: str, order: Regenerate) -> Regenerated:
+        """Bring the records up to date with the graph, embed what is to be embedded, and tell the index.
+
+        Raises:
+            Unavailable: the graph, the store or the index does not answer.
+            TimedOut: it takes longer than an order may; it goes on all the same.
+        """
+        if order.index_only:
+            return await self._index_alone(tenant, order)
+        began = self._clock()
+        removed = await (self._some if order.ids else self._all)(tenant, order)
+        try:
+            async with asyncio.timeout(_LONGEST):
+                while (outcome := await self._outcome(tenant, order, began))["waiting"]:  # noqa: ASYNC110  # others embed too
+                    await asyncio.sleep(_REGENERATION_LOOK)
+        except TimeoutError as error:
+            raise TimedOut("the nodes are being embedded still") from error
+        _, orphans = await self._index.reconcile(tenant)
+        done = {name: outcome[name] for name in ("embedded", "unchanged", "skipped", "failed")}
+        return Regenerated(**done, removed=removed + orphans)
+
+    async def _index_alone(self, tenant: str, order: Regenerate) -> Regenerated:
+        await self._index.reindex(tenant)
+        _, orphans = await self._index.reconcile(tenant)
+        outcome = await self._outcome(tenant, order, self._clock())
+        unchanged = outcome["embedded"] + outcome["unchanged"]
+        return Regenerated(
+            embedded=0, unchanged=unchanged, skipped=outcome["skipped"], failed=outcome["failed"], removed=orphans
+        )
+
+    async def _outcome(self, tenant: str, order: Regenerate, began: datetime) -> dict[str, int]:
+        return await self._standing.outcome(tenant, order.layers or tuple(Layer), order.ids or None, began)
+
+    async def _some(self, tenant: str, order: Regenerate) -> int:
+        return await self._following.refresh(tenant, order.ids, at_once=True, force=order.force)
+
+    async def _all(self, tenant: str, order: Regenerate) -> int:
+        layers = frozenset(order.layers or Layer)
+        seen: set[str] = set()
+        last = ""
+        while page := await self._graph.walk(tenant, last, _PAGE):
+            last = page[-1].id
+            mine = [node for node in page if node.layer in layers]
+            seen |= {node.id for node in mine}
+            await self._keep(tenant, mine, order.force)
+        # One that was written since it was walked past is there when it is read, and stays.
+        lost = [id for id in await self._standing.ids(tenant, tuple(layers)) if id not in seen]
+        return await self._following.refresh(tenant, lost)
+
+    async def _keep(self, tenant: str, nodes: Sequence[ConstitutionNode], force: bool) -> None:
+        for start in range(0, len(nodes), BATCH):
+            await self._following.keep(tenant, nodes[start : start + BATCH], at_once=True, force=force)
+
+
+_SETTLE_WAIT = 5.0
+"""Seconds that a search waits for what was written before it."""
+_SETTLE_LOOK = 0.01
+
+
+class ConstitutionVectors:
+    """See `NodeVectors`.
+
+    Args:
+        rows: the vectors in the schema.
+        index: what finds them.
+        records: the store of the records.
+        queue: what is to be embedded.
+        following: the follower of the graph.
+    """
+
+    def __init__(
+        self, rows: PgNodeVectors, index: NodeIndex, records: NodeRecords, queue: NodeQueue, following: GraphFollower
+    ) -> None:
+        self._rows = rows
+        self._index = index
+        self._records = records
+        self._queue = queue
+        self._following = following
+
+    async def nearest(self, tenant: str, vector: Vector, chosen: NodeFilter, limit: int) -> list[NodeHit]:
+        """See `NodeVectors`."""
+        return await self._index.nearest(tenant, vector, chosen, limit)
+
+    async def cosines(self, tenant: str, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
+        """See `NodeVectors`."""
+        return await self._rows.cosines(tenant, vector, ids)
+
+    def scan(self, tenant: str, chosen: NodeFilter) -> AsyncIterator[NodeVector]:
+        """See `NodeVectors`."""
+        return self._rows.scan(tenant, chosen)
+
+    async def settled(self, tenant: str) -> None:
+        """See `NodeVectors`. The graph is asked what changed: its news may still be on the way."""
+        try:
+            async with asyncio.timeout(_SETTLE_WAIT):
+                await self._following.catch_up(tenant)
+                asked = waiting = await self._queue.hurrying(tenant)
+                while waiting:
+                    await asyncio.sleep(_SETTLE_LOOK)
+                    waiting = await self._queue.hurrying(tenant, waiting)
+                await self._index.tell(tenant, asked)
+        except TimeoutError as error:
+            raise Unavailable("what was written just now is not embedded yet", retry_after=1) from error
+
+    async def state(self, tenant: str) -> tuple[LayerState, ...]:
+        """See `NodeVectors`."""
+        return await self._rows.state(tenant)
+
+    async def populating(self, tenant: str) -> frozenset[Layer]:
+        """See `NodeVectors`."""
+        return await self._rows.populating(tenant)
+
+    async def assign(self, tenant: str, topics: Mapping[str, str | None]) -> None:
+        """See `NodeVectors`."""
+        await self._index.tell(tenant, await self._records.assign(tenant, topics))

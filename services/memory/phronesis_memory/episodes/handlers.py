@@ -1,0 +1,190 @@
+"""The handlers of strategies, and the wiring of everything about experience."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from phronesis_bus import Bus, Call, serve
+from phronesis_contracts import ServiceError, Unavailable, episodes
+from phronesis_contracts.episodes import (
+    MAX_APPROACH,
+    MAX_GOAL,
+    RecalledStrategies,
+    RecallStrategies,
+    Recording,
+    RecordStrategy,
+    StrategyOutcome,
+    StrategyRecorded,
+    StrategyStandings,
+)
+from phronesis_postgres import Database
+
+from ..embedding.queries import QueryVectors
+from ..items.drafts import Drafter, draft_from_strategy
+from ..items.search import HybridSearch
+from ..items.store import PostgresKnowledge
+from ..ports import Embedder, VectorIndex
+from ..profiles.store import PostgresProfiles
+from ..settings import ExperienceSettings, MemorySettings
+from ..tracing import trace_handler
+from ..words.store import PostgresTexts
+from .ports import Strategies
+from .recall import EpisodeRecall, MemoryQueries
+from .store import PostgresEpisodes, PostgresOutcomes, PostgresStrategies
+from .strategies import clean_text, expected_success, refusal_reason
+
+log = logging.getLogger(__name__)
+
+_CANDIDATES = 20
+"""Strategies that are near, of which the best are taken."""
+_NAME = 200
+"""Characters of a tool's name."""
+
+
+class StrategyHandlers:
+    """The handlers of strategies.
+
+    Args:
+        strategies: the store.
+        queries: the vectors of questions.
+        drafting: completes what is to be kept.
+        floor: the cosine below which goals are unrelated (V-133).
+        seconds: time that each stage of a recall may take.
+    """
+
+    def __init__(
+        self, strategies: Strategies, queries: QueryVectors, drafting: Drafter, *, floor: float, seconds: float
+    ) -> None:
+        self._strategies = strategies
+        self._queries = queries
+        self._drafting = drafting
+        self._floor = floor
+        self._seconds = seconds
+
+    async def record_strategy(self, call: Call, request: RecordStrategy) -> StrategyRecorded:
+        """Keep how a task of the caller was done, if it went well (V-119, V-121, V-123), once for the task (V-132)."""
+        if reason := refusal_reason(request.score, request.succeeded):
+            log.info("the strategy of task %s is not kept: %s", request.task_id, reason)
+            return StrategyRecorded(status=Recording.REFUSED, reason=reason)
+        clean = _clean_strategy(request)
+        if not (clean.goal and clean.approach and clean.task_id):
+            return StrategyRecorded(status=Recording.REFUSED, reason="it says nothing")
+        [draft] = await self._drafting.complete([draft_from_strategy(clean)], {})
+        done = await self._strategies.record(call, clean, draft)
+        log.info("the strategy of task %s: %s", request.task_id, done.status)
+        return done
+
+    async def recall_strategies(self, call: Call, request: RecallStrategies) -> RecalledStrategies:
+        """The caller's strategies for goals like this one (V-120, V-124, V-131); what does not answer is named (V-134)."""
+        try:
+            async with asyncio.timeout(self._seconds):
+                vectors = await self._queries.of(call.who.tenant, [request.goal])
+                if request.goal not in vectors:
+                    raise Unavailable("the model makes no vector of this goal")
+        except (ServiceError, TimeoutError) as error:
+            return _answer_without("vector", error)
+        try:
+            async with asyncio.timeout(self._seconds):
+                near = await self._strategies.near(call.who, vectors[request.goal], self._floor, _CANDIDATES)
+        except (ServiceError, TimeoutError) as error:
+            return _answer_without("memory", error)
+        best = sorted(near, key=lambda one: (-one.similarity * expected_success(one.uses, one.wins), one.id))
+        return RecalledStrategies(strategies=tuple(best[: request.n]))
+
+    async def strategy_outcome(self, call: Call, request: StrategyOutcome) -> StrategyStandings:
+        """Raise or lower strategies of the caller by what came of their use; one that stops working is retired."""
+        return await self._strategies.settle(call, request)
+
+
+def _clean_strategy(request: RecordStrategy) -> RecordStrategy:
+    return request.model_copy(
+        update={
+            "task_id": clean_text(request.task_id, 100),
+            "goal": clean_text(request.goal, MAX_GOAL),
+            "approach": clean_text(request.approach, MAX_APPROACH),
+            "avoid": clean_text(request.avoid, MAX_APPROACH),
+            "tools_used": tuple(name for tool in request.tools_used if (name := clean_text(tool, _NAME))),
+        }
+    )
+
+
+def _answer_without(part: str, error: Exception) -> RecalledStrategies:
+    log.warning("the %s part of recalling strategies failed: %s", part, getattr(error, "code", "timed_out"))
+    return RecalledStrategies(degraded=(part,))
+
+
+STORE = "experience"
+"""The store, as spans name it."""
+
+
+@dataclass(frozen=True)
+class Experience:
+    """The handlers of experience."""
+
+    remembering: EpisodeRecall
+    querying: MemoryQueries
+    strategies: StrategyHandlers
+
+
+def assemble_experience(
+    database: Database,
+    embedder: Embedder,
+    settings: MemorySettings,
+    vectors: VectorIndex,
+    wake: Callable[[], None],
+    experience: ExperienceSettings | None = None,
+    queries: QueryVectors | None = None,
+) -> Experience:
+    """The handlers on their stores.
+
+    Args:
+        database: the schema.
+        embedder: the model.
+        settings: the service's settings.
+        vectors: the vector index.
+        wake: called after a transaction that wrote news.
+        experience: settings of experience; the defaults where none are given.
+        queries: the vectors of questions that are kept; those of its own where there are none.
+    """
+    chosen = experience or ExperienceSettings()
+    queries = queries or QueryVectors(embedder, settings.query_cache_seconds, settings.query_cache_size)
+    seconds = settings.stage_seconds
+    search = HybridSearch(vectors, PostgresTexts(database), queries, candidates=settings.candidates, seconds=seconds)
+    outcomes = PostgresOutcomes(database)
+    remembering = EpisodeRecall(search, PostgresEpisodes(database), outcomes, floor=embedder.floor)
+    items, profiles = PostgresKnowledge(database, vectors, wake), PostgresProfiles(database, wake)
+    return Experience(
+        remembering,
+        MemoryQueries(remembering, items, profiles, outcomes, seconds=chosen.query_seconds),
+        StrategyHandlers(
+            PostgresStrategies(database, vectors, wake),
+            queries,
+            Drafter(embedder),
+            floor=chosen.floor(embedder.floor),
+            seconds=seconds,
+        ),
+    )
+
+
+async def serve_experience(
+    bus: Bus,
+    database: Database,
+    embedder: Embedder,
+    settings: MemorySettings,
+    vectors: VectorIndex,
+    wake: Callable[[], None],
+    queries: QueryVectors,
+) -> None:
+    """Wire the handlers and let them answer."""
+    made = assemble_experience(database, embedder, settings, vectors, wake, queries=queries)
+    span = partial(trace_handler, bus.tracing)
+    await serve(bus, episodes.RECALL_EPISODES, span("search_memory", STORE, made.remembering.recall_episodes))
+    await serve(bus, episodes.TOOL_STATISTICS, span("search_memory", STORE, made.remembering.tool_statistics))
+    await serve(bus, episodes.MEMORY_QUERY_TOOL, span("search_memory", STORE, made.querying.memory_query))
+    await serve(bus, episodes.RECORD_STRATEGY, span("create_memory", STORE, made.strategies.record_strategy))
+    await serve(bus, episodes.RECALL_STRATEGIES, span("search_memory", STORE, made.strategies.recall_strategies))
+    await serve(bus, episodes.STRATEGY_OUTCOME, span("update_memory", STORE, made.strategies.strategy_outcome))

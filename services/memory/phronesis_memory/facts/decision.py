@@ -1,0 +1,377 @@
+"""Facts and their slots, and what a new statement does to a slot. Nothing is deleted: what no longer holds gets an end."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Literal, Protocol
+
+from phronesis_bus import Call
+from phronesis_contracts import Principal
+from phronesis_contracts.deletions import ConversationDeleted, Purged
+from phronesis_contracts.facts import (
+    CopiesPurged,
+    Fact,
+    FactKind,
+    FactList,
+    ForgetFor,
+    Forgetting,
+    ForgettingPreview,
+    ImportedMemory,
+    ImportMemory,
+    Learn,
+    Learnt,
+    ListFacts,
+    Origin,
+    Statement,
+)
+
+from ..values import Draft
+
+TRUST: dict[Origin, float] = {
+    Origin.USER: 1.0,
+    Origin.IMPORT: 0.8,
+    Origin.REPLY: 0.3,
+    Origin.MEDIA: 0.3,
+    Origin.TOOL: 0.3,
+}
+"""How far each origin is trusted, 0 to 1."""
+PREFERENCE_ORIGINS = frozenset({Origin.USER, Origin.IMPORT})
+"""Origins that may state a preference: what a document, a tool or an agent said is not what the user wants."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One time that something was said."""
+
+    source: str
+    """Its name, unique among those of an owner: `turn:<id>/<number>` or `import:<digest>/<number>`."""
+    said_at: datetime
+    origin: Origin
+    confidence: float
+    turn_id: str | None = None
+    conversation_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Assertion:
+    """A statement with the time and place at which it was made."""
+
+    statement: Statement
+    evidence: Evidence
+
+
+@dataclass(frozen=True)
+class StoredFact:
+    """A fact as it is stored: one value of a slot, over one stretch of time."""
+
+    id: str
+    slot: str
+    """What there can be one value of at a time (`slots.py`)."""
+    value: str
+    kind: FactKind
+    subject: str
+    predicate: str
+    object: str
+    text: str
+    negated: bool
+    valid_from: datetime
+    evidence: tuple[Evidence, ...]
+    valid_to: datetime | None = None
+    superseded_by: str | None = None
+    ended_at: datetime | None = None
+    """When it ended for good, where what took its place was forgotten."""
+
+    @property
+    def held(self) -> bool:
+        """Whether it holds now."""
+        return self.valid_to is None
+
+    @property
+    def best(self) -> Origin:
+        """The most trusted of its origins."""
+        return max((one.origin for one in self.evidence), key=lambda origin: TRUST[origin])
+
+    @property
+    def trust(self) -> float:
+        """0 to 1, by its most trusted source."""
+        return TRUST[self.best]
+
+    @property
+    def confidence(self) -> float:
+        """0 to 1: each time that it was said makes it surer, by how far that source is trusted."""
+        doubt = 1.0
+        for one in self.evidence:
+            doubt *= 1.0 - min(0.95, one.confidence * TRUST[one.origin])
+        return round(1.0 - doubt, 4)
+
+
+NEGATION = "not:"
+"""What the value of a negated statement begins with."""
+SINGLE_VALUED = frozenset({"called", "works at", "works in", "works as", "works for", "lives in", "is from", "reports to"})
+"""Verbs that have one object at a time; so has every noun that ends in `is`, but for those of `MANY`."""
+MANY_VALUED = frozenset(
+    "aunt brother cat child colleague cousin daughter dog friend hobby neighbour neighbor pet sister skill son uncle".split()
+)
+_IS = " is"
+_AROUND = re.compile(r"\s(?=(?:at|for|in|on|over|than|to|when|with|during|after|before)\s)")
+
+
+def normalize(text: str) -> str:
+    """`text` as it is compared: without capitals, full stops at its end, and doubled spaces."""
+    return " ".join(unicodedata.normalize("NFC", text).casefold().split()).strip(" .,;:!\"'“”‘’")
+
+
+def slot_of(statement: Statement) -> tuple[str, str]:
+    """The slot of a statement, and its value there."""
+    predicate, thing = normalize(statement.predicate), normalize(statement.object)
+    told = NEGATION if statement.negated else ""
+    place = f"{normalize(statement.subject)}|{predicate}"
+    if statement.kind is FactKind.PREFERENCE and predicate == "prefers":
+        return f"{place}|{_topic_of(thing)}", told + thing
+    if predicate in SINGLE_VALUED or (predicate.endswith(_IS) and predicate.removesuffix(_IS) not in MANY_VALUED):
+        return place, told + thing
+    return f"{place}|{thing}", told
+
+
+def _topic_of(thing: str) -> str:
+    """What a preference is about: `answers`, of `short answers`; what stands around it narrows it (`in reports`)."""
+    parts = _AROUND.split(thing, maxsplit=1)
+    words = parts[0].split()
+    return " ".join([words[-1] if words else "", *parts[1:]])
+
+
+DraftsByText = Mapping[str, Draft]
+"""Drafts by their text, complete."""
+
+
+class TextMissing(Exception):
+    """A fact that is held now has no vector yet; the caller makes it and tries again.
+
+    Args:
+        text: its text.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__("a fact has no vector")
+        self.text = text
+
+
+class Facts(Protocol):
+    """The store of facts."""
+
+    async def learn(
+        self, call: Call, request: Learn, sayings: Sequence[Assertion], drafts: DraftsByText, refused: int
+    ) -> Learnt:
+        """Take in what a turn taught, once for the call's key; nothing of a turn or conversation that was forgotten.
+
+        Raises:
+            TextMissing: a draft is missing.
+            KeyReused: the call's key came before with other arguments.
+        """
+        ...
+
+    async def take_in(
+        self, call: Call, request: ImportMemory, sayings: Sequence[Assertion], drafts: DraftsByText, result: ImportedMemory
+    ) -> ImportedMemory:
+        """Take in the lines of an import, all or none, once for the call's key. Raises as `learn` does."""
+        ...
+
+    async def list(self, who: Principal, request: ListFacts) -> FactList:
+        """The caller's facts, the newest first."""
+        ...
+
+    async def by_items(self, who: Principal, items: Sequence[str]) -> dict[str, tuple[StoredFact, Fact]]:
+        """The caller's held facts that stand behind these items, by item."""
+        ...
+
+
+class Forgettings(Protocol):
+    """Forgets for good, and keeps what was reported of it."""
+
+    async def preview(self, who: Principal, request: ForgetFor) -> ForgettingPreview:
+        """What would go."""
+        ...
+
+    async def begin(self, call: Call, request: ForgetFor) -> Forgetting:
+        """Remove it here, and tell the others, once for the call's key.
+
+        Raises:
+            NotFound: the caller has none of it.
+            BadRequest: it is more than goes at once.
+        """
+        ...
+
+    async def get(self, who: Principal, forgetting_id: str) -> Forgetting:
+        """A forgetting of the caller. Raises `NotFound`."""
+        ...
+
+    async def purged(self, tenant: str, service: str, removed: Purged) -> None:
+        """Enter what a service removed; what is not of a forgetting is none of ours."""
+        ...
+
+    async def copies_purged(self, tenant: str, report: CopiesPurged) -> None:
+        """Remove the episodes of turns that hold no text any more, and enter what the orchestrator removed."""
+        ...
+
+    async def forget_conversation(self, tenant: str, event: ConversationDeleted) -> None:
+        """Remove the facts that were learnt from a deleted conversation alone; nothing is learnt of it from here on."""
+        ...
+
+
+Status = Literal["added", "confirmed", "kept"]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The facts of a slot from here on."""
+
+    facts: tuple[StoredFact, ...]
+    told: str
+    """Id of the fact that the statement is now part of."""
+    status: Status
+    superseded: tuple[str, ...]
+    """Ids of those that were held and are no longer."""
+
+
+@dataclass(frozen=True)
+class _Point:
+    """One time that something was said, with the fact that says what it was."""
+
+    fact: StoredFact
+    evidence: Evidence
+    known: bool = True
+
+
+@dataclass
+class _Run:
+    """One value without a break."""
+
+    points: list[_Point]
+    after: _Run | None = None
+    """Of what was never held: what stood against it."""
+    id: str = ""
+    ends: datetime | None = None
+
+    @property
+    def value(self) -> str:
+        return self.points[0].fact.value
+
+    @property
+    def trust(self) -> float:
+        return max(TRUST[point.evidence.origin] for point in self.points)
+
+    @property
+    def since(self) -> datetime:
+        return self.points[0].evidence.said_at
+
+    def add(self, point: _Point) -> None:
+        self.points.append(point)
+        ended = point.fact.ended_at
+        self.ends = ended if self.ends is None or (ended is not None and ended < self.ends) else self.ends
+
+
+@dataclass
+class _Timeline:
+    """The runs of a slot, oldest first, and beside them what was said and not believed."""
+
+    runs: list[_Run] = field(default_factory=list)
+    beside: list[_Run] = field(default_factory=list)
+
+    def take(self, point: _Point) -> None:
+        run = self.runs[-1] if self.runs else None
+        if run is None or (run.ends is not None and point.evidence.said_at >= run.ends):
+            self._begin(point)
+        elif point.fact.value == run.value:
+            run.add(point)
+        elif TRUST[point.evidence.origin] < run.trust or _denies_other(point.fact.value, run.value):
+            self._aside(point, run)
+        else:
+            self._begin(point)
+
+    def _begin(self, point: _Point) -> None:
+        self.runs.append(_Run([]))
+        self.runs[-1].add(point)
+
+    def _aside(self, point: _Point, run: _Run) -> None:
+        found = next((one for one in self.beside if one.after is run and one.value == point.fact.value), None)
+        if found is None:
+            found = _Run([], run)
+            self.beside.append(found)
+        found.points.append(point)
+
+
+def decide(known: Sequence[StoredFact], saying: Assertion, new_id: Callable[[], str]) -> Decision:
+    """The facts of a slot once something more was said.
+
+    Args:
+        known: all facts of the slot, held or not.
+        saying: what was said, and when.
+        new_id: makes the id of a fact.
+    """
+    fresh = _Point(_fact_of_assertion(saying), saying.evidence, known=False)
+    points = [*(_Point(fact, one) for fact in known for one in fact.evidence), fresh]
+    line = _Timeline()
+    for point in sorted(points, key=lambda point: (point.evidence.said_at, point.evidence.source)):
+        line.take(point)
+    _assign_ids(line, {fact.id for fact in known}, new_id)
+    facts = _facts_of_timeline(line)
+    told = next(run for run in (*line.runs, *line.beside) if fresh in run.points)
+    held = {fact.id for fact in facts if fact.held}
+    before = {fact.id for fact in known}
+    gone = tuple(fact.id for fact in known if fact.held and fact.id not in held)
+    status: Status = "kept" if told.after is not None else "confirmed" if told.id in before else "added"
+    return Decision(facts, told.id, status, gone)
+
+
+def _denies_other(value: str, held: str) -> bool:
+    """Whether a denial is of something else than what is held: to leave one employer says nothing of another."""
+    return value.startswith(NEGATION) and value.removeprefix(NEGATION) != held
+
+
+def _assign_ids(line: _Timeline, known: set[str], new_id: Callable[[], str]) -> None:
+    """Give each run the id of the newest of its facts that no later run has; what is left gets a new one."""
+    taken: set[str] = set()
+    for run in (*reversed(line.runs), *line.beside):
+        ids = [point.fact.id for point in reversed(run.points) if point.known and point.fact.id in known - taken]
+        run.id = ids[0] if ids else new_id()
+        taken.add(run.id)
+
+
+def _facts_of_timeline(line: _Timeline) -> tuple[StoredFact, ...]:
+    found: list[StoredFact] = []
+    for run, following in zip(line.runs, [*line.runs[1:], None], strict=True):
+        ends = [when for when in (run.ends, following.since if following else None) if when is not None]
+        replaced = following.id if following and ends and following.since <= min(ends) else None
+        found.append(_fact_of_run(run, min(ends, default=None), replaced))
+    for run in line.beside:
+        assert run.after is not None
+        found.append(_fact_of_run(run, run.since, run.after.id))
+    return tuple(found)
+
+
+def _fact_of_run(run: _Run, until: datetime | None, by: str | None) -> StoredFact:
+    own = next((point.fact for point in run.points if point.fact.id == run.id), run.points[0].fact)
+    evidence = tuple(point.evidence for point in run.points)
+    return replace(own, id=run.id, evidence=evidence, valid_from=run.since, valid_to=until, superseded_by=by, ended_at=run.ends)
+
+
+def _fact_of_assertion(saying: Assertion) -> StoredFact:
+    statement, evidence = saying.statement, saying.evidence
+    slot, value = slot_of(statement)
+    return StoredFact(
+        id="",
+        slot=slot,
+        value=value,
+        kind=statement.kind,
+        subject=statement.subject,
+        predicate=statement.predicate,
+        object=statement.object,
+        text=statement.text,
+        negated=statement.negated,
+        valid_from=evidence.said_at,
+        evidence=(evidence,),
+    )

@@ -1,0 +1,310 @@
+"""Facts in Postgres: read with their sources, written as a decision says, with the items by which the held ones are found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID, uuid4
+
+import asyncpg
+
+from phronesis_bus import Call, audit_entry
+from phronesis_contracts import Principal
+from phronesis_contracts.facts import (
+    Fact,
+    FactKind,
+    FactList,
+    FactSource,
+    ImportedMemory,
+    ImportMemory,
+    Learn,
+    Learnt,
+    LearntFact,
+    ListFacts,
+    Origin,
+)
+from phronesis_contracts.service import AUDITED
+from phronesis_postgres import Connection, Database, write_news, write_once
+
+from ..items.rows import lock_owner, remove_items, write_items
+from ..ports import VectorIndex
+from ..values import owner_of_facts
+from .decision import Assertion, Decision, DraftsByText, Evidence, StoredFact, TextMissing, decide, normalize, slot_of
+
+COLUMNS = """id, slot, value, kind, subject, predicate, object, body, negated, valid_from, valid_to, superseded_by, ended_at,
+    item_id, recorded_at"""
+_SOURCES = """
+    SELECT fact_id, source, said_at, origin, confidence, turn_id, conversation_id FROM fact_sources
+    WHERE fact_id = ANY($1::uuid[]) ORDER BY said_at, source"""
+_UPSERT = """
+    INSERT INTO facts (id, tenant, owner, slot, value, kind, subject, predicate, object, body, negated, valid_from, valid_to,
+        superseded_by, ended_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+    ON CONFLICT (id) DO UPDATE SET valid_from = excluded.valid_from, valid_to = excluded.valid_to,
+        superseded_by = excluded.superseded_by, ended_at = excluded.ended_at"""
+_STATE = """
+    INSERT INTO fact_sources (fact_id, source, said_at, origin, confidence, turn_id, conversation_id)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)"""
+
+
+async def facts_from_rows(connection: Connection, rows: Iterable[asyncpg.Record]) -> list[StoredFact]:
+    """The facts of rows, with their sources, in the order of the rows."""
+    found = list(rows)
+    said: dict[UUID, list[Evidence]] = {row["id"]: [] for row in found}
+    for one in await connection.fetch(_SOURCES, list(said)):
+        said[one["fact_id"]].append(
+            Evidence(
+                one["source"], one["said_at"], Origin(one["origin"]), one["confidence"], one["turn_id"], one["conversation_id"]
+            )
+        )
+    return [_fact_from_row(row, said[row["id"]]) for row in found]
+
+
+def _fact_from_row(row: asyncpg.Record, evidence: Sequence[Evidence]) -> StoredFact:
+    return StoredFact(
+        id=str(row["id"]),
+        slot=row["slot"],
+        value=row["value"],
+        kind=FactKind(row["kind"]),
+        subject=row["subject"],
+        predicate=row["predicate"],
+        object=row["object"],
+        text=row["body"],
+        negated=row["negated"],
+        valid_from=row["valid_from"],
+        evidence=tuple(evidence),
+        valid_to=row["valid_to"],
+        superseded_by=str(row["superseded_by"]) if row["superseded_by"] else None,
+        ended_at=row["ended_at"],
+    )
+
+
+def fact_for_owner(fact: StoredFact, row: asyncpg.Record) -> Fact:
+    """A fact as its owner sees it."""
+    return Fact(
+        id=fact.id,
+        kind=fact.kind,
+        subject=fact.subject,
+        predicate=fact.predicate,
+        object=fact.object,
+        text=fact.text,
+        negated=fact.negated,
+        held=fact.held,
+        valid_from=fact.valid_from,
+        valid_to=fact.valid_to,
+        recorded_at=row["recorded_at"],
+        superseded_by=fact.superseded_by,
+        confidence=fact.confidence,
+        trust=fact.trust,
+        origin=fact.best,
+        sources=tuple(
+            FactSource(turn_id=one.turn_id, conversation_id=one.conversation_id, origin=one.origin, said_at=one.said_at)
+            for one in fact.evidence[-_MOST:]
+        ),
+    )
+
+
+_MOST = 20
+"""Sources that a fact is shown with: the newest."""
+
+
+async def replace_slot(
+    connection: Connection, tenant: str, owner: str, before: Sequence[StoredFact], after: Sequence[StoredFact]
+) -> None:
+    """Make the rows of one slot what a decision says; only what differs is written."""
+    old = {fact.id: fact for fact in before}
+    left = {fact.id for fact in after}
+    await connection.execute("DELETE FROM facts WHERE id = ANY($1::uuid[])", [id for id in old if id not in left])
+    changed = [fact for fact in after if old.get(fact.id) != fact]
+    # What ends comes first: of a slot one value is held at a time.
+    for fact in sorted(changed, key=lambda fact: fact.held):
+        await connection.execute(_UPSERT, *_to_row(tenant, owner, fact))
+    where = {one.source: fact.id for fact in before for one in fact.evidence}
+    moved = [(fact.id, one) for fact in after for one in fact.evidence if where.get(one.source) != fact.id]
+    gone = [one.source for _, one in moved]
+    await connection.execute(
+        "DELETE FROM fact_sources WHERE fact_id = ANY($1::uuid[]) AND source = ANY($2::text[])", list(old), gone
+    )
+    await connection.executemany(
+        _STATE,
+        [(id, o.source, o.said_at, o.origin, o.confidence, o.turn_id, o.conversation_id) for id, o in moved],
+    )
+
+
+def _to_row(tenant: str, owner: str, fact: StoredFact) -> tuple[object, ...]:
+    return (
+        fact.id,
+        tenant,
+        owner,
+        fact.slot,
+        fact.value,
+        fact.kind,
+        fact.subject,
+        fact.predicate,
+        fact.object,
+        fact.text,
+        fact.negated,
+        fact.valid_from,
+        fact.valid_to,
+        fact.superseded_by,
+        fact.ended_at,
+    )
+
+
+SERVICE = "memory"
+_OF_SLOT = f"SELECT {COLUMNS} FROM facts WHERE tenant = $1 AND owner = $2 AND slot = $3"  # noqa: S608
+_BEHIND = f"""
+    SELECT {COLUMNS} FROM facts
+    WHERE tenant = $1 AND owner = $2 AND item_id = ANY($3::uuid[]) AND valid_to IS NULL"""  # noqa: S608
+_LISTED = """
+    FROM facts WHERE tenant = $1 AND owner = $2 AND ($3::text IS NULL OR lower(subject) = $3)
+    AND ($4::text IS NULL OR kind = $4) AND ($5 OR valid_to IS NULL)"""
+_PAGE = f"SELECT {COLUMNS} {_LISTED} ORDER BY recorded_at DESC, valid_from DESC, id LIMIT $6 OFFSET $7"
+_ITEMS = "SELECT item_id FROM facts WHERE id = ANY($1::uuid[]) AND item_id IS NOT NULL"
+
+
+@dataclass
+class _FactWrite:
+    """One write of facts: its transaction, and what it touched."""
+
+    connection: Connection
+    who: Principal
+    drafts: DraftsByText
+    touched: list[str]
+    """Items whose vectors changed."""
+
+
+class PostgresFacts:
+    """`Facts` on the tables `facts` and `items`.
+
+    Args:
+        database: the schema.
+        vectors: the index of the items' vectors.
+        wake: called after a transaction that wrote news.
+    """
+
+    def __init__(self, database: Database, vectors: VectorIndex, wake: Callable[[], None]) -> None:
+        self._database = database
+        self._vectors = vectors
+        self._wake = wake
+
+    async def learn(
+        self, call: Call, request: Learn, sayings: Sequence[Assertion], drafts: DraftsByText, refused: int
+    ) -> Learnt:
+        """See `Facts`."""
+        touched: list[str] = []
+
+        async def work(connection: Connection) -> Learnt:
+            await lock_owner(connection, call.who.tenant, owner_of_facts(call.who.user))
+            names = [fact_tombstone("turn", request.turn_id), fact_tombstone("conversation", request.conversation_id)]
+            if await _is_forgotten(connection, call.who, names):
+                return Learnt()
+            done = await self._take(_FactWrite(connection, call.who, drafts, touched), sayings)
+            if done:
+                entry = {"turn_id": request.turn_id, "facts": [one.told for one in done]}
+                await write_news(
+                    connection, SERVICE, call.who.tenant, AUDITED[SERVICE], audit_entry(call.who, "facts.learn", entry)
+                )
+            told = tuple(LearntFact(id=one.told, status=one.status) for one in done)
+            return Learnt(facts=told, superseded=sum(len(one.superseded) for one in done), refused=refused)
+
+        result = await write_once(self._database, call, request, Learnt, work)
+        await self._settled(call.who, touched)
+        return result
+
+    async def take_in(
+        self, call: Call, request: ImportMemory, sayings: Sequence[Assertion], drafts: DraftsByText, result: ImportedMemory
+    ) -> ImportedMemory:
+        """See `Facts`."""
+        touched: list[str] = []
+
+        async def work(connection: Connection) -> ImportedMemory:
+            await lock_owner(connection, call.who.tenant, owner_of_facts(call.who.user))
+            done = await self._take(_FactWrite(connection, call.who, drafts, touched), sayings)
+            entry = audit_entry(call.who, "facts.import", {"lines": result.lines, "facts": len(done)})
+            await write_news(connection, SERVICE, call.who.tenant, AUDITED[SERVICE], entry)
+            counts = {
+                "added": sum(one.status != "confirmed" for one in done),
+                "confirmed": sum(one.status == "confirmed" for one in done),
+                "superseded": sum(len(one.superseded) for one in done),
+            }
+            return result.model_copy(update=counts)
+
+        imported = await write_once(self._database, call, request, ImportedMemory, work)
+        await self._settled(call.who, touched)
+        return imported
+
+    async def _settled(self, who: Principal, touched: list[str]) -> None:
+        self._wake()
+        await self._vectors.settle(who.tenant, touched)
+
+    async def _take(self, work: _FactWrite, sayings: Sequence[Assertion]) -> list[Decision]:
+        done: list[Decision] = []
+        for saying in sayings:
+            slot, _ = slot_of(saying.statement)
+            rows = await work.connection.fetch(_OF_SLOT, work.who.tenant, work.who.user, slot)
+            known = await facts_from_rows(work.connection, rows)
+            decided = decide(known, saying, lambda: str(uuid4()))
+            await replace_slot(work.connection, work.who.tenant, work.who.user, known, decided.facts)
+            await self._index(work, known, decided)
+            done.append(decided)
+        return done
+
+    async def _index(self, work: _FactWrite, known: Sequence[StoredFact], decided: Decision) -> None:
+        """Let the fact that is held be found, and what is not held no longer."""
+        connection, tenant = work.connection, work.who.tenant
+        ids = [*decided.superseded, *({fact.id for fact in known} - {fact.id for fact in decided.facts})]
+        gone = [str(row["item_id"]) for row in await connection.fetch(_ITEMS, ids)]
+        await remove_items(connection, self._vectors, tenant, gone)
+        work.touched.extend(gone)
+        held = {fact.id for fact in known if fact.held}
+        for fact in decided.facts:
+            if fact.held and fact.id not in held:
+                work.touched.append(await self._found_by(work, fact))
+
+    async def _found_by(self, work: _FactWrite, fact: StoredFact) -> str:
+        draft = work.drafts.get(fact.text)
+        if draft is None:
+            raise TextMissing(fact.text)
+        since = fact.valid_from.isoformat()
+        whose = {"origin": fact.best, "trust": fact.trust, "since": since}
+        ready = replace(draft, external_id=fact.id, family=f"fact/{fact.id}", metadata=whose)
+        connection, who = work.connection, work.who
+        version = int(await connection.fetchval("SELECT nextval('versions')"))
+        room = owner_of_facts(who.user)
+        [done] = await write_items(connection, self._vectors, who.tenant, room, version, [ready])
+        await connection.execute("UPDATE facts SET item_id = $2 WHERE id = $1", fact.id, done.id)
+        return done.id
+
+    async def list(self, who: Principal, request: ListFacts) -> FactList:
+        """See `Facts`."""
+        subject = normalize(request.subject) if request.subject is not None else None
+        asked = (who.tenant, who.user, subject, request.kind, request.superseded)
+        async with self._database.connection(who.tenant) as connection:
+            total = int(await connection.fetchval(f"SELECT count(*) {_LISTED}", *asked))
+            rows = await connection.fetch(_PAGE, *asked, request.limit, request.offset)
+            facts = await facts_from_rows(connection, rows)
+        return FactList(facts=tuple(fact_for_owner(fact, row) for fact, row in zip(facts, rows, strict=True)), total=total)
+
+    async def by_items(self, who: Principal, items: Sequence[str]) -> dict[str, tuple[StoredFact, Fact]]:
+        """See `Facts`."""
+        async with self._database.connection(who.tenant) as connection:
+            rows = await connection.fetch(_BEHIND, who.tenant, who.user, list(items))
+            facts = await facts_from_rows(connection, rows)
+        return {str(row["item_id"]): (fact, fact_for_owner(fact, row)) for fact, row in zip(facts, rows, strict=True)}
+
+
+def fact_tombstone(what: str, id: str) -> str:
+    """The name that a turn or a conversation has among what nothing is learnt from any more."""
+    return f"facts:{what}:{id}"
+
+
+async def _is_forgotten(connection: Connection, who: Principal, names: list[str]) -> bool:
+    return bool(
+        await connection.fetchval(
+            "SELECT true FROM tombstones WHERE tenant = $1 AND owner = $2 AND name = ANY($3::text[]) LIMIT 1",
+            who.tenant,
+            who.user,
+            names,
+        )
+    )

@@ -1,0 +1,147 @@
+"""Drafts: from what is to be stored to items with words and vectors."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any, TypeVar
+
+from phronesis_contracts import Unavailable
+from phronesis_contracts.episodes import RecordStrategy
+from phronesis_contracts.memory import ItemKind, KeepMemory, RememberItem
+from phronesis_contracts.orchestrator import TurnEndedNews
+from phronesis_contracts.twin import Node
+
+from ..embedding.chunks import pool, split_chunks, split_passages, split_pieces
+from ..ports import Embedder
+from ..values import MEMORY_KIND, Draft, Vector, VectorMissing
+from ..words.analysis import count_words
+
+T = TypeVar("T")
+StoredDigests = Mapping[tuple[str, str], bytes]
+MAX_TEXT = 20_000
+"""Characters of an item."""
+_USER_PART = 8_000
+_OPENING = 240
+"""Characters of an episode that its vector is made of: every turn leaves one, so that its cost is the system's."""
+
+
+class Drafter:
+    """Completes drafts: counts their words, and makes their vectors.
+
+    Args:
+        embedder: the model.
+    """
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+
+    async def store(self, drafts: Sequence[Draft], known: StoredDigests, write: Callable[[Sequence[Draft]], Awaitable[T]]) -> T:
+        """Complete the drafts that are not `known` to be stored as they are, and write all of them.
+
+        Vectors are made before the transaction. Where an item has changed since `known` was read, all are made, once.
+
+        Raises:
+            Unavailable: the embedder does not answer, or items change faster than they are written.
+        """
+        for seen in (known, {}):
+            try:
+                return await write(await self.complete(drafts, seen))
+            except VectorMissing:
+                continue
+        raise Unavailable("the items change too fast", retry_after=1)
+
+    async def complete(self, drafts: Sequence[Draft], known: StoredDigests) -> list[Draft]:
+        """The drafts; those that are not known, and are not complete yet, with words and vector."""
+        fresh = [d for d in drafts if d.vector is None and known.get((d.external_id or "", d.part)) != d.digest]
+        if not fresh:
+            return list(drafts)
+        vectors = await self.vectors(fresh)
+        # Counting the words of a large batch takes seconds, which the loop does not have.
+        counted = await asyncio.to_thread(lambda: [count_words(draft.whole) for draft in fresh])
+        done = {
+            id(draft): replace(draft, words=found, vector=whole, passages=close)
+            for draft, found, (whole, close) in zip(fresh, counted, vectors, strict=True)
+        }
+        return [done.get(id(draft), draft) for draft in drafts]
+
+    async def vectors(self, drafts: Sequence[Draft]) -> list[tuple[Vector, tuple[Vector, ...]]]:
+        """For each draft the vector of all of it, and those of its passages.
+
+        Raises:
+            Unavailable: the embedder does not answer.
+        """
+        cut = [_texts_to_embed(draft) for draft in drafts]
+        close = [_passages_to_embed(draft) for draft in drafts]
+        texts = [piece for some, parts in zip(cut, close, strict=True) for piece in (*some, *parts)]
+        made = iter(await self._embedder.embed_texts(texts))
+        return [
+            (pool(list(islice(made, len(some)))), tuple(islice(made, len(parts))))
+            for some, parts in zip(cut, close, strict=True)
+        ]
+
+
+def _texts_to_embed(draft: Draft) -> list[str]:
+    """What is embedded: all of an item, of an episode its opening, which is what its user said; words find the rest."""
+    return [draft.text[:_OPENING]] if draft.kind is ItemKind.EPISODE else split_pieces(draft.title, draft.text)
+
+
+def _passages_to_embed(draft: Draft) -> list[str]:
+    """What is embedded once more, closely: what people said. The texts of nodes are many, and gain nothing by it."""
+    if draft.kind is ItemKind.NODE:
+        return []
+    return split_passages(draft.title, draft.text[:_OPENING] if draft.kind is ItemKind.EPISODE else draft.text)
+
+
+def draft_from_item(item: RememberItem) -> Draft:
+    """What a caller wants remembered, as a draft."""
+    sources = tuple(dict.fromkeys(item.sources))
+    said = [item.kind, item.title, item.text, item.metadata, item.links, *sources]
+    return Draft(
+        item.kind, item.text, _hash_content(said), item.external_id, title=item.title, metadata=item.metadata, sources=sources
+    )
+
+
+def draft_from_memory(memory: KeepMemory) -> Draft:
+    """What is to be kept in a scope, as a draft."""
+    said = [memory.content, memory.confidence]
+    return Draft(MEMORY_KIND, memory.content, _hash_content(said), memory.key, metadata={"confidence": memory.confidence})
+
+
+def drafts_from_node(node: Node) -> list[Draft]:
+    """A node's texts, field by field in chunks, each of them an item with the node's key and name."""
+    drafts: list[Draft] = []
+    for text in node.texts:
+        for number, chunk in enumerate(split_chunks(text.text.replace("\x00", " "))):
+            metadata = {"field": text.field, "type": node.type, "year": node.year}
+            digest = _hash_content([node.name, text.field, chunk])
+            part = f"{text.field}/{number}"
+            family = f"{node.type}/{node.id}"
+            drafts.append(Draft(ItemKind.NODE, chunk, digest, node.key, part, family, node.name, metadata))
+    return drafts
+
+
+def draft_from_turn(turn: TurnEndedNews) -> Draft:
+    """A turn as an episode, one for each turn."""
+    text = f"User: {turn.user_text[:_USER_PART]}\nAssistant: {turn.reply_text}".replace("\x00", " ")[:MAX_TEXT]
+    said = {"code": turn.code, "tier": turn.tier, "task": turn.task, "at": turn.at.isoformat() if turn.at else None}
+    metadata = {"conversation_id": turn.conversation_id, "agent": turn.agent, "outcome": str(turn.status)}
+    metadata |= {name: value for name, value in said.items() if value is not None}
+    sources = (turn.conversation_id,)
+    return Draft(ItemKind.EPISODE, text, _hash_content([text]), f"turn:{turn.turn_id}", metadata=metadata, sources=sources)
+
+
+def draft_from_strategy(strategy: RecordStrategy) -> Draft:
+    """A strategy as a draft: its goal, since that is what it is found by (V-124)."""
+    sources = (strategy.conversation_id,) if strategy.conversation_id else ()
+    return Draft(
+        ItemKind.STRATEGY, strategy.goal, _hash_content([strategy.goal]), f"strategy:{strategy.task_id}", sources=sources
+    )
+
+
+def _hash_content(said: Sequence[Any]) -> bytes:
+    return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).digest()

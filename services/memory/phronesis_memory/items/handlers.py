@@ -1,0 +1,249 @@
+"""The handlers of items and profiles, and following the graph, whose node texts are shared items."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from phronesis_bus import Bus, Call, News, ask
+from phronesis_contracts import BadRequest, Internal, Nothing, Principal, Role, TooLarge
+from phronesis_contracts.deletions import ConversationDeleted
+from phronesis_contracts.memory import (
+    SHARED,
+    AugmentedMemoryContext,
+    DeleteProfile,
+    Forget,
+    Forgotten,
+    ItemKind,
+    Profile,
+    Recall,
+    Recalled,
+    RecalledItem,
+    Remember,
+    Remembered,
+    Retrieve,
+    UpdateProfile,
+)
+from phronesis_contracts.orchestrator import TurnEndedNews, TurnStatus
+from phronesis_contracts.twin import EXPAND, NODES, ChangedNode, Expand, Neighbour, Node, NodeChanged, NodeKeys
+
+from ..ports import Graph, ItemRemoval, Knowledge, Profiles
+from ..profiles.rules import check_profile, merge_patch
+from ..values import Audience, NodeState, is_storable, shorten
+from .drafts import Drafter, draft_from_item, draft_from_turn, drafts_from_node
+from .search import HybridSearch, Retrieval
+
+NODE_BATCH = 20
+"""Nodes of one question: their texts, with room to spare, fit the greatest message."""
+
+
+class NodeTextProjection:
+    """Makes the shared items of changed nodes what the graph says now. A repeat, in any order, changes nothing.
+
+    Args:
+        graph: the graph service.
+        knowledge: the store of items.
+        drafting: completes drafts.
+    """
+
+    def __init__(self, graph: Graph, knowledge: Knowledge, drafting: Drafter) -> None:
+        self._graph = graph
+        self._knowledge = knowledge
+        self._drafting = drafting
+
+    async def follow(self, tenant: str, changed: Sequence[ChangedNode]) -> None:
+        """Bring the items of `changed` up to date.
+
+        Raises:
+            Unavailable: the graph, the embedder or the store does not answer; what is done stays done.
+        """
+        versions: dict[str, int] = {}
+        for node in changed:
+            versions[node.key] = max(node.version, versions.get(node.key, 0))
+        passed = await self._knowledge.passed(tenant, versions)
+        keys = [key for key in versions if key not in passed]
+        for start in range(0, len(keys), NODE_BATCH):
+            batch = keys[start : start + NODE_BATCH]
+            await self._project(tenant, {key: versions[key] for key in batch}, await self._nodes(tenant, batch))
+
+    async def _nodes(self, tenant: str, keys: list[str]) -> dict[str, Node]:
+        try:
+            return {node.key: node for node in await self._graph.nodes(tenant, keys)}
+        except (Internal, TooLarge):
+            # The texts of many nodes can be more than one message holds.
+            if len(keys) == 1:
+                raise
+            half = len(keys) // 2
+            return await self._nodes(tenant, keys[:half]) | await self._nodes(tenant, keys[half:])
+
+    async def _project(self, tenant: str, versions: dict[str, int], nodes: dict[str, Node]) -> None:
+        drafts = {key: drafts_from_node(nodes[key]) if key in nodes else [] for key in versions}
+        known = await self._knowledge.digests(tenant, SHARED, list(versions))
+        # All nodes' texts are embedded together, in full batches, and then each node is written by itself.
+        flat = await self._drafting.complete([draft for of_key in drafts.values() for draft in of_key], known)
+        start = 0
+        for key, version in versions.items():
+            ready = flat[start : start + len(drafts[key])]
+            start += len(drafts[key])
+            node = nodes.get(key)
+            state = NodeState(key, version, gone=True) if node is None else NodeState(key, node.version)
+            await self._drafting.store(ready, known, partial(self._knowledge.project, tenant, state))
+
+
+_EPISODE_STATUSES = frozenset({TurnStatus.COMPLETED, TurnStatus.FAILED, TurnStatus.PARKED})
+"""Ends of turns that leave an episode (V-135)."""
+_MAKER_OF_KIND = {ItemKind.NODE: "the graph", ItemKind.STRATEGY: "a task"}
+"""Kinds that nobody stores by hand, and what makes them."""
+
+
+class ItemHandlers:
+    """The handlers of the memory service.
+
+    Args:
+        knowledge: the store of items.
+        forgetting: removes items from it.
+        profiles: the store of profiles.
+        search: hybrid search.
+        retrieval: hybrid retrieval.
+        drafting: completes what is to be stored.
+        nodes: follows the graph.
+    """
+
+    def __init__(
+        self,
+        knowledge: Knowledge,
+        forgetting: ItemRemoval,
+        profiles: Profiles,
+        search: HybridSearch,
+        retrieval: Retrieval,
+        drafting: Drafter,
+        nodes: NodeTextProjection,
+    ) -> None:
+        self._knowledge = knowledge
+        self._forgetting = forgetting
+        self._profiles = profiles
+        self._search = search
+        self._retrieval = retrieval
+        self._drafting = drafting
+        self._nodes = nodes
+
+    async def remember(self, call: Call, request: Remember) -> Remembered:
+        """Store the caller's items, all or none, once for the call's key."""
+        _check_items(request)
+        who = call.who
+        external_ids = [item.external_id for item in request.items if item.external_id is not None]
+        known = await self._knowledge.digests(who.tenant, who.user, external_ids)
+        drafts = [draft_from_item(item) for item in request.items]
+        return await self._drafting.store(drafts, known, partial(self._knowledge.remember, call, request))
+
+    async def recall(self, call: Call, request: Recall) -> Recalled:
+        """What the caller's memory, and the tenant's, hold on a question."""
+        audience = Audience.of(call.who, request.kinds)
+        [found] = await self._search.find(audience, [request.query], request.limit)
+        best = found.candidates[: request.limit]
+        items = {item.id: item for item in await self._knowledge.items(audience, [one.id for one in best])} if best else {}
+        return Recalled(
+            items=tuple(
+                RecalledItem(
+                    id=one.id,
+                    external_id=items[one.id].external_id,
+                    kind=one.kind,
+                    title=items[one.id].title,
+                    text=shorten(items[one.id].text, len(best)),
+                    score=one.score,
+                    why=one.why,
+                )
+                for one in best
+                if one.id in items
+            ),
+            degraded=tuple(sorted(found.degraded)),
+        )
+
+    async def retrieve(self, call: Call, request: Retrieve) -> AugmentedMemoryContext:
+        """Hybrid retrieval for the caller (D-066)."""
+        return await self._retrieval.retrieve(call.who, request)
+
+    async def profile_get(self, call: Call, request: Nothing) -> Profile:
+        """The caller's profile."""
+        return await self._profiles.get(call.who)
+
+    async def profile_put(self, call: Call, request: Profile) -> Profile:
+        """Replace the caller's profile."""
+        given = check_profile(request.profile)
+        return await self._profiles.change(call, request, request.version, lambda _: given)
+
+    async def profile_update(self, call: Call, request: UpdateProfile) -> Profile:
+        """Correct the caller's profile."""
+        patch = check_profile(request.patch, "patch")
+        return await self._profiles.change(
+            call, request, request.version, lambda old: check_profile(merge_patch(old, patch), "patch")
+        )
+
+    async def profile_delete(self, call: Call, request: DeleteProfile) -> Profile:
+        """Delete the caller's profile."""
+        return await self._profiles.delete(call, request)
+
+    async def forget(self, call: Call, request: Forget) -> Forgotten:
+        """Remove items of the caller for good; what is another's is not there."""
+        for number, id in enumerate(request.ids):
+            if not is_storable(id):
+                raise BadRequest("an id holds no NUL characters", field=f"ids.{number}")
+        return await self._forgetting.forget(call, request)
+
+    async def on_conversation_deleted(self, news: News, event: ConversationDeleted) -> None:
+        """Remove what was learnt from a deleted conversation; the parts behind the first list media alone."""
+        if event.part == 1:
+            await self._forgetting.forget_conversation(news.tenant, event)
+
+    async def on_node_changed(self, news: News, event: NodeChanged) -> None:
+        """Bring the shared items of changed nodes up to date."""
+        await self._nodes.follow(news.tenant, event.nodes)
+
+    async def on_turn_ended(self, news: News, event: TurnEndedNews) -> None:
+        """Keep a turn as an episode of its user, with what came of its tools, once; one that was cancelled leaves none."""
+        if event.status not in _EPISODE_STATUSES or not (event.user_text.strip() or event.reply_text.strip()):
+            return
+        draft = draft_from_turn(event)
+        known = await self._knowledge.digests(news.tenant, event.user, [draft.external_id or ""])
+        if not known:
+            ready = await self._drafting.complete([draft], {})
+            await self._knowledge.record(news.tenant, event.user, ready[0], event.tools)
+
+
+def _check_items(request: Remember) -> None:
+    seen: set[str] = set()
+    for number, item in enumerate(request.items):
+        if item.kind in _MAKER_OF_KIND:
+            raise BadRequest(f"a {item.kind} is made by {_MAKER_OF_KIND[item.kind]} alone", field=f"items.{number}.kind")
+        if item.external_id in seen:
+            raise BadRequest("an external id stands twice in one request", field=f"items.{number}.external_id")
+        if item.external_id is not None:
+            seen.add(item.external_id)
+        said: dict[str, Any] = {
+            "text": item.text,
+            "title": item.title,
+            "external_id": item.external_id,
+            "metadata": item.metadata,
+            "links": item.links,
+            "sources": item.sources,
+        }
+        for name, value in said.items():
+            if not is_storable(value):
+                raise BadRequest("no NUL characters and no infinite numbers", field=f"items.{number}.{name}")
+
+
+class BusGraph:
+    """The graph service, on the bus."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+
+    async def expand(self, who: Principal, ids: Sequence[str], hops: int, limit: int) -> tuple[Neighbour, ...]:
+        """See `Graph`."""
+        return (await ask(self._bus, who, EXPAND, Expand(ids=tuple(ids), hops=hops, limit=limit))).items
+
+    async def nodes(self, tenant: str, keys: Sequence[str]) -> tuple[Node, ...]:
+        """See `Graph`. An event acts for nobody, so memory asks for itself."""
+        who = Principal(tenant=tenant, user="memory", role=Role.MAESTRO)
+        return (await ask(self._bus, who, NODES, NodeKeys(keys=tuple(keys)))).nodes

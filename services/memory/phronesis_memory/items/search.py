@@ -1,0 +1,425 @@
+"""Hybrid search by vector and by words, and retrieval: seeds, their neighbours in the graph, and a context that fits."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TypeAlias, TypeVar
+from uuid import UUID
+
+from phronesis_contracts import Principal, ServiceError, Unavailable
+from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, EntityType, ItemKind, Retrieve, Seed
+from phronesis_tokens import count, cut
+
+from ..embedding.queries import QueryVectors
+from ..ports import Graph, Knowledge, TextIndex, VectorIndex
+from ..values import Audience, Item, TextHit, Vector, VectorHit
+from ..words.ranking import Weights, fuse, match_share
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+_VectorHits: TypeAlias = tuple[Vector, list[VectorHit]]
+_TextHits: TypeAlias = tuple[Weights, list[TextHit]]
+_NO_WEIGHTS = Weights({}, 0.0, {})
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An item that one of the searches found."""
+
+    id: str
+    kind: ItemKind
+    family: str
+    score: float
+    """0 to 1; see `fuse`."""
+    cosine: float | None
+    """Of the item or its nearest passage; `None` where it is not known."""
+    bm25: float | None
+    """`None` where no word of the query stands in the item."""
+    coverage: float
+    """0 to 1: how much of the query's weight stands in the item."""
+
+    @property
+    def why(self) -> dict[str, float]:
+        """The raw signals."""
+        signals = {"vector": self.cosine, "text": self.bm25}
+        return {name: round(value, 6) for name, value in signals.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """Candidates, best first, and the parts that failed: `vector`, `text`."""
+
+    candidates: tuple[Candidate, ...] = ()
+    degraded: frozenset[str] = frozenset()
+
+
+class HybridSearch:
+    """Searches one audience, for several queries at once: each has its own candidates, and all share their statements.
+
+    Args:
+        vectors: the vector index.
+        texts: the full-text index.
+        queries: the vectors of questions.
+        candidates: items that each search contributes.
+        seconds: time that each stage may take.
+    """
+
+    def __init__(
+        self, vectors: VectorIndex, texts: TextIndex, queries: QueryVectors, *, candidates: int, seconds: float
+    ) -> None:
+        self._vectors = vectors
+        self._texts = texts
+        self._queries = queries
+        self._candidates = candidates
+        self._seconds = seconds
+
+    async def find(self, audience: Audience, queries: Sequence[str], limit: int = 0) -> list[SearchResult]:
+        """For each query what the audience holds on it. One search may fail, and is then named in `degraded`.
+
+        Raises:
+            Unavailable: both searches failed.
+        """
+        most = max(self._candidates, limit)
+        degraded: set[str] = set()
+        near, worded = await asyncio.gather(
+            self._part("vector", self._near(audience, queries, most), degraded),
+            self._part("text", self._texts.search(audience, queries, most), degraded),
+        )
+        if near is None and worded is None:
+            raise Unavailable("neither search answers", retry_after=1)
+        nears: list[_VectorHits | None] = list(near) if near is not None else [None] * len(queries)
+        wordeds: list[_TextHits | None] = list(worded) if worded is not None else [None] * len(queries)
+        cosines, texts = await asyncio.gather(
+            self._cosines(audience, nears, wordeds, degraded), self._figures(audience, nears, wordeds, degraded)
+        )
+        return [
+            SearchResult(_rank(*of_query), frozenset(degraded | ({"vector"} if of_query[0] is None else set())))
+            for of_query in zip(nears, cosines, texts, [one[0] if one else _NO_WEIGHTS for one in wordeds], strict=True)
+        ]
+
+    async def _near(self, audience: Audience, queries: Sequence[str], limit: int) -> list[_VectorHits | None]:
+        """For each query its vector and what is near; `None` where the model refuses the query."""
+        vectors = await self._queries.of(audience.tenant, queries)
+        found = await self._vectors.search(audience, list(vectors.values()), limit)
+        of_query = {query: (vector, hits) for (query, vector), hits in zip(vectors.items(), found, strict=True)}
+        return [of_query.get(query) for query in queries]
+
+    async def _cosines(
+        self, audience: Audience, near: Sequence[_VectorHits | None], worded: Sequence[_TextHits | None], degraded: set[str]
+    ) -> list[dict[str, float] | None]:
+        """The cosine of every candidate: of those that only the words found too, and by the passages of what has some."""
+        cosines = [None if one is None else {hit.id: hit.cosine for hit in one[1]} for one in near]
+        closer: list[tuple[dict[str, float], Vector, list[str]]] = []
+        for known, one, words in zip(cosines, near, worded, strict=True):
+            if one is not None and known is not None:
+                others = [hit.id for hit in words[1] if hit.id not in known] if words else []
+                closer.append((known, one[0], [hit.id for hit in one[1] if hit.kind is not ItemKind.NODE] + others))
+        if any(ids for *_, ids in closer):
+            work = self._vectors.similarity(audience, [vector for _, vector, _ in closer], [ids for *_, ids in closer])
+            for (known, *_), more in zip(closer, await self._part("vector", work, degraded) or [], strict=False):
+                known |= more
+        return cosines
+
+    async def _figures(
+        self, audience: Audience, near: Sequence[_VectorHits | None], worded: Sequence[_TextHits | None], degraded: set[str]
+    ) -> list[dict[str, TextHit] | None]:
+        """BM25 of every candidate, those that only the vectors found included."""
+        texts = [None if one is None else {hit.id: hit for hit in one[1]} for one in worded]
+        closer: list[tuple[dict[str, TextHit], Weights, list[str]]] = []
+        for known, one, vectors in zip(texts, worded, near, strict=True):
+            if one is not None and known is not None and one[0].idf and vectors is not None:
+                closer.append((known, one[0], [hit.id for hit in vectors[1] if hit.id not in known]))
+        if any(ids for *_, ids in closer):
+            work = self._texts.score(audience, [weights for _, weights, _ in closer], [ids for *_, ids in closer])
+            for (known, *_), more in zip(closer, await self._part("text", work, degraded) or [], strict=False):
+                known |= {hit.id: hit for hit in more}
+        return texts
+
+    async def _part(self, name: str, work: Awaitable[T], degraded: set[str]) -> T | None:
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await work
+        except (ServiceError, TimeoutError) as error:
+            log.warning("the %s part of a search failed: %s", name, getattr(error, "code", "timed_out"))
+            degraded.add(name)
+            return None
+
+
+def _rank(
+    near: _VectorHits | None,
+    cosines: dict[str, float] | None,
+    texts: dict[str, TextHit] | None,
+    weights: Weights,
+) -> tuple[Candidate, ...]:
+    hits: dict[str, VectorHit | TextHit] = dict(texts or {})
+    hits |= {hit.id: hit for hit in near[1]} if near else {}
+    ids = list(hits)
+    scores = fuse(
+        None if cosines is None else [cosines.get(id, 0.0) for id in ids],
+        None if texts is None else [match_share(_bm25_of(texts.get(id)) or 0.0, weights) for id in ids],
+    )
+    found = [
+        _to_candidate(hits[id], score, cosines or {}, (texts or {}).get(id)) for id, score in zip(ids, scores, strict=True)
+    ]
+    return tuple(sorted(found, key=lambda candidate: (-candidate.score, candidate.id)))
+
+
+def _to_candidate(hit: VectorHit | TextHit, score: float, cosines: dict[str, float], text: TextHit | None) -> Candidate:
+    coverage = text.coverage if text else 0.0
+    return Candidate(hit.id, hit.kind, hit.family, score, cosines.get(hit.id), _bm25_of(text), coverage)
+
+
+def _bm25_of(hit: TextHit | None) -> float | None:
+    return hit.bm25 if hit is not None and hit.bm25 > 0 else None
+
+
+def limit_families(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
+    """The candidates, best first, with at most `most` of one family (chunks of a node, and its states over the years)."""
+    taken: dict[str, int] = {}
+    kept: list[Candidate] = []
+    for candidate in candidates:
+        taken[candidate.family] = taken.get(candidate.family, 0) + 1
+        if not candidate.family or taken[candidate.family] <= most:
+            kept.append(candidate)
+    return kept
+
+
+DECAY = 0.5
+"""What a hop away from a seed costs: the neighbour of the best seed scores half of it, two hops away a quarter."""
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
+_SHORT = 80
+_MARK = "…"
+
+
+def item_name(title: str | None, text: str) -> str:
+    """The title of an item, or the beginning of its text."""
+    if title:
+        return title
+    line = " ".join(text.split())
+    return line if len(line) <= _SHORT else line[: _SHORT - 1] + "…"
+
+
+def sort_items(items: Sequence[ContextItem]) -> list[ContextItem]:
+    """Best first: by score, then nearest, then newest (D-098)."""
+    return sorted(items, key=lambda item: (-item.score, item.hop, -(item.created_at or _EARLIEST).timestamp()))
+
+
+def fit_budget(items: Sequence[ContextItem], budget: int) -> tuple[list[ContextItem], int]:
+    """The first of `items` that fit into `budget` tokens, and how many were dropped (D-099).
+
+    No item that is kept ranks below one that is dropped. The first is kept in any case, cut to the budget.
+    """
+    kept: list[ContextItem] = []
+    left = budget
+    for item in items:
+        cost = count(item.title, left) + count(item.text, left)
+        if cost > left and not kept:
+            title = cut(item.title, left // 2, _MARK)
+            kept.append(item.model_copy(update={"title": title, "text": cut(item.text, left - count(title, left), _MARK)}))
+            break
+        if cost > left:
+            break
+        kept.append(item)
+        left -= cost
+    return kept, len(items) - len(kept)
+
+
+MOST_OF_FAMILY = 4
+"""Seeds of one node, whatever year and chunk: room for its several texts, and yet not for it alone among a phrase's five."""
+NEIGHBOURS = 100
+"""Items that the walk may return, seeds included (D-089)."""
+COVERAGE = 0.5
+"""Share of a phrase's weight that an item must hold to be a seed without being near in meaning."""
+_PARTS = ("vector", "text", "graph", "content")
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where an item stands: what it scores, how far from a seed, and which phrase found it."""
+
+    score: float
+    hop: int
+    phrase: str | None = None
+    signals: Mapping[str, float] = field(default_factory=dict)
+    """What the searches said of a seed."""
+
+
+class Retrieval:
+    """Answers `Retrieve`.
+
+    Args:
+        search: hybrid search.
+        graph: the graph service.
+        knowledge: the store of items.
+        floor: the cosine below which texts are unrelated, as the embedder says (D-079).
+        per_phrase: seeds of one phrase.
+        most: seeds of all phrases.
+        seconds: time that each stage may take.
+    """
+
+    def __init__(
+        self,
+        search: HybridSearch,
+        graph: Graph,
+        knowledge: Knowledge,
+        *,
+        floor: float | None,
+        per_phrase: int,
+        most: int,
+        seconds: float,
+    ) -> None:
+        self._search = search
+        self._graph = graph
+        self._knowledge = knowledge
+        self._floor = floor
+        self._per_phrase = per_phrase
+        self._most = most
+        self._seconds = seconds
+
+    async def retrieve(self, who: Principal, request: Retrieve) -> AugmentedMemoryContext:
+        """The context for the caller's phrases. Whatever fails is named in `degraded`; what is left is still returned."""
+        began = time.perf_counter()
+        degraded: set[str] = set()
+        seeds = await self._seeds(who, request.key_phrases, degraded)
+        searched = time.perf_counter()
+        context = AugmentedMemoryContext(
+            user_id=who.user,
+            key_phrases=request.key_phrases,
+            seeds=tuple(seeds),
+            timings_ms={"vector": _milliseconds(began, searched)},
+        )
+        if not seeds:
+            return context.model_copy(update={"degraded": _degraded_parts(degraded)})
+        types, places = await self._walk(who, seeds, request.hops, degraded)
+        walked = time.perf_counter()
+        items, missing = await self._hydrate(who, types, places, degraded)
+        kept, dropped = fit_budget(sort_items(items), request.budget_tokens)
+        timings = context.timings_ms | {
+            "graph": _milliseconds(searched, walked),
+            "content": _milliseconds(walked, time.perf_counter()),
+        }
+        return context.model_copy(
+            update={
+                "memory_units": _select_type(kept, EntityType.MEMORY_UNIT),
+                "concepts": _select_type(kept, EntityType.CONCEPT),
+                "missing_ids": tuple(missing),
+                "dropped": dropped,
+                "degraded": _degraded_parts(degraded),
+                "timings_ms": timings,
+            }
+        )
+
+    async def _seeds(self, who: Principal, phrases: Sequence[str], degraded: set[str]) -> list[Seed]:
+        distinct = list(dict.fromkeys(phrases))
+        best: dict[str, tuple[Candidate, str]] = {}
+        for phrase, found in zip(distinct, await self._found(Audience.of(who), distinct), strict=True):
+            degraded |= found.degraded
+            relevant = [candidate for candidate in found.candidates if self._relevant(candidate)]
+            for candidate in limit_families(relevant, MOST_OF_FAMILY)[: self._per_phrase]:
+                known = best.get(candidate.id)
+                if known is None or candidate.score > known[0].score:
+                    best[candidate.id] = (candidate, phrase)
+        ranked = sorted((candidate for candidate, _ in best.values()), key=lambda c: (-c.score, c.id))
+        return [
+            Seed(id=c.id, type=c.kind.entity_type, score=c.score, phrase=best[c.id][1], why=best[c.id][0].why)
+            for c in limit_families(ranked, MOST_OF_FAMILY)[: self._most]
+        ]
+
+    async def _found(self, audience: Audience, phrases: Sequence[str]) -> list[SearchResult]:
+        try:
+            return await self._search.find(audience, phrases)
+        except ServiceError as error:
+            log.warning("the phrases could not be searched: %s", error.code)
+            return [SearchResult(degraded=frozenset({"vector", "text"}))] * len(phrases)
+
+    def _relevant(self, candidate: Candidate) -> bool:
+        if candidate.coverage >= COVERAGE:
+            return True
+        return candidate.cosine is not None and (self._floor is None or candidate.cosine >= self._floor)
+
+    async def _walk(
+        self, who: Principal, seeds: Sequence[Seed], hops: int, degraded: set[str]
+    ) -> tuple[dict[str, str], dict[str, _Place]]:
+        """The type and the place of every entity: the seeds, and what the graph found around them."""
+        types: dict[str, str] = {seed.id: seed.type for seed in seeds}
+        places = {seed.id: _Place(seed.score, 0, seed.phrase, seed.why) for seed in seeds}
+        try:
+            async with asyncio.timeout(self._seconds):
+                found = await self._graph.expand(who, [seed.id for seed in seeds], hops, NEIGHBOURS)
+        except (ServiceError, TimeoutError) as error:
+            log.warning("the graph could not be walked: %s", getattr(error, "code", "timed_out"))
+            degraded.add("graph")
+            return types, places
+        for neighbour in found:
+            if neighbour.id not in places:
+                types[neighbour.id] = neighbour.type
+                places[neighbour.id] = _Place(seeds[0].score * DECAY**neighbour.hop, neighbour.hop)
+        return types, places
+
+    async def _hydrate(
+        self, who: Principal, types: Mapping[str, str], places: Mapping[str, _Place], degraded: set[str]
+    ) -> tuple[list[ContextItem], list[str]]:
+        """The items of the places, one statement for each entity type (D-093), and the ids without an item."""
+        wanted = {t: [id for id, of in types.items() if of == t and _is_uuid(id)] for t in EntityType}
+        try:
+            async with asyncio.timeout(self._seconds):
+                batches = await asyncio.gather(
+                    *(self._knowledge.items(Audience.of(who, _kinds_of_type(t)), ids) for t, ids in wanted.items() if ids)
+                )
+        except (ServiceError, TimeoutError) as error:
+            log.warning("items could not be read: %s", getattr(error, "code", "timed_out"))
+            degraded.add("content")
+            return [], []
+        items = {item.id: item for batch in batches for item in batch}
+        missing = [id for id in types if id not in items]
+        return [_context_item(items[id], place) for id, place in places.items() if id in items], missing
+
+
+def _context_item(item: Item, place: _Place) -> ContextItem:
+    return ContextItem(
+        id=item.id,
+        external_id=item.external_id,
+        kind=item.kind,
+        title=item_name(item.title, item.text),
+        text=item.text,
+        score=place.score,
+        hop=place.hop,
+        matched_phrase=place.phrase,
+        created_at=item.created_at,
+        why=_explain_fact(item, place),
+    )
+
+
+def _explain_fact(item: Item, place: _Place) -> dict[str, object] | None:
+    """Why a fact of the user stands in a context; other items say it by their phrase and hop alone."""
+    return {**place.signals, **item.metadata} if item.family.startswith("fact/") else None
+
+
+def _select_type(items: Sequence[ContextItem], type: EntityType) -> tuple[ContextItem, ...]:
+    return tuple(item for item in items if item.kind.entity_type is type)
+
+
+def _kinds_of_type(type: EntityType) -> list[ItemKind]:
+    return [kind for kind in ItemKind if kind.entity_type is type]
+
+
+def _degraded_parts(degraded: set[str]) -> tuple[str, ...]:
+    return tuple(part for part in _PARTS if part in degraded)
+
+
+def _milliseconds(start: float, end: float) -> float:
+    return round((end - start) * 1000, 3)
+
+
+def _is_uuid(id: str) -> bool:
+    try:
+        UUID(id)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,216 @@
+"""The values that the folders share: items, audiences, owners' names, and what can be stored at all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeAlias, TypeVar
+from urllib.parse import quote
+
+import numpy as np
+import numpy.typing as npt
+
+from phronesis_contracts import BadRequest, Forbidden, Message, Principal, Role
+from phronesis_contracts.memory import RECALLED, SHARED, ItemKind, Scope
+
+from .words.analysis import Words
+
+FACTS_PREFIX = "facts:"
+"""What the name of every owner of facts begins with."""
+SCOPE_PREFIX = "scope:"
+"""What the name of every room begins with. The policy `of_its_room` of the schema knows it too."""
+
+
+def scope_for_role(role: Role, name: str) -> Scope:
+    """The scope of this name, which the role may recall.
+
+    Raises:
+        Forbidden: the role may not recall it (N-085).
+        BadRequest: there is no such scope; the detail lists those that the role may recall (N-087).
+    """
+    allowed = RECALLED.get(role, frozenset())
+    if name not in set(Scope):
+        raise BadRequest(f"there is no such scope; allowed: {', '.join(sorted(allowed))}", field="scope")
+    if (scope := Scope(name)) not in allowed:
+        raise Forbidden(f"role {role} may not recall memories of the scope {scope}")
+    return scope
+
+
+def owner_of_scope(who: Principal, scope: Scope) -> str | None:
+    """The room of this scope that the caller belongs to; `None` for one without the department or ministry.
+
+    Names are quoted, so that each is one of a kind whatever characters an index trims or splits at.
+    """
+    match scope:
+        case Scope.PERSONAL:
+            name: str | None = who.user
+        case Scope.DEPARTMENTAL:
+            name = who.department
+        case Scope.MINISTRY:
+            name = who.ministry
+        case _:
+            return f"{SCOPE_PREFIX}{scope}"
+    return f"{SCOPE_PREFIX}{scope}:{quote(name, safe='', errors='surrogatepass')}" if name and name.strip() else None
+
+
+def owner_of_facts(user: str) -> str:
+    """The owner of the items by which a user's held facts are found."""
+    return FACTS_PREFIX + quote(user, safe="", errors="surrogatepass")
+
+
+_ANSWER = 450_000
+"""Bytes of texts in one answer; the broker's limit leaves room for the rest."""
+
+
+def is_storable(value: Any) -> bool:
+    """Whether a JSON value holds nothing that the store refuses: NUL, lone surrogates, infinite numbers."""
+    match value:
+        case str():
+            return "\x00" not in value and not any("\ud800" <= c <= "\udfff" for c in value)
+        case float():
+            return math.isfinite(value)
+        case dict():
+            return all(is_storable(k) and is_storable(v) for k, v in value.items())
+        case list() | tuple():
+            return all(is_storable(v) for v in value)
+        case _:
+            return True
+
+
+def shorten(text: str, items: int) -> str:
+    """`text`, or as much of it as one of `items` texts of an answer may have."""
+    limit = _ANSWER // max(1, items)
+    data = text.encode()
+    return text if len(data) <= limit else data[:limit].decode(errors="ignore") + "…"
+
+
+Request = TypeVar("Request", bound=Message)
+
+
+def check_storable(request: Request) -> Request:
+    """The request itself.
+
+    Raises:
+        BadRequest: a field of it holds what no store takes, such as a NUL character.
+    """
+    for name, value in request.model_dump(mode="json").items():
+        if not is_storable(value):
+            raise BadRequest("no NUL characters", field=name)
+    return request
+
+
+Vector: TypeAlias = npt.NDArray[np.float32]
+
+EXPERIENCE_KINDS = frozenset({ItemKind.EPISODE, ItemKind.STYLE, ItemKind.STRATEGY})
+"""The kinds that are searched where they are named alone, and that the graph does not know."""
+ORDINARY_KINDS = tuple(kind for kind in ItemKind if kind not in EXPERIENCE_KINDS)
+"""The kinds that are searched unless the caller names some."""
+MEMORY_KIND = ItemKind.FACT
+"""The kind of what is kept in a scope; what tells it from a fact of a user is its owner, a room."""
+
+
+@dataclass(frozen=True)
+class Audience:
+    """What a search may see: items of `tenant` that belong to one of `owners` and are of one of `kinds`."""
+
+    tenant: str
+    owners: tuple[str, ...]
+    kinds: tuple[ItemKind, ...] = ORDINARY_KINDS
+
+    @classmethod
+    def of(cls, who: Principal, kinds: Sequence[ItemKind] = ()) -> Audience:
+        """The caller's own items and facts, and the tenant's shared items; the ordinary kinds unless some are named."""
+        return cls(who.tenant, (who.user, SHARED, owner_of_facts(who.user)), tuple(dict.fromkeys(kinds)) or ORDINARY_KINDS)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """An item as it is about to be stored."""
+
+    kind: ItemKind
+    text: str
+    digest: bytes
+    """Hash of everything that the item says; an equal one means that nothing is to be done."""
+    external_id: str | None = None
+    part: str = ""
+    """Tells apart several items with one external id (the chunks of a node)."""
+    family: str = ""
+    """What the item is a version of (`type/id` of a node, whatever its year); empty for an item of its own."""
+    title: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    sources: tuple[str, ...] = ()
+    """Conversations that it was learnt from."""
+    words: Words | None = None
+    vector: Vector | None = None
+    passages: tuple[Vector, ...] = ()
+    """The vectors of its passages, where it has several."""
+
+    @property
+    def whole(self) -> str:
+        """What is searched: the title and the text."""
+        return f"{self.title}. {self.text}" if self.title else self.text
+
+
+@dataclass(frozen=True)
+class Item:
+    """A stored item."""
+
+    id: str
+    kind: ItemKind
+    title: str | None
+    text: str
+    external_id: str | None
+    family: str
+    created_at: datetime
+    updated_at: datetime
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class NodeState:
+    """A graph node as it was when it was asked for."""
+
+    key: str
+    version: int
+    gone: bool = False
+
+
+@dataclass(frozen=True)
+class VectorEntry:
+    """One item's vector, with what a search filters by."""
+
+    id: str
+    tenant: str
+    owner: str
+    kind: ItemKind
+    vector: Vector
+    family: str = ""
+    passages: tuple[Vector, ...] = ()
+
+
+@dataclass(frozen=True)
+class VectorHit:
+    """An item near a vector."""
+
+    id: str
+    kind: ItemKind
+    cosine: float
+    family: str = ""
+
+
+@dataclass(frozen=True)
+class TextHit:
+    """An item with words of a query."""
+
+    id: str
+    kind: ItemKind
+    bm25: float
+    coverage: float
+    """0 to 1: how much of the query's weight stands in the item."""
+    family: str = ""
+
+
+class VectorMissing(Exception):
+    """A draft that turned out to be new or changed carries no vector; the caller makes it and tries again."""

@@ -1,1 +1,0 @@
-"""Where the orchestrator meets Postgres, the other services and language models."""

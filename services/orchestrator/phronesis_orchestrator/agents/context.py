@@ -1,0 +1,264 @@
+"""The context of a turn (D-037 to D-046): profiles, history, attachments as text, sources, and the stored summary."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from opentelemetry.trace import Span
+
+from phronesis_contracts import Principal, ServiceError, TimedOut, UnsupportedMedia
+from phronesis_contracts.instructions import AgentProfile
+from phronesis_contracts.media import ExtractedText
+from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem
+from phronesis_contracts.orchestrator import Source
+from phronesis_tokens import clean, cut
+
+from ..conversations.history import STEP, Past, PastMessage, Summary
+from ..conversations.summary import partition, select_history
+from ..models.reasoner import Reasoner, Summariser, TurnContext
+from ..turns.execution import TurnRun
+from ..turns.ports import Conversations, Neighbours
+from .text import rank_items, snippet
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TurnBackground:
+    """What is known before the message is looked at."""
+
+    agent: AgentProfile | None
+    profile: dict[str, object]
+    past: Past
+    summary: Summary
+    history: tuple[PastMessage, ...]
+    degraded: tuple[str, ...]
+
+
+async def load_background(
+    neighbours: Neighbours,
+    read_past: Callable[[str, str], Awaitable[Past]],
+    who: Principal,
+    agent: str,
+    conversation_id: str,
+    weighed: Callable[[Past], tuple[Summary, tuple[PastMessage, ...]]] = select_history,
+) -> TurnBackground:
+    """Read the agent's profile, the user's profile and the history, side by side. A part that fails is marked.
+
+    Args:
+        neighbours: the services that know the first two.
+        read_past: reads a conversation of a tenant.
+        who: the caller.
+        agent: whose profile.
+        conversation_id: the conversation.
+        weighed: makes of the past what is shown of it.
+    """
+    found = await asyncio.gather(
+        neighbours.agent(who, agent),
+        neighbours.profile(who),
+        read_past(who.tenant, conversation_id),
+        return_exceptions=True,
+    )
+    degraded = []
+    for name, part in zip(("instructions", "profile", "history"), found, strict=True):
+        if isinstance(part, ServiceError):
+            log.warning("the turn goes on without %s: %s", name, part.code)
+            degraded.append(name)
+        elif isinstance(part, BaseException):
+            raise part
+    profile, known, read = found
+    past = read if isinstance(read, Past) else Past()
+    if past.stale:
+        degraded.append("history")
+    summary, history = weighed(past)
+    return TurnBackground(
+        agent=profile if isinstance(profile, AgentProfile) else None,
+        profile=known if isinstance(known, dict) else {},
+        past=past,
+        summary=summary,
+        history=history,
+        degraded=tuple(degraded),
+    )
+
+
+def tag_agent(span: Span, agent: AgentProfile) -> None:
+    """Which instructions a turn ran with: version, release, and the arms of experiments that its user is in."""
+    span.set_attribute("gen_ai.agent.version", agent.version)
+    if agent.release:
+        span.set_attribute("phronesis.instructions.release", agent.release)
+    if agent.arms:
+        span.set_attribute("phronesis.instructions.arms", [f"{name}={arm}" for name, arm in sorted(agent.arms.items())])
+
+
+MAX_CHARS = 24_000
+"""Characters of one attachment that reach a prompt; the whole text stays with media (D-035)."""
+_LABEL = re.compile(r"^\[((?:end of )?(?:document|image|audio)\b[^\]\n]*)\]", re.M)
+_UNREADABLE = "(The attachment {name} could not be read: {reason}.)"
+
+
+@dataclass(frozen=True)
+class MediaText:
+    """What the attachments gave."""
+
+    text: str
+    """One labelled part for each attachment, in order."""
+    documents: tuple[ExtractedText, ...]
+    unreadable: int
+    """How many could not be read."""
+
+
+@dataclass(frozen=True)
+class _UnreadableMedia:
+    """An attachment that could not be read."""
+
+    name: str
+    why: ServiceError
+
+
+async def read_media(
+    neighbours: Neighbours, who: Principal, media: tuple[str, ...], agent: AgentProfile | None, limit: float
+) -> MediaText:
+    """Read the attachments, each by the tool of its kind. One that cannot be read leaves a note in its place.
+
+    Args:
+        limit: seconds that one attachment may take.
+    """
+    if not media:
+        return MediaText("", (), 0)
+    read = await asyncio.gather(*(_read(neighbours, who, id, limit) for id in media))
+    note = (agent.phrases if agent else {}).get("unreadable_attachment", _UNREADABLE)
+    documents = tuple(found for found in read if isinstance(found, ExtractedText))
+    parts = (_part(found) if isinstance(found, ExtractedText) else _note(note, found) for found in read)
+    return MediaText("\n\n".join(parts), documents, len(read) - len(documents))
+
+
+async def _read(neighbours: Neighbours, who: Principal, media_id: str, limit: float) -> ExtractedText | _UnreadableMedia:
+    name = media_id
+    try:
+        async with asyncio.timeout(limit):
+            medium = await neighbours.media(who, media_id)
+            name = medium.name or media_id
+            found = await neighbours.medium_text(who, medium, limit)
+        if found.text.strip():
+            return found
+        error: ServiceError = UnsupportedMedia("no text was found in it")  # (D-034)
+    except ServiceError as failed:
+        error = failed
+    except TimeoutError:
+        error = TimedOut("reading it took too long")
+    log.warning("an attachment could not be read: %s", error.code)
+    return _UnreadableMedia(name, error)
+
+
+def _note(phrase: str, unread: _UnreadableMedia) -> str:
+    """The phrase with its places filled in; a name cannot break out of its line."""
+    return phrase.replace("{reason}", unread.why.detail.rstrip(".")).replace("{name}", _name(unread.name))
+
+
+def _part(found: ExtractedText) -> str:
+    kind = found.kind.value
+    text = _LABEL.sub(r"(\1)", found.text[:MAX_CHARS])  # none ends itself, nor passes its words off as another's (D-028)
+    cut = f"\n[cut here; the rest of the {kind} is stored]" if found.truncated or len(found.text) > MAX_CHARS else ""
+    return f"[{kind}: {_name(found.name or found.media_id)}]\n{text}{cut}\n[end of {kind}]"
+
+
+def _name(name: str) -> str:
+    """A file's name on one line and without the signs of a label (D-028)."""
+    return " ".join(name.replace("[", "(").replace("]", ")").split())
+
+
+def join_input(text: str, media_text: str) -> str:
+    """The one input of the later phases: the user's text, then the text of media (D-026, D-027)."""
+    return "\n\n".join(part for part in (text.strip(), media_text) if part)
+
+
+MAX_SOURCES = 5
+_RELEVANT = 0.5
+"""Share of the best item's rank that an item needs to be named as a source."""
+
+
+def list_sources(
+    question: str, documents: tuple[ExtractedText, ...], memory: AugmentedMemoryContext | None
+) -> tuple[Source, ...]:
+    """The attached documents first, since the user put them there, then what retrieval found, best first."""
+    attached = [
+        Source(id=d.media_id, type=d.kind.value, title=d.name or d.media_id, score=1.0, snippet=snippet(question, d.text))
+        for d in documents
+    ]
+    found = [
+        Source(
+            id=item.external_id or item.id,
+            type=item.kind,
+            title=item.title,
+            score=round(min(1.0, max(0.0, item.score)), 4),
+            snippet=snippet(question, item.text),
+        )
+        for item in (_relevant(question, memory) if memory else [])
+    ]
+    return tuple((attached + found)[:MAX_SOURCES])
+
+
+def recalled_ids(memory: AugmentedMemoryContext | None) -> tuple[str, ...]:
+    """Ids of all that memory put before a turn, named in the answer or not: what is forgotten is looked for by them."""
+    return tuple(item.external_id or item.id for item in (*memory.memory_units, *memory.concepts)) if memory else ()
+
+
+def _relevant(question: str, memory: AugmentedMemoryContext) -> list[ContextItem]:
+    found = rank_items(question, memory)
+    return [item for rank, item in found if rank >= _RELEVANT * found[0][0]]
+
+
+MOST = 600
+"""Tokens of a summary by a model that are kept."""
+PURPOSE = "summarise"
+
+
+async def carry_on_summary(
+    running: TurnRun, reasoner: Reasoner, conversations: Conversations, turn: TurnContext, past: Past
+) -> None:
+    """Store a summary that reaches up to the window, once so many turns have left it.
+
+    The rule's summary, which the turn at hand shows anyway, is what is stored where there is no model; with one, what the
+    model made of the same turns, in one call. Where that fails the rule's stands, and the reply is marked.
+    """
+    if len(past.aged) < STEP:
+        return
+    summary = turn.summary
+    if isinstance(reasoner, Summariser) and turn.agent and PURPOSE in turn.agent.prompts:
+        summary = await _by_model(running, reasoner, turn, past)
+    try:
+        await conversations.keep_summary(running.claim.who.tenant, running.claim.conversation_id, summary)
+    except ServiceError as error:
+        log.warning("the summary could not be stored, the next turn makes it again: %s", error.code)
+
+
+async def _by_model(running: TurnRun, reasoner: Summariser, turn: TurnContext, past: Past) -> Summary:
+    _, dropped = partition(past.kept, past.aged)
+    try:
+        answer = await running.steps.summarised(PURPOSE, lambda: reasoner.summarise(turn, past.summary, tuple(dropped)))
+    except ServiceError as error:
+        log.warning("the model made no summary: %s", error.code)
+        answer = None
+    if answer is None or answer.value is None:
+        running.degrade("summary")
+        return turn.summary
+    text = cut(clean(answer.value.summary), MOST)
+    return turn.summary.model_copy(update={"text": text, "text_through": turn.summary.through, "notes": ()})
+
+
+@asynccontextmanager
+async def run_beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Do `work` while the block runs: both have ended when it is left, and a block that fails stops the work."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+        await task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,1 @@
+"""Turns of the agents of the constitutional graph: discuss, decisions, execute and mind."""

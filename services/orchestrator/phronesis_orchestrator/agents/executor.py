@@ -1,0 +1,285 @@
+"""Every tool call of every agent is made here, behind the one policy gate (V-066, V-115), with its outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+from typing import Any, Protocol
+
+from phronesis_bus import audit_entry
+from phronesis_contracts import Internal, Message, Risk, ServiceError, TimedOut, Tool
+from phronesis_contracts.approvals import ApprovalStatus
+from phronesis_contracts.orchestrator import MAX_DETAIL, ToolOutcome
+
+from ..approvals.policy import (
+    TABLE,
+    NotAllowed,
+    RiskRow,
+    RiskTable,
+    Ruling,
+    Verdict,
+    Waiting,
+    build_table,
+    call_arguments,
+    judge,
+    missing_approval,
+    request_approval,
+)
+from ..models.reasoner import CallResult, Move, ToolCall
+from ..outside_tools.offers import OutsideArguments
+from ..turns.execution import TurnRun, await_store
+from .cognition.state import measure_tool
+from .tools import Admitted, Gate, NotAdmitted, Toolbox
+
+_DETAIL = 800
+"""Characters of a problem that a model is told."""
+_NAME, _CODE = 200, 100
+"""Characters of a name and of a code that are told to the memory."""
+
+
+@dataclass(frozen=True)
+class ExecutedCall:
+    """A call that was admitted: what its owner answered, or the problem in place of an answer."""
+
+    call: ToolCall
+    request: Message
+    answer: Message | None
+    problem: dict[str, Any] | None
+    """The body of a `ServiceError`."""
+    ms: int
+
+
+@dataclass(frozen=True)
+class CallOutcome:
+    """What came of a call, as the model is told it and as it is noted."""
+
+    result: CallResult
+    called: ToolOutcome
+
+
+def problem_result(call: ToolCall, code: str, detail: str) -> CallResult:
+    """A problem as the model is told it."""
+    return CallResult(call, json.dumps({"error": code, "detail": detail[:_DETAIL]}), "note")
+
+
+def executed_outcome(made: ExecutedCall, result: CallResult, tool: str) -> CallOutcome:
+    """The outcome of a call that was admitted.
+
+    Args:
+        made: the call.
+        result: what the model is told of it.
+        tool: the tool's own name.
+    """
+    return CallOutcome(result, tool_outcome(tool, made.problem, made.ms))
+
+
+def refused_outcome(call: ToolCall, code: str, detail: str) -> CallOutcome:
+    """The outcome of a call that was not admitted."""
+    return CallOutcome(problem_result(call, code, detail), tool_outcome(call.name, {"code": code, "detail": detail}, 0))
+
+
+def tool_outcome(tool: str, problem: Mapping[str, Any] | None, ms: int) -> ToolOutcome:
+    """A call as the turn's end tells it to the memory (V-136, V-138).
+
+    Args:
+        tool: the tool's name.
+        problem: the body of its error; `None` where it worked.
+        ms: milliseconds that its owner took; of a call that is known from the journal, those of the time it was made.
+    """
+    name = tool[:_NAME]
+    if problem is None:
+        return ToolOutcome(name=name, ok=True, ms=ms)
+    code, detail = str(problem["code"])[:_CODE], str(problem.get("detail", ""))[:MAX_DETAIL]
+    return ToolOutcome(name=name, ok=False, code=code, detail=detail, ms=ms)
+
+
+log = logging.getLogger(__name__)
+
+
+def risk_table(tools: Iterable[Tool[Any, Any]]) -> RiskTable:
+    """The risks, with those of the outside tools among `tools` as an administrator set them."""
+    rows = (RiskRow(tool.name, tool.risk) for tool in tools if issubclass(tool.rpc.input, OutsideArguments))
+    return {**TABLE, **build_table(rows)}
+
+
+class ExecutorHooks(Protocol):
+    """What a loop adds to the one way of making calls."""
+
+    def check(self, request: Message) -> None:
+        """Hold a call to rules of the loop's own. Raises `NotAdmitted`."""
+        ...
+
+    def phase(self, tool: Tool[Any, Any]) -> str:
+        """The phase of the turn that a call of this tool belongs to."""
+        ...
+
+    def journals(self, tool: Tool[Any, Any]) -> bool:
+        """Whether the answer of a reading tool is journalled; of one that writes it always is."""
+        ...
+
+    def refused(self, problem: dict[str, Any]) -> bool:
+        """Whether the call was found wrong, so that a changed one may pass; else its owner failed."""
+        ...
+
+    async def told(self, made: ExecutedCall) -> CallResult:
+        """Note what a call gave, and put it as the model is told it."""
+        ...
+
+
+class ToolExecutor:
+    """Makes the tool calls of one turn.
+
+    Args:
+        running: the turn.
+        box: the tools offered.
+        gate: the order and the limits of the loop's calls.
+        manner: what else the loop does with them.
+        table: the risks.
+    """
+
+    def __init__(self, running: TurnRun, box: Toolbox, gate: Gate, manner: ExecutorHooks, table: RiskTable = TABLE) -> None:
+        self._running = running
+        self._box = box
+        self._gate = gate
+        self._manner = manner
+        self._table = table
+
+    async def work(self, number: int, move: Move) -> tuple[CallResult, ...]:
+        """Make the calls of round `number` side by side; one answer for each, in their order. A failure is an answer.
+
+        Raises:
+            Waiting: one of them needs a person; the others were made, and are known when the turn goes on.
+        """
+        plan = [self._admitted(call) for call in move.calls]
+        steps = [self._made(f"call.{number}.{at}", one) for at, one in enumerate(plan, 1) if isinstance(one, Admitted)]
+        made = iter(_raise_or_list(await asyncio.gather(*steps, return_exceptions=True)))
+        return tuple([(one if isinstance(one, CallOutcome) else await self._settled(one, next(made))).result for one in plan])
+
+    async def call(self, step: str, call: ToolCall) -> CallOutcome:
+        """Make one call; what goes wrong with it is its outcome.
+
+        Args:
+            step: name of the journalled step, unique in the turn.
+            call: as the model wrote it.
+
+        Raises:
+            Waiting: it needs a person.
+        """
+        admitted = self._admitted(call)
+        return (
+            admitted if isinstance(admitted, CallOutcome) else await self._settled(admitted, await self._made(step, admitted))
+        )
+
+    def _admitted(self, call: ToolCall) -> Admitted | CallOutcome:
+        try:
+            admitted = self._gate.admit(call)
+            self._manner.check(admitted.request)
+        except NotAdmitted as error:
+            log.warning("a tool call was not made: %s", error.code)
+            return refused_outcome(call, error.code, error.detail)
+        return admitted
+
+    async def _settled(self, admitted: Admitted, made: ExecutedCall) -> CallOutcome:
+        refused = made.problem is not None and self._manner.refused(made.problem)
+        self._gate.settle(admitted, refused, failed=made.problem is not None)
+        outcome = executed_outcome(made, await self._manner.told(made), self._box.tools[made.call.name].name)
+        self._running.tools.append(outcome.called)
+        return outcome
+
+    async def _made(self, step: str, admitted: Admitted) -> ExecutedCall:
+        tool = self._box.tools[admitted.call.name]
+        outside = tool.rpc.input if issubclass(tool.rpc.input, OutsideArguments) else None
+        once = outside is not None and not outside.idempotent
+        with self._running.phase(self._manner.phase(tool)), measure_tool(self._running.tracing, tool.name):
+            verdict = self._judged(tool, admitted.request)
+            refusal = await self._refusal(step, verdict, admitted.request)
+            if refusal is not None:
+                given: dict[str, Any] = {"problem": refusal.body()}
+            elif tool.risk > Risk.READ or once or self._manner.journals(tool):
+                ask = partial(self._ask, step, tool, admitted, verdict)
+                given = await self._running.steps.called(step, tool.name, ask, again=not once)
+            else:
+                # Whoever takes the turn over reads again: journals hold no text that may be deleted meanwhile.
+                given = await self._ask(step, tool, admitted, verdict)
+        answer = None if "problem" in given else tool.rpc.output.model_validate(given["answer"])
+        return ExecutedCall(admitted.call, admitted.request, answer, given.get("problem"), int(given.get("ms", 0)))
+
+    def _judged(self, tool: Tool[Any, Any], request: Message) -> Verdict:
+        try:
+            return judge(tool.name, call_arguments(request), self._table)
+        except Exception:
+            # Whatever went wrong with the gate, nothing passes it.
+            log.exception("the policy gate failed on %s", tool.name)
+            return Verdict(Ruling.REFUSE, tool.name, "", Risk.HIGH, irreversible=True)
+
+    async def _refusal(self, step: str, verdict: Verdict, request: Message) -> ServiceError | None:
+        """Why a call is not made; `None` where it may be. Raises `Waiting`."""
+        if verdict.ruling is Ruling.ALLOW:
+            return None
+        if verdict.ruling is Ruling.REFUSE:
+            return await self._denied(verdict, NotAllowed(verdict.reason))
+        question = request_approval(self._running.claim.turn_id, step, verdict, request)
+        approvals = self._running.approvals
+        if approvals is None:
+            return await self._denied(verdict, NotAllowed("nobody can be asked for an approval here"))
+        found = await await_store(approvals.answered(self._running.claim, question.approval_id))
+        if found is None or found.status is ApprovalStatus.PENDING:
+            raise Waiting(question)
+        if found.digest != question.digest:
+            return await self._denied(verdict, NotAllowed("this is not the call that was approved"))
+        if found.status is ApprovalStatus.GRANTED:
+            return None
+        return await self._denied(verdict, missing_approval(found))
+
+    async def _denied(self, verdict: Verdict, error: ServiceError) -> ServiceError:
+        """Log and enter a refusal (V-072)."""
+        who = self._running.claim.who
+        log.warning(
+            "a call was refused: tool=%s action=%s level=%s user=%s code=%s",
+            verdict.tool, verdict.action or "-", verdict.risk.name, who.user, error.code,
+        )  # fmt: skip
+        await self._recorded(verdict, {}, error.code)
+        return error
+
+    async def _recorded(self, verdict: Verdict, more: dict[str, Any], code: str | None = None) -> None:
+        claim, approvals = self._running.claim, self._running.approvals
+        if approvals is None:
+            return
+        told = {"turn_id": claim.turn_id, "level": verdict.risk.name, "action": verdict.action, **more}
+        await await_store(approvals.record(claim, audit_entry(claim.who, f"policy.{verdict.tool}", told, code=code)))
+
+    async def _ask(self, step: str, tool: Tool[Any, Any], admitted: Admitted, verdict: Verdict) -> dict[str, Any]:
+        claim = self._running.claim
+        if verdict.recorded:
+            await self._recorded(verdict, {"step": step})
+        began = perf_counter()
+        key = f"{claim.turn_id}/{step}" if tool.risk > Risk.READ or issubclass(tool.rpc.input, OutsideArguments) else None
+        try:
+            answer: Message = await self._running.neighbours.ask(claim.who, tool.rpc, admitted.request, key=key)
+            given: dict[str, Any] = {"answer": answer.model_dump(mode="json", by_alias=True)}
+        except ServiceError as error:
+            log.warning("the tool %s failed: %s", tool.name, error.code)
+            given = {"problem": error.body()}
+        except asyncio.CancelledError:
+            late = {"code": TimedOut.code, "detail": "the call had not ended when the turn was stopped"}
+            self._running.tools.append(tool_outcome(tool.name, late, round((perf_counter() - began) * 1000)))
+            raise
+        except Exception:
+            # Of a tool that breaks the model is told, as of one that answers with an error (V-118).
+            log.exception("the tool %s broke", tool.name)
+            given = {"problem": Internal(f"{tool.name} failed").body()}
+        return {**given, "ms": round((perf_counter() - began) * 1000)}
+
+
+def _raise_or_list(made: Iterable[ExecutedCall | BaseException]) -> list[ExecutedCall]:
+    """What was made; raises what ends the attempt, and only where nothing does, what lets the turn wait."""
+    listed = list(made)
+    errors = [one for one in listed if isinstance(one, BaseException)]
+    if errors:
+        raise next((one for one in errors if not isinstance(one, Waiting)), errors[0])
+    return [one for one in listed if isinstance(one, ExecutedCall)]

@@ -1,0 +1,321 @@
+"""The loops that agents run, named by a profile: router (seed 004), quick, and tools (seed 000)."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+
+from opentelemetry.trace import get_current_span
+
+from phronesis_contracts import ServiceError
+from phronesis_contracts.answers import Analysis
+from phronesis_contracts.memory import AugmentedMemoryContext
+from phronesis_contracts.orchestrator import Directive, Source
+
+from ..models.parsing import parse_draft, salvage
+from ..models.prompts import new_mark
+from ..models.reasoner import (
+    MAX_PHRASE,
+    CallResult,
+    Classification,
+    ComposedReply,
+    Draft,
+    Fault,
+    Inquirer,
+    Inquiry,
+    Move,
+    Reasoner,
+    RouteDecision,
+    TurnContext,
+)
+from ..turns.execution import TurnRun
+from .analyst.answer import analyse
+from .check import Diagnosis, answer_at_once, apology, check_draft, diagnose
+from .cognition.preparation import apply_decision, prepare_plan
+from .counsel.tools import TurnTools
+from .counsel.turn import counsel
+from .extractive import key_phrases
+from .findings import Findings, build_executor
+from .presentation import Wording, reader_texts
+from .tools import MAX_ROUNDS, MAX_TURN_CALLS, Gate, Toolbox, build_toolbox, uses_allow_list
+
+log = logging.getLogger(__name__)
+
+_APOLOGY = "I am sorry, I could not put an answer together. Please ask again."
+
+
+@dataclass(frozen=True)
+class LoopAnswer:
+    """What the loop came to."""
+
+    text: str
+    directive: Directive
+    reasoning: str
+    memory: AugmentedMemoryContext | None
+    analysis: Analysis | None = None
+    """The whole answer of an analyst."""
+    sources: tuple[Source, ...] = ()
+    """What the answer cites, where its loop knows that."""
+
+
+async def run_router(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> LoopAnswer:
+    """One router call, at most one retrieval, one final call; each call is repaired at most once."""
+    with running.phase("II route"):
+        routed = await _route(running, reasoner, turn)
+        log.info("the router decided: %s", routed.decision)  # D-065
+    await running.show("routed", decision=routed.decision)
+    memory = None
+    if routed.decision == "query_memory":
+        with running.phase("III retrieve"):
+            memory = await _retrieve(running, turn, routed)
+        await running.show("retrieved", found=len(memory.memory_units) + len(memory.concepts))
+    turn = apply_decision(running, turn, routed.tier, action=memory is not None)
+    turn = await prepare_plan(running, reasoner, turn, found=_size(memory) if memory else None)
+    with running.phase("IV answer"):
+        composed = await _compose(running, reasoner, turn, routed.direct_response, memory)
+    directive = composed.next_agent_directive
+    if directive is None:
+        log.warning("no usable directive; the earlier one stays")
+    return LoopAnswer(composed.user_response, directive or turn.directive, composed.directive_reasoning[:500], memory)
+
+
+async def _route(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> RouteDecision:
+    """The decision; where none can be had, memory is asked with phrases drawn by code (D-133, D-134)."""
+    try:
+        answer = await running.steps.routed("route", lambda: reasoner.route(turn))
+        if answer.value is None:
+            fault = answer.fault
+            answer = await running.steps.routed("route.repair", lambda: reasoner.route(turn, fault))
+    except ServiceError as error:
+        log.warning("the router call failed: %s", error.code)
+        answer = None
+    if answer is None or answer.value is None:
+        running.degrade("router")
+        return RouteDecision(decision="query_memory", key_phrases=key_phrases(turn.final_input, turn.history))
+    routed = answer.value
+    if routed.decision == "query_memory" and not routed.key_phrases:
+        return routed.model_copy(update={"key_phrases": (turn.final_input[:MAX_PHRASE],)})  # D-135
+    return routed
+
+
+async def _retrieve(running: TurnRun, turn: TurnContext, routed: RouteDecision) -> AugmentedMemoryContext:
+    phrases = routed.key_phrases or (turn.final_input[:MAX_PHRASE],)
+    try:
+        memory = await running.retrieve(phrases)
+    except ServiceError as error:
+        log.warning("retrieval failed: %s", error.code)
+        running.degrade("memory")
+        return AugmentedMemoryContext(user_id=running.claim.who.user, key_phrases=phrases)
+    for part in memory.degraded:
+        running.degrade(part)
+    return memory
+
+
+def _size(memory: AugmentedMemoryContext) -> int:
+    """Characters that retrieval gave."""
+    return sum(len(item.text) for item in (*memory.memory_units, *memory.concepts))
+
+
+async def _compose(
+    running: TurnRun, reasoner: Reasoner, turn: TurnContext, draft: str | None, memory: AugmentedMemoryContext | None
+) -> ComposedReply:
+    """The reply; where the model gives none, what can be saved of it, the draft, or an apology (D-140)."""
+    fault: Fault | None = None
+    try:
+        answer = await running.steps.composed("compose", lambda: reasoner.compose(turn, draft, memory))
+        if answer.value is None:
+            fault = answer.fault
+            answer = await running.steps.composed("compose.repair", lambda: reasoner.compose(turn, draft, memory, fault))
+        if answer.value is not None:
+            return answer.value
+        fault = answer.fault or fault
+    except ServiceError as error:
+        if not draft and fault is None:
+            raise
+        log.warning("the final call failed: %s", error.code)
+    running.degrade("final")
+    phrases = turn.agent.phrases if turn.agent else {}
+    return ComposedReply(user_response=(salvage(fault.said) if fault else None) or draft or phrases.get("apology") or _APOLOGY)
+
+
+_NO_DATA = "I answer this without data, and your question needs some."
+
+
+async def run_quick(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> LoopAnswer:
+    """Answer in one call; a message that needs data is told so."""
+    if not isinstance(reasoner, Inquirer):
+        return analysis_answer(turn, await analyse(running, turn))
+    classified = await classify(running, reasoner, turn)
+    if classified is None or classified.reads:
+        return analysis_answer(turn, no_answer(turn, classified))
+    return analysis_answer(turn, answer_at_once(classified))
+
+
+async def classify(running: TurnRun, reasoner: Inquirer, turn: TurnContext) -> Classification | None:
+    """The mode of the message, repaired once; `None` where the model gives none (N-024, N-038)."""
+    with running.phase("classify"):
+        answer = await running.steps.made("classify", Classification, lambda: reasoner.classify(turn))
+        if answer.value is None:
+            fault = answer.fault
+            try:
+                answer = await running.steps.made("classify.repair", Classification, lambda: reasoner.classify(turn, fault))
+            except ServiceError as error:
+                log.warning("the classification could not be repaired: %s", error.code)
+    if answer.value is None:
+        log.error("the model gave no usable classification twice")
+        running.degrade("classify")
+        return None
+    log.info("the message has mode %s", answer.value.mode)
+    await running.show("classified", mode=answer.value.mode)
+    return answer.value
+
+
+def analysis_answer(turn: TurnContext, analysis: Analysis) -> LoopAnswer:
+    """A whole answer as a loop hands it on."""
+    return LoopAnswer(analysis.answer, turn.directive, "", None, analysis)
+
+
+def no_answer(turn: TurnContext, classified: Classification | None) -> Analysis:
+    """The answer where the model made no sense twice, or where data is needed and the agent reads none."""
+    phrases = turn.agent.phrases if turn.agent else {}
+    if classified is not None:
+        return apology(classified, Findings(), Diagnosis(), phrases.get("no_data") or _NO_DATA)
+    unclear = Classification(mode="J", intent="not understood")
+    return apology(unclear, Findings(), Diagnosis(), phrases.get("apology") or _APOLOGY)
+
+
+_ENOUGH = 0.6
+"""The share of a turn's time after which the model must answer with what there is."""
+
+
+async def run_tools(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> LoopAnswer:
+    """One entry for one message (N-003): a message that needs no data leaves after one call, without a tool (N-026)."""
+    if turn.agent is not None and uses_allow_list(turn.agent):
+        text, seen = await counsel(running, reasoner, turn)
+        return LoopAnswer(text, turn.directive, "", None, sources=seen.sources(text))
+    if not isinstance(reasoner, Inquirer):
+        return analysis_answer(turn, await analyse(running, turn))
+    classified = await classify(running, reasoner, turn)
+    if classified is None:
+        return analysis_answer(turn, no_answer(turn, None))
+    if not classified.reads:
+        return analysis_answer(turn, answer_at_once(classified))
+    assert turn.agent is not None, "a model classified it by the agent's prompts"
+    desk = TurnTools(running, turn.agent)
+    await desk.reach_outside()
+    box = build_toolbox(turn.agent, running.claim.who, desk.tools)
+    turn = apply_decision(running, turn, classified.tier, action=True)
+    turn = await prepare_plan(running, reasoner, turn, tuple(box.tools.values()))
+    return analysis_answer(turn, await AnalystWork(running, reasoner, turn, classified, box).analysis())
+
+
+class AnalystWork:
+    """The work on one message that needs data.
+
+    Args:
+        running: the turn.
+        reasoner: the model.
+        turn: the context package.
+        classified: the mode.
+        box: the tools offered.
+    """
+
+    def __init__(
+        self, running: TurnRun, reasoner: Inquirer, turn: TurnContext, classified: Classification, box: Toolbox
+    ) -> None:
+        assert turn.agent is not None, "a model classified it by the agent's prompts"
+        self._running = running
+        self._reasoner = reasoner
+        self._turn = turn
+        self._agent = turn.agent
+        self._classified = classified
+        self._findings = Findings()
+        self._gate = Gate(box, running.claim.who)
+        self._hands = build_executor(running, box, self._gate, self._findings)
+        self._inquiry = Inquiry(classified.mode, classified.intent, box.definitions(), new_mark(turn))
+        self._due = time.monotonic() + _ENOUGH * running.settings.turn_limit
+
+    async def analysis(self) -> Analysis:
+        """The whole answer."""
+        draft = await self._worked()
+        if draft is not None:
+            draft = await self._worded(draft)
+        findings, running = self._findings, self._running
+        with running.phase("4 reconcile"):
+            diagnosis = await diagnose(running, self._turn.user_text, self._classified.mode, findings)
+        running.instructions(findings.instruction_tokens)
+        get_current_span().set_attribute("phronesis.instructions.tags", findings.tags)
+        with running.phase("5 return"):
+            if draft is None:
+                running.degrade("final")
+                text = self._agent.phrases.get("apology") or _APOLOGY
+                return apology(self._classified, findings, diagnosis, text)
+            return check_draft(self._classified, draft, findings, diagnosis, len(running.degraded))
+
+    async def _worked(self) -> Draft | None:
+        """Rounds until the model answers; `None` where it gives no usable answer."""
+        for number in range(1, MAX_ROUNDS + 1):
+            self._inquiry.closing = number == MAX_ROUNDS or self._gate.made >= MAX_TURN_CALLS or self._is_late()
+            move = await self._move(number)
+            if move is None:
+                return None
+            if move.calls and not self._inquiry.closing:
+                await self._running.show("tools", names=[call.name for call in move.calls])
+                self._inquiry.rounds.append((move, await self._hands.work(number, move)))
+            elif not self._inquiry.rounds and not self._inquiry.closing:
+                # A data mode that reads nothing is told once that it should; nothing is called in its place (N-005).
+                told = CallResult(None, self._agent.prompts.get("unread", ""), "note")
+                self._inquiry.rounds.append((Move(text=move.text), (told,)))
+            else:
+                return await self._parsed(move.text)
+        return None
+
+    async def _move(self, number: int) -> Move | None:
+        name = f"round.{number}"
+        try:
+            with self._running.phase("1 requirements" if number > 1 and not self._findings.tags else "think"):
+                answer = await self._running.steps.made(name, Move, lambda: self._reasoner.proceed(self._turn, self._inquiry))
+        except ServiceError as error:
+            if not self._findings.reads:
+                raise
+            log.warning("the model failed after data was read: %s", error.code)
+            return None
+        return answer.value
+
+    def _is_late(self) -> bool:
+        return time.monotonic() >= self._due
+
+    async def _parsed(self, said: str) -> Draft | None:
+        found = parse_draft(said)
+        if isinstance(found, Draft):
+            return found
+        log.warning("the final answer is no good: %s", found.wrong)
+        draft = await self._rewritten("answer.repair", found)
+        if draft is None:
+            log.error("the model gave no usable final answer twice")
+        return draft
+
+    async def _worded(self, draft: Draft) -> Draft:
+        """The draft in business language: written again once by the model; what is left, code replaces (N-055)."""
+        wording = Wording(self._findings.rows)
+        words = wording.found(reader_texts(draft))
+        if not words:
+            return draft
+        wrong = f"These words are not for the reader, say it in business terms: {', '.join(words)}."
+        again = await self._rewritten("answer.wording", Fault(draft.model_dump_json(), wrong))
+        return again or draft
+
+    async def _rewritten(self, name: str, fault: Fault) -> Draft | None:
+        try:
+            answer = await self._running.steps.made(
+                name, Draft, lambda: self._reasoner.rewrite(self._turn, self._inquiry, fault)
+            )
+        except ServiceError as error:
+            log.warning("the final answer could not be written again: %s", error.code)
+            return None
+        return answer.value
+
+
+LOOPS = {"quick": run_quick, "router": run_router, "tools": run_tools}
+"""Loop by the name that a profile states."""

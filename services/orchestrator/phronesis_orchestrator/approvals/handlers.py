@@ -1,0 +1,106 @@
+"""All that the orchestrator answers about approvals, and the sweep that lets them run out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from phronesis_bus import Bus, Call, serve
+from phronesis_contracts import Forbidden, Principal, ServiceError
+from phronesis_contracts.approvals import (
+    APPROVAL_ANSWER,
+    APPROVAL_GET,
+    APPROVAL_LIST,
+    AnswerApproval,
+    Approval,
+    ApprovalRef,
+    Approvals,
+    ListApprovals,
+)
+from phronesis_contracts.orchestrator import TurnProgress
+
+from .policy import ApprovalStore
+
+log = logging.getLogger(__name__)
+
+SWEEP = 5.0
+"""Seconds between two looks for approvals that ran out."""
+_BATCH = 100
+"""Turns that one look ends."""
+
+Progress = Callable[[Principal, TurnProgress], Awaitable[None]]
+
+
+class ApprovalHandlers:
+    """The handlers.
+
+    Args:
+        turns: the store.
+        resumed: called when a turn goes on, to wake a worker and the relay of news.
+    """
+
+    def __init__(self, turns: ApprovalStore, resumed: Callable[[], None]) -> None:
+        self._turns = turns
+        self._resumed = resumed
+
+    async def approval(self, call: Call, request: ApprovalRef) -> Approval:
+        """One approval."""
+        return await self._turns.approval(call.who, request)
+
+    async def approvals(self, call: Call, request: ListApprovals) -> Approvals:
+        """The caller's approvals."""
+        return await self._turns.approvals(call.who, request)
+
+    async def answer(self, call: Call, request: AnswerApproval) -> Approval:
+        """Take a person's answer: the turn goes on. Raises `Forbidden` where it is an outside system that answers."""
+        if call.who.inbox is not None:
+            raise Forbidden("an approval is answered by a person, and by no system on the bus")
+        approval = await self._turns.answer(call.who, request)
+        self._resumed()
+        return approval
+
+
+async def serve_approvals(bus: Bus, turns: ApprovalStore, progress: Progress, resumed: Callable[[], None]) -> None:
+    """Wire them to the bus.
+
+    Args:
+        bus: the connected bus.
+        turns: the store.
+        progress: shows a line of a turn's progress to its user.
+        resumed: called when a turn goes on or ends, to wake a worker and the relay of news.
+    """
+    handlers = ApprovalHandlers(turns, resumed)
+    await serve(bus, APPROVAL_GET, handlers.approval)
+    await serve(bus, APPROVAL_LIST, handlers.approvals)
+    await serve(bus, APPROVAL_ANSWER, handlers.answer)
+    sweeping = asyncio.create_task(_sweep(turns, progress, resumed), name="approvals-sweep")
+
+    async def stop() -> None:
+        sweeping.cancel()
+        await asyncio.gather(sweeping, return_exceptions=True)
+
+    bus.on_stop(stop)
+
+
+async def _sweep(turns: ApprovalStore, progress: Progress, ended: Callable[[], None]) -> None:
+    while True:
+        try:
+            over = await turns.expire(_BATCH)
+        except ServiceError as error:
+            log.warning("approvals could not be looked through: %s", error.code)
+            over = []
+        except Exception:
+            # The loop may not end: approvals would never run out.
+            log.exception("looking through approvals failed")
+            over = []
+        if over:
+            ended()
+        for turn in over:
+            line = TurnProgress(turn_id=turn.turn_id, kind="ended", conversation_id=turn.conversation_id)
+            try:
+                await progress(turn.who, line)
+            except ServiceError as error:
+                log.warning("the end of a turn could not be shown: %s", error.code)
+        if len(over) < _BATCH:
+            await asyncio.sleep(SWEEP)

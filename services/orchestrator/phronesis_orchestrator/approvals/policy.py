@@ -1,0 +1,304 @@
+"""What may be done with a tool call, by rules alone (V-067), and what a turn waits for when a person is asked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+from uuid import UUID, uuid5
+
+from phronesis_bus import mask
+from phronesis_contracts import Forbidden, Message, Principal, Risk, ServiceError
+from phronesis_contracts.approvals import (
+    AnswerApproval,
+    Approval,
+    ApprovalExpired,
+    ApprovalRef,
+    ApprovalRefused,
+    Approvals,
+    ApprovalStatus,
+    ListApprovals,
+)
+from phronesis_contracts.catalog import TOOLS
+from phronesis_contracts.orchestrator import Audited, TurnProgress
+
+from ..turns.turn import Claim
+
+SAFE_READONLY = frozenset({"memory_query"})
+"""Tools that read the caller's own memory alone: no narrowing of an agent's tools removes them (V-058)."""
+
+
+@dataclass(frozen=True)
+class RiskRow:
+    """One line of the table.
+
+    Raises:
+        ValueError: a reading call is said to be irreversible.
+    """
+
+    tool: str
+    risk: Risk
+    irreversible: bool = False
+    action: str = ""
+    """What the call does, where one of the tool's arguments decides that."""
+    where: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments and the very values that make it this line; every call of the tool where it is empty."""
+
+    def __post_init__(self) -> None:
+        if self.risk is Risk.READ and self.irreversible:
+            raise ValueError(f"{self.tool}: what only reads changes nothing")
+
+    def fits(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether a call with these arguments is this line's: the values have to be equal, and of one type."""
+        return all(name in arguments and _same(arguments[name], value) for name, value in self.where.items())
+
+
+RiskTable = Mapping[str, tuple[RiskRow, ...]]
+"""The lines of each tool: the first one that fits a call counts."""
+
+
+def build_table(rows: Iterable[RiskRow]) -> RiskTable:
+    """Rows by tool, those that name arguments first."""
+    ordered = sorted(rows, key=lambda row: (row.tool, not row.where))
+    found: dict[str, tuple[RiskRow, ...]] = {}
+    for row in ordered:
+        found[row.tool] = (*found.get(row.tool, ()), row)
+    return found
+
+
+def narrow_tools(tools: Iterable[str], wanted: Iterable[str]) -> tuple[str, ...]:
+    """An agent's tools narrowed to those that are wanted for a message, in the agent's order; what is safe stays (V-058)."""
+    kept = frozenset(wanted) | SAFE_READONLY
+    return tuple(name for name in tools if name in kept)
+
+
+def _same(given: Any, value: Any) -> bool:
+    # True equals 1 in Python; a number is no flag here.
+    return type(given) is type(value) and bool(given == value)
+
+
+ROWS: tuple[RiskRow, ...] = (
+    *(RiskRow(tool.name, tool.risk, tool.irreversible) for tool in TOOLS.values() if tool.name not in SAFE_READONLY),
+    *(RiskRow(name, Risk.READ) for name in SAFE_READONLY),
+    # The owner holds a statement that is said to read to that; whatever else it is may change or remove anything.
+    RiskRow("query_graph", Risk.READ, action="read", where={"read_only": True}),
+    RiskRow("backup.restore.v1", Risk.READ, action="list", where={"operation": "list"}),
+    RiskRow("backup.restore.v1", Risk.READ, action="verify", where={"operation": "verify"}),
+    RiskRow("backup.restore.v1", Risk.LOW, action="backup", where={"operation": "backup"}),
+    RiskRow("backup.restore.v1", Risk.HIGH, irreversible=True, action="restore", where={"operation": "restore"}),
+    RiskRow("retrieval.tuning.v1", Risk.READ, action="tell", where={"values": {}}),
+)
+TABLE: RiskTable = build_table(ROWS)
+
+
+class Ruling(StrEnum):
+    """What becomes of a call."""
+
+    ALLOW = "allow"
+    ASK = "ask"
+    """A person has to allow it first."""
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The ruling on one call, and what it rests on."""
+
+    ruling: Ruling
+    tool: str
+    action: str
+    risk: Risk
+    irreversible: bool
+
+    @property
+    def recorded(self) -> bool:
+        """Whether the call is entered in the audit trail before it is made."""
+        return self.risk >= Risk.MEDIUM
+
+    @property
+    def reason(self) -> str:
+        """The risk as a person and a model are told it (V-069)."""
+        what = " ".join(filter(None, (self.tool, self.action)))
+        if self.ruling is Ruling.REFUSE:
+            return f"{self.risk.name} — {what} is in no table of risks"
+        if self.irreversible:
+            return f"{self.risk.name} — {what} is irreversible"
+        if self.ruling is Ruling.ASK:
+            return f"{self.risk.name} — {what} needs a person's approval"
+        return f"{self.risk.name} — {what}"
+
+
+def judge(tool: str, arguments: Mapping[str, Any], table: RiskTable = TABLE) -> Verdict:
+    """The ruling on a call: reading and low risk run, medium runs and is recorded, high and irreversible need a person.
+
+    Args:
+        tool: its name in the catalog.
+        arguments: as they were checked against the tool's input.
+        table: the risks; a tool, or an action, that has no line in it is taken for the worst and refused (V-071).
+    """
+    row = next((row for row in table.get(tool, ()) if row.fits(arguments)), None)
+    if row is None:
+        return Verdict(Ruling.REFUSE, tool, "", Risk.HIGH, irreversible=True)
+    return Verdict(_ruling(row), tool, row.action, row.risk, row.irreversible)
+
+
+def _ruling(row: RiskRow) -> Ruling:
+    return Ruling.ASK if row.irreversible or row.risk >= Risk.HIGH else Ruling.ALLOW
+
+
+def is_named(said: str, names: Iterable[str]) -> bool:
+    """Whether a person named something in this very message.
+
+    Args:
+        said: the text of the message as the person sent it; never what was read from media, memory or a tool.
+        names: what it is called.
+    """
+    words = said.casefold()
+    return any(name.casefold() in words for name in names)
+
+
+LIFETIME = 7 * 24 * 3600.0
+"""Seconds that an approval waits for its answer (DESIGN 4.5)."""
+LEFT = 60.0
+"""Seconds that a turn has at least from its answer on, however late it asked."""
+_APPROVALS = UUID("9b7a1a52-1c0c-5d38-8f0e-6d2f4f3a7c11")
+_LONGEST, _MOST = 10_000, 500
+"""Characters of a text, and members of a list, that a person is shown of the arguments."""
+
+
+@dataclass(frozen=True)
+class ApprovalRequest:
+    """What a person is asked."""
+
+    approval_id: str
+    step: str
+    verdict: Verdict
+    arguments: dict[str, Any]
+    """As a person is shown them: secrets masked."""
+    digest: str
+    """Hash of the exact call."""
+
+
+@dataclass(frozen=True)
+class ApprovalAnswer:
+    """What is kept of an approval, as the call that it was for finds it."""
+
+    status: ApprovalStatus
+    digest: str
+    note: str
+
+
+@dataclass(frozen=True)
+class ExpiredWait:
+    """A turn that ended since nobody answered."""
+
+    who: Principal
+    turn_id: str
+    conversation_id: str
+
+
+class Waiting(Exception):
+    """The turn goes no further without a person: the attempt ends, and the turn waits on disk. It is no failure.
+
+    Args:
+        asked: what the person is asked.
+    """
+
+    def __init__(self, asked: ApprovalRequest) -> None:
+        super().__init__(asked.approval_id)
+        self.asked = asked
+
+    @property
+    def approval_id(self) -> str:
+        """Id of the approval."""
+        return self.asked.approval_id
+
+
+class ApprovalAnswers(Protocol):
+    """What a turn in hand needs of the store of approvals."""
+
+    async def answered(self, claim: Claim, approval_id: str) -> ApprovalAnswer | None:
+        """The approval of a call; `None` where nobody was asked yet. Raises `Unavailable`."""
+        ...
+
+    async def record(self, claim: Claim, entry: Audited) -> None:
+        """Enter a call, or its refusal, in the audit trail. Raises `Unavailable`."""
+        ...
+
+
+class ApprovalWaits(ApprovalAnswers, Protocol):
+    """What runs a turn needs of it."""
+
+    async def wait(self, claim: Claim, asked: ApprovalRequest) -> None:
+        """Write down what a person is asked and let the turn wait, in one transaction. Raises `LostClaim`."""
+        ...
+
+
+class ApprovalStore(ApprovalWaits, Protocol):
+    """The store of approvals, and of the turns that wait for them."""
+
+    async def approval(self, who: Principal, ref: ApprovalRef) -> Approval:
+        """An approval of the caller, or for an admin, of the tenant. Raises `NotFound`."""
+        ...
+
+    async def approvals(self, who: Principal, query: ListApprovals) -> Approvals:
+        """The same as a list, newest first."""
+        ...
+
+    async def answer(self, who: Principal, answer: AnswerApproval) -> Approval:
+        """Answer, and put the turn back into the queue, in one transaction. Raises `NotFound`, `ApprovalAnswered`."""
+        ...
+
+    async def expire(self, limit: int) -> list[ExpiredWait]:
+        """End up to `limit` turns whose approvals ran out."""
+        ...
+
+
+def request_approval(turn_id: str, step: str, verdict: Verdict, request: Message) -> ApprovalRequest:
+    """What a person is asked about a call. A turn's step always has the same approval, whoever runs the turn."""
+    shown: dict[str, Any] = mask(call_arguments(request), longest=_LONGEST, most=_MOST)
+    return ApprovalRequest(make_approval_id(turn_id, step), step, verdict, shown, call_digest(verdict.tool, request))
+
+
+def make_approval_id(turn_id: str, step: str) -> str:
+    """Id of the approval of a turn's step."""
+    return str(uuid5(_APPROVALS, f"{turn_id}/{step}"))
+
+
+def call_arguments(request: Message) -> dict[str, Any]:
+    """The arguments of a call as JSON."""
+    return request.model_dump(mode="json", by_alias=True)
+
+
+def call_digest(tool: str, request: Message) -> str:
+    """SHA-256 of a call, by which the one that was approved is known again."""
+    said = json.dumps([tool, call_arguments(request)], sort_keys=True)
+    return hashlib.sha256(said.encode()).hexdigest()
+
+
+async def pause_turn(
+    turns: ApprovalWaits, show: Callable[[Claim, TurnProgress], Awaitable[None]], claim: Claim, waiting: Waiting
+) -> None:
+    """Let a turn wait on disk, and show what it waits for. Raises `LostClaim`."""
+    question = waiting.asked
+    await turns.wait(claim, question)
+    detail = {"approval_id": question.approval_id, "tool": question.verdict.tool, "reason": question.verdict.reason}
+    line = TurnProgress(turn_id=claim.turn_id, kind="waiting", conversation_id=claim.conversation_id, detail=detail)
+    await show(claim, line)
+
+
+class NotAllowed(Forbidden):
+    """The policy refuses a call, whoever asks for it."""
+
+    code = "not_allowed"
+
+
+def missing_approval(found: ApprovalAnswer) -> ServiceError:
+    """Why a call that a person was asked about is not made."""
+    if found.status is ApprovalStatus.EXPIRED:
+        return ApprovalExpired("nobody approved this call in time")
+    said = f"; what they say with it: {found.note}" if found.note else ""
+    return ApprovalRefused(f"a person refused this call{said}")

@@ -1,0 +1,1 @@
+"""Conversations: their history, their summaries, their pages, and their deletion."""

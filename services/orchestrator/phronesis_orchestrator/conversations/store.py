@@ -1,0 +1,251 @@
+"""Conversations in Postgres: pages of the caller's own, the history as a turn needs it, and the summary of what is older."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import asyncpg
+
+from phronesis_contracts import BadRequest, Principal
+from phronesis_contracts.orchestrator import (
+    ConversationPage,
+    ConversationSummary,
+    Directive,
+    FindConversation,
+    ListConversations,
+)
+from phronesis_postgres import Database
+
+from ..turns.store import parse_uuid
+from .history import AGED, MAX_CHARS, WINDOW, Past, PastTurn, Summary
+
+TITLE = 60
+"""Characters of a title."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_PLACE = struct.Struct(">q16s")
+_SEAL = 16
+_LATEST = 253_402_300_799_999_999
+"""Microseconds until the year 10000."""
+
+
+@dataclass(frozen=True)
+class PagePlace:
+    """Where a page ended: the last conversation on it."""
+
+    updated_at: datetime
+    id: UUID
+
+
+def encode_cursor(who: Principal, place: PagePlace) -> str:
+    """A place as an opaque text that is good for `who` alone.
+
+    The seal finds out mistakes and mix-ups. It is no secret: whoever makes one up has named a place in a list of his own.
+    """
+    packed = _PLACE.pack((place.updated_at - _EPOCH) // timedelta(microseconds=1), place.id.bytes)
+    return base64.urlsafe_b64encode(packed + _seal(who, packed)).decode().rstrip("=")
+
+
+def decode_cursor(who: Principal, cursor: str) -> PagePlace:
+    """The place in a cursor.
+
+    Raises:
+        BadRequest: it is no cursor, or another's.
+    """
+    try:
+        data = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise _no_cursor() from error
+    packed, seal = data[: _PLACE.size], data[_PLACE.size :]
+    if len(data) != _PLACE.size + _SEAL or seal != _seal(who, packed):
+        raise _no_cursor()
+    micros, id = _PLACE.unpack(packed)
+    if not 0 <= micros <= _LATEST:
+        raise _no_cursor()
+    place = PagePlace(_EPOCH + timedelta(microseconds=micros), UUID(bytes=id))
+    # Unused bits at a text's end would give one place several cursors.
+    if encode_cursor(who, place) != cursor:
+        raise _no_cursor()
+    return place
+
+
+def make_title(text: str) -> str:
+    """The first words of a text, up to `TITLE` characters; what is left out is marked."""
+    words = " ".join(text.split())
+    if len(words) <= TITLE:
+        return words
+    whole = words[: TITLE + 1].rpartition(" ")[0]
+    return f"{whole or words[:TITLE]}…"
+
+
+def _seal(who: Principal, packed: bytes) -> bytes:
+    # Tenant and user are tokens without NUL, so the parts cannot run into each other.
+    owner = f"conversations\x00{who.tenant}\x00{who.user}\x00".encode()
+    return hashlib.sha256(owner + packed).digest()[:_SEAL]
+
+
+def _no_cursor() -> BadRequest:
+    return BadRequest("this is no cursor of the caller's; begin with the first page", field="cursor")
+
+
+_OPENING = 240
+"""Characters of a first message that a title is made of."""
+_COLUMNS = f"""
+SELECT c.id, c.agent, c.directive, c.created_at, c.updated_at, c.next_turn - 1 - c.moved AS turns,
+       coalesce(nullif(left(btrim(t.request ->> 'text', E' \\n\\t\\r'), {_OPENING}), ''), left(m.text, {_OPENING}), '')
+           AS opening
+FROM conversations c
+LEFT JOIN turns t ON t.conversation_id = c.id AND t.sequence = 1
+LEFT JOIN messages m ON m.conversation_id = c.id AND m.seq = 1
+WHERE c.tenant = $1 AND c.user_id = $2 AND c.deleted_at IS NULL"""  # noqa: S608
+_ORDER = "ORDER BY c.updated_at DESC, c.id DESC"
+_FIRST = f"{_COLUMNS} {_ORDER} LIMIT $3"
+_BEHIND = f"{_COLUMNS} AND (c.updated_at, c.id) < ($4, $5) {_ORDER} LIMIT $3"
+_SPACE = "E' \\n\\t\\r\\f\\v'"
+_ENDING = f"""
+SELECT c.id FROM (
+    SELECT id, updated_at FROM conversations
+    WHERE tenant = $1 AND user_id = $2 AND agent = $3 AND deleted_at IS NULL
+    ORDER BY updated_at DESC LIMIT 100
+) c CROSS JOIN LATERAL (
+    SELECT array_agg(digest ORDER BY sequence) AS digests FROM (
+        SELECT t.sequence, encode(sha256(convert_to(
+            btrim(t.request ->> 'text', {_SPACE}) || E'\\x1f' || btrim(m.text, {_SPACE}), 'UTF8')), 'hex') AS digest
+        FROM turns t JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
+        WHERE t.conversation_id = c.id AND t.status = 'completed'
+        ORDER BY t.sequence DESC LIMIT cardinality($4::text[])
+    ) exchanges
+) ending
+WHERE ending.digests = $4::text[] AND (NOT $5 OR cardinality($4::text[]) = (
+    SELECT count(*) FROM turns t WHERE t.conversation_id = c.id AND t.status = 'completed'))
+ORDER BY c.updated_at DESC LIMIT 1"""  # noqa: S608
+"""Of the caller's hundred newest conversations with an agent."""
+
+
+class ConversationPages:
+    """The part of the conversations' store that lists them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def page(self, who: Principal, query: ListConversations) -> ConversationPage:
+        """One page, newest activity first.
+
+        A conversation that is new, or is talked in, while pages are read moves to the front of the list: it is on no page
+        behind the one at hand, and none of the others moves.
+
+        Raises:
+            BadRequest: the cursor is not the caller's.
+        """
+        # One more than asked for tells whether there is another page.
+        wanted = (who.tenant, who.user, query.limit + 1)
+        place = None if query.cursor is None else decode_cursor(who, query.cursor)
+        async with self._database.connection(who.tenant) as connection:
+            if place is None:
+                rows = await connection.fetch(_FIRST, *wanted)
+            else:
+                rows = await connection.fetch(_BEHIND, *wanted, place.updated_at, place.id)
+        shown = rows[: query.limit]
+        more = len(rows) > query.limit
+        return ConversationPage(
+            conversations=tuple(_summary_from_row(row) for row in shown),
+            next=encode_cursor(who, PagePlace(shown[-1]["updated_at"], shown[-1]["id"])) if more else None,
+        )
+
+    async def ending(self, who: Principal, query: FindConversation) -> str | None:
+        """The newest conversation of the caller that ends with these exchanges; `None` where none does."""
+        wanted = (who.tenant, who.user, query.agent, list(query.exchanges), query.whole)
+        async with self._database.connection(who.tenant) as connection:
+            found = await connection.fetchval(_ENDING, *wanted)
+        return None if found is None else str(found)
+
+
+def _summary_from_row(row: asyncpg.Record) -> ConversationSummary:
+    return ConversationSummary(
+        conversation_id=str(row["id"]),
+        title=make_title(row["opening"]),
+        agent=row["agent"],
+        directive=Directive(row["directive"]),
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        turns=row["turns"],
+    )
+
+
+# One round trip. Each part is a walk of the messages' primary key, and ends at its limit.
+_READ = """
+WITH head AS (
+    SELECT id, directive, summary, summary_through FROM conversations WHERE id = $1
+), newest AS (
+    SELECT seq, role, text FROM messages WHERE conversation_id = $1 ORDER BY seq DESC LIMIT $2
+), aged AS (
+    SELECT seq, role, text FROM messages
+    WHERE conversation_id = $1 AND seq > (SELECT summary_through FROM head) AND seq < (SELECT min(seq) FROM newest)
+    ORDER BY seq LIMIT $3
+), kept AS (
+    SELECT seq, role, text FROM messages WHERE conversation_id = $1 AND seq IN (
+        SELECT first::bigint + more FROM head, jsonb_array_elements_text(head.summary -> 'kept') AS of (first),
+            generate_series(0, 1) AS more
+    )
+)
+SELECT head.directive, head.summary, said.part, said.seq, said.role, left(said.text, $4) AS text
+FROM head LEFT JOIN (
+    SELECT 'window' AS part, * FROM newest UNION ALL
+    SELECT 'aged', * FROM aged UNION ALL
+    SELECT 'kept', * FROM kept
+) AS said ON true
+ORDER BY said.seq
+"""
+_KEEP = """
+UPDATE conversations SET summary = $2, summary_through = $3
+WHERE id = $1 AND summary_through < $3 AND deleted_at IS NULL
+"""
+
+
+class ConversationHistory:
+    """The part of the conversations' store that reads what a turn needs of the past, and keeps the summary."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def recent(self, tenant: str, conversation_id: str) -> Past:
+        """The directive in force, the newest turns, and the summary with the turns that it does not cover yet."""
+        id = parse_uuid(conversation_id, "conversation")
+        async with self._database.connection(tenant) as connection:
+            rows = await connection.fetch(_READ, id, 2 * WINDOW, 2 * AGED, MAX_CHARS)
+        if not rows:
+            return Past()
+        parts = {
+            part: tuple(turns_from_rows(row for row in rows if row["part"] == part)) for part in ("kept", "aged", "window")
+        }
+        return Past(
+            directive=Directive(rows[0]["directive"]),
+            summary=Summary.model_validate(rows[0]["summary"] or {}),
+            kept=parts["kept"],
+            aged=parts["aged"],
+            window=parts["window"],
+        )
+
+    async def keep_summary(self, tenant: str, conversation_id: str, summary: Summary) -> None:
+        """Store a summary, unless one that reaches as far is there, or the conversation is gone."""
+        async with self._database.transaction(tenant) as connection:
+            await connection.execute(
+                _KEEP, parse_uuid(conversation_id, "conversation"), summary.model_dump(mode="json"), summary.through
+            )
+
+
+def turns_from_rows(rows: Iterable[asyncpg.Record]) -> list[PastTurn]:
+    """Messages as turns: each begins with what the user said."""
+    turns: list[PastTurn] = []
+    for row in rows:
+        if row["role"] == "user" or not turns:
+            turns.append(PastTurn(row["seq"], "", ""))
+        last = turns[-1]
+        turns[-1] = PastTurn(last.seq, row["text"], "") if row["role"] == "user" else PastTurn(last.seq, last.user, row["text"])
+    return turns

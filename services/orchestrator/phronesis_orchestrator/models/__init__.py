@@ -1,0 +1,1 @@
+"""Language models: the ports to whatever thinks, prompts, calls, and what an answer parses to."""

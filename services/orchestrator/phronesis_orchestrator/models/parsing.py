@@ -1,0 +1,401 @@
+"""From what a model wrote to a value: parsed against the schema, never trusted, never mended by guessing."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from typing import Any, TypeVar, get_args
+
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from phronesis_contracts import Message
+from phronesis_contracts.answers import DATA_MODES, Mode
+from phronesis_contracts.orchestrator import Directive
+
+from ..agents.cognition.thought import CONTENT_WRITER, Tier, parse_tier
+from ..tasks.plan import Plan
+from ..tasks.ports import Criticism, Verdict, WrittenReport
+from .reasoner import (
+    Classification,
+    ComposedReply,
+    Draft,
+    Fault,
+    IntentDecision,
+    LookAhead,
+    ModelSummary,
+    Reflection,
+    RouteDecision,
+)
+
+log = logging.getLogger(__name__)
+
+MAX_SAID = 200_000
+"""Characters of an answer that are looked at."""
+MAX_REASONING = 500
+"""Characters of a directive's reason that are kept (D-111)."""
+MAX_REPLY = 50_000
+"""Characters of a reply; no model that keeps to its limit of tokens comes near it."""
+_FENCED = re.compile(r"\A```[A-Za-z]*\s*\n(.*?)\n?\s*```\Z", re.S)
+_REPLY = re.compile(r'"user_response"\s*:\s*"((?:[^"\\]|\\.)*)', re.S)
+_DIRECTIVES = {directive.value for directive in Directive}
+M = TypeVar("M", bound=Message)
+
+
+def strict_object(**properties: dict[str, Any]) -> dict[str, Any]:
+    """JSON Schema of an object in the form that strict modes ask for."""
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+ROUTED_SCHEMA = strict_object(
+    thought_process={"type": "string"},
+    decision={"type": "string", "enum": ["respond_directly", "query_memory"]},
+    key_phrases={"type": "array", "items": {"type": "string"}},
+    direct_response={"type": ["string", "null"]},
+    tier={"type": "string", "enum": [tier.value for tier in Tier]},
+)
+"""JSON Schema of the router's answer (D-052, D-054), in the form that strict modes ask for: all required, nothing else."""
+COMPOSED_SCHEMA = strict_object(
+    user_response={"type": "string"},
+    next_agent_directive={"type": "string", "enum": sorted(_DIRECTIVES)},
+    directive_reasoning={"type": "string"},
+)
+"""JSON Schema of the final answer (D-109, D-110)."""
+SUMMARISED_SCHEMA = strict_object(summary={"type": "string"})
+"""JSON Schema of a summary of older turns."""
+
+
+def parse_routed(said: str) -> RouteDecision | Fault:
+    """The router's decision, or what is wrong with it (D-133). Phrases may be missing and the draft blank (D-135, D-136)."""
+    found = read_object(said)
+    if isinstance(found, Fault):
+        return found
+    if thought := found.pop("thought_process", None):
+        log.debug("thought process of the router: %s", thought)  # D-055: at no other level
+    if found.get("key_phrases") is None:
+        found.pop("key_phrases", None)
+    found["tier"] = parse_tier(found.get("tier"))
+    draft = found.get("direct_response")
+    if isinstance(draft, str) and not draft.strip():
+        found["direct_response"] = None
+    return validate_answer(RouteDecision, found, said)
+
+
+def parse_composed(said: str) -> ComposedReply | Fault:
+    """The reply, or what is wrong with it. A directive that is missing or unknown costs the directive alone (D-141)."""
+    found = read_object(said)
+    if isinstance(found, Fault):
+        return found
+    reply = found.get("user_response")
+    if isinstance(reply, str):
+        found["user_response"] = reply.strip()  # blank is then too short: D-115
+        if len(reply) > MAX_REPLY:
+            return make_fault(said, f"user_response: at most {MAX_REPLY} characters")
+    directive = found.get("next_agent_directive")
+    if not isinstance(directive, str) or directive not in _DIRECTIVES:
+        log.warning("the final answer names no known directive")
+        found["next_agent_directive"] = None
+    reasoning = found.get("directive_reasoning")
+    found["directive_reasoning"] = reasoning[:MAX_REASONING] if isinstance(reasoning, str) else ""
+    return validate_answer(ComposedReply, found, said)
+
+
+def parse_summarised(said: str) -> ModelSummary | Fault:
+    """The summary, or what is wrong with it."""
+    found = read_object(said)
+    if isinstance(found, Fault):
+        return found
+    summary = found.get("summary")
+    if isinstance(summary, str):
+        found["summary"] = summary.strip()  # blank is then too short
+    return validate_answer(ModelSummary, found, said)
+
+
+def salvage(said: str) -> str | None:
+    """The `user_response` inside an answer that is no good as a whole (D-140); `None` where there is none.
+
+    Args:
+        said: what the model said: JSON that was cut, or that breaks the schema elsewhere.
+    """
+    found = read_object(said)
+    if not isinstance(found, Fault):
+        reply = found.get("user_response")
+        return _reply(reply) if isinstance(reply, str) else None
+    match = _REPLY.search(said[:MAX_SAID])
+    if match is None:
+        return None
+    try:
+        return _reply(json.loads(f'"{match[1]}"', strict=False))
+    except ValueError:
+        return None
+
+
+def _reply(text: str) -> str | None:
+    return str(make_storable(text)).strip()[:MAX_REPLY] or None
+
+
+def read_object(said: str) -> dict[str, Any] | Fault:
+    """The JSON object that an answer is, its code fence aside; or what is wrong with it."""
+    text = said[:MAX_SAID].strip()
+    if fenced := _FENCED.match(text):
+        text = fenced[1]
+    try:
+        found = from_json(text, allow_inf_nan=False)
+        if isinstance(found, dict):
+            found = json.loads(text, object_pairs_hook=_reject_repeated_keys)
+    except ValueError as error:
+        return make_fault(said, f"The answer is not JSON: {error}" if text else "The answer is empty.")
+    return found if isinstance(found, dict) else make_fault(said, "The answer is not a JSON object.")
+
+
+def _reject_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys stand once each: which of two values counts is not ours to guess."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError("a key stands twice in an object")
+        found[key] = [make_storable(one) for one in value] if isinstance(value, list) else make_storable(value)
+    return found
+
+
+def make_storable(value: Any) -> Any:
+    """A text without what Postgres and UTF-8 cannot hold: NUL, and halves of surrogate pairs. Other values as they are."""
+    return value.replace("\0", "").encode("utf-8", "ignore").decode() if isinstance(value, str) else value
+
+
+def validate_answer(model: type[M], found: dict[str, Any], said: str) -> M | Fault:
+    """What was found as a `model`, or what is wrong with it."""
+    try:
+        return model.model_validate(found)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_context=False, include_input=False)[:5]
+        return make_fault(said, "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults))
+
+
+def make_fault(said: str, wrong: str) -> Fault:
+    """A fault that holds as much of what was said as is looked at."""
+    return Fault(make_storable(said[:MAX_SAID]), wrong)
+
+
+MAX_INSIGHTS = 20
+MAX_CHARTS = 12
+_LONGEST = 2_000
+"""Characters of one insight, of an intent, and of a trace of thought."""
+_TEXT = {"type": "string"}
+CLASSIFIED_SCHEMA = strict_object(
+    mode={"type": "string", "enum": list(get_args(Mode))},
+    intent=_TEXT,
+    thought_trace=_TEXT,
+    answer={"type": ["string", "null"]},
+    analysis={"type": "array", "items": _TEXT},
+    confidence={"type": "number"},
+    tier={"type": "string", "enum": [tier.value for tier in Tier]},
+)
+"""JSON Schema of the first call: the mode, and for the modes that read no data the answer."""
+DRAFT_SHAPE: dict[str, Any] = {
+    "memory_process": {"intent": "string", "thought_trace": "string"},
+    "answer": "string, Markdown or HTML",
+    "analysis": ["string"],
+    "visualizations": [{"type": "string", "title": "string", "config": {}, "data": []}],
+    "confidence": "number from 0.0 to 1.0",
+}
+"""The final answer as the prompt shows it. What was read, and the text that read it, code fills in."""
+
+
+def parse_classified(said: str) -> Classification | Fault:
+    """The classification, or what is wrong with it: an unknown mode, or no answer where the mode asks for one at once."""
+    found = read_object(said)
+    if isinstance(found, Fault):
+        return found
+    mode, answer = found.get("mode"), _limited_text(found.get("answer"), MAX_REPLY)
+    if mode not in get_args(Mode):
+        return make_fault(said, "mode: one letter from A to J")
+    if mode not in DATA_MODES and not answer:
+        return make_fault(said, f"answer: mode {mode} is answered at once, so it needs a text")
+    told = {
+        "mode": mode,
+        "intent": _limited_text(found.get("intent"), _LONGEST) or "not stated",
+        "thought_trace": _limited_text(found.get("thought_trace"), _LONGEST),
+        "answer": "" if mode in DATA_MODES else answer,
+        "analysis": _insights(found.get("analysis")),
+        "confidence": _confidence(found.get("confidence")),
+        "tier": parse_tier(found.get("tier")),
+    }
+    return validate_answer(Classification, told, said)
+
+
+def parse_draft(said: str) -> Draft | Fault:
+    """The final answer, or what is wrong with it. Only an answer that is missing or no text is a fault; the rest is filled."""
+    found = read_object(said)
+    if isinstance(found, Fault):
+        return found
+    answer = found.get("answer")
+    if not isinstance(answer, str) or not answer.strip():
+        return make_fault(said, "answer: a text that is not empty")
+    if len(answer) > MAX_REPLY:
+        return make_fault(said, f"answer: at most {MAX_REPLY} characters")
+    process = found.get("memory_process")
+    process = process if isinstance(process, dict) else {}
+    charts = found.get("visualizations")
+    told = {
+        "answer": make_storable(answer).strip(),
+        "intent": _limited_text(process.get("intent"), _LONGEST),
+        "thought_trace": _limited_text(process.get("thought_trace"), _LONGEST),
+        "analysis": _insights(found.get("analysis")),
+        "visualizations": [one for one in charts if isinstance(one, dict)][:MAX_CHARTS] if isinstance(charts, list) else [],
+        "confidence": _confidence(found.get("confidence")),
+    }
+    return validate_answer(Draft, told, said)
+
+
+def _limited_text(value: object, limit: int) -> str:
+    return str(make_storable(value)).strip()[:limit] if isinstance(value, str) else ""
+
+
+def _insights(value: object) -> list[str]:
+    given = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    return [text for one in given if (text := _limited_text(one, _LONGEST))][:MAX_INSIGHTS]
+
+
+def _confidence(value: object) -> float | None:
+    """A number from 0 to 1; anything else is no confidence at all, and is never passed on (N-067)."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        log.warning("the model gave no confidence between 0 and 1")
+        return None
+    return float(value)
+
+
+TIERS = [tier.value for tier in Tier]
+DECIDED_SCHEMA = strict_object(
+    tier={"type": "string", "enum": TIERS},
+    branch={"type": "string", "enum": ["action", "conversation"]},
+    persona={"type": "string", "enum": ["none", CONTENT_WRITER]},
+    topic={"type": "boolean"},
+)
+"""JSON Schema of the intent call (V-011)."""
+LOOK_AHEAD_SCHEMA = strict_object(know=_TEXT, need=_TEXT, approach={"type": "array", "items": _TEXT}, risk=_TEXT)
+"""JSON Schema of the look ahead (V-093)."""
+REFLECTED_SCHEMA = strict_object(score={"type": "number"}, answer={"type": ["string", "null"]})
+"""JSON Schema of the look back at a text."""
+
+
+def parse_decided(said: str) -> IntentDecision | Fault:
+    """What the message is, or what is wrong with it."""
+    found = read_object(said)
+    if isinstance(found, Fault):
+        return found
+    tier = parse_tier(found.get("tier"))
+    if tier is None:
+        return make_fault(said, f"tier: one of {', '.join(TIERS)}")
+    if found.get("branch") not in ("action", "conversation"):
+        return make_fault(said, "branch: action or conversation")
+    persona = found.get("persona") if found.get("persona") == CONTENT_WRITER else None
+    return IntentDecision(tier=tier, action=found["branch"] == "action", persona=persona, topic=found.get("topic") is True)
+
+
+def parse_look_ahead(said: str) -> LookAhead | Fault:
+    """The look ahead, or what is wrong with it. A part that is missing is empty; none at all is a fault."""
+    found = read_object(said)
+    if isinstance(found, Fault):
+        return found
+    steps = found.get("approach")
+    ahead = LookAhead(
+        know=_text(found.get("know")),
+        need=_text(found.get("need")),
+        approach=tuple(_text(step) for step in steps) if isinstance(steps, list) else (_text(steps),),
+        risk=_text(found.get("risk")),
+    )
+    return ahead if ahead.text() else make_fault(said, "know, need, approach, risk: none is there")
+
+
+def parse_reflected(said: str) -> Reflection | Fault:
+    """The look back, or what is wrong with it. A score that is no number from 0 to 1 is none (V-044)."""
+    found = read_object(said)
+    if isinstance(found, Fault):
+        return found
+    answer = _text(found.get("answer"))
+    if len(answer) > MAX_REPLY:
+        return make_fault(said, f"answer: at most {MAX_REPLY} characters")
+    score = found.get("score")
+    is_score = not isinstance(score, bool) and isinstance(score, int | float) and 0 <= score <= 1
+    given: dict[str, Any] = {"score": score if is_score else None, "answer": answer}
+    return validate_answer(Reflection, given, said)
+
+
+def _text(value: object) -> str:
+    return str(make_storable(value)).strip() if isinstance(value, str) else ""
+
+
+PLAN_SHAPE: dict[str, Any] = {
+    "title": "string, what the report will be called",
+    "kind": "string, what sort of task it is, in at most four words",
+    "steps": [
+        {
+            "id": "string of letters, digits and dashes, once in the plan",
+            "description": "string, one sentence",
+            "tool": "name of a tool, or null for a step that is worked on with several",
+            "arguments": {},
+            "depends": ["ids of steps of earlier waves"],
+            "wave": "whole number from 1",
+        }
+    ],
+}
+"""A plan as the prompt shows it: strict modes know no free `arguments`, so its form is checked here alone."""
+REPORT_SHAPE: dict[str, Any] = {"title": "string", "text": "string, Markdown", "used": ["ids of the steps that it rests on"]}
+VERDICT_SCHEMA = strict_object(revise={"type": "boolean"}, reason={"type": "string"})
+"""JSON Schema of an evaluation between waves (V-025)."""
+CRITICISM_SCHEMA = strict_object(score={"type": "number"}, reason={"type": "string"})
+"""JSON Schema of a critic's word (V-044)."""
+Said = TypeVar("Said", bound=Message)
+_LENGTHS = {"title": 300, "kind": 100, "description": 1_000, "reason": 2_000}
+"""Characters of a text, by its name; the rest of it is left out."""
+
+
+def parse_plan(said: str) -> Plan | Fault:
+    """The plan, or what is wrong with its form. Whether it can be worked off is looked at elsewhere."""
+    return _parse_with(Plan, said)
+
+
+def parse_verdict(said: str) -> Verdict | Fault:
+    """Whether to revise, or what is wrong with it."""
+    return _parse_with(Verdict, said)
+
+
+def parse_criticism(said: str) -> Criticism | Fault:
+    """The score; one that is no number from 0 to 1 is none (V-044)."""
+    return _parse_with(Criticism, said)
+
+
+def parse_report(said: str) -> WrittenReport | Fault:
+    """The report; its charts are made by code alone, so a model gives none."""
+    found = read_object(said)
+    if isinstance(found, Fault):
+        return found
+    text = found.get("text")
+    if not isinstance(text, str) or not text.strip():
+        return make_fault(said, "text: a text that is not empty")
+    if len(text) > MAX_REPLY:
+        return make_fault(said, f"text: at most {MAX_REPLY} characters")
+    return validate_answer(
+        WrittenReport, _shorten_texts({name: found[name] for name in ("title", "text", "used") if name in found}), said
+    )
+
+
+def _parse_with(model: type[Said], said: str) -> Said | Fault:
+    found = read_object(said)
+    return found if isinstance(found, Fault) else validate_answer(model, _shorten_texts(found), said)
+
+
+def _shorten_texts(value: Any, name: str = "") -> Any:
+    """A value that can be stored, its texts no longer than there is room for. Arguments of tools stay whole."""
+    match value:
+        case dict():
+            return {make_storable(key): _shorten_texts(one, "" if name == "arguments" else key) for key, one in value.items()}
+        case list():
+            return [_shorten_texts(one) for one in value]
+        case str():
+            text = str(make_storable(value))
+            return text.strip()[: _LENGTHS[name]] if name in _LENGTHS else text
+        case _:
+            return value

@@ -1,1 +1,0 @@
-"""The stages of a turn: each a small function with a typed input and output."""

@@ -1,0 +1,356 @@
+"""Decisions of a task, journalled and within its budget: plan, replanning, score (V-019, V-022, V-031, V-044)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Generic
+
+from phronesis_contracts import ServiceError, TimedOut
+from phronesis_contracts.orchestrator import Problem, TaskBudget
+from phronesis_contracts.tasks import NoPlan
+
+from ..ledger.usage import CallUsage
+from ..models.reasoner import Answer, CallFailed, TurnContext, Value
+from ..turns.execution import JournalAway, Steps
+from ..turns.turn import LostClaim
+from .plan import BadPlan, Plan, Remaining, Step, check_plan, rename_steps
+from .ports import Criticism, GoalKnowledge, Planner, StepResult, Strategy, Verdict, WrittenReport
+
+SPENT = "task.budget_spent"
+"""Code of the end of a task that its budget ended early."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass
+class BudgetMeter:
+    """The budget of one task, and what of it is used.
+
+    Args:
+        budget: what may be used.
+        steps: knows what the model calls used, over all attempts.
+        begun: when the task's first step was begun, whoever worked on it then.
+    """
+
+    budget: TaskBudget
+    steps: Steps
+    begun: datetime
+    now: Callable[[], datetime] = field(default=_now)
+    calls: int = 0
+    """Tool calls that were made, over all attempts."""
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return self.budget.seconds - (self.now() - self.begun).total_seconds()
+
+    def over(self) -> Problem | None:
+        """The limit that is reached; `None` while there is room for a step."""
+        spent = self.steps.spent
+        tokens = spent.input_tokens + spent.output_tokens
+        limits = (
+            ("seconds", self.left <= 0),
+            ("tokens", self.budget.tokens is not None and tokens >= self.budget.tokens and bool(tokens)),
+            ("usd", self.budget.usd is not None and (self.steps.known_usd >= self.budget.usd > 0)),
+        )
+        return next((_problem(name) for name, reached in limits if reached), None)
+
+    def model(self) -> Problem | None:
+        """The limit that forbids a further call of a model."""
+        return self.nothing() or self.over()
+
+    def nothing(self) -> Problem | None:
+        """The limit that forbids even the first call of a model."""
+        if self.budget.tokens == 0 or self.budget.usd == 0:
+            return _problem("tokens" if self.budget.tokens == 0 else "usd")
+        return None
+
+    def spent_calls(self) -> Problem | None:
+        """The limit of tool calls, where it is reached."""
+        return _problem("tool_calls") if self.calls >= self.budget.tool_calls else None
+
+    def call(self) -> Problem | None:
+        """Take one tool call from the budget; the limit that forbids it."""
+        if limit := self.spent_calls():
+            return limit
+        self.calls += 1
+        return None
+
+
+def _problem(name: str) -> Problem:
+    return Problem(code=SPENT, status=422, detail=f"the task's budget is spent: {name}", field=f"budget.{name}")
+
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Decision(Generic[Value]):
+    """What was decided, or why nothing was."""
+
+    value: Value | None
+    why: str = ""
+    """Code of what went wrong; empty where nothing did."""
+
+
+@dataclass
+class _Used:
+    """What one call used."""
+
+    spent: CallUsage
+    cost_usd: float | None = None
+
+
+async def decide(
+    steps: Steps, name: str, model: type[Value], call: Callable[[], Awaitable[Answer[Value]]], seconds: float
+) -> Decision[Value]:
+    """Make a decision within its time, or read what it was. Whatever goes wrong with it is its outcome, and is journalled.
+
+    Args:
+        steps: the journalled steps of the turn.
+        name: of the step.
+        model: what is decided.
+        call: makes the call.
+        seconds: that it may take, all in all.
+    """
+    fresh = False
+
+    async def make() -> dict[str, Any]:
+        nonlocal fresh
+        fresh = True
+        return await _try_call(steps, name, model, call, seconds)
+
+    found = await steps.called(name, step_purpose(name), make)
+    if not fresh:
+        steps.count(CallUsage.model_validate(found["spent"]), found["cost_usd"])
+    value = model.model_validate(found["value"]) if found["value"] is not None else None
+    return Decision(value, found["why"])
+
+
+def step_purpose(name: str) -> str:
+    """What a decision's step is called in the measures: `task.evaluate` of `task.evaluate.2`."""
+    head, _, last = name.rpartition(".")
+    return head if last.isdigit() else name
+
+
+async def _try_call(
+    steps: Steps, name: str, model: type[Value], call: Callable[[], Awaitable[Answer[Value]]], seconds: float
+) -> dict[str, Any]:
+    used = _Used(CallUsage())
+    value: Value | None = None
+    try:
+        answer = await steps.made(
+            f"{name}.call", model, lambda: _call_in_time(call, seconds, used), label=f"{step_purpose(name)}.call"
+        )
+        used.spent, used.cost_usd = answer.spent, answer.cost_usd
+        value, why = answer.value, "" if answer.value is not None else "unreadable"
+    except (JournalAway, LostClaim):
+        raise  # the attempt is over, and nothing is decided
+    except ServiceError as error:
+        why = error.code
+    except Exception as error:
+        # A stage that only improves a task may not end it; what broke stands in the log.
+        log.exception("the decision %s broke", name)
+        why = type(error).__name__
+    if why:
+        log.warning("the decision %s could not be made: %s", name, why)
+    told = value.model_dump(mode="json") if value is not None else None
+    return {"value": told, "why": why, "spent": used.spent.model_dump(), "cost_usd": used.cost_usd}
+
+
+async def _call_in_time(call: Callable[[], Awaitable[Answer[Value]]], seconds: float, used: _Used) -> Answer[Value]:
+    """The call within its time; what it used is noted where it fails."""
+    try:
+        async with asyncio.timeout(max(0.0, seconds)):
+            return await call()
+    except CallFailed as failed:
+        used.spent, used.cost_usd = failed.spent, failed.cost_usd
+        raise
+    except TimeoutError as error:
+        raise CallFailed(TimedOut("it took too long"), CallUsage()) from error
+
+
+ENOUGH_RESULTS = 3
+"""Results of the whole task from which on a boundary without a failure is looked at (V-024, V-C06)."""
+MAX_EVALUATIONS = 3
+"""Evaluations of one task (V-C07)."""
+EVALUATION = 3.0
+"""Seconds that an evaluation may take (V-035)."""
+DECOMPOSITION = 20.0
+"""Seconds that a new plan may take."""
+
+
+@dataclass
+class Replanner:
+    """The boundaries of one task.
+
+    Args:
+        steps: the journalled steps of its turn.
+        context: what the model is told of the turn.
+        planner: who evaluates and decomposes; nobody does where rules plan.
+        meter: the budget.
+    """
+
+    steps: Steps
+    context: TurnContext
+    planner: Planner | None
+    meter: BudgetMeter
+    evaluations: int = 0
+    asked: bool = False
+    """Set when the decomposer is asked, whatever it answers (V-030, V-C07)."""
+    adjusted: bool = False
+
+    async def replan_between_waves(self, last: int, known: GoalKnowledge, failures: Sequence[StepResult]) -> Remaining:
+        """What is to be done behind a wave: as it stands, or a new tail.
+
+        Args:
+            last: number of the wave that has ended.
+            known: the goal with all that was done, and what remains.
+            failures: what failed in this wave.
+        """
+        remaining = known.remaining
+        if not self._worth(known, failures):
+            return remaining
+        assert self.planner is not None, "without a planner no boundary is worth looking at"
+        planner = self.planner
+        self.evaluations += 1
+        name = f"task.evaluate.{last}"
+        verdict = await decide(self.steps, name, Verdict, lambda: planner.evaluate(self.context, known), EVALUATION)
+        if verdict.value is None or not verdict.value.revise or self.meter.model():
+            return remaining
+        self.asked = True
+        made = await decide(self.steps, "task.replan", Plan, lambda: planner.decompose(self.context, known), DECOMPOSITION)
+        return self._taken(made.value, last, known) if made.value is not None else remaining
+
+    def _worth(self, known: GoalKnowledge, failures: Sequence[StepResult]) -> bool:
+        """Whether a boundary is looked at: only with a successor, a reason and room for it."""
+        if not known.remaining or self.planner is None:
+            return False
+        if self.asked or self.evaluations >= MAX_EVALUATIONS or self.meter.model():
+            return False
+        return bool(failures) or len(known.worked) >= ENOUGH_RESULTS
+
+    def _taken(self, plan: Plan, last: int, known: GoalKnowledge) -> Remaining:
+        taken = [result.step.id for result in (*known.worked, *known.failed)]
+        try:
+            tail = rename_steps(plan, [*taken, *(step.id for step in known.remaining)])
+            sound = check_plan(tail, known.tools, [result.step.id for result in known.worked])
+        except BadPlan as wrong:
+            log.warning("a new plan is no good, the old one stays: %s", wrong)
+            return known.remaining
+        found = tuple(step.model_copy(update={"wave": step.wave + last}) for step in sound.steps)
+        if _does_the_same(found, known.remaining):
+            return known.remaining
+        self.adjusted = True
+        log.info("Adjusting plan: %d steps in place of %d behind wave %d", len(found), len(known.remaining), last)
+        return found
+
+
+def _does_the_same(new: Remaining, old: Remaining) -> bool:
+    """Whether a new tail does what the old one would have done."""
+    return [_step_content(step) for step in new] == [_step_content(step) for step in old]
+
+
+def _step_content(step: Step) -> tuple[object, ...]:
+    return step.description, step.tool, step.arguments
+
+
+async def make_plan(
+    steps: Steps,
+    context: TurnContext,
+    planner: Planner | None,
+    rules: Callable[[GoalKnowledge], Plan | None],
+    known: GoalKnowledge,
+) -> Plan:
+    """The first plan of a task.
+
+    Args:
+        steps: the journalled steps of its turn.
+        context: what the model is told of the turn.
+        planner: the model; rules plan where there is none.
+        rules: makes a plan by rules; `None` where they do not understand the goal.
+        known: the goal, the tools, the strategies and the template.
+
+    Raises:
+        NoPlan: nobody could make one.
+    """
+
+    async def make() -> Answer[Plan]:
+        return await planner.decompose(context, known) if planner is not None else Answer(rules(known))
+
+    made = await decide(steps, "task.plan", Plan, make, DECOMPOSITION)
+    if made.value is None and planner is None:
+        raise NoPlan("without a language model only tasks over the portfolio and the constitution are understood")
+    plan = made.value or known.template
+    if plan is None:
+        raise NoPlan("no plan could be made for this goal")
+    try:
+        sound = check_plan(plan, known.tools, works=planner is not None)
+    except BadPlan as wrong:
+        log.warning("a plan is no good: %s", wrong)
+        raise NoPlan(f"the plan for this goal cannot be worked off: {wrong}") from wrong
+    return shorten_plan(sound, known.strategies)
+
+
+def shorten_plan(plan: Plan, strategies: tuple[Strategy, ...]) -> Plan:
+    """A plan without the looking around that a strategy which worked did without (V-126).
+
+    Steps that are optional are left out where no strategy used their tool; a plan that would be empty stays.
+    """
+    if not strategies:
+        return plan
+    used = {tool for strategy in strategies for tool in strategy.tools_used}
+    gone = {step.id for step in plan.steps if step.optional and step.tool is not None and step.tool not in used}
+    kept = [step for step in plan.steps if step.id not in gone]
+    if not kept or not gone:
+        return plan
+    freed = tuple(step.model_copy(update={"depends": tuple(id for id in step.depends if id not in gone)}) for step in kept)
+    waves = {wave: number for number, wave in enumerate(sorted({step.wave for step in freed}), 1)}
+    return plan.model_copy(update={"steps": tuple(step.model_copy(update={"wave": waves[step.wave]}) for step in freed)})
+
+
+GOOD = 0.75
+"""The score from which on a task's approach is kept (V-121)."""
+CRITICISM = 10.0
+"""Seconds that it may take."""
+
+
+def is_good(score: float | None) -> bool:
+    """Whether a score counts as successful: no score, and what is no number from 0 to 1, does not (V-044, V-121)."""
+    return score is not None and not math.isnan(score) and GOOD <= score <= 1
+
+
+async def validate_task(
+    steps: Steps, context: TurnContext, planner: Planner | None, known: GoalKnowledge, written: WrittenReport, skipped: int
+) -> float | None:
+    """How well the task met its goal; `None` where nobody can say (V-046)."""
+
+    async def make() -> Answer[Criticism]:
+        if planner is not None:
+            return await planner.criticise(context, known, written)
+        return Answer(Criticism(score=score_by_rules(known.worked, known.failed, skipped, written), reason="by rules"))
+
+    found = await decide(steps, "task.critic", Criticism, make, CRITICISM)
+    return found.value.score if found.value is not None else None
+
+
+def score_by_rules(worked: Sequence[StepResult], failed: Sequence[StepResult], skipped: int, written: WrittenReport) -> float:
+    """The share of the steps that count which worked, halved where the report rests on nothing.
+
+    Args:
+        worked: steps that gave something.
+        failed: steps that did not.
+        skipped: steps that were not made.
+        written: the report.
+    """
+    needed = [result for result in (*worked, *failed) if not result.step.optional]
+    good = sum(1 for result in needed if result.outcome.ok)
+    share = good / (len(needed) + skipped) if needed else 0.0
+    return round(share if written.used else share / 2, 3)

@@ -1,0 +1,183 @@
+"""Background tasks in Postgres, under the fence of their turns, and their strategies in the memory service."""
+
+from __future__ import annotations
+
+import logging
+from uuid import UUID
+
+import asyncpg
+
+from phronesis_contracts import NotFound, Principal, ServiceError
+from phronesis_contracts.episodes import (
+    MAX_APPROACH,
+    MAX_GOAL,
+    RECALL_STRATEGIES,
+    RECORD_STRATEGY,
+    STRATEGY_OUTCOME,
+    RecallStrategies,
+    RecordStrategy,
+    StrategyOutcome,
+)
+from phronesis_contracts.orchestrator import SubmitTurn, TaskBudget
+from phronesis_contracts.tasks import ListTasks, Task, Tasks, TaskState
+from phronesis_postgres import Database
+
+from ..turns.ports import Neighbours
+from ..turns.store import parse_uuid
+from ..turns.turn import Claim, LostClaim
+from .plan import Plan
+from .ports import Strategy
+
+_MINE = "SELECT id FROM turns WHERE id = $1 AND fence = $2 AND status = 'running' AND lease_until > now()"
+_KEEP_STATE = f"""
+INSERT INTO task_states (turn_id, tenant, state) SELECT id, $3, $4 FROM ({_MINE}) AS mine
+ON CONFLICT (turn_id) DO UPDATE SET state = excluded.state, updated_at = now() RETURNING turn_id
+"""  # noqa: S608
+# A task that is taken over keeps its template once.
+_KEEP_TEMPLATE = f"""
+INSERT INTO task_templates (tenant, user_id, signature, turn_id, plan) SELECT $3, $4, $5, id, $6 FROM ({_MINE}) AS mine
+ON CONFLICT (tenant, user_id, signature) DO UPDATE SET plan = excluded.plan, turn_id = excluded.turn_id, updated_at = now(),
+    version = task_templates.version + (task_templates.turn_id <> excluded.turn_id)::int
+RETURNING turn_id
+"""  # noqa: S608
+_TEMPLATE = """
+UPDATE task_templates SET hits = hits + 1 WHERE tenant = $1 AND user_id = $2 AND signature = $3 RETURNING plan
+"""
+_TASKS = """
+SELECT turns.*, task_states.state FROM turns LEFT JOIN task_states ON task_states.turn_id = turns.id
+WHERE turns.tenant = $1 AND turns.user_id = $2 AND turns.background AND NOT turns.erased
+"""
+
+
+class PostgresTasks:
+    """The store of tasks.
+
+    Args:
+        database: the orchestrator's schema.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get(self, who: Principal, task_id: str) -> Task:
+        """One task of the caller; a turn that is no task is as unknown as one of another."""
+        async with self._database.connection(who.tenant) as connection:
+            row = await connection.fetchrow(f"{_TASKS} AND turns.id = $3", who.tenant, who.user, parse_uuid(task_id, "task"))
+        if row is None:
+            raise NotFound("no such task")
+        return _task_from_row(row)
+
+    async def list(self, who: Principal, query: ListTasks) -> Tasks:
+        """The caller's tasks, newest first, without their reports."""
+        async with self._database.connection(who.tenant) as connection:
+            rows = await connection.fetch(
+                f"{_TASKS} AND ($3::text IS NULL OR turns.status = $3) ORDER BY turns.created_at DESC, turns.id LIMIT $4",
+                who.tenant,
+                who.user,
+                query.status,
+                query.limit,
+            )
+        return Tasks(tasks=tuple(_without_report(_task_from_row(row)) for row in rows))
+
+    async def keep_state(self, claim: Claim, state: TaskState) -> None:
+        """Write down how far a task is."""
+        async with self._database.transaction(claim.who.tenant) as connection:
+            kept = await connection.fetchval(
+                _KEEP_STATE, UUID(claim.turn_id), claim.fence, claim.who.tenant, state.model_dump(mode="json")
+            )
+        if kept is None:
+            raise LostClaim(claim.turn_id)
+
+    async def journalled(self, claim: Claim) -> frozenset[str]:
+        """Names of the steps of a task that have a result."""
+        async with self._database.connection(claim.who.tenant) as connection:
+            rows = await connection.fetch(
+                "SELECT step FROM journal WHERE turn_id = $1 AND result IS NOT NULL", UUID(claim.turn_id)
+            )
+        return frozenset(row["step"] for row in rows)
+
+    async def template(self, who: Principal, signature: str) -> Plan | None:
+        """The plan that worked for goals of this signature."""
+        async with self._database.transaction(who.tenant) as connection:
+            plan = await connection.fetchval(_TEMPLATE, who.tenant, who.user, signature)
+        return Plan.model_validate(plan) if plan is not None else None
+
+    async def keep_template(self, claim: Claim, signature: str, plan: Plan) -> None:
+        """Keep a plan that worked."""
+        who = claim.who
+        async with self._database.transaction(who.tenant) as connection:
+            kept = await connection.fetchval(
+                _KEEP_TEMPLATE, UUID(claim.turn_id), claim.fence, who.tenant, who.user, signature, plan.model_dump(mode="json")
+            )
+        if kept is None:
+            raise LostClaim(claim.turn_id)
+
+
+def _task_from_row(row: asyncpg.Record) -> Task:
+    request = SubmitTurn.model_validate(row["request"])
+    reply = row["reply"] or {}
+    return Task(
+        task_id=str(row["id"]),
+        conversation_id=str(row["conversation_id"]),
+        agent=row["agent"],
+        goal=request.text,
+        budget=request.task.budget if request.task else TaskBudget(),
+        status=row["status"],
+        created_at=row["created_at"],
+        ended_at=row["ended_at"],
+        progress=TaskState.model_validate(row["state"] or {}),
+        usage=reply.get("usage"),
+        problem=row["problem"],
+    )
+
+
+def _without_report(task: Task) -> Task:
+    return task.model_copy(update={"progress": task.progress.model_copy(update={"report": None})})
+
+
+log = logging.getLogger(__name__)
+
+
+class RememberedStrategies:
+    """Asks the memory.
+
+    Args:
+        neighbours: the services that may be asked.
+    """
+
+    def __init__(self, neighbours: Neighbours) -> None:
+        self._neighbours = neighbours
+
+    async def recall(self, who: Principal, goal: str, n: int) -> tuple[Strategy, ...]:
+        """Those for goals like this one, best first."""
+        try:
+            found = await self._neighbours.ask(who, RECALL_STRATEGIES, RecallStrategies(goal=goal[:MAX_GOAL], n=n))
+        except ServiceError as error:
+            log.warning("no strategies could be recalled: %s", error.code)
+            return ()
+        return tuple(Strategy(one.id, one.goal, one.approach, one.tools_used, one.avoid) for one in found.strategies)
+
+    async def record(self, claim: Claim, goal: str, told: Strategy, score: float | None, *, succeeded: bool) -> None:
+        """Keep how a task was done; the memory keeps it once for each task (V-132)."""
+        request = RecordStrategy(
+            task_id=claim.turn_id,
+            goal=goal[:MAX_GOAL],
+            approach=told.approach[:MAX_APPROACH],
+            tools_used=told.tools_used,
+            score=score,
+            succeeded=succeeded,
+            avoid=told.avoid[:MAX_APPROACH],
+            conversation_id=claim.conversation_id,
+        )
+        try:
+            await self._neighbours.ask(claim.who, RECORD_STRATEGY, request, key=f"{claim.turn_id}/task.strategy")
+        except ServiceError as error:
+            log.warning("a strategy could not be recorded: %s", error.code)
+
+    async def outcome(self, claim: Claim, ids: tuple[str, ...], *, worked: bool) -> None:
+        """Say what came of using strategies."""
+        try:
+            request = StrategyOutcome(ids=ids, worked=worked)
+            await self._neighbours.ask(claim.who, STRATEGY_OUTCOME, request, key=f"{claim.turn_id}/task.outcome")
+        except ServiceError as error:
+            log.warning("the outcome of strategies could not be told: %s", error.code)

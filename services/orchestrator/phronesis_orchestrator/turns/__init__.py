@@ -1,0 +1,1 @@
+"""Turns: accepted, queued, claimed, run and ended."""

@@ -1,0 +1,197 @@
+"""What the orchestrator answers: turns submitted, read and cancelled, conversations, and the news it follows."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Awaitable, Callable
+from uuid import uuid4
+
+from phronesis_bus import Call, News, correlation, traceparent
+from phronesis_contracts import BadRequest, NotFound, Principal, ServiceError, TimedOut, Unavailable
+from phronesis_contracts.deletions import DeleteConversation, Deletion, DeletionRef, Purged
+from phronesis_contracts.errors import Busy
+from phronesis_contracts.instructions import Released
+from phronesis_contracts.orchestrator import (
+    Audited,
+    Conversation,
+    ConversationPage,
+    ConversationRef,
+    FindConversation,
+    FoundConversation,
+    ListConversations,
+    ListTurns,
+    SubmitTurn,
+    Turn,
+    TurnProgress,
+    TurnRef,
+    Turns,
+    turn_id,
+)
+from phronesis_contracts.service import KeyRevoked
+
+from ..settings import OrchestratorSettings
+from .ports import ConversationStore, Neighbours, Records, TurnStore
+from .turn import Accepted, NewTurn, check_task_order, expiry_seconds, problem_from_error
+
+log = logging.getLogger(__name__)
+
+Progress = Callable[[Principal, TurnProgress], Awaitable[None]]
+
+
+class TurnHandlers:
+    """The orchestrator's handlers.
+
+    Args:
+        turns, conversations, records: the store.
+        neighbours: the services it may ask.
+        settings: limits.
+        progress: shows a line of a turn's progress to its user.
+        accepted: called when a turn was accepted, to wake a worker.
+        cancelled: called with the id of a cancelled turn, to stop it where it runs.
+        released: called when instructions changed.
+    """
+
+    def __init__(
+        self,
+        turns: TurnStore,
+        conversations: ConversationStore,
+        records: Records,
+        neighbours: Neighbours,
+        settings: OrchestratorSettings,
+        progress: Progress,
+        accepted: Callable[[], None],
+        cancelled: Callable[[str], None],
+        released: Callable[[], None],
+    ) -> None:
+        self._turns = turns
+        self._conversations = conversations
+        self._records = records
+        self._neighbours = neighbours
+        self._settings = settings
+        self._progress = progress
+        self._accepted = accepted
+        self._cancelled = cancelled
+        self._released = released
+
+    async def turn(self, call: Call, request: SubmitTurn) -> None:
+        """Intake: commit the turn's row and say `accepted`, or say `refused` and why (DESIGN 4.1)."""
+        id = turn_id(call.who.tenant, call.who.user, request.idempotency_key)
+        try:
+            await self._validate(call.who, request)
+            accepted = await self._turns.accept(self._new_turn(id, call.who, request), self._settings.open_turns)
+        except ServiceError as error:
+            if isinstance(error, (Unavailable, TimedOut)) and not isinstance(error, Busy):
+                raise  # a store is away: the job stays in its queue
+            await self._progress(call.who, TurnProgress(turn_id=id, kind="refused", problem=problem_from_error(error)))
+            return
+        await self._say_accepted(call.who, accepted)
+
+    async def _say_accepted(self, who: Principal, accepted: Accepted) -> None:
+        self._accepted()
+        line = TurnProgress(turn_id=accepted.turn_id, kind="accepted", conversation_id=accepted.conversation_id)
+        await self._progress(who, line)
+        if accepted.status.ended:
+            await self._progress(who, line.model_copy(update={"kind": "ended"}))
+
+    def _new_turn(self, id: str, who: Principal, request: SubmitTurn) -> NewTurn:
+        fingerprint = request.fingerprint or hashlib.sha256(_hashed_bytes(request)).hexdigest()
+        return NewTurn(
+            id,
+            who,
+            request,
+            fingerprint,
+            expiry_seconds(request, self._settings.expiry),
+            traceparent(),
+            correlation.get() or id,
+        )
+
+    async def _validate(self, who: Principal, request: SubmitTurn) -> None:
+        if not request.text.strip() and not request.media:
+            raise BadRequest("a message needs text or media", field="currentMessageText")
+        check_task_order(request)
+        if "\x00" in request.text:
+            raise BadRequest("the text holds a NUL character", field="currentMessageText")
+        if "\x00" in request.idempotency_key + (request.fingerprint or ""):
+            raise BadRequest("the key holds a NUL character", field="idempotency_key")
+        try:
+            await self._neighbours.agent(who, request.agent)
+        except NotFound as error:
+            raise BadRequest(f"there is no agent {request.agent!r}"[:200], field="agent") from error
+        try:
+            await asyncio.gather(*(self._neighbours.media(who, id) for id in request.media))
+        except NotFound as error:
+            raise NotFound("no such media", field="currentMessageMedia") from error
+
+    async def get(self, call: Call, request: TurnRef) -> Turn:
+        """The state of one turn."""
+        return await self._turns.get(call.who, request.turn_id)
+
+    async def list(self, call: Call, request: ListTurns) -> Turns:
+        """The caller's turns."""
+        return await self._turns.list(call.who, request)
+
+    async def cancel(self, call: Call, request: TurnRef) -> Turn:
+        """Cancel a turn: it commits nothing from here on."""
+        turn = await self._turns.cancel(call.who, request.turn_id)
+        self._cancelled(turn.turn_id)
+        line = TurnProgress(turn_id=turn.turn_id, kind="ended", conversation_id=turn.conversation_id)
+        await self._progress(call.who, line)
+        return turn
+
+    async def retry(self, call: Call, request: TurnRef) -> Turn:
+        """Make a new turn of a failed or parked one, linked to it."""
+        key = f"retry/{request.turn_id}/{call.key or uuid4().hex}"[:255]
+        again = (await self._turns.retryable(call.who, request.turn_id)).model_copy(
+            update={"idempotency_key": key, "retry_of": request.turn_id, "fingerprint": None}
+        )
+        new = self._new_turn(turn_id(call.who.tenant, call.who.user, key), call.who, again)
+        await self._say_accepted(call.who, await self._turns.accept(new, self._settings.open_turns))
+        return await self._turns.get(call.who, new.id)
+
+    async def conversation(self, call: Call, request: ConversationRef) -> Conversation:
+        """A conversation with its messages."""
+        return await self._conversations.get(call.who, request)
+
+    async def conversations(self, call: Call, request: ListConversations) -> ConversationPage:
+        """The caller's conversations, page by page."""
+        return await self._conversations.page(call.who, request)
+
+    async def find_conversation(self, call: Call, request: FindConversation) -> FoundConversation:
+        """The caller's conversation that ends as a client says."""
+        return FoundConversation(conversation_id=await self._conversations.ending(call.who, request))
+
+    async def delete_conversation(self, call: Call, request: DeleteConversation) -> Deletion:
+        """Delete a conversation; what it has running commits nothing from here on."""
+        deletion, stopped = await self._conversations.delete(call.who, request.conversation_id)
+        for turn in stopped:
+            self._cancelled(turn)
+            line = TurnProgress(turn_id=turn, kind="ended", conversation_id=deletion.conversation_id)
+            await self._progress(call.who, line)
+        return deletion
+
+    async def deletion(self, call: Call, request: DeletionRef) -> Deletion:
+        """How far a deletion is."""
+        return await self._conversations.deletion(call.who, request.deletion_id)
+
+    async def on_purged(self, news: News, event: Purged, service: str) -> None:
+        """A service has removed its part of a deleted conversation."""
+        await self._conversations.purged(news.tenant, service, event)
+
+    async def on_key_revoked(self, news: News, event: KeyRevoked) -> None:
+        """Turns of a revoked key end at their next claim."""
+        await self._records.revoke(news.tenant, event.key)
+
+    async def on_released(self, news: News, event: Released) -> None:
+        """Instructions changed: profiles are looked up anew."""
+        self._released()
+
+    async def on_audited(self, news: News, event: Audited, service: str) -> None:
+        """Keep an audit entry."""
+        await self._records.audit(news.id, news.tenant, service, event)
+
+
+def _hashed_bytes(request: SubmitTurn) -> bytes:
+    """A message as its hash is taken of: a turn that is no task has the hash that it had before there were tasks."""
+    return request.model_dump_json(exclude=None if request.task else {"task"}).encode()

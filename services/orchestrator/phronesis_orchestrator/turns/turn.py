@@ -1,0 +1,132 @@
+"""A turn: new, accepted, claimed and ended, and how long it may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID, uuid5
+
+from phronesis_contracts import BadRequest, Principal, ServiceError
+from phronesis_contracts.orchestrator import Directive, Problem, Reply, SubmitTurn, ToolOutcome, TurnStatus
+from phronesis_contracts.tasks import MAX_GOAL
+
+_CONVERSATIONS = UUID("0f4f7f0a-1f1c-5a43-8b55-0c5d3f3c2a10")
+
+
+class LostClaim(Exception):
+    """The fence is no longer mine: the turn was cancelled, or another worker has it. Nothing more may be written."""
+
+
+class AlreadyBegun(Exception):
+    """A step that may be begun once was begun by an earlier attempt, and nobody knows what came of it."""
+
+
+def new_conversation_id(turn_id: str) -> str:
+    """The id of the conversation that a turn begins; the same for every repeat of the turn."""
+    return str(uuid5(_CONVERSATIONS, turn_id))
+
+
+@dataclass(frozen=True)
+class NewTurn:
+    """A turn to accept."""
+
+    id: str
+    who: Principal
+    request: SubmitTurn
+    fingerprint: str
+    expiry: float
+    """Seconds from now."""
+    traceparent: str | None
+    correlation_id: str | None
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A turn's row is committed; `status` is where it is by now."""
+
+    turn_id: str
+    conversation_id: str
+    status: TurnStatus
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A turn that this worker runs, under a fence and a lease."""
+
+    turn_id: str
+    conversation_id: str
+    who: Principal
+    agent: str
+    request: SubmitTurn
+    fence: int
+    attempts: int
+    idle_claims: int
+    expired: bool
+    key_revoked: bool
+    created_at: datetime
+    traceparent: str | None
+    correlation_id: str | None
+
+
+@dataclass(frozen=True)
+class Completed:
+    """The good end of a turn: what is said, and the stance for the next turn with its reason."""
+
+    reply: Reply
+    user_text: str
+    """The user's message as the history shows it."""
+    directive: Directive
+    reasoning: str
+    tools: tuple[ToolOutcome, ...] = ()
+    """What came of its tool calls, in their order."""
+    tier: str | None = None
+    recalled: tuple[str, ...] = ()
+    """Ids of what memory put before the turn."""
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The end of a turn that has no reply."""
+
+    status: TurnStatus
+    problem: Problem
+    tools: tuple[ToolOutcome, ...] = ()
+    tier: str | None = None
+
+
+def problem_from_error(error: ServiceError) -> Problem:
+    """An error as the end of a turn states it."""
+    return Problem.model_validate(error.body())
+
+
+ENDING = 90.0
+"""Seconds beyond the budget in which a task's report is written and saved."""
+
+
+def attempt_limit(claim: Claim, turn_limit: float) -> float:
+    """Seconds that one attempt may take: a task's own budget with time for its report; else `turn_limit`."""
+    order = claim.request.task
+    return order.budget.seconds + ENDING if order is not None else turn_limit
+
+
+def expiry_seconds(request: SubmitTurn, expiry: float) -> float:
+    """Seconds from acceptance after which a turn that has not ended fails; a task's budget is added to them."""
+    return expiry + request.task.budget.seconds + ENDING if request.task is not None else expiry
+
+
+def check_task_order(request: SubmitTurn) -> None:
+    """Hold a turn to what a task may be.
+
+    Raises:
+        BadRequest: it stands in a conversation that it would block, or carries media, or its goal is too long.
+    """
+    if request.task is None:
+        return
+    if request.conversation_id is not None:
+        raise BadRequest("a background task has a conversation of its own", field="conversation_id")
+    if request.media:
+        raise BadRequest("a background task takes no media", field="currentMessageMedia")
+    if not request.text.strip():
+        raise BadRequest("a task needs a goal", field="goal")
+    if len(request.text) > MAX_GOAL:
+        raise BadRequest(f"a goal has at most {MAX_GOAL} characters", field="goal")
