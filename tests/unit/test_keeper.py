@@ -8,7 +8,8 @@ import sys
 
 import psutil
 
-from tests.support.shared import ROOT
+from phronesis_local.loopback import free_port
+from tests.support.shared import ROOT, port_range
 
 _RUN = """
 import subprocess, sys
@@ -43,3 +44,10 @@ def test_what_a_run_forgot_to_stop_is_ended_with_it_and_its_folder_is_gone() -> 
         run.stdin.close()
         assert int(run.stdout.readline()) != 0
     assert not os.path.exists(folder)
+
+
+def test_a_process_draws_its_ports_from_its_own_range() -> None:
+    """Two workers that draw the same port at once would each start a server on it."""
+    lowest, highest = port_range()
+    drawn = [free_port() for _ in range(200)]
+    assert [port for port in drawn if not lowest <= port <= highest] == []
