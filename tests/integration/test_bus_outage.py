@@ -25,6 +25,8 @@ from phronesis_contracts.service import HEALTH
 from tests.support.bus import broker, connected, eventually, restarted, somebody
 from tests.support.servers import NatsServer
 
+pytestmark = pytest.mark.verify
+
 AWAY = 3.0
 """Seconds of outage: longer than a connect, a ping and a dozen reconnects are given."""
 

@@ -20,6 +20,8 @@ from tests.support.hostile_files.orders import FORGED, ORDER, orders
 from tests.support.readers import reader
 from tests.unit.orchestrator.fakes import FakeNeighbours
 
+pytestmark = pytest.mark.verify
+
 ANN = Principal(tenant="acme", user="ann")
 QUESTION = "When is the kiln at Brenna fired?"
 LURE = Lure("http://127.0.0.1:9/", Path("/nowhere"))

@@ -14,6 +14,8 @@ from tests.support import documents, pictures
 from tests.support.readers import reader as started
 from tests.support.readers import text_of
 
+pytestmark = pytest.mark.verify
+
 LINES = ["Project Alpha status report 2024", "The budget is 4,500,000 GBP", "Delivery date: 12 March 2025"]
 SAID = "The text above was read by OCR; no vision model has described what the picture shows."
 

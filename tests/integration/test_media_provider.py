@@ -16,6 +16,8 @@ from tests.support import documents, pictures, speech
 from tests.support.groq_media import HEARD, Fault, GroqMediaServer, groq_media_server
 from tests.support.readers import reader as started
 
+pytestmark = pytest.mark.verify
+
 VISION, SPEECH = "meta-llama/llama-4-scout-17b-16e-instruct", "whisper-large-v3-turbo"
 
 

@@ -13,6 +13,8 @@ from tests.support import speech
 from tests.support.readers import reader as started
 from tests.support.readers import text_of
 
+pytestmark = pytest.mark.verify
+
 SAID = (
     "This is a sample recording, the drilling for the geological disposal facility begins in September. "
     "12 engineers are working at the site."

@@ -18,6 +18,8 @@ from tests.support import documents, pictures
 from tests.support.bus import eventually
 from tests.support.readers import processes, reader
 
+pytestmark = pytest.mark.verify
+
 PDF = documents.pdf([["words"]])
 SLOW = documents.pdf([[f"line {line}" for line in range(250)] for _ in range(2)])
 LONG = documents.pdf([[f"line {line}" for line in range(250)] for _ in range(120)])

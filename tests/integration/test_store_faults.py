@@ -32,6 +32,8 @@ from tests.support.memory import ScriptedGraph, WordEmbedder, calling, someone
 from tests.support.servers import GraphServer, NatsServer, PostgresServer
 from tests.support.tcp_proxy import Mode, TcpProxy, tcp_proxy
 
+pytestmark = pytest.mark.verify
+
 MODES: tuple[Mode, ...] = ("refuse", "reset", "stall", "slow")
 LIMIT = 0.5
 """Seconds that a caller gives a store here."""

@@ -27,7 +27,7 @@ from tests.support.graph import Stores as GraphStores
 from tests.support.graph import node, opened
 from tests.support.servers import ArcadeServer, GraphServer
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(180)]
 
 VALUES: tuple[Any, ...] = (
     *(0, 1, -1, 2**53 + 1, 2**63 - 1, -(2**63)),

@@ -15,7 +15,7 @@ from tests.support.graph import Stores, node, opened, ref, stored
 from tests.support.production import own_graph_server
 from tests.support.servers import GraphServer
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(180)]
 READY = 60.0
 """Seconds in which the driver has found the store again, on a busy machine."""
 

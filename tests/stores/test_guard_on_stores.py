@@ -19,7 +19,10 @@ from tests.support.bus import somebody
 from tests.support.graph import Stores, joined, ref, settings
 from tests.support.servers import GraphServer
 
-pytestmark = pytest.mark.timeout(900)  # a busy Neo4j takes half a second to plan a statement that is new to it
+pytestmark = [
+    pytest.mark.verify,
+    pytest.mark.timeout(900),
+]  # a busy Neo4j takes half a second to plan a statement that is new to it
 
 _CHANGES = re.compile(r"create|merge|set\b|delete|remove|insert|foreach", re.IGNORECASE)
 _CUT = re.compile(r"limit \d+$", re.IGNORECASE)

@@ -18,6 +18,8 @@ from phronesis_postgres.schemas import Schema, UnknownMigration
 from tests.stores.migration_rows import REMOVED_BY_GOING_BACK, ROWS
 from tests.support.servers import PostgresServer
 
+pytestmark = pytest.mark.verify
+
 Rows: TypeAlias = dict[str, list[dict[str, Any]]]
 
 _COLUMNS = """

@@ -69,7 +69,7 @@ class Keeper:
     async def _postgres(self) -> dict[str, Any]:
         from tests.support.servers import PostgresServer
 
-        server = PostgresServer(self._folder / "postgres", _CONNECTIONS)
+        server = PostgresServer(self._folder / "postgres", _CONNECTIONS, outlives=False)
         self._stops.append(server.stop)
         await server.start()
         return {}

@@ -19,27 +19,32 @@ async def met(arm: Arm, world: World) -> int:
     return sum(one.met for one in await worked(arm, world, ROUNDS))
 
 
+@pytest.mark.verify
 @pytest.mark.req("V-003", "V-006")
 async def test_each_of_the_three_raises_the_success_of_the_same_tasks() -> None:
     whole, *less, none = [await met(arm, World(8)) for arm in ARMS]
     assert [none < count < whole for count in less] == [True, True, True]
 
 
+@pytest.mark.verify
 async def test_a_run_can_be_had_again_figure_for_figure() -> None:
     assert await worked(ALL, World(5), 1) == await worked(ALL, World(5), 1)
 
 
+@pytest.mark.verify
 async def test_where_tools_lie_a_look_ahead_has_the_lie_found() -> None:
     world = World(1, 1.0, (Trouble.LIES,))
     assert await met(ALL, world) > await met(NO_PREFLIGHT, replace(world))
 
 
+@pytest.mark.verify
 async def test_where_tools_fail_or_stall_a_new_plan_goes_round_them() -> None:
     world = World(1, 1.0, (Trouble.FAILS, Trouble.STALLS))
     alone = replace(NONE, replanning=True)
     assert await met(alone, world) > await met(NONE, replace(world))
 
 
+@pytest.mark.verify
 async def test_strategies_save_steps_on_the_tasks_after_the_first_of_their_kind() -> None:
     with_them, without = [await worked(arm, World(1, 0.0), ROUNDS) for arm in (ALL, NO_STRATEGIES)]
     first, later = slice(0, len(SUBJECTS)), slice(len(SUBJECTS), None)

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
 
 import pytest
+import typer.main
 
 from phronesis import Client
 from tests.support.fake_gateway import KEY, FakeGateway, Server, running
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _commands_made_once() -> Iterator[None]:
+    """The command's tree of eighty commands is the same for each call: making it takes longer than most calls."""
+    main: Any = typer.main
+    made: Callable[..., Any] = main.get_command
+    main.get_command = cache(made)
+    yield
+    main.get_command = made
 
 
 @pytest.fixture(scope="session")
