@@ -211,7 +211,7 @@ async def test_secrets_go_to_the_server_and_into_no_log_error_or_value(
         await calls.call(ANN, "outside.out.add", {"a": 1, "b": 1}, "t/1")
         assert await failed(calls, "fail") == OutsideRefused.code
     assert {seen.get("authorization") for seen in running.says.headers} == {SECRET}
-    assert SECRET not in caplog.text + repr(server) + server.told().model_dump_json()
+    assert SECRET not in caplog.text + repr(server) + server.to_contract().model_dump_json()
 
 
 async def test_a_header_sealed_for_another_tenant_does_not_open(running: RunningOutsider) -> None:

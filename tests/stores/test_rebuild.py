@@ -125,7 +125,7 @@ async def test_another_model_takes_over_the_index_by_a_rebuild(memory: Memory, w
     await settled(memory, who)
     async with open_index(weaviate, memory.database, other) as index:
         handlers, vectors = assemble(memory.database, other, memory.graph, MemorySettings(stage_seconds=5), lambda: None, index)
-        second = Memory(handlers, memory.database, other, memory.graph, vectors)
+        second = Memory(handlers, memory.profiles, memory.database, other, memory.graph, vectors)
         assert [answer.degraded for answer in await recalled(second, who)] == [("vector",)] * len(QUESTIONS)
         assert await rebuild(second) == 6
         assert [answer.degraded for answer in await recalled(second, who)] == [()] * len(QUESTIONS)
