@@ -142,7 +142,7 @@ class Off(IgraphEngine):
 async def test_without_algorithms_and_their_projections_everything_else_answers(
     nats_server: NatsServer, graph_server: GraphServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("phronesis_graph.constitution.engine.IgraphEngine", Off)
+    monkeypatch.setattr("phronesis_graph.app.IgraphEngine", Off)
     who, how = owner(), settings(graph_server, tmp_path)
     async with connected(nats_server, "graph", "gateway") as (own, gateway), service(own, how):
         await eventually(lambda: _ready(gateway))
