@@ -2,7 +2,7 @@
 
 python -m scripts.requirements            print every id, covered or not, with totals for each list
 python -m scripts.requirements --write    write docs/requirements/coverage.md
-python -m scripts.requirements --check    fail where that page differs, or a test cites an unknown id
+python -m scripts.requirements --check    fail where that page differs, an id is unknown, or a resolution stands nowhere
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from .tree import DOCS, GENERATED, ROOT
 FOLDER = DOCS / "requirements"
 COVERAGE = FOLDER / "coverage.md"
 EXCEPTIONS = FOLDER / "exceptions.yaml"
+OPEN = FOLDER / "open.yaml"
 LISTS = ("noor_and_knowledge_graph_mode", "nova_and_dialogue_agent", "constitutional_graph", "resolutions")
 _LINE = re.compile(r"^- \*\*([A-Z]+-[A-Z]?\d+)\*\* (.+)$", re.MULTILINE)
 _SHARE = 0.05
 
 
 class Wrong(Exception):
-    """A citation of an id that is in no list, or more exceptions than a list may have."""
+    """An id that is in no list, or open and cited, or nowhere; or more exceptions than a list may have."""
 
 
 @dataclass(frozen=True)
@@ -39,25 +40,36 @@ class Requirement:
     tests: tuple[str, ...]
     exception: str | None
     """`superseded: …` or `not applicable: …`, with what settles it."""
+    planned: str | None
+    """The planned work that brings it."""
 
 
 def lists() -> dict[str, list[Requirement]]:
     """The requirements of every list, with the tests that cite them.
 
     Raises:
-        Wrong: a test or an exception names an id that is in no list, or a list has too many exceptions.
+        Wrong: something names an id that is in no list, an open one is cited or excepted, or a list has too many exceptions.
     """
     cited = citations(ROOT / "tests", ROOT)
     excepted = _exceptions()
+    planned: dict[str, str] = yaml.safe_load(OPEN.read_text()) or {}
     found = {
-        name: [Requirement(id, text, tuple(cited.get(id, ())), excepted.get(id)) for id, text in _lines(FOLDER / f"{name}.md")]
+        name: [
+            Requirement(id, text, tuple(cited.get(id, ())), excepted.get(id), planned.get(id))
+            for id, text in _lines(FOLDER / f"{name}.md")
+        ]
         for name in LISTS
     }
     known = {requirement.id for requirements in found.values() for requirement in requirements}
     for id in sorted(cited.keys() - known):
         raise Wrong(f"{id} is in no list; it is cited by {', '.join(cited[id])}")
-    for id in sorted(excepted.keys() - known):
-        raise Wrong(f"{id} is in no list; it is cited by {EXCEPTIONS.name}")
+    for path, ids in ((EXCEPTIONS, excepted.keys()), (OPEN, planned.keys())):
+        for id in sorted(ids - known):
+            raise Wrong(f"{id} is in no list; it is cited by {path.name}")
+    for id in sorted(planned.keys() & cited.keys()):
+        raise Wrong(f"{id} is open by {OPEN.name}; it is cited by {', '.join(cited[id])}")
+    for id in sorted(planned.keys() & excepted.keys()):
+        raise Wrong(f"{id} is in {OPEN.name} and in {EXCEPTIONS.name}")
     for name, requirements in found.items():
         if sum(1 for r in requirements if r.exception) > _SHARE * len(requirements):
             raise Wrong(f"{name} has exceptions for more than {_SHARE:.0%} of its requirements")
@@ -73,6 +85,17 @@ def _exceptions() -> dict[str, str]:
     return {id: f"{kind.replace('_', ' ')}: {why}" for kind, entries in told.items() for id, why in (entries or {}).items()}
 
 
+def check_resolutions(found: dict[str, list[Requirement]]) -> None:
+    """Each resolution is cited, excepted or open.
+
+    Raises:
+        Wrong: some are none of these.
+    """
+    lost = [r.id for r in found["resolutions"] if not (r.tests or r.exception or r.planned)]
+    if lost:
+        raise Wrong(f"no test cites {_ranges(lost)}, and neither {EXCEPTIONS.name} nor {OPEN.name} says why")
+
+
 def totals(requirements: list[Requirement]) -> str:
     """How much of a list is covered."""
     covered = sum(1 for r in requirements if r.tests)
@@ -85,8 +108,12 @@ def printed(found: dict[str, list[Requirement]]) -> str:
     lines = []
     for name, requirements in found.items():
         lines.append(f"{name}: {totals(requirements)}")
-        lines += [f"  {r.id}  {', '.join(r.tests) or r.exception or 'not covered'}" for r in requirements]
+        lines += [f"  {r.id}  {', '.join(r.tests) or r.exception or _planned(r) or 'not covered'}" for r in requirements]
     return "\n".join(lines)
+
+
+def _planned(requirement: Requirement) -> str | None:
+    return requirement.planned and f"open: {requirement.planned}"
 
 
 def page(found: dict[str, list[Requirement]]) -> str:
@@ -95,7 +122,8 @@ def page(found: dict[str, list[Requirement]]) -> str:
     lines += [f"| {name} | {totals(requirements)} |" for name, requirements in found.items()]
     for name, requirements in found.items():
         lines += ["", f"## {name}", "", "| id | tests |", "| --- | --- |"]
-        lines += [f"| {r.id} | {'<br>'.join(r.tests) or r.exception} |" for r in requirements if r.tests or r.exception]
+        told = [(r.id, "<br>".join(r.tests) or r.exception or _planned(r)) for r in requirements]
+        lines += [f"| {id} | {how} |" for id, how in told if how]
         lines += ["", f"Open: {_ranges([r.id for r in requirements if not r.tests and not r.exception])}."]
     return "\n".join([*lines, ""])
 
@@ -124,6 +152,8 @@ def main() -> None:
     asked = parser.parse_args()
     try:
         found = lists()
+        if asked.check:
+            check_resolutions(found)
     except Wrong as error:
         sys.exit(str(error))
     if asked.write:

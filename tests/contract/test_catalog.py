@@ -13,6 +13,7 @@ import pytest
 from phronesis_bus.topology import consumers, streams
 from phronesis_contracts import Event, ServiceError
 from phronesis_contracts.catalog import ASKS, EVENTS, JOBS, OUTS, RPCS, TOOLS
+from phronesis_contracts.constitution.registry import TYPES
 from phronesis_contracts.errors import codes
 from phronesis_contracts.service import AUDITED, HEALTH, SERVICES, SPANS
 from scripts.messages import contracts, kind, name
@@ -75,6 +76,12 @@ def test_another_name_of_a_tool_is_one_for_agents_and_lets_nobody_do_more() -> N
         "discuss_graph_communities": "graph.communities.v1",
     }
     assert len({tool.rpc for tool in TOOLS.values()}) == len(TOOLS) - len(others)
+
+
+@pytest.mark.req("C-06")
+def test_each_type_of_the_registry_has_two_tools_of_its_own() -> None:
+    mine = [tool for tool in TOOLS if tool.endswith((".create.v1", ".update.v1")) and tool.partition(".")[0] in TYPES]
+    assert len(mine) == 2 * len(TYPES)
 
 
 def test_every_follower_has_a_durable_consumer_of_its_own() -> None:

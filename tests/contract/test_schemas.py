@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from pydantic import Field, create_model
 
 from phronesis_contracts import Message
+from phronesis_contracts.answers import Analysis
 from scripts import schemas
+from scripts.tree import ROOT
 
 
 def schema(**fields: Any) -> dict[str, Any]:
@@ -39,6 +42,15 @@ OLD = schema(**FIELDS)
 
 def test_the_code_keeps_every_committed_contract() -> None:
     assert schemas.broken() == []
+
+
+@pytest.mark.req("NC-027")
+def test_an_analysts_answer_has_a_published_schema() -> None:
+    described = json.loads((ROOT / "docs/generated/openapi.json").read_text())
+    answer = described["paths"]["/api/v1/chat/message"]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
+    schema = described["components"]["schemas"][answer["$ref"].rpartition("/")[2]]
+    assert set(schema["properties"]) >= set(Analysis.model_fields)
+    assert set(schema["required"]) >= {"mode", "memory_process", "answer", "confidence"}
 
 
 def test_every_contract_has_a_committed_schema() -> None:

@@ -57,7 +57,7 @@ async def test_a_follow_up_is_about_the_same_project(everybody: Town) -> None:
     assert len(words(second["user_response"]) & told) >= 5
 
 
-@pytest.mark.req("D-010", "D-113", "D-114", "D-130")
+@pytest.mark.req("D-010", "D-113", "D-114", "D-130", "X-C09")
 async def test_a_reply_is_one_document_and_what_the_conversation_keeps(somebody: Person) -> None:
     reply = await somebody.reply("Hello there!")
     assert set(reply) == {

@@ -47,7 +47,7 @@ async def test_the_seeds_example_runs_by_all_faces(stack: RunningStack, everybod
             assert read == {"success": True, "results": [{"ProductName": "Milk"}], "message": "Query executed successfully."}
 
 
-@pytest.mark.req("K-035", "K-061", "XC-001")
+@pytest.mark.req("K-035", "K-061", "XC-001", "KC-002", "KC-017", "KC-028")
 async def test_a_role_without_the_right_is_refused_by_all_faces(stack: RunningStack, everybody: Town) -> None:
     calls = {
         "query_graph": {"cypher_query": "MATCH (n:Product) SET n.a = 1", "read_only": False},

@@ -34,7 +34,7 @@ async def server() -> AsyncIterator[GroqServer]:
 
 
 @pytest.mark.parametrize("mode", list("ABCD"))
-@pytest.mark.req("N-003", "N-024", "N-025", "N-039", "N-041", "N-059", "N-060", "T-001")
+@pytest.mark.req("N-003", "N-024", "N-025", "N-039", "N-041", "N-059", "N-060", "T-001", "NC-002")
 async def test_a_data_mode_takes_the_three_tools_in_the_order_of_the_steps(server: GroqServer, mode: str) -> None:
     asked = await ask(server, f"How many projects? mode {mode}")
     assert asked.analysis.mode == mode
@@ -46,6 +46,7 @@ async def test_a_data_mode_takes_the_three_tools_in_the_order_of_the_steps(serve
 
 @pytest.mark.parametrize("mode", list("EFGHIJ"))
 @pytest.mark.req("N-018", "N-026", "N-037", "N-059", "N-063", "N-064", "N-065", "N-066", "T-001")
+@pytest.mark.req("NC-010", "NC-011", "NC-029", "X-C02")
 async def test_a_mode_without_data_is_one_completion_and_no_tool_call(server: GroqServer, mode: str) -> None:
     asked = await ask(server, f"Something for mode {mode}")
     analysis = asked.analysis
@@ -85,7 +86,7 @@ async def test_the_mode_that_the_model_chose_is_the_mode_of_the_answer(
     assert answer is None or asked.analysis.answer == answer
 
 
-@pytest.mark.req("N-038")
+@pytest.mark.req("N-038", "NC-011")
 async def test_the_mode_is_shown_before_anything_is_read(server: GroqServer) -> None:
     asked = await ask(server, "How many projects?")
     assert asked.stage.shown == ["preprocessed", "classified", "tools", "tools", "tools", "answered", "ended"]
@@ -101,7 +102,7 @@ async def test_every_prompt_begins_with_the_bootstrap(server: GroqServer) -> Non
     assert all(prompt.startswith(f"{TIER1}\n\n") for prompt in prompts)
 
 
-@pytest.mark.req("N-004", "N-006", "N-053", "N-078", "N-106", "N-151", "N-152", "N-153", "V-058")
+@pytest.mark.req("N-004", "N-006", "N-053", "N-078", "N-106", "N-151", "N-152", "N-153", "V-058", "NC-072")
 async def test_the_loop_offers_noor_its_three_described_tools_and_the_memorys_and_streams_nothing(server: GroqServer) -> None:
     asked = await ask(server, "How many projects?")
     request = asked.request(1)
@@ -117,7 +118,7 @@ async def test_the_loop_offers_noor_its_three_described_tools_and_the_memorys_an
     assert all((call.request or {})["tools"] == request["tools"] for call in server.calls if call.purpose == "tools")
 
 
-@pytest.mark.req("N-079", "N-108", "N-148")
+@pytest.mark.req("N-079", "N-108", "N-148", "NC-046")
 async def test_the_tools_take_nothing_but_what_they_declare(server: GroqServer) -> None:
     asked = await ask(server, "How many projects?")
     parameters = {tool["function"]["name"]: tool["function"]["parameters"] for tool in asked.request(1)["tools"]}
@@ -134,7 +135,7 @@ async def test_what_each_tool_gave_is_in_the_next_prompt(server: GroqServer) -> 
     assert json.loads(rows.split("\n")[1]) == list(ROWS)
 
 
-@pytest.mark.req("N-040", "N-042", "N-061", "N-064", "N-066")
+@pytest.mark.req("N-040", "N-042", "N-061", "N-064", "N-066", "NC-028")
 async def test_the_answer_holds_what_was_read_and_how_by_the_record(server: GroqServer) -> None:
     server.fail("tools", Fault(calls=[("recall_memory", {"scope": "personal", "query_summary": "x"})]))
     server.fail("tools", Fault(calls=[("retrieve_instructions", {"mode": "A"})]))
@@ -171,7 +172,7 @@ async def test_a_chart_of_what_was_read_is_in_the_answer(server: GroqServer) -> 
     assert asked.analysis.confidence == 0.95
 
 
-@pytest.mark.req("N-083", "N-223", "N-224", "N-237")
+@pytest.mark.req("N-083", "N-223", "N-224", "N-237", "NC-093")
 async def test_a_maestro_may_keep_memories_and_ask_every_scope_and_noor_may_not(server: GroqServer) -> None:
     kept = {"scope": "csuite", "key": "plan", "content": "Health first"}
     for role, agent in ((Role.MAESTRO, "maestro"), (Role.NOOR, "maestro"), (Role.MAESTRO, "noor")):
@@ -192,7 +193,7 @@ async def test_a_maestro_may_keep_memories_and_ask_every_scope_and_noor_may_not(
             assert [json.loads(told.split("\n")[1])["error"] for told in asked.told()[:2]] == ["bad_arguments", "unknown_tool"]
 
 
-@pytest.mark.req("N-226", "N-082", "N-225")
+@pytest.mark.req("N-226", "N-082", "N-225", "NC-092")
 async def test_neither_message_nor_arguments_change_who_asks(server: GroqServer) -> None:
     recall = {"scope": "personal", "query_summary": "x", "user_id": "bob"}
     server.fail(
@@ -221,7 +222,7 @@ async def test_a_model_that_calls_no_tool_is_told_once_and_nothing_is_called_for
     assert asked.analysis.confidence == 0.2
 
 
-@pytest.mark.req("N-227")
+@pytest.mark.req("N-227", "T-003")
 async def test_a_reply_tells_the_instructions_that_it_was_made_with(server: GroqServer) -> None:
     usage = (await ask(server, "How many projects?")).reply.usage
     assert (usage.instruction_tokens, usage.release, usage.arms) == (100, "4.0.0", {"tone": "b"})

@@ -103,7 +103,7 @@ async def test_an_answer_that_is_no_good_is_repaired_once_as_json_without_tools(
     assert why in repair["messages"][-1]["content"]
 
 
-@pytest.mark.req("N-069")
+@pytest.mark.req("N-069", "NC-030")
 async def test_prose_twice_ends_in_an_apology_with_what_was_read(server: GroqServer, caplog: pytest.LogCaptureFixture) -> None:
     script(server, [RECALL], [BUNDLE], [PAGES], "Only prose.")
     server.fail("rewrite", Fault(content="Prose again."))
@@ -144,7 +144,7 @@ async def test_a_confidence_that_is_none_is_never_passed_on(server: GroqServer, 
     assert (await ask(server, "hello")).analysis.confidence == 0.5
 
 
-@pytest.mark.req("N-068", "N-071", "N-072")
+@pytest.mark.req("N-068", "N-071", "N-072", "NC-030")
 async def test_fences_are_unwrapped_missing_parts_filled_and_unknown_charts_dropped(
     server: GroqServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -171,7 +171,7 @@ async def test_a_chart_with_a_figure_that_was_not_read_is_dropped(server: GroqSe
     assert "a chart was dropped: 31 was not read, and does not follow from what was" in caplog.messages
 
 
-@pytest.mark.req("N-051")
+@pytest.mark.req("N-051", "NC-020")
 async def test_a_model_that_calls_tools_for_ever_is_made_to_answer(server: GroqServer) -> None:
     script(server, [RECALL], [BUNDLE])
     for at in range(MAX_ROUNDS):
@@ -229,7 +229,7 @@ async def test_a_call_that_does_not_fit_is_not_made_and_the_model_is_told(
     assert (asked.analysis.answer, asked.reply.degraded) == ("Nothing.", ())
 
 
-@pytest.mark.req("N-039", "N-041", "N-050")
+@pytest.mark.req("N-039", "N-041", "N-050", "NC-016", "NC-017", "NC-018", "NC-019", "NC-020", "NC-021")
 async def test_calls_out_of_order_and_repeats_are_not_made(server: GroqServer) -> None:
     script(
         server,
@@ -288,7 +288,7 @@ async def test_words_that_are_not_for_readers_are_repaired_by_the_model_once(ser
     assert [call.purpose for call in server.calls].count("rewrite") == 1
 
 
-@pytest.mark.req("N-055")
+@pytest.mark.req("N-055", "NC-025")
 async def test_words_that_the_model_does_not_repair_are_replaced(server: GroqServer) -> None:
     bad = groq_tools.draft(answer="Each node has an ID.", analysis=["The Query is validated."])
     script(server, [RECALL], [BUNDLE], [PAGES], bad)

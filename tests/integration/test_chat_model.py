@@ -46,6 +46,7 @@ async def test_a_greeting_is_answered_directly(server: GroqServer) -> None:
     assert answer.value == RouteDecision(decision="respond_directly", direct_response="Hello!")
 
 
+@pytest.mark.req("NC-004")
 async def test_the_settings_factory_makes_a_model_that_answers(server: GroqServer) -> None:
     model = build_language_model("groq", KEY, Tracing("orchestrator"), url=server.groq_url)
     answer = await model.compose(a_turn(), "A draft.", None)
@@ -55,7 +56,7 @@ async def test_the_settings_factory_makes_a_model_that_answers(server: GroqServe
     assert server.calls[0].model == "openai/gpt-oss-120b"
 
 
-@pytest.mark.req("D-057")
+@pytest.mark.req("D-057", "D-T05")
 async def test_a_model_that_keeps_to_schemas_is_sent_one_and_another_is_asked_for_json(server: GroqServer) -> None:
     async with reasoning(server) as model:
         await model.route(a_turn())
@@ -127,7 +128,7 @@ async def test_a_query_without_phrases_is_a_valid_decision(server: GroqServer, p
     assert answer.value == RouteDecision(decision="query_memory")
 
 
-@pytest.mark.req("D-136")
+@pytest.mark.req("D-136", "D-C07")
 @pytest.mark.parametrize(
     "draft", ['"direct_response": ""', '"direct_response": null', '"direct_response": " \\n"', '"key_phrases": []']
 )

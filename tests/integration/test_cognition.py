@@ -74,7 +74,7 @@ def shown(server: GroqServer, at: int = -1) -> dict[str, str]:
     return blocks(request)
 
 
-@pytest.mark.req("V-009", "V-188", "V-013")
+@pytest.mark.req("V-009", "V-188", "V-013", "V-C01", "X-C03")
 @pytest.mark.parametrize("text", ["Hello!", "Remind me to call Ann at nine", "What time is it?"])
 async def test_a_flash_turn_makes_the_one_call_of_its_answer_and_asks_no_neighbour(server: GroqServer, text: str) -> None:
     answers(server)
@@ -103,7 +103,7 @@ async def test_the_signals_cost_no_call_with_the_stage_on_or_off(server: GroqSer
     assert calls[0] == calls[1]
 
 
-@pytest.mark.req("V-011", "V-012", "V-014", "V-095", "V-181", "V-103", "V-092")
+@pytest.mark.req("V-011", "V-012", "V-014", "V-095", "V-181", "V-103", "V-092", "V-T02")
 @pytest.mark.parametrize(
     ("tier", "model", "calls"),
     [
@@ -267,7 +267,7 @@ async def test_a_long_conversation_and_a_long_message_leave_the_block_whole(serv
     assert shown(server)["plan"].endswith("RISK: Old facts.")
 
 
-@pytest.mark.req("V-005", "V-085")
+@pytest.mark.req("V-005", "V-085", "V-C04")
 async def test_an_analysts_work_has_the_block_and_its_first_call_carries_the_tier(server: GroqServer) -> None:
     told = {
         "mode": "A",

@@ -161,7 +161,7 @@ async def _is(found: Any, wanted: Sequence[str]) -> bool:
     return list(await found) == list(wanted)
 
 
-@pytest.mark.req("O-308")
+@pytest.mark.req("O-308", "C-80")
 async def test_a_node_is_found_soon_after_its_write_was_answered(world: World) -> None:
     who = somebody(role=Role.MAESTRO)
     async with world.memory():
@@ -252,7 +252,7 @@ class Watched(ObedientEmbedder):
         return await super().embed_queries(texts)
 
 
-@pytest.mark.req("O-092", "O-338")
+@pytest.mark.req("O-092", "O-338", "C-16")
 async def test_memory_is_ready_when_model_and_index_have_answered_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.embedder = watched = Watched()
     warm = PgNodeVectors.warm
@@ -280,7 +280,7 @@ async def test_memory_is_ready_when_model_and_index_have_answered_once(world: Wo
         over.set()
 
 
-@pytest.mark.req("O-343")
+@pytest.mark.req("O-343", "C-89")
 async def test_the_key_of_a_provider_is_told_to_the_provider_alone(world: World, caplog: pytest.LogCaptureFixture) -> None:
     key, who = SecretStr("SENTINEL-of-the-provider"), somebody(role=Role.ADMIN)
     caplog.set_level(logging.DEBUG)

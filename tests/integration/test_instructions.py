@@ -90,6 +90,7 @@ async def test_an_unknown_agent_is_not_found(nats_server: NatsServer, postgres: 
             await ask(asker, somebody(), AGENT_GET, AgentRef(agent="nobody"))
 
 
+@pytest.mark.req("NC-090")
 async def test_it_starts_without_its_database_and_works_when_that_comes(tmp_path: Path, nats_server: NatsServer) -> None:
     late = PostgresServer(tmp_path / "postgres")
     where = PostgresSettings.model_validate({"dsn": late.dsn_of("postgres", role_of("instructions"))})

@@ -51,7 +51,7 @@ def picture(width: int = 1000) -> bytes:
     return pictures.encoded(pictures.drawn(["The budget is 12"], width))
 
 
-@pytest.mark.req("D-022")
+@pytest.mark.req("D-022", "D-T03")
 async def test_an_image_is_described_by_the_vision_model(local: LocalReader) -> None:
     async with staged(local) as stage:
         reading = await stage.reader.read(picture(5000), "image/png")
@@ -69,7 +69,7 @@ async def test_a_picture_that_packs_badly_is_made_to_fit(local: LocalReader) -> 
     assert stage.server.asked[0]["bytes"] <= 4_000_000
 
 
-@pytest.mark.req("D-023")
+@pytest.mark.req("D-023", "D-T03")
 async def test_a_recording_is_heard_by_the_speech_model_as_it_is(local: LocalReader) -> None:
     data = speech.PATH.read_bytes()
     async with staged(local) as stage:
@@ -79,6 +79,7 @@ async def test_a_recording_is_heard_by_the_speech_model_as_it_is(local: LocalRea
     assert stage.server.asked == [{"model": SPEECH, "file": data}]
 
 
+@pytest.mark.req("D-T03")
 async def test_a_document_never_leaves_the_house(local: LocalReader) -> None:
     async with staged(local) as stage:
         reading = await stage.reader.read(documents.pdf([["words"]]), "application/pdf")

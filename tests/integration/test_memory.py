@@ -199,7 +199,7 @@ async def test_seeds_and_context_tell_memory_units_from_concepts(world: World) -
     assert ([item.id for item in context.memory_units], [item.id for item in context.concepts]) == ([unit], [idea])
 
 
-@pytest.mark.req("D-067", "D-070", "D-085")
+@pytest.mark.req("D-067", "D-070", "D-085", "D-T06")
 async def test_retrieval_goes_from_search_to_the_graph_to_the_store(world: World) -> None:
     who = someone()
     ids = await world.remember(who, _fact("an okapi"), _fact("something else entirely"))
@@ -231,7 +231,7 @@ async def test_without_the_graph_the_seeds_still_come(world: World) -> None:
     assert ([item.id for item in context.memory_units], context.degraded) == (ids, ("graph",))
 
 
-@pytest.mark.req("D-163")
+@pytest.mark.req("D-163", "X-C05")
 async def test_a_phrase_that_is_a_query_is_only_words(world: World) -> None:
     who = someone()
     ids = await world.remember(who, _fact("an okapi"))

@@ -299,7 +299,7 @@ async def test_a_completed_turn_is_not_tried_again(front: Front) -> None:
         await ask(front.bus, who, TURN_RETRY, TurnRef(turn_id=id))
 
 
-@pytest.mark.req("D-122")
+@pytest.mark.req("D-122", "D-C16")
 async def test_an_orchestrator_that_stops_gives_its_turns_back_and_the_next_one_ends_them(
     nats_server: NatsServer, database: Database, front: Front, reasoner: HeldReasoner
 ) -> None:

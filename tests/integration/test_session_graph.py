@@ -151,6 +151,7 @@ async def small(agents: Agents) -> None:
 @pytest.mark.req(
     "O-003", "O-006", "O-007", "O-245", "O-246", "O-332", "O-333", "O-356", "O-376", "O-418", "O-434", "O-435", "O-436"
 )
+@pytest.mark.req("C-04", "C-86", "C-101")
 async def test_a_whole_constitution_is_in_its_session_within_the_budget(
     agents: Agents, graph_server: GraphServer, tmp_path: Path
 ) -> None:

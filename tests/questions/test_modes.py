@@ -32,7 +32,7 @@ def asker() -> Asker:
     return Asker(MemoryTwin.of(reports.batches()[:1]))
 
 
-@pytest.mark.req("N-032", "N-033", "N-034", "N-035", "N-037")
+@pytest.mark.req("N-032", "N-033", "N-034", "N-035", "N-037", "NC-013", "NC-014")
 @pytest.mark.parametrize("text", AT_ONCE)
 async def test_what_needs_no_data_is_answered_without_a_read(asker: Asker, text: str) -> None:
     answer = await asker.ask(text)
@@ -40,7 +40,7 @@ async def test_what_needs_no_data_is_answered_without_a_read(asker: Asker, text:
     assert asker.twin.asked == []
 
 
-@pytest.mark.req("N-031", "N-036")
+@pytest.mark.req("N-031", "N-036", "NC-012")
 @pytest.mark.parametrize(
     ("text", "mode", "asked"),
     [

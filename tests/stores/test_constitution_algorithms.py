@@ -103,7 +103,7 @@ async def test_a_task_is_aligned_with_a_value_and_loses_it_with_the_goal_between
     assert len((await service.reasons.why(call, AskWhy(from_id="o"))).reasons) == 1
 
 
-@pytest.mark.req("O-216", "O-219")
+@pytest.mark.req("O-216", "O-219", "C-54")
 async def test_algorithms_are_computed_without_a_plugin_of_the_store() -> None:
     available = EngineAvailability(IgraphEngine())
     await available.look()

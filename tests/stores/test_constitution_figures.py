@@ -74,7 +74,7 @@ async def test_what_is_due_is_open_and_dated_within_both_ends(stores: Stores, fi
     }
 
 
-@pytest.mark.req("O-261")
+@pytest.mark.req("O-261", "C-48")
 async def test_fifty_tasks_are_told_and_all_are_counted(stores: Stores, figures: FigureHandlers, call: Call) -> None:
     await plant(stores, call.who, [thing(f"t{place:02}", "task", dueDate="2026-11-18", effortHours=0.5) for place in range(60)])
     found = await figures.due(call, DueWork(**WEEK))
@@ -113,7 +113,7 @@ async def test_each_active_metric_is_summed_up_over_the_time_asked_for(
     }
 
 
-@pytest.mark.req("O-269")
+@pytest.mark.req("O-269", "C-65")
 async def test_metrics_may_be_named(stores: Stores, figures: FigureHandlers, call: Call) -> None:
     await plant(stores, call.who, (thing("one", "metric"), thing("two", "metric")))
     found = await figures.aggregate(call, AggregateTrack(metric_ids=("two",), **WEEK))
@@ -122,7 +122,7 @@ async def test_metrics_may_be_named(stores: Stores, figures: FigureHandlers, cal
         await figures.aggregate(call, AggregateTrack(metric_ids=("two", "metric"), **WEEK))
 
 
-@pytest.mark.req("O-284", "O-262", "O-082")
+@pytest.mark.req("O-284", "O-262", "O-082", "C-72")
 async def test_decisions_come_by_their_return_with_what_was_done(stores: Stores, figures: FigureHandlers, call: Call) -> None:
     nodes = (
         thing("best", "decision", roi={"total": 9.5}, decidedAt="2026-11-20"),

@@ -223,7 +223,7 @@ async def test_after_four_attempts_a_node_has_failed_until_the_sweep_finds_the_e
     assert (await state(held, tenant, "a"), told.backlog) == ("current", 0)
 
 
-@pytest.mark.req("O-309")
+@pytest.mark.req("O-309", "C-81")
 async def test_a_text_that_is_refused_fails_at_once_and_takes_no_other_with_it(held: Constitution, tenant: str) -> None:
     held.embedder.refused = "poison"
     news = [held.graph.put(tenant, "goal", id, f"kind {id}") for id in ("apple", "poison", "quince")]
@@ -260,7 +260,7 @@ async def test_a_vector_that_cannot_be_searched_by_is_refused_and_the_one_before
     assert await ids(held, tenant, "goal kind harvest", EVERY) == ["a"]
 
 
-@pytest.mark.req("O-387")
+@pytest.mark.req("O-387", "C-93")
 async def test_three_edits_leave_three_versions_with_times_and_changed_fields(held: Constitution, tenant: str) -> None:
     await held.hear(tenant, held.graph.put(tenant, "value", "a", "Candour", statement="We say what is so."))
     held.clock.forward(days=1)

@@ -83,7 +83,7 @@ async def found(held: Constitution, tenant: str, words: str) -> list[tuple[str, 
     return [(hit.id, round(hit.cosine, 4)) for hit in await held.parts.vectors.nearest(tenant, vector, EVERY, 10)]
 
 
-@pytest.mark.req("O-321", "O-367", "O-369", "O-370", "O-448", "O-419")
+@pytest.mark.req("O-321", "O-367", "O-369", "O-370", "O-448", "O-419", "C-73")
 async def test_every_node_of_a_graph_without_vectors_gets_one_and_a_second_time_changes_nothing(
     held: Constitution, tenant: str
 ) -> None:
@@ -182,7 +182,7 @@ async def test_missing_vectors_and_those_of_another_size_are_found_before_anyone
     )
 
 
-@pytest.mark.req("O-304", "O-303", "O-370")
+@pytest.mark.req("O-304", "O-303", "O-370", "X-C07")
 async def test_another_model_is_refused_until_the_vectors_are_made_anew(held: Constitution, tenant: str) -> None:
     await held.hear(tenant, held.graph.put(tenant, "goal", "a", "apple"))
     large = ObedientEmbedder(1_536, "large")
@@ -210,7 +210,7 @@ async def test_a_rebuild_makes_every_vector_anew_with_the_model_that_there_is_no
     assert [one.dimensions for one in (await told(held, tenant)).counts] == [{"1536": 1}, {"1536": 1}]
 
 
-@pytest.mark.req("O-121", "O-122", "O-400")
+@pytest.mark.req("O-121", "O-122", "O-400", "C-29")
 async def test_what_was_deleted_and_changed_is_there_again_after_a_restore_without_the_model(
     held: Constitution, tenant: str
 ) -> None:
@@ -255,7 +255,7 @@ async def test_a_text_that_changed_after_the_backup_is_what_it_was_with_its_vect
     assert (await found(held, tenant, "goal damson"))[0] == ("a", 1.0)
 
 
-@pytest.mark.req("O-121")
+@pytest.mark.req("O-121", "C-29")
 async def test_a_restore_wants_the_word_for_that_very_backup(held: Constitution, tenant: str) -> None:
     await held.hear(tenant, held.graph.put(tenant, "goal", "a", "apple"))
     [made] = (await order(held, tenant, "backup")).backups
@@ -311,7 +311,7 @@ async def test_so_many_backups_are_kept_and_the_oldest_goes(held: Constitution, 
     assert (await order(held, f"{tenant}x", "list")).backups == ()
 
 
-@pytest.mark.req("O-307")
+@pytest.mark.req("O-307", "C-79")
 async def test_the_tokens_that_are_told_are_those_of_the_texts(held: Constitution, tenant: str) -> None:
     grown(held, tenant)
     await regenerated(held, tenant)

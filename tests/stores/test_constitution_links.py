@@ -62,7 +62,7 @@ async def test_each_declared_type_joins_each_pair_of_ends_that_it_names(graph: C
     assert {link.type for link in await graph.links()} == {name}
 
 
-@pytest.mark.req("O-074")
+@pytest.mark.req("O-074", "C-12")
 async def test_a_type_that_is_not_declared_joins_any_two(graph: Constitution) -> None:
     note, human = await graph.node("note"), await graph.node("human")
     assert (await graph.relate(note, "SPEAKS_OF", human)).created
@@ -131,7 +131,7 @@ async def test_a_repeated_key_is_the_same_write(graph: Constitution) -> None:
     assert await graph.unrelate(first.relationship.id, "k2") == gone == first.relationship
 
 
-@pytest.mark.req("O-115")
+@pytest.mark.req("O-115", "C-24")
 async def test_a_relationship_is_removed_by_its_id_and_its_ends_stay(graph: Constitution) -> None:
     goal, strategy = await graph.node("goal"), await graph.node("strategy")
     kept = (await graph.relate(strategy, "ALIGNS_WITH", goal)).relationship
@@ -185,7 +185,7 @@ def content(nodes: list[ConstitutionNode]) -> list[dict[str, object]]:
     return [node.model_dump(mode="json", exclude={"version"}) for node in nodes]
 
 
-@pytest.mark.req("O-121")
+@pytest.mark.req("O-121", "C-94")
 async def test_a_restored_graph_is_as_it_was(graph: Constitution) -> None:
     nodes, links = await planted(graph)
     by_type = {node.type: node.id for node in nodes}

@@ -82,7 +82,7 @@ async def test_pages_of_a_layer_give_each_of_its_nodes_once_and_none_of_another(
     assert (found, pages > 2) == (whole, True)
 
 
-@pytest.mark.req("O-102")
+@pytest.mark.req("O-102", "C-25")
 async def test_each_layers_list_has_the_nodes_of_its_types(stores: Stores, lists: ListHandlers) -> None:
     who = somebody()
     await keep(stores, who, [node(f"a-{name}", name) for name in TYPES])
@@ -199,7 +199,7 @@ async def test_the_vision_is_told_whole_with_its_parents(stores: Stores, essenti
     assert [one.id for one in archived.items] == ["old"]
 
 
-@pytest.mark.req("O-011", "O-134", "O-333", "O-374", "O-425")
+@pytest.mark.req("O-011", "O-134", "O-333", "O-374", "O-425", "C-86")
 async def test_a_foundation_of_44_thousand_tokens_is_told_in_15_thousand(
     stores: Stores, lists: ListHandlers, essentials: WholeLayerHandlers
 ) -> None:

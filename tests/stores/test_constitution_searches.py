@@ -215,7 +215,7 @@ async def test_a_change_of_defaults_is_done_once_for_its_key_and_audited(searche
     assert [b"retrieval.tuning.v1" in row["body"] for row in told] == [True]
 
 
-@pytest.mark.req("O-365", "O-406")
+@pytest.mark.req("O-365", "O-406", "C-92")
 async def test_the_report_tells_how_the_searches_went(searches: Searches) -> None:
     await searches.add("value", "near", 0.9)
     await searches.add("insight", "also", 0.8)

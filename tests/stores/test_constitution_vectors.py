@@ -53,7 +53,7 @@ async def found(held: Constitution, tenant: str, chosen: NodeFilter, limit: int 
     return [hit.id for hit in await held.parts.vectors.nearest(tenant, unit(p0=1.0), chosen, limit)]
 
 
-@pytest.mark.req("O-089")
+@pytest.mark.req("O-089", "C-19")
 async def test_what_is_left_out_takes_no_place_of_what_is_chosen(held: Constitution, tenant: str) -> None:
     news = [like(held, tenant, "goal", f"old{n:03}", 0.99, status="archived") for n in range(100)]
     news += [like(held, tenant, "goal", f"now{n}", 0.8 - n / 100) for n in range(10)]
@@ -62,7 +62,7 @@ async def test_what_is_left_out_takes_no_place_of_what_is_chosen(held: Constitut
     assert len(await found(held, tenant, EVERY, 200)) == 110
 
 
-@pytest.mark.req("O-085", "O-086", "O-088")
+@pytest.mark.req("O-085", "O-086", "O-088", "C-14", "C-18")
 async def test_each_layer_is_a_scope_of_its_own_and_all_are_searched_together(held: Constitution, tenant: str) -> None:
     types = ("value", "goal", "strategy", "project", "decision", "signal", "insight")
     await held.tick()
@@ -77,6 +77,7 @@ async def test_each_layer_is_a_scope_of_its_own_and_all_are_searched_together(he
     ]
 
 
+@pytest.mark.req("C-14")
 async def test_filters_narrow_together(held: Constitution, tenant: str) -> None:
     await held.hear(
         tenant,
@@ -140,7 +141,7 @@ async def test_an_index_made_anew_from_the_kept_vectors_finds_the_same_without_t
     assert held.embedder.calls == calls
 
 
-@pytest.mark.req("O-087", "O-303")
+@pytest.mark.req("O-087", "O-303", "C-16")
 async def test_vectors_of_3072_numbers_are_kept_and_found(
     postgres: PostgresServer, weaviate: VectorServer | None, tenant: str
 ) -> None:

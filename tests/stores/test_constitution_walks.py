@@ -182,7 +182,7 @@ async def test_evidence_is_attached_to_what_rests_on_it(figures: FigureHandlers,
     assert {id: sorted(one.id for one in of) for id, of in found.found.items()} == {"n": ["e", "f"], "s": []}
 
 
-@pytest.mark.req("O-012")
+@pytest.mark.req("O-012", "C-60")
 async def test_a_hub_is_walked_within_bounds(stores: Stores, walks: WalkHandlers) -> None:
     who: Principal = somebody()
     leaves = [thing(f"s{place}", "strategy", at=place) for place in range(1_500)]

@@ -41,7 +41,7 @@ def graph(stores: Stores) -> Constitution:
 
 @pytest.mark.req("O-026", "O-027", "O-028", "O-029", "O-030", "O-031", "O-032", "O-033", "O-034", "O-035", "O-036", "O-037")
 @pytest.mark.req("O-038", "O-039", "O-040", "O-041", "O-042", "O-043", "O-044", "O-045", "O-046", "O-047", "O-048", "O-049")
-@pytest.mark.req("O-050", "O-051", "O-052", "O-053", "O-054", "O-055", "O-056", "O-057", "O-058", "O-059", "O-060")
+@pytest.mark.req("O-050", "O-051", "O-052", "O-053", "O-054", "O-055", "O-056", "O-057", "O-058", "O-059", "O-060", "C-09")
 @pytest.mark.parametrize("name", list(TYPES))
 async def test_each_type_is_read_as_it_was_written(graph: Constitution, name: str) -> None:
     kind = TYPES[name]
@@ -81,7 +81,7 @@ async def test_a_title_is_enough_and_the_service_fills_the_rest(graph: Constitut
     ]
 
 
-@pytest.mark.req("O-061")
+@pytest.mark.req("O-061", "C-07")
 async def test_a_node_has_the_label_of_all_and_its_own(graph: Constitution) -> None:
     id = await graph.node("keyResult")
     for label in (NODE_LABEL, "KeyResult"):
@@ -204,7 +204,7 @@ async def test_a_field_that_is_not_embedded_leaves_the_vector_as_it_is(graph: Co
     assert (await graph.update("human", person, description="More")).embedding_state == "none"
 
 
-@pytest.mark.req("O-066", "O-065")
+@pytest.mark.req("O-066", "O-065", "C-10")
 async def test_a_task_goes_through_its_statuses(graph: Constitution) -> None:
     id = await graph.node("task")
     for status in ("in_progress", "done", "todo", "archived", "deprecated"):
@@ -415,7 +415,7 @@ async def test_every_index_of_the_seed_is_there(stores: Stores) -> None:
             assert row["name"] == index.name
 
 
-@pytest.mark.req("O-067", "O-081", "O-082")
+@pytest.mark.req("O-067", "O-081", "O-082", "C-13")
 async def test_dates_and_returns_are_found_between_bounds_that_count(graph: Constitution) -> None:
     for day in ("2026-11-21", "2026-11-22", "2026-11-23T10:00:00+02:00", "2026-11-24"):
         await graph.create("task", title=day, dueDate=day)

@@ -94,7 +94,7 @@ async def test_seventeen_good_calls_of_twenty_are_85_percent(lived: Lived) -> No
     )
 
 
-@pytest.mark.req("V-141")
+@pytest.mark.req("V-141", "V-T09")
 async def test_the_news_of_an_end_that_comes_again_leaves_one_episode_and_counts_its_tools_once(lived: Lived) -> None:
     who = someone()
     event = await lived.ended(who, "search for tea", WORKED)
@@ -130,7 +130,7 @@ async def test_episodes_are_found_with_their_outcome(lived: Lived) -> None:
     assert hit.text.startswith("Outcome: completed. Tools: mail failed (bounced). User: e-mail John the offer")
 
 
-@pytest.mark.req("V-051")
+@pytest.mark.req("V-051", "V-T06")
 async def test_the_context_of_somebody_is_a_preference_a_contact_and_what_happened(lived: Lived) -> None:
     who = someone()
     await lived.memory.profiles.put(
@@ -229,7 +229,7 @@ async def test_a_score_of_exactly_the_threshold_is_kept(lived: Lived) -> None:
     assert (await recorded(lived, someone(), strategy(score=0.75))).status is Recording.RECORDED
 
 
-@pytest.mark.req("V-132")
+@pytest.mark.req("V-132", "V-T08")
 async def test_a_task_that_is_recorded_again_leaves_one_strategy(lived: Lived) -> None:
     who, request = someone(), strategy()
     done = await asyncio.gather(*(recorded(lived, who, request) for _ in range(3)))
@@ -340,7 +340,7 @@ async def test_without_the_model_failures_still_answer_and_the_others_say_what_t
     assert (found.count, found.error) == (1, "part of the memory did not answer: vector")
 
 
-@pytest.mark.req("V-125")
+@pytest.mark.req("V-125", "V-T08")
 async def test_strategies_outlive_the_service(postgres: PostgresServer, weaviate: VectorServer | None) -> None:
     async with open_experience(postgres, weaviate) as first:
         who = someone()

@@ -33,7 +33,7 @@ def about(
     return GapQuestion(id="q", node=node, level=Level(level), other=other, chain=chain, relationship=relationship)
 
 
-@pytest.mark.req("N-160", "N-162", "N-163", "N-164", "N-165")
+@pytest.mark.req("N-160", "N-162", "N-163", "N-164", "N-165", "NC-078")
 @pytest.mark.timeout(300)
 async def test_every_planted_gap_is_found_and_nothing_else(stores: Stores) -> None:
     """Recall and precision are 1.0 on a made-up twin, whose planter shares no code with the finder."""

@@ -221,7 +221,7 @@ async def test_the_portfolio_loads_once_and_again_without_a_change(stores: Store
     assert [text.field for text in found.texts] == ["aims", "facts", "rating_comment", "schedule_comment", "budget_comment"]
 
 
-@pytest.mark.req("D-090", "K-088", "K-089")
+@pytest.mark.req("D-090", "K-088", "K-089", "KC-028")
 async def test_the_reading_user_cannot_write(stores: Stores) -> None:
     who = somebody()
     with pytest.raises(ServiceError):

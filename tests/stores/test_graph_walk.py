@@ -54,7 +54,7 @@ async def test_an_item_that_two_paths_reach_is_listed_once_at_its_nearest(stores
     assert await hops(stores, who, "a") == {"a": 0, "b": 1, "c": 1, "d": 2}
 
 
-@pytest.mark.req("D-085")
+@pytest.mark.req("D-085", "D-C10")
 async def test_seeds_stay_even_when_isolated_or_unknown(stores: Stores) -> None:
     who = somebody()
     await stores.knowledge.store(who.tenant, stored(who.user, "alone"))
@@ -64,7 +64,7 @@ async def test_seeds_stay_even_when_isolated_or_unknown(stores: Stores) -> None:
     ]
 
 
-@pytest.mark.req("D-088")
+@pytest.mark.req("D-088", "D-C11")
 async def test_a_path_through_another_users_item_is_not_followed(stores: Stores) -> None:
     """The foreign item is put between by hand: news cannot do it, since a key holds its owner."""
     who = somebody()

@@ -52,7 +52,7 @@ def texts(mark: str, *tags: str) -> PublishInstructions:
     return PublishInstructions(texts=tuple(NewText(tag=tag, content=f"{mark} {tag}") for tag in tags or TAGS), note=mark)
 
 
-@pytest.mark.req("N-155", "N-175", "N-233", "N-234", "N-235", "N-242")
+@pytest.mark.req("N-155", "N-175", "N-233", "N-234", "N-235", "N-242", "T-004")
 async def test_the_matrix_is_in_its_tables_and_releasing_it_again_changes_nothing(database: Database) -> None:
     query = (
         "SELECT category AS part, count(*) FROM instruction_bundles WHERE status = 'active' GROUP BY 1 "
@@ -65,7 +65,7 @@ async def test_the_matrix_is_in_its_tables_and_releasing_it_again_changes_nothin
     assert await fetched(database, "SELECT tag FROM instruction_elements WHERE avg_tokens IS NULL OR avg_tokens = 0") == []
 
 
-@pytest.mark.req("N-172", "N-173")
+@pytest.mark.req("N-172", "N-173", "NC-055", "NC-079", "NC-089")
 async def test_the_combined_view_gives_what_the_bundles_hold(database: Database) -> None:
     view = await fetched(database, "SELECT tag, content FROM tier2_combined ORDER BY tag")
     query = "SELECT tag, content FROM instruction_bundles WHERE tag ~ '^tier2_mode_.$' ORDER BY tag"

@@ -109,7 +109,7 @@ async def test_a_new_element_is_a_draft_of_tier_3(database: Database) -> None:
         ("tag, content, version", "'a', 'x', 'one'", asyncpg.CheckViolationError),
     ],
 )
-@pytest.mark.req("N-193", "N-194", "N-203", "N-204", "N-213")
+@pytest.mark.req("N-193", "N-194", "N-203", "N-204", "N-213", "NC-086", "NC-087")
 async def test_a_row_that_breaks_a_rule_is_refused(
     database: Database, table: str, columns: str, values: str, error: type[Exception]
 ) -> None:
@@ -118,14 +118,14 @@ async def test_a_row_that_breaks_a_rule_is_refused(
         await run(database, f"INSERT INTO {table} ({columns}) VALUES ({values})")
 
 
-@pytest.mark.req("N-205", "N-213")
+@pytest.mark.req("N-205", "N-213", "NC-087")
 async def test_a_fourth_tier_is_refused(database: Database) -> None:
     with pytest.raises(asyncpg.CheckViolationError):
         await run(database, "INSERT INTO instruction_elements (tag, content, tier) VALUES ('a', 'b', 4)")
 
 
 @pytest.mark.parametrize("table", TABLES)
-@pytest.mark.req("N-213")
+@pytest.mark.req("N-213", "NC-086")
 async def test_a_change_moves_updated_at_and_keeps_what_it_replaced(database: Database, table: str) -> None:
     await run(database, f"INSERT INTO {table} (tag, content) VALUES ('a', 'old')")
     await run(database, f"UPDATE {table} SET content = 'new', version = '1.1.0'")

@@ -361,6 +361,7 @@ async def test_a_turn_that_was_cancelled_leaves_no_episode(memory: Memory) -> No
     assert await _rows(memory, "SELECT id FROM items WHERE tenant = $1", who.tenant) == []
 
 
+@pytest.mark.req("D-C05")
 async def test_a_profile_is_its_users_alone_and_is_replaced_whole(memory: Memory) -> None:
     ann = someone()
     bob = someone(ann.tenant)

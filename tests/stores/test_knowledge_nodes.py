@@ -34,7 +34,7 @@ async def entries(stores: Stores, tenant: str) -> list[dict[str, Any]]:
     return [json.loads(row.body) for row in rows if row.tenant == tenant and row.subject.endswith("audited")]
 
 
-@pytest.mark.req("K-010", "K-011", "K-012", "K-013", "K-014", "K-053", "K-054", "K-055", "K-077", "T-011")
+@pytest.mark.req("K-010", "K-011", "K-012", "K-013", "K-014", "K-053", "K-054", "K-055", "K-077", "T-011", "KC-003")
 async def test_a_node_is_read_as_it_was_created(curator: Curators) -> None:
     values = {
         "name": "Milk",
@@ -63,7 +63,7 @@ async def test_a_call_without_properties_twice_makes_two_bare_nodes(curator: Cur
     assert [one["node"]["properties"] for one in found] == [{}, {}]
 
 
-@pytest.mark.req("K-009")
+@pytest.mark.req("K-009", "KC-005")
 @pytest.mark.parametrize("label", ["Product", "Standard", "Concept", "_x1", "Z" * 64])
 async def test_labels_of_the_agents_own_are_taken(curator: Curators, label: str) -> None:
     id = await curator.node(label, name="a")
@@ -79,7 +79,7 @@ async def test_a_concept_of_the_agents_and_one_of_a_user_do_not_meet(stores: Sto
     assert [item.id for item in await stores.expand(curator.who, "a")] == ["a", "c1"]
 
 
-@pytest.mark.req("K-069")
+@pytest.mark.req("K-069", "KC-020")
 async def test_a_repeated_key_creates_once_and_another_body_is_a_conflict(curator: Curators) -> None:
     made = [await curator.call("create_node", "once", label="Product", properties={"a": 1}) for _ in range(2)]
     assert made[0] == made[1]
@@ -89,7 +89,7 @@ async def test_a_repeated_key_creates_once_and_another_body_is_a_conflict(curato
     assert len((await curator.call("search_nodes", label="Product"))["nodes"]) == 1
 
 
-@pytest.mark.req("K-015", "K-025", "K-062", "K-092", "K-093", "T-020")
+@pytest.mark.req("K-015", "K-025", "K-062", "K-092", "K-093", "T-020", "KC-021", "KC-029")
 async def test_each_write_is_audited_with_what_it_touched(stores: Stores, curator: Curators) -> None:
     a, b = await curator.node(name="Milk", api_key="hush"), await curator.node("Standard")
     link = await curator.joined(a, "DEFINES", b, w=1)
@@ -107,7 +107,7 @@ async def test_each_write_is_audited_with_what_it_touched(stores: Stores, curato
     assert curator.woken == 5
 
 
-@pytest.mark.req("K-019", "K-021", "K-022", "K-023")
+@pytest.mark.req("K-019", "K-021", "K-022", "K-023", "KC-007")
 async def test_a_relationship_goes_from_source_to_target(curator: Curators) -> None:
     a, b = await curator.node(name="a"), await curator.node("Standard", name="b")
     id = await curator.joined(a, "DEFINES", b)
@@ -158,7 +158,7 @@ async def test_a_node_of_nobody_or_of_another_tenant_is_not_found(stores: Stores
         }
 
 
-@pytest.mark.req("K-058", "T-015")
+@pytest.mark.req("K-058", "T-015", "KC-002", "KC-017", "KC-018")
 async def test_without_force_nothing_is_deleted(curator: Curators) -> None:
     id = await curator.node()
     said = await curator.call("delete_node", node_id=id, force_delete=False)
@@ -187,7 +187,7 @@ async def test_a_node_of_the_twin_is_not_deleted(stores: Stores, curator: Curato
     assert (await curator.call("get_node_details", node_id="EntityProject/a/2023"))["success"]
 
 
-@pytest.mark.req("K-045", "K-046", "K-047", "K-048", "K-049", "K-050", "K-052", "K-075", "T-016", "T-017")
+@pytest.mark.req("K-045", "K-046", "K-047", "K-048", "K-049", "K-050", "K-052", "K-075", "T-016", "T-017", "KC-013")
 async def test_a_search_finds_what_has_the_label_and_all_the_values(curator: Curators) -> None:
     ids = [await curator.node(name=f"Product {n % 5}", n=n) for n in range(12)]
     await curator.node("Standard", name="Product 1")
@@ -205,6 +205,7 @@ async def test_a_search_finds_what_has_the_label_and_all_the_values(curator: Cur
     assert await curator.call("search_nodes", limit=7) == await curator.call("search_nodes", limit=7)
 
 
+@pytest.mark.req("XC-008")
 async def test_a_search_reads_the_twin_beside_the_agents_nodes(stores: Stores, curator: Curators) -> None:
     await stores.upsert(curator.who, Upsert(nodes=(node("a", budget=5), node("r", type="EntityRisk"))))
     id = await curator.node(name="The a")
@@ -225,7 +226,7 @@ async def test_nobody_sees_another_tenants_nodes(stores: Stores, curator: Curato
     assert await curator.rows("MATCH (n:Product) RETURN n") == []
 
 
-@pytest.mark.req("K-090", "K-091")
+@pytest.mark.req("K-090", "K-091", "KC-004")
 async def test_values_that_hold_cypher_are_only_values(curator: Curators) -> None:
     bad = "'}) DETACH DELETE n //\\u0027"
     id = await curator.node(name=bad)

@@ -64,7 +64,7 @@ async def test_two_hops_are_grouped_with_bound_values(curator: Curators) -> None
     assert await curator.rows(statement, n="x' OR 1=1") == []
 
 
-@pytest.mark.req("K-043")
+@pytest.mark.req("K-043", "KC-015")
 async def test_nodes_relationships_paths_and_times_come_as_json(curator: Curators) -> None:
     a, b = await curator.node(name="a"), await curator.node("Standard", name="b")
     link = await curator.joined(a, "DEFINES", b, w=1)
@@ -130,7 +130,7 @@ async def test_a_word_in_a_text_is_no_write(curator: Curators) -> None:
     assert await curator.rows(statement) == [{"name": "SET TOP BOX"}]
 
 
-@pytest.mark.req("K-038")
+@pytest.mark.req("K-038", "KC-012")
 @pytest.mark.parametrize("statement", ["MATCH (n RETURN n", "MATCH (n:Product) RETURN m", "RETURN", "SELECT 1"])
 async def test_a_statement_that_is_none_is_told_from_others(curator: Curators, statement: str) -> None:
     said = await curator.call("query_graph", cypher_query=statement, read_only=True)
@@ -138,7 +138,7 @@ async def test_a_statement_that_is_none_is_told_from_others(curator: Curators, s
     assert "Change the statement" in said["message"]
 
 
-@pytest.mark.req("K-002", "K-033")
+@pytest.mark.req("K-002", "K-033", "KC-001")
 async def test_an_agent_creates_changes_and_deletes_by_statement(curator: Curators) -> None:
     statement = "CREATE (p:Product {name: $n})-[:DEFINES {w: 1}]->(s:Standard {name: 'GS1'}) RETURN p"
     made = await curator.changed(statement, n="Milk")
@@ -170,6 +170,7 @@ async def test_a_change_by_statement_is_audited_without_its_literal_texts(stores
     }
 
 
+@pytest.mark.req("KC-006")
 async def test_what_a_statement_creates_is_the_tenants_and_has_an_id(stores: Stores, curator: Curators) -> None:
     for _ in range(2):
         assert (await curator.changed("MERGE (p:Product:Food {name: 'Milk'}) ON CREATE SET p.n = 1"))["success"]
@@ -202,7 +203,7 @@ def token_of(said: dict[str, Any]) -> str:
 WIPE = "MATCH (n:Product) DETACH DELETE n"
 
 
-@pytest.mark.req("K-036", "T-014")
+@pytest.mark.req("K-036", "T-014", "KC-009")
 async def test_a_dangerous_statement_is_run_once_it_is_confirmed(curator: Curators) -> None:
     await curator.node(name="Milk")
     said = await curator.changed(WIPE)
@@ -291,7 +292,7 @@ async def test_the_twin_is_read_by_statement_and_users_items_are_not(stores: Sto
         assert (said["success"], said["results"]) == (False, []), label
 
 
-@pytest.mark.req("K-084")
+@pytest.mark.req("K-084", "KC-020")
 async def test_a_statement_that_fails_midway_leaves_nothing(stores: Stores, curator: Curators) -> None:
     said = await curator.changed("CREATE (p:Product {name: 'half'}) WITH p UNWIND [1, 0] AS x SET p.n = 1 / x")
     assert said["success"] is False
@@ -311,7 +312,7 @@ async def many(stores: Stores, curator: Curators, count: int) -> None:
     await stores.run(f"UNWIND $rows AS row CREATE (n:{KNOWLEDGE}:Many) SET n = row", rows=rows)
 
 
-@pytest.mark.req("K-037")
+@pytest.mark.req("K-037", "KC-011")
 async def test_a_runaway_statement_is_stopped(curator: Curators, stores: Stores) -> None:
     await many(stores, curator, 400)
     usual, stores.bolt.query_timeout = stores.bolt.query_timeout, 2.0
@@ -327,6 +328,7 @@ async def test_a_runaway_statement_is_stopped(curator: Curators, stores: Stores)
     assert "took too long" in said["message"]
 
 
+@pytest.mark.req("KC-011")
 async def test_more_rows_than_an_answer_takes_are_cut_and_told(stores: Stores, curator: Curators) -> None:
     await many(stores, curator, 600)
     said = await curator.call("query_graph", cypher_query="MATCH (m:Many) RETURN m.n AS n", read_only=True)

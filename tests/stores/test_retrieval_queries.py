@@ -208,7 +208,7 @@ async def _walked(stores: Stores, *ids: str) -> tuple[list[Neighbour], list[tupl
     return await walk.expand(who.tenant, who.user, Expand(ids=ids[:1], hops=2, limit=100)), bolt.seen
 
 
-@pytest.mark.req("D-068", "D-086")
+@pytest.mark.req("D-068", "D-086", "X-C05")
 async def test_the_statements_of_a_walk_are_the_same_whatever_the_seeds(stores: Stores) -> None:
     found, plain = await _walked(stores, "a", "b", "d")
     odd, evil = await _walked(stores, EVIL, "b", "d")

@@ -63,7 +63,7 @@ async def rows(scopes: Scopes, statement: str, *arguments: object) -> list[tuple
         return [tuple(row.values()) for row in await connection.fetch(statement, *arguments)]
 
 
-@pytest.mark.req("N-092", "N-094", "N-223")
+@pytest.mark.req("N-092", "N-094", "N-223", "NC-045")
 async def test_a_scope_holds_its_own_memories_alone(scopes: Scopes) -> None:
     who = await fill(scopes, some_tenant())
     for scope in Scope:
@@ -152,7 +152,7 @@ async def _not_hidden(scopes: Scopes) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.req("N-081", "N-095", "N-046")
+@pytest.mark.req("N-081", "N-095", "N-046", "NC-045")
 async def test_the_best_come_first_with_their_cosines_and_five_unless_more_are_asked_for(scopes: Scopes) -> None:
     who = minister(some_tenant())
     words = ["forest", "lake", "river", "hill", "town", "road", "tree", "stone", "moon"]
@@ -284,7 +284,7 @@ async def test_what_is_forgotten_is_in_no_table_and_no_index(scopes: Scopes) -> 
         assert await rows(scopes, f"SELECT 1 FROM {table} WHERE tenant = $1", tenant) == [], table
 
 
-@pytest.mark.req("N-225")
+@pytest.mark.req("N-225", "X-C08")
 async def test_no_other_handler_reaches_what_is_in_a_room(scopes: Scopes) -> None:
     tenant = some_tenant()
     kept = await fill(scopes, tenant)
@@ -373,7 +373,7 @@ async def test_without_a_vector_of_the_question_the_answer_is_empty_and_says_so(
         await handlers.keep_memory(calling(who), KeepMemory(scope=Scope.GLOBAL, key="k", content="okapi"))
 
 
-@pytest.mark.req("N-103")
+@pytest.mark.req("N-103", "NC-039")
 async def test_a_recall_reads_in_transactions_that_cannot_write(scopes: Scopes, monkeypatch: pytest.MonkeyPatch) -> None:
     who = await fill(scopes, some_tenant())
     database = scopes.memory.database

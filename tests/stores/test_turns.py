@@ -226,7 +226,7 @@ async def test_a_claim_given_back_in_order_does_not_count_as_idle(turns: Postgre
     assert (await claimed(turns)).idle_claims == 1
 
 
-@pytest.mark.req("D-018", "D-116", "D-123", "D-124")
+@pytest.mark.req("D-018", "D-116", "D-123", "D-124", "D-C01", "D-C16")
 async def test_an_end_commits_messages_directive_reply_and_news_together(database: Database, turns: PostgresTurns) -> None:
     who = someone()
     accepted = await turns.accept(new(who, text="hello"), 10)

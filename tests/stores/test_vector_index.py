@@ -215,6 +215,7 @@ async def test_an_empty_index_finds_nothing(store: Store, tenant: str) -> None:
     await store.index.check()
 
 
+@pytest.mark.req("D-T07", "X-C07")
 async def test_another_model_is_refused_and_named(store: Store, tenant: str) -> None:
     await store.index.upsert([_entry(tenant, 1)])
     other = store.of_model("other-model", DIMENSION)
@@ -225,6 +226,7 @@ async def test_another_model_is_refused_and_named(store: Store, tenant: str) -> 
     assert len(await _search(store.index, _ann(tenant), _vector(1), 10)) == 1
 
 
+@pytest.mark.req("D-T07")
 async def test_a_vector_of_another_dimension_is_refused(store: Store, tenant: str) -> None:
     short = np.ones(7, np.float32)
     with pytest.raises(EmbeddingMismatch):

@@ -50,6 +50,7 @@ def test_an_image_is_told_what_it_is() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.req("C-95")
 def test_every_service_has_what_the_image_starts() -> None:
     assert [s for s in SERVICES if not (ROOT / f"services/{s}/phronesis_{s}/__main__.py").exists()] == []
     assert '"/opt/phronesis/bin/start"' in instructions(STAGES[-1], "ENTRYPOINT")[0]

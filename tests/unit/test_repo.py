@@ -147,6 +147,56 @@ def test_too_many_exceptions_are_an_error(tmp_path: Path, monkeypatch: pytest.Mo
         requirements.lists()
 
 
+def test_an_open_id_is_told_with_the_work_that_brings_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told_open(monkeypatch, tmp_path, "D-001: some work\n")
+    found = requirements.lists()
+    assert "  D-001  open: some work" in requirements.printed(found).splitlines()
+    assert "| D-001 | open: some work |" in requirements.page(found).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("planned", "cited", "excepted", "told"),
+    [
+        ("D-999: some work", {}, "", "D-999 is in no list; it is cited by open.yaml"),
+        ("D-001: some work", {"D-001": ["tests/test_x.py::test_one"]}, "", "D-001 is open by open.yaml; .*test_x.py::test_one"),
+        ("D-001: some work", {}, "superseded:\n  D-001: a reason\n", "D-001 is in open.yaml and in exceptions.yaml"),
+    ],
+)
+def test_an_open_id_is_of_a_list_and_stands_nowhere_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planned: str, cited: dict[str, list[str]], excepted: str, told: str
+) -> None:
+    told_open(monkeypatch, tmp_path, planned, cited, excepted)
+    with pytest.raises(requirements.Wrong, match=told):
+        requirements.lists()
+
+
+def test_a_resolution_is_cited_excepted_or_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = [resolution.id for resolution in requirements.lists()["resolutions"]]
+    cited = {id: ["tests/test_x.py::test_one"] for id in ids[3:]}
+    for planned, lost in ((f"{ids[0]}: some work", ids[2]), (f"{ids[0]}: some work\n{ids[2]}: other work", None)):
+        told_open(monkeypatch, tmp_path, planned, cited, f"superseded:\n  {ids[1]}: a reason\n")
+        found = requirements.lists()
+        if lost is None:
+            requirements.check_resolutions(found)
+        else:
+            with pytest.raises(requirements.Wrong, match=f"no test cites {lost}, "):
+                requirements.check_resolutions(found)
+
+
+def told_open(
+    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
+    planned: str,
+    cited: dict[str, list[str]] | None = None,
+    excepted: str = "",
+) -> None:
+    """The planned work, the citations and the exceptions that the script is to find."""
+    for name, file, text in (("OPEN", "open.yaml", planned), ("EXCEPTIONS", "exceptions.yaml", excepted or "superseded:\n")):
+        (folder / file).write_text(text)
+        monkeypatch.setattr(requirements, name, folder / file)
+    monkeypatch.setattr(requirements, "citations", lambda *_: cited or {})
+
+
 def test_the_lists_hold_every_requirement() -> None:
     assert {name: len(found) for name, found in requirements.lists().items()} == {
         "noor_and_knowledge_graph_mode": 360,

@@ -22,6 +22,7 @@ def test_tokens_are_those_of_the_models_vocabulary(text: str, tokens: int) -> No
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.req("C-85")
 def test_the_count_is_that_of_the_packages_own_face() -> None:
     from bpe_openai import get_encoding  # type: ignore[import-untyped]
 

@@ -174,7 +174,7 @@ async def test_each_bad_field_is_named_and_nobody_is_asked(
     assert len(memory.asked) == before
 
 
-@pytest.mark.req("O-096")
+@pytest.mark.req("O-096", "C-21")
 async def test_what_is_left_out_is_as_documented(api: RunningGateway, instructions: Instructions, memory: Memory) -> None:
     holder = await api.holder(role=Role.DISCUSS)
     await mcp.call(api, holder, "semantic_search_v1", {"query": "q"})

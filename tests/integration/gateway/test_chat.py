@@ -50,7 +50,7 @@ async def post(api: RunningGateway, who: Holder, body: dict[str, Any]) -> httpx.
     return await api.http.post(CHAT, json=body, headers=who.headers)
 
 
-@pytest.mark.req("N-007", "N-010", "N-053", "N-054")
+@pytest.mark.req("N-007", "N-010", "N-053", "N-054", "NC-022", "X-C09")
 async def test_a_question_is_answered_with_one_whole_object(
     api: RunningGateway, ann: Holder, analyst: ScriptedOrchestrator
 ) -> None:
@@ -65,7 +65,7 @@ async def test_a_question_is_answered_with_one_whole_object(
     assert analyst.submitted[id][0].agent == "noor"
 
 
-@pytest.mark.req("N-066")
+@pytest.mark.req("N-066", "NC-028")
 async def test_the_text_of_a_query_is_absent_where_none_was_run(
     api: RunningGateway, ann: Holder, analyst: ScriptedOrchestrator
 ) -> None:
@@ -116,7 +116,7 @@ async def test_an_agent_that_gives_no_analysis_is_said_to_give_none(
     assert (answer.status_code, answer.json()["field"]) == (400, "agent")
 
 
-@pytest.mark.req("N-238", "N-239")
+@pytest.mark.req("N-238", "N-239", "NC-022", "NC-099", "NC-100", "V-C24", "T-010")
 async def test_an_analysts_events_end_with_a_summary_and_the_whole_answer_and_no_piece_of_it(
     api: RunningGateway, ann: Holder, analyst: ScriptedOrchestrator
 ) -> None:
@@ -133,7 +133,7 @@ async def test_an_analysts_events_end_with_a_summary_and_the_whole_answer_and_no
     assert json.loads(json.dumps(seen[4].data["reply"]["analysis"])) == ANALYSIS.model_dump(mode="json")
 
 
-@pytest.mark.req("N-001")
+@pytest.mark.req("N-001", "NC-001")
 async def test_the_release_of_the_loop_and_that_of_its_instructions_are_two_numbers(api: RunningGateway) -> None:
     told = (await api.http.get("/info")).json()
     assert (told["architecture"], told["matrix"]) == ("3.4", "4.0.0")

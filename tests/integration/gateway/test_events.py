@@ -83,6 +83,7 @@ async def turn(api: RunningGateway, ann: Holder, orchestrator: ScriptedOrchestra
     return id
 
 
+@pytest.mark.req("D-C17")
 async def test_a_turn_is_watched_from_its_acceptance_to_its_end(
     api: RunningGateway, ann: Holder, orchestrator: ScriptedOrchestrator, turn: str
 ) -> None:

@@ -22,7 +22,7 @@ async def send(api: RunningGateway, holder: Holder, text: str, key: str | None =
     return await api.http.post(MESSAGES, json={"currentMessageText": text, **more}, headers=headers)
 
 
-@pytest.mark.req("D-010", "D-113")
+@pytest.mark.req("D-010", "D-113", "V-T03")
 async def test_a_message_is_answered_with_the_reply_of_its_turn(api: RunningGateway, ann: Holder) -> None:
     text = f"hello {uuid4()}"
     answer = await send(api, ann, text, key="k1")
@@ -54,6 +54,7 @@ async def test_the_turn_acts_for_the_key_and_not_for_a_user_in_the_body(
     assert (refused.status_code, refused.json()["field"]) == (400, "userId")
 
 
+@pytest.mark.req("D-C02", "D-C08")
 async def test_fields_may_be_written_in_snake_case(
     api: RunningGateway, ann: Holder, orchestrator: ScriptedOrchestrator
 ) -> None:

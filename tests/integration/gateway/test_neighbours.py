@@ -163,7 +163,7 @@ async def test_a_form_without_one_file_is_a_400(api: RunningGateway, ann: Holder
     assert (answer.status_code, answer.json()["code"]) == (400, "bad_request")
 
 
-@pytest.mark.req("D-016")
+@pytest.mark.req("D-016", "D-T02")
 async def test_addresses_are_fetched_first_and_the_turn_carries_ids_in_order(
     api: RunningGateway, ann: Holder, neighbours: Neighbours, orchestrator: ScriptedOrchestrator
 ) -> None:

@@ -24,14 +24,14 @@ def took(size: int, seconds: float, **other: float) -> times.Times:
     return times.Times(size, by_tool)
 
 
-@pytest.mark.req("O-336", "O-457", "O-458")
+@pytest.mark.req("O-336", "O-457", "O-458", "C-87", "C-99")
 def test_the_table_of_operations_holds_median_and_99th_percentile_against_the_lists_numbers() -> None:
     rows = times.operations(took(500, 0.1, hybrid_search_v1=2.6))
     assert [row for row in rows if NO in row] == ["| Hybrid search, topK=10 | 2.5 | 2.600 | 4.0 | 2.600 | **no** |"]
     assert len(rows) == 2 + 6
 
 
-@pytest.mark.req("O-337", "O-457", "O-459")
+@pytest.mark.req("O-337", "O-457", "O-459", "C-01", "C-05", "C-99")
 def test_the_table_of_sizes_has_a_verdict_in_every_cell_of_the_list_and_none_beyond_it() -> None:
     rows = times.by_size([took(45, 0.6), took(500, 0.6), took(1_000, 0.6), took(5_000, 0.6), took(50_000, 0.6)])
     assert len(re.findall(r"\d (?:yes|\*\*no\*\*)", "\n".join(rows))) == 5 * len(SIZES)
@@ -40,7 +40,7 @@ def test_the_table_of_sizes_has_a_verdict_in_every_cell_of_the_list_and_none_bey
     assert rows[-1].count("—") == 5
 
 
-@pytest.mark.req("O-340", "O-341", "O-457", "O-460")
+@pytest.mark.req("O-340", "O-341", "O-457", "O-460", "C-01")
 def test_the_table_of_tokens_holds_each_part_of_a_session_against_its_ceiling() -> None:
     def of(size: int, foundation: int) -> tokens.Tokens:
         parts = {"Foundation": foundation, "Vision": 1_000, "Workload": 2_000, "Total session": foundation + 3_000}
@@ -62,6 +62,7 @@ def test_the_budget_and_the_growth_are_printed_beside_what_was_measured() -> Non
     assert tokens.growth([1_055])[-1] == "| total | 45 | 1,055 | 4,855 | 1,055 |"
 
 
+@pytest.mark.req("C-88", "C-100")
 def test_the_lists_numbers_add_up() -> None:
     assert [sum(TOKENS[name][n] for name in ("Foundation", "Vision", "Workload")) for n in range(4)] == list(
         TOKENS["Total session"]

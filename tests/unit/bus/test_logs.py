@@ -40,7 +40,7 @@ def line(stream: io.StringIO) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.req("K-095", "V-169")
+@pytest.mark.req("K-095", "V-169", "KC-030")
 def test_a_line_has_the_ids_of_the_work_at_hand(stream: io.StringIO) -> None:
     tokens = [(one, one.set(f"{one.name}-1")) for one in (correlation, turn, conversation, user)]
     with Tracing("memory").span("serve", parent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"):

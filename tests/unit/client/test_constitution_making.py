@@ -31,7 +31,7 @@ def shown(node: LoadNode) -> dict[str, object]:
     return node.model_dump(by_alias=True, exclude_none=True, exclude_defaults=True)
 
 
-@pytest.mark.req("O-023")
+@pytest.mark.req("O-023", "C-05")
 @pytest.mark.parametrize(
     ("nodes", "counts"),
     [

@@ -46,14 +46,14 @@ def test_a_bad_call_is_told_which_operations_there_are(wrong: dict[str, object])
         MemoryQuery.model_validate(wrong)
 
 
-@pytest.mark.req("V-064")
+@pytest.mark.req("V-064", "V-C09")
 @pytest.mark.parametrize("extra", ["user", "user_id", "tenant", "owner", "anything"])
 def test_no_argument_names_another_user(extra: str) -> None:
     with pytest.raises(ValidationError, match="Extra inputs"):
         MemoryQuery.model_validate({"operation": "style", "query": "x", extra: "bob"})
 
 
-@pytest.mark.req("V-063")
+@pytest.mark.req("V-063", "V-C09")
 @given(st.integers())
 def test_a_limit_is_from_one_to_twenty(limit: int) -> None:
     said = {"operation": "context", "query": "x", "limit": limit}
@@ -64,6 +64,7 @@ def test_a_limit_is_from_one_to_twenty(limit: int) -> None:
             MemoryQuery.model_validate(said)
 
 
+@pytest.mark.req("V-C09")
 def test_a_question_has_500_characters_at_most_and_a_limit_of_five_by_default() -> None:
     assert MemoryQuery.model_validate({"operation": "context", "query": "x" * 500}).limit == 5
     with pytest.raises(ValidationError):

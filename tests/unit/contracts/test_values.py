@@ -54,6 +54,7 @@ def test_a_tool_is_a_models_function() -> None:
     assert function["parameters"] == Recall.model_json_schema()
 
 
+@pytest.mark.req("D-C12")
 def test_every_kind_of_item_is_hydrated_as_one_of_the_two_entities() -> None:
     assert {kind: kind.entity_type for kind in ItemKind} == {
         ItemKind.FACT: EntityType.MEMORY_UNIT,

@@ -38,6 +38,7 @@ def test_a_scope_without_the_role_makes_no_keys() -> None:
         require_maker(OWNER.model_copy(update={"role": Role.NOOR}), "local", ())
 
 
+@pytest.mark.req("D-C08")
 def test_a_fingerprint_is_the_same_for_the_same_message_however_it_is_spelt() -> None:
     camel = MessageGiven.model_validate({"currentMessageText": "x", "currentMessageMedia": {"url": "http://a"}})
     snake = MessageGiven.model_validate({"current_message_media": [{"url": "http://a"}], "current_message_text": "x"})

@@ -195,7 +195,7 @@ async def test_an_agent_that_there_is_not_has_no_tools() -> None:
     assert await made.of(who()) == ()
 
 
-@pytest.mark.req("O-097", "O-098")
+@pytest.mark.req("O-097", "O-098", "C-22")
 async def test_a_retired_tool_is_not_offered_and_says_which_one_took_its_place_until_it_is_back() -> None:
     admin, name = who(Role.ADMIN), "foundation.list.v1"
     usual, made = offers(Instructions()), offers(Instructions(), name)
@@ -214,7 +214,7 @@ def test_only_a_tool_that_has_a_second_version_can_be_retired(names: list[str]) 
     assert ToolSettings(retired=("foundation.list.v1", "vision.list.v1")).retired == ("foundation.list.v1", "vision.list.v1")
 
 
-@pytest.mark.req("O-094")
+@pytest.mark.req("O-094", "C-20")
 def test_every_spelling_of_a_name_is_one_tool_and_no_two_tools_share_one() -> None:
     dotted, underscored = NAME_PREFIXES
     spelt = {name: (name, legal_name(name), f"{dotted}{name}", f"{underscored}{legal_name(name)}") for name in TOOLS}
@@ -232,7 +232,7 @@ def size(role: Role, names: tuple[str, ...]) -> int:
 
 
 @EACH_ROLE
-@pytest.mark.req("O-099")
+@pytest.mark.req("O-099", "C-23")
 async def test_the_list_of_every_role_fits_its_budget(role: Role) -> None:
     tools = await offers(Instructions()).of(who(role))
     assert size(role, tuple(tool.name for tool in tools)) <= BUDGET == 15_000

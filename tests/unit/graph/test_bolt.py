@@ -81,7 +81,7 @@ async def test_what_filled_the_stores_memory_is_tried_once() -> None:
     assert len(driver.at) == 1
 
 
-@pytest.mark.req("K-079", "K-080", "KC-026")
+@pytest.mark.req("K-079", "K-080", "KC-026", "KC-025")
 @pytest.mark.parametrize("url", ["bolt://localhost:7687", "neo4j+s://twin.example:7687", "bolt+s://twin.example:7687"])
 async def test_addresses_with_and_without_tls_are_taken_from_the_environment(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, url: str
@@ -117,7 +117,7 @@ async def test_fifty_calls_are_fifty_sessions_of_one_driver() -> None:
     assert (driver.opened, driver.closed) == (50, 50)
 
 
-@pytest.mark.req("K-078", "K-082")
+@pytest.mark.req("K-078", "K-082", "KC-027")
 async def test_the_store_is_reached_by_one_driver_of_its_makers_for_each_of_the_two_users(tmp_path: Path) -> None:
     async with Bolt.open(GraphSettings()) as bolt:
         drivers = {id(driver): driver for driver in vars(bolt).values() if isinstance(driver, AsyncDriver)}

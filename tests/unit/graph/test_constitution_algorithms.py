@@ -53,13 +53,13 @@ async def test_the_hub_of_a_star_ranks_first() -> None:
     assert (found.stats.node_count, found.stats.relationship_count, found.stats.engine) == (5, 4, "igraph")
 
 
-@pytest.mark.req("O-207")
+@pytest.mark.req("O-207", "C-51")
 async def test_ten_rows_are_told_where_nothing_is_said() -> None:
     found = await Service(Graph(things("goal", *(f"g{place:02}" for place in range(30))))).algorithms.pagerank(ANN, RankNodes())
     assert ids(found) == [f"g{place:02}" for place in range(10)]
 
 
-@pytest.mark.req("O-221", "O-213")
+@pytest.mark.req("O-221", "O-213", "C-52")
 async def test_the_most_influential_values_are_ranked_among_all_nodes_and_told_alone() -> None:
     graph = Graph((*HUB, thing("v", "value")), *STAR, "a ALIGNS_WITH v")
     found = await Service(graph).algorithms.pagerank(ANN, RankNodes(types=("Value",)))
@@ -67,7 +67,7 @@ async def test_the_most_influential_values_are_ranked_among_all_nodes_and_told_a
     assert found.stats.node_count == 6
 
 
-@pytest.mark.req("O-211")
+@pytest.mark.req("O-211", "C-51", "C-52")
 async def test_an_algorithm_runs_over_the_layers_that_are_named() -> None:
     graph = Graph((*HUB, thing("t", "task")), *STAR, "t SERVES a")
     found = await Service(graph).algorithms.pagerank(ANN, RankNodes(layers=(Layer.FOUNDATION, Layer.VISION)))
@@ -142,7 +142,7 @@ CHAIN = (thing("x", "task"), thing("s", "strategy"), thing("g", "goal"), thing("
 UP = ("x SERVES s", "s SERVES g", "g SUPPORTED_BY y")
 
 
-@pytest.mark.req("O-210", "O-213")
+@pytest.mark.req("O-210", "O-213", "C-50")
 async def test_a_task_is_joined_to_a_value_by_the_shortest_chain() -> None:
     service = Service(Graph(CHAIN, *UP, "g SERVES far", "far SUPPORTED_BY y"))
     found = await service.alignment.shortest_path(ANN, FindShortestPath(from_id="y", to_id="x"))
@@ -165,7 +165,7 @@ async def test_where_there_is_no_chain_the_path_is_empty() -> None:
         await service.alignment.shortest_path(ANN, FindShortestPath(from_id="x", to_id="nobody"))
 
 
-@pytest.mark.req("O-214", "O-327")
+@pytest.mark.req("O-214", "O-327", "C-51")
 async def test_an_answer_is_cached_for_an_hour() -> None:
     service = Service(Graph(HUB, *STAR))
     first = await service.algorithms.pagerank(ANN, RankNodes())
@@ -283,7 +283,7 @@ async def test_a_dropped_projection_is_read_again_and_its_age_is_told() -> None:
     assert (again.rows, anew.rows, service.graph.reads) == (first.rows, first.rows, 3)
 
 
-@pytest.mark.req("O-212")
+@pytest.mark.req("O-212", "C-53")
 async def test_an_archived_hub_is_gone_after_a_refresh() -> None:
     service = Service(Graph(HUB, *STAR))
     await service.algorithms.pagerank(ANN, RankNodes())
@@ -361,6 +361,7 @@ async def test_what_is_not_active_carries_nothing() -> None:
         await Service(Graph((thing("p", "principle", status="archived"),))).reasons.without(ANN, WithoutNode(id="p"))
 
 
+@pytest.mark.req("C-53")
 def test_a_projection_leaves_out_what_is_not_live_and_what_leads_to_itself() -> None:
     found = build_projection(
         {"b": "goal", "a": "value"}, ("SERVES",), [("b", "SERVES", "a"), ("b", "SERVES", "b"), ("c", "SERVES", "a")], DAWN

@@ -32,7 +32,7 @@ def test_a_title_alone_makes_a_node_of_any_type_in_its_first_status(kind: NodeTy
     assert merge_content(kind, {}, {"title": "x"}) == {"title": "x", "status": "todo" if kind.name == "task" else "active"}
 
 
-@pytest.mark.req("O-062", "O-063")
+@pytest.mark.req("O-062", "O-063", "C-08")
 @pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.name)
 def test_what_a_type_declares_stands_beside_the_title_and_the_rest_in_the_bag(kind: NodeType) -> None:
     content = merge_content(kind, {}, {"title": "x", **declared(kind), "colour": "green", "metadata": {"a": [1]}})
@@ -116,7 +116,7 @@ def test_the_order_of_times_as_texts_is_the_order_of_time(one: datetime, other: 
     assert (first < second, first == second) == (one < other, one == other)
 
 
-@pytest.mark.req("O-048")
+@pytest.mark.req("O-048", "C-61")
 def test_a_priority_in_words_is_a_number() -> None:
     assert [
         normalize_value(Property("it", Kind.PRIORITY), word) for word in ("low", "Medium", "high", " critical ", "1", 5)
@@ -139,7 +139,7 @@ def test_a_layer_or_type_of_another_is_refused_and_its_own_is_nothing_new(kind: 
             assert refused(kind, {}, title="x", **{name: wrong}).field == name
 
 
-@pytest.mark.req("O-063")
+@pytest.mark.req("O-063", "C-09")
 @pytest.mark.parametrize("name", ["embedding", "embeddingUpdatedAt", "createdAt", "updated_at", "tenant", "key", "lifecycle"])
 def test_what_the_service_keeps_cannot_be_given(name: str) -> None:
     assert "the service's own" in refused(TYPES["note"], {}, title="x", **{name: "x"}).detail
@@ -219,7 +219,7 @@ def test_what_differs_is_told_by_name() -> None:
     assert changed_fields({"properties": {"a": True}}, {"properties": {"a": 1}}) == ("properties",)
 
 
-@pytest.mark.req("O-026")
+@pytest.mark.req("O-026", "C-07")
 @pytest.mark.parametrize(("given_", "name"), [("keyresult", "keyResult"), ("AI", "ai"), ("TIMEBLOCK", "timeBlock")])
 def test_a_type_is_found_in_whatever_case(given_: str, name: str) -> None:
     assert find_type(given_).name == name

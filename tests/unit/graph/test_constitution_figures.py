@@ -95,7 +95,7 @@ def test_three_observations_have_a_count_an_average_a_range_and_a_series() -> No
     }
 
 
-@pytest.mark.req("O-267")
+@pytest.mark.req("O-267", "C-63")
 def test_a_metric_without_observations_counts_none_and_has_no_average() -> None:
     assert summarize_metric(MetricSeries("m", "Slips", None, ()), 24).model_dump() == {
         "id": "m",
@@ -105,7 +105,7 @@ def test_a_metric_without_observations_counts_none_and_has_no_average() -> None:
     }
 
 
-@pytest.mark.req("O-268")
+@pytest.mark.req("O-268", "C-64")
 @given(st.integers(0, 200), st.integers(0, 60))
 def test_a_thinned_series_keeps_its_order_its_ends_and_no_more_points_than_asked(size: int, points: int) -> None:
     series = [(f"{place:04}", float(place)) for place in range(size)]
@@ -125,7 +125,7 @@ async def test_twenty_metrics_with_two_thousand_observations_stay_within_five_th
     assert all(metric.series[0][1] == 100 for metric in found.metrics)
 
 
-@pytest.mark.req("O-268")
+@pytest.mark.req("O-268", "C-64")
 async def test_the_full_series_is_told_where_it_is_asked_for() -> None:
     store = Figured(hourly("m", 300))
     assert len((await figures(store).aggregate(ANN, AggregateTrack(**WEEK))).metrics[0].series) == 24
@@ -220,7 +220,7 @@ async def test_a_strategy_two_hops_away_is_found_with_its_active_initiatives() -
         await figures(graph=graph).strategies(ANN, StrategiesForGoal(id="nobody"))
 
 
-@pytest.mark.req("O-256")
+@pytest.mark.req("O-256", "C-62")
 async def test_strategies_of_many_words_stay_within_fifteen_thousand_tokens() -> None:
     texts = {"description": "what is meant by it " * 500, "narrative": "how it came about " * 500}
     strategies = [thing(f"s{place}", "strategy", **texts) for place in range(20)]

@@ -128,7 +128,7 @@ def test_an_agent_gives_none_of_its_nodes_a_label_of_the_constitutional_graph(la
     assert taken.label(f"{label}s") == f"{label}s"
 
 
-@pytest.mark.req("O-064", "O-077", "O-078", "O-079", "O-080", "O-081", "O-082", "O-083")
+@pytest.mark.req("O-064", "O-077", "O-078", "O-079", "O-080", "O-081", "O-082", "O-083", "C-15")
 @pytest.mark.parametrize("dialect", Dialect)
 def test_the_schema_is_made_from_the_registry_and_may_be_declared_again(dialect: Dialect) -> None:
     statements = list(constitution_statements(dialect))

@@ -63,7 +63,7 @@ def met(id: str, at: int = 0) -> WalkNode:
     return WalkNode(id, "goal", id, "active", "active", f"2026-01-01T00:00:{at:02}.000000Z")
 
 
-@pytest.mark.req("O-277")
+@pytest.mark.req("O-277", "C-68")
 @given(graphs())
 def test_the_ladder_is_the_longest_way_up(ways: Ways) -> None:
     upwards = {str(a): [str(b) for b in of if b > a] for a, of in ways.items()}
@@ -86,7 +86,7 @@ def test_a_ladder_has_no_rung_twice_whatever_leads_in_a_circle(ways: Ways) -> No
     assert all(len(set(one)) == len(one) for one in every)
 
 
-@pytest.mark.req("O-277")
+@pytest.mark.req("O-277", "C-68")
 def test_of_ladders_of_one_height_the_top_that_changed_last_counts() -> None:
     edges = [Edge("a", "SUPPORTED_BY", True, met(id)) for id in ("b", "c")]
     nodes = {"a": met("a"), "b": met("b", at=1), "c": met("c", at=2)}

@@ -71,7 +71,7 @@ async def test_a_ladder_of_no_goal_is_an_error_and_no_empty_ladder() -> None:
         await WalkHandlers(graph).ladder(ANN, ClimbLadder(id="t"))
 
 
-@pytest.mark.req("O-069")
+@pytest.mark.req("O-069", "C-11")
 async def test_what_supports_a_goal_from_another_layer_is_no_rung() -> None:
     graph = Graph((LADDER[0], thing("v", "value"), thing("i", "insight")), "a SUPPORTED_BY v", "a SUPPORTED_BY i")
     assert rungs(await WalkHandlers(graph).ladder(ANN, ClimbLadder(id="a"))) == (["a"], 0)
@@ -99,7 +99,7 @@ def reached(found: Any) -> list[tuple[str, int]]:
     return [(one.node.id, one.hops) for one in found.reached]
 
 
-@pytest.mark.req("O-228")
+@pytest.mark.req("O-228", "C-60")
 async def test_neighbours_come_nearest_first_each_with_the_steps_to_it() -> None:
     found = await WalkHandlers(Graph(NEIGHBOURS, *LINKS)).expand(ANN, ExpandPath(id="a", depth=3))
     assert reached(found) == [("t", 1), ("s", 1), ("i", 2)]
@@ -138,7 +138,7 @@ async def test_a_relationship_type_that_is_no_name_is_refused() -> None:
         await WalkHandlers(Graph(NEIGHBOURS)).expand(ANN, ExpandPath(id="a", relationship_types=("X]->() DETACH",)))
 
 
-@pytest.mark.req("O-012", "O-228")
+@pytest.mark.req("O-012", "O-228", "C-55")
 async def test_no_neighbourhood_passes_the_greatest_answer() -> None:
     leaves = [thing(f"s{place}", "strategy", summary="much to say " * 150) for place in range(300)]
     graph = Graph((NEIGHBOURS[0], *leaves), *(f"{leaf.id} SERVES a" for leaf in leaves))
@@ -150,7 +150,7 @@ async def test_no_neighbourhood_passes_the_greatest_answer() -> None:
     assert count(around.model_dump_json()) <= MAX_TOKENS
 
 
-@pytest.mark.req("O-228")
+@pytest.mark.req("O-228", "C-55")
 async def test_a_subgraph_is_the_nodes_around_and_what_joins_them() -> None:
     found = await WalkHandlers(Graph(NEIGHBOURS, *LINKS)).subgraph(ANN, Subgraph(ids=("s", "a"), depth=1))
     assert [node.id for node in found.nodes] == ["s", "a", "t", "i"]
@@ -168,7 +168,7 @@ async def test_a_subgraph_around_what_is_not_there_is_an_error() -> None:
         await WalkHandlers(Graph(NEIGHBOURS)).subgraph(ANN, Subgraph(ids=("a", "nobody")))
 
 
-@pytest.mark.req("O-228")
+@pytest.mark.req("O-228", "C-55")
 async def test_a_bridge_is_the_shortest_ways_between_two_and_who_stands_on_them() -> None:
     found = await WalkHandlers(Graph(NEIGHBOURS, *LINKS)).bridge(ANN, BridgeConcepts(from_id="a", to_id="i"))
     assert [[(step.node_id, step.relationship, step.direction) for step in path] for path in found.paths] == [

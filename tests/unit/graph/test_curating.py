@@ -122,7 +122,7 @@ class Case:
         return found
 
 
-@pytest.mark.req("K-001", "K-007", "K-004", "K-005", "K-006", "XC-001", "N-154")
+@pytest.mark.req("K-001", "K-007", "K-004", "K-005", "K-006", "XC-001", "N-154", "KC-001")
 def test_there_are_six_tools_and_no_other_of_this_mode() -> None:
     mine = {name: tool for name, tool in CATALOG.items() if tool.rpc.subject.startswith("graph.v1.knowledge.")}
     assert set(mine) == set(TOOLS)
@@ -131,7 +131,7 @@ def test_there_are_six_tools_and_no_other_of_this_mode() -> None:
     assert all(tool.function()["parameters"]["additionalProperties"] is False for tool in mine.values())
 
 
-@pytest.mark.req("K-064", "K-066", "K-067", "K-075", "KC-022", "T-018")
+@pytest.mark.req("K-064", "K-066", "K-067", "K-075", "KC-022", "T-018", "KC-016")
 @pytest.mark.parametrize("tool", TOOLS)
 async def test_an_unknown_argument_ends_in_the_envelope_and_reaches_no_store(tool: str) -> None:
     case = Case()

@@ -22,7 +22,7 @@ VECTORS = ("embedding", "nameEmbedding", "text_vector", "vector")
 NO_NAMES = ("", "1a", "a b", "a`b", "a.b", "ä", "x" * 65, "@rid")
 
 
-@pytest.mark.req("K-016", "XC-004")
+@pytest.mark.req("K-016", "XC-004", "KC-014")
 @pytest.mark.parametrize("value", ODD)
 def test_a_value_that_no_store_keeps_is_refused_by_its_name(value: Any) -> None:
     with pytest.raises(BadRequest) as caught:
@@ -108,7 +108,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.req("K-009", "K-010", "K-018", "K-019", "K-020", "K-021", "K-027", "K-028", "K-029", "K-045", "K-046", "K-047")
-@pytest.mark.req("K-051", "K-053", "K-057", "K-058", "K-066", "K-067", "T-018")
+@pytest.mark.req("K-051", "K-053", "K-057", "K-058", "K-066", "K-067", "T-018", "KC-005")
 @pytest.mark.parametrize(("tool", "given", "field"), WRONG)
 def test_an_argument_that_does_not_fit_is_refused_by_its_name(tool: str, given: dict[str, Any], field: str) -> None:
     request = TOOLS[tool].model_validate(given)

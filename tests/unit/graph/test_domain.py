@@ -109,6 +109,7 @@ def test_the_hierarchy_goes_one_level_down(above: Level, below: Level) -> None:
 
 
 @given(st.sampled_from(sorted(ONTOLOGY.relationships)), TYPES, TYPES, LEVELS, LEVELS)
+@pytest.mark.req("NC-083")
 def test_what_is_accepted_joins_declared_ends_at_allowed_levels(
     name: str, source: str, target: str, above: Level, below: Level
 ) -> None:

@@ -148,7 +148,7 @@ def oracle_chain(graph: Graph, id: str, year: int, level: Level) -> str | None:
     return "LevelMismatch" if any(graph.next(stop, follows) for stop in stops) else "ChainBreak"
 
 
-@pytest.mark.req("N-160", "N-163", "N-164")
+@pytest.mark.req("N-160", "N-163", "N-164", "NC-078")
 @given(graphs(), st.sampled_from(YEARS), st.sampled_from(LEVELS))
 async def test_a_node_has_the_gap_that_the_definitions_give(graph: Graph, year: int, level: Level) -> None:
     question = GapQuestion(id="q", node=NodeRef(type="EntityRisk", id="a", year=year), level=level)
@@ -165,7 +165,7 @@ async def test_a_pair_has_the_gap_that_the_definitions_give(
     assert await answer(graph, question) == oracle_pair(graph, (pair[0], "a"), (pair[1], "a"), year, level)
 
 
-@pytest.mark.req("N-160", "N-163", "N-164", "N-165")
+@pytest.mark.req("N-160", "N-163", "N-164", "N-165", "NC-078")
 @given(graphs(), st.sampled_from(YEARS), st.sampled_from(LEVELS))
 async def test_a_chain_has_the_gap_that_the_definitions_give(graph: Graph, year: int, level: Level) -> None:
     question = GapQuestion(id="q", node=NodeRef(type="EntityCapability", id="a", year=year), level=level, chain=CHAIN)

@@ -28,6 +28,7 @@ def verdict(guard: Guard, statement: Statement) -> str:
 
 @pytest.mark.timeout(240)
 @pytest.mark.req("N-132", "N-134", "N-136", "N-138", "NC-058", "NC-059", "NC-061", "NC-065", "NC-070", "KC-008", "XC-006")
+@pytest.mark.req("T-002")
 def test_every_hostile_statement_is_refused_by_the_rule_that_it_breaks(guard: Guard) -> None:
     assert len({(statement.text, statement.rules) for statement in HOSTILE}) >= 1000
     wrong = {

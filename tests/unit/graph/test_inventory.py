@@ -56,7 +56,7 @@ async def test_layers_types_and_how_they_are_read_come_from_the_registry() -> No
     assert (tiers["value"], tiers["task"], tiers["human"]) == ("P0", "P3", None)
 
 
-@pytest.mark.req("O-119", "O-069")
+@pytest.mark.req("O-119", "O-069", "C-11", "C-12")
 async def test_what_there_is_is_counted_and_every_relationship_type_is_there_with_its_ends() -> None:
     found = await inventory(Store({"value": 3, "goal": 2}, {"SERVES": 4, "LIKES": 1, "ADMIRES": 1, "KNOWS": 5}))
     assert {one.type: one.count for one in found.types if one.count} == {"value": 3, "goal": 2}
@@ -77,6 +77,7 @@ async def test_what_there_is_is_counted_and_every_relationship_type_is_there_wit
     assert (found.total_nodes, found.total_relationships, found.indexes, found.truncated) == (5, 11, (INDEX,), False)
 
 
+@pytest.mark.req("C-08")
 async def test_names_that_a_type_does_not_declare_are_told_of_it() -> None:
     bags = [("value", json.dumps({"b": 1, "a": 2})), ("value", json.dumps({"c": 1})), ("goal", json.dumps({"a" * 500: 1}))]
     found = await inventory(Store(bags=bags))

@@ -45,7 +45,7 @@ def joined(type: str, *layers: Layer) -> ConstitutionChanged:
 F, V, S, T = Layer.FOUNDATION, Layer.VISION, Layer.STRATEGY, Layer.TACTICS
 
 
-@pytest.mark.req("O-116", "O-322", "O-323")
+@pytest.mark.req("O-116", "O-322", "O-323", "C-83")
 @pytest.mark.parametrize(
     ("event", "dropped"),
     [
@@ -115,7 +115,7 @@ class Clock:
         return self.now
 
 
-@pytest.mark.req("O-323")
+@pytest.mark.req("O-323", "C-83")
 async def test_a_list_is_kept_for_ten_minutes_at_most() -> None:
     clock, graph, who = Clock(), Graph(NODES, LINKS), somebody()
     lists = WholeLayerHandlers(WholeLayers(graph), AnswerCache(clock=clock), ListMeasures(Metrics()))

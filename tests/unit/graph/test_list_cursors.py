@@ -70,6 +70,7 @@ async def test_pages_give_every_node_of_a_layer_once_and_none_is_larger_than_an_
 
 @settings(max_examples=50)
 @given(st.integers(0, 20), st.integers(0, 40), st.integers(1, 50))
+@pytest.mark.req("C-27")
 async def test_pages_of_the_graph_give_every_node_and_then_every_relationship_once(
     number: int, joined: int, limit: int
 ) -> None:

@@ -18,7 +18,7 @@ def essentials(graph: Graph) -> WholeLayerHandlers:
     return WholeLayerHandlers(WholeLayers(graph), AnswerCache(), ListMeasures(Metrics()))
 
 
-@pytest.mark.req("O-145")
+@pytest.mark.req("O-145", "C-37")
 def test_horizons_are_sorted_as_times_then_lengths_then_words_and_empties_last() -> None:
     wanted = [
         "2026",
@@ -54,7 +54,7 @@ async def test_the_foundation_is_sorted_by_type_and_then_by_age() -> None:
     assert [one.id for one in found.items] == ["n5", "n7", "n4", "n1", "n6", "n2", "n8", "n3", "n0"]
 
 
-@pytest.mark.req("O-145")
+@pytest.mark.req("O-145", "C-37")
 async def test_the_vision_is_sorted_by_rank_of_type_then_horizon_then_age() -> None:
     wanted = [
         node("v2", "vision", day=2, horizon="2030"),

@@ -117,7 +117,7 @@ async def test_pages_of_the_vision_give_every_node_once() -> None:
     assert (len(seen), set(seen)) == (700, {one.id for one in nodes})
 
 
-@pytest.mark.req("O-012", "O-329")
+@pytest.mark.req("O-012", "O-329", "C-32")
 @settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 1_500), st.integers(0, 500)), max_size=40), st.sampled_from((0, 1, 8)))
 async def test_whatever_the_layer_holds_the_estimate_is_what_is_sent(sizes: list[tuple[int, int]], joined: int) -> None:

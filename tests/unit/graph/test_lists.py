@@ -39,7 +39,7 @@ async def vision(graph: Graph, **question: Any) -> dict[str, dict[str, Any]]:
     return {item["id"]: item for item in found.model_dump(mode="json")["items"]}
 
 
-@pytest.mark.req("O-123", "O-126", "O-128", "O-330", "O-372", "O-423")
+@pytest.mark.req("O-123", "O-126", "O-128", "O-330", "O-372", "O-423", "C-31")
 async def test_the_foundation_has_the_fields_of_its_contract_and_no_others() -> None:
     graph = Graph([node("v", summary="s", description="d", statement="t", priority=5, **BAGS), node("w")])
     found = await foundation(graph)
@@ -61,7 +61,7 @@ async def test_what_names_a_node_cannot_be_excluded() -> None:
     assert set((await vision(graph, exclude_fields=everything))["g"]) == {"id", "type", "layer", "title"}
 
 
-@pytest.mark.req("O-127")
+@pytest.mark.req("O-127", "C-30")
 async def test_a_description_is_told_of_values_principles_and_guardrails_alone() -> None:
     kinds = ("value", "principle", "guardrail", "human", "ai", "policy", "context")
     graph = Graph([node(kind, kind, summary="s", description="d") for kind in kinds])
@@ -72,6 +72,7 @@ async def test_a_description_is_told_of_values_principles_and_guardrails_alone()
     assert {id for id, one in (await foundation(graph, description_types=())).items() if "description" in one} == set()
 
 
+@pytest.mark.req("C-91")
 async def test_a_type_without_its_description_has_its_beginning_where_it_has_no_summary() -> None:
     long = words(200)
     found = await foundation(Graph([node("p", "policy", description=long), node("q", "policy", description="short")]))
@@ -80,7 +81,7 @@ async def test_a_type_without_its_description_has_its_beginning_where_it_has_no_
     assert (found["p"]["summary"][-1], len(found["p"]["summary"]) < 500, found["q"]["summary"]) == ("…", True, "short")
 
 
-@pytest.mark.req("O-141")
+@pytest.mark.req("O-141", "C-33")
 async def test_the_vision_has_the_fields_of_its_contract_and_no_others() -> None:
     whole: dict[str, Any] = {
         "summary": "s",
@@ -105,14 +106,14 @@ async def test_the_vision_has_the_fields_of_its_contract_and_no_others() -> None
     assert set(found["v"]) == {"id", "type", "layer", "title", "status"}
 
 
-@pytest.mark.req("O-138")
+@pytest.mark.req("O-138", "C-33")
 async def test_an_own_list_of_exclusions_overrides_the_visions() -> None:
     found = await vision(Graph([node("g", "goal", description="d", narrative="n", **BAGS)]), exclude_fields=("metadata",))
     assert {"description", "narrative", "properties", "provenance"} <= set(found["g"])
     assert "metadata" not in found["g"]
 
 
-@pytest.mark.req("O-139", "O-142", "O-143", "O-144", "O-146", "O-373", "O-424")
+@pytest.mark.req("O-139", "O-142", "O-143", "O-144", "O-146", "O-373", "O-424", "C-35", "C-36")
 async def test_active_parents_of_whatever_layer_stand_inline_and_an_orphan_has_none() -> None:
     nodes = [node("goal", "goal"), node("orphan", "vision"), node("vision", "vision"), node("season", "season"), node("value")]
     links = [
@@ -133,7 +134,7 @@ async def test_active_parents_of_whatever_layer_stand_inline_and_an_orphan_has_n
     assert [id for id, one in (await vision(graph, include_hierarchy=False)).items() if "parents" in one] == []
 
 
-@pytest.mark.req("O-132", "O-133", "O-137", "O-147", "O-328", "O-372")
+@pytest.mark.req("O-132", "O-133", "O-137", "O-147", "O-328", "O-372", "C-32")
 async def test_figures_say_what_a_list_came_to() -> None:
     graph = Graph([node("a"), node("b"), node("p", "principle"), node("g", "goal")], [link("a", "ENFORCED_BY", "p")])
     listing, who = WholeLayerHandlers(WholeLayers(graph), AnswerCache(), ListMeasures(Metrics())), somebody()
@@ -148,14 +149,14 @@ async def test_figures_say_what_a_list_came_to() -> None:
     assert empty.stats.token_estimate < 60
 
 
-@pytest.mark.req("O-103")
+@pytest.mark.req("O-103", "C-25", "C-26")
 async def test_the_first_version_tells_whole_records_of_every_status() -> None:
     kept = [node("a", statement="t", **BAGS), node("b", status="archived")]
     found = await lists(Graph([*kept, node("g", "goal")])).layer(Layer.FOUNDATION, call(somebody()), ListLayer())
     assert found.items == tuple(kept)
 
 
-@pytest.mark.req("O-102", "O-105")
+@pytest.mark.req("O-102", "O-105", "C-25")
 async def test_the_first_version_is_narrowed_by_type_and_status() -> None:
     nodes = [node("o", "observation", value=1.5), node("m", "metric"), node("p", "observation", status="archived")]
     listing, who = lists(Graph(nodes)), somebody()
@@ -166,7 +167,7 @@ async def test_the_first_version_is_narrowed_by_type_and_status() -> None:
     assert caught.value.field == "types.1"
 
 
-@pytest.mark.req("O-118")
+@pytest.mark.req("O-118", "C-27")
 async def test_the_whole_graph_leaves_heavy_fields_out_and_is_narrowed() -> None:
     nodes = [node("a", description="d", summary="s", statement="t", **BAGS), node("g", "goal"), node("z", status="archived")]
     links = [link("g", "SERVES", "a"), link("a", "ENFORCED_BY", "z")]
@@ -181,7 +182,7 @@ async def test_the_whole_graph_leaves_heavy_fields_out_and_is_narrowed() -> None
     assert whole.nodes[0] == nodes[0]
 
 
-@pytest.mark.req("O-101")
+@pytest.mark.req("O-101", "C-24")
 async def test_one_node_is_told_in_full_with_its_relationships_if_wanted() -> None:
     whole = node("a", statement="t", description="d", **BAGS)
     links = [link("a", "ENFORCED_BY", "b"), link("g", "SERVES", "a"), link("g", "SERVES", "b")]
@@ -233,7 +234,7 @@ async def test_every_list_leaves_a_line_and_figures(caplog: pytest.LogCaptureFix
     ]
 
 
-@pytest.mark.req("O-125", "O-140")
+@pytest.mark.req("O-125", "O-140", "C-34")
 @pytest.mark.parametrize("question", [ListFoundation, ListVision, GetAll, ListLayer])
 def test_a_status_that_there_is_not_is_refused(question: type[Message]) -> None:
     with pytest.raises(ValidationError):

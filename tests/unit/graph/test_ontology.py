@@ -17,6 +17,7 @@ def content() -> dict[str, Any]:
     return data
 
 
+@pytest.mark.req("NC-080")
 def test_it_has_17_node_types_27_relationships_and_7_chains() -> None:
     ontology = load()
     rules = Counter(relationship.rule for relationship in ontology.relationships.values())

@@ -20,6 +20,7 @@ def test_a_reading_user_without_a_password_is_refused() -> None:
         GraphSettings(read_user="reader")
 
 
+@pytest.mark.req("KC-025")
 def test_a_password_is_read_from_its_file(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("open sesame\n")
     login = GraphSettings(user="ann", password_file=tmp_path / "password").login()
@@ -28,7 +29,7 @@ def test_a_password_is_read_from_its_file(tmp_path: Path) -> None:
     assert GraphSettings().login() is None
 
 
-@pytest.mark.req("K-080", "K-085")
+@pytest.mark.req("K-080", "K-085", "NC-091", "KC-024")
 @pytest.mark.parametrize("url", ["bolt://graph.example.com:7687", "neo4j://10.0.0.4:7687", "bolt://[fd00::4]:7687"])
 def test_an_address_in_another_network_is_refused_without_encryption(url: str) -> None:
     with pytest.raises(ValidationError, match="in the clear"):

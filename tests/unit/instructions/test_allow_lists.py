@@ -92,7 +92,7 @@ def test_each_guide_shows_how_strategies_and_precedents_are_found_in_one_call_an
 
 
 @EACH
-@pytest.mark.req("O-285", "O-286")
+@pytest.mark.req("O-285", "O-286", "C-60")
 def test_the_thresholds_of_a_guide_are_the_translated_ones(agent: str) -> None:
     goal, hybrid = (
         next(one["arguments"] for one in examples(agent) if one["tool"] == name)

@@ -47,7 +47,7 @@ def test_the_router_is_told_to_list_words_and_never_a_query() -> None:
     assert [word in text for word in ("key_phrases", "taken from the message", "no Cypher")] == [True] * 3
 
 
-@pytest.mark.req("D-049", "D-052", "D-054")
+@pytest.mark.req("D-049", "D-052", "D-054", "D-C07")
 def test_the_router_is_told_its_two_actions_and_the_fields_of_its_answer() -> None:
     fields = ("decision", "key_phrases", "direct_response", "thought_process")
     assert all(f'"{field}"' in DIALOGUE.prompts["router"] for field in fields)

@@ -26,6 +26,7 @@ def handlers_on(
     return LibraryHandlers(store, libraries, HashedArms()), libraries
 
 
+@pytest.mark.req("D-T04")
 async def test_a_profile_is_read_once_while_it_is_cached() -> None:
     store, clock = MemoryStore(), Clock()
     handlers, _ = handlers_on(store, 5.0, clock)
@@ -95,7 +96,7 @@ async def test_loading_tries_again_until_the_store_is_there_and_tells_of_the_rel
     assert len(told) == 1
 
 
-@pytest.mark.req("N-017", "N-230")
+@pytest.mark.req("N-017", "N-230", "NC-008", "T-010")
 async def test_tier_1_is_read_once_for_the_start_and_twenty_messages() -> None:
     store = MemoryStore()
     handlers, _ = handlers_on(store)

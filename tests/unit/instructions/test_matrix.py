@@ -40,7 +40,7 @@ def said(tag: str) -> str:
     return " ".join(TEXTS[tag].content.split())
 
 
-@pytest.mark.req("N-012", "N-013", "N-014", "N-015", "N-016")
+@pytest.mark.req("N-012", "N-013", "N-014", "N-015", "N-016", "NC-009", "T-003")
 def test_tier_1_is_an_active_bundle_of_version_4_and_about_2000_tokens() -> None:
     text = TEXTS["tier1_bootstrap"]
     assert (text.kind, text.version, text.status, text.category) == ("bundle", "4.0.0", "active", "bootstrap")
@@ -58,7 +58,7 @@ def test_tier_1_states_role_and_identity() -> None:
     ] == []
 
 
-@pytest.mark.req("N-022")
+@pytest.mark.req("N-022", "NC-003", "NC-006")
 def test_tier_1_has_its_three_parts_in_order() -> None:
     text = TEXTS["tier1_bootstrap"].content
     headings = re.findall(r"^\d\. [A-Z ]+$", text, re.M)
@@ -73,7 +73,7 @@ def test_tier_1_has_its_three_parts_in_order() -> None:
     assert [key for key in keys if f'  "{key}": ' not in three] == []
 
 
-@pytest.mark.req("N-155", "N-156", "N-157")
+@pytest.mark.req("N-155", "N-156", "N-157", "NC-075")
 def test_tier_2_is_ten_elements_and_the_monolith_is_gone() -> None:
     assert [text.tag for text in TEXTS.values() if text.tier == 2] == TIER_2
     assert all(TEXTS[tag].tokens > 250 and TEXTS[tag].use_cases for tag in TIER_2)
@@ -92,7 +92,7 @@ def test_tier_2_is_ten_elements_and_the_monolith_is_gone() -> None:
         pytest.param(
             "step2_recollect",
             ["17 node types", "27 relationship types", "7 business chains", "10 visualization elements", "3 query patterns"],
-            marks=pytest.mark.req("N-170"),
+            marks=pytest.mark.req("N-170", "NC-077"),
         ),
     ],
 )
@@ -107,7 +107,7 @@ def test_the_gap_types_are_the_four_of_the_ontology_in_their_order() -> None:
     assert "shown as a table" in text
 
 
-@pytest.mark.req("N-171", "N-172", "N-173")
+@pytest.mark.req("N-171", "N-172", "N-173", "NC-009", "NC-055", "NC-076")
 @pytest.mark.parametrize("mode", "abcd")
 def test_the_bundle_of_a_mode_is_its_preface_and_all_of_tier_2_in_order(mode: str) -> None:
     text = TEXTS[f"tier2_mode_{mode}"]
@@ -118,7 +118,7 @@ def test_the_bundle_of_a_mode_is_its_preface_and_all_of_tier_2_in_order(mode: st
     assert text.category == {"a": "mode_tactical", "b": "mode_strategy", "c": "mode_tactical", "d": "mode_strategy"}[mode]
 
 
-@pytest.mark.req("N-175", "N-186", "N-187")
+@pytest.mark.req("N-175", "N-186", "N-187", "NC-031", "NC-080", "NC-084")
 def test_tier_3_is_the_sixty_four_elements_of_the_ontology() -> None:
     assert {name: len(tags) for name, tags in FAMILIES.items()} == {
         "nodes": 17,
@@ -132,6 +132,7 @@ def test_tier_3_is_the_sixty_four_elements_of_the_ontology() -> None:
 
 
 @pytest.mark.parametrize("tag", sorted(TIER_3))
+@pytest.mark.req("NC-048")
 def test_every_element_is_a_text_of_its_own_that_can_be_used(tag: str) -> None:
     text = TIER_3[tag]
     assert 150 <= text.tokens <= 900
@@ -149,7 +150,7 @@ def test_the_packaged_ontology_is_the_one_of_the_graph() -> None:
     assert copy.read_text(encoding="utf-8") == GRAPH.read_text(encoding="utf-8")
 
 
-@pytest.mark.req("N-189", "N-235")
+@pytest.mark.req("N-189", "N-235", "NC-085")
 @pytest.mark.parametrize("type", sorted(ONTOLOGY["nodes"]))
 def test_a_node_types_text_has_exactly_the_properties_of_the_graph(type: str) -> None:
     about = ONTOLOGY["nodes"][type]
@@ -172,7 +173,7 @@ def test_a_node_types_text_has_exactly_the_links_of_the_graph(type: str) -> None
     assert {name: start for start, name in re.findall(r"^- \(([\w| ]+)\)-\[:(\w+)\]->: ", text, re.M)} == into
 
 
-@pytest.mark.req("N-178", "N-180", "N-181", "N-182")
+@pytest.mark.req("N-178", "N-180", "N-181", "N-182", "NC-081")
 def test_a_project_has_its_nine_properties_with_their_types_levels_and_ranges() -> None:
     block = TEXTS["EntityProject"].content.partition("\nProperties\n")[2].partition("\n\n")[0]
     assert re.findall(r"^- (\w+) \((\w+)\): ", block, re.M) == [
@@ -205,6 +206,7 @@ def test_a_chains_text_has_its_steps_in_order(name: str) -> None:
 
 
 @pytest.mark.parametrize("tag", sorted(tag for tag, text in TIER_3.items() if "MATCH (" in text.content))
+@pytest.mark.req("NC-082")
 def test_every_example_fixes_year_and_level_pages_by_key_and_reads_single_properties(tag: str) -> None:
     reads = re.findall(r"^MATCH .+?(?=\n\n|\n\d\.|\n[A-Z][a-z]|\Z)", TIER_3[tag].content, re.M | re.S)
     assert reads
@@ -225,6 +227,7 @@ def test_the_column_charts_text_states_type_purpose_and_structure() -> None:
 
 
 @pytest.mark.parametrize("chart", CHARTS)
+@pytest.mark.req("NC-033")
 def test_a_charts_example_is_one_that_its_own_rules_allow(chart: str) -> None:
     import json
 
@@ -251,7 +254,7 @@ def test_a_matrix_with_a_fault_is_refused(fault: dict[str, object]) -> None:
         Matrix.model_validate({**MATRIX.model_dump(), **fault})
 
 
-@pytest.mark.req("N-019")
+@pytest.mark.req("N-019", "T-010")
 def test_no_prompt_stands_in_python() -> None:
     phrases = [line.strip() for line in MATRIX.tier1.splitlines() if len(line) > 60][:20]
     sources = [path.read_text(encoding="utf-8") for path in (ROOT / "services").rglob("*.py")]

@@ -59,7 +59,7 @@ def test_the_former_monolith_cannot_come_back() -> None:
         apply_publication(SHIPPED, [new("data_mode_definitions", "All of tier 2.")])
 
 
-@pytest.mark.req("N-243")
+@pytest.mark.req("N-243", "NC-084")
 def test_a_text_changes_its_content_its_status_and_its_version() -> None:
     own = apply_publication(
         SHIPPED, [new("EntityRisk", "Risks."), new("CLOSE_GAPS", status="deprecated"), new("Extra", "More.")]
@@ -76,6 +76,7 @@ def test_a_text_changes_its_content_its_status_and_its_version() -> None:
     assert (again["EntityRisk"].version, set(again)) == ("5.0.0", set(own))
 
 
+@pytest.mark.req("NC-079")
 def test_a_changed_part_is_seen_in_every_bundle_that_holds_it() -> None:
     after = Library(SHIPPED.platform, Overlay(1, apply_publication(SHIPPED, [new("step4_reconcile", "Anew.")])))
     changes = compare_texts(SHIPPED.all(), after.all())

@@ -39,7 +39,7 @@ def shipped(tag: str) -> Text:
     return next(text for text in MATRIX.texts() if text.tag == tag)
 
 
-@pytest.mark.req("N-112", "N-116", "N-123", "N-174")
+@pytest.mark.req("N-112", "N-116", "N-123", "N-174", "NC-051", "T-005", "T-007")
 @pytest.mark.parametrize("mode", "ABCD")
 async def test_a_mode_gives_its_bundle_as_it_is(mode: str) -> None:
     bundle = shipped(f"tier2_mode_{mode.lower()}")
@@ -48,7 +48,7 @@ async def test_a_mode_gives_its_bundle_as_it_is(mode: str) -> None:
     )
 
 
-@pytest.mark.req("N-113", "N-115", "N-117", "N-123", "N-177")
+@pytest.mark.req("N-113", "N-115", "N-117", "N-123", "N-177", "NC-048", "T-006", "T-007")
 async def test_elements_are_each_wrapped_once_and_parted_by_a_blank_line() -> None:
     found = await retrieved(elements=["EntityProject", "chart_type_Column"])
     project, column = shipped("EntityProject"), shipped("chart_type_Column")
@@ -63,6 +63,12 @@ async def test_elements_are_each_wrapped_once_and_parted_by_a_blank_line() -> No
 async def test_elements_come_in_the_order_asked_once_each_with_what_there_is_not() -> None:
     found = await retrieved(element("A"), element("B"), elements=["B", "A", "A", "Nope"])
     assert (found.tags, found.missing) == (("B", "A"), ("Nope",))
+
+
+@pytest.mark.req("NC-032")
+async def test_a_tag_is_looked_up_with_its_case() -> None:
+    found = await retrieved(elements=["chart_type_Column", "chart_type_column"])
+    assert (found.tags, found.missing) == (("chart_type_Column",), ("chart_type_column",))
 
 
 @pytest.mark.req("N-124")
@@ -87,27 +93,28 @@ async def test_nothing_found_is_told_with_both_ways_to_ask(caplog: pytest.LogCap
     ]
 
 
-@pytest.mark.req("N-121")
+@pytest.mark.req("N-121", "NC-049", "NC-056")
 async def test_a_mode_without_a_bundle_is_not_found() -> None:
     with pytest.raises(NotFound, match="mode A"):
         await retrieved(replace(shipped("tier2_mode_a"), status="draft"), mode="A")
 
 
 @pytest.mark.parametrize("tag", ["tier1_bootstrap", "tier2_mode_a", "tier2_mode_a/preface", "dialogue/router"])
+@pytest.mark.req("NC-008", "NC-052", "T-007")
 async def test_bundles_and_agents_own_texts_are_no_elements(tag: str) -> None:
     texts = [element("dialogue/router")] if tag.startswith("dialogue") else []
     with pytest.raises(NotFound):
         await retrieved(*texts, elements=[tag])
 
 
-@pytest.mark.req("N-109", "N-110", "N-111")
+@pytest.mark.req("N-109", "N-110", "N-111", "NC-053", "NC-073")
 @pytest.mark.parametrize("asked", [{}, {"mode": "A", "elements": ["EntityProject"]}])
 async def test_neither_or_both_of_mode_and_elements_is_refused(asked: dict[str, Any]) -> None:
     with pytest.raises(BadRequest, match="either mode or elements"):
         await retrieved(**asked)
 
 
-@pytest.mark.req("N-107", "N-108", "N-111")
+@pytest.mark.req("N-107", "N-108", "N-111", "NC-015", "NC-046", "NC-054", "T-002")
 @pytest.mark.parametrize(
     "asked",
     [
@@ -125,7 +132,7 @@ def test_anything_but_one_mode_or_some_tags_is_refused(asked: dict[str, object])
         RetrieveInstructions.model_validate(asked)
 
 
-@pytest.mark.req("N-119", "N-227")
+@pytest.mark.req("N-119", "N-227", "NC-050")
 async def test_the_tokens_told_are_summed_and_logged_and_a_text_without_a_count_counts_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

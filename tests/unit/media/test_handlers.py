@@ -80,6 +80,7 @@ class Service:
         return await self.handlers.accept(who, AcceptUpload(upload=upload, name=name, claimed_type=claim))
 
 
+@pytest.mark.req("D-T02")
 async def test_an_accepted_upload_is_kept_with_its_record_and_is_no_upload_any_more() -> None:
     service = Service()
     media = await service.accept()

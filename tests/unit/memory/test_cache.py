@@ -20,6 +20,7 @@ class _Clock:
         return self.now
 
 
+@pytest.mark.req("C-84")
 async def test_a_question_is_embedded_once_in_a_quarter_of_an_hour() -> None:
     embedder, clock = WordEmbedder(), _Clock()
     queries = QueryVectors(embedder, 900, 10, clock)

@@ -37,13 +37,13 @@ def known(of: NodeSnapshot, state: EmbeddingState = CURRENT, due: datetime | Non
     return KnownRecord(of.born, of.version, of.text_hash, state, due, 0, None, of.text_hash if embedded else None)
 
 
-@pytest.mark.req("O-293", "O-294", "O-295", "O-308")
+@pytest.mark.req("O-293", "O-294", "O-295", "O-308", "C-74", "C-75")
 @pytest.mark.parametrize("type", ["value", "principle", "goal", "strategy", "decision", "insight", "pattern", "policy"])
 def test_the_first_three_tiers_are_embedded_at_once(type: str) -> None:
     assert decide_state(facts(type), None, NOW) == RecordState(PENDING, NOW)
 
 
-@pytest.mark.req("O-296", "O-297")
+@pytest.mark.req("O-296", "O-297", "C-17", "C-74", "C-75")
 @pytest.mark.parametrize("type", ["task", "risk", "project", "note", "evidence", "signal"])
 def test_the_others_wait_for_their_run_unless_they_are_called(type: str) -> None:
     assert decide_state(facts(type), None, NOW) == RecordState(PENDING, None)
@@ -64,7 +64,7 @@ def test_what_says_the_same_is_not_embedded_again() -> None:
     assert decide_state(one, known(one), NOW) == RecordState(CURRENT)
 
 
-@pytest.mark.req("O-313")
+@pytest.mark.req("O-313", "C-74")
 def test_unless_that_is_forced() -> None:
     one = facts("note")
     assert decide_state(one, known(one), NOW, force=True) == RecordState(PENDING, NOW)
@@ -95,7 +95,7 @@ def test_an_older_state_of_a_node_is_told_from_a_node_that_is_born_again() -> No
     assert not is_older(replace(one, version=1, born=NOW + timedelta(days=1)), known(one))
 
 
-@pytest.mark.req("O-309", "O-422")
+@pytest.mark.req("O-309", "O-422", "C-81")
 def test_three_retries_wait_about_one_two_and_four_seconds() -> None:
     for attempts, seconds in ((1, 1), (2, 2), (3, 4)):
         standing = state_after_failure(attempts, "down", NOW, for_good=False)
@@ -129,7 +129,7 @@ def test_the_runs_come_at_their_times() -> None:
     assert NIGHTLY.after(datetime(2026, 1, 8, 2, tzinfo=UTC)) == datetime(2026, 1, 9, 2, tzinfo=UTC)
 
 
-@pytest.mark.req("O-319")
+@pytest.mark.req("O-319", "C-82")
 def test_every_tier_has_its_runs_and_the_look_for_drift_can_be_switched_off() -> None:
     assert (NIGHTLY.tiers, WEEKLY.tiers) == ((Tier.P3,), (Tier.P4,))
     assert (DRIFT_WEEKLY.tiers, DRIFT_MONTHLY.tiers) == ((Tier.P0, Tier.P1), (Tier.P2, Tier.P3, Tier.P4))

@@ -69,13 +69,13 @@ def text(type: str, title: str = "T", **fields: Any) -> str:
     return text_of_node(node(type, title, **fields), TYPES[type])
 
 
-@pytest.mark.req("O-292", "O-298", "O-300")
+@pytest.mark.req("O-292", "O-298", "O-300", "C-76", "C-77")
 @pytest.mark.parametrize("type", GOLDEN)
 def test_a_text_has_the_fields_of_its_type_in_their_order_and_no_others(type: str) -> None:
     assert text(type, **ALL) == "\n".join(GOLDEN[type])
 
 
-@pytest.mark.req("O-292")
+@pytest.mark.req("O-292", "C-17")
 def test_every_type_is_embedded_but_six() -> None:
     assert {name for name, kind in TYPES.items() if kind.tier is None} == NEVER
     assert set(GOLDEN) == set(TYPES) - NEVER
@@ -99,7 +99,7 @@ def test_a_long_text_is_cut_at_6000_characters_and_stays_valid() -> None:
     assert cut.encode().decode() == cut
 
 
-@pytest.mark.req("O-301")
+@pytest.mark.req("O-301", "C-78")
 def test_structured_values_read_the_same_whatever_the_order_of_their_keys() -> None:
     one, other = {"b": 1, "a": [2.0, "ü"]}, {"a": [2, "ü"], "b": 1.0}
     assert text("goal", successCriteria=one) == text("goal", successCriteria=other)

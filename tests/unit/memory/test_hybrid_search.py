@@ -30,7 +30,7 @@ def ground() -> Ground:
     return made
 
 
-@pytest.mark.req("O-169", "O-171", "O-172", "O-173", "O-174", "O-175")
+@pytest.mark.req("O-169", "O-171", "O-172", "O-173", "O-174", "O-175", "C-46")
 @pytest.mark.parametrize(
     "wrong",
     [{"query": ""}, {"structuralWeight": 1.1}, {"semanticWeight": -0.1}, {"maxDepth": 0}, {"maxDepth": 6}, {"topK": 51}],
@@ -40,7 +40,7 @@ def test_a_question_that_cannot_be_is_refused(wrong: dict[str, object]) -> None:
         asked(**wrong)
 
 
-@pytest.mark.req("O-178", "O-179", "O-176", "O-427")
+@pytest.mark.req("O-178", "O-179", "O-176", "O-427", "C-43")
 async def test_the_final_score_is_the_weighed_sum(ground: Ground) -> None:
     ground.add("mute", "strategy")
     ground.link(("mute", "SERVES", "goal"))
@@ -55,7 +55,7 @@ async def test_the_final_score_is_the_weighed_sum(ground: Ground) -> None:
     }
 
 
-@pytest.mark.req("O-178", "O-255")
+@pytest.mark.req("O-178", "O-255", "C-42")
 async def test_a_node_that_both_halves_find_is_one_result(ground: Ground) -> None:
     found = await ground.searching.hybrid_search(calling(), asked())
     assert sorted(ids(found.results)) == ["apart", "one", "three", "two"]
@@ -98,7 +98,7 @@ async def test_an_anchor_that_there_is_not_is_an_error(ground: Ground) -> None:
         await ground.searching.hybrid_search(calling(), asked(anchorNodeId="nobody"))
 
 
-@pytest.mark.req("O-181", "O-170")
+@pytest.mark.req("O-181", "O-170", "C-44")
 async def test_without_an_anchor_meaning_alone_ranks(ground: Ground) -> None:
     found = await ground.searching.hybrid_search(calling(), asked(anchorNodeId=None))
     assert ids(found.results) == ["goal", "apart", "one", "two", "three"]
@@ -124,14 +124,14 @@ async def test_the_floor_is_for_what_nothing_joins_to_the_anchor() -> None:
     ]
 
 
-@pytest.mark.req("O-182")
+@pytest.mark.req("O-182", "C-45")
 async def test_weights_are_divided_by_their_sum(ground: Ground) -> None:
     found = await ground.searching.hybrid_search(calling(), asked(structuralWeight=1, semanticWeight=1))
     assert found.results[0].final_score == pytest.approx(0.95)
     assert all(0 <= one.final_score <= 1 for one in found.results)
 
 
-@pytest.mark.req("O-182")
+@pytest.mark.req("O-182", "C-45")
 async def test_both_weights_at_zero_are_refused(ground: Ground) -> None:
     with pytest.raises(BadRequest):
         await ground.searching.hybrid_search(calling(), asked(structuralWeight=0, semanticWeight=0))
@@ -144,7 +144,7 @@ async def test_an_archived_node_breaks_the_path_and_is_no_result(ground: Ground)
     assert {one.node.id: one.structural_score for one in found.results} == {"apart": 0.0, "two": 0.0, "three": 0.0}
 
 
-@pytest.mark.req("O-184", "O-257")
+@pytest.mark.req("O-184", "O-257", "C-46")
 async def test_types_and_layers_restrict_both_halves(ground: Ground) -> None:
     ground.add("project", "project", 0.6)
     ground.add("area", "area", 0.5)

@@ -123,7 +123,7 @@ async def precision(ground: Ground, hybrid: bool) -> float:
     return fmean(shares)
 
 
-@pytest.mark.req("O-410", "O-411", "O-412", "O-381")
+@pytest.mark.req("O-410", "O-411", "O-412", "O-381", "C-92", "C-96")
 async def test_searches_are_precise_and_structure_makes_them_more_so(ground: Ground) -> None:
     semantic, hybrid = await precision(ground, hybrid=False), await precision(ground, hybrid=True)
     assert semantic > 0.8
@@ -142,7 +142,7 @@ async def test_texts_of_different_subjects_are_unrelated(ground: Ground) -> None
     assert float(np.percentile(apart, 95)) < 0.4
 
 
-@pytest.mark.req("O-384", "O-399", "O-415")
+@pytest.mark.req("O-384", "O-399", "O-415", "C-97")
 async def test_subjects_are_found_as_topics(ground: Ground) -> None:
     names = [subject for subject in SUBJECTS for _ in range(10)]
     points = np.stack([ground.vectors.kept[f"{subject}{place}"] for subject in SUBJECTS for place in range(10)])

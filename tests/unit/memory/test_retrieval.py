@@ -135,7 +135,7 @@ async def test_an_item_that_several_phrases_find_is_one_seed_with_its_best_score
     assert [(seed.id, seed.score, seed.phrase) for seed in context.seeds] == [(A, 0.8, "two"), (B, 0.3, "one")]
 
 
-@pytest.mark.req("D-074")
+@pytest.mark.req("D-074", "D-C09")
 async def test_a_phrase_has_five_seeds_and_a_retrieval_twenty_five() -> None:
     found = {f"p{n}": [_hit(str(uuid4())) for _ in range(9)] for n in range(8)}
     assert len((await _retrieve(found)).seeds) == 25
@@ -169,7 +169,7 @@ async def test_where_no_search_answers_the_context_is_empty_and_says_so() -> Non
     assert (context.seeds, context.concepts, context.degraded) == ((), (), ("vector", "text"))
 
 
-@pytest.mark.req("D-085", "D-094", "D-095", "D-100", "D-101", "D-102")
+@pytest.mark.req("D-085", "D-094", "D-095", "D-100", "D-101", "D-102", "D-C10", "D-C13")
 async def test_the_context_holds_seeds_and_neighbours_with_all_that_is_known_of_them() -> None:
     graph = _Graph([Neighbour(id=A, type="MemoryUnit", hop=0), Neighbour(id=B, type="Concept", hop=1)])
     knowledge = _Knowledge({"ann": [_item(A, text="fact"), _item(B, ItemKind.CONCEPT, text="concept")]})
@@ -195,7 +195,7 @@ async def test_without_the_store_the_content_is_empty_and_the_seeds_are_named() 
     assert [seed.id for seed in context.seeds] == [A]
 
 
-@pytest.mark.req("D-092", "D-093", "D-164")
+@pytest.mark.req("D-092", "D-093", "D-164", "D-T08")
 async def test_fifty_ids_of_two_types_are_read_by_two_statements() -> None:
     ids = [str(uuid4()) for _ in range(50)]
     types = list(EntityType)
@@ -216,7 +216,7 @@ async def test_a_foreign_id_and_one_without_a_row_are_missing_alike() -> None:
     assert {audience.owners for audience, _ in knowledge.asked} == {("ann", "*", "facts:ann")}
 
 
-@pytest.mark.req("D-150")
+@pytest.mark.req("D-150", "D-C12")
 async def test_what_is_no_id_and_what_is_of_no_known_type_is_listed_and_read_by_nobody() -> None:
     strange = "x' OR 1=1 //"
     around = [Neighbour(id=strange, type="Concept", hop=1), Neighbour(id=B, type="Secret", hop=1)]

@@ -151,14 +151,14 @@ async def _agree(writes: list[tuple[Principal, Scope]], readers: list[Principal]
             assert await told(handlers, reader, scope) == seen(reader, scope, kept), (reader, scope)
 
 
-@pytest.mark.req("N-084", "N-092", "N-093", "N-097", "N-098", "N-222", "N-223", "N-225", "NC-037", "NC-043")
+@pytest.mark.req("N-084", "N-092", "N-093", "N-097", "N-098", "N-222", "N-223", "N-225", "NC-037", "NC-043", "T-002")
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(KEEPER, st.sampled_from(Scope)), max_size=8), st.lists(PEOPLE, min_size=1, max_size=4))
 def test_everybody_sees_what_the_lists_say(writes: list[tuple[Principal, Scope]], readers: list[Principal]) -> None:
     asyncio.run(_agree(writes, readers))
 
 
-@pytest.mark.req("N-221")
+@pytest.mark.req("N-221", "NC-092")
 async def test_a_caller_without_a_role_has_the_limits_of_noor() -> None:
     with pytest.raises(Forbidden):
         await scoping(Rooms()).recall_memory(calling(Principal(tenant="acme", user="ann")), asked("secrets"))
@@ -231,7 +231,7 @@ def test_a_question_that_does_not_fit_is_refused(given: dict[str, object]) -> No
         RecallMemory.model_validate(given)
 
 
-@pytest.mark.req("N-078", "N-079", "N-081", "N-083", "NC-034")
+@pytest.mark.req("N-078", "N-079", "N-081", "N-083", "NC-034", "NC-094")
 def test_a_model_is_offered_the_scopes_of_its_role() -> None:
     offered = {role: RECALL_MEMORY_TOOL.function(role)["parameters"]["properties"]["scope"]["enum"] for role in KEEPERS}
     assert offered == {role: [str(scope) for scope in Scope] for role in KEEPERS}

@@ -56,7 +56,7 @@ async def test_the_score_is_the_cosine() -> None:
     assert [(one.node.id, round(one.score, 3)) for one in found.results] == [("same", 1.0), ("like", 0.4), ("other", 0.0)]
 
 
-@pytest.mark.req("O-159", "O-426", "O-254")
+@pytest.mark.req("O-159", "O-426", "O-254", "C-39")
 @pytest.mark.parametrize(
     ("floor", "expected"),
     [(0, 6), (0.39, 5), (0.4, 4), (0.6, 3), (0.8, 2), (1, 1)],
@@ -120,7 +120,7 @@ async def test_a_type_that_there_is_not_is_refused() -> None:
         await Ground().searching.semantic_search(calling(), asked(types=["goall"]))
 
 
-@pytest.mark.req("O-156")
+@pytest.mark.req("O-156", "C-10")
 async def test_an_archived_match_appears_only_where_it_is_asked_for() -> None:
     ground = Ground()
     ground.add("old", "goal", 0.99, status="archived")
@@ -166,7 +166,7 @@ async def test_the_figures_are_those_of_the_results() -> None:
     assert found.stats.token_estimate == pytest.approx(real, rel=0.1, abs=60)
 
 
-@pytest.mark.req("O-162")
+@pytest.mark.req("O-162", "C-40")
 async def test_nothing_found_has_a_mean_of_zero() -> None:
     found = await Ground().searching.semantic_search(calling(), asked())
     assert (found.results, found.stats.model_dump(by_alias=True)) == (
@@ -175,7 +175,7 @@ async def test_nothing_found_has_a_mean_of_zero() -> None:
     )
 
 
-@pytest.mark.req("O-163", "O-165", "O-353")
+@pytest.mark.req("O-163", "O-165", "O-353", "C-41")
 async def test_vectors_are_told_only_where_the_questions_own_is_asked_for() -> None:
     ground = Ground()
     ground.add("a", "value", 0.9)
@@ -305,7 +305,7 @@ async def test_a_question_that_looks_like_a_statement_is_only_words() -> None:
     assert ids(found.results) == ["a"]
 
 
-@pytest.mark.req("O-447")
+@pytest.mark.req("O-447", "C-98")
 async def test_five_related_values_are_found_without_a_floor() -> None:
     ground = Ground()
     for place in range(6):

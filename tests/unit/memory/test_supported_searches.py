@@ -27,7 +27,7 @@ def precedents(**more: object) -> PrecedentSearch:
     return PrecedentSearch.model_validate({"query": "shall we hire"} | more)
 
 
-@pytest.mark.req("O-271", "O-439")
+@pytest.mark.req("O-271", "O-439", "C-67")
 async def test_insights_are_sure_and_near_enough() -> None:
     ground = Ground()
     ground.add("sure", "insight", 0.8, confidence=0.6)
@@ -73,7 +73,7 @@ async def test_each_insight_has_its_evidence() -> None:
     assert [[one.id for one in result.linked] for result in found.results] == [["e1", "e2"], []]
 
 
-@pytest.mark.req("O-274", "O-440")
+@pytest.mark.req("O-274", "O-440", "C-66")
 async def test_insights_stay_within_their_tokens_and_say_when_they_are_many() -> None:
     ground = Ground()
     for place in range(10):
@@ -84,7 +84,7 @@ async def test_insights_stay_within_their_tokens_and_say_when_they_are_many() ->
     assert found.warnings == ("over the usual 12000 tokens",)
 
 
-@pytest.mark.req("O-281", "O-438", "O-446")
+@pytest.mark.req("O-281", "O-438", "O-446", "C-69", "C-70", "C-71")
 async def test_precedents_are_near_enough_and_pay_enough() -> None:
     ground = Ground()
     ground.add("best", "decision", 0.3, roi={"total": 5})
@@ -99,7 +99,7 @@ async def test_precedents_are_near_enough_and_pay_enough() -> None:
     assert ground.vectors.asked[-1][0].types == {"decision"}
 
 
-@pytest.mark.req("O-281", "O-290")
+@pytest.mark.req("O-281", "O-290", "C-13", "C-71")
 async def test_decisions_are_ordered_by_return_then_likeness_and_those_without_one_come_last() -> None:
     ground = Ground()
     ground.add("none", "decision", 0.95)
@@ -122,7 +122,7 @@ async def test_the_least_return_starves_no_search() -> None:
     assert ids(found.results) == ["rich"]
 
 
-@pytest.mark.req("O-284")
+@pytest.mark.req("O-284", "C-70")
 @pytest.mark.parametrize("start", ["2026-03-01", "2026-03-01T00:00:00+00:00", "2026-03-01T02:00:00+02:00"])
 async def test_decisions_before_the_start_are_left_out(start: str) -> None:
     ground = Ground()

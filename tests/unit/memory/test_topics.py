@@ -103,7 +103,7 @@ def garden(size: int = 8) -> tuple[Ground, Topics, KeptTopics]:
     return ground, Topics(ground.vectors, ground.vectors, ground.graph, store), store
 
 
-@pytest.mark.req("O-384", "O-399", "O-415")
+@pytest.mark.req("O-384", "O-399", "O-415", "C-97")
 @pytest.mark.parametrize("sizes", [{"a": 30, "b": 30, "c": 30}, {"a": 60, "b": 20, "c": 8}, {"a": 5, "b": 5, "c": 5}])
 def test_three_planted_topics_are_three_clusters(sizes: dict[str, int]) -> None:
     names, vectors = planted(sizes)

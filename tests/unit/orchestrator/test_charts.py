@@ -27,13 +27,13 @@ def given(type: str, /, **changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("type", CONFIGS)
-@pytest.mark.req("N-071", "N-073", "N-074")
+@pytest.mark.req("N-071", "N-073", "N-074", "T-009")
 def test_each_type_of_rows_is_taken_as_it_is(type: str) -> None:
     made = build_chart(given(type))
     assert (made.type.value, made.title, made.config, made.data) == (type, "T", CONFIGS[type], ROWS)
 
 
-@pytest.mark.req("N-071")
+@pytest.mark.req("N-071", "NC-031")
 def test_there_are_nine_types_and_html_is_one_fragment() -> None:
     assert len(VisualizationType) == 9
     assert build_chart(given("html", data="<p>x</p>")).data == "<p>x</p>"
@@ -47,7 +47,7 @@ def test_any_other_type_is_refused(type: Any) -> None:
 
 
 @pytest.mark.parametrize("type", CONFIGS)
-@pytest.mark.req("N-073", "N-074")
+@pytest.mark.req("N-073", "N-074", "NC-033")
 def test_every_field_of_a_configuration_is_needed(type: str) -> None:
     for key in CONFIGS[type]:
         for wrong in ({}, {key: None}, {key: 7}, {key: []}):

@@ -159,7 +159,7 @@ async def test_names_and_vague_expressions_reach_retrieval_as_the_router_gave_th
     assert world.stage.neighbours.asked == [phrases]
 
 
-@pytest.mark.req("D-129")
+@pytest.mark.req("D-129", "D-T01")
 def test_the_agent_reaches_no_store_but_by_its_collaborators() -> None:
     packages = ("phronesis_orchestrator", "phronesis_postgres", "phronesis_contracts")
     graph = grimp.build_graph(*packages, include_external_packages=True, cache_dir=None)

@@ -116,13 +116,13 @@ def test_no_two_prompts_share_a_mark() -> None:
     assert first != second
 
 
-@pytest.mark.req("D-040", "D-120")
+@pytest.mark.req("D-040", "D-120", "D-C04")
 def test_each_directive_gives_a_prompt_of_its_own() -> None:
     systems = {router_messages(AGENT, a_turn(directive=one), None, 4_000)[0]["content"].split(" Mark ")[0] for one in Directive}
     assert systems == {f"Stance {one.value}: Be a {one.value}." for one in Directive}
 
 
-@pytest.mark.req("D-038", "D-039", "D-048")
+@pytest.mark.req("D-038", "D-039", "D-048", "D-C05")
 def test_the_router_is_shown_profile_history_and_message() -> None:
     turn = a_turn(profile={"name": "Ada"}, history=(PastMessage("user", "One?"), PastMessage("assistant", "Two.")))
     assert blocks(router_messages(AGENT, turn, None, 4_000)) == {

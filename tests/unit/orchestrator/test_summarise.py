@@ -83,6 +83,7 @@ async def test_a_step_of_turns_makes_one_call_and_stores_what_it_gave() -> None:
     assert (end.reply.usage.model_calls, end.reply.usage.input_tokens, end.reply.degraded) == (3, 17, ())
 
 
+@pytest.mark.req("V-C22")
 async def test_the_turn_at_hand_is_shown_the_rules_summary_and_does_not_wait_for_the_models() -> None:
     reasoner = Summarising(summary=short())
     await run(staged(reasoner))

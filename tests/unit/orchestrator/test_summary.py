@@ -53,7 +53,7 @@ def test_each_sign_of_importance_counts_alone(said: str, score: int) -> None:
     assert score_importance(said, "ok") == score
 
 
-@pytest.mark.req("V-148")
+@pytest.mark.req("V-148", "V-C21")
 def test_a_question_counts_where_it_was_answered() -> None:
     assert [score_importance("is it so?", LONG), score_importance("is it so?", "ok"), score_importance("it is so", LONG)] == [
         1,
@@ -74,7 +74,7 @@ def test_the_text_of_an_attachment_is_not_the_users_own() -> None:
     assert score_importance(strip_attachments(shown), "") == 0
 
 
-@pytest.mark.req("V-151", "V-152", "V-153", "D-039")
+@pytest.mark.req("V-151", "V-152", "V-153", "D-039", "D-C06")
 def test_of_25_turns_ten_stand_word_for_word_five_are_kept_and_the_rest_is_put_in_short() -> None:
     said = {at: f"we go with Plan{at} and Fatima" for at in (1, 3, 5, 7, 9)} | {11: "the Budget is 12"}
     all = turns(25, said)

@@ -38,7 +38,7 @@ print(len(neighbours.questions), rows.kind, *sorted({"fastapi", "starlette", "uv
 """
 
 
-@pytest.mark.req("N-002")
+@pytest.mark.req("N-002", "NC-068")
 def test_the_three_tools_run_without_a_web_framework() -> None:
     ran = subprocess.run([sys.executable, "-c", _PROGRAM], cwd=ROOT, capture_output=True, text=True)
     assert (ran.returncode, ran.stdout) == (0, "3 rows\n"), ran.stderr

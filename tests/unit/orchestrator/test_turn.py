@@ -42,7 +42,7 @@ def document(text: str = "The budget is 12.", id: str = "m1") -> ExtractedText:
     return ExtractedText(media_id=id, name="note.pdf", type="application/pdf", text=text, engine="test")
 
 
-@pytest.mark.req("D-002", "D-006", "D-007", "D-060", "D-061", "D-108", "D-112", "D-146", "D-156")
+@pytest.mark.req("D-002", "D-006", "D-007", "D-060", "D-061", "D-108", "D-112", "D-146", "D-156", "D-C14")
 async def test_a_direct_answer_makes_two_calls_and_no_retrieval() -> None:
     stage = scripted([direct("Hi!")], [reply("Hello, Ann.")])
     end = await completed(stage, "Hello")
@@ -53,7 +53,7 @@ async def test_a_direct_answer_makes_two_calls_and_no_retrieval() -> None:
     assert end.reply.usage.model_calls == 2
 
 
-@pytest.mark.req("D-002", "D-009", "D-062", "D-063", "D-104", "D-105", "D-108", "D-157")
+@pytest.mark.req("D-002", "D-009", "D-062", "D-063", "D-104", "D-105", "D-108", "D-157", "D-C15")
 async def test_a_question_to_memory_is_answered_from_what_retrieval_gave() -> None:
     stage = scripted([query("Phoenix", "the archive")], [reply()])
     end = await completed(stage)
@@ -101,6 +101,7 @@ async def test_a_part_of_the_context_that_fails_is_marked_and_the_turn_goes_on(
     assert (await completed(stage)).reply.degraded == (mark,)
 
 
+@pytest.mark.req("D-T04")
 async def test_without_instructions_the_rules_answer_and_say_so() -> None:
     stage = scripted([], [], neighbours=FakeNeighbours(profiles={"dialogue": Unavailable()}))
     end = await completed(stage, "Hello")
@@ -138,7 +139,7 @@ async def test_a_direct_answer_without_a_draft_still_gets_its_final_call() -> No
     assert stage.reasoner.drafts == [None]
 
 
-@pytest.mark.req("D-140")
+@pytest.mark.req("D-140", "D-C14")
 @pytest.mark.parametrize(
     ("route", "second", "expected"),
     [

@@ -26,7 +26,7 @@ from phronesis_orchestrator.models.reasoner import Draft
         ("We provide validated, valid ideas. An id (est) in Florid prose; nodes_x, 10L3", ()),
     ],
 )
-@pytest.mark.req("N-055")
+@pytest.mark.req("N-055", "NC-024")
 def test_words_are_found_whole_and_id_with_its_case(text: str, words: tuple[str, ...]) -> None:
     assert Wording(()).found([text]) == words
 
@@ -38,7 +38,7 @@ def test_a_name_that_stands_in_the_data_keeps_its_words() -> None:
     assert wording.mended("The Digital ID Programme has no ID.") == "The Digital ID Programme has no identifier."
 
 
-@pytest.mark.req("N-055")
+@pytest.mark.req("N-055", "NC-023")
 def test_titles_labels_and_the_fields_they_name_are_mended_and_rows_are_not() -> None:
     chart = {
         "type": "table",
@@ -68,7 +68,7 @@ def test_a_fragment_is_inert_well_formed_and_on_one_line(html: str, clean: str) 
     assert fragment(html) == clean
 
 
-@pytest.mark.req("N-062", "N-057")
+@pytest.mark.req("N-062", "N-057", "NC-026")
 def test_markdown_keeps_its_line_ends_and_runs_nothing() -> None:
     assert sanitize_answer("# A\n\n- a < b & c") == "# A\n\n- a < b & c"
     assert sanitize_answer("A <script>x()</script>\nB") == "A \nB"

@@ -95,7 +95,7 @@ async def asked(stores: Stores, operation: str, query: str = "tea", limit: int =
     return await MemoryQueries(remembering, stores, stores, stores, seconds=0.2).memory_query(calling(WHO), request)
 
 
-@pytest.mark.req("V-065")
+@pytest.mark.req("V-065", "V-T06")
 async def test_a_vector_store_that_is_away_leaves_failures_and_a_word_about_it() -> None:
     stores = Stores(down={"vectors", "texts"}, failed=(MemoryHit(id="1", text="late", score=1, source="search"),))
     assert (await asked(stores, "failures")).count == 1

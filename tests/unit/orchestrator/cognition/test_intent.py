@@ -13,13 +13,13 @@ from phronesis_orchestrator.models.parsing import parse_decided, parse_look_ahea
 from phronesis_orchestrator.models.reasoner import Fault, IntentDecision, LookAhead, Reflection
 
 
-@pytest.mark.req("V-012")
+@pytest.mark.req("V-012", "V-C03")
 def test_there_are_four_tiers_two_light_and_two_deep() -> None:
     assert [tier.value for tier in Tier] == ["flash", "haiku", "sonnet", "quality"]
     assert (LIGHT | DEEP, LIGHT & DEEP) == (frozenset(Tier), frozenset())
 
 
-@pytest.mark.req("V-012")
+@pytest.mark.req("V-012", "NC-004", "V-C03")
 def test_a_tier_has_the_model_of_the_settings_whatever_its_name() -> None:
     assert dict(models_by_tier("gemini-quality", "a-flash-model")) == {
         Tier.FLASH: "gemini-quality",

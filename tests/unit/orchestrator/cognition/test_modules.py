@@ -15,7 +15,7 @@ _PAGE = _ROOT / "docs" / "explanation" / "cognition.md"
 _PACKAGE = _ROOT / "services" / "orchestrator" / "phronesis_orchestrator"
 
 
-@pytest.mark.req("V-162")
+@pytest.mark.req("V-162", "V-T11")
 def test_every_module_that_the_page_names_is_there() -> None:
     rows = re.findall(
         r"^\| [^|]+ \| (`.+`) \|$", _PAGE.read_text("utf-8").partition("## Where it is in the code")[2], re.MULTILINE

@@ -46,7 +46,7 @@ def test_every_signal_has_its_line_under_one_header() -> None:
     ]
 
 
-@pytest.mark.req("V-078")
+@pytest.mark.req("V-078", "V-C02")
 def test_it_is_a_value_that_is_built_without_waiting() -> None:
     assert is_dataclass(ReasoningContext)
     assert not inspect.iscoroutinefunction(ReasoningContext.build)
@@ -76,7 +76,7 @@ def test_without_any_signal_there_is_no_header() -> None:
     assert ReasoningContext.build(tools=(READ,)).lines() == ()
 
 
-@pytest.mark.req("V-083")
+@pytest.mark.req("V-083", "V-C12")
 @pytest.mark.parametrize(
     ("size", "said"),
     [

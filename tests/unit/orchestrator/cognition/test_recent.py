@@ -22,7 +22,7 @@ def completed(text: str, reply: str) -> Completed:
     return Completed(whole, text, Directive.FOCUSED_ANALYST, "")
 
 
-@pytest.mark.req("V-017", "V-156")
+@pytest.mark.req("V-017", "V-156", "V-T10")
 async def test_the_store_is_read_where_it_answers_and_what_was_kept_where_it_does_not() -> None:
     store, pasts = FakeConversations(history=SAID), RecentHistory()
     first = await pasts.read(store, "acme", "c1")

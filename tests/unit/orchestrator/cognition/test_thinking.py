@@ -50,7 +50,7 @@ async def test_only_deep_tiers_look_ahead(tier: str, calls: int, caplog: pytest.
     assert ("PRE-FLIGHT REASONING" in plan, "PRE-FLIGHT REASONING" in caplog.text) == (bool(calls), bool(calls))
 
 
-@pytest.mark.req("V-015", "V-096")
+@pytest.mark.req("V-015", "V-096", "V-C04")
 @pytest.mark.parametrize("tier", list(Tier))
 async def test_conversation_has_no_look_ahead_no_recall_and_no_block(tier: Tier) -> None:
     thinker, memory = FakeThinker(), FakeExperience()
@@ -72,7 +72,7 @@ async def test_a_flash_turn_asks_nobody_anything(text: str) -> None:
     assert ("REASONING CONTEXT" in turn.thought.plan) is turn.thought.intent.action
 
 
-@pytest.mark.req("V-005")
+@pytest.mark.req("V-005", "V-C01")
 async def test_a_flash_turn_is_told_the_records_that_are_at_hand() -> None:
     memory = FakeExperience()
     hand = running(memory)
@@ -99,7 +99,7 @@ async def test_every_action_has_the_block_with_no_model_asked_for_it(caplog: pyt
     assert "linkedin" not in caplog.text
 
 
-@pytest.mark.req("V-018", "V-092", "V-105")
+@pytest.mark.req("V-018", "V-092", "V-105", "V-C02")
 async def test_what_memory_knows_is_asked_side_by_side_before_the_look_ahead() -> None:
     seen: list[str] = []
 
@@ -122,7 +122,7 @@ async def test_what_memory_knows_is_asked_side_by_side_before_the_look_ahead() -
     ]  # fmt: skip
 
 
-@pytest.mark.req("V-109", "V-130", "V-167")
+@pytest.mark.req("V-109", "V-130", "V-167", "V-C14", "V-C15")
 async def test_strategies_are_recalled_once_and_told_to_the_look_ahead_and_the_work(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     memory, thinker = FakeExperience(), FakeThinker()
@@ -147,7 +147,7 @@ async def test_strategies_that_an_operator_switched_off_are_not_asked_for() -> N
     assert ("strategies" in memory.asked, "PROVEN STRATEGIES" in plan) == (False, False)
 
 
-@pytest.mark.req("V-016", "V-107", "V-045")
+@pytest.mark.req("V-016", "V-107", "V-045", "V-C08")
 async def test_the_persona_that_writes_differs_in_style_and_in_a_look_back_alone() -> None:
     asked, calls = [], []
     for persona in (None, CONTENT_WRITER):
@@ -170,7 +170,7 @@ async def test_a_text_on_a_topic_has_the_research_directive(text: str, told: boo
     assert ("RESEARCH DIRECTIVE\nFind facts first." in await plan_of(hand, FakeThinker(), turn)) is told
 
 
-@pytest.mark.req("V-099", "V-173", "V-186", "V-100")
+@pytest.mark.req("V-099", "V-173", "V-186", "V-100", "V-C13")
 async def test_a_look_ahead_that_hangs_is_stopped_at_its_limit() -> None:
     thinker = FakeThinker(ahead=None)
     hand = running(preflight_limit=0.05)
@@ -181,7 +181,7 @@ async def test_a_look_ahead_that_hangs_is_stopped_at_its_limit() -> None:
     assert running().cognition.settings.preflight_limit == 3.0
 
 
-@pytest.mark.req("V-100", "V-101", "V-102", "V-172")
+@pytest.mark.req("V-100", "V-101", "V-102", "V-172", "X-C10")
 @pytest.mark.parametrize(
     "ahead",
     [
@@ -268,7 +268,7 @@ async def test_a_look_back_gives_the_better_text_where_it_has_one() -> None:
         hand = running()
 
 
-@pytest.mark.req("V-082")
+@pytest.mark.req("V-082", "V-T07")
 @pytest.mark.parametrize(
     ("profile", "told"),
     [
@@ -300,7 +300,7 @@ async def test_capabilities_are_measured_by_name() -> None:
         assert f'{COGNITION.name}_count{{capability="{name}",outcome="ok"}} 1.0' in text
 
 
-@pytest.mark.req("V-001")
+@pytest.mark.req("V-001", "X-C04")
 async def test_the_same_message_takes_the_same_stages() -> None:
     found = []
     for _ in range(2):

@@ -10,7 +10,7 @@ from phronesis_orchestrator.agents.cognition.preparation import detect_tone
 from phronesis_orchestrator.agents.cognition.thought import Tone, ToneLabel
 
 
-@pytest.mark.req("V-074", "V-075")
+@pytest.mark.req("V-074", "V-075", "V-C11")
 @pytest.mark.parametrize(
     ("text", "label", "urgency"),
     [
@@ -38,7 +38,7 @@ def test_a_tone_is_told_with_its_urgency_in_tenths() -> None:
     assert str(detect_tone("do it, urgently")) == "urgent (urgency=0.9)"
 
 
-@pytest.mark.req("V-077")
+@pytest.mark.req("V-077", "V-C11")
 @pytest.mark.parametrize("text", ["", "   ", "?!?", "\u0645\u0631\u062d\u0628\u0627"])
 def test_a_message_that_tells_nothing_is_neutral(text: str) -> None:
     assert detect_tone(text) == Tone(ToneLabel.NEUTRAL, 0.0)

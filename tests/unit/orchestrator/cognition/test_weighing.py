@@ -12,7 +12,7 @@ STRICT = Scoring(openers=False)
 ARABIC = {Sign.DECISION: ("\u0645\u0648\u0627\u0641\u0642",)}
 
 
-@pytest.mark.req("V-143", "V-144", "V-145", "V-147")
+@pytest.mark.req("V-143", "V-144", "V-145", "V-147", "V-C20")
 @pytest.mark.parametrize(
     "said",
     [
@@ -37,7 +37,7 @@ def test_every_apostrophe_is_the_same(apostrophe: str) -> None:
     assert score_importance(f"don{apostrophe}t forget", "") == 2
 
 
-@pytest.mark.req("V-146")
+@pytest.mark.req("V-146", "V-C19")
 @pytest.mark.parametrize(
     ("said", "plain", "strict"),
     [
@@ -56,7 +56,7 @@ def test_a_sentence_opener_is_a_name_by_the_pattern_alone_and_none_with_the_sett
     assert (score_importance(said, ""), score_importance(said, "", STRICT)) == (plain, strict)
 
 
-@pytest.mark.req("V-142")
+@pytest.mark.req("V-142", "V-C19")
 def test_another_script_scores_by_the_words_that_are_added_for_it() -> None:
     agreed = "\u0623\u0646\u0627 \u0645\u0648\u0627\u0641\u0642"
     assert score_importance(agreed, "") == 0
@@ -64,7 +64,7 @@ def test_another_script_scores_by_the_words_that_are_added_for_it() -> None:
     assert score_importance(f"{agreed}, approved", "", Scoring().with_language(ARABIC)) == 3
 
 
-@pytest.mark.req("V-151", "V-153")
+@pytest.mark.req("V-151", "V-153", "V-C18")
 def test_a_conversation_of_fifteen_turns_stands_word_for_word_and_one_of_sixteen_does_not() -> None:
     summary, history = select_history(past_of(turns(PRUNE_AFTER)))
     assert (summary, len(history), {message.seq for message in history}) == (Summary(), 2 * PRUNE_AFTER, {None})
@@ -103,14 +103,14 @@ def test_a_stronger_turn_takes_the_place_of_one_that_was_kept() -> None:
     assert [message.seq for message in history if message.seq] == [3, 4, 5, 6, 7, 8, 9, 10, 23, 24]
 
 
-@pytest.mark.req("V-152")
+@pytest.mark.req("V-152", "V-C23")
 def test_a_turn_that_tells_nothing_fills_no_place() -> None:
     summary, _ = select_history(past_of(turns(40, {3: "let's do it"})))
     assert summary.kept == (5,)
     assert len(summary.kept) < KEPT
 
 
-@pytest.mark.req("V-142", "V-008")
+@pytest.mark.req("V-142", "V-008", "V-T10")
 def test_the_same_turns_always_give_the_same_view() -> None:
     all = turns(60, {at: "ask Fatima" for at in range(1, 50, 3)})
     assert select_history(past_of(all)) == select_history(past_of(all))

@@ -131,6 +131,7 @@ async def test_each_call_is_judged_once_before_it_is_made(monkeypatch: pytest.Mo
     ]
 
 
+@pytest.mark.req("V-C10")
 async def test_reading_and_low_risk_run_without_a_record() -> None:
     world = World()
     outcomes = [await world.hands.call("call.1", RECALL), await world.hands.call("call.2", REMEMBER)]
@@ -138,6 +139,7 @@ async def test_reading_and_low_risk_run_without_a_record() -> None:
     assert world.turns.recorded == []
 
 
+@pytest.mark.req("V-C10")
 async def test_medium_risk_runs_and_is_recorded_before_it_is_made() -> None:
     world = World({KEEP_MEMORY_TOOL.rpc.subject: Unavailable()})
     await world.hands.call("call.1", KEEP)
@@ -158,7 +160,7 @@ async def test_a_record_that_cannot_be_made_stops_the_call(monkeypatch: pytest.M
     assert world.asked == []
 
 
-@pytest.mark.req("V-089")
+@pytest.mark.req("V-089", "V-C10")
 async def test_a_high_call_waits_for_a_person_and_nothing_happens_before() -> None:
     world = World()
     await world.waits()
@@ -265,7 +267,7 @@ async def test_a_tool_without_a_line_in_the_table_is_refused_and_not_called(capl
     assert "tool=recall action=- level=HIGH user=ann code=not_allowed" in caplog.text
 
 
-@pytest.mark.req("V-073", "V-172")
+@pytest.mark.req("V-073", "V-172", "X-C10")
 async def test_a_gate_that_fails_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
 

@@ -65,6 +65,7 @@ async def test_what_is_told_of_it_later_is_where_it_is_and_never_the_password() 
     assert "sesame" not in f"{told!r}{kept!r}{SetCalendar(password='open sesame')!r}"
 
 
+@pytest.mark.req("C-47")
 async def test_who_never_set_one_has_the_usual_hours_and_no_calendar() -> None:
     told = await Desk(Stage()).handlers.get_calendar(caller(), Nothing())
     assert told == CalendarSet(source="none", url=None, hours=HOURS, time_zone="UTC", events=None)

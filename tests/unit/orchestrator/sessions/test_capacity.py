@@ -62,7 +62,7 @@ def test_what_is_no_window_is_refused_and_the_field_is_named(start: str, end: st
     assert refused.value.field == field
 
 
-@pytest.mark.req("O-194", "O-430")
+@pytest.mark.req("O-194", "O-430", "C-47")
 @pytest.mark.parametrize(
     ("hours", "expected"),
     [(HOURS, 40.0), ((0.0, 6.5, 6.5, 0.0, 4.0, 2.0, 0.0), 19.0), ((0.0,) * 7, 0.0)],

@@ -73,7 +73,7 @@ async def test_a_session_begins_with_three_questions_and_their_stated_arguments(
     assert [form for form, _ in stage.diary.read_forms] == ["ics"]
 
 
-@pytest.mark.req("O-238", "O-433")
+@pytest.mark.req("O-238", "O-433", "C-56")
 async def test_the_three_parts_are_loaded_side_by_side() -> None:
     stage = Stage(owners=Owners(delay=1.0), diary=Diary(delay=1.0))
     who = caller()
@@ -83,7 +83,7 @@ async def test_the_three_parts_are_loaded_side_by_side() -> None:
     assert (found.warnings, 1.0 <= time.monotonic() - began < 2.0) == ((), True)
 
 
-@pytest.mark.req("O-006", "O-007", "O-242", "O-243", "O-244", "O-245", "O-434")
+@pytest.mark.req("O-006", "O-007", "O-242", "O-243", "O-244", "O-245", "O-434", "C-57", "C-59")
 async def test_the_context_is_whole_and_its_tokens_are_those_that_are_sent() -> None:
     stage, who = Stage(diary=Diary((at(1, 9, 4),))), caller()
     stage.give_calendar(who)
@@ -110,7 +110,7 @@ def _tokens(value: object) -> int:
     return tokens.count(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
-@pytest.mark.req("O-244")
+@pytest.mark.req("O-244", "C-58")
 async def test_the_load_s_time_is_measured_from_its_beginning() -> None:
     ticks = iter([10.0, 10.0, 10.0, 10.25] + [10.25] * 20)
     stage = Stage(seconds=lambda: next(ticks))

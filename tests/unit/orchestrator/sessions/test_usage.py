@@ -18,7 +18,7 @@ STATS = SessionStats(
 )
 
 
-@pytest.mark.req("O-004", "O-120", "O-331", "O-332")
+@pytest.mark.req("O-004", "O-120", "O-331", "O-332", "C-02", "C-03")
 def test_the_rows_are_the_components_and_add_up_to_the_window() -> None:
     found = usage_rows(STATS, 12_000)
     assert found == (
@@ -34,7 +34,7 @@ def test_the_rows_are_the_components_and_add_up_to_the_window() -> None:
     assert found[-1].used + found[-1].remaining == 200_000
 
 
-@pytest.mark.req("O-120")
+@pytest.mark.req("O-120", "C-28")
 def test_a_component_over_its_budget_is_marked_and_leaves_the_conversation_less() -> None:
     found = {row.component: row for row in usage_rows(STATS, 40_000)}
     assert (found["tool schemas"].over_budget, found["tool schemas"].remaining, found["conversation"].remaining) == (
@@ -54,7 +54,7 @@ class Agents:
         return PROFILE.model_copy(update={"agent": name, "tools": self.lists[name]})
 
 
-@pytest.mark.req("O-120", "O-331")
+@pytest.mark.req("O-120", "O-331", "C-28")
 async def test_the_components_are_those_of_the_session_of_that_id() -> None:
     stage, who = Stage(), caller()
     usage = WindowUsage(stage.sessions, Agents(discuss=LISTED))

@@ -121,7 +121,7 @@ async def test_green_says_how_much_room_there_is() -> None:
     assert found.recommendations == ("25 % of your capacity is taken: there is room for about 20 h more before it gets tight.",)
 
 
-@pytest.mark.req("O-200", "O-201", "O-432")
+@pytest.mark.req("O-200", "O-201", "O-432", "C-48")
 async def test_what_is_not_estimated_and_what_is_overdue_is_said() -> None:
     due = DueFound(total=5, by_status={"todo": 5}, total_effort_hours=4.0, unestimated=2, overdue=3)
     found = await assess(Stage(), due)
@@ -154,7 +154,7 @@ async def test_work_on_a_weekend_without_hours_is_red_and_has_no_percentage() ->
     )
 
 
-@pytest.mark.req("O-204", "O-358")
+@pytest.mark.req("O-204", "O-358", "C-49")
 @pytest.mark.parametrize("failure", [Unavailable("away"), TimedOut("late"), BadRequest("no calendar")])
 async def test_a_calendar_that_fails_leaves_the_tasks_and_says_so(failure: Any) -> None:
     found = await assess(Stage(diary=Diary((at(1, 9, 4),), failure=failure)))
@@ -182,6 +182,7 @@ async def test_events_that_were_not_understood_are_counted() -> None:
     assert found.recommendations[-1] == "2 events of your calendar were not understood and not counted."
 
 
+@pytest.mark.req("C-49")
 async def test_who_never_set_a_calendar_has_no_events_and_nothing_is_degraded() -> None:
     stage = Stage(diary=Diary((at(1, 9, 4),)))
     found = await stage.workload.assess(caller(), AssessWorkload())
@@ -205,7 +206,7 @@ async def test_the_graph_is_asked_again_after_a_fault_and_not_after_a_refusal() 
     assert (stage.owners.times(DUE_WORK), refusing.owners.times(DUE_WORK)) == ((2,), (1,))
 
 
-@pytest.mark.req("O-205")
+@pytest.mark.req("O-205", "C-57")
 async def test_the_answer_for_many_tasks_is_small_and_its_tokens_are_counted() -> None:
     due = DueFound(total=250, by_status={"todo": 200, "in_progress": 50}, total_effort_hours=900.0, unestimated=40, overdue=12)
     events = tuple(Occurrence("A long title " * 20, one.start, one.end, False) for one in (at(d, 8, 9) for d in range(7)))

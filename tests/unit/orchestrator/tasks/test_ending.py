@@ -22,7 +22,7 @@ def stage_with(score: Any, **answers: Any) -> TaskStage:
     return TaskStage(ScriptedPlanner([plan("a", "b")], [KEEP], scores=[score]), answers=answers)
 
 
-@pytest.mark.req("V-043", "V-127")
+@pytest.mark.req("V-043", "V-127", "V-C08")
 async def test_a_template_is_kept_after_the_critic_and_before_the_strategy() -> None:
     stage = stage_with(Criticism(score=0.9))
     order: list[tuple[str, Any]] = []
@@ -33,7 +33,7 @@ async def test_a_template_is_kept_after_the_critic_and_before_the_strategy() -> 
     assert [name for name, _ in order] == ["template", "record"]
 
 
-@pytest.mark.req("V-121", "V-044")
+@pytest.mark.req("V-121", "V-044", "V-C16")
 @pytest.mark.parametrize(("score", "kept"), [(0.75, True), (0.749, False), (None, False), (float("nan"), False), (1.2, False)])
 async def test_a_strategy_is_recorded_from_three_quarters_on(score: float | None, kept: bool) -> None:
     stage = stage_with(Criticism(score=score))
@@ -65,7 +65,7 @@ async def test_a_critic_that_fails_holds_nothing_back() -> None:
     assert stage.strategies.log == []
 
 
-@pytest.mark.req("V-126")
+@pytest.mark.req("V-126", "V-C17")
 async def test_a_strategy_says_what_was_used_in_order_and_what_to_avoid() -> None:
     stage = stage_with(Criticism(score=0.8), b=BROKEN)
     await stage.run()
@@ -74,7 +74,7 @@ async def test_a_strategy_says_what_was_used_in_order_and_what_to_avoid() -> Non
     assert (score, succeeded) == (0.8, True)
 
 
-@pytest.mark.req("V-042")
+@pytest.mark.req("V-042", "V-T05")
 async def test_templates_are_found_though_there_are_no_strategies_and_the_other_way_round() -> None:
     stage = stage_with(Criticism(score=0.9))
     await stage.run()

@@ -41,7 +41,7 @@ def test_a_task_has_its_own_time_and_a_turn_has_the_services() -> None:
     assert (expiry_seconds(TASK, 900), expiry_seconds(turn.request, 900)) == (900 + 600 + ENDING, 900)
 
 
-@pytest.mark.req("V-038", "V-128")
+@pytest.mark.req("V-038", "V-128", "V-C16")
 async def test_a_turn_that_is_no_task_has_no_boundary_and_records_no_strategy(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*given: Any) -> Any:
         raise AssertionError("a turn of a conversation has no waves")
@@ -60,6 +60,7 @@ async def test_a_strategy_that_cannot_be_kept_or_recalled_is_no_failure() -> Non
     await strategies.outcome(claim(), ("s",), worked=True)
 
 
+@pytest.mark.req("V-T05")
 def test_goals_that_differ_in_order_and_small_words_have_one_signature() -> None:
     assert goal_signature("Report on the risks of MOD", "nova") == goal_signature("risks MOD: a report", "nova")
     assert goal_signature("Report on risks", "nova") != goal_signature("Report on risks", "noor")

@@ -20,7 +20,7 @@ def stage_of(first: Plan, verdicts: list[Any], *more: Any, **answers: Any) -> tu
     return TaskStage(planner, answers=answers), planner
 
 
-@pytest.mark.req("V-024")
+@pytest.mark.req("V-024", "V-C05", "V-C06")
 @pytest.mark.parametrize(
     ("waves", "answers", "times"),
     [(("a b", "c"), {}, 0), (("a b c", "d"), {}, 1), (("a b", "c"), {"b": BROKEN}, 1), (("a", "b", "c", "d"), {}, 1)],
@@ -109,21 +109,21 @@ async def test_three_waves_with_failures_have_one_new_plan() -> None:
     assert (planner.times("decompose"), planner.times("evaluate"), stage.made) == (2, 1, ["a", "x", "y", "z"])
 
 
-@pytest.mark.req("V-030")
+@pytest.mark.req("V-030", "V-C07")
 async def test_a_new_plan_that_is_no_good_uses_the_one_there_is_too() -> None:
     stage, planner = stage_of(plan("a", "b", "c"), [REVISE, REVISE], Plan(steps=()), a=BROKEN, b=BROKEN)
     await stage.run()
     assert (planner.times("decompose"), stage.made) == (2, ["a", "b", "c"])
 
 
-@pytest.mark.req("V-030")
+@pytest.mark.req("V-030", "V-C07")
 async def test_a_task_is_evaluated_three_times_at_most() -> None:
     stage, planner = stage_of(plan("a", "b", "c", "d", "e"), [KEEP] * 9, a=BROKEN, b=BROKEN, c=BROKEN, d=BROKEN)
     await stage.run()
     assert (planner.times("evaluate"), stage.state.evaluations) == (3, 3)
 
 
-@pytest.mark.req("V-031")
+@pytest.mark.req("V-031", "V-T04")
 async def test_a_takeover_grants_no_second_new_plan() -> None:
     stage, planner = stage_of(plan("a", "b"), [REVISE, REVISE], plan("x", "y"), a=BROKEN, x=BROKEN)
     await stage.run()

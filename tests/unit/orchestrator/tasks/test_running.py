@@ -84,6 +84,7 @@ async def test_progress_is_told_in_order() -> None:
     ]
 
 
+@pytest.mark.req("V-T04")
 async def test_a_task_that_is_taken_over_makes_no_step_again() -> None:
     stage = TaskStage(ScriptedPlanner([plan("a b", "c")], [KEEP]))
     begun = asyncio.Event()
