@@ -1,11 +1,12 @@
 """The main job, from nothing to an answer: start a stack, load the portfolio, talk, show the messages, stop.
 
-`make demo` runs it. Every step is a command that can be typed by hand; it is printed before it runs. The exit code is 0
-only when every answer is what it should be.
+`make demo` runs it. Every step is a command that can be typed by hand; it is printed before it runs. The messages behind an
+answer are shown once, or for every answer with `--trace`. The exit code is 0 only when every answer is what it should be.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import shlex
 import signal
@@ -85,8 +86,8 @@ def settle() -> None:
     raise TimeoutError(f"memory has not found the {PROGRAMME} programme within {EMBEDDED:.0f} s")
 
 
-def ask(question: Question, conversation: str | None) -> dict[str, Any]:
-    """One turn: the reply as the API has it, printed with its sources and the trace of its messages."""
+def ask(question: Question, conversation: str | None, *, trace: bool) -> dict[str, Any]:
+    """One turn: the reply as the API has it, printed with its sources and, if wanted, the trace of its messages."""
     options = ["--json"]
     if conversation is not None:
         options += ["--conversation", conversation]
@@ -98,7 +99,8 @@ def ask(question: Question, conversation: str | None) -> dict[str, Any]:
         print(f"  source: {source['title']} ({source['type']}, score {source['score']:.2f})")
     marks = f"; degraded: {', '.join(reply['degraded'])}" if reply["degraded"] else ""
     print(f"  reasoner: {reply['reasoner']}; {reply['usage']['ms']} ms{marks}", flush=True)
-    phronesis("trace", reply["turn_id"])
+    if trace:
+        phronesis("trace", reply["turn_id"])
     return reply
 
 
@@ -116,12 +118,12 @@ def missing(question: Question, reply: dict[str, Any], first: bool) -> list[str]
     return found
 
 
-def converse() -> list[str]:
+def converse(*, trace_all: bool) -> list[str]:
     """Hold the conversation. Returns what is wrong with its answers."""
     wrong: list[str] = []
     conversation: str | None = None
     for number, question in enumerate(CONVERSATION, 1):
-        reply = ask(question, conversation)
+        reply = ask(question, conversation, trace=trace_all or number == 1)
         conversation = reply["conversation_id"]
         wrong += [f"answer {number}: {fault}" for fault in missing(question, reply, first=number == 1)]
     return wrong
@@ -144,12 +146,15 @@ def stop() -> None:
 
 def main() -> int:
     """Run the demonstration. Returns the exit code."""
+    options = argparse.ArgumentParser(description="Start a stack, load the portfolio, hold a conversation, stop.")
+    options.add_argument("--trace", action="store_true", help="show the messages behind every answer, not only the first")
+    chosen = options.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         start()
         phronesis("load", "portfolio", "--no-wait")
         settle()
-        wrong = converse()
+        wrong = converse(trace_all=chosen.trace)
     except TimeoutError as error:
         print(f"\nthe demonstration failed: {error}", file=sys.stderr)
         return 1
