@@ -39,12 +39,9 @@ _NOWHERE = {"lifecycles": ["-"], "names": ["-"], "limit": 1}
 async def warm(bolt: Bolt, reasoner: BoltReasoning, whole: WholeLayers) -> None:
     """Let the store plan what a walk and the start of a session ask.
 
-    A Neo4j that has just started takes a second and more to plan its first statements, which is longer than a turn waits
-    for the graph.
-
-    Raises:
-        Unavailable: the store is down.
-        TimedOut: it did not answer in time; what it has planned by then, it keeps.
+    A Neo4j that has just started takes a second and more to plan its first statements, which is longer than a turn waits for
+    the graph. Raises `Unavailable` (the store is down), `TimedOut` (it did not answer in time; what it has planned by then, it
+    keeps).
     """
 
     async def work(transaction: Transaction) -> None:

@@ -56,11 +56,7 @@ class VectorIndex(Protocol):
         """
 
     async def delete(self, tenant: str, ids: Sequence[str], *, within: Transaction | None = None) -> bool:
-        """Forget the vectors of items. Arguments and errors are those of `upsert`.
-
-        Returns:
-            Whether they are gone with the transaction; otherwise they go when it is settled.
-        """
+        """Forget items' vectors, as `upsert` does; whether they are gone with the transaction, else once it is settled."""
 
     async def settle(self, tenant: str, ids: Sequence[str]) -> None:
         """Make a search find what was written of these items, after the commit, if the index answers soon.
@@ -82,17 +78,14 @@ class VectorIndex(Protocol):
     def scan(self, size: int) -> AsyncIterator[list[VectorEntry]]:
         """Every entry of every tenant, whatever its model, in batches of at most `size`, each item once.
 
-        What is written meanwhile may be seen or not. Numbers come back as they are kept: in half precision.
-
-        Raises:
-            Unavailable: the index does not answer.
+        What is written meanwhile may be seen or not. Numbers come back as they are kept: in half precision. Raises
+        `Unavailable`: the index does not answer.
         """
 
     async def clear(self) -> None:
         """Forget every vector of every tenant, and which model they were of. Nobody else may write meanwhile.
 
-        Raises:
-            Unavailable: the index does not answer; it may be done in part, and may be done again.
+        Raises `Unavailable`: the index does not answer; it may be done in part, and may be done again.
         """
 
 
@@ -115,20 +108,15 @@ class Knowledge(Protocol):
     async def remember(self, call: Call, request: Remember, drafts: Sequence[Draft]) -> Remembered:
         """Store the caller's items, once for the call's key, with news of them.
 
-        Raises:
-            VectorMissing: a changed draft has no vector.
-            BadRequest: a link names an item that the caller does not have.
+        Raises `VectorMissing` (a changed draft has no vector), `BadRequest` (a link names an item that the caller does not
+        have).
         """
 
     async def record(self, tenant: str, owner: str, draft: Draft, outcomes: Sequence[ToolOutcome] = ()) -> None:
         """Store one item, with what came of tools, unless its external id is there."""
 
     async def project(self, tenant: str, node: NodeState, drafts: Sequence[Draft]) -> None:
-        """Make the shared items of one node what `drafts` says, unless a later state of the node came before.
-
-        Raises:
-            VectorMissing: a changed draft has no vector.
-        """
+        """Make a node's shared items what `drafts` says, unless a later state came before. Raises `VectorMissing`."""
 
     async def passed(self, tenant: str, versions: Mapping[str, int]) -> set[str]:
         """The keys of nodes whose items were made from this version or a later one."""

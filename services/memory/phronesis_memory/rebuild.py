@@ -67,14 +67,7 @@ async def rebuild_vectors(database: Database, index: VectorIndex, drafting: Draf
 
 
 async def rebuild_links(database: Database, report: ReportProgress) -> int:
-    """Announce every item that the graph knows, with its links.
-
-    Returns:
-        How many items there were.
-
-    Raises:
-        Unavailable: the store does not answer; what is announced stays so.
-    """
+    """Announce every item that the graph knows, with its links; how many. Raises `Unavailable`: what is announced stays so."""
     total, done = await count_items(database, LINKED_KINDS, scopes=False), 0
     report("links", done, total)
     async for batch in walk_items(database, LINKED_KINDS, _BATCH, scopes=False):

@@ -31,12 +31,7 @@ def utc_now() -> datetime:
 
 
 def scope_for_role(role: Role, name: str) -> Scope:
-    """The scope of this name, which the role may recall.
-
-    Raises:
-        Forbidden: the role may not recall it.
-        BadRequest: there is no such scope; the detail lists those that the role may recall.
-    """
+    """The scope of this name, which the role may recall. Raises `Forbidden` (the role may not recall it), `BadRequest`."""
     allowed = RECALLED.get(role, frozenset())
     if name not in set(Scope):
         raise BadRequest(f"there is no such scope; allowed: {', '.join(sorted(allowed))}", field="scope")

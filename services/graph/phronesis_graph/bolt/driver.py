@@ -130,12 +130,7 @@ class Bolt:
             yield cls(writer, reader, settings)
 
     async def read(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        """Run `work` in one read transaction, as the reading user.
-
-        Raises:
-            Unavailable: the store is down or refuses.
-            TimedOut: it did not answer in time.
-        """
+        """Run `work` in one read transaction, as the reading user. Raises `Unavailable`, `TimedOut`."""
         limit = self._settings.read_timeout
 
         async def once() -> T:
@@ -147,11 +142,8 @@ class Bolt:
     async def ask(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Run `work` in one read transaction, as the reading user, within the time of a query, and never again.
 
-        It is for statements of a caller's: one that brought the store to its limits would do so with each try.
-
-        Raises:
-            Unavailable: the store is down or refuses.
-            TimedOut: it did not answer in time.
+        It is for statements of a caller's: one that brought the store to its limits would do so with each try. Raises
+        `Unavailable` (the store is down or refuses), `TimedOut` (it did not answer in time).
         """
         limit = self.query_timeout
         with driver_errors():
@@ -169,12 +161,9 @@ class Bolt:
     async def write(self, work: Callable[[Transaction], Awaitable[T]], limit: float | None = None) -> T:
         """Run `work` in one write transaction, within `limit` seconds, as set by default; all of it takes effect, or nothing.
 
-        It is tried again, a few times, where it met another writer. All writes merge on unique keys, so a broken
-        constraint is such a meeting too.
-
-        Raises:
-            Unavailable: the store is down or refuses, or the outcome of the commit is not known.
-            TimedOut: it did not answer in time.
+        It is tried again, a few times, where it met another writer. All writes merge on unique keys, so a broken constraint is
+        such a meeting too. Raises `Unavailable` (the store is down or refuses, or the outcome of the commit is not known),
+        `TimedOut` (it did not answer in time).
         """
         limit = self._settings.write_timeout if limit is None else limit
 

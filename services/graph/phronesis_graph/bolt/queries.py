@@ -85,8 +85,7 @@ class Values:
     def row(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """A row by the names that its statement returns, without embeddings.
 
-        Raises:
-            Internal: it holds a node that is not the tenant's, or the platform's own: the guard failed.
+        Raises `Internal`: it holds a node that is not the tenant's, or the platform's own: the guard failed.
         """
         return {name: self.plain(value) for name, value in row.items() if not is_vector_name(name)}
 
@@ -232,13 +231,7 @@ class RowCollector:
 async def run_statement(
     transaction: Transaction, statement: str, parameters: Mapping[str, Any], take: Callable[[Record], bool]
 ) -> ResultSummary:
-    """Run a statement of a caller's.
-
-    Raises:
-        QueryRefused: the store does not take it; the detail helps to repair it.
-        TimedOut: it took too long.
-        Neo4jError: a passing fault.
-    """
+    """Run a caller's statement. Raises `QueryRefused` (see its detail), `TimedOut`, `Neo4jError` (a passing fault)."""
     try:
         return await transaction.taken(statement, dict(parameters), take)
     except Neo4jError as error:

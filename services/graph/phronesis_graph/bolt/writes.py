@@ -54,11 +54,7 @@ async def take_turn(transaction: Transaction, name: str) -> None:
 
 
 async def first_result(transaction: Transaction, call: Call, arguments: str, output: type[Out]) -> Out | None:
-    """The result of the write that came before with this call's key, if one did.
-
-    Raises:
-        KeyReused: it came with other arguments.
-    """
+    """The result of the write that came before with this call's key, if one did. Raises `KeyReused`."""
     if call.key is None:
         return None
     rows = await transaction.rows(_FIRST, key=_key(call))
@@ -89,9 +85,8 @@ async def write_once(
 ) -> Out:
     """Do `work` in one transaction, unless a repeat of a call has a first result; its result is kept where `keep` says so.
 
-    Raises:
-        KeyReused: one of the calls' keys came before with other arguments.
-        Unavailable: the store is down, or the outcome of the commit is not known.
+    Raises `KeyReused` (one of the calls' keys came before with other arguments), `Unavailable` (the store is down, or the
+    outcome of the commit is not known).
     """
 
     async def once(transaction: Transaction) -> Out:

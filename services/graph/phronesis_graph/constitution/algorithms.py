@@ -48,13 +48,7 @@ class AlgorithmHandlers:
         self._turns = SingleFlight()
 
     async def pagerank(self, call: Call, request: paths.RankNodes) -> paths.NodesRanked:
-        """The nodes that most of the graph rests on.
-
-        Raises:
-            BadRequest: a type or a relationship type that cannot be.
-            TooLarge: the graph is larger than is projected.
-            Unavailable: the store is down, or the engine.
-        """
+        """The nodes that most of the graph rests on. Raises `BadRequest` (a type), `TooLarge`, `Unavailable`."""
         return await self._ranked(call.who.tenant, Algorithm.PAGERANK, request)
 
     async def betweenness(self, call: Call, request: paths.FindBridges) -> paths.NodesRanked:

@@ -69,11 +69,7 @@ class WeighedNode(Generic[Node]):
 
 
 def allowed_tokens(table: Sequence[tuple[int, int]], nodes: int) -> int:
-    """The tokens that a list may have in a graph of so many nodes.
-
-    Args:
-        table: nodes at least, and the tokens then; the fewest nodes first.
-    """
+    """The tokens that a list may have in a graph of so many nodes. `table`: nodes at least, and the tokens; fewest first."""
     return next(tokens for least, tokens in reversed(table) if nodes >= least)
 
 
@@ -129,13 +125,7 @@ def fit_layer(
     groups: Sequence[Sequence[str]],
     budget: int,
 ) -> FittedLayer[Node]:
-    """The layer without what is over its budget.
-
-    Args:
-        rows: its nodes in order, with the columns that are told.
-        links: relationships by the node that they lead from.
-        groups: columns that may be left out, those that go first first.
-    """
+    """The layer without what is over its budget; the first of `groups` are the columns that are left out first."""
     items = [WeighedNode(row, make) for row in rows]
     joined = sum(message_tokens(link) + SEPARATOR_TOKENS for of in links.values() for link in of)
     truncated = trim_nodes(items, groups, sum(item.tokens + SEPARATOR_TOKENS for item in items) + joined + _ENVELOPE - budget)

@@ -111,12 +111,7 @@ class FigureStore(Protocol):
         """Open tasks that are due in a window: `limit` of them by date, then the highest priority, and figures of all."""
 
     async def measured(self, tenant: str, window: Window, metrics: Sequence[str]) -> list[MetricSeries]:
-        """Metrics with what was observed of them, by title; the active ones where none is named.
-
-        Raises:
-            NotFound: one that is named is not there.
-            TooLarge: more was observed than one answer is made from.
-        """
+        """Metrics with what was observed, by title; the active ones where none is named. Raises `NotFound`, `TooLarge`."""
 
     async def decisions(self, tenant: str, min_roi: float | None, window: Window | None, limit: int) -> list[ConstitutionNode]:
         """Active decisions, the best return first and those without one last."""
@@ -157,13 +152,7 @@ class FigureHandlers:
         )
 
     async def aggregate(self, call: Call, request: paths.AggregateTrack) -> paths.TrackAggregated:
-        """Each metric's observations over a time.
-
-        Raises:
-            BadRequest: the dates are none.
-            NotFound: a metric that is named is not there.
-            TooLarge: more was observed than one answer is made from.
-        """
+        """Each metric's observations over a time. Raises `BadRequest` (no dates), `NotFound` (a metric), `TooLarge`."""
         over = parse_window(request.start_date, request.end_date)
         found = await self._store.measured(call.who.tenant, over, tuple(dict.fromkeys(request.metric_ids)))
         points = _POINTS if request.points is None else request.points
@@ -197,11 +186,7 @@ class FigureHandlers:
         )
 
     async def outcomes(self, call: Call, request: paths.Outcomes) -> paths.OutcomesFound:
-        """What relationships of one type lead to, for many nodes at once.
-
-        Raises:
-            BadRequest: a type or a relationship type that cannot be.
-        """
+        """What relationships of one type lead to, for many nodes at once. Raises `BadRequest`: a type that cannot be."""
         check_relationship_types((request.relationship,))
         asked = request.model_copy(update={"types": tuple(sorted(check_type_names(request.types)))})
         found = await self._store.outcomes(call.who.tenant, asked)

@@ -159,11 +159,7 @@ def foundation_sort_key(row: LayerRow) -> tuple[str, ...]:
 
 
 def read_foundation_cursor(given: str | None) -> tuple[str, ...]:
-    """The place that a cursor names; before everything where there is none.
-
-    Raises:
-        BadRequest: it is no cursor of this list.
-    """
+    """The place that a cursor names; before everything where there is none. Raises `BadRequest`: it is not of this list."""
     return read_cursor(given, {_FOUNDATION_CURSOR: 3})[1:] if given else ()
 
 
@@ -225,11 +221,7 @@ def vision_sort_key(row: LayerRow) -> tuple[str, ...]:
 
 
 def read_vision_cursor(given: str | None) -> tuple[str, ...]:
-    """The place that a cursor names; before everything where there is none.
-
-    Raises:
-        BadRequest: it is no cursor of this list.
-    """
+    """The place that a cursor names; before everything where there is none. Raises `BadRequest`: it is not of this list."""
     return read_cursor(given, {_VISION_CURSOR: 4})[1:] if given else ()
 
 
@@ -291,22 +283,12 @@ class WholeLayers:
         self._store = store
 
     async def warm(self) -> None:
-        """Let the store plan what every session begins with.
-
-        Raises:
-            Unavailable: the store is down.
-            TimedOut: it did not answer in time; what it has planned by then, it keeps.
-        """
+        """Let the store plan what every session begins with. Raises `Unavailable` (the store is down), `TimedOut`."""
         await self.foundation(_NOBODY, lists.ListFoundation())
         await self.vision(_NOBODY, lists.ListVision())
 
     async def foundation(self, tenant: str, request: lists.ListFoundation) -> tuple[lists.FoundationListed, Touches]:
-        """The foundation, within its budget.
-
-        Raises:
-            BadRequest: there is no such type, or the cursor is none of this list.
-            TooLarge: the layer has too many nodes to be listed whole.
-        """
+        """The foundation, within its budget. Raises `BadRequest` (a type, or the cursor), `TooLarge` (to be listed whole)."""
         types = request.description_types
         described = {kind.name for kind in find_kinds(types, "descriptionTypes")} if types else set()
         columns, after = (

@@ -180,12 +180,7 @@ class WholeLayerHandlers:
         self._whole, self._kept, self._listed = whole, kept, listed
 
     async def foundation(self, call: Call, request: lists.ListFoundation) -> lists.FoundationListed:
-        """The foundation, by type and age, within `FOUNDATION_BUDGET`.
-
-        Raises:
-            BadRequest: there is no such type, or the cursor is none of this list.
-            TooLarge: the layer has too many nodes to be listed whole.
-        """
+        """The foundation, by type and age, within `FOUNDATION_BUDGET`. Raises `BadRequest` (type, cursor), `TooLarge`."""
         tenant = call.who.tenant
         with self._listed.call(lists.LIST_FOUNDATION_TOOL.name, request) as came:
             result, came.cached = await self._kept.of(tenant, request, lambda: self._whole.foundation(tenant, request))
@@ -215,33 +210,21 @@ class ListHandlers:
         self._store, self._listed = store, listed
 
     async def layer(self, layer: Layer, call: Call, request: lists.ListLayer) -> lists.LayerListed:
-        """A page of a layer's nodes, whole, in the order of their ids.
-
-        Raises:
-            BadRequest: a type is not of the layer, or the cursor is none of this list.
-        """
+        """A page of a layer's nodes, whole, in the order of their ids. Raises `BadRequest` (a type, or the cursor)."""
         with self._listed.call(lists.LISTS[layer].name, request) as came:
             result = await self._layer(layer, call.who.tenant, request)
             came.stats = result.stats
         return result
 
     async def get_all(self, call: Call, request: lists.GetAll) -> lists.GraphPage:
-        """A page of the graph: nodes in the order of their ids, then relationships by where they lead from.
-
-        Raises:
-            BadRequest: there is no such type, or the cursor is none of this list.
-        """
+        """A page of the graph: nodes by id, then relationships by where they lead from. Raises `BadRequest` (type, cursor)."""
         with self._listed.call(lists.GET_ALL_TOOL.name, request) as came:
             result = await self._get_all(call.who.tenant, request)
             came.stats = result.stats
         return result
 
     async def node(self, call: Call, request: lists.GetConstitutionNode) -> lists.ConstitutionNodeFound:
-        """One node in full, with its relationships if wanted: as many as fit into one answer.
-
-        Raises:
-            NotFound: there is none of that id.
-        """
+        """One node in full, with its relationships if wanted: as many as fit into one answer. Raises `NotFound`."""
         rows = await self._store.read(call.who.tenant, (request.id,))
         if not rows:
             raise NotFound("there is no such node", field="id")
@@ -253,11 +236,7 @@ class ListHandlers:
         return lists.ConstitutionNodeFound(node=node, relationships=links, truncated=page.truncated)
 
     async def read_nodes(self, call: Call, request: lists.ReadNodes) -> lists.NodesRead:
-        """Nodes by id, in full; an id that there is not is left out.
-
-        Raises:
-            TooLarge: they do not fit into one answer; ask for fewer.
-        """
+        """Nodes by id, in full, as many as there are. Raises `TooLarge`: they do not fit into one answer; ask for fewer."""
         nodes = tuple(node_from_row(row) for row in await self._store.read(call.who.tenant, tuple(dict.fromkeys(request.ids))))
         if sum(_byte_size(node) for node in nodes) > MOST_BYTES:
             raise TooLarge("the texts of these nodes do not fit into one answer", field="ids")

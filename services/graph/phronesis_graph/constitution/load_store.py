@@ -84,11 +84,7 @@ class BoltLoads(GraphWriter):
         return await self._write(order, ConstitutionLoaded, work, types=(link.type for link in links), seconds=_SECONDS)
 
     async def restore(self, order: Order, part: RestoreGraph, audit: Callable[[GraphRestored], Audited]) -> GraphRestored:
-        """Write one part, and with the last one remove what stood in none.
-
-        Raises:
-            BadRequest: an end of a relationship stands in no part so far.
-        """
+        """Write one part; the last removes what stood in none. Raises `BadRequest`: an end stands in no part so far."""
         tenant = order.call.who.tenant
 
         async def work(transaction: Transaction) -> GraphRestored:

@@ -68,11 +68,7 @@ def list_columns(kinds: Sequence[NodeType], excluded: Collection[str], base: Seq
 
 
 def find_kinds(given: Iterable[str], field: str, layer: Layer | None = None) -> tuple[NodeType, ...]:
-    """The types that a caller names, in whatever case; all of the layer where none is named.
-
-    Raises:
-        BadRequest: there is no such type, or it is of another layer.
-    """
+    """The types that a caller names, in whatever case; all of the layer where none is named. Raises `BadRequest`."""
     among = tuple(kind for kind in TYPES.values() if layer is None or kind.layer is layer)
     named = []
     for i, name in enumerate(given):

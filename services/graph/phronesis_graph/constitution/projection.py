@@ -184,13 +184,7 @@ class ProjectionCache:
         return self._kept.get((tenant, names))
 
     async def fresh(self, tenant: str, names: tuple[str, ...], *, refresh: bool = False) -> CachedProjection:
-        """A projection that is less than an hour old, and read after now where `refresh` says so.
-
-        Raises:
-            TooLarge: the graph is larger than is projected.
-            Unavailable: the store is down.
-            TimedOut: it did not answer in time.
-        """
+        """A projection under an hour old, or read now with `refresh`. Raises `TooLarge`, `Unavailable`, `TimedOut`."""
         async with self._turns.of(tenant):
             held = self._kept.get((tenant, names))
             if held is not None and not refresh and self._now() - held.projection.at < MAX_AGE:

@@ -72,13 +72,7 @@ class ReasonHandlers:
         self._projections, self._walks = projections, walks
 
     async def why(self, call: Call, request: AskWhy) -> WhyAnswered:
-        """Chains of reasons from a node up to another, or to every value and vision that it comes to.
-
-        Raises:
-            NotFound: a node is not there.
-            TooLarge: the graph is larger than is projected.
-            Unavailable: the store is down.
-        """
+        """Chains of reasons up to a node, or to every value and vision. Raises `NotFound`, `TooLarge`, `Unavailable`."""
         tenant = call.who.tenant
         over = await self._over(tenant)
         asked = [request.from_id] if request.to_id is None else [request.from_id, request.to_id]
@@ -91,10 +85,8 @@ class ReasonHandlers:
     async def without(self, call: Call, request: WithoutNode) -> LossesFound:
         """What would lose its way to a value or a vision without a node; nothing is changed.
 
-        Raises:
-            NotFound: there is no such node, or it is not active, so that nothing rests on it.
-            TooLarge: the graph is larger than is projected.
-            Unavailable: the store is down.
+        Raises `NotFound` (there is no such node, or it is not active, so that nothing rests on it), `TooLarge` (the graph is
+        larger than is projected), `Unavailable` (the store is down).
         """
         tenant = call.who.tenant
         over = await self._over(tenant)

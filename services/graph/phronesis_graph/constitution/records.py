@@ -72,11 +72,7 @@ def node_content(node: ConstitutionNode) -> dict[str, Any]:
 
 
 def node_to_row(tenant: str, node: ConstitutionNode) -> dict[str, Any]:
-    """All properties of a node in the store.
-
-    Args:
-        node: the whole node, its typed properties in the form that `validation` gives them.
-    """
+    """All properties of a node in the store; its typed ones are in the form that `validation` gives them."""
     told = node.model_dump(mode="json")
     row: dict[str, Any] = {name: told[name] for name in COMMON if told.get(name) is not None}
     row |= {name: json.dumps(told[name], ensure_ascii=False) for name in BAGS if told.get(name)}
@@ -103,8 +99,7 @@ _MOST_TEXTS = 100
 def normalize_value(one: Property, value: object) -> object:
     """The value of a property in its form: numbers as numbers, a day as a day, a time in UTC.
 
-    Raises:
-        RegistryRefused: the value is not of the property's kind, or out of its range; `field` is the property.
+    Raises `RegistryRefused`: the value is not of the property's kind, or out of its range; `field` is the property.
     """
     return _FORMS[one.kind](one.name, value)
 

@@ -27,11 +27,7 @@ _STEPS = 50_000
 def distances(
     ways: Ways[N], starts: Iterable[N], longest: int | None = None, until: Container[N] = frozenset()
 ) -> dict[N, int]:
-    """Steps from the nearest start to each node that is reached, in the order reached.
-
-    Args:
-        longest: steps at most; any number by default.
-    """
+    """Steps from the nearest start to each node reached, in that order; `longest` steps at most, by default any number."""
     hops = dict.fromkeys(starts, 0)
     queue = deque(hops)
     while queue:
@@ -89,24 +85,13 @@ def _routes_of_length(
 
 
 class ShortestPathHandlers:
-    """One method for the one message.
-
-    Args:
-        projections: what is walked; a chain in it costs less than the store would take for it.
-    """
+    """Answers from `projections`: a chain in one costs less than the store would take for it."""
 
     def __init__(self, projections: ProjectionCache, walks: WalkStore, now: Callable[[], datetime]) -> None:
         self._projections, self._walks, self._now = projections, walks, now
 
     async def shortest_path(self, call: Call, request: FindShortestPath) -> ShortestPathFound:
-        """How a node is joined to another.
-
-        Raises:
-            NotFound: one of the nodes is not there.
-            BadRequest: a relationship type that cannot be.
-            TooLarge: the graph is larger than is projected.
-            Unavailable: the store is down.
-        """
+        """How a node is joined to another. Raises `NotFound`, `BadRequest` (a type), `TooLarge`, `Unavailable`."""
         tenant, names = call.who.tenant, check_relationship_types(request.relationship_types)
         held = self._projections.kept(tenant, names)
         kept = await self._projections.fresh(tenant, names, refresh=request.refresh)

@@ -41,11 +41,7 @@ _events_of_write: ContextVar[list[ConstitutionChanged] | None] = ContextVar("ann
 
 
 class WriteTurns:
-    """What every write of the constitutional graph goes through; one for all of them.
-
-    Args:
-        schema: has to stand before anything is written.
-    """
+    """What every write of the graph goes through; one for all. The schema has to stand before anything is written."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
@@ -161,12 +157,7 @@ class BoltConstitution(GraphWriter):
     async def change(
         self, order: Order, id: str, decide: Callable[[ConstitutionNode], NodeWritten], audit: Callable[[NodeWritten], Audited]
     ) -> NodeWritten:
-        """Write a node as `decide` says from what it is; nothing is written where that changes nothing.
-
-        Raises:
-            NotFound: the tenant has no such node.
-            ServiceError: what `decide` raises.
-        """
+        """Write a node as `decide` says, if that changes it. Raises `NotFound`, `ServiceError` (what `decide` raises)."""
         tenant = order.call.who.tenant
 
         async def work(transaction: Transaction) -> NodeWritten:
@@ -289,12 +280,7 @@ class BoltLinks(GraphWriter):
     async def unrelate(
         self, order: Order, id: str, check: Callable[[Layer], None], audit: Callable[[ConstitutionLink], Audited]
     ) -> Unrelated:
-        """Remove a relationship; `check` holds the layer that it leads from against the caller's rights.
-
-        Raises:
-            NotFound: the tenant has no such relationship.
-            ServiceError: what `check` raises.
-        """
+        """Remove a relationship, if `check` allows the layer it leads from. Raises `NotFound`, and what `check` raises."""
         tenant = order.call.who.tenant
 
         async def work(transaction: Transaction) -> Unrelated:

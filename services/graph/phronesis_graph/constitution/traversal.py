@@ -108,12 +108,7 @@ class WalkStore(Protocol):
     """The store of the constitutional graph, for walks."""
 
     async def read(self, tenant: str, work: Callable[[WalkReader], Awaitable[T]]) -> T:
-        """Do some work with a tenant's nodes in one read; it may be begun anew where a connection broke.
-
-        Raises:
-            Unavailable: the store is down.
-            TimedOut: it did not answer in time.
-        """
+        """Do some work in one read, which may begin anew on a broken connection. Raises `Unavailable`, `TimedOut`."""
 
 
 FRONTIER = 1_000
@@ -224,11 +219,7 @@ async def read_walk_nodes(walks: WalkStore, tenant: str, over: Projection, nodes
 
 
 def check_type_names(given: Iterable[str]) -> frozenset[str]:
-    """Names of node types as the registry spells them.
-
-    Raises:
-        BadRequest: there is no such type; the text names the nearest.
-    """
+    """Names of node types as the registry spells them. Raises `BadRequest`."""
     found = set()
     for name in given:
         kind = node_type(name)

@@ -163,11 +163,7 @@ _MISSPELT = 0.8
 
 
 def check_relationship_name(name: str) -> None:
-    """Hold the name of a relationship type against the declared ones; nothing but a plain name may reach a statement.
-
-    Raises:
-        RegistryRefused: it is no name in capitals, or not declared and nearly one that is.
-    """
+    """Let only plain, declared names reach a statement. Raises `RegistryRefused`: not in capitals, or nearly a declared one."""
     if not _PLAIN.fullmatch(name) or len(name) > _LONGEST_RELATIONSHIP:
         raise RegistryRefused("a relationship type is a name in capitals, such as SUPPORTED_BY", field="type")
     if name not in registry.RELATIONSHIPS and (close := get_close_matches(name, registry.RELATIONSHIPS, n=1, cutoff=_MISSPELT)):
@@ -175,11 +171,7 @@ def check_relationship_name(name: str) -> None:
 
 
 def check_ends(name: str, source: registry.NodeType, target: registry.NodeType) -> None:
-    """Hold the ends of a relationship against the registry; a type that it does not declare joins any two.
-
-    Raises:
-        RegistryRefused: the type does not lead from the one to the other; what does is named.
-    """
+    """Hold ends against the registry; an undeclared type joins any. Raises `RegistryRefused`, which names what would do."""
     kind = registry.RELATIONSHIPS.get(name)
     if kind is None or kind.joins(source, target):
         return

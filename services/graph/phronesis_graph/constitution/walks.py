@@ -38,12 +38,7 @@ MOST_LADDERS = 200
 
 
 async def climb_ladder(reader: WalkReader, request: contract.ClimbLadder) -> contract.LadderClimbed:
-    """The ladders of a goal: up along SUPPORTED_BY, over active goals and visions alone.
-
-    Raises:
-        NotFound: there is no such goal.
-        BadRequest: it is a node of another type.
-    """
+    """A goal's ladders: up along SUPPORTED_BY, active goals and visions alone. Raises `NotFound`, `BadRequest` (its type)."""
     [goal] = await require_nodes(reader, request.id)
     if goal.type not in _RUNGS:
         raise BadRequest(f"a ladder begins at a goal, and this is a {goal.type}", field="id")
@@ -130,11 +125,7 @@ def _extend_ladder(ladder: Rungs, above: Parents) -> Iterator[Rungs]:
 
 
 async def find_bridge(reader: WalkReader, request: contract.BridgeConcepts) -> contract.BridgeFound:
-    """The shortest paths between two nodes over active ones, met in the middle: each end is walked half the way.
-
-    Raises:
-        NotFound: one of the nodes is not there.
-    """
+    """The shortest paths between two nodes over active ones, met in the middle. Raises `NotFound`."""
     begin, end = await require_nodes(reader, request.from_id, request.to_id)
     half = request.max_depth // 2
     first = await walk(reader, (begin.id,), request.max_depth - half, EdgeFilter())
@@ -177,21 +168,11 @@ class WalkHandlers:
         self._store = store
 
     async def ladder(self, call: Call, request: contract.ClimbLadder) -> contract.LadderClimbed:
-        """The goals and visions above a goal.
-
-        Raises:
-            NotFound: there is no such goal.
-            BadRequest: it is a node of another type.
-        """
+        """The goals and visions above a goal. Raises `NotFound`, `BadRequest` (it is a node of another type)."""
         return await self._store.read(call.who.tenant, lambda reader: climb_ladder(reader, request))
 
     async def expand(self, call: Call, request: contract.ExpandPath) -> contract.PathExpanded:
-        """Neighbours of a node along relationship types.
-
-        Raises:
-            NotFound: there is no such node.
-            BadRequest: a type or a relationship type that cannot be.
-        """
+        """Neighbours of a node along relationship types. Raises `NotFound`, `BadRequest` (a type that cannot be)."""
         types, names = check_type_names(request.types), check_relationship_types(request.relationship_types)
         follow = EdgeFilter(names, request.direction)
         return await self._store.read(call.who.tenant, lambda reader: _expand_path(reader, request, follow, types))
@@ -201,12 +182,7 @@ class WalkHandlers:
         return await self._store.read(call.who.tenant, lambda reader: _read_subgraph(reader, request))
 
     async def bridge(self, call: Call, request: contract.BridgeConcepts) -> contract.BridgeFound:
-        """The shortest paths that join two nodes, and what stands on them.
-
-        Raises:
-            NotFound: one of the nodes is not there.
-            BadRequest: it is one node twice.
-        """
+        """The shortest paths that join two nodes, and what is on them. Raises `NotFound`, `BadRequest` (one node twice)."""
         if request.from_id == request.to_id:
             raise BadRequest("a bridge needs two nodes", field="toId")
         return await self._store.read(call.who.tenant, lambda reader: find_bridge(reader, request))

@@ -49,10 +49,8 @@ class NodeHandlers:
     async def create(self, kind: NodeType, call: Call, request: writes.CreateConstitutionNode) -> NodeWritten:
         """Create a node of a type.
 
-        Raises:
-            RegistryRefused: the registry does not allow it.
-            GuardrailHit: it breaks a rule that blocks, or one that was not acknowledged.
-            Conflict: the id is taken, or the request id was used for something else.
+        Raises `RegistryRefused` (the registry does not allow it), `GuardrailHit` (it breaks a rule that blocks, or one that was
+        not acknowledged), `Conflict` (the id is taken, or the request id was used for something else).
         """
         name, given, now = writes.CREATE[kind.name].name, request.model_dump(by_alias=True), datetime.now(UTC)
         content = merge_content(kind, {}, node_fields(given))
@@ -72,11 +70,9 @@ class NodeHandlers:
     async def update(self, kind: NodeType, call: Call, request: writes.UpdateConstitutionNode) -> NodeWritten:
         """Change a node of a type.
 
-        Raises:
-            RegistryRefused: it is of another type, or the registry does not allow the change.
-            GuardrailHit: as for `create`, of the rules that what changes is read by.
-            NotFound: there is none.
-            Conflict: it has another version by now.
+        Raises `RegistryRefused` (it is of another type, or the registry does not allow the change), `GuardrailHit` (as for
+        `create`, of the rules that what changes is read by), `NotFound` (there is none), `Conflict` (it has another version by
+        now).
         """
         return await self._change(writes.UPDATE[kind.name].name, kind, call, request)
 
@@ -199,10 +195,8 @@ class RelationshipHandlers:
     async def relate(self, call: Call, request: writes.Relate) -> Related:
         """Make a relationship, or give the one that there is.
 
-        Raises:
-            RegistryRefused: its type does not lead from the one end to the other, or it would close a chain.
-            Forbidden: the caller may not write the node that it leads from.
-            NotFound: an end is no node of the tenant.
+        Raises `RegistryRefused` (its type does not lead from the one end to the other, or it would close a chain), `Forbidden`
+        (the caller may not write the node that it leads from), `NotFound` (an end is no node of the tenant).
         """
         check_relationship_name(request.type)
         if request.from_id == request.to_id:
@@ -221,12 +215,7 @@ class RelationshipHandlers:
         return made
 
     async def unrelate(self, call: Call, request: writes.Unrelate) -> writes.Unrelated:
-        """Remove a relationship.
-
-        Raises:
-            Forbidden: the caller may not write the node that it leads from.
-            NotFound: the tenant has no such relationship.
-        """
+        """Remove a relationship. Raises `Forbidden` (the caller may not write the node that it leads from), `NotFound`."""
         name = writes.UNRELATE_TOOL.name
 
         def check(layer: Layer) -> None:
@@ -251,9 +240,8 @@ class LoadHandlers:
     async def load(self, call: Call, request: writes.LoadConstitution) -> writes.ConstitutionLoaded:
         """Write one part, all of it or nothing.
 
-        Raises:
-            RegistryRefused: a node or a relationship is none that the registry allows; `field` names which.
-            NotFound: an end of a relationship is no node of the tenant.
+        Raises `RegistryRefused` (a node or a relationship is none that the registry allows; `field` names which), `NotFound`
+        (an end of a relationship is no node of the tenant).
         """
         _check_unique([node.id for node in request.nodes], "nodes")
         for number, link in enumerate(request.relationships):
@@ -278,10 +266,8 @@ class LoadHandlers:
     async def restore(self, call: Call, request: RestoreGraph) -> GraphRestored:
         """Write one part, and with the last one remove what stood in none.
 
-        Raises:
-            Forbidden: the caller is no admin.
-            RegistryRefused: a node or a relationship is none that the registry knows.
-            BadRequest: an end of a relationship stands in no part so far.
+        Raises `Forbidden` (the caller is no admin), `RegistryRefused` (a node or a relationship is none that the registry
+        knows), `BadRequest` (an end of a relationship stands in no part so far).
         """
         if call.who.role is not Role.ADMIN:
             raise Forbidden(f"role {call.who.role} may not restore the graph")
@@ -345,11 +331,7 @@ class PolicyHandlers:
         self._ruling = ruling
 
     async def check_policy(self, call: Call, request: CheckPolicy) -> PolicyChecked:
-        """The rules that a text, or a node of some type with these fields, would go against.
-
-        Raises:
-            RegistryRefused: there is no such type, or a field is none of its kind.
-        """
+        """The rules that a text, or a node of some type with these fields, would go against. Raises `RegistryRefused`."""
         kind = find_type(request.type) if request.type else None
         fields = dict(request.fields)
         for one in kind.properties if kind else ():

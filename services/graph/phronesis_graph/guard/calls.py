@@ -21,8 +21,7 @@ _SAFE = re.compile(r"""(['"])(\(\?i\))?(\.\*)?[\w \-',:&/]*(\.\*)?\1""")
 def compare(levels: LevelConstraints, sign: str, left: Value, right: Value) -> None:
     """Hold a comparison against the rules, and note what it says of levels.
 
-    Raises:
-        QueryRefused: a level is compared with anything but names of levels, or a whole node is ordered.
+    Raises `QueryRefused`: a level is compared with anything but names of levels, or a whole node is ordered.
     """
     if sign not in _EQUAL:
         if left.level is not Level.NO or right.level is not Level.NO:
@@ -41,8 +40,7 @@ def compare(levels: LevelConstraints, sign: str, left: Value, right: Value) -> N
 def check_pattern(left: Value, pattern: str) -> None:
     """Hold `=~` against the rules: `pattern` is its right side as it is written.
 
-    Raises:
-        QueryRefused: a level or a whole node is matched, or the pattern is not a plain one.
+    Raises `QueryRefused`: a level or a whole node is matched, or the pattern is not a plain one.
     """
     if left.level is not Level.NO:
         raise refusal(Rule.LEVEL, refusals.LEVEL_FORM)
@@ -67,11 +65,7 @@ _SAME = frozenset({"tail", "reverse"})
 
 
 def call(notes: Notes, function: str, arguments: Sequence[Tree], values: Sequence[Value]) -> Value:
-    """The value of a call; `function` is its full name in small letters.
-
-    Raises:
-        QueryRefused: it is not on the list, or may not have these arguments.
-    """
+    """The value of a call; `function` is in small letters. Raises `QueryRefused`: not on the list, or not with these."""
     if function not in FUNCTIONS[notes.rules]:
         _refuse(function)
     if function == "range":

@@ -130,11 +130,7 @@ class Patterns:
         return bound
 
     def written(self, patterns: Iterable[Tree], scope: Scope) -> dict[str, Value]:
-        """Read patterns of CREATE or MERGE: new nodes get the tenant, known ones stay as they are.
-
-        Raises:
-            QueryRefused: a pattern breaks a rule.
-        """
+        """Read CREATE or MERGE: new nodes get the tenant, known ones stay as they are. Raises `QueryRefused`."""
         elements = [self._element(next(pattern.find("patternElement"))) for pattern in patterns]
         bound = self._bind(elements, scope)
         self._finish(elements, scope, bound, writing=True)

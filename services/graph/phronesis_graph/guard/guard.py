@@ -63,11 +63,7 @@ class Guard:
         self._lock = threading.Lock()
 
     def load(self) -> None:
-        """Load the parser, which takes about half a second; the first check does it otherwise.
-
-        Raises:
-            QueryRefused: it cannot be loaded. Every check is refused then.
-        """
+        """Load the parser (half a second), else the first check does. Raises `QueryRefused`, as every check then."""
         self._parser.load()
 
     def check(self, statement: str, parameters: Mapping[str, object], tenant: str, rules: Rules = Rules.READING) -> Allowed:

@@ -43,11 +43,7 @@ class Parser:
         self._lock = threading.Lock()
 
     def load(self) -> None:
-        """Load the modules; nothing happens the second time.
-
-        Raises:
-            QueryRefused: they are not there, or not the ones that were tested.
-        """
+        """Load the modules, once. Raises `QueryRefused`: they are not there, or not the ones that were tested."""
         with self._lock:
             if self._modules is None:
                 try:
@@ -57,11 +53,7 @@ class Parser:
                 self._modules = lexer.Cypher25Lexer, parser.Cypher25Parser
 
     def tokens(self, text: str) -> tuple[Any, list[Token]]:
-        """The text as tokens, both as the library has them and as values.
-
-        Raises:
-            QueryRefused: the parser is not there, or the text holds a sign that the language does not know.
-        """
+        """The text as tokens, the library's and as values. Raises `QueryRefused`: no parser, or an unknown sign."""
         self.load()
         assert self._modules is not None
         from antlr4 import CommonTokenStream, InputStream

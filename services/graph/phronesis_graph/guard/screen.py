@@ -34,8 +34,7 @@ _STRINGS = frozenset({"STRING_LITERAL1", "STRING_LITERAL2"})
 def screen_text(statement: str) -> str:
     """The statement with one kind of line end, or a refusal.
 
-    Raises:
-        QueryRefused: it is too long, or holds an escape or a sign that stores read in different ways.
+    Raises `QueryRefused`: it is too long, or holds an escape or a sign that stores read in different ways.
     """
     if len(statement) > MAX_CHARACTERS:
         raise refusal(Rule.SIZE, f"a statement has at most {MAX_CHARACTERS} characters; pass long values as parameters")
@@ -57,11 +56,7 @@ def screen_text(statement: str) -> str:
 
 
 def screen_tokens(tokens: Iterable[Token]) -> None:
-    """Hold the size and the nesting of a statement, and the letters of its names.
-
-    Raises:
-        QueryRefused: it has too many words, is nested too deeply, or a word of it is not plain.
-    """
+    """Hold a statement's size and nesting. Raises `QueryRefused`: too many words, too deep, or a word that is not plain."""
     nesting = cases = 0
     before = ""
     for number, token in enumerate(tokens, start=1):
@@ -99,8 +94,7 @@ _BITS = 2**63
 def check_parameters(parameters: Mapping[str, object]) -> None:
     """Hold a caller's values against the rules.
 
-    Raises:
-        QueryRefused: a name is the service's own, or a value is too large, too deep, or not one a store takes.
+    Raises `QueryRefused`: a name is the service's own, or a value is too large, too deep, or not one a store takes.
     """
     if len(parameters) > MAX_PARAMETERS:
         raise refusal(Rule.PARAMETER, f"at most {MAX_PARAMETERS} parameters; pass a list")
@@ -153,11 +147,7 @@ def _characters(value: str) -> int:
 
 
 def check_required(names: Collection[str], limits: Collection[str], parameters: Mapping[str, object], limit: int) -> None:
-    """Hold the values that a statement uses.
-
-    Raises:
-        QueryRefused: one is missing, or one behind LIMIT is not a whole number up to `limit`.
-    """
+    """Hold the values used. Raises `QueryRefused`: one is missing, or one behind LIMIT is no whole number up to `limit`."""
     for missing in sorted(set(names) - parameters.keys()):
         raise refusal(Rule.PARAMETER, f"${missing[:60]} has no value; pass it in parameters")
     for name in limits:

@@ -53,11 +53,7 @@ class Vocabulary:
         return name
 
     def property(self, name: str) -> str:
-        """A property of a node or a relationship.
-
-        Raises:
-            QueryRefused: nothing has it, it is the tenant's, or it leads to an embedding.
-        """
+        """A property. Raises `QueryRefused`: nothing has it, it is the tenant's, or it leads to an embedding."""
         self.key(name)
         if self._reading and name not in self._properties:
             raise refusal(Rule.PROPERTY, f"no node has a property {name[:60]!r}; {_instead(name, self._properties)}")
@@ -122,11 +118,7 @@ class Step:
 
 
 def read_step(tree: Tree, types: tuple[str, ...], notes: Notes) -> Step:
-    """A relationship pattern, held against the rules.
-
-    Raises:
-        QueryRefused: its length has no bound or a high one, or it has a length and no type.
-    """
+    """A relationship pattern. Raises `QueryRefused`: its length has no bound or a high one, or a length without a type."""
     length = tree.child("pathLength")
     if length is not None and tree.child("expression") is not None:
         raise refusal(Rule.PATTERN, "put the condition on a variable length into WHERE behind the pattern")

@@ -54,11 +54,7 @@ class KnowledgeNames:
         return self.labels | self.types
 
     def label(self, name: str, field: str = "label") -> str:
-        """A label for a node of the agents.
-
-        Raises:
-            BadRequest: it is a label or a relationship type of the ontology, or a name of the platform's own.
-        """
+        """A label for the agents' nodes. Raises `BadRequest`: it is the ontology's or the platform's own."""
         # A store of one namespace for both takes no label with the name of a relationship type, nor the other way round.
         if name in self.labels or name in self.types or name.lower().startswith(_HIDDEN) or name.lower() in RESERVED_LABELS:
             raise BadRequest(f"{name} is a name of the platform's own; choose another", field=field)
@@ -98,8 +94,7 @@ _FORM_ADVICE = {
 def check_properties(given: Mapping[str, object], field: str = "properties") -> dict[str, PropertyValue]:
     """Properties as a store keeps them, each with its type.
 
-    Raises:
-        BadRequest: a name that is none or is the platform's, or a value that no store keeps; `field` names it.
+    Raises `BadRequest`: a name that is none or is the platform's, or a value that no store keeps; `field` names it.
     """
     if len(given) > MOST_PROPERTIES:
         raise BadRequest(f"there are over {MOST_PROPERTIES} properties", field=field)

@@ -63,8 +63,7 @@ class KnowledgeStore(Protocol):
     async def join(self, call: Call, arguments: str, wanted: NewRelationship, audit: Audited) -> RelationshipCreated:
         """Create a relationship with its audit entry.
 
-        Raises:
-            BadRequest: an end is no node of the agents of this tenant, or the type cannot be had.
+        Raises `BadRequest`: an end is no node of the agents of this tenant, or the type cannot be had.
         """
 
     async def delete(self, call: Call, arguments: str, node_id: str, audit: Callable[[DeletedNode], Audited]) -> NodeDeleted:
@@ -87,11 +86,8 @@ class ChangeStore(Protocol):
     ) -> QueryExecuted:
         """Run a changing statement whole or not at all, with its audit entry, which says how much it changed.
 
-        Raises:
-            Conflict: its token confirms nothing.
-            QueryRefused: the store does not take it; the detail helps to repair it.
-            TimedOut: it took too long.
-            Busy: too many run already.
+        Raises `Conflict` (its token confirms nothing), `QueryRefused` (the store does not take it; the detail helps to repair
+        it), `TimedOut` (it took too long), `Busy` (too many run already).
         """
 
     async def ask_to_confirm(self, call: Call, digest: str) -> str:

@@ -347,11 +347,7 @@ def _to_result(records: list[Record], values: Values, most: int) -> StatementRes
 
 
 async def _spend_token(transaction: Transaction, call: Call, change: ChangeStatement) -> None:
-    """Spend the token of a confirmed statement, in the statement's transaction: it confirms once.
-
-    Raises:
-        Conflict: it is another's, another statement's, too old, or spent.
-    """
+    """Spend a confirmed statement's token in its transaction, once. Raises `Conflict`: another's, too old, or spent."""
     key = _token_key(call, change.token or "")
     found = await transaction.rows(_CONFIRM, key=key)
     if not found or found[0]["arguments"] != change.digest or time.time() - found[0]["at"] > _FRESH:

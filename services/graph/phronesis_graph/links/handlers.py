@@ -22,11 +22,7 @@ class LinkStore(Protocol):
         """Remove items with their links for good, and report to the deletion that they went with. Raises `Unavailable`."""
 
     async def expand(self, tenant: str, user: str, question: Expand) -> Sequence[Neighbour]:
-        """Seeds and their neighbours, nearest first, over items that are the user's or shared in the tenant.
-
-        Raises:
-            Unavailable: the store is down.
-        """
+        """Seeds and neighbours, nearest first, of items the user's or shared in the tenant. Raises `Unavailable`."""
 
 
 class LinkHandlers:

@@ -43,8 +43,7 @@ Walks = Mapping[str, Mapping[str, Walk]]
 def build_walks(ontology: Ontology) -> Walks:
     """Every walk that can be asked for.
 
-    Raises:
-        ValueError: a chain has a place that no walk could pass within one level, or more than one beginning.
+    Raises `ValueError`: a chain has a place that no walk could pass within one level, or more than one beginning.
     """
     made = {}
     for chain in ontology.chains.values():
@@ -55,11 +54,7 @@ def build_walks(ontology: Ontology) -> Walks:
 
 
 def choose_walk(walks: Walks, chain: str, begin: str | None, field: str, begin_field: str) -> Walk:
-    """The walk of a chain from a node type, its own beginning where none is stated.
-
-    Raises:
-        BadRequest: there is no such chain, or no such type in it.
-    """
+    """The walk of a chain from a node type, its own beginning where none is stated. Raises `BadRequest`."""
     if chain not in walks:
         raise BadRequest(f"no such chain{suggest_nearest(chain, walks)}", field=field)
     of_chain = walks[chain]

@@ -157,12 +157,8 @@ class Diagnosis:
         """The gaps that there are.
 
         However many questions there are, the graph is asked four times at most: where the nodes are, which pairs are joined,
-        how far the chains come, and what there is of their next steps in other years and on other levels.
-
-        Raises:
-            BadRequest: a question that does not fit the ontology.
-            Unavailable: the store is down.
-            TimedOut: it did not answer in time.
+        how far the chains come, and what there is of their next steps in other years and on other levels. Raises `BadRequest`
+        (a question that does not fit the ontology), `Unavailable` (the store is down), `TimedOut` (it did not answer in time).
         """
         checked = check_questions(self._ontology, self._walks, questions)
         standing = await self._store.standing(self._tenant, {thing for case in checked for thing in case.things})

@@ -94,11 +94,7 @@ class GapCase:
 
 
 def check_questions(ontology: Ontology, walks: Walks, questions: Sequence[GapQuestion]) -> tuple[GapCase, ...]:
-    """The questions, checked.
-
-    Raises:
-        BadRequest: a question names what the ontology has not, or a pair that it does not join; or two have one id.
-    """
+    """The questions, checked. Raises `BadRequest`: an unknown name, a pair that is not joined, or one id twice."""
     seen: set[str] = set()
     made = []
     for i, question in enumerate(questions):

@@ -30,11 +30,7 @@ class TwinHandlers:
         self._ontology, self._twin, self._wake = ontology, twin, wake
 
     async def upsert(self, call: Call, request: contract.Upsert) -> contract.Upserted:
-        """Check a batch against the ontology and write it whole, with its news.
-
-        Raises:
-            BadRequest: the batch breaks the ontology; nothing is written.
-        """
+        """Check a batch against the ontology and write it whole, with its news, or nothing. Raises `BadRequest`."""
         batch = plan_batch(self._ontology, call.who.tenant, request)
         arguments = digest(request.model_dump_json())
         result = await self._twin.upsert(
@@ -44,11 +40,7 @@ class TwinHandlers:
         return result
 
     async def nodes(self, call: Call, request: contract.NodeKeys) -> contract.Nodes:
-        """The nodes of the caller's tenant that exist.
-
-        Raises:
-            TooLarge: their texts do not fit into one answer; ask for fewer.
-        """
+        """The nodes of the caller's tenant that exist. Raises `TooLarge`: their texts do not fit; ask for fewer."""
         found = await self._twin.nodes(call.who.tenant, request.keys)
         if sum(len(text.text.encode()) for node in found for text in node.texts) > LONGEST_ANSWER:
             raise TooLarge("the texts of these nodes do not fit into one answer", field="keys")
@@ -76,12 +68,9 @@ class QueryHandlers:
     async def read_cypher(self, call: Call, request: contract.ReadCypher) -> contract.CypherRows:
         """Read the twin of the caller's tenant with one statement, once the guard has let it through.
 
-        Raises:
-            QueryRefused: the guard or the store does not take it; the detail names the rule, and what to write instead.
-            TimedOut: it took too long.
-            TooLarge: a single row is larger than an answer may be.
-            Busy: too many run already.
-            Unavailable: the store is down.
+        Raises `QueryRefused` (the guard or the store does not take it; the detail names the rule, and what to write instead),
+        `TimedOut` (it took too long), `TooLarge` (a single row is larger than an answer may be), `Busy` (too many run already),
+        `Unavailable` (the store is down).
         """
         await self._queries.ready()
         tenant, text = call.who.tenant, redact_literals(request.cypher_query)
@@ -109,30 +98,17 @@ class ReasoningHandlers:
         self._ontology, self._walks, self._store = ontology, walks, store
 
     async def survey(self, call: Call, request: contract.Survey) -> contract.Surveyed:
-        """Count, add up, group or list nodes of one type.
-
-        Raises:
-            BadRequest: it names what the ontology has not; `field` is the path to the name.
-            TooLarge: what is to be shown does not fit into one answer.
-        """
+        """Count, add up, group or list nodes of one type. Raises `BadRequest` (`field` is the path), `TooLarge`."""
         return await self._store.survey(call.who.tenant, request)
 
     async def run_chain(self, call: Call, request: contract.RunChain) -> contract.ChainRun:
-        """Walk a chain within one year and level; where nothing reaches its end, the walks that stop on the way.
-
-        Raises:
-            BadRequest: there is no such chain, or no such node type to begin at.
-        """
+        """Walk a chain within one year and level, else the walks that stop on the way. Raises `BadRequest`."""
         walk = choose_walk(self._walks, request.chain, request.start_type, "chain", "start_type")
         found = await self._store.paths(call.who.tenant, walk, request)
         return found.model_copy(update={"paths": tuple(sorted(found.paths, key=_longest_first_key))})
 
     async def diagnose_gaps(self, call: Call, request: contract.DiagnoseGaps) -> contract.Diagnosed:
-        """Which of the questions have a gap, and which one.
-
-        Raises:
-            BadRequest: a question names what the ontology has not; `field` is the path to the name.
-        """
+        """Which of the questions have a gap, and which one. Raises `BadRequest`: `field` is the path to what is unknown."""
         return await Diagnosis(self._ontology, self._walks, self._store, call.who.tenant).of(request.questions)
 
     async def find_entities(self, call: Call, request: contract.FindEntities) -> contract.Entities:

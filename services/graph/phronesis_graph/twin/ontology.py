@@ -104,8 +104,7 @@ class Ontology:
     def check(self) -> None:
         """Hold the ontology against itself.
 
-        Raises:
-            ValueError: a name that is used and not declared, a name used twice, or a chain whose step cannot be walked.
+        Raises `ValueError`: a name that is used and not declared, a name used twice, or a chain whose step cannot be walked.
         """
         for node in self.nodes.values():
             if taken := RESERVED & node.properties.keys():
@@ -196,11 +195,7 @@ def suggest_nearest(given: str, choices: Iterable[str]) -> str:
 
 
 def check_value(declared: Property, given: object, path: str) -> str | float:
-    """The value as it is stored: numbers as floats, dates as ISO text.
-
-    Raises:
-        BadRequest: it has another type, or stands outside the declared range or set.
-    """
+    """The value as stored: numbers as floats, dates as ISO text. Raises `BadRequest`: its type, its range or its set."""
     match declared.kind:
         case Kind.NUMBER:
             return _check_number(declared, given, path)

@@ -97,12 +97,9 @@ class QueryStore(Protocol):
     async def read(self, tenant: str, statement: str, parameters: Mapping[str, Any], most: int) -> StatementResult:
         """Run a reading statement once, as a user who can only read.
 
-        Raises:
-            QueryRefused: the store does not take it; the detail helps to repair it.
-            TimedOut: it took too long.
-            TooLarge: a single row is larger than an answer may be.
-            Busy: too many run already.
-            Unavailable: the store is down.
+        Raises `QueryRefused` (the store does not take it; the detail helps to repair it), `TimedOut` (it took too long),
+        `TooLarge` (a single row is larger than an answer may be), `Busy` (too many run already), `Unavailable` (the store is
+        down).
         """
 
 

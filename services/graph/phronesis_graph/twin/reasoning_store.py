@@ -155,12 +155,7 @@ class BoltReasoning:
         self._ties = {type: ties_statement(type) for type in ontology.nodes}
 
     async def warm(self) -> None:
-        """Let the store plan what gap questions and whole chains ask; a statement that it does not take shows here.
-
-        Raises:
-            Unavailable: the store is down.
-            TimedOut: it did not answer in time; what it has planned by then, it keeps.
-        """
+        """Let the store plan gap questions and chains, and show what it does not take. Raises `Unavailable`, `TimedOut`."""
         nobody: Row = {"tenant": "-", "year": 0, "level": "-", "key": "-", "limit": 1, "rows": [], "ids": []}
         chains = [text for walk in self._beginnings for text in self._statements[walk].texts]
         for text in (*self._standing.values(), *self._ties.values(), *chains):

@@ -36,11 +36,7 @@ def find_property(kind: NodeType, name: str, path: str) -> Property:
 
 
 def find_joined_type(ontology: Ontology, kind: NodeType, via: str | None, to: str | None, path: str) -> NodeType | None:
-    """The node type at the other end of a relationship; `None` where none is asked for.
-
-    Raises:
-        BadRequest: there is no such relationship or type, or it does not join the two.
-    """
+    """The node type at the other end of a relationship; `None` where none is asked for. Raises `BadRequest`."""
     if via is None:
         if to is not None:
             raise BadRequest("without `via` there is nothing that leads there", field=f"{path}.to")
@@ -59,11 +55,7 @@ def find_joined_type(ontology: Ontology, kind: NodeType, via: str | None, to: st
 
 
 def comparison_value(one: Where, found: Property, path: str) -> Value | None:
-    """The value to compare with, as the store has its like; text without case, but for ids.
-
-    Raises:
-        BadRequest: it does not fit the property or the comparison.
-    """
+    """The value to compare with, as stored; text without case, but for ids. Raises `BadRequest`: it does not fit."""
     if one.op == "unknown":
         return None
     if one.op == "in":
@@ -124,8 +116,7 @@ class _SurveyBuilder:
 def survey_statement(ontology: Ontology, survey: Survey) -> SurveyStatement:
     """The statements of a survey; they take its tenant as `$tenant` beside the parameters.
 
-    Raises:
-        BadRequest: it names what the ontology has not, or asks for what does not go together; `field` is the path to it.
+    Raises `BadRequest`: it names what the ontology has not, or asks for what does not go together; `field` is the path to it.
     """
     building = _SurveyBuilder(ontology, survey, find_node_type(ontology, survey.type, "type"))
     fits = _node_condition(building)

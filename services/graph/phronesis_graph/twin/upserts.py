@@ -78,9 +78,8 @@ class Stored:
 def plan_batch(ontology: Ontology, tenant: str, request: Upsert) -> Plan:
     """The batch as records of `tenant`.
 
-    Raises:
-        BadRequest: it breaks the ontology; `field` is the path to the value at fault, and the detail names the nearest
-            legal choice.
+    Raises `BadRequest`: it breaks the ontology; `field` is the path to the value at fault, and the detail names the nearest
+    legal choice.
     """
     nodes = tuple(_to_record(ontology, tenant, node, f"nodes.{i}") for i, node in enumerate(request.nodes))
     _check_unique([record.key for record in nodes], "nodes", "node")
@@ -102,9 +101,8 @@ def plan_batch(ontology: Ontology, tenant: str, request: Upsert) -> Plan:
 def check_levels(ontology: Ontology, batch: Plan, stored: Mapping[str, Stored]) -> None:
     """Hold the batch against what the graph holds of its nodes and ends, by key.
 
-    Raises:
-        BadRequest: a node would change its level, an end is in neither the graph nor the batch, or a relationship joins
-            levels that it may not join.
+    Raises `BadRequest`: a node would change its level, an end is in neither the graph nor the batch, or a relationship joins
+    levels that it may not join.
     """
     levels = {key: node.level for key, node in stored.items()}
     for i, node in enumerate(batch.nodes):

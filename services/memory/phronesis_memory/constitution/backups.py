@@ -101,12 +101,7 @@ async def read_lines(bucket: Bucket, folder: str, parts: int) -> AsyncIterator[d
 
 
 async def verify_backup(bucket: Bucket, folder: str) -> Manifest:
-    """The manifest of a backup whose bytes are those that were written.
-
-    Raises:
-        NotFound: there is no such backup.
-        BackupDamaged: they are not.
-    """
+    """The manifest of a backup whose bytes are those that were written. Raises `NotFound`, `BackupDamaged`."""
     found = await read_manifest(bucket, folder)
     digest = hashlib.sha256()
     try:
@@ -183,12 +178,9 @@ class Backups:
     async def do(self, who: Principal, order: BackupOrRestore) -> BackupDone:
         """Do one operation for the caller's tenant.
 
-        Raises:
-            BadRequest: the order names no backup and needs one.
-            NotFound: there is no such backup.
-            BackupDamaged: its bytes are not those that were written.
-            WrongConfirmation: a restore without the word that `verify` gave.
-            Unavailable: a store does not answer; after a restore that ended so, restore again.
+        Raises `BadRequest` (the order names no backup and needs one), `NotFound` (there is no such backup), `BackupDamaged`
+        (its bytes are not those that were written), `WrongConfirmation` (a restore without the word that `verify` gave),
+        `Unavailable` (a store does not answer; after a restore that ended so, restore again).
         """
         match order.operation:
             case "backup":

@@ -247,10 +247,7 @@ _SPREAD = 2
 
 
 def find_keywords(groups: Mapping[str, Sequence[str]], most: int = KEYWORDS) -> dict[str, tuple[str, ...]]:
-    """For each group of texts the words that are its own, the most telling first.
-
-    A word counts in its stem, and is shown as it is written most often.
-    """
+    """For each group the words of its own, the most telling first; a word counts in its stem, shown as most often written."""
     counted = {name: [_count_stems(text) for text in texts] for name, texts in groups.items()}
     totals = {name: sum((Counter(_stem_counts(text)) for text in texts), Counter()) for name, texts in counted.items()}
     everywhere = sum(totals.values(), Counter[str]())

@@ -262,12 +262,7 @@ class Contradictions:
 
 
 def find_opposed(nodes: Mapping[str, ConstitutionNode], alike: Mapping[tuple[str, str], float]) -> list[Contradiction]:
-    """The pairs whose words oppose each other, the most alike first.
-
-    Args:
-        nodes: by id.
-        alike: the cosine of each pair that is looked at.
-    """
+    """The pairs whose words oppose each other, the most alike first; `alike` is the cosine of each pair looked at."""
     found = []
     for (one, other), cosine in sorted(alike.items(), key=lambda item: (-item[1], item[0])):
         if (

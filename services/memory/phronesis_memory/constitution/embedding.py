@@ -56,12 +56,7 @@ class EmbeddingWorker:
     """Embeds what is due, in a task of its own. `step` does one batch, for whoever has no task."""
 
     def __init__(
-        self,
-        queue: NodeQueue,
-        embedder: Embedder,
-        index: PgNodeVectors,
-        schedule: Schedule,
-        clock: Callable[[], datetime],
+        self, queue: NodeQueue, embedder: Embedder, index: PgNodeVectors, schedule: Schedule, clock: Callable[[], datetime]
     ) -> None:
         self._queue, self._embedder, self._index = queue, embedder, index
         self._schedule, self._clock = schedule, clock

@@ -40,11 +40,7 @@ class Evolution:
         self._history = history
 
     async def of(self, tenant: str, id: str, limit: int) -> EvolutionTold:
-        """The latest versions of a node, oldest first, and the same in sentences.
-
-        Raises:
-            NotFound: nothing is known of such a node.
-        """
+        """A node's latest versions, oldest first, and the same in sentences. Raises `NotFound`: nothing is known of it."""
         versions = await self._history.versions(tenant, id, limit)
         if not versions:
             raise NotFound("there is no node with this id", field="id")

@@ -155,11 +155,7 @@ def assemble_constitution(
     *,
     drift: bool = True,
 ) -> Parts:
-    """The parts on their stores.
-
-    Args:
-        drift: whether nodes are embedded anew by the clock, to see whether their vectors drifted.
-    """
+    """The parts on their stores. `drift`: nodes are embedded anew by the clock, to see whether their vectors drifted."""
     of = (embedder.model, embedder.dimension)
     index = index or make_pgvector_nodes(database, *of, settings)
     queue, records, reader = NodeQueue(database, index, *of, wake), NodeRecords(database, index, *of), RecordReader(database)
@@ -207,11 +203,7 @@ async def serve_constitution(
     *,
     drift: bool,
 ) -> None:
-    """Serve the questions about the constitutional graph, and follow its news.
-
-    Args:
-        drift: whether nodes are embedded anew by the clock, to see whether their vectors drifted.
-    """
+    """Serve the questions about the constitutional graph, and follow its news. `drift` is that of `assemble_constitution`."""
     stack = AsyncExitStack()
     opened = open_nodes(index, database, embedder.model, embedder.dimension, settings)
     nodes = await stack.enter_async_context(opened)

@@ -183,11 +183,7 @@ def is_older(facts: NodeSnapshot, known: KnownRecord | None) -> bool:
 def decide_state(
     facts: NodeSnapshot, known: KnownRecord | None, now: datetime, *, at_once: bool = False, force: bool = False
 ) -> RecordState:
-    """What is to be done for a node that was read.
-
-    Args:
-        at_once: also nodes that would wait for the night, or that failed and would wait for their next try.
-    """
+    """What is to be done for a node that was read. `at_once`: also one that would wait for the night or its next try."""
     assert facts.tier is not None
     if not facts.body:
         return RecordState(EmbeddingState.SKIPPED)

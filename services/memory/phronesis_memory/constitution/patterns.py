@@ -296,11 +296,7 @@ class Analogies:
         self._meaning = meaning
 
     async def find(self, who: Principal, id: str, limit: int) -> list[Analogy]:
-        """The achieved goals that are most like a goal, each with its strategies.
-
-        Raises:
-            NotFound: there is no such goal, or it has no vector yet.
-        """
+        """The achieved goals that are most like a goal, each with its strategies. Raises `NotFound`."""
         asked = await gather_vectors(
             self._meaning.vectors, who.tenant, NodeFilter(types=GOALS, lifecycle=None, ids=frozenset({id}))
         )

@@ -42,12 +42,6 @@ class PgNodeVectors(PgVectors[NodeFilter, NodeHit]):
     indexed = frozenset({384, 768, 1024, 1536, 3072})
 
     async def nearest(self, tenant: str, vector: Vector, chosen: NodeFilter, limit: int) -> list[NodeHit]:
-        """The chosen nodes that are nearest to `vector`, best first: `limit` of them, or all there are.
-
-        Raises:
-            EmbeddingMismatch: the stored vectors are another model's, or `vector` has another dimension.
-            Unavailable: the index does not answer.
-        """
         return await self.nearest_stored(tenant, vector, chosen, limit)
 
     async def nearest_stored(self, tenant: str, vector: Vector, chosen: NodeFilter, limit: int) -> list[NodeHit]:

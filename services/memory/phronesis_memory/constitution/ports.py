@@ -85,9 +85,8 @@ class NodeVectors(Protocol):
     async def nearest(self, tenant: str, vector: Vector, chosen: NodeFilter, limit: int) -> list[NodeHit]:
         """The chosen nodes that are nearest to `vector`, best first: `limit` of them, or all there are.
 
-        Raises:
-            EmbeddingMismatch: the stored vectors are another model's, or `vector` has another dimension.
-            Unavailable: the index does not answer.
+        Raises `EmbeddingMismatch` (the stored vectors are another model's, or `vector` has another dimension), `Unavailable`
+        (the index does not answer).
         """
 
     async def cosines(self, tenant: str, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
@@ -99,8 +98,7 @@ class NodeVectors(Protocol):
     async def settled(self, tenant: str) -> None:
         """Wait until writes that were answered before are found here (P0 to P2): `consistency: strong`.
 
-        Raises:
-            Unavailable: the graph or the embedder does not answer in time, which is a few seconds.
+        Raises `Unavailable`: the graph or the embedder does not answer in time, which is a few seconds.
         """
 
     async def state(self, tenant: str) -> tuple[LayerState, ...]:

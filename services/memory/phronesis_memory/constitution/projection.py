@@ -41,22 +41,14 @@ class GraphFollower:
         self._index, self._wake, self._clock = index, wake, clock
 
     async def follow(self, tenant: str, event: ConstitutionChanged) -> None:
-        """Bring the records of changed nodes up to date.
-
-        Raises:
-            Unavailable: the graph or the store does not answer; what is done stays done.
-        """
+        """Bring the records of changed nodes up to date. Raises `Unavailable`."""
         news: dict[str, list[NodeNews]] = {}
         for one in event.nodes:
             news.setdefault(one.id, []).append(one)
         await self.refresh(tenant, list(news), news, event.actor)
 
     async def catch_up(self, tenant: str) -> None:
-        """Bring up to date what the graph has changed and memory has not heard of yet, of what is embedded at once.
-
-        Raises:
-            Unavailable: the graph or the store does not answer.
-        """
+        """Bring up to date what the graph changed unheard, of what is embedded at once. Raises `Unavailable`."""
         latest = await self._reader.latest(tenant)
         changed = await self._graph.changed_since(tenant, latest - _OVERLAP)
         versions = await self._reader.versions(tenant, list(changed))
@@ -135,9 +127,8 @@ class Regeneration:
     async def regenerate(self, tenant: str, order: Regenerate) -> Regenerated:
         """Bring the records up to date with the graph, embed what is to be embedded, and tell the index.
 
-        Raises:
-            Unavailable: the graph, the store or the index does not answer.
-            TimedOut: it takes longer than an order may; it goes on all the same.
+        Raises `Unavailable` (the graph, the store or the index does not answer), `TimedOut` (it takes longer than an order may;
+        it goes on all the same).
         """
         if order.index_only:
             return await self._index_alone(tenant, order)

@@ -175,11 +175,7 @@ class NodeQueue:
             await connection.execute(_BACK, [due.tenant for due in taken], [due.id for due in taken], when, when + _LEASE)
 
     async def store(self, tenant: str, made: Sequence[tuple[DueNode, Vector]], now: datetime) -> list[str]:
-        """Store the vectors of texts that are still the same, with their drift and news of it; the nodes that have one now.
-
-        Raises:
-            EmbeddingMismatch: the stored vectors are of another model or dimension.
-        """
+        """Store vectors of texts still the same, with drift and news; the nodes that have one. Raises `EmbeddingMismatch`."""
         ids, hashes = [due.id for due, _ in made], [due.text_hash for due, _ in made]
         vectors = [to_halfvec(vector) for _, vector in made]
         async with self._database.transaction(tenant) as connection:

@@ -130,9 +130,8 @@ class HybridFinder:
     ) -> tuple[list[search.HybridHit], tuple[str, ...]]:
         """The nodes, best first, and the halves that failed.
 
-        Raises:
-            NotFound: there is no such anchor.
-            ServiceError: what the half that is needed failed with: meaning where there is no anchor, both where there is.
+        Raises `NotFound` (there is no such anchor), `ServiceError` (what the half that is needed failed with: meaning where
+        there is no anchor, both where there is).
         """
         near, (vector, hits) = await asyncio.gather(
             _result_or_error(self._near(who, anchor, chosen, by)), _semantic_or_error(self._semantic(who, question, chosen, by))
@@ -303,11 +302,7 @@ class NodeSearch:
     async def goal(
         self, who: Principal, asked: search.GoalSearch, floor: float, weights: search.HybridSearch
     ) -> search.GoalFound:
-        """The goal that is spoken of, and what is around it.
-
-        Raises:
-            NoSuchGoal: no goal is as near as the floor; nothing further is searched.
-        """
+        """The goal that is spoken of, and what is around it. Raises `NoSuchGoal`: none is as near as the floor."""
         filter_of_request(search.Sought(query=asked.query, types=asked.types))
         vector = await self._meaning.question(who.tenant, asked.query)
         goals = await self._meaning.near(who, vector, _GOALS, floor, 1)

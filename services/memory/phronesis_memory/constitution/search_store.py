@@ -58,11 +58,7 @@ _SESSIONS = """
 
 
 class PostgresRetrievals:
-    """`Rows` and `Retrievals` on the tables of migration 0010.
-
-    Args:
-        words: whether the words of questions are kept, or their hash alone.
-    """
+    """`Rows` and `Retrievals` on migration 0010's tables. `words`: whether questions' words are kept, or their hash alone."""
 
     def __init__(self, database: Database, words: bool, wake: Callable[[], None]) -> None:
         self._database, self._words, self._wake = database, words, wake

@@ -88,23 +88,14 @@ class NearNode:
 
 
 class SemanticFinder:
-    """Finds nodes by meaning.
-
-    Args:
-        structure: the graph, which the nodes themselves come from.
-        seconds: time that the vector of a question may take.
-    """
+    """Finds nodes by meaning. `seconds` is the time that the vector of a question may take."""
 
     def __init__(self, vectors: NodeVectors, structure: Structure, queries: QueryVectors, seconds: float = 4.0) -> None:
         self.vectors, self.structure = vectors, structure
         self._queries, self._seconds = queries, seconds
 
     async def question(self, tenant: str, text: str) -> Vector:
-        """The vector of a question, by one call of the model at most.
-
-        Raises:
-            EmbeddingUnavailable: the model does not answer, and the question is not kept from before.
-        """
+        """The vector of a question, by at most one call of the model, or kept. Raises `EmbeddingUnavailable`."""
         try:
             async with asyncio.timeout(self._seconds):
                 return (await self._queries.of(tenant, [text]))[text]
@@ -277,14 +268,7 @@ def total_return(node: ConstitutionNode) -> float | None:
 
 
 def normalize_time(given: str | None, field: str) -> str | None:
-    """A date in the form that the graph keeps dates in, so that the order of texts is that of time.
-
-    Args:
-        given: ISO 8601, a day or a time; a time without a zone is UTC.
-
-    Raises:
-        BadRequest: it is neither.
-    """
+    """An ISO 8601 day or time as the graph keeps it, so that texts sort by time; UTC without a zone. Raises `BadRequest`."""
     if given is None:
         return None
     try:

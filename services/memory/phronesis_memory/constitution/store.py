@@ -316,12 +316,7 @@ class VectorRestore:
         self._agreement = StoredModel(database, model, dimension)
 
     async def put(self, tenant: str, kept: Sequence[tuple[NodeSnapshot, Mapping[str, Any]]]) -> None:
-        """Store the vectors that fit their nodes' texts and the service's model; the others are made anew in time.
-
-        Raises:
-            EmbeddingMismatch: the vectors in the schema are of another model than the service's.
-            Unavailable: the store does not answer.
-        """
+        """Store vectors that fit their texts; others are made anew. Raises `EmbeddingMismatch`, `Unavailable`."""
         fitting = [
             (facts, line)
             for facts, line in kept

@@ -108,8 +108,7 @@ class WrongModel(Exception):
 class MiniLm:
     """The model and its tokenizer. Not for several threads at once; `LocalEmbedder` gives it one.
 
-    Raises:
-        WrongModel: the weights' sha256 is another one.
+    Raises `WrongModel`: the weights' sha256 is another one.
     """
 
     def __init__(self, threads: int = 2) -> None:

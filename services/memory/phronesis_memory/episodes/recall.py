@@ -41,11 +41,7 @@ class EpisodeRecall:
     async def near(
         self, who: Principal, query: str, limit: int, kinds: tuple[ItemKind, ...]
     ) -> tuple[list[Candidate], tuple[str, ...]]:
-        """The caller's own items on a question, and the parts of the search that failed.
-
-        Raises:
-            Unavailable: neither search answers.
-        """
+        """The caller's own items on a question, and the parts of the search that failed. Raises `Unavailable`."""
         [found] = await self._search.find(Audience(who.tenant, (who.user,), kinds), [query], limit)
         related = [one for one in found.candidates if self._related(one)]
         return related[:limit], tuple(sorted(found.degraded))

@@ -34,11 +34,7 @@ _NAME = re.compile(r"[\w.\-]+")
 
 
 def refusal_reason(score: float | None, succeeded: bool) -> str:
-    """Why a strategy is not kept; empty where it is.
-
-    Args:
-        score: the critic's; none, and one that is no number from 0 to 1, counts as not successful.
-    """
+    """Why a strategy is not kept; empty where it is. A critic's `score` outside 0 to 1, or none, counts as not successful."""
     if not succeeded:
         return "the task failed"
     if score is None or not math.isfinite(score) or not 0.0 <= score <= 1.0:

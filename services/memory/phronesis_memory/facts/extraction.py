@@ -228,11 +228,7 @@ class ImportLine:
 
 
 def read_import(lines: str) -> list[ImportLine]:
-    """The lines of an import. Empty ones are none.
-
-    Raises:
-        BadRequest: a line does not parse, or there are too many; `field` names the line.
-    """
+    """The lines of an import, without empty ones. Raises `BadRequest`: one does not parse (`field` names it), or too many."""
     found = [(number, line) for number, line in enumerate(lines.splitlines(), 1) if line.strip()]
     if len(found) > MAX_IMPORT_LINES:
         raise BadRequest(f"at most {MAX_IMPORT_LINES} lines at once, not {len(found)}", field="lines")

@@ -212,12 +212,7 @@ class PostgresForgettings:
         return contract.ForgettingPreview(facts=shown_facts, turns=tuple(found.turns), removed=found.counts)
 
     async def begin(self, call: Call, request: contract.ForgetFor) -> contract.Forgetting:
-        """Remove it here, and tell the others, once for the call's key.
-
-        Raises:
-            NotFound: the caller has none of it.
-            BadRequest: it is more than goes at once.
-        """
+        """Remove it here, and tell the others, once for the call's key. Raises `NotFound`, `BadRequest` (too much at once)."""
         who, touched = call.who, list[str]()
 
         async def work(connection: Connection) -> contract.Forgetting:

@@ -39,10 +39,8 @@ class Drafter:
     async def store(self, drafts: Sequence[Draft], known: StoredDigests, write: Callable[[Sequence[Draft]], Awaitable[T]]) -> T:
         """Complete the drafts that are not `known` to be stored as they are, and write all of them.
 
-        Vectors are made before the transaction. Where an item has changed since `known` was read, all are made, once.
-
-        Raises:
-            Unavailable: the embedder does not answer, or items change faster than they are written.
+        Vectors are made before the transaction. Where an item has changed since `known` was read, all are made, once. Raises
+        `Unavailable`: the embedder does not answer, or items change faster than they are written.
         """
         for seen in (known, {}):
             try:
@@ -66,11 +64,7 @@ class Drafter:
         return [done.get(id(draft), draft) for draft in drafts]
 
     async def vectors(self, drafts: Sequence[Draft]) -> list[tuple[Vector, tuple[Vector, ...]]]:
-        """For each draft the vector of all of it, and those of its passages.
-
-        Raises:
-            Unavailable: the embedder does not answer.
-        """
+        """For each draft the vector of all of it, and those of its passages. Raises `Unavailable`."""
         cut = [_texts_to_embed(draft) for draft in drafts]
         close = [_passages_to_embed(draft) for draft in drafts]
         texts = [piece for some, parts in zip(cut, close, strict=True) for piece in (*some, *parts)]

@@ -29,11 +29,7 @@ class NodeTextProjection:
         self._graph, self._knowledge, self._drafting = graph, knowledge, drafting
 
     async def follow(self, tenant: str, changed: Sequence[ChangedNode]) -> None:
-        """Bring the items of `changed` up to date.
-
-        Raises:
-            Unavailable: the graph, the embedder or the store does not answer; what is done stays done.
-        """
+        """Bring the items of `changed` up to date. Raises `Unavailable`."""
         versions: dict[str, int] = {}
         for node in changed:
             versions[node.key] = max(node.version, versions.get(node.key, 0))

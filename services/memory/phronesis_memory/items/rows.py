@@ -66,11 +66,7 @@ async def lock_owner(connection: Connection, tenant: str, owner: str) -> None:
 async def write_items(
     connection: Connection, vectors: VectorIndex, tenant: str, owner: str, version: int, drafts: Sequence[Draft]
 ) -> list[WriteResult]:
-    """Store drafts, each in place of the item with its external id and part.
-
-    Raises:
-        VectorMissing: a draft that is new or changed has no vector.
-    """
+    """Store drafts, each in place of the item with its external id and part. Raises `VectorMissing`: a changed one has none."""
     known = await _read_known(connection, tenant, owner, drafts)
     written: list[WriteResult] = []
     changed: list[tuple[str, Draft]] = []

@@ -58,11 +58,7 @@ class SearchResult:
 
 
 class HybridSearch:
-    """Searches one audience, for several queries at once: each has its own candidates, and all share their statements.
-
-    Args:
-        seconds: time that each stage may take.
-    """
+    """Searches one audience for several queries, each with its own candidates. `seconds` is the time of each stage."""
 
     def __init__(
         self, vectors: VectorIndex, texts: TextIndex, queries: QueryVectors, *, candidates: int, seconds: float
@@ -71,11 +67,7 @@ class HybridSearch:
         self._candidates, self._seconds = candidates, seconds
 
     async def find(self, audience: Audience, queries: Sequence[str], limit: int = 0) -> list[SearchResult]:
-        """For each query what the audience holds on it. One search may fail, and is then named in `degraded`.
-
-        Raises:
-            Unavailable: both searches failed.
-        """
+        """For each query what the audience holds; a failed search is named in `degraded`. Raises `Unavailable`: both failed."""
         most = max(self._candidates, limit)
         degraded: set[str] = set()
         near, worded = await asyncio.gather(
@@ -238,12 +230,7 @@ class _Place:
 
 
 class Retrieval:
-    """Answers `Retrieve`.
-
-    Args:
-        floor: the cosine below which texts are unrelated, as the embedder says.
-        seconds: time that each stage may take.
-    """
+    """Answers `Retrieve`. `floor`: the cosine below which texts are unrelated; `seconds`: the time of each stage."""
 
     def __init__(
         self,

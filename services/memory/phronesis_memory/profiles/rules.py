@@ -30,12 +30,7 @@ def merge_patch(profile: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any
 
 
 def check_profile(profile: dict[str, Any], field: str = "profile") -> dict[str, Any]:
-    """The profile, or patch, where it can be stored.
-
-    Raises:
-        BadRequest: it is nested deeper than `MAX_DEPTH`, or holds what the store refuses; `field` says where.
-        TooLarge: it is over `MAX_PROFILE` bytes.
-    """
+    """The profile, or patch, where it can be stored. Raises `BadRequest` (too deep, or refused; see `field`), `TooLarge`."""
     if _depth(profile) > MAX_DEPTH:
         raise BadRequest(f"a profile is nested {MAX_DEPTH} deep at most", field=field)
     if not is_storable(profile):

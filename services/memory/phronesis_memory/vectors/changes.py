@@ -61,11 +61,7 @@ class Changes(Generic[E]):
 
 
 class ChangeTable(ABC, Generic[E]):
-    """A table of changes, one row for each thing with a vector, whose latest change takes the place of an earlier one.
-
-    Args:
-        rows: a SELECT of changes from the table, which it calls `c`.
-    """
+    """Changes, the latest for each thing with a vector. `rows` is a SELECT of them from the table, which it calls `c`."""
 
     def __init__(self, table: str, key: str, key_type: str, rows: str) -> None:
         self._table, self._key = table, key

@@ -69,11 +69,7 @@ class Weaviate:
 
     @asynccontextmanager
     async def client(self, seconds: float) -> AsyncIterator[WeaviateAsyncClient]:
-        """A client on a server that has the collections. After an error of the driver the next use gets a new one.
-
-        Raises:
-            Unavailable: the server is down, refuses, or does not answer in time.
-        """
+        """A client on a server with the collections, a new one after a driver's error. Raises `Unavailable`."""
         try:
             async with asyncio.timeout(seconds), self._use() as client:
                 yield client
