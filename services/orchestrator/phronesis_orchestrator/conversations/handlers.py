@@ -71,5 +71,6 @@ async def serve_conversations(bus: Bus, handlers: ConversationHandlers) -> None:
     await serve(bus, CONVERSATION_FIND, handlers.find)
     await serve(bus, CONVERSATION_DELETE, handlers.delete)
     await serve(bus, DELETION_GET, handlers.deletion)
-    for service, event in {"memory": MEMORY_PURGED, "graph": GRAPH_PURGED, "media": MEDIA_PURGED}.items():
-        await follow(bus, event, partial(handlers.on_purged, service=service), workers=1)
+    await follow(bus, MEMORY_PURGED, partial(handlers.on_purged, service="memory"), workers=1)
+    await follow(bus, GRAPH_PURGED, partial(handlers.on_purged, service="graph"), workers=1)
+    await follow(bus, MEDIA_PURGED, partial(handlers.on_purged, service="media"), workers=1)
