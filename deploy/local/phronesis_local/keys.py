@@ -15,11 +15,7 @@ SIGNERS = ("gateway", "orchestrator", "memory")
 
 
 def ensure_owner_key(data: DataDir) -> str | None:
-    """Make the owner's API key if there is none.
-
-    Returns:
-        The key, if it was made now.
-    """
+    """Make the owner's API key if there is none. Returns the key, if it was made now."""
     if data.key.exists():
         return None
     key = f"phr_{secrets.token_urlsafe(32)}"

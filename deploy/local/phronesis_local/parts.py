@@ -169,11 +169,7 @@ def servers(settings: LocalSettings) -> tuple[str, ...]:
 
 
 def addresses(settings: LocalSettings) -> Addresses:
-    """Free ports for everything.
-
-    Raises:
-        PortTaken: the gateway's port was chosen by the caller and is not free.
-    """
+    """Free ports for everything. Raises `PortTaken`: the gateway's port was chosen by the caller and is not free."""
     if settings.port and not is_free(settings.port):
         raise PortTaken(f"port {settings.port} is in use")
     default = DEFAULT_PORT if settings.port is None and is_free(DEFAULT_PORT) else None

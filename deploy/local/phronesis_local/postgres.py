@@ -153,11 +153,7 @@ def _prepare(folder: Path, environment: Mapping[str, str]) -> None:
 
 
 def _make_owned_folder(folder: Path) -> None:
-    """Make a folder that is the server's user's alone.
-
-    Raises:
-        ChildFailed: somebody else's stands in its place.
-    """
+    """Make a folder that is the server's user's alone. Raises `ChildFailed`: somebody else's stands in its place."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     user = pwd.getpwnam(USER).pw_uid if os.geteuid() == 0 else os.geteuid()
     if folder.is_symlink() or folder.stat().st_uid not in (user, os.geteuid()):

@@ -78,11 +78,7 @@ class Supervisor:
             raise
 
     async def up(self, *names: str) -> None:
-        """Return when each of these parts has become ready once.
-
-        Raises:
-            ChildFailed: one of them failed again and again.
-        """
+        """Return when each of these parts has become ready once. Raises `ChildFailed`: one of them failed again and again."""
         for name in names:
             part = self.parts[name]
             while not part.came_up.is_set():
@@ -100,11 +96,7 @@ class Supervisor:
             part.child.kill()
 
     async def crashed(self) -> None:
-        """Return never, unless the supervision itself fails.
-
-        Raises:
-            Exception: what it failed with.
-        """
+        """Return never, unless the supervision itself fails. Raises `Exception`: what it failed with."""
         while True:
             for part in self.parts.values():
                 if part.task is not None and part.task.done() and not part.task.cancelled():

@@ -29,11 +29,7 @@ class Ports:
 
     @classmethod
     def free(cls) -> Ports:
-        """Ports that nobody listens on.
-
-        Raises:
-            OSError: there are not enough of them.
-        """
+        """Ports that nobody listens on. Raises `OSError`: there are not enough of them."""
         return cls(free_port(), free_port(), free_port(), free_port(), free_port(2))
 
     @property

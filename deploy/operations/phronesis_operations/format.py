@@ -35,11 +35,7 @@ class Frame:
 
 
 def pack(header: dict[str, Any], body: bytes = b"") -> bytes:
-    """The bytes of a record.
-
-    Raises:
-        ValueError: it is larger than a part may be.
-    """
+    """The bytes of a record. Raises `ValueError`: it is larger than a part may be."""
     head = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     if len(head) > LARGEST_HEADER or _LENGTHS.size + len(head) + len(body) > LARGEST_PART:
         raise ValueError("a record is larger than an archive takes")
@@ -47,11 +43,7 @@ def pack(header: dict[str, Any], body: bytes = b"") -> bytes:
 
 
 def unpack(part: bytes) -> Iterator[Frame]:
-    """The records of a part.
-
-    Raises:
-        Damaged: these are no records.
-    """
+    """The records of a part. Raises `Damaged`: these are no records."""
     place = 0
     while place < len(part):
         if len(part) - place < _LENGTHS.size:

@@ -85,11 +85,7 @@ def _text(value: Any) -> str:
 
 
 def from_json(body: bytes) -> dict[str, Any]:
-    """The properties again.
-
-    Raises:
-        Damaged: these are none.
-    """
+    """The properties again. Raises `Damaged`: these are none."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -292,11 +288,7 @@ class GraphLoad:
         return count
 
     async def relationships(self, frames: Iterator[Frame]) -> int:
-        """Create relationships between nodes that are there; how many there were.
-
-        Raises:
-            Failed: an end of one is missing.
-        """
+        """Create relationships between nodes that are there; how many there were. Raises `Failed`: an end of one is missing."""
         waiting: dict[Kind, list[dict[str, Any]]] = defaultdict(list)
         held = count = 0
         for frame in frames:

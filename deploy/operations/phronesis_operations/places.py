@@ -68,11 +68,7 @@ def local_data(data: Path | None) -> DataDir | None:
 
 
 def find_places(data: DataDir | None) -> Places:
-    """The places of the stack on `data`, or of a deployment where that is `None`.
-
-    Raises:
-        Refused: no stack runs there.
-    """
+    """The places of the stack on `data`, or of a deployment where that is `None`. Raises `Refused`: no stack runs there."""
     if data is None:
         return Places.of("the stores that the environment names", {})
     record = read_record(data)

@@ -74,21 +74,13 @@ class Tenancy:
     new: str
 
     def of(self, tenant: object) -> str:
-        """The new name.
-
-        Raises:
-            Damaged: it is another tenant's.
-        """
+        """The new name. Raises `Damaged`: it is another tenant's."""
         if tenant != self.old:
             raise Damaged("the archive holds something of another tenant")
         return self.new
 
     def key(self, key: str) -> str:
-        """A key of the graph.
-
-        Raises:
-            Damaged: it is another tenant's.
-        """
+        """A key of the graph. Raises `Damaged`: it is another tenant's."""
         if not key.startswith(f"{self.old}/"):
             raise Damaged("the archive holds something of another tenant")
         return f"{self.new}{key.removeprefix(self.old)}"

@@ -69,11 +69,7 @@ class Staging:
         return count
 
     async def store(self) -> None:
-        """Put everything in its place.
-
-        Raises:
-            Refused: an id of it is taken by something else here.
-        """
+        """Put everything in its place. Raises `Refused`: an id of it is taken by something else here."""
         try:
             for table in self._tables:
                 if await self._connection.fetchval("SELECT to_regclass($1) IS NOT NULL", f"pg_temp.{_stage(table)}"):

@@ -62,11 +62,7 @@ class Issuer:
 
 
 def read_claims(token: bytes) -> dict[str, Any]:
-    """What a token of the broker's own says; its signature is not looked at.
-
-    Raises:
-        ValueError: it is no token.
-    """
+    """What a token of the broker's own says; its signature is not looked at. Raises `ValueError`: it is no token."""
     part = token.split(b".", 2)[1:2]
     if not part:
         raise ValueError("no token")

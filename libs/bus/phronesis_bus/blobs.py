@@ -33,11 +33,7 @@ class Blobs:
         await _translate_errors(store.put(name, io.BytesIO(data)))
 
     async def get(self, name: str) -> bytes:
-        """The bytes under `name`.
-
-        Raises:
-            NotFound: there are none.
-        """
+        """The bytes under `name`. Raises `NotFound`: there are none."""
         store = await self._store()
         found = await _translate_errors(store.get(name))
         return found.data or b""

@@ -91,11 +91,7 @@ async def keep(bus: Bus) -> None:
 
 
 async def count_parked(bus: Bus) -> int:
-    """How many messages are parked.
-
-    Raises:
-        Unavailable: the broker does not say.
-    """
+    """How many messages are parked. Raises `Unavailable`: the broker does not say."""
     try:
         reply = json.loads((await bus.request("$JS.API.STREAM.INFO.PARKED", b"", timeout=3)).data)
         return int(reply["state"]["messages"])

@@ -84,11 +84,7 @@ def sender(who: Principal, found: Mapping[str, str] | None) -> str:
 
 
 def read_key(found: Mapping[str, str] | None) -> str | None:
-    """The idempotency key of a write.
-
-    Raises:
-        BadRequest: it is nothing that a store could keep.
-    """
+    """The idempotency key of a write. Raises `BadRequest`: it is nothing that a store could keep."""
     stated = header(found, KEY)
     if stated is not None and not _is_plain(stated, LONGEST_KEY):
         raise BadRequest(f"an idempotency key is 1 to {LONGEST_KEY} printable ASCII characters", field=KEY)

@@ -192,11 +192,7 @@ class Verifier:
 
 
 def load_key(path: Path) -> Ed25519PrivateKey:
-    """The private key that stands in the PEM file `path`.
-
-    Raises:
-        TypeError: it is of another kind.
-    """
+    """The private key that stands in the PEM file `path`. Raises `TypeError`: it is of another kind."""
     key = load_pem_private_key(path.read_bytes(), None)
     if not isinstance(key, Ed25519PrivateKey):
         raise TypeError(f"{path.name} holds no Ed25519 key")

@@ -85,11 +85,7 @@ class Recording:
         return int((await _api(self._bus, f"STREAM.INFO.{STREAM}"))["state"]["last_seq"])
 
     async def until(self, sequence: int, within: float) -> None:
-        """Return when everything up to `sequence` is recorded.
-
-        Raises:
-            Unavailable: it is not, within so many seconds.
-        """
+        """Return when everything up to `sequence` is recorded. Raises `Unavailable`: it is not, within so many seconds."""
         try:
             async with asyncio.timeout(within):
                 while True:

@@ -86,11 +86,7 @@ class Schema:
                 self._backend.rollback_one(migration)
 
     def after(self, to: str | None) -> list[str]:
-        """The applied migrations after `to`, newest first.
-
-        Raises:
-            UnknownMigration: `to` is not applied.
-        """
+        """The applied migrations after `to`, newest first. Raises `UnknownMigration`: `to` is not applied."""
         applied = [migration.id for migration in self._backend.to_rollback(self._migrations)]
         if to is not None and to not in applied:
             raise UnknownMigration(f"{to} is not applied; applied are {', '.join(reversed(applied)) or 'none'}")

@@ -191,8 +191,4 @@ class HostResolver(Protocol):
     """Looks names of hosts up."""
 
     async def addresses(self, host: str) -> tuple[str, ...]:
-        """Every address of `host`; none for a name that does not exist.
-
-        Raises:
-            Unavailable: no answer at this time.
-        """
+        """Every address of `host`; none for a name that does not exist. Raises `Unavailable`: no answer at this time."""

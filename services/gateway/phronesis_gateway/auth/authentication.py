@@ -51,11 +51,7 @@ class RateLimiter:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def spend(self, key: str) -> None:
-        """Take one request from the bucket of `key`.
-
-        Raises:
-            TooManyRequests: it is empty.
-        """
+        """Take one request from the bucket of `key`. Raises `TooManyRequests`: it is empty."""
         now = self._clock()
         left, since = self._buckets.get(key, (self._burst, now))
         left = min(self._burst, left + (now - since) * self._per_second)
@@ -86,11 +82,7 @@ class OpenStreams:
 
     @contextmanager
     def opened(self, key: str) -> Iterator[None]:
-        """One stream of `key`, for the length of a block.
-
-        Raises:
-            TooManyRequests: there are too many already.
-        """
+        """One stream of `key`, for the length of a block. Raises `TooManyRequests`: there are too many already."""
         if self._open[key] >= self._most_per_key:
             raise TooManyRequests("too many open streams for this key", retry_after=5)
         if self.open >= self._most:

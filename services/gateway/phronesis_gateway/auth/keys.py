@@ -71,11 +71,7 @@ def hash_secret(secret: str) -> bytes:
 
 
 def require_manager(who: Principal) -> None:
-    """Let only administrators manage keys.
-
-    Raises:
-        Forbidden: `who` is none.
-    """
+    """Let only administrators manage keys. Raises `Forbidden`: `who` is none."""
     if who.role is not Role.ADMIN:
         raise Forbidden(f"role {who.role} may not manage keys")
 
@@ -134,11 +130,7 @@ def scope_of(tool: Tool[Any, Any]) -> str:
 
 
 def require_scope(who: Principal, scope: str) -> None:
-    """Let `who` do what needs `scope`.
-
-    Raises:
-        InsufficientScope: `who` is narrowed to less.
-    """
+    """Let `who` do what needs `scope`. Raises `InsufficientScope`: `who` is narrowed to less."""
     narrowed = [given for given in who.scopes if given in SCOPES]
     if narrowed and scope not in narrowed and WRITE not in narrowed:
         raise InsufficientScope(f"this needs the scope {scope}")

@@ -272,11 +272,7 @@ class IssuerKeys:
 
 
 async def fetch_document(url: str) -> bytes:
-    """The document at `url`, which is not followed elsewhere.
-
-    Raises:
-        Unavailable: it cannot be had, or is too large.
-    """
+    """The document at `url`, which is not followed elsewhere. Raises `Unavailable`: it cannot be had, or is too large."""
     data = bytearray()
     try:
         async with (

@@ -23,11 +23,7 @@ class NotDrawable(ValueError):
 
 
 def configured_field(config: Row, key: str, rows: Sequence[Row]) -> str:
-    """The field that `config` names under `key`.
-
-    Raises:
-        NotDrawable: it names none, or no row has it.
-    """
+    """The field that `config` names under `key`. Raises `NotDrawable`: it names none, or no row has it."""
     name = config.get(key)
     if not isinstance(name, str) or not name:
         raise NotDrawable(f"`{key}` names no field")
@@ -35,11 +31,7 @@ def configured_field(config: Row, key: str, rows: Sequence[Row]) -> str:
 
 
 def existing_field(name: str, rows: Sequence[Row]) -> str:
-    """The name of a field that at least one row has.
-
-    Raises:
-        NotDrawable: none has it.
-    """
+    """The name of a field that at least one row has. Raises `NotDrawable`: none has it."""
     if not any(name in row for row in rows):
         raise NotDrawable(f"no row has the field {name!r}")
     return name
@@ -56,11 +48,7 @@ def number(value: object) -> int | float | None:
 
 
 def numbers(rows: Sequence[Row], field: str) -> list[int | float | None]:
-    """The figures of a field, with gaps.
-
-    Raises:
-        NotDrawable: there are gaps only.
-    """
+    """The figures of a field, with gaps. Raises `NotDrawable`: there are gaps only."""
     found = [number(row.get(field)) for row in rows]
     if all(each is None for each in found):
         raise NotDrawable(f"there are no figures in {field!r}")

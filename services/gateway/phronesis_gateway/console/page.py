@@ -68,11 +68,7 @@ def asset_url(name: str) -> str:
 
 
 def asset_response(name: str) -> Response:
-    """A file by its name.
-
-    Raises:
-        NotFound: the pages have no such file.
-    """
+    """A file by its name. Raises `NotFound`: the pages have no such file."""
     if name == _CHARTS:
         # Found without importing the package, which costs seconds and is not needed.
         path = distribution("plotly").locate_file(f"plotly/package_data/{name}")

@@ -107,11 +107,7 @@ class _Server(uvicorn.Server):
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
-    """A socket on `host` and `port`.
-
-    Raises:
-        SystemExit: it cannot be had; the text says why.
-    """
+    """A socket on `host` and `port`. Raises `SystemExit`: it cannot be had; the text says why."""
     try:
         family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         bound = socket.socket(family, kind, proto)

@@ -148,11 +148,7 @@ def text_of(content: Content | None) -> str:
 
 
 def read_message(content: Content | None, field: str) -> UserMessage:
-    """A person's message.
-
-    Raises:
-        BadRequest: a medium is named in no way, or in two, or what it holds is no base64.
-    """
+    """A person's message. Raises `BadRequest`: a medium is named in no way, or in two, or what it holds is no base64."""
     if content is None or isinstance(content, str):
         return UserMessage(content or "", ())
     return UserMessage(text_of(content), tuple(_media(content, field)))

@@ -156,11 +156,7 @@ def response_id(turn_id: str) -> str:
 
 
 def turn_id_of(id: str) -> str:
-    """The turn that a response is.
-
-    Raises:
-        NotFound: this is the id of no response.
-    """
+    """The turn that a response is. Raises `NotFound`: this is the id of no response."""
     try:
         return str(UUID(id.removeprefix("resp_")))
     except ValueError as error:
@@ -241,10 +237,6 @@ class Lines:
 
 
 def check_one_conversation(asked: ResponseAsked) -> None:
-    """Let a conversation be named in one way.
-
-    Raises:
-        BadRequest: it is named in two.
-    """
+    """Let a conversation be named in one way. Raises `BadRequest`: it is named in two."""
     if asked.previous_response_id is not None and asked.conversation is not None:
         raise BadRequest("name the conversation in one way", field="conversation")

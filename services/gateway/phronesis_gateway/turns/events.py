@@ -88,11 +88,7 @@ _NO_LINE_ENDS = str.maketrans({c: f"\\u{ord(c):04x}" for c in "\x85\u2028\u2029"
 
 
 def parse_last_event_id(header: str | None) -> int:
-    """The sequence in a `Last-Event-ID` header; 0 without one.
-
-    Raises:
-        BadRequest: it is no sequence.
-    """
+    """The sequence in a `Last-Event-ID` header; 0 without one. Raises `BadRequest`: it is no sequence."""
     if not header:
         return 0
     if not (header.isascii() and header.isdigit() and len(header) <= 19):

@@ -322,11 +322,7 @@ def _lower_first(sentence: str) -> str:
 
 
 def read_agents() -> tuple[AgentContent, ...]:
-    """The content of every agent, by name.
-
-    Raises:
-        ValueError: a file that does not fit what an agent needs.
-    """
+    """The content of every agent, by name. Raises `ValueError`: a file that does not fit what an agent needs."""
     folders = (files("phronesis_instructions") / "content" / "agents").iterdir()
     return tuple(_read_agent(folder) for folder in sorted(folders, key=lambda folder: folder.name) if folder.is_dir())
 
@@ -351,11 +347,7 @@ _FENCE = "---\n"
 
 
 def read_matrix() -> Matrix:
-    """The matrix as it ships.
-
-    Raises:
-        ValueError: a file that does not fit what the matrix needs.
-    """
+    """The matrix as it ships. Raises `ValueError`: a file that does not fit what the matrix needs."""
     folder = files("phronesis_instructions") / "content" / "matrix"
     order = _read_yaml(folder / "matrix.yaml")
     tier_2 = [_read_element(folder / "tier2", tag, 2) for tag in order["tier2"]]

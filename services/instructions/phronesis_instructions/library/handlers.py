@@ -90,11 +90,7 @@ class Releases(Protocol):
     async def releases(self, tenant: str) -> tuple[ReleaseInfo, ...]: ...
 
     async def texts(self, tenant: str, number: int) -> Mapping[str, Text]:
-        """A release's own texts; those of 0 are none.
-
-        Raises:
-            NotFound: the tenant has no such release.
-        """
+        """A release's own texts; those of 0 are none. Raises `NotFound`: the tenant has no such release."""
 
 
 class Exposures(Protocol):
@@ -130,11 +126,7 @@ class LibraryCache:
         self._drops = 0
 
     async def of(self, tenant: str) -> Library:
-        """The texts of a tenant.
-
-        Raises:
-            Unavailable: they are not at hand, and the store is down.
-        """
+        """The texts of a tenant. Raises `Unavailable`: they are not at hand, and the store is down."""
         return Library(await self._shipped(), await self._own(tenant))
 
     async def at(self, tenant: str, number: int) -> Library:

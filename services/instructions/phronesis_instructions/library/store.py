@@ -26,11 +26,7 @@ from .texts import Overlay, Platform, Profile, Running, RunningArm, Text, replac
 
 @asynccontextmanager
 async def migrated_schema() -> AsyncIterator[None]:
-    """A block that reads tables of ours.
-
-    Raises:
-        Unavailable: they are not there yet, or lack a column.
-    """
+    """A block that reads tables of ours. Raises `Unavailable`: they are not there yet, or lack a column."""
     try:
         yield
     except (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError, asyncpg.InvalidSchemaNameError) as error:

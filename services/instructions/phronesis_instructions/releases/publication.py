@@ -36,11 +36,7 @@ _LINES = 400
 
 
 def apply_publication(library: Library, texts: Iterable[NewText]) -> dict[str, Text]:
-    """The tenant's own texts after a publication.
-
-    Raises:
-        Unpublishable: with every fault there is.
-    """
+    """The tenant's own texts after a publication. Raises `Unpublishable`: with every fault there is."""
     own, faults = dict(library.overlay.texts), list[str]()
     for new in texts:
         old = library.overlay.texts.get(new.tag) or library.platform.texts.get(new.tag)

@@ -28,11 +28,7 @@ _ALPHA = ("RGBA", "LA", "PA", "RGBa", "La")
 
 
 def open_picture(data: bytes, job: Job) -> Image.Image:
-    """The picture, or the first of several, as far as its header.
-
-    Raises:
-        Refused: it has too many pixels, or no header.
-    """
+    """The picture, or the first of several, as far as its header. Raises `Refused`: it has too many pixels, or no header."""
     Image.MAX_IMAGE_PIXELS = None  # the limit of this job stands in its place
     ImageFile.LOAD_TRUNCATED_IMAGES = False
     try:

@@ -160,11 +160,7 @@ class LocalReader:
 
 
 def limit_text(reading: Reading, kind: MediaKind, limit: int) -> Reading:
-    """The reading with its text in order and within `limit` characters.
-
-    Raises:
-        UnsupportedMedia: there is no text.
-    """
+    """The reading with its text in order and within `limit` characters. Raises `UnsupportedMedia`: there is no text."""
     text = clean_text(reading.text)
     if not text:
         raise UnsupportedMedia(_NOTHING[kind])

@@ -24,11 +24,7 @@ class MediaStore:
         await self._bucket.put(f"{medium.tenant}/{medium.id}.json", medium.model_dump_json().encode())
 
     async def find(self, who: Principal, media_id: str) -> Stored:
-        """The caller's own medium.
-
-        Raises:
-            NotFound: it does not exist, or is another's; the two cannot be told apart.
-        """
+        """The caller's own medium. Raises `NotFound`: it does not exist, or is another's; the two cannot be told apart."""
         missing = NotFound("no such medium")
         if not is_medium_id(media_id):
             raise missing
