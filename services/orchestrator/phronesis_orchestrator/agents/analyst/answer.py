@@ -122,7 +122,6 @@ def _check(reading: Reading, allowed: set[str], named: Named) -> None:
 
 
 def _apposition(reading: Reading, item: Item) -> bool:
-    """“MOD's Dreadnought”: a department that comes with the name, and is no question of its own."""
     if item.kind != "department":
         return False
     asks = reading.pieces and reading.pieces[0].folded in _VERBS

@@ -264,7 +264,6 @@ def absences(reading: Reading) -> tuple[list[Condition], set[int]]:
 
 
 def _property_near(reading: Reading, no: Item) -> Item | None:
-    """The property that is said to be missing: after “without”, before or after “missing”."""
     free = {n for one in reading.of("small", "followup") for n in range(one.at, one.end)}
     for item in reading.of("measure", "date", "text", "dimension"):
         if item.kind == "dimension" and item.value != "rating":

@@ -88,7 +88,6 @@ def _no_nonsense(reading: Reading, frame: Frame, kind: Kind) -> None:
 
 
 def _no_odd_neighbours(reading: Reading, frame: Frame) -> None:
-    """“No Red projects”, “red departments”, “have a rating”: what is meant is not what the words beside it mean elsewhere."""
     for no in reading.of("not"):
         absent = reading.words(no.at, no.end).casefold() == "no"
         if absent and any(no.end == item.at for item in reading.of("rating", "status", "category", "department", "type")):
@@ -119,7 +118,6 @@ def _is_noun(reading: Reading, date: Item) -> bool:
 
 
 def _no_two_times(reading: Reading, kind: Kind) -> None:
-    """“Amber in 2021 and Red in 2022”, “Red since 2021”: what is meant is one project at two times."""
     for filters in ("rating", "status"):
         values, years = reading.of(filters), reading.of("year", "relative")
         if len({one.value for one in values}) > 1 and any(values[0].at < year.at < values[-1].at for year in years):
