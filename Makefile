@@ -11,7 +11,7 @@ READY := .venv/.ready
 PYTEST := $(BIN)/python -m pytest
 # Processes that run tests; which tests run, and which of them in one process, says tests/support/split.py.
 WORKERS := 2
-SPLIT := -n $(WORKERS) --dist loadscope --no-loadscope-reorder
+SPLIT := -n $(WORKERS) --dist loadscope --no-loadscope-reorder --max-worker-restart=0
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

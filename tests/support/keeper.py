@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Awaitable, Callable
@@ -120,6 +121,7 @@ def main() -> None:
     folder, workers = Path(sys.argv[1]), int(sys.argv[2])
     asyncio.run(keep(folder, workers))
     end_what_is_left(folder)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

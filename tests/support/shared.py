@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -60,11 +59,10 @@ class Kept:
         self._process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, start_new_session=True)
 
     def end(self) -> None:
-        """Let it stop its servers, and wait for that."""
+        """Let it stop its servers and remove its folder, and wait for that."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(_STOP_WITHIN)
-        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def folder() -> Path:
