@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from phronesis_contracts.twin import GroupBy, Level
 
+from .language import Sense
 from .lexicon import Lexicon, VocabularyView
 from .plan import (
     MAX_ENTITIES,
@@ -49,7 +50,7 @@ _MEASURES: dict[str, Literal["sum", "mean", "median", "min", "max"]] = {
 }
 _FREE = frozenset(
     "small question_words list also follow_up scope pronoun_one pronoun_many year_word existence detail number place group or each"
-    " relative_years only with numbers ordinals coverage concept money yes_or_no best worst between compare_at_least by_date purpose with_each".split()
+    " relative_years only breakdown history more less about with numbers ordinals coverage concept money yes_or_no best worst between compare_at_least by_date purpose with_each".split()
 )
 """Kinds that may be left over: they were used where they mattered."""
 _GUESSED = 0.8
@@ -204,8 +205,8 @@ class Composition:
 
     # -- time -------------------------------------------------------------------------------------------------
 
-    def years(self, type: str) -> tuple[int, ...]:
-        """The years that a message states, in their order; empty where it states none."""
+    def years(self, type: str, *, apart: bool = False) -> tuple[int, ...]:
+        """The years that a message states, in their order; empty where it states none. `apart`: two are two, and no range."""
         known = self.view.years_of(type)
         stated: list[int] = []
         items = self.open("year", "relative_years")
@@ -227,7 +228,7 @@ class Composition:
             else:
                 stated.append(year)
             self.take(lead if lead is not None and not lead.has("small") else None, tail)
-        if len(stated) == 2 and self._is_range(items):
+        if len(stated) == 2 and not apart and self._is_range(items):
             low, high = sorted(stated)
             stated = [one for one in known if low <= one <= high] or stated
         return tuple(dict.fromkeys(stated))
@@ -279,6 +280,8 @@ class Composition:
         for item in self.open("value"):
             if item.has("type") and item.at in self.used:
                 continue
+            if any(t == type for t, _ in item.of("property")) and not any(one[0] == type for one in item.of("value")):
+                continue  # a property of the thing itself goes before a value of something that it is linked to
             chosen = self._value_of(item, type)
             if chosen is None:
                 continue
@@ -401,14 +404,12 @@ class Composition:
             counted = self.after(number, ("type",), ("small",))
             if counted is not None and not number.has("amount"):
                 continue  # how many of them: a condition on groups
-            property = self._measured(type, cmp, number)
-            if property is None:
+            second = self.after(number, ("amount", "number"), ("small", "also")) if cmp.has("between") else None
+            property = self._measured(type, cmp, second or number)
+            if property is None or (cmp.has("between") and second is None):
                 continue
-            value = self._scaled(type, property, number)
-            if cmp.has("between"):
-                second = self.after(number, ("amount", "number"), ("small", "also"))
-                if second is None:
-                    continue
+            value = self._scaled(type, property, self._like(number, second) if second is not None else number)
+            if second is not None:
                 high = self._scaled(type, property, self._like(second, number))
                 found += [Filter(property=property, op=">=", value=value), Filter(property=property, op="<=", value=high)]
                 self.take(second)
@@ -446,9 +447,12 @@ class Composition:
         opposite: dict[str, Literal["<", "<=", ">", ">=", "="]] = {">": "<=", ">=": "<", "<": ">=", "<=": ">", "=": "="}
         return opposite[op]
 
-    def _like(self, second: Item, first: Item) -> Item:
-        """A second figure in the scale of the first: between 1 and 2 million."""
-        return second
+    def _like(self, one: Item, other: Item) -> Item:
+        """A figure in the scale of the other one, where it states none: between 1 and 2 million."""
+        if one.has("amount") or not other.has("amount") or not one.has("number"):
+            return one
+        _, scale, unit, currency = other.of("amount")[0]
+        return replace(one, senses=(Sense("amount", (one.of("number")[0], scale, unit, currency)),))
 
     def _measured(self, type: str, cmp: Item, number: Item) -> str | None:
         """The property that a figure belongs to: the nearest that is named, else the one that has its unit."""
@@ -472,9 +476,19 @@ class Composition:
             if fitting:
                 if len(fitting) > 1:
                     self.certainty = min(self.certainty, 0.9)
-                return max(fitting, key=lambda one: (self.count_known(type, one), -fitting.index(one)))
+                return max(fitting, key=lambda one: (self._is_ranked(type, one), self.count_known(type, one), -fitting.index(one)))
         numbers = [one.name for one in self.view.properties(type) if one.kind == "number" and self.count_known(type, one.name)]
         return numbers[0] if len(numbers) == 1 else None
+
+    def _is_ranked(self, type: str, property: str) -> bool:
+        """Whether people rank by a property: the ontology has superlatives for it."""
+        found = self.view.property(type, property)
+        return found is not None and bool(found.most or found.least)
+
+    def main_money(self, type: str) -> str | None:
+        """The property that “how much” asks for: of those in money the one that people rank by, else the best known."""
+        money = [one.name for one in self.view.properties(type) if one.kind == "number" and self.is_money(one.unit) and self.count_known(type, one.name)]
+        return max(money, key=lambda one: (self._is_ranked(type, one), self.count_known(type, one), -money.index(one)), default=None)
 
     def is_money(self, unit: str | None) -> bool:
         return unit is not None and any(
@@ -629,7 +643,7 @@ class Composition:
     def _group(self, type: str, item: Item) -> GroupBy | None:
         if item.has("year_word"):
             return GroupBy(property="year")
-        own = [p for t, p in item.of("property") if t == type and self.kind(t, p) in ("string", "number", "date")]
+        own = [p for t, p in item.of("property") if t == type and self.kind(t, p) == "string"]
         if own:
             return GroupBy(property=own[0])
         for other, _ in item.of("type"):
@@ -657,9 +671,8 @@ class Composition:
             return named[0]
         numbers = [one for one in self.view.properties(type) if one.kind == "number" and self.count_known(type, one.name)]
         if self.asks("how_much") or self.has("money"):
-            money = [one for one in numbers if self.is_money(one.unit)]
-            if money:
-                return max(money, key=lambda one: self.count_known(type, one.name)).name
+            if (money := self.main_money(type)) is not None:
+                return money
         return numbers[0].name if len(numbers) == 1 else None
 
     def limit(self) -> int | None:
@@ -693,14 +706,27 @@ def refuse_leftovers(made: Composition) -> None:
 def selection(made: Composition, type: str, level: Level | None, *, every_year: bool = False) -> Selection:
     """The set of a message: its type and level, the years it states, and its conditions."""
     filters = made.filters(type)
-    stated = made.years(type)
+    stated = made.years(type, apart=made.has("difference", "ratio", "compare"))
     base = made.base if made.base is not None and made.base.type == type else None
     years = stated or (made.view.years_of(type) if every_year else ()) or made.default_years(type, made.linked)
-    among = tuple(ref for item in made.open("entity") for ref in _own(made, item, type))[:MAX_ENTITIES]
+    among = distinct(ref for item in made.open("entity") for ref in _own(made, item, type))[:MAX_ENTITIES]
     if base is not None:
         kept = tuple(one for one in base.filters if one not in filters)
         return Selection(type=type, level=base.level, years=years, filters=(*kept, *filters)[:8], among=among or base.among)
     return Selection(type=type, level=level if not among else None, years=years, filters=filters, among=among)
+
+
+def distinct(refs: Iterable[EntityRef]) -> tuple[EntityRef, ...]:
+    """Things without those of the same type and name: one that is filed under another id in another year."""
+    found: dict[tuple[str, str], EntityRef] = {}
+    for ref in refs:
+        known = found.get((ref.type, ref.name.casefold()))
+        if known is None:
+            found[ref.type, ref.name.casefold()] = ref
+        else:
+            newer = ref if max(ref.years, default=0) > max(known.years, default=0) else known
+            found[ref.type, ref.name.casefold()] = newer.model_copy(update={"years": tuple(sorted({*ref.years, *known.years}))})
+    return tuple(found.values())
 
 
 def _own(made: Composition, item: Item, type: str) -> tuple[EntityRef, ...]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from rapidfuzz import process
-from rapidfuzz.distance import OSA
+from rapidfuzz.distance import OSA, Indel
 
 from phronesis_contracts.ontology import (
     EntityName,
@@ -330,7 +330,7 @@ class Lexicon:
     @cached_property
     def _spellable(self) -> list[str]:
         own = {word for word in self._words if len(word) >= 4 and word.isalpha()}
-        common = {word for kind in self.language.words.values() for phrase in kind for word in phrase.split() if len(word) >= 5}
+        common = {word for kind in self.language.words.values() for phrase in kind for word in phrase.split() if len(word) >= 3}
         return sorted(own | {word for word in common if word.isalpha()})
 
     def knows(self, token: Token) -> bool:
@@ -343,16 +343,18 @@ class Lexicon:
         return frozenset(keys | set(self._holding))
 
     def mend(self, word: str) -> str | None:
-        """The known word that an unknown one is a misspelling of: one letter off from five letters on, two from eight on."""
-        if len(word) < 4 or not word.isalpha():
+        """The known word that an unknown one is a misspelling of: two letters swapped, one letter off from five letters on, two
+        from eight on."""
+        if len(word) < 3 or not word.isalpha():
             return None
         allowed = 2 if len(word) >= 8 else 1
-        near = process.extract(word, self._spellable, scorer=OSA.distance, score_cutoff=allowed, limit=3)
+        near = process.extract(word, self._spellable, scorer=OSA.distance, score_cutoff=allowed, limit=8)
+        if len(word) < 5:
+            near = [one for one in near if sorted(one[0]) == sorted(word) or (len(word) == 4 and len(one[0]) == 5 and one[0][0] == word[0])]
+        near = [one for one in near if len(one[0]) > 3 or sorted(one[0]) == sorted(word)]
         if not near:
             return None
-        near.sort(key=lambda one: (one[1], one[0] not in self._words, one[0][0] != word[0]))
-        if len(word) < 5 and near[0][0][0] != word[0]:
-            return None
+        near.sort(key=lambda one: (one[1], -Indel.normalized_similarity(one[0], word), one[0] not in self._words, one[0][0] != word[0]))
         return str(near[0][0])
 
     def split(self, word: str) -> tuple[str, str] | None:

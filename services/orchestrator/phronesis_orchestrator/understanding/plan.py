@@ -138,6 +138,9 @@ class Change(Part):
     what: Literal["joined", "left", "changed", "rose", "fell"]
     property: str | None = None
     """For `changed`, `rose` and `fell`. What has an order in the ontology (numbers, dates, closed sets) can rise."""
+    before: str | None = None
+    after: str | None = None
+    """For `changed`: only those whose property had the first value and has the second."""
     count: bool = False
     """Whether only how many is wanted."""
 

@@ -13,6 +13,7 @@ from .composing import (
     _TOP,
     Composition,
     NotUnderstood,
+    distinct,
     refuse_leftovers,
     selection,
 )
@@ -117,6 +118,7 @@ def _things(made: Composition) -> tuple[EntityRef, ...]:
     refs += made.named
     if not refs:
         return ()
+    refs = list(distinct(refs))
     type = refs[0].type
     if any(ref.type != type for ref in refs):
         # Two sorts of things: the one is asked about, the other a condition.
@@ -171,7 +173,9 @@ def _of_things(made: Composition) -> Plan | None:
     for item in items:
         made.take(*made.appositions(item, type))
     year = _present_year(made, refs, stated)
-    if made.has("missing") and not made.open("value"):
+    if len(refs) > 1 and (better := _which_of_them(made, type, refs, stated or (year,))) is not None:
+        return better
+    if made.has("missing") and not made.open("value") and not (made.reading.has("between") and len(stated) > 1):
         return _gaps_of_things(made, refs, stated or _years_of(made, refs))
     if len(refs) >= 2 and (made.has("connect") or len(types) > 1):
         made.take(*made.open("connect", "relation"))
@@ -179,6 +183,28 @@ def _of_things(made: Composition) -> Plan | None:
     if (linked := _links(made, refs, year)) is not None:
         return linked
     return _description(made, type, refs, stated)
+
+
+def _which_of_them(made: Composition, type: str, refs: tuple[EntityRef, ...], years: tuple[int, ...]) -> Plan | None:
+    """Which cost more, X or Y? The most or least of several named things."""
+    superlative = next((i for i in made.open("superlative") if any(one[0] == type for one in i.of("superlative"))), None)
+    sized = made.has("more", "less", "superlative", "most", "least", "largest", "smallest", "earliest", "latest")
+    if not sized or any(ref.type != type for ref in refs) or made.has("difference", "ratio"):
+        return None
+    descending = not made.has("less", "least", "smallest", "earliest")
+    if superlative is not None:
+        one = next(value for value in superlative.of("superlative") if value[0] == type)
+        made.take(superlative)
+        property, descending = one[1], bool(one[2]) == (not made.has("less", "least"))
+    else:
+        named = [p for p in made.properties(type) if made.kind(type, p) in ("number", "date")]
+        money = made.main_money(type) if made.asks("how_much") or made.has("money") else None
+        if not named and money is None:
+            return None
+        property = named[0] if named else str(money)
+    made.take(*made.open("more", "less", "most", "least", "largest", "smallest", "earliest", "latest", "compare", "money"))
+    of = Selection(type=type, years=years[-1:], among=refs)
+    return Rank(of=of, by=property, descending=descending, limit=len(refs))
 
 
 def _present_year(made: Composition, refs: tuple[EntityRef, ...], stated: tuple[int, ...]) -> int:
@@ -285,14 +311,17 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
     if not properties and expect is None:
         properties = _by_question_word(made, type)
     move = next((kind for kind in _MOVES if made.has(kind)), None)
-    history = made.has("history", "each_year") or move is not None or len(stated) > 1
+    if move is not None and not properties and made.named:
+        properties = tuple(one for one in made.focus.properties if made.view.property(type, one) is not None)[:1]
+    asks_years = any("years" in item.of("coverage") for item in made.open("coverage"))
+    history = made.has("history", "each_year") or move is not None or len(stated) > 1 or asks_years
     if made.has("year_word") and not stated and made.reading.has("question_words") and not history:
         history = True
     when: Literal["first", "last"] | None = None
     if expect is not None and (history or made.asks("when")):
         when = "last" if any(-1 in item.of("ordinals") for item in made.reading.items) else "first"
         history = True
-    made.take(*made.open("history", "each_year", *_MOVES, "detail", "compare", "coverage", "difference"))
+    made.take(*made.open("history", "each_year", *_MOVES, "detail", "compare", "coverage", "difference", "missing", "between"))
     if made.has("count") and properties:
         made.take(*made.open("count"))
     years = stated or (_years_of(made, refs) if history else (year,))
@@ -335,10 +364,8 @@ def _by_question_word(made: Composition, type: str) -> tuple[str, ...]:
     known = [one for one in made.view.properties(type) if made.count_known(type, one.name)]
     if made.asks("when"):
         return tuple(one.name for one in known if one.kind == "date")
-    if made.asks("how_much"):
-        money = [one for one in known if made.is_money(one.unit)]
-        if money:
-            return (max(money, key=lambda one: made.count_known(type, one.name)).name,)
+    if (made.asks("how_much") or made.has("money")) and (money := made.main_money(type)) is not None:
+        return (money,)
     return ()
 
 
@@ -386,6 +413,8 @@ def _of_a_set(made: Composition) -> Plan:
     linked = _linked_types(made, type)
     if any(made.has(kind) for kind in ("joined", "left")) and (change := _came_and_went(made, type, level)) is not None:
         return change
+    if (turned := _turned(made, type, level)) is not None:
+        return turned
     move = next((kind for kind in _MOVES if made.has(kind)), None)
     if move is not None:
         return _moved(made, type, level, groups, move)
@@ -584,6 +613,25 @@ def _moved(made: Composition, type: str, level: Level | None, groups: tuple[Grou
     return Change(of=of, since=since, until=until, what=way, property=properties[0], count=counted)
 
 
+def _turned(made: Composition, type: str, level: Level | None) -> Plan | None:
+    """Which went from amber in 2022 to red in 2023: two values of one property, from the one to the other."""
+    words = {token.folded for token in made.reading.tokens}
+    values = [(item, one) for item in made.open("value") for one in item.of("value")[:1] if one[0] == type]
+    if len(values) != 2 or values[0][1][1] != values[1][1][1] or values[0][1][2] == values[1][1][2]:
+        return None
+    known = made.view.years_of(type)
+    changing = made.has(*_MOVES, "turned") or {"from", "to"} <= words or {"von", "auf"} <= words
+    if not changing or len(known) < 2 or words & {"or", "oder"}:
+        return None
+    made.take(*(item for item, _ in values), *made.open(*_MOVES, "turned"))
+    counted = made.has("count")
+    made.take(*made.open("count", "list", "existence"))
+    since, until = _span_of(made, known)
+    of = selection(made, type, level)
+    (_, old), (_, new) = values
+    return Change(of=of, since=since, until=until, what="changed", property=old[1], before=old[2], after=new[2], count=counted)
+
+
 def _direction(made: Composition, type: str, property: str, move: str) -> Move:
     """Which way a property went that got better or worse: by what its ontology calls the most of it, else more is better."""
     if move in ("rose", "fell", "changed"):
@@ -656,6 +704,10 @@ def _ranked(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head:
     if size is None and superlative is None:
         return None
     measured = made.has("sum", "mean", "median")
+    if superlative is not None and size is None and made.has("mean", "median"):
+        return None  # how expensive is one on average: a figure
+    if not groups and (grouped := _most_common(made, of, size)) is not None:
+        return grouped
     if groups and (measured or made.has("count") or not superlative):
         # Departments by their number of projects, the highest first.
         measure = next((name for name in ("median", "mean", "sum") if made.has(name)), None)
@@ -698,6 +750,19 @@ def _ranked(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head:
     return Rank(of=of, by=property, descending=descending, limit=limit, position=position)
 
 
+def _most_common(made: Composition, of: Selection, size: Item | None) -> Plan | None:
+    """In which category are most of the projects? The group with the most members."""
+    if size is None or not size.has("most", "least", "largest", "smallest") or made.has("superlative"):
+        return None
+    for item in made.open("property"):
+        own = [p for t, p in item.of("property") if t == of.type and made.kind(t, p) == "string"]
+        if own and made.before(item, ("question_words",), ("small",)) is not None:
+            made.take(size, item, *made.open("count", "list"))
+            order = "value" if size.has("least", "smallest") and not size.has("most", "largest") else "-value"
+            return Aggregate(of=of, group_by=(GroupBy(property=own[0]),), order=order, limit=made.limit() or 1)  # type: ignore[arg-type]
+    return None
+
+
 def _ranked_by(made: Composition, type: str, size: Item) -> str | None:
     named = [p for p in made.properties(type) if made.kind(type, p) in ("number", "date") or made.view.property(type, p).choices]  # type: ignore[union-attr]
     if named:
@@ -709,11 +774,9 @@ def _ranked_by(made: Composition, type: str, size: Item) -> str | None:
     numbers = [one for one in known if one.kind == "number"]
     if len(numbers) == 1:
         return numbers[0].name
-    if made.asks("how_much") or size.has("largest", "smallest"):
-        money = [one for one in numbers if made.is_money(one.unit)]
-        if money:
-            made.certainty = min(made.certainty, _GUESSED)
-            return max(money, key=lambda one: made.count_known(type, one.name)).name
+    if (made.asks("how_much") or made.has("money") or size.has("largest", "smallest")) and (money := made.main_money(type)) is not None:
+        made.certainty = min(made.certainty, _GUESSED)
+        return money
     return None
 
 
@@ -721,7 +784,7 @@ def _figure_or_list(made: Composition, of: Selection, groups: tuple[GroupBy, ...
     measure = next((name for name in _MEASURES if made.has(name)), None)
     counted = made.has("count")
     property_items = [i for i in made.open("property") if any(t == of.type and made.kind(t, p) == "number" for t, p in i.of("property"))]
-    much = made.asks("how_much")
+    much = made.asks("how_much") or made.has("money")
     if counted and not property_items and (measure is None or measure == "sum"):
         made.take(*made.open("count", "sum", "list"))
         return Aggregate(of=of, group_by=groups, order="group")

@@ -26,8 +26,13 @@ class Item:
     end: int
     senses: tuple[Sense, ...]
     text: str
-    whole: bool = True
-    """For names: whether all of the name was said."""
+    share: float = 1.0
+    """For names: how much of the name was said."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of the name was said."""
+        return self.share >= 0.999
 
     def of(self, kind: str) -> tuple[Any, ...]:
         """The values of its senses of a kind."""
@@ -75,7 +80,7 @@ def read(text: str, lexicon: Lexicon) -> Reading:
     explained = {n for span in spans for n in range(span.at, span.end)}
     for match in lexicon.find_names(tokens):
         if match.whole or _is_said(match, tokens, explained):
-            spans.append(Item(match.at, match.end, match.senses, "", whole=match.whole))
+            spans.append(Item(match.at, match.end, match.senses, "", match.share))
     items = _amounts(_cover(tokens, spans, lexicon))
     reading = Reading(text, language, tokens, (), mended)
     return replace(reading, items=tuple(replace(item, text=reading.words(item.at, item.end)) for item in items))
@@ -150,7 +155,7 @@ def _cover(tokens: Sequence[Token], spans: Sequence[Item], lexicon: Lexicon) -> 
             at_place[span.at, span.end] = span
         else:
             senses = tuple(dict.fromkeys((*known.senses, *span.senses)))
-            at_place[span.at, span.end] = replace(known, senses=senses, whole=known.whole and span.whole)
+            at_place[span.at, span.end] = replace(known, senses=senses, share=min(known.share, span.share))
     ending: dict[int, list[tuple[float, Item]]] = {}
     for span in at_place.values():
         ending.setdefault(span.end, []).append((_weight(span, tokens, lexicon), span))
@@ -181,7 +186,7 @@ def _weight(span: Item, tokens: Sequence[Token], lexicon: Lexicon) -> float:
     if span.has("entity") and span.whole and not (length == 1 and span.has(*_ONTOLOGY_KINDS)):
         base = _ENTITY
     elif span.has("entity"):
-        base = _ENTITY * 0.8
+        base = _ENTITY * span.share
     else:
         base = _ONTOLOGY if span.has(*_ONTOLOGY_KINDS) else _OPERATOR
     return base * length**_GROWTH

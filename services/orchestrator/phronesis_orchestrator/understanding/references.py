@@ -84,7 +84,7 @@ def _is_certain(reading: Reading, item: Item) -> bool:
 
 
 def _on_set(reading: Reading) -> bool:
-    return reading.has("superlative", "most", "least", "count", *_MEASURES)
+    return reading.has("superlative", "most", "least", "largest", "smallest", "earliest", "latest", "count", *_MEASURES)
 
 
 def continue_plan(reading: Reading, lexicon: Lexicon, focus: Focus) -> Plan | None:
@@ -114,6 +114,8 @@ def _is_fragment(reading: Reading) -> bool:
     verbs = {"is", "are", "was", "were", "do", "does", "did", "has", "have"} & {t.folded for t in reading.tokens[:1]}
     if opened:
         return not operations or len(reading.tokens) <= 4
+    if reading.has("count") and len(reading.tokens) <= 3 and not reading.has("type", "property", "entity"):
+        return True
     content = [item for item in reading.items if item.senses and not all(s.kind in ("small", "follow_up", "also", "scope") for s in item.senses)]
     return not asked and not operations and not verbs and len(content) <= 3 and not (reading.has("type") and len(content) > 1)
 
@@ -123,7 +125,12 @@ def _changed(made: Composition, plan: Plan) -> Plan | None:
     if type is None:
         return None
     years = made.years(type)
+    _drop_corrected(made)
     made.take(*made.open("follow_up", "only"))
+    if made.has("count") and isinstance(plan, Select | Rank | Aggregate) and not made.has("property", "value", "entity", "type"):
+        made.take(*made.open("count"))
+        of = plan.of.model_copy(update={"years": years}) if years else plan.of
+        return Aggregate(of=of)
     if isinstance(plan, Describe | Relate | Gaps) and (refs := _same_sort(made, type)):
         return _with_years(_with_things(plan, refs, made), years)
     if isinstance(plan, Describe):
@@ -137,6 +144,15 @@ def _changed(made: Composition, plan: Plan) -> Plan | None:
     if isinstance(plan, Select | Aggregate | Rank | Change):
         return _changed_set(made, plan, type, years)
     return _with_years(plan, years) if years else None
+
+
+def _drop_corrected(made: Composition) -> None:
+    """Not the cost, the rating: what is denied and replaced is out."""
+    for no in made.open("not"):
+        item = made.after(no, ("property", "value", "entity"), ("small",))
+        kinds = {sense.kind for sense in item.senses} if item is not None else set()
+        if item is not None and any(other.has(*kinds) for other in made.reading.items if other.at >= item.end):
+            made.take(no, item)
 
 
 def _type_of(plan: Plan) -> str | None:
