@@ -7,10 +7,10 @@ from typing import Any
 
 from phronesis_contracts import Message, Principal
 from phronesis_contracts.messages import Rpc
-from phronesis_contracts.ontology import ChainView, OntologyView, PropertyView, RelationshipView, TypeView
 from phronesis_contracts.twin import DIAGNOSE_GAPS, LINKS, RUN_CHAIN, SURVEY
 from phronesis_graph.twin.handlers import ReasoningHandlers
 from phronesis_graph.twin.ontology import Ontology
+from phronesis_graph.twin.vocabulary import to_view
 from phronesis_orchestrator.understanding.reader import TwinReader
 from phronesis_orchestrator.understanding.schema import Schema
 from tests.support.graph import Stores
@@ -39,24 +39,9 @@ class GraphNeighbour:
 
 def reader(stores: Stores, who: Principal) -> TwinReader:
     """The twin of somebody on a real store."""
-    return TwinReader(GraphNeighbour(reasoning(stores)), who, Schema(view_of(stores.ontology)))  # type: ignore[arg-type]
+    return TwinReader(GraphNeighbour(reasoning(stores)), who, schema_of(stores.ontology))  # type: ignore[arg-type]
 
 
-def view_of(ontology: Ontology) -> OntologyView:
-    """The graph's ontology as its contract has it, without words: names stand for them."""
-    types = tuple(
-        TypeView(
-            name=type.name,
-            properties=tuple(
-                PropertyView(name=one.name, kind=one.kind.value, unit=one.unit, choices=one.choices)
-                for one in type.properties.values()
-            ),
-        )
-        for type in ontology.nodes.values()
-    )
-    relationships = tuple(
-        RelationshipView(name=one.name, sources=one.sources, targets=one.targets, rule=one.rule.value)
-        for one in ontology.relationships.values()
-    )
-    chains = tuple(ChainView(name=one.name, steps=one.steps) for one in ontology.chains.values())
-    return OntologyView(name="transformation", version="1", types=types, relationships=relationships, chains=chains)
+def schema_of(ontology: Ontology) -> Schema:
+    """The graph's ontology as plans see it."""
+    return Schema(to_view(ontology, "1"))

@@ -16,7 +16,7 @@ from phronesis_contracts import ServiceError
 from phronesis_graph.bolt.driver import Bolt
 from phronesis_graph.bolt.schema import Schema
 from phronesis_graph.bolt.writes import GraphOutbox
-from phronesis_graph.twin.ontology import load as ontology
+from phronesis_graph.twin.ontology_file import load as ontology
 from phronesis_memory.ports import VectorIndex
 from phronesis_postgres.migrate import migrate
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -38,10 +38,16 @@ class NodeRef(Message):
         return f"{self.type}/{self.id}/{self.year}"
 
 
+Alias = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^;]+$")]
+"""Another name of a thing."""
+
+
 class UpsertNode(NodeRef):
     """A node as it should be; properties that are absent or null are removed."""
 
     name: str = Field(min_length=1, max_length=500)
+    aliases: tuple[Alias, ...] = Field(default=(), max_length=20)
+    """Other names: by them it is found as by its name."""
     level: Level
     quarter: str | None = Field(default=None, pattern=r"^Q[1-4]$")
     properties: dict[str, str | int | float | bool | date | None] = Field(default_factory=dict)
@@ -94,6 +100,7 @@ class Node(Message):
     id: str
     year: int
     name: str
+    aliases: tuple[str, ...] = ()
     level: Level
     version: int
     properties: dict[str, Any] = Field(default_factory=dict)
@@ -144,7 +151,7 @@ class NodeChanged(Message):
 UPSERT = Rpc("graph.v1.upsert", Upsert, Upserted, timeout=30.0, max_bytes=1_000_000)
 NODES = Rpc("graph.v1.nodes", NodeKeys, Nodes, timeout=10.0)
 EXPAND = Rpc("graph.v1.expand", Expand, Expanded)
-NODE_CHANGED = Event("graph.v1.node.changed", NodeChanged, followers=("memory",))
+NODE_CHANGED = Event("graph.v1.node.changed", NodeChanged, followers=("memory",), hearers=("orchestrator",))
 GRAPH_PURGED = Event("graph.v1.conversation.purged", Purged, followers=("orchestrator", "memory"))
 
 UPSERT_TOOL = Tool(
@@ -406,7 +413,7 @@ class Diagnosed(Message):
 
 
 class FindEntities(Message):
-    """Nodes by name: whole, in part, or inside a sentence; folded in case. An id counts as a name."""
+    """Nodes by name: whole, in part, or inside a sentence; folded in case. An id and each alias count as names."""
 
     text: str = Field(min_length=1, max_length=300)
     types: tuple[str, ...] = Field(default=(), max_length=20)
@@ -420,6 +427,7 @@ class Entity(Message):
     type: str
     id: str
     name: str
+    aliases: tuple[str, ...] = ()
     level: Level
     years: tuple[int, ...]
     score: float

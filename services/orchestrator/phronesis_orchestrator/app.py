@@ -6,10 +6,13 @@ from phronesis_bus import Bus, Relay, follow, serve, serve_basics, show, take
 from phronesis_bus.service import Ping
 from phronesis_contracts import Principal
 from phronesis_contracts.instructions import RELEASED
+from phronesis_contracts.ontology import VOCABULARY
 from phronesis_contracts.orchestrator import PROGRESS, TURN, TURN_CANCEL, TURN_GET_TOOL, TURN_LIST, TURN_RETRY, TurnProgress
 from phronesis_contracts.service import KEY_REVOKED
+from phronesis_contracts.twin import NODE_CHANGED
 
 from .agents.cognition.state import Cognition
+from .agents.vocabularies import Vocabularies
 from .approvals.handlers import serve_approvals
 from .conversations.handlers import ConversationHandlers, serve_conversations
 from .learning.handlers import BusStreams, Forgetting, serve_learning
@@ -104,6 +107,8 @@ async def build(
     await serve(bus, TURN_RETRY, handlers.retry)
     await follow(bus, KEY_REVOKED, handlers.on_key_revoked, workers=1)
     await follow(bus, RELEASED, handlers.on_released, every_copy=True)
+    vocabularies = Vocabularies(lambda who, request: neighbours.ask(who, VOCABULARY, request))
+    await follow(bus, NODE_CHANGED, vocabularies.on_node_changed, every_copy=True)
     await serve_conversations(bus, ConversationHandlers(stores.conversations, progress, cancelled))
     await serve_tasks(bus, stores.tasks, handlers)
     await serve_approvals(bus, stores.approvals, progress, resumed)

@@ -16,7 +16,7 @@ from phronesis_graph.constitution.validation import check_cycle, check_ends, che
 from phronesis_graph.guard import KNOWLEDGE, KNOWLEDGE_WRITING, Guard, Rules
 from phronesis_graph.knowledge.model import allowed_names
 from phronesis_graph.settings import Dialect
-from phronesis_graph.twin.ontology import load
+from phronesis_graph.twin.ontology_file import load
 
 kinds = st.sampled_from(list(TYPES.values()))
 

@@ -8,7 +8,7 @@ from phronesis_contracts import BadRequest, Busy, Conflict, Internal, KeyReused,
 from phronesis_contracts.twin import QueryRefused
 from phronesis_graph.knowledge.handlers import failure_message
 from phronesis_graph.knowledge.model import allowed_names, check_form, check_properties
-from phronesis_graph.twin.ontology import load
+from phronesis_graph.twin.ontology_file import load
 from phronesis_graph.twin.ports import redact_literals
 from tests.support.curators import TOOLS
 

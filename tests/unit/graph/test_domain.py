@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from phronesis_contracts import BadRequest
 from phronesis_contracts.twin import Level, NodeRef, Upsert, UpsertNode
-from phronesis_graph.twin.ontology import Kind, LevelRule, Property, check_value, load, suggest_nearest
+from phronesis_graph.twin.ontology import Kind, LevelRule, Property, check_value, suggest_nearest
+from phronesis_graph.twin.ontology_file import load
 from phronesis_graph.twin.upserts import Stored, check_levels, plan_batch
 from tests.support.graph import joined, node, ref
 

@@ -16,7 +16,8 @@ from phronesis_contracts import BadRequest
 from phronesis_contracts.twin import Survey
 from phronesis_graph.twin.chains import build_walks
 from phronesis_graph.twin.entities import NamedNode, score, split_words
-from phronesis_graph.twin.ontology import Chain, load
+from phronesis_graph.twin.ontology import Chain
+from phronesis_graph.twin.ontology_file import load
 from phronesis_graph.twin.reasoning_store import chain_statements, standing_statement, ties_statement
 from phronesis_graph.twin.surveys import survey_statement
 

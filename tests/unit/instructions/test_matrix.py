@@ -12,12 +12,13 @@ import yaml
 from pydantic import ValidationError
 
 import phronesis_tokens as tokens
+from phronesis_graph.twin.ontology_file import load
 from phronesis_instructions.library.content import Matrix, read_matrix
 from phronesis_instructions.library.texts import combine_parts
 
 ROOT = Path(__file__).parents[3]
-GRAPH = ROOT / "services/graph/phronesis_graph/content/transformation_twin.yaml"
-ONTOLOGY: dict[str, Any] = yaml.safe_load(GRAPH.read_text(encoding="utf-8"))
+COPY = ROOT / "services/instructions/phronesis_instructions/content/matrix/ontology.yaml"
+ONTOLOGY: dict[str, Any] = yaml.safe_load(COPY.read_text(encoding="utf-8"))
 MATRIX = read_matrix()
 TEXTS = {text.tag: text for text in MATRIX.texts()}
 TIER_2 = [
@@ -145,9 +146,28 @@ def test_no_two_elements_say_the_same() -> None:
     assert max(Counter(text.content for text in TIER_3.values()).values()) == 1
 
 
-def test_the_packaged_ontology_is_the_one_of_the_graph() -> None:
-    copy = ROOT / "services/instructions/phronesis_instructions/content/matrix/ontology.yaml"
-    assert copy.read_text(encoding="utf-8") == GRAPH.read_text(encoding="utf-8")
+def test_the_ontology_of_the_texts_is_the_one_of_the_graph() -> None:
+    graph, extra = load(), ONTOLOGY["portfolio"]
+    types = {
+        name: {**body.get("properties", {}), **extra["nodes"].get(name, {}).get("properties", {})}
+        for name, body in ONTOLOGY["nodes"].items()
+    }
+    assert {name: dict.fromkeys(node.properties) for name, node in graph.nodes.items()} == {
+        name: dict.fromkeys(properties) for name, properties in types.items()
+    }
+    for name, properties in types.items():
+        for key, body in properties.items():
+            declared = graph.nodes[name].properties[key]
+            limits = (declared.kind.value, list(declared.choices), [declared.lowest, declared.highest], declared.high_above)
+            assert limits == (body["type"], body.get("enum", []), body.get("range", [None, None]), body.get("high_above"))
+        labels = {level: words["en"][0] for level, words in graph.nodes[name].levels.items()}
+        assert labels == ONTOLOGY["nodes"][name]["levels"]
+    joined = {**ONTOLOGY["relationships"], **extra["relationships"]}
+    assert {name: (list(r.sources), list(r.targets)) for name, r in graph.relationships.items() if name != "PARENT_OF"} == {
+        name: (body["from"], body["to"]) for name, body in joined.items()
+    }
+    assert graph.hierarchy == ONTOLOGY["hierarchy"]
+    assert {name: [" | ".join(step) for step in chain.steps] for name, chain in graph.chains.items()} == ONTOLOGY["chains"]
 
 
 @pytest.mark.req("N-189", "N-235", "NC-085")

@@ -9,14 +9,25 @@ from collections.abc import Callable, Mapping
 from phronesis_bus import Call, audit_entry
 from phronesis_contracts import BadRequest, TooLarge
 from phronesis_contracts import twin as contract
+from phronesis_contracts.ontology import AskVocabulary, OntologyView, Vocabulary
 
 from ..bolt.writes import digest
 from .chains import Walks, choose_walk
 from .diagnosis import Diagnosis
 from .entities import find_best
 from .ontology import Ontology, suggest_nearest
-from .ports import MOST_ROWS, AuditRefusal, QueryStore, ReasoningStore, StatementCheck, TwinStore, redact_literals
+from .ports import (
+    MOST_ROWS,
+    AuditRefusal,
+    QueryStore,
+    ReasoningStore,
+    StatementCheck,
+    TwinStore,
+    VocabularyStore,
+    redact_literals,
+)
 from .upserts import plan_batch
+from .vocabulary import to_names
 
 LONGEST_ANSWER = 1_500_000
 """Bytes of texts in one answer; the broker takes no message over 2 MiB."""
@@ -127,6 +138,23 @@ class ReasoningHandlers:
             _check_name("node type", type, self._ontology.nodes, f"types.{i}")
         found = await self._store.named(call.who.tenant, request.types, request.text, request.year)
         return contract.Entities(entities=find_best(request.text, found, request.limit))
+
+
+class VocabularyHandlers:
+    """One method for the one message."""
+
+    def __init__(self, ontology: Ontology, view: OntologyView, store: VocabularyStore) -> None:
+        self._ontology, self._view, self._store = ontology, view, store
+
+    async def vocabulary(self, call: Call, request: AskVocabulary) -> Vocabulary:
+        """A page of what the caller's twin is told with. Raises `BadRequest`: `after` is the end of no page."""
+        tenant = call.who.tenant
+        page = await self._store.names(tenant, self._ontology, request)
+        told = Vocabulary(version=self._view.version, ontology=self._view, names=to_names(page.rows), next=page.next)
+        if request.after is not None:
+            return told
+        summary = await self._store.summary(tenant, self._ontology)
+        return told.model_copy(update={"years": summary.years, "values": summary.values})
 
 
 def _check_name(what: str, name: str, known: Mapping[str, object], field: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from phronesis_bus import Call
 from phronesis_contracts import Principal, ServiceError
+from phronesis_contracts.ontology import AskVocabulary
 from phronesis_contracts.orchestrator import Audited
 from phronesis_contracts.twin import ChainRun, Level, Links, LinksOf, Node, RunChain, Survey, Surveyed, Upserted
 
@@ -16,7 +17,9 @@ from ..guard import Allowed
 from .chains import Walk
 from .entities import NamedNode
 from .gaps import ChainReach, FoundTie, GapCase, NodeId, Tie, TieQuestion
+from .ontology import Ontology
 from .upserts import Plan
+from .vocabulary import NamePage, NodeSummary
 
 MOST_ROWS = 500
 """Rows of a statement in one answer."""
@@ -74,6 +77,16 @@ class ReasoningStore(Protocol):
 
     async def ties(self, tenant: str, asked: Mapping[Tie, Sequence[TieQuestion]]) -> Sequence[FoundTie]:
         """The relationships asked for that there are, in every year and on every level; one statement for a node type."""
+
+
+class VocabularyStore(Protocol):
+    """The names and values of one tenant's nodes. Both raise `Unavailable` and `TimedOut`."""
+
+    async def summary(self, tenant: str, ontology: Ontology) -> NodeSummary:
+        """The years in which there are nodes, and what they have in the declared properties."""
+
+    async def names(self, tenant: str, ontology: Ontology, asked: AskVocabulary) -> NamePage:
+        """Nodes with their names, in the order of type, id and year. Raises `BadRequest`: `after` is the end of no page."""
 
 
 @dataclass(frozen=True)

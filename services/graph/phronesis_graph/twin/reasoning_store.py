@@ -17,6 +17,7 @@ from .entities import NamedNode, fold, split_words
 from .gaps import ChainReach, Direction, FoundTie, GapCase, NodeId, Tie, TieQuestion
 from .ontology import Ontology
 from .surveys import SurveyStatement, survey_statement
+from .vocabulary import ALIAS_SEPARATOR, split_aliases
 
 LAST_NODES = 200
 """Nodes that a walk stops at which are looked at further; a chain with more of them is none that anybody reads."""
@@ -230,19 +231,27 @@ class BoltReasoning:
         of_year = "" if year is None else " AND n.year = $year"
         rows = await self._rows(
             f"MATCH (n:{'|'.join(types or self._ontology.nodes)}) WHERE n.tenant = $tenant{of_year} "
-            "WITH n, toLower(n.name) AS name, toLower(n.id) AS id "
-            "WITH n, CASE WHEN name = $text OR id = $text THEN 0 WHEN name CONTAINS $text THEN 1 "
-            "WHEN size($words) > 0 AND all(word IN $words WHERE name CONTAINS word) THEN 2 "
-            "WHEN $text CONTAINS name OR $text CONTAINS id THEN 3 ELSE 4 END AS rank WHERE rank < 4 "
-            "RETURN labels(n)[0] AS type, n.id AS id, n.name AS name, n.year AS year, n.level AS level "
+            "WITH n, toLower(n.name) AS name, toLower(n.id) AS id, toLower(coalesce(n.aliases, '')) AS also "
+            f"WITH n, name, id, also, '{ALIAS_SEPARATOR}' + also + '{ALIAS_SEPARATOR}' AS each "
+            "WITH n, CASE WHEN name = $text OR id = $text OR each CONTAINS $whole THEN 0 "
+            "WHEN name CONTAINS $text OR also CONTAINS $text THEN 1 "
+            "WHEN size($words) > 0 AND all(word IN $words WHERE name CONTAINS word OR also CONTAINS word) THEN 2 "
+            "WHEN $text CONTAINS name OR $text CONTAINS id "
+            f"OR (also <> '' AND any(one IN split(also, '{ALIAS_SEPARATOR}') WHERE $text CONTAINS one)) "
+            "THEN 3 ELSE 4 END AS rank WHERE rank < 4 "
+            "RETURN labels(n)[0] AS type, n.id AS id, n.name AS name, n.aliases AS aliases, n.year AS year, n.level AS level "
             "ORDER BY rank, size(n.name), n.id, n.year LIMIT $limit",
             tenant=tenant,
             year=year,
             text=fold(text),
+            whole=f"{ALIAS_SEPARATOR}{fold(text)}{ALIAS_SEPARATOR}",
             words=list(split_words(text)),
             limit=MOST_NAMES,
         )
-        return [NamedNode(row["type"], row["id"], row["name"], row["year"], Level(row["level"])) for row in rows]
+        return [
+            NamedNode(row["type"], row["id"], row["name"], row["year"], Level(row["level"]), split_aliases(row["aliases"]))
+            for row in rows
+        ]
 
     async def standing(self, tenant: str, things: Iterable[NodeId]) -> Mapping[NodeId, Mapping[int, Level]]:
         ids: dict[str, list[str]] = defaultdict(list)
