@@ -98,6 +98,7 @@ async def build(bus: Bus, bolt: Bolt, dialect: Dialect) -> None:
     await serve(bus, knowledge_graph.GET_NODE_DETAILS_TOOL, curating.get_node_details)
     await serve(bus, knowledge_graph.DELETE_NODE_TOOL, curating.delete_node)
     await serve(bus, twin.SURVEY_TOOL, reasoning.survey)
+    await serve(bus, twin.LINKS_TOOL, reasoning.links)
     await serve(bus, twin.RUN_CHAIN_TOOL, reasoning.run_chain)
     await serve(bus, twin.DIAGNOSE_GAPS_TOOL, reasoning.diagnose_gaps)
     await serve(bus, twin.FIND_ENTITIES_TOOL, reasoning.find_entities)

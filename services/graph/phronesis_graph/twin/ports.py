@@ -11,7 +11,7 @@ from phronesis_bus import Call
 from phronesis_contracts import Principal, ServiceError
 from phronesis_contracts.ontology import AskVocabulary
 from phronesis_contracts.orchestrator import Audited
-from phronesis_contracts.twin import ChainRun, Level, Node, RunChain, Survey, Surveyed, Upserted
+from phronesis_contracts.twin import ChainRun, Level, Links, LinksOf, Node, RunChain, Survey, Surveyed, Upserted
 
 from ..guard import Allowed
 from .chains import Walk
@@ -59,6 +59,9 @@ class ReasoningStore(Protocol):
 
     async def paths(self, tenant: str, walk: Walk, question: RunChain) -> ChainRun:
         """Walks to the chain's end or, where there is none, those that stop on the way; in no order."""
+
+    async def links(self, tenant: str, question: LinksOf) -> Links:
+        """The relationships of some nodes inside their year; one statement for a node type. The names are the ontology's."""
 
     async def named(self, tenant: str, types: Sequence[str], text: str, year: int | None) -> list[NamedNode]:
         """Nodes whose name holds the text or all its words, or stands in it; of every type where none is stated."""
