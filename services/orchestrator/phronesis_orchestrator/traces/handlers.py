@@ -33,6 +33,7 @@ from ..settings import OrchestratorSettings
 from ..turns.ports import Neighbours
 from ..turns.run import TurnRunner, TurnServices
 from ..turns.turn import Claim, Completed, Failed
+from ..understanding.vocabularies import Vocabularies
 from .record import StoredRecord, TurnRecord
 from .replay import (
     BlankJournal,
@@ -161,7 +162,13 @@ def _compare_runs(
     )
 
 
-def build_replay_runner(reasoner: Reasoner, settings: OrchestratorSettings, tracing: Tracing, ledger: Ledger) -> RunReplay:
+def build_replay_runner(
+    reasoner: Reasoner,
+    settings: OrchestratorSettings,
+    tracing: Tracing,
+    ledger: Ledger,
+    vocabularies: Vocabularies | None = None,
+) -> RunReplay:
     """Runs claims on stand-ins, held to the limits as turns are. `tracing`: where spans go."""
 
     async def show(claim: Claim, line: TurnProgress) -> None:
@@ -180,6 +187,7 @@ def build_replay_runner(reasoner: Reasoner, settings: OrchestratorSettings, trac
             ended=lambda: None,
             ledger=ledger,
             approvals=stores.approvals,
+            vocabularies=vocabularies,
         )
         await TurnRunner(services).run(claim, record)
 

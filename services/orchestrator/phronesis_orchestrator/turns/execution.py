@@ -38,6 +38,7 @@ from ..traces.record import (
     message_digest,
     trace_arguments,
 )
+from ..understanding.vocabularies import Vocabularies
 from .ports import Journal, Neighbours
 from .turn import AlreadyBegun, Claim
 
@@ -267,6 +268,8 @@ class TurnRun:
     record: TurnRecord = field(default_factory=TurnRecord)
     """How the answer comes about."""
     cognition: Cognition = field(default_factory=Cognition)
+    vocabularies: Vocabularies | None = None
+    """The words of the tenants' twins; `None` where no twin can be read."""
 
     def phase(self, name: str) -> AbstractContextManager[MeasuredOutcome]:
         """A span for one phase, its time, and its place in the record."""

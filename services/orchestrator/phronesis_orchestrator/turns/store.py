@@ -88,7 +88,8 @@ WITH mine AS (
     WHERE id = $1 AND fence = $2 AND status = 'running' AND lease_until > now()
     RETURNING id, conversation_id
 ), place AS (
-    UPDATE conversations SET next_message = next_message + 2, directive = $6, focus = coalesce($13, focus), updated_at = now() FROM mine
+    UPDATE conversations SET next_message = next_message + 2, directive = $6, focus = coalesce($13, focus), updated_at = now()
+    FROM mine
     WHERE conversations.id = mine.conversation_id RETURNING conversations.id, next_message - 2 AS seq
 ), said AS (
     INSERT INTO messages (conversation_id, seq, turn_id, role, text)

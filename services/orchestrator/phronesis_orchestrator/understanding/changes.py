@@ -73,7 +73,8 @@ async def _moved(plan: Change, bare: Selection, twin: TwinReader) -> Finding:
     rows = []
     for a, b in known:
         step = step_between(a[name], b[name], places)
-        if step and (plan.what == "changed" or (step > 0) is (plan.what == "rose")):
+        turned = plan.before in (None, a[name]) and plan.after in (None, b[name])
+        if step and turned and (plan.what == "changed" or (step > 0) is (plan.what == "rose")):
             rows.append(
                 {"id": b["id"], "name": b["name"], "year": b["year"], "before": a[name], "after": b[name], "step": step}
             )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from phronesis_contracts.twin import GroupBy, Level
 
@@ -15,20 +15,9 @@ from .language import Sense
 from .lexicon import Lexicon, VocabularyView
 from .plan import (
     MAX_ENTITIES,
-    Aggregate,
-    Change,
-    Compare,
-    Coverage,
-    Describe,
     EntityRef,
     Filter,
     Focus,
-    Gaps,
-    Having,
-    Plan,
-    Rank,
-    Relate,
-    Select,
     Selection,
     Unknown,
 )
@@ -104,7 +93,9 @@ class Composition:
     def has(self, *kinds: str) -> bool:
         return bool(self.open(*kinds))
 
-    def before(self, item: Item, kinds: Iterable[str], across: Iterable[str] = ("small", "question_words", "also")) -> Item | None:
+    def before(
+        self, item: Item, kinds: Iterable[str], across: Iterable[str] = ("small", "question_words", "also")
+    ) -> Item | None:
         """The item of one of the kinds right before `item`, other kinds in `across` between them."""
         kinds, across = frozenset(kinds), frozenset(across)
         for one in reversed([each for each in self.reading.items if each.end <= item.at]):
@@ -116,7 +107,9 @@ class Composition:
                 return None
         return None
 
-    def after(self, item: Item, kinds: Iterable[str], across: Iterable[str] = ("small", "question_words", "also")) -> Item | None:
+    def after(
+        self, item: Item, kinds: Iterable[str], across: Iterable[str] = ("small", "question_words", "also")
+    ) -> Item | None:
         """The item of one of the kinds right after `item`, other kinds in `across` between them."""
         kinds, across = frozenset(kinds), frozenset(across)
         for one in [each for each in self.reading.items if each.at >= item.end]:
@@ -154,7 +147,10 @@ class Composition:
     def _is_head(self, item: Item) -> bool:
         if self.before(item, ("group", "each")) is not None and not self._leads(item):
             return False
-        return self.before(item, ("with", "without")) is None and self.before(item, tuple(_COMPARISONS), ("number", "small", "numbers")) is None
+        return (
+            self.before(item, ("with", "without")) is None
+            and self.before(item, tuple(_COMPARISONS), ("number", "small", "numbers")) is None
+        )
 
     def _leads(self, item: Item) -> bool:
         """Whether nothing but small words stands before an item."""
@@ -214,10 +210,14 @@ class Composition:
             year = self.year(item, known)
             if year is None:
                 continue
-            lead = self.before(item, ("since", "until", "before", "after", "between", "compare_at_most", "compare_at_least"), ("small", "year_word"))
+            lead = self.before(
+                item,
+                ("since", "until", "before", "after", "between", "compare_at_most", "compare_at_least"),
+                ("small", "year_word"),
+            )
             tail = self.after(item, ("since",), ())
             self.take(item)
-            if lead is not None and lead.has("since", "compare_at_least") and not lead.has("small") or tail is not None:
+            if (lead is not None and lead.has("since", "compare_at_least") and not lead.has("small")) or tail is not None:
                 stated += [one for one in known if one >= year]
             elif lead is not None and lead.has("until", "compare_at_most"):
                 stated += [one for one in known if one <= year]
@@ -372,7 +372,12 @@ class Composition:
         options = [refs for refs in item.of("entity") if refs]
         if not options:
             return ()
-        near = [t for one in (self.before(item, ("type",), ("small",)), self.after(item, ("type",), ())) if one for t, _ in one.of("type")]
+        near = [
+            t
+            for one in (self.before(item, ("type",), ("small",)), self.after(item, ("type",), ()))
+            if one
+            for t, _ in one.of("type")
+        ]
 
         def fits(refs: tuple[EntityRef, ...]) -> tuple[bool, bool, bool, int]:
             own = refs[0].type
@@ -423,7 +428,9 @@ class Composition:
             tail = self.after(number, ("compare_at_least", "compare_at_most"), ())
             property = self._measured(type, number, number) if tail is not None else None
             if tail is not None and property is not None:
-                found.append(Filter(property=property, op=self._operator(tail, number), value=self._scaled(type, property, number)))
+                found.append(
+                    Filter(property=property, op=self._operator(tail, number), value=self._scaled(type, property, number))
+                )
                 self.take(tail, number)
         return found
 
@@ -471,12 +478,15 @@ class Composition:
             fitting = [
                 one.name
                 for one in self.view.properties(type)
-                if one.kind == "number" and ((unit and one.unit == unit) or (not unit and self.is_money(one.unit) and (currency or scale > 1)))
+                if one.kind == "number"
+                and ((unit and one.unit == unit) or (not unit and self.is_money(one.unit) and (currency or scale > 1)))
             ]
             if fitting:
                 if len(fitting) > 1:
                     self.certainty = min(self.certainty, 0.9)
-                return max(fitting, key=lambda one: (self._is_ranked(type, one), self.count_known(type, one), -fitting.index(one)))
+                return max(
+                    fitting, key=lambda one: (self._is_ranked(type, one), self.count_known(type, one), -fitting.index(one))
+                )
         numbers = [one.name for one in self.view.properties(type) if one.kind == "number" and self.count_known(type, one.name)]
         return numbers[0] if len(numbers) == 1 else None
 
@@ -487,8 +497,14 @@ class Composition:
 
     def main_money(self, type: str) -> str | None:
         """The property that “how much” asks for: of those in money the one that people rank by, else the best known."""
-        money = [one.name for one in self.view.properties(type) if one.kind == "number" and self.is_money(one.unit) and self.count_known(type, one.name)]
-        return max(money, key=lambda one: (self._is_ranked(type, one), self.count_known(type, one), -money.index(one)), default=None)
+        money = [
+            one.name
+            for one in self.view.properties(type)
+            if one.kind == "number" and self.is_money(one.unit) and self.count_known(type, one.name)
+        ]
+        return max(
+            money, key=lambda one: (self._is_ranked(type, one), self.count_known(type, one), -money.index(one)), default=None
+        )
 
     def is_money(self, unit: str | None) -> bool:
         return unit is not None and any(
@@ -536,14 +552,20 @@ class Composition:
             dates = [p for t, p in item.of("property") if t == type and self.kind(t, p) == "date"]
             if not dates:
                 continue
-            lead = self.after(item, ("before", "after", "since", "until", "by_date", "between", "compare_at_most", "compare_at_least"), ("small", "year_word"))
+            lead = self.after(
+                item,
+                ("before", "after", "since", "until", "by_date", "between", "compare_at_most", "compare_at_least"),
+                ("small", "year_word"),
+            )
             year = self.after(lead or item, ("year", "relative_years"), ("small", "year_word", "months", "number"))
             if year is None or (lead is None and not self._is_verb_of_time(item, year, known)):
                 continue
             value = self.year(year, sorted(known))
             if value is None:
                 continue
-            second = self.after(year, ("year",), ("small", "also", "until")) if lead is not None and lead.has("between") else None
+            second = (
+                self.after(year, ("year",), ("small", "also", "until")) if lead is not None and lead.has("between") else None
+            )
             for op, edge in self._edges(lead, value, self.year(second, ()) if second is not None else None):
                 found.append(Filter(property=dates[0], op=op, value=edge, words=year.text))
             self.take(item, year, second, lead)
@@ -658,7 +680,9 @@ class Composition:
         """The properties of a type that a message names and that were not taken up."""
         found: list[str] = []
         for item in self.open("property", "superlative"):
-            own = [p for t, p in item.of("property") if t == type] or [one[1] for one in item.of("superlative") if one[0] == type]
+            own = [p for t, p in item.of("property") if t == type] or [
+                one[1] for one in item.of("superlative") if one[0] == type
+            ]
             if own and type is not None:
                 found.append(max(own, key=lambda one: (self.count_known(type, one), -own.index(one))))
                 self.take(item)
@@ -689,9 +713,7 @@ class Composition:
     def left_over(self) -> str:
         """The words that nothing explains and nothing took up, as they were written."""
         kept = [
-            item.text
-            for item in self.reading.items
-            if item.at not in self.used and (not item.senses or not (item.has(*_FREE)))
+            item.text for item in self.reading.items if item.at not in self.used and (not item.senses or not (item.has(*_FREE)))
         ]
         return " ".join(kept)
 

@@ -188,5 +188,7 @@ def _function_words(code: str) -> frozenset[str]:
     language = languages()[code]
     kinds = ("small", "question_words", "count", "pronoun_one", "pronoun_many", "each", "not", "also", "group")
     listed = [word for kind in kinds for phrase in language.words.get(kind, ()) for word in phrase.split()]
-    asked = [token for key, senses in language.phrases.items() for token in key if any(s.kind == "question_words" for s in senses)]
+    asked = [
+        token for key, senses in language.phrases.items() for token in key if any(s.kind == "question_words" for s in senses)
+    ]
     return frozenset((*listed, *asked))

@@ -274,7 +274,11 @@ class Lexicon:
         usual = self.view.usual_level(one.type)
         if usual is None or one.level == usual:
             return ()
-        return tuple(sense for sense in self.phrases.get(self.language.key(one.name), ()) if sense.kind == "value" and sense.value[0] == one.type)
+        return tuple(
+            sense
+            for sense in self.phrases.get(self.language.key(one.name), ())
+            if sense.kind == "value" and sense.value[0] == one.type
+        )
 
     def _name(self, name: str, senses: tuple[Sense, ...]) -> None:
         tokens = self.language.tokens(name)
@@ -301,7 +305,9 @@ class Lexicon:
             if len(held := self._holding.get(stem, [])) <= _COMMON or len(held) * 4 < len(self._names)
             for number in held
         }
-        candidates |= {n for stem in dict.fromkeys(stems) for n in self._holding.get(stem, []) if len(self._names[n].stems) == 1}
+        candidates |= {
+            n for stem in dict.fromkeys(stems) for n in self._holding.get(stem, []) if len(self._names[n].stems) == 1
+        }
         found: dict[tuple[int, int], list[tuple[float, _Name]]] = defaultdict(list)
         for number in candidates:
             name = self._names[number]
@@ -325,7 +331,9 @@ class Lexicon:
     @cached_property
     def _breaks(self) -> frozenset[str]:
         parting = ("or", "also", "not", "group", "between", "compare")
-        return frozenset(key[0] for key, senses in self.language.phrases.items() if len(key) == 1 and any(s.kind in parting for s in senses))
+        return frozenset(
+            key[0] for key, senses in self.language.phrases.items() if len(key) == 1 and any(s.kind in parting for s in senses)
+        )
 
     @cached_property
     def _spellable(self) -> list[str]:
@@ -350,11 +358,22 @@ class Lexicon:
         allowed = 2 if len(word) >= 8 else 1
         near = process.extract(word, self._spellable, scorer=OSA.distance, score_cutoff=allowed, limit=8)
         if len(word) < 5:
-            near = [one for one in near if sorted(one[0]) == sorted(word) or (len(word) == 4 and len(one[0]) == 5 and one[0][0] == word[0])]
+            near = [
+                one
+                for one in near
+                if sorted(one[0]) == sorted(word) or (len(word) == 4 and len(one[0]) == 5 and one[0][0] == word[0])
+            ]
         near = [one for one in near if len(one[0]) > 3 or sorted(one[0]) == sorted(word)]
         if not near:
             return None
-        near.sort(key=lambda one: (one[1], -Indel.normalized_similarity(one[0], word), one[0] not in self._words, one[0][0] != word[0]))
+        near.sort(
+            key=lambda one: (
+                one[1],
+                -Indel.normalized_similarity(one[0], word),
+                one[0] not in self._words,
+                one[0][0] != word[0],
+            )
+        )
         return str(near[0][0])
 
     def split(self, word: str) -> tuple[str, str] | None:

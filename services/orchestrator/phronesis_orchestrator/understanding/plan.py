@@ -214,7 +214,12 @@ class Search(Part):
 
     kind: Literal["search"] = "search"
     text: str = Field(min_length=1, max_length=4_000)
-    sources: tuple[Literal["documents", "memory", "twin", "constitution"], ...] = ("documents", "memory", "twin", "constitution")
+    sources: tuple[Literal["documents", "memory", "twin", "constitution"], ...] = (
+        "documents",
+        "memory",
+        "twin",
+        "constitution",
+    )
     entities: tuple[EntityRef, ...] = Field(default=(), max_length=MAX_ENTITIES)
     """Things whose texts are wanted first."""
     property: str | None = None
@@ -227,6 +232,8 @@ class AboutUser(Part):
     kind: Literal["user"] = "user"
     action: Literal["recall", "remember", "correct", "forget", "list"]
     text: str = Field(min_length=1, max_length=4_000)
+    explicit: bool = False
+    """Whether the message orders it in words, and does not merely tell something."""
 
 
 class Act(Part):
@@ -325,5 +332,8 @@ class Focus(Message):
     """The things last named or listed, in the order in which they were shown."""
     properties: tuple[str, ...] = ()
     years: tuple[int, ...] = ()
-    documents: tuple[str, ...] = Field(default=(), max_length=50)
-    """Ids of the media of the conversation, the newest last."""
+    language: str = "en"
+    """The language that was last spoken."""
+
+
+NO_FOCUS = Focus()

@@ -17,6 +17,7 @@ from .composing import (
     refuse_leftovers,
     selection,
 )
+from .language import fold
 from .plan import (
     MAX_SIDES,
     Aggregate,
@@ -36,7 +37,6 @@ from .plan import (
     Selection,
     Unknown,
 )
-from .language import fold
 from .reading import Item
 
 _MOVES = ("rose", "fell", "changed", "improved", "worsened")
@@ -55,7 +55,7 @@ def compose(made: Composition) -> Plan:
 
 def _coverage(made: Composition) -> Plan | None:
     found = made.open("coverage")
-    if not found or made.has("entity", "count", "value") and "years" not in found[0].of("coverage"):
+    if not found or (made.has("entity", "count", "value") and "years" not in found[0].of("coverage")):
         return None
     about = found[0].of("coverage")[0]
     types = made.open("type")
@@ -68,7 +68,12 @@ def _coverage(made: Composition) -> Plan | None:
         made.take(*found)
         return Coverage(about="types")
     item = next(iter(made.open("property")), None)
-    if item is not None and about != "years" and len(made.open("property")) == 1 and not made.has("superlative", "most", "least"):
+    if (
+        item is not None
+        and about != "years"
+        and len(made.open("property")) == 1
+        and not made.has("superlative", "most", "least")
+    ):
         type = made.type_of(types[0])[0] if types else made.supposed()
         own = [p for t, p in item.of("property") if t == type]
         if type is not None and own and made.view.property(type, own[0]).kind == "string":  # type: ignore[union-attr]
@@ -80,8 +85,14 @@ def _coverage(made: Composition) -> Plan | None:
 def _concept(made: Composition) -> Plan | None:
     """What is a policy tool? What does delivery confidence mean? The whole message has to be that."""
     asked = made.open("concept")
-    terms = [item for item in made.reading.items if item.senses and item.has("type", "property", "chain", "relation", "missing")]
-    rest = [item for item in made.reading.items if item not in terms and not item.has("concept", "small", "question_words", "detail")]
+    terms = [
+        item for item in made.reading.items if item.senses and item.has("type", "property", "chain", "relation", "missing")
+    ]
+    rest = [
+        item
+        for item in made.reading.items
+        if item not in terms and not item.has("concept", "small", "question_words", "detail")
+    ]
     if not asked or len(terms) != 1 or rest or not _is_definition(made, terms[0]):
         return None
     term = terms[0]
@@ -91,15 +102,33 @@ def _concept(made: Composition) -> Plan | None:
     if term.has("property"):
         type, property = term.of("property")[0]
         return Coverage(about="concept", type=type, property=property)
-    return Coverage(about="concept", term=(term.of("chain") or term.of("relation") or ("gap",))[0] if not term.has("relation") else term.of("relation")[0][0])
+    return Coverage(
+        about="concept",
+        term=(term.of("chain") or term.of("relation") or ("gap",))[0]
+        if not term.has("relation")
+        else term.of("relation")[0][0],
+    )
 
 
 def _is_definition(made: Composition, term: Item) -> bool:
     """Whether a term is asked about and not the things of that name: with an indefinite article, or as a word that means something."""
     words = [token.folded for token in made.reading.tokens]
-    explained = {"explain", "define", "mean", "means", "meaning", "definition", "stand", "stands", "bedeutet", "bedeutung", "definition", "erklare", "definiere"}
+    explained = {
+        "explain",
+        "define",
+        "mean",
+        "means",
+        "meaning",
+        "definition",
+        "stand",
+        "stands",
+        "bedeutet",
+        "bedeutung",
+        "erklare",
+        "definiere",
+    }
     lead = words[: term.at]
-    return bool(explained & set(words)) or bool(lead) and lead[-1] in ("a", "an", "ein", "eine")
+    return bool(explained & set(words)) or (bool(lead) and lead[-1] in ("a", "an", "ein", "eine"))
 
 
 # -- named things ---------------------------------------------------------------------------------------------
@@ -125,10 +154,17 @@ def _things(made: Composition) -> tuple[EntityRef, ...]:
         if heads or made.has("count", *_MEASURES, "most", "least", "superlative"):
             return ()
         return tuple(ref for ref in refs)
-    owners = {t for one in made.open("property", "value", "superlative") for kind in ("property", "value", "superlative") for t in {v[0] for v in one.of(kind)}}
+    owners = {
+        t
+        for one in made.open("property", "value", "superlative")
+        for kind in ("property", "value", "superlative")
+        for t in {v[0] for v in one.of(kind)}
+    }
     if heads and not all(_names(one, type) for one in heads):
-        return tuple(refs) if made.has("missing", "connect") or _is_yes_or_no(made) and len(refs) == 1 else ()
-    if made.has("count", "superlative", "most", "least", "group", "joined", "left", "share", "ratio") and not _counts_property(made, type):
+        return tuple(refs) if made.has("missing", "connect") or (_is_yes_or_no(made) and len(refs) == 1) else ()
+    if made.has("count", "superlative", "most", "least", "group", "joined", "left", "share", "ratio") and not _counts_property(
+        made, type
+    ):
         return ()
     if owners and type not in owners and any(made.view.between(type, owner) for owner in owners):
         return ()
@@ -228,7 +264,9 @@ def _gaps_of_things(made: Composition, refs: tuple[EntityRef, ...], years: tuple
     relation = next((name for item in made.open("relation") for name, _ in item.of("relation")), None)
     chain = next((name for item in made.open("chain") for name in item.of("chain")), None)
     made.take(*made.open("type", "relation", "chain"))
-    return Gaps(entities=refs, years=years, properties=properties, to=other, relationship=relation, chain=chain, count=made.has("count"))
+    return Gaps(
+        entities=refs, years=years, properties=properties, to=other, relationship=relation, chain=chain, count=made.has("count")
+    )
 
 
 def _links(made: Composition, refs: tuple[EntityRef, ...], year: int) -> Plan | None:
@@ -326,7 +364,13 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
         made.take(*made.open("count"))
     years = stated or (_years_of(made, refs) if history else (year,))
     return Describe(
-        entities=refs, properties=properties, years=years, history=history, expect=expect, direction=_direction(made, type, properties[0], move) if move and properties else None, when=when
+        entities=refs,
+        properties=properties,
+        years=years,
+        history=history,
+        expect=expect,
+        direction=_direction(made, type, properties[0], move) if move and properties else None,
+        when=when,
     )
 
 
@@ -341,7 +385,9 @@ def _figure_of_things(
     if measure is not None and measure in _MEASURES:
         of = Selection(type=type, years=years[-1:], among=refs)
         return Aggregate(of=of, measure=_MEASURES[measure], property=property)
-    sides = tuple(Aggregate(of=Selection(type=type, years=years[-1:], among=(ref,)), measure="sum", property=property) for ref in refs)
+    sides = tuple(
+        Aggregate(of=Selection(type=type, years=years[-1:], among=(ref,)), measure="sum", property=property) for ref in refs
+    )
     return Compare(sides=sides[:MAX_SIDES], how=how)
 
 
@@ -436,7 +482,9 @@ def _who(made: Composition) -> tuple[str, Level | None, Item | None] | None:
     for item in made.open("relation"):
         for name, forward in item.of("relation"):
             relationship = made.view.relationships[name]
-            near, far = (relationship.targets, relationship.sources) if not forward else (relationship.sources, relationship.targets)
+            near, far = (
+                (relationship.targets, relationship.sources) if not forward else (relationship.sources, relationship.targets)
+            )
             for end in (near, far):
                 other = relationship.sources if end is relationship.targets else relationship.targets
                 if any(t in other for t in others) and not set(end) & set(others):
@@ -496,7 +544,9 @@ def _most_of_others(made: Composition, type: str, level: Level | None) -> Plan |
         of = selection(made, other, other_level or made.view.usual_level(other))
         of = _own_filters(made, of, type, other, via)
         group = GroupBy(property="name", via=via, to=type)
-        return Aggregate(of=of, group_by=(group,), having=having, order=order, limit=limit, count_groups=counted and having is not None)  # type: ignore[arg-type]
+        return Aggregate(
+            of=of, group_by=(group,), having=having, order=order, limit=limit, count_groups=counted and having is not None
+        )  # type: ignore[arg-type]
     if size is not None or made.has("superlative"):
         return _largest_group(made, type, size)
     return None
@@ -530,7 +580,9 @@ def _largest_group(made: Composition, type: str, size: Item | None) -> Plan | No
     of = selection(made, owner, made.view.usual_level(owner))
     group = GroupBy(property="name", via=via, to=type)
     made.certainty = min(made.certainty, 0.9)
-    return Aggregate(of=of, measure=measure, property=property, group_by=(group,), order="-value" if down else "value", limit=limit)
+    return Aggregate(
+        of=of, measure=measure, property=property, group_by=(group,), order="-value" if down else "value", limit=limit
+    )
 
 
 def _gaps_of_a_set(made: Composition, type: str, level: Level | None) -> Plan | None:
@@ -639,7 +691,12 @@ def _direction(made: Composition, type: str, property: str, move: str) -> Move:
     declared = made.view.property(type, property)
     language = made.reading.language
     bad = {language.stem(word) for word in language.words.get("worst", ())}
-    most = {language.stem(fold(word)) for listed in (declared.most.values() if declared else ()) for phrase in listed for word in phrase.split()}
+    most = {
+        language.stem(fold(word))
+        for listed in (declared.most.values() if declared else ())
+        for phrase in listed
+        for word in phrase.split()
+    }
     worse_is_more = bool(bad & most)
     return "rose" if (move == "worsened") == worse_is_more else "fell"
 
@@ -656,9 +713,11 @@ def _compared(made: Composition, of: Selection, groups: tuple[GroupBy, ...]) -> 
     property = properties[0] if properties else None
     kind = _MEASURES.get(measure or "", "sum") if property else "count"
     if how == "share":
-        part = [one for one in of.filters if one.via is None and one.op in ("=", "in", "<>")] or [
-            one for one in of.filters if one.via is not None
-        ] or list(of.filters)
+        part = (
+            [one for one in of.filters if one.via is None and one.op in ("=", "in", "<>")]
+            or [one for one in of.filters if one.via is not None]
+            or list(of.filters)
+        )
         if not part:
             return None
         kept = tuple(one for one in of.filters if one not in part)
@@ -684,7 +743,13 @@ def _sides(of: Selection) -> list[Selection]:
                     update={
                         "filters": (
                             *of.filters[:n],
-                            one.model_copy(update={"op": "=", "value": value, "words": words[k] if len(words) == len(one.value) else str(value)}),
+                            one.model_copy(
+                                update={
+                                    "op": "=",
+                                    "value": value,
+                                    "words": words[k] if len(words) == len(one.value) else str(value),
+                                }
+                            ),
                             *of.filters[n + 1 :],
                         )
                     }
@@ -700,7 +765,9 @@ def _sides(of: Selection) -> list[Selection]:
 
 def _ranked(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head: Item | None) -> Plan | None:
     size = next(iter(made.open("most", "least", "largest", "smallest", "earliest", "latest", "rank", "max", "min")), None)
-    superlative = next((item for item in made.open("superlative") if any(one[0] == of.type for one in item.of("superlative"))), None)
+    superlative = next(
+        (item for item in made.open("superlative") if any(one[0] == of.type for one in item.of("superlative"))), None
+    )
     if size is None and superlative is None:
         return None
     measured = made.has("sum", "mean", "median")
@@ -715,7 +782,12 @@ def _ranked(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head:
         made.take(size, *made.open("count", "sum", "mean", "median", "list", "rank"))
         order = "value" if size is not None and size.has("least", "smallest") else "-value"
         return Aggregate(
-            of=of, measure=_MEASURES.get(measure or "", "sum") if property else "count", property=property, group_by=groups, order=order, limit=made.limit()  # type: ignore[arg-type]
+            of=of,
+            measure=_MEASURES.get(measure or "", "sum") if property else "count",
+            property=property,
+            group_by=groups,
+            order=order,
+            limit=made.limit(),  # type: ignore[arg-type]
         )
     if size is not None and size.has("max", "min") and superlative is None and head is None and not size.has("most", "least"):
         return None
@@ -744,7 +816,12 @@ def _ranked(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head:
     position = next((int(n) for item in made.open("ordinals") for n in item.of("ordinals") if int(n) > 1), 1)
     limit = made.limit()
     if limit is None:
-        plural = head is not None and (size is not None and size.has("rank", "most") and head.text.casefold().endswith(("s", "e", "n")) and not made.asks("what"))
+        plural = head is not None and (
+            size is not None
+            and size.has("rank", "most")
+            and head.text.casefold().endswith(("s", "e", "n"))
+            and not made.asks("what")
+        )
         ranking = size is not None and size.has("rank")
         limit = _TOP if ranking or (plural and any(t.folded == "top" for t in made.reading.tokens)) else 1
     return Rank(of=of, by=property, descending=descending, limit=limit, position=position)
@@ -764,7 +841,9 @@ def _most_common(made: Composition, of: Selection, size: Item | None) -> Plan | 
 
 
 def _ranked_by(made: Composition, type: str, size: Item) -> str | None:
-    named = [p for p in made.properties(type) if made.kind(type, p) in ("number", "date") or made.view.property(type, p).choices]  # type: ignore[union-attr]
+    named = [
+        p for p in made.properties(type) if made.kind(type, p) in ("number", "date") or made.view.property(type, p).choices
+    ]  # type: ignore[union-attr]
     if named:
         return named[0]
     known = [one for one in made.view.properties(type) if made.count_known(type, one.name)]
@@ -774,7 +853,9 @@ def _ranked_by(made: Composition, type: str, size: Item) -> str | None:
     numbers = [one for one in known if one.kind == "number"]
     if len(numbers) == 1:
         return numbers[0].name
-    if (made.asks("how_much") or made.has("money") or size.has("largest", "smallest")) and (money := made.main_money(type)) is not None:
+    if (made.asks("how_much") or made.has("money") or size.has("largest", "smallest")) and (
+        money := made.main_money(type)
+    ) is not None:
         made.certainty = min(made.certainty, _GUESSED)
         return money
     return None
@@ -783,7 +864,9 @@ def _ranked_by(made: Composition, type: str, size: Item) -> str | None:
 def _figure_or_list(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head: Item | None) -> Plan:
     measure = next((name for name in _MEASURES if made.has(name)), None)
     counted = made.has("count")
-    property_items = [i for i in made.open("property") if any(t == of.type and made.kind(t, p) == "number" for t, p in i.of("property"))]
+    property_items = [
+        i for i in made.open("property") if any(t == of.type and made.kind(t, p) == "number" for t, p in i.of("property"))
+    ]
     much = made.asks("how_much") or made.has("money")
     if counted and not property_items and (measure is None or measure == "sum"):
         made.take(*made.open("count", "sum", "list"))
@@ -803,7 +886,14 @@ def _figure_or_list(made: Composition, of: Selection, groups: tuple[GroupBy, ...
         return Aggregate(of=of, measure="sum" if numeric else "count", property=property if numeric else None, group_by=groups)
     asked = [item for item in made.open("property")]
     shown = made.properties(of.type)
-    if head is None and len(asked) == 1 and shown and not of.filters and made.base is None and made.kind(of.type, shown[0]) == "string":
+    if (
+        head is None
+        and len(asked) == 1
+        and shown
+        and not of.filters
+        and made.base is None
+        and made.kind(of.type, shown[0]) == "string"
+    ):
         made.take(*made.open("list", "existence", "detail", "coverage"))
         return Coverage(about="values", type=of.type, property=shown[0])
     exists = made.has("existence") or made.reading.items[0].text.casefold() in ("is", "are", "do", "does", "did", "has", "have")
