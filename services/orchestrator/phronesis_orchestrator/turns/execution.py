@@ -36,6 +36,7 @@ from ..traces.record import (
     list_items,
     measure,
     message_digest,
+    strip_texts,
     trace_arguments,
 )
 from ..understanding.vocabularies import Vocabularies
@@ -236,7 +237,7 @@ def _recorded_answer(rpc: Rpc[In, Given], answer: Given) -> dict[str, object]:
     """What is recorded of an answer: all of it, or, where its owner alone keeps the text, a digest."""
     if is_held(rpc, answer):
         return {"held": message_digest(answer), "items": list_items(answer)}
-    return {"answer": answer.model_dump(mode="json", by_alias=True), "items": list_items(answer)}
+    return {"answer": strip_texts(answer).model_dump(mode="json", by_alias=True), "items": list_items(answer)}
 
 
 def _elapsed_ms(began: float) -> int:
