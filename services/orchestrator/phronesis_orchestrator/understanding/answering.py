@@ -19,7 +19,7 @@ from ..turns.execution import TurnRun
 from .confidence import confidence
 from .executor import execute
 from .finding import Finding
-from .language import detect
+from .language import detect, languages
 from .lexicon import Lexicon
 from .personal import answer_about_user
 from .plan import (
@@ -99,6 +99,8 @@ class _Answering:
         with self._running.phase("II route"):
             lexicon = await self._lexicon()
             understood = understand(self._text, lexicon, self._turn.focus, self._language)
+            if lexicon is not None and isinstance(understood.plan, Unknown) and understood.plan.reason == "words":
+                understood, lexicon = await self._in_another_language(understood, lexicon)
             await self._running.show(
                 "routed",
                 decision="respond_directly" if isinstance(understood.plan, Talk | Compose) else "query_memory",
@@ -111,6 +113,19 @@ class _Answering:
             said = words.sentence("mended", mended=", ".join(understood.notes))
             answer = replace(answer, written=replace(answer.written, text=f"{answer.written.text}\n\n{said}"))
         return answer
+
+    async def _in_another_language(self, understood: Understood, lexicon: Lexicon) -> tuple[Understood, Lexicon]:
+        """The message in a language in which all of its words are known; as it was where there is none."""
+        for language in languages().values():
+            if language.name == self._language.name:
+                continue
+            before, self._language = self._language, language
+            other = await self._lexicon()
+            again = understand(self._text, other, self._turn.focus, language)
+            if other is not None and isinstance(again.plan, DATA_PLANS):
+                return again, other
+            self._language = before
+        return understood, lexicon
 
     async def _lexicon(self) -> Lexicon | None:
         vocabularies = self._running.vocabularies

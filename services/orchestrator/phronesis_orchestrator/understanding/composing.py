@@ -337,11 +337,16 @@ class Composition:
 
     def _linked_entities(self, type: str) -> list[Filter]:
         grouped: dict[tuple[str, str, bool], list[EntityRef]] = {}
+        found: list[Filter] = []
         for item in self.open("entity"):
             refs = self.refs(item, type)
             if not refs or refs[0].type == type:
                 continue
             no = self._negation(item)
+            if self._is_further(type, refs[0].type) and (filter := self._two_hops(type, refs, item, no)) is not None:
+                found.append(filter)
+                self.take(item, no, *self.appositions(item, refs[0].type))
+                continue
             via, to = self.link(type, refs[0].type, item)
             grouped.setdefault((via, to, no is not None), []).extend(refs)
             self.linked += refs if no is None else ()
@@ -350,7 +355,6 @@ class Composition:
             if ref.type != type:
                 via, to = self.link(type, ref.type, None)
                 grouped.setdefault((via, to, False), []).append(ref)
-        found = []
         for (via, to, negated), refs_of in grouped.items():
             ids = tuple(dict.fromkeys(ref.id for ref in refs_of))
             words = ", ".join(dict.fromkeys(ref.name for ref in refs_of))
@@ -361,6 +365,36 @@ class Composition:
             else:
                 found.append(Filter(property="id", op="in", value=ids, via=via, to=to, words=words))
         return found
+
+    def _is_further(self, type: str, other: str) -> bool:
+        """Whether another type stands between two: they are not joined, or the phrase that is said joins it to the further one."""
+        direct = {one.name for one, _ in self.view.between(type, other)}
+        if not direct:
+            return True
+        middles = {name for each in self.open("type") for name, _ in each.of("type") if self.view.between(type, name)}
+        said = {name for each in self.open("relation") for name, _ in each.of("relation")}
+        return not said & direct and any(said & {one.name for one, _ in self.view.between(middle, other)} for middle in middles)
+
+    def _two_hops(self, type: str, refs: tuple[EntityRef, ...], item: Item, no: Item | None) -> Filter | None:
+        """A condition by way of a third type: cameras lent to a film that was shot on that stage."""
+        other = refs[0].type
+        between = [
+            one.name for one in self.view.ontology.types if self.view.between(type, one.name) and self.view.between(one.name, other)
+        ]
+        said = [(each, name) for each in self.open("type") for name, _ in each.of("type") if name in between]
+        if said:
+            self.take(said[0][0])
+        elif len(between) != 1:
+            return None
+        else:
+            self.certainty = min(self.certainty, _GUESSED)
+        middle = said[0][1] if said else between[0]
+        via, to = self.link(type, middle, item)
+        inner_via, inner_to = self.link(middle, other, item)
+        words = ", ".join(dict.fromkeys(ref.name for ref in refs))
+        ids = tuple(dict.fromkeys(ref.id for ref in refs))
+        inner = Filter(property="id", op="in", value=ids, via=inner_via, to=inner_to, words=words)
+        return Filter(property="id", op="linked" if no is None else "unlinked", via=via, to=to, where=(inner,))
 
     def appositions(self, item: Item, type: str) -> list[Item]:
         """The type's noun right before or after a name: the vendor Acme, Acme department."""
@@ -596,6 +630,9 @@ class Composition:
         """Conditions such as “without an end date”, “not published” and “that have no vendor”."""
         found: list[Filter] = []
         for no in self.open("without", "unknown", "with", "missing"):
+            if no.has("with") and not no.has("without") and self.after(no, ("missing", "unknown")) is not None:
+                self.take(no)  # with a missing date: the next one says it
+                continue
             what = self._absent(no, type)
             if what is None:
                 continue
@@ -609,7 +646,7 @@ class Composition:
         across = ("small", "unknown", "question_words", *(("value",) if negative else ()))
         near = [self.after(no, ("property", "type"), across)]
         if no.has("unknown", "missing"):
-            near.append(self.before(no, ("property", "type"), ("small",)))
+            near.append(self.before(no, ("property",), ("small", "type")) or self.before(no, ("type",), ("small",)))
         for item in near:
             if item is None:
                 continue

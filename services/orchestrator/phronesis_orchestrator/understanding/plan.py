@@ -53,6 +53,8 @@ class Filter(Part):
     """With `via`: the node type at its other end."""
     words: str = ""
     """The value as the reader knows it, for instance the name of the linked thing."""
+    where: tuple[Filter, ...] = Field(default=(), max_length=4)
+    """With `linked` or `unlinked`: conditions that one and the same linked node has to meet, themselves without any deeper."""
 
 
 class Selection(Part):

@@ -205,13 +205,13 @@ def _of_things(made: Composition) -> Plan | None:
     type = types[0]
     stated = made.years(type)
     items = made.open("entity")
-    made.take(*items)
-    for item in items:
-        made.take(*made.appositions(item, type))
+    made.take(*items, *(item for item in made.open("type") if _names(item, type)))
     year = _present_year(made, refs, stated)
     if len(refs) > 1 and (better := _which_of_them(made, type, refs, stated or (year,))) is not None:
         return better
-    if made.has("missing") and not made.open("value") and not (made.reading.has("between") and len(stated) > 1):
+    figures = any(made.kind(type, p) == "number" for item in made.open("property") for t, p in item.of("property") if t == type)
+    apart = figures and (len(stated) > 1 and made.reading.has("between") or len(refs) > 1)
+    if made.has("missing") and not made.open("value") and not apart:
         return _gaps_of_things(made, refs, stated or _years_of(made, refs))
     if len(refs) >= 2 and (made.has("connect") or len(types) > 1):
         made.take(*made.open("connect", "relation"))
@@ -336,7 +336,8 @@ def _place(made: Composition, ref: EntityRef) -> tuple[str, bool] | None:
 def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stated: tuple[int, ...]) -> Plan:
     year = _present_year(made, refs, stated)
     measure = next((name for name in _MEASURES if made.has(name)), None)
-    if len(refs) > 1 and (measure or made.has("difference", "ratio")):
+    apart = made.has("difference", "ratio", "missing") or (made.has("compare_greater", "compare_less") and not made.has("number", "amount"))
+    if len(refs) > 1 and (measure or apart):
         return _figure_of_things(made, type, refs, stated or (year,), measure)
     expect = _expected(made, type)
     properties = made.properties(type)
@@ -381,7 +382,7 @@ def _figure_of_things(
     if property is None:
         raise NotUnderstood(Unknown(reason="property", detail={"type": type}))
     how: Literal["difference", "ratio"] = "ratio" if made.has("ratio") else "difference"
-    made.take(*made.open("difference", "ratio", "compare", *_MEASURES))
+    made.take(*made.open("difference", "ratio", "compare", "missing", "compare_greater", "compare_less", *_MEASURES))
     if measure is not None and measure in _MEASURES:
         of = Selection(type=type, years=years[-1:], among=refs)
         return Aggregate(of=of, measure=_MEASURES[measure], property=property)
