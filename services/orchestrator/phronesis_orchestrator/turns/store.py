@@ -203,7 +203,7 @@ class PostgresTurns:
                 claim.who.tenant,
                 *row,
                 list(end.recalled),
-                None if end.focus is None else end.focus.model_dump(mode="json", exclude_defaults=True),
+                None if end.focus is None else end.focus.model_dump(mode="json"),
             )
         if not ended:
             raise LostClaim(claim.turn_id)

@@ -127,7 +127,7 @@ class Composition:
 
     def subject(self) -> tuple[str, Level | None, Item | None]:
         """The type that is asked about, its level, and the item that names it; it is taken up."""
-        heads = [item for item in self.open("type") if self._is_head(item)]
+        heads = [item for item in self.open("type") if self._is_head(item) and not self._is_scope(item)]
         if heads:
             head = heads[0]
             type, level = self.type_of(head)
@@ -138,11 +138,19 @@ class Composition:
             return type, level if level else self.view.usual_level(type), head
         if self.base is not None:
             return self.base.type, self.base.level, None
-        type = self.supposed()
-        if type is None:
+        supposed = self.supposed()
+        if supposed is None:
             words = self.left_over()
             raise NotUnderstood(Unknown(reason="words" if words else "reference", words=words or self.reading.text[:200]))
-        return type, self.view.usual_level(type), None
+        return supposed, self.view.usual_level(supposed), None
+
+    def _is_scope(self, item: Item) -> bool:
+        """Whether a type's noun means all that there is: how many are there in the portfolio?"""
+        whole = item.has("scope") and item.text.casefold() in self.reading.language.words.get("scope", ())
+        if whole and self.before(item, ("count", "question_words"), ()) is None:
+            self.take(item)
+            return True
+        return False
 
     def _is_head(self, item: Item) -> bool:
         if self.before(item, ("group", "each")) is not None and not self._leads(item):
@@ -379,7 +387,9 @@ class Composition:
         """A condition by way of a third type: cameras lent to a film that was shot on that stage."""
         other = refs[0].type
         between = [
-            one.name for one in self.view.ontology.types if self.view.between(type, one.name) and self.view.between(one.name, other)
+            one.name
+            for one in self.view.ontology.types
+            if self.view.between(type, one.name) and self.view.between(one.name, other)
         ]
         said = [(each, name) for each in self.open("type") for name, _ in each.of("type") if name in between]
         if said:
@@ -417,7 +427,7 @@ class Composition:
             own = refs[0].type
             return (own == type, own in near, type is not None and bool(self.view.between(type, own)), -len(refs))
 
-        best = max(options, key=fits)
+        best: tuple[EntityRef, ...] = max(options, key=fits)
         names = dict.fromkeys(ref.name for ref in best)
         if len(names) > 1 and not item.whole:
             latest = self._present(best)
@@ -505,7 +515,7 @@ class Composition:
         ]
         if named:
             nearest = min(distance for distance, _ in named)
-            options = list(dict.fromkeys(property for distance, property in named if distance == nearest))
+            options: list[str] = list(dict.fromkeys(property for distance, property in named if distance == nearest))
             return max(options, key=lambda one: (self.count_known(type, one), -options.index(one)))
         if number.has("amount"):
             _, scale, unit, currency = number.of("amount")[0]
@@ -576,7 +586,7 @@ class Composition:
         )
         if scale == 1.0 and own > 1.0:
             return float(value) / own if value >= own else float(value)
-        return float(value) * scale / own
+        return float(value * scale / own)
 
     def _dates(self, type: str) -> list[Filter]:
         """Conditions such as “ending before 2025” and “launched between 2010 and 2015”."""
@@ -592,7 +602,7 @@ class Composition:
                 ("small", "year_word"),
             )
             year = self.after(lead or item, ("year", "relative_years"), ("small", "year_word", "months", "number"))
-            if year is None or (lead is None and not self._is_verb_of_time(item, year, known)):
+            if year is None or (lead is None and not self._is_verb_of_time(type, item, year, known)):
                 continue
             value = self.year(year, sorted(known))
             if value is None:
@@ -605,12 +615,17 @@ class Composition:
             self.take(item, year, second, lead)
         return found
 
-    def _is_verb_of_time(self, item: Item, year: Item, known: set[int]) -> bool:
+    def _is_verb_of_time(self, type: str, item: Item, year: Item, known: set[int]) -> bool:
         """Whether a year after a date belongs to it: always where the store has no such year, else after a verb alone."""
         if year.has("relative_years"):
             return False
         between = self.reading.tokens[item.end : year.at]
-        return int(year.of("year")[0]) not in known or (len(between) <= 1 and not self.asks("when") and not self.open("entity"))
+        return int(year.of("year")[0]) not in known or (
+            len(between) <= 1 and not self.asks("when") and not self._named_of(type)
+        )
+
+    def _named_of(self, type: str) -> bool:
+        return any(refs[0].type == type for item in self.open("entity") for refs in item.of("entity") if refs)
 
     def _edges(self, lead: Item | None, year: int, second: int | None) -> list[tuple[Literal["<", "<=", ">", ">="], str]]:
         first, last = f"{year}-01-01", f"{year}-12-31"
@@ -681,9 +696,9 @@ class Composition:
     def groups(self, type: str) -> tuple[GroupBy, ...]:
         """What a figure is broken down by."""
         found: list[GroupBy] = []
-        for item in self.open("each_year"):
+        for yearly in self.open("each_year"):
             found.append(GroupBy(property="year"))
-            self.take(item)
+            self.take(yearly)
         for marker in self.open("group", "each", "breakdown"):
             item = self.after(marker, ("type", "property", "year_word"), ("small", "group", "each", "breakdown", "scope"))
             if item is None or item.at in self.used:

@@ -117,6 +117,8 @@ class Rank(Part):
     limit: int = Field(default=1, ge=1, le=100)
     position: int = Field(default=1, ge=1, le=100)
     """Where the list begins: 2 with `limit` 1 is the second."""
+    expect: EntityRef | None = None
+    """The thing that a yes-or-no question supposes to come first: does X cost more than Y?"""
 
 
 class Compare(Part):

@@ -27,15 +27,15 @@ def understand(text: str, lexicon: Lexicon | None, focus: Focus, language: Langu
     """
     text = " ".join(text.split())
     if (talk := language.recognise(text, "talk")) is not None:
-        return Understood(plan=Talk(about=talk, text=text[:1_000]), language=language.name)  # type: ignore[arg-type]
+        return Understood(plan=Talk(about=talk, text=text[:1_000]), language=language.name)
     if personal and (order := language.recognise(text, "user")) is not None and not _corrects_data(order, focus):
-        about = AboutUser(action=order, text=text[:4_000], explicit=True)  # type: ignore[arg-type]
+        about = AboutUser(action=order, text=text[:4_000], explicit=True)
         return Understood(plan=about, language=language.name)
     of_data = _of_data(text, lexicon, focus) if lexicon is not None else None
     if of_data is not None and not isinstance(of_data.plan, Unknown) and not (personal and _possessive(text, language)):
         return of_data
     if (task := language.recognise(text, "compose")) is not None:
-        return Understood(plan=Compose(task=task, text=text[:4_000]), language=language.name)  # type: ignore[arg-type]
+        return Understood(plan=Compose(task=task, text=text[:4_000]), language=language.name)
     if personal and _about_user(text, language):
         question = text.rstrip().endswith("?") or _is_question(text, language)
         return Understood(

@@ -76,7 +76,7 @@ def _coverage(made: Composition) -> Plan | None:
     ):
         type = made.type_of(types[0])[0] if types else made.supposed()
         own = [p for t, p in item.of("property") if t == type]
-        if type is not None and own and made.view.property(type, own[0]).kind == "string":  # type: ignore[union-attr]
+        if type is not None and own and made.kind(type, own[0]) == "string":
             made.take(*found, item, *types[:1])
             return Coverage(about="values", type=type, property=own[0])
     return None
@@ -225,9 +225,15 @@ def _which_of_them(made: Composition, type: str, refs: tuple[EntityRef, ...], ye
     """Which cost more, X or Y? The most or least of several named things."""
     superlative = next((i for i in made.open("superlative") if any(one[0] == type for one in i.of("superlative"))), None)
     sized = made.has("more", "less", "superlative", "most", "least", "largest", "smallest", "earliest", "latest")
+    sized = sized or (
+        _is_yes_or_no(made)
+        and made.has("compare_greater", "compare_less", "before", "after")
+        and not made.has("number", "amount")
+    )
     if not sized or any(ref.type != type for ref in refs) or made.has("difference", "ratio"):
         return None
-    descending = not made.has("less", "least", "smallest", "earliest")
+    descending = not made.has("less", "least", "smallest", "earliest", "compare_less", "before")
+    made.take(*made.open("before", "after"))
     if superlative is not None:
         one = next(value for value in superlative.of("superlative") if value[0] == type)
         made.take(superlative)
@@ -239,8 +245,10 @@ def _which_of_them(made: Composition, type: str, refs: tuple[EntityRef, ...], ye
             return None
         property = named[0] if named else str(money)
     made.take(*made.open("more", "less", "most", "least", "largest", "smallest", "earliest", "latest", "compare", "money"))
+    made.take(*made.open("compare_greater", "compare_less"))
     of = Selection(type=type, years=years[-1:], among=refs)
-    return Rank(of=of, by=property, descending=descending, limit=len(refs))
+    expect = refs[0] if _is_yes_or_no(made) else None
+    return Rank(of=of, by=property, descending=descending, limit=len(refs), expect=expect)
 
 
 def _present_year(made: Composition, refs: tuple[EntityRef, ...], stated: tuple[int, ...]) -> int:
@@ -291,10 +299,17 @@ def _links(made: Composition, refs: tuple[EntityRef, ...], year: int) -> Plan | 
         for other, _ in one.of("type"):
             ways = made.view.between(ref.type, other)
             if ways:
-                name, forward = (ways[0][0].name, ways[0][1]) if len(ways) == 1 else (None, None)
                 counted = made.has("count")
                 made.take(one, *made.open("count", "with", "relation"))
-                return Relate(source=ref, year=year, relationship=name, forward=forward, to=other, count=counted)
+                only = ways[0] if len(ways) == 1 else None
+                return Relate(
+                    source=ref,
+                    year=year,
+                    relationship=only[0].name if only else None,
+                    forward=only[1] if only else None,
+                    to=other,
+                    count=counted,
+                )
     if made.has("impact", "connect"):
         made.take(*made.open("impact", "connect"))
         return Relate(source=ref, year=year, hops=2 if made.has("impact") else 1)
@@ -336,7 +351,9 @@ def _place(made: Composition, ref: EntityRef) -> tuple[str, bool] | None:
 def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stated: tuple[int, ...]) -> Plan:
     year = _present_year(made, refs, stated)
     measure = next((name for name in _MEASURES if made.has(name)), None)
-    apart = made.has("difference", "ratio", "missing") or (made.has("compare_greater", "compare_less") and not made.has("number", "amount"))
+    apart = made.has("difference", "ratio", "missing") or (
+        made.has("compare_greater", "compare_less") and not made.has("number", "amount")
+    )
     if len(refs) > 1 and (measure or apart):
         return _figure_of_things(made, type, refs, stated or (year,), measure)
     expect = _expected(made, type)
@@ -353,6 +370,13 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
     if move is not None and not properties and made.named:
         properties = tuple(one for one in made.focus.properties if made.view.property(type, one) is not None)[:1]
     asks_years = any("years" in item.of("coverage") for item in made.open("coverage"))
+    if len(refs) == 1 and len(stated) == 2 and properties and _apart(made, move) and made.kind(type, properties[0]) == "number":
+        made.take(*made.open("difference", "ratio", "missing", "between", "compare", *_MOVES))
+        sides = tuple(
+            Aggregate(of=Selection(type=type, years=(one,), among=refs), measure="sum", property=properties[0])
+            for one in sorted(stated, reverse=True)
+        )
+        return Compare(sides=sides, how="change")
     history = made.has("history", "each_year") or move is not None or len(stated) > 1 or asks_years
     if made.has("year_word") and not stated and made.reading.has("question_words") and not history:
         history = True
@@ -373,6 +397,11 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
         direction=_direction(made, type, properties[0], move) if move and properties else None,
         when=when,
     )
+
+
+def _apart(made: Composition, move: str | None) -> bool:
+    """Whether the step between two years is asked for, and not whether there was one."""
+    return made.has("difference", "missing") or (move == "changed" and not _is_yes_or_no(made))
 
 
 def _figure_of_things(
@@ -419,7 +448,7 @@ def _by_question_word(made: Composition, type: str) -> tuple[str, ...]:
 def _ends_with_for(made: Composition) -> bool:
     """What is X for?"""
     words = [token.folded for token in made.reading.tokens]
-    return len(words) > 2 and words[0] in ("what", "what's") and words[-1] == "for"
+    return len(words) > 2 and words[0] in ("what", "what's", "whats") and words[-1] in ("for", "about")
 
 
 def _telling_text(made: Composition, type: str, properties: tuple[str, ...]) -> str | None:
@@ -547,7 +576,7 @@ def _most_of_others(made: Composition, type: str, level: Level | None) -> Plan |
         group = GroupBy(property="name", via=via, to=type)
         return Aggregate(
             of=of, group_by=(group,), having=having, order=order, limit=limit, count_groups=counted and having is not None
-        )  # type: ignore[arg-type]
+        )
     if size is not None or made.has("superlative"):
         return _largest_group(made, type, size)
     return None
@@ -687,8 +716,9 @@ def _turned(made: Composition, type: str, level: Level | None) -> Plan | None:
 
 def _direction(made: Composition, type: str, property: str, move: str) -> Move:
     """Which way a property went that got better or worse: by what its ontology calls the most of it, else more is better."""
-    if move in ("rose", "fell", "changed"):
-        return move  # type: ignore[return-value]
+    plain: dict[str, Move] = {"rose": "rose", "fell": "fell", "changed": "changed"}
+    if move in plain:
+        return plain[move]
     declared = made.view.property(type, property)
     language = made.reading.language
     bad = {language.stem(word) for word in language.words.get("worst", ())}
@@ -723,15 +753,15 @@ def _compared(made: Composition, of: Selection, groups: tuple[GroupBy, ...]) -> 
             return None
         kept = tuple(one for one in of.filters if one not in part)
         whole = of.model_copy(update={"filters": kept})
-        sides = (Aggregate(of=of, measure=kind, property=property), Aggregate(of=whole, measure=kind, property=property))
-        return Compare(sides=sides, how="share")
+        of_all = Aggregate(of=whole, measure=kind, property=property)
+        return Compare(sides=(Aggregate(of=of, measure=kind, property=property), of_all), how="share")
     sets = _sides(of)
     if len(sets) < 2:
         if how == "compare" and groups:
             return Aggregate(of=of, measure=kind, property=property, group_by=groups)
         return None
     sides = tuple(Aggregate(of=one, measure=kind, property=property) for one in sets[:MAX_SIDES])
-    return Compare(sides=sides, how={"ratio": "ratio", "difference": "difference", "compare": "side_by_side"}[how])  # type: ignore[arg-type]
+    return Compare(sides=sides, how={"ratio": "ratio", "difference": "difference", "compare": "side_by_side"}[how])
 
 
 def _sides(of: Selection) -> list[Selection]:
@@ -788,7 +818,7 @@ def _ranked(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head:
             property=property,
             group_by=groups,
             order=order,
-            limit=made.limit(),  # type: ignore[arg-type]
+            limit=made.limit(),
         )
     if size is not None and size.has("max", "min") and superlative is None and head is None and not size.has("most", "least"):
         return None
@@ -837,14 +867,16 @@ def _most_common(made: Composition, of: Selection, size: Item | None) -> Plan | 
         if own and made.before(item, ("question_words",), ("small",)) is not None:
             made.take(size, item, *made.open("count", "list"))
             order = "value" if size.has("least", "smallest") and not size.has("most", "largest") else "-value"
-            return Aggregate(of=of, group_by=(GroupBy(property=own[0]),), order=order, limit=made.limit() or 1)  # type: ignore[arg-type]
+            return Aggregate(of=of, group_by=(GroupBy(property=own[0]),), order=order, limit=made.limit() or 1)
     return None
 
 
 def _ranked_by(made: Composition, type: str, size: Item) -> str | None:
     named = [
-        p for p in made.properties(type) if made.kind(type, p) in ("number", "date") or made.view.property(type, p).choices
-    ]  # type: ignore[union-attr]
+        p
+        for p in made.properties(type)
+        if made.kind(type, p) in ("number", "date") or ((one := made.view.property(type, p)) and one.choices)
+    ]
     if named:
         return named[0]
     known = [one for one in made.view.properties(type) if made.count_known(type, one.name)]
