@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from phronesis_contracts import Message
 from phronesis_contracts.orchestrator import Directive
 
+from ..understanding.plan import Focus
+
 WINDOW = 10
 """Newest turns that a prompt holds word for word."""
 KEPT = 5
@@ -73,6 +75,8 @@ class Past:
 
     directive: Directive = Directive.SUPPORTIVE_COMPANION
     summary: Summary = NO_SUMMARY
+    focus: Focus = Focus()
+    """What was last spoken of."""
     kept: tuple[PastTurn, ...] = ()
     """The turns that the summary keeps word for word."""
     aged: tuple[PastTurn, ...] = ()

@@ -30,8 +30,8 @@ UPDATE turns SET erased = true, fence = fence + 1, request = '{}', principal = '
 WHERE id = ANY($1::uuid[])
 """
 _SUMMARIES = """
-UPDATE conversations SET summary = NULL, summary_through = 0
-WHERE summary IS NOT NULL AND id IN (SELECT conversation_id FROM turns WHERE id = ANY($1::uuid[]))
+UPDATE conversations SET summary = NULL, summary_through = 0, focus = NULL
+WHERE (summary IS NOT NULL OR focus IS NOT NULL) AND id IN (SELECT conversation_id FROM turns WHERE id = ANY($1::uuid[]))
 """
 _REMOVE = {
     "messages": "DELETE FROM messages WHERE turn_id = ANY($1::uuid[])",

@@ -23,6 +23,7 @@ from phronesis_contracts.orchestrator import Directive
 from phronesis_contracts.tools import Tool
 
 from ..conversations.history import Past, PastTurn
+from ..understanding.plan import Focus
 
 
 @dataclass
@@ -88,6 +89,7 @@ class ShownHistory(Message):
     """The history that the turn was shown: numbers of messages, and no text."""
 
     directive: Directive = Directive.SUPPORTIVE_COMPANION
+    focus: Focus = Focus()
     summary_through: int = 0
     kept: tuple[int, ...] = ()
     aged: tuple[int, ...] = ()
@@ -145,6 +147,7 @@ class TurnRecord:
         """Note which messages the turn was shown."""
         self.past = ShownHistory(
             directive=past.directive,
+            focus=past.focus,
             summary_through=past.summary.through,
             **{part: _numbers(getattr(past, part)) for part in ("kept", "aged", "window")},
         )

@@ -89,7 +89,12 @@ class PostgresTraces:
         shown = {name: tuple(turns[seq] for seq in seqs if seq in turns) for name, seqs in parts.items()}
         whole = all(len(shown[name]) == len(seqs) for name, seqs in parts.items())
         return Past(
-            directive=remembered.directive, summary=summary, kept=shown["kept"], aged=shown["aged"], window=shown["window"]
+            directive=remembered.directive,
+            summary=summary,
+            focus=remembered.focus,
+            kept=shown["kept"],
+            aged=shown["aged"],
+            window=shown["window"],
         ), stands and whole
 
     async def answers_of(self, tenant: str, turn_id: str) -> dict[str, ApprovalAnswer]:

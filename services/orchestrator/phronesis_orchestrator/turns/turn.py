@@ -10,6 +10,8 @@ from phronesis_contracts import BadRequest, NotFound, Principal, ServiceError
 from phronesis_contracts.orchestrator import Directive, Problem, Reply, SubmitTurn, ToolOutcome, TurnStatus
 from phronesis_contracts.tasks import MAX_GOAL
 
+from ..understanding.plan import Focus
+
 _CONVERSATIONS = UUID("0f4f7f0a-1f1c-5a43-8b55-0c5d3f3c2a10")
 
 
@@ -90,6 +92,8 @@ class Completed:
     tier: str | None = None
     recalled: tuple[str, ...] = ()
     """Ids of what memory put before the turn."""
+    focus: Focus | None = None
+    """What the conversation is about from now on; as before where it is `None`."""
 
 
 @dataclass(frozen=True)

@@ -138,6 +138,9 @@ class Change(Part):
     what: Literal["joined", "left", "changed", "rose", "fell"]
     property: str | None = None
     """For `changed`, `rose` and `fell`. What has an order in the ontology (numbers, dates, closed sets) can rise."""
+    before: str | None = None
+    after: str | None = None
+    """For `changed`: only those whose property had the first value and has the second."""
     count: bool = False
     """Whether only how many is wanted."""
 
@@ -196,12 +199,14 @@ class Describe(Part):
 
 
 class Coverage(Part):
-    """What there is at all: types, years, and the values that a property has."""
+    """What there is at all: types, years, the values that a property has, and what a term of the ontology means."""
 
     kind: Literal["coverage"] = "coverage"
     type: str | None = None
     property: str | None = None
-    about: Literal["types", "years", "values"] = "types"
+    about: Literal["types", "years", "values", "concept"] = "types"
+    term: str | None = None
+    """For a concept that is neither: the name of a relationship or chain, or `gap`."""
 
 
 class Search(Part):
@@ -236,7 +241,7 @@ class Compose(Part):
     """Write, translate, explain or calculate something that is in no store. Needs a language model."""
 
     kind: Literal["compose"] = "compose"
-    task: Literal["draft", "rewrite", "translate", "summarise", "explain", "calculate"]
+    task: Literal["draft", "rewrite", "translate", "summarise", "explain", "calculate", "suppose"]
     text: str = Field(min_length=1, max_length=4_000)
 
 
@@ -244,7 +249,20 @@ class Talk(Part):
     """What needs no data."""
 
     kind: Literal["talk"] = "talk"
-    about: Literal["greeting", "thanks", "farewell", "wellbeing", "feeling", "self", "time", "help", "earlier", "override", "praise"]
+    about: Literal[
+        "greeting",
+        "thanks",
+        "farewell",
+        "wellbeing",
+        "feeling",
+        "frustration",
+        "self",
+        "time",
+        "help",
+        "earlier",
+        "override",
+        "praise",
+    ]
     text: str = ""
 
 

@@ -161,7 +161,8 @@ class RecentHistory:
         window = kept.past.window
         seq = window[-1].seq + 2 if window else 1
         said = PastTurn(seq, end.user_text, end.reply.user_response)
-        self._put(key, replace(kept.past, directive=end.directive, window=(*window, said)))
+        focus = end.focus or kept.past.focus
+        self._put(key, replace(kept.past, directive=end.directive, focus=focus, window=(*window, said)))
 
     def _put(self, key: tuple[str, str], past: Past) -> None:
         window = tuple(_short(turn) for turn in past.window[-WINDOW:])
