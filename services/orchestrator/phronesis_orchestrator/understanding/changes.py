@@ -73,6 +73,8 @@ async def _moved(plan: Change, bare: Selection, twin: TwinReader) -> Finding:
     rows = []
     for a, b in known:
         step = step_between(a[name], b[name], places)
+        if plan.before not in (None, str(a[name])) or plan.after not in (None, str(b[name])):
+            continue
         if step and (plan.what == "changed" or (step > 0) is (plan.what == "rose")):
             rows.append(
                 {"id": b["id"], "name": b["name"], "year": b["year"], "before": a[name], "after": b[name], "step": step}

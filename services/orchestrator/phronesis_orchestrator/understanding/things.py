@@ -198,7 +198,9 @@ async def _linked(
 
 
 async def coverage(plan: Coverage, twin: TwinReader) -> Finding:
-    """The types that have nodes, the years that have any, or the values that a property has."""
+    """The types that have nodes, the years that have any, or the values that a property has; a concept needs no data."""
+    if plan.about == "concept":
+        return Finding(known=1)
     if plan.about == "values" and plan.type is not None and plan.property is not None:
         return await _values(plan.type, plan.property, twin)
     types = (plan.type,) if plan.type else tuple(one.name for one in twin.schema.view.types)

@@ -273,7 +273,9 @@ def _missing(row: Row, words: Wording) -> str:
 
 
 def say_coverage(finding: Finding, plan: Coverage, words: Wording) -> Written:
-    """What there is at all."""
+    """What there is at all, or what a term of the ontology means."""
+    if plan.about == "concept":
+        return Written(_concept(plan, words))
     if finding.outcome == "empty":
         return Written(words.sentence("coverage/none"))
     title = words.phrase("coverage/title")
@@ -301,6 +303,62 @@ def say_coverage(finding: Finding, plan: Coverage, words: Wording) -> Written:
     )
     text = f"{words.sentence('coverage/types', years=years)}\n\n{words.lines(lines)}"
     return Written(text, (), rows, {"years": list(finding.years)}, (charts.table(title, rows),))
+
+
+def _concept(plan: Coverage, words: Wording) -> str:
+    schema = words.schema
+    if plan.type is not None and plan.property is not None:
+        return _property_meaning(plan.type, plan.property, words)
+    if plan.type is not None:
+        return _type_meaning(plan.type, words)
+    if plan.term in [one.name for one in schema.view.chains]:
+        steps = schema.chain(str(plan.term)).steps
+        path = " → ".join(words.listed((words.type(one, n=1) for one in step), "or") for step in steps[::2])
+        return words.sentence("concept/chain", chain=schema.chain_name(str(plan.term), words.language), path=path)
+    if plan.term in [one.name for one in schema.view.relationships]:
+        one = schema.relationship(str(plan.term))
+        ends = {"sources": one.sources, "targets": one.targets}
+        named = {key: words.listed((words.type(type) for type in types), "or") for key, types in ends.items()}
+        return words.sentence("concept/relationship", verb=words.verb(one.name, True), **named)
+    kinds = [f"{name}: {words.phrase(f'concept/gaps/{kind}')}" for kind, name in words.raw("gaps/kinds").items()]
+    return f"{words.sentence('concept/gap')}\n\n{words.lines(kinds)}"
+
+
+def _type_meaning(type: str, words: Wording) -> str:
+    one, schema = words.schema.type(type), words.schema
+    said = [words.sentence("concept/type", type=capitalized(words.type(type)))]
+    if one.levels:
+        said.append(
+            words.sentence("concept/levels", levels=words.listed(words.type(type, level) for level in sorted(one.levels)))
+        )
+    if one.properties:
+        said.append(
+            words.sentence("concept/properties", names=words.listed(words.property(type, each.name) for each in one.properties))
+        )
+    links = [
+        f"{words.verb(name, forward)} {words.listed((words.type(each) for each in ends), 'or')}"
+        for name in schema.relationships_of(type)
+        for forward, mine, ends in (
+            (True, schema.relationship(name).sources, schema.relationship(name).targets),
+            (False, schema.relationship(name).targets, schema.relationship(name).sources),
+        )
+        if type in mine and name != schema.view.hierarchy
+    ]
+    return " ".join(said) + (f"\n\n{words.sentence('concept/links')}\n\n{words.lines(links)}" if links else "")
+
+
+def _property_meaning(type: str, name: str, words: Wording) -> str:
+    one = words.schema.property(type, name)
+    said = [words.sentence("concept/property", property=words.property(type, name), type=words.type(type))]
+    if one.unit:
+        said.append(words.sentence("concept/unit", unit=one.unit))
+    if one.choices:
+        said.append(words.sentence("concept/choices", values=words.listed(one.choices)))
+    if one.lowest is not None and one.highest is not None:
+        said.append(words.sentence("concept/range", low=words.number(one.lowest), high=words.number(one.highest)))
+    if one.high_above is not None:
+        said.append(words.sentence("concept/high", n=words.number(one.high_above)))
+    return " ".join(said)
 
 
 def _values(finding: Finding, type: str, name: str, words: Wording) -> Written:
