@@ -149,7 +149,8 @@ async def scale_notes(twin: TwinReader, type: str, level: Level | None, years: S
     if not twin.schema.places(type, name):
         return ()
     by = (GroupBy(property="year"), GroupBy(property=name))
-    found = await twin.survey(Survey(type=type, level=level, years=tuple(years), group_by=by, limit=500))
+    asked = await twin.years_of(type, tuple(years))
+    found = await twin.survey(Survey(type=type, level=level, years=asked, group_by=by, limit=500))
     used: dict[int, Counter[str]] = defaultdict(Counter)
     for row in found.rows:
         if row["group2"] is not None:

@@ -94,7 +94,8 @@ async def _members(plan: Gaps, twin: TwinReader) -> tuple[list[_Members], list[R
         sets = {}
         for type in dict.fromkeys(one.type for one in plan.entities):
             every = tuple(dict.fromkeys(id for one, its in ids.items() if one.type == type for id in its))
-            sets[type] = Survey(type=type, years=plan.years, where=(Where(property="id", op="in", value=every),))
+            years = await twin.years_of(type, plan.years)
+            sets[type] = Survey(type=type, years=years, where=(Where(property="id", op="in", value=every),))
         absent = [
             {**_row(one.type, {"id": one.id, "name": one.name, "year": year}), "kind": GapType.TEMPORAL.value}
             for one, by_year in stands.items()

@@ -79,7 +79,8 @@ async def _rows_of_type(
     type: str, plan: Describe, ids: dict[EntityRef, tuple[str, ...]], show: tuple[str, ...], twin: TwinReader
 ) -> list[Row]:
     every = tuple(dict.fromkeys(id for one, its in ids.items() if one.type == type for id in its))
-    question = Survey(type=type, years=plan.years, where=(Where(property="id", op="in", value=every),))
+    years = await twin.years_of(type, plan.years)
+    question = Survey(type=type, years=years, where=(Where(property="id", op="in", value=every),))
     return [{"type": type, **row} for row in await twin.every(question, show)]
 
 

@@ -53,7 +53,10 @@ nodes:
   Yard:
     words: {en: [yard, yards], de: [Werft, Werften]}
 relationships:
-  BUILT_AT: {from: [Vessel], to: [Yard], words: {en: {forward: [built at], backward: [builds]}, de: {forward: [gebaut bei], backward: [baut]}}}
+  BUILT_AT:
+    from: [Vessel]
+    to: [Yard]
+    words: {en: {forward: [built at], backward: [builds]}, de: {forward: [gebaut bei], backward: [baut]}}
 hierarchy: PARENT_OF
 """
 SCHEMA = Schema(to_view(parse(SHIPYARD), "1"))
