@@ -181,7 +181,8 @@ async def test_a_share_has_both_its_figures(stores: Stores, who: Principal) -> N
     red = Aggregate(of=among(filters=(Filter(property="rating", value="Red"),)))
     found = await run(stores, who, Compare(sides=(red, Aggregate(of=PROJECTS)), how="share"))
     part, whole = sum(row["rating"] == "Red" for row in of_year(2022)), len(of_year(2022))
-    assert ([one.value for one in found.figures], found.value) == ([part, whole], pytest.approx(100 * part / whole))
+    assert [one.value for one in found.figures] == [part, whole]
+    assert found.value == pytest.approx(100 * part / whole)
 
 
 async def test_a_change_over_time_is_the_later_less_the_earlier(stores: Stores, who: Principal) -> None:

@@ -1,4 +1,4 @@
-"""What tests of executed plans share: a neighbour that asks the graph service's own handlers, and its ontology as plans see it."""
+"""What tests of executed plans share: a neighbour that asks the handlers of the graph service, and its ontology."""
 
 from __future__ import annotations
 

@@ -234,10 +234,10 @@ class Survey(Message):
     """A question over nodes of one type: count, add up or list them, by group and by year."""
 
     type: str
-    years: tuple[int, ...] = Field(default=(), max_length=40)
+    years: tuple[int, ...] = Field(default=(), max_length=20)
     """All years where none is stated."""
     level: Level | None = None
-    where: tuple[Where, ...] = Field(default=(), max_length=12)
+    where: tuple[Where, ...] = Field(default=(), max_length=8)
     group_by: tuple[GroupBy, ...] = Field(default=(), max_length=2)
     measure: Literal["count", "sum", "avg", "median", "min", "max", "list"] = "count"
     of: str | None = None

@@ -73,8 +73,9 @@ async def _moved(plan: Change, bare: Selection, twin: TwinReader) -> Finding:
     rows = []
     for a, b in known:
         step = step_between(a[name], b[name], places)
-        turned = plan.before in (None, a[name]) and plan.after in (None, b[name])
-        if step and turned and (plan.what == "changed" or (step > 0) is (plan.what == "rose")):
+        if plan.before not in (None, str(a[name])) or plan.after not in (None, str(b[name])):
+            continue
+        if step and (plan.what == "changed" or (step > 0) is (plan.what == "rose")):
             rows.append(
                 {"id": b["id"], "name": b["name"], "year": b["year"], "before": a[name], "after": b[name], "step": step}
             )
@@ -148,7 +149,8 @@ async def scale_notes(twin: TwinReader, type: str, level: Level | None, years: S
     if not twin.schema.places(type, name):
         return ()
     by = (GroupBy(property="year"), GroupBy(property=name))
-    found = await twin.survey(Survey(type=type, level=level, years=tuple(years), group_by=by, limit=500))
+    asked = await twin.years_of(type, tuple(years))
+    found = await twin.survey(Survey(type=type, level=level, years=asked, group_by=by, limit=500))
     used: dict[int, Counter[str]] = defaultdict(Counter)
     for row in found.rows:
         if row["group2"] is not None:

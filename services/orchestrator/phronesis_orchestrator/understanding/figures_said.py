@@ -86,7 +86,8 @@ def _group_head(finding: Finding, plan: Aggregate, names: Sequence[str], words: 
         having = ""
         if plan.having is not None:
             what = words.set(of) if plan.property is None else f"{values['measure']} {values['property']}"
-            having = words.phrase("aggregate/having", what=what, op=plan.having.op, value=words.number(plan.having.value))
+            compared = words.raw("comparisons")[plan.having.op]
+            having = words.phrase("aggregate/having", what=what, op=compared, value=words.number(plan.having.value))
         noun = _group_noun(plan, int(finding.value), words)
         return f"{words.sentence('aggregate/groups_counted', int(finding.value), noun=noun, having=having)} {head}"
     same = {row["value"] for row in finding.rows}
@@ -175,46 +176,60 @@ def _group_insights(finding: Finding, plan: Aggregate, names: Sequence[str], wor
 
 def say_comparison(finding: Finding, plan: Compare, words: Wording) -> Written:
     """Figures side by side, and what they make together."""
-    sides = [_side(side, words) for side in plan.sides]
-    said = [_amount_of(side, one.value, words) for side, one in zip(plan.sides, finding.figures, strict=True)]
     first, second, *_ = plan.sides
-    label, heading = words.phrase("compare/title"), words.phrase("measures/count")
-    rows = tuple({label: name, heading: plain(one.value, words)} for name, one in zip(sides, finding.figures, strict=True))
-    values = {"first": sides[0], "second": sides[1], "a": said[0], "b": said[1]}
-    values["second_years"] = words.in_years(second.of.years)
+    one_time = len({side.of.years for side in plan.sides}) == 1
+    when = f"{words.in_years(first.of.years)}, " if one_time else ""
+    sides = [_side(side, words, dated=not one_time) for side in plan.sides]
+    said = [_amount_of(side, one.value, words) for side, one in zip(plan.sides, finding.figures, strict=True)]
+    title, heading = words.phrase("compare/title"), words.phrase("compare/value")
+    rows = tuple({title: name, heading: plain(one.value, words)} for name, one in zip(sides, finding.figures, strict=True))
+    values = {"when": when, "first": sides[0], "second": sides[1], "a": said[0], "b": said[1]}
+    values |= {"set": _side(first, words, dated=False), "part": _part(first, second, words)}
+    values |= {"first_years": words.in_years(first.of.years), "second_years": words.in_years(second.of.years)}
     unit = words.unit(first.of.type, first.property)
-    title = words.phrase("compare/title")
-    drawn: tuple[Visualization, ...] = (charts.column(title, label, heading, rows),)
+    drawn: tuple[Visualization, ...] = (charts.column(title, title, heading, rows),)
     if finding.value is None:
         lines = words.lines(words.phrase("compare/line", side=name, value=one) for name, one in zip(sides, said, strict=True))
         nothing = plan.how in ("share", "ratio") and finding.figures[1].value == 0
-        text = f"{words.sentence('compare/none', **values)}\n\n{lines}" if nothing else lines
+        text = f"{words.sentence('compare/none' if nothing else 'compare/head', **values)}\n\n{lines}"
     elif plan.how == "share":
-        key = "compare/share" if first.property is None else "compare/share_measured"
-        text = words.sentence(key, value=words.percent(finding.value), **values)
+        text = words.sentence("compare/share", value=words.percent(finding.value), **values)
         drawn = _share_pie(finding, sides, title, words)
     elif plan.how == "ratio":
         text = words.sentence("compare/ratio", value=words.number(float(f"{finding.value:.3g}")), **values)
     else:
         percent = words.phrase("compare/percent", n=words.percent(finding.percent, signed=True)) if finding.percent else ""
         step = words.amount(round(finding.value, 6), unit, signed=True)
-        text = words.sentence(f"compare/{plan.how}", value=step, percent=percent, **values)
+        key = (
+            "change"
+            if plan.how == "change" and not one_time and values["set"] == _side(second, words, dated=False)
+            else "difference"
+        )
+        text = words.sentence(f"compare/{key}", value=step, percent=percent, **values)
     stats = {"figures": [one.value for one in finding.figures], "value": finding.value, "percent": finding.percent}
     return Written(text, (), rows, stats, (*drawn, charts.table(title, rows)))
 
 
-def _side(side: Aggregate, words: Wording) -> str:
-    values = {"set": words.set(side.of), "in_years": words.in_years(side.of.years)}
-    if side.property is None:
-        return words.phrase("compare/side", **values)
-    named = {"measure": words.measure(side), "property": words.property(side.of.type, side.property)}
-    return words.phrase("compare/side_measured", **named, **values)
+def _side(side: Aggregate, words: Wording, *, dated: bool) -> str:
+    said = words.set(side.of)
+    if side.property is not None:
+        named = {"measure": words.measure(side), "property": words.property(side.of.type, side.property)}
+        said = words.phrase("compare/measured", set=said, **named)
+    return words.phrase("compare/dated", side=said, in_years=words.in_years(side.of.years)) if dated else said
+
+
+def _part(part: Aggregate, whole: Aggregate, words: Wording) -> str:
+    """What tells a part from its whole: the conditions that it has beside those of the whole."""
+    more = [one for one in part.of.filters if one not in whole.of.filters]
+    if part.of.type != whole.of.type or not more or part.property is not None:
+        return _side(part, words, dated=False)
+    return "; ".join(words.condition(one, part.of.type) for one in more)
 
 
 def _share_pie(finding: Finding, sides: Sequence[str], title: str, words: Wording) -> tuple[Visualization, ...]:
     part, whole = (one.value for one in finding.figures[:2])
     if not isinstance(part, int | float) or not isinstance(whole, int | float) or not 0 <= part <= whole:
         return ()
-    label, value = words.phrase("compare/title"), words.phrase("measures/count")
+    label, value = words.phrase("compare/title"), words.phrase("compare/value")
     rows = [{label: sides[0], value: part}, {label: words.phrase("compare/rest"), value: round(whole - part, 6)}]
     return (charts.pie(title, label, value, rows),)

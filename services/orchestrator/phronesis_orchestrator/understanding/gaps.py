@@ -8,7 +8,8 @@ chains that nothing walks to the end are not what anybody left out.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from phronesis_contracts.twin import Gap, GapQuestion, GapType, Level, NodeRef, Survey, Where
@@ -93,7 +94,8 @@ async def _members(plan: Gaps, twin: TwinReader) -> tuple[list[_Members], list[R
         sets = {}
         for type in dict.fromkeys(one.type for one in plan.entities):
             every = tuple(dict.fromkeys(id for one, its in ids.items() if one.type == type for id in its))
-            sets[type] = Survey(type=type, years=plan.years, where=(Where(property="id", op="in", value=every),))
+            years = await twin.years_of(type, plan.years)
+            sets[type] = Survey(type=type, years=years, where=(Where(property="id", op="in", value=every),))
         absent = [
             {**_row(one.type, {"id": one.id, "name": one.name, "year": year}), "kind": GapType.TEMPORAL.value}
             for one, by_year in stands.items()
@@ -188,39 +190,58 @@ def _step(gap: Gap) -> Row:
 
 async def _everything(of: _Members, twin: TwinReader) -> list[Row]:
     """What others of the type have and a member has not."""
-    links, properties, chains = await asyncio.gather(
-        _linked_by(of, twin), _published(of, twin), _walked(of, twin) if len(of.rows) <= _CHAINED else _none()
-    )
-    found = await asyncio.gather(*(_unlinked(of, (name,), None, twin) for name in links))
-    broken = await _broken(of, chains, twin) if chains else []
-    return [*(row for rows in found for row in rows), *broken, *_unpublished(of, properties)]
-
-
-async def _none() -> tuple[str, ...]:
-    return ()
-
-
-async def _linked_by(of: _Members, twin: TwinReader) -> tuple[str, ...]:
-    """The relationship types that something of the type has on the levels and in the years of the members."""
     names = twin.schema.relationships_of(of.type)
-    used = await asyncio.gather(*(_any(of, Where(property="id", op="linked", via=name), twin) for name in names))
-    return tuple(name for name, it in zip(names, used, strict=True) if it)
+    had = await _had_by_all(of, twin)
+    maybe = tuple(name for name in names if name not in had)
+    open_properties = tuple(
+        one.name for one in twin.schema.properties(of.type) if any(member[one.name] is None for member in of.rows)
+    )
+    used, published = await asyncio.gather(
+        _which(of, {name: Where(property="id", op="linked", via=name) for name in maybe}, twin),
+        _which(of, {name: Where(property=name, op="known") for name in open_properties}, twin),
+    )
+    chains = await _walked(of, {*had, *used}, twin) if len(of.rows) <= _CHAINED else ()
+    found = await asyncio.gather(*(_unlinked(of, (name,), None, twin) for name in used))
+    broken = await _broken(of, chains, twin) if chains else []
+    return [*(row for rows in found for row in rows), *broken, *_unpublished(of, published)]
 
 
-async def _published(of: _Members, twin: TwinReader) -> tuple[str, ...]:
-    names = [one.name for one in twin.schema.properties(of.type)]
-    used = await asyncio.gather(*(_any(of, Where(property=name, op="known"), twin) for name in names))
-    return tuple(name for name, it in zip(names, used, strict=True) if it)
+async def _had_by_all(of: _Members, twin: TwinReader) -> set[str]:
+    """Relationship types that each of a few members has; of many, none is looked for."""
+    keys = [f"{of.type}/{member['id']}/{member['year']}" for member in of.rows]
+    if len(keys) > _CHAINED:
+        return set()
+    try:
+        links = await twin.links(keys)
+    except TooMany:
+        return set()
+    having: dict[str, set[str]] = defaultdict(set)
+    for link in links:
+        having[link.relationship].add(link.node)
+    return {name for name, nodes in having.items() if len(nodes) == len(keys)}
 
 
-async def _any(of: _Members, where: Where, twin: TwinReader) -> bool:
+async def _which(of: _Members, conditions: Mapping[str, Where], twin: TwinReader) -> tuple[str, ...]:
+    """The conditions that something of the type meets on the levels and in the years of the members."""
     level = Level(next(iter(of.levels))) if len(of.levels) == 1 else None
-    return await twin.count(Survey(type=of.type, years=of.years, level=level, where=(where,), limit=1)) > 0
+    asked = [Survey(type=of.type, years=of.years, level=level, where=(where,), limit=1) for where in conditions.values()]
+    counts = await asyncio.gather(*(twin.count(question) for question in asked))
+    return tuple(name for name, n in zip(conditions, counts, strict=True) if n)
 
 
-async def _walked(of: _Members, twin: TwinReader) -> tuple[str, ...]:
-    places = [
-        (chain.name, year, Level(level)) for chain in twin.schema.chains_of(of.type) for year in of.years for level in of.levels
+async def _walked(of: _Members, used: set[str], twin: TwinReader) -> tuple[str, ...]:
+    """The chains that something reaches the end of; what has no first step is not walked."""
+    chains = [
+        chain.name
+        for chain in twin.schema.chains_of(of.type)
+        if used
+        & {
+            name
+            for types, names in zip(chain.steps[::2], chain.steps[1::2], strict=False)
+            if of.type in types
+            for name in names
+        }
     ]
-    used = await asyncio.gather(*(twin.walked(*place) for place in places))
-    return tuple(dict.fromkeys(place[0] for place, it in zip(places, used, strict=True) if it))
+    places = [(chain, year, Level(level)) for chain in chains for year in of.years for level in of.levels]
+    found = await asyncio.gather(*(twin.walked(*place) for place in places))
+    return tuple(dict.fromkeys(place[0] for place, whole in zip(places, found, strict=True) if whole))

@@ -42,6 +42,10 @@ MAX_QUESTIONS = 4_000
 """Gap questions that one answer asks."""
 _SIDE_BY_SIDE = 6
 """Requests to the graph that are under way at once."""
+_YEARS = 20
+"""Years of one survey."""
+_CONDITIONS = 8
+"""Conditions of one survey."""
 _SHOWN = 12
 """Properties that one list shows."""
 _SPELLINGS = 8
@@ -76,8 +80,19 @@ class TwinReader:
         return found
 
     async def survey(self, question: Survey) -> Surveyed:
-        """Count, add up, group or list. Raises `ServiceError`."""
+        """Count, add up, group or list. Raises `ServiceError`, `TooMany`: it has more conditions than one survey takes."""
+        if len(question.where) > _CONDITIONS:
+            raise TooMany
         return await self._ask(SURVEY, question)
+
+    async def years_of(self, type: str, years: tuple[int, ...]) -> tuple[int, ...]:
+        """Years as a survey takes them: of very many, those that have data. Raises `TooMany`: those are too many as well."""
+        if len(years) <= _YEARS:
+            return years
+        covered = await self.years(type)
+        if len(covered) > _YEARS:
+            raise TooMany
+        return tuple(year for year in years if year in covered) or years[:_YEARS]
 
     async def groups(self, question: Survey) -> Surveyed:
         """Every group of a set. Raises `TooMany`: there are more than 500."""
@@ -173,7 +188,8 @@ class TwinReader:
         found: dict[tuple[str, str], set[int]] = defaultdict(set)
         for type in types:
             every = tuple(dict.fromkeys(id for one, its in ids.items() if one.type == type for id in its))
-            question = Survey(type=type, years=years, where=(Where(property="id", op="in", value=every),))
+            asked = await self.years_of(type, years)
+            question = Survey(type=type, years=asked, where=(Where(property="id", op="in", value=every),))
             for row in await self.every(question):
                 found[type, str(row["id"])].add(int(row["year"]))
         return {one: {year: id for id in reversed(its) for year in found[one.type, id]} for one, its in ids.items()}
@@ -189,14 +205,15 @@ class TwinReader:
         self, selection: Selection, *, years: tuple[int, ...] | None = None, without: Filter | None = None
     ) -> Survey:
         """A set as a survey that counts it; its things are given by all their ids."""
-        asked = selection.years if years is None else years
+        asked = await self.years_of(selection.type, selection.years if years is None else years)
         kept = [one for one in selection.filters if one is not without]
         where = [condition(one) if not one.where else await self._nested(one, asked) for one in kept]
         if selection.among:
             ids = await self.ids(selection.among)
             every = tuple(dict.fromkeys(id for of_one in ids.values() for id in of_one))
             where.append(Where(property="id", op="in", value=every))
-        return Survey(type=selection.type, years=asked, level=selection.level, where=tuple(where))
+        question = Survey(type=selection.type, years=asked, level=selection.level)
+        return question.model_copy(update={"where": tuple(where)})
 
 
 def _ids_among(rows: Iterable[Row]) -> tuple[str, ...]:

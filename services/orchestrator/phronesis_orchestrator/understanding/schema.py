@@ -99,10 +99,10 @@ class Schema:
         return words[0] if words else name.replace("_", " ")
 
     def verb(self, relationship: str, forward: bool, language: str) -> str:
-        """How one says a relationship, from its source or from its target."""
+        """How one says a relationship, from its source or from its target; empty where the ontology does not say."""
         one = self._relationships[relationship]
         words = said(one.forward if forward else one.backward, language)
-        return words[0] if words else relationship.replace("_", " ").lower()
+        return words[0] if words else ""
 
     def chain_name(self, name: str, language: str) -> str:
         """What a chain is called."""

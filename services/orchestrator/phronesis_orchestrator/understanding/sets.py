@@ -64,7 +64,9 @@ async def unknown_notes(of: Selection, twin: TwinReader) -> tuple[Note, ...]:
     asked = [one for one in of.filters if _can_be_unknown(one, of.type, twin)]
     found = await asyncio.gather(*(_count_unknown(of, one, twin) for one in asked))
     return tuple(
-        Note("unlinked" if one.via else "undecided", {"n": n, "type": of.type, "property": one.property, "via": one.via})
+        Note("unlinked", {"n": n})
+        if one.via
+        else Note("undecided", {"n": n, "type": of.type, "property": one.property, "years": of.years})
         for one, n in zip(asked, found, strict=True)
         if n
     )

@@ -79,7 +79,8 @@ async def _rows_of_type(
     type: str, plan: Describe, ids: dict[EntityRef, tuple[str, ...]], show: tuple[str, ...], twin: TwinReader
 ) -> list[Row]:
     every = tuple(dict.fromkeys(id for one, its in ids.items() if one.type == type for id in its))
-    question = Survey(type=type, years=plan.years, where=(Where(property="id", op="in", value=every),))
+    years = await twin.years_of(type, plan.years)
+    question = Survey(type=type, years=years, where=(Where(property="id", op="in", value=every),))
     return [{"type": type, **row} for row in await twin.every(question, show)]
 
 
@@ -116,6 +117,7 @@ def _moves(rows: Sequence[Row], name: str) -> bool:
 async def _expected(found: Finding, plan: Describe, expect: Filter, twin: TwinReader) -> Finding:
     """Whether a condition holds of each thing in each year: the graph decides as it does for sets."""
     rows = found.rows
+    links = await _linked(rows, twin, expect.via, expect.to) if expect.via else ()
     types = {row["type"] for row in rows}
     holding, known = await asyncio.gather(
         asyncio.gather(*(_fitting(type, rows, expect, twin) for type in types)),
@@ -137,6 +139,7 @@ async def _expected(found: Finding, plan: Describe, expect: Filter, twin: TwinRe
     return replace(
         found,
         rows=tuple(told),
+        links=links,
         holds=False if False in each else None if None in each else True,
         when=when,
         years=tuple(years),
@@ -172,12 +175,14 @@ def _went(plan: Describe, rows: Sequence[Row], name: str, twin: TwinReader) -> b
     return False if False in found else None if None in found else True
 
 
-async def _linked(rows: Sequence[Row], twin: TwinReader) -> tuple[Row, ...]:
+async def _linked(
+    rows: Sequence[Row], twin: TwinReader, relationship: str | None = None, to: str | None = None
+) -> tuple[Row, ...]:
     """What the things are linked to in their latest year, by kind of link; nothing where that is too much to read."""
     latest = {row["thing"]: row for row in rows}
     keys = {f"{row['type']}/{row['id']}/{row['year']}": thing for thing, row in latest.items()}
     try:
-        links = await twin.links(list(keys))
+        links = await twin.links(list(keys), (relationship,) if relationship else (), (to,) if to else ())
     except TooMany:
         return ()
     kinds: dict[tuple[int, str, bool, str], list[str]] = defaultdict(list)
@@ -185,16 +190,18 @@ async def _linked(rows: Sequence[Row], twin: TwinReader) -> tuple[Row, ...]:
         kinds[keys[link.node], link.relationship, link.forward, link.type].append(link.name)
     found = [
         {
-            **{"thing": thing, "relationship": relationship, "forward": forward, "type": type},
+            **{"thing": thing, "relationship": kind, "forward": forward, "type": type},
             **{"n": len(names), "names": tuple(names[:_NAMES]), "year": latest[thing]["year"]},
         }
-        for (thing, relationship, forward, type), names in kinds.items()
+        for (thing, kind, forward, type), names in kinds.items()
     ]
     return tuple(sorted(found, key=lambda row: (row["thing"], row["n"]))[:MAX_RELATIONS])
 
 
 async def coverage(plan: Coverage, twin: TwinReader) -> Finding:
-    """The types that have nodes, the years that have any, or the values that a property has."""
+    """The types that have nodes, the years that have any, or the values that a property has; a concept needs no data."""
+    if plan.about == "concept":
+        return Finding(known=1)
     if plan.about == "values" and plan.type is not None and plan.property is not None:
         return await _values(plan.type, plan.property, twin)
     types = (plan.type,) if plan.type else tuple(one.name for one in twin.schema.view.types)
@@ -203,15 +210,14 @@ async def coverage(plan: Coverage, twin: TwinReader) -> Finding:
     rows: list[Row] = []
     years: Counter[int] = Counter()
     for type, surveyed in zip(types, found, strict=True):
-        of_type: Counter[int] = Counter()
-        levels: Counter[str] = Counter()
+        levels: dict[str, dict[int, int]] = defaultdict(dict)
         for row in surveyed.rows:
-            of_type[int(row["group"])] += int(row["value"])
-            levels[str(row["group2"])] += int(row["value"])
-        years += of_type
-        if of_type:
-            level = Level(next(iter(levels))) if len(levels) == 1 else None
-            rows.append({"type": type, "level": level, "value": of_type.total(), "years": tuple(sorted(of_type))})
+            levels[str(row["group2"])][int(row["group"])] = int(row["value"])
+            years[int(row["group"])] += int(row["value"])
+        rows += [
+            {"type": type, "level": Level(level), "value": its[max(its)], "years": tuple(sorted(its))}
+            for level, its in sorted(levels.items())
+        ]
     if plan.about == "years":
         rows = [{"group": year, "value": n, "known": n, "unknown": 0} for year, n in sorted(years.items())]
     return Finding(

@@ -9,11 +9,14 @@ from phronesis_contracts.answers import GAPS_TITLE
 
 from . import charts
 from .finding import Finding, Row
+from .gaps import UNPUBLISHED
 from .plan import Coverage, Describe, Gaps, Relate
 from .wording import Wording, Written, capitalized, plain
 
 _NAMED = 5
 """Names in one line."""
+_SHORT = 240
+"""Characters of each text where everything on record is told."""
 
 
 def _name(words: Wording) -> str:
@@ -29,7 +32,7 @@ def _absent(finding: Finding, words: Wording) -> list[str]:
     years: dict[str, list[int]] = defaultdict(list)
     for row in finding.absent:
         years[row["name"]].append(row["year"])
-    there = {one.name: tuple(year for year in one.years if year not in years[one.name]) for one in finding.entities}
+    there = {one.name: tuple(year for year in one.years if year not in years.get(one.name, ())) for one in finding.entities}
     return [
         words.sentence(
             "describe/absent_elsewhere" if there.get(name) else "describe/absent",
@@ -52,7 +55,8 @@ def say_described(finding: Finding, plan: Describe, words: Wording) -> Written:
         by_thing[row["thing"]].append(row)
     asked = bool(plan.properties) or plan.expect is not None or plan.direction is not None
     told = [_thing(rows, finding, asked, words) for rows in by_thing.values()]
-    verdict = _verdict(finding, plan, words)
+    if (verdict := _verdict(finding, plan, words)) and "\n" not in told[0]:
+        told[0], verdict = f"{verdict} {told[0]}", ""
     rows = tuple(
         {
             **{_name(words): row["name"], _year(words): row["year"]},
@@ -72,35 +76,48 @@ def say_described(finding: Finding, plan: Describe, words: Wording) -> Written:
 
 def _thing(rows: Sequence[Row], finding: Finding, asked: bool, words: Wording) -> str:
     last = rows[-1]
+    if asked and not finding.show and finding.links:
+        year = words.years([row["year"] for row in rows[-1:]])
+        links = [link for link in finding.links if link["thing"] == last["thing"]]
+        return "; ".join(_link(link, last["name"], year, words) for link in links)
     if asked:
         facts = {row["year"]: _facts(row, finding.show, words) for row in rows}
         if len(rows) == 1:
             return words.sentence("describe/facts", name=last["name"], year=last["year"], facts=facts[last["year"]])
         told = words.lines(words.phrase("describe/year_line", year=year, facts=fact) for year, fact in facts.items())
         return f"{words.phrase('describe/over_years', name=last['name'])}\n\n{told}"
-    shown = [name for name in finding.show if last.get(name) is not None]
-    lines = [_line(last, name, words) for name in shown]
-    if len(rows) > 1:
-        years = _changing(rows, shown)
-        lines += [
-            words.phrase("describe/year_line", year=row["year"], facts=_facts(row, years, words)) for row in rows[:-1] if years
-        ]
+    lines, changing = [], _changing(rows, finding.show, words)
+    if changing:
+        lines += [words.phrase("describe/year_line", year=row["year"], facts=_facts(row, changing, words)) for row in rows]
+    same = [name for name in finding.show if last.get(name) is not None and name not in changing]
+    # The texts of a thing are worded anew each year; its course over the years is told without them.
+    lines += [_line(last, name, words) for name in same if len(rows) == 1 or not words.schema.is_text(last["type"], name)]
     for link in finding.links:
         if link["thing"] == last["thing"]:
             verb = words.verb(link["relationship"], link["forward"])
             names = words.some(link["names"], _NAMED, link["n"])
             lines.append(words.phrase("relate/line", verb=f"{verb} ({words.type(link['type'], n=link['n'])})", names=names))
-    head = words.phrase("describe/head", name=last["name"], year=last["year"])
+    year = last["year"] if len(rows) == 1 else words.years([row["year"] for row in rows])
+    head = words.phrase("describe/head", name=last["name"], year=year)
     return f"{head}\n\n{words.lines(lines)}" if lines else f"{head} {words.phrase('describe/nothing_else')}."
 
 
-def _changing(rows: Sequence[Row], names: Sequence[str]) -> list[str]:
-    """Properties that did not stay the same; of texts, which are worded anew each year, none."""
-    return [name for name in names if len({str(row.get(name)) for row in rows}) > 1 and len(str(rows[-1].get(name))) < 80]
+def _link(link: Row, name: str, year: str, words: Wording) -> str:
+    names = words.some([f"**{each}**" for each in link["names"]], _NAMED, link["n"])
+    return words.sentence(
+        "relate/one", name=name, year=year, verb=words.verb(link["relationship"], link["forward"]), names=names
+    )
+
+
+def _changing(rows: Sequence[Row], names: Sequence[str], words: Wording) -> list[str]:
+    """Properties that did not stay the same; texts are none of them."""
+    type = rows[-1]["type"]
+    return [name for name in names if len({row.get(name) for row in rows}) > 1 and not words.schema.is_text(type, name)]
 
 
 def _line(row: Row, name: str, words: Wording) -> str:
-    value = words.value(row["type"], name, row.get(name))
+    text = words.schema.is_text(row["type"], name)
+    value = words.quote(str(row[name]), _SHORT) if text else words.value(row["type"], name, row.get(name))
     return words.phrase("describe/line", property=words.property(row["type"], name), value=value)
 
 
@@ -123,12 +140,10 @@ def _verdict(finding: Finding, plan: Describe, words: Wording) -> str:
         if finding.when is None:
             return words.sentence("describe/never")
         return words.sentence(f"describe/{plan.when}", in_years=words.in_years((finding.when,)))
-    answer = words.phrase("undecided_answer" if finding.holds is None else "yes" if finding.holds else "no")
-    if plan.expect is not None:
-        condition = capitalized(words.condition(plan.expect, finding.rows[0]["type"]))
-        some = finding.holds and len(plan.years) > 1
+    answer = words.phrase("undecided_answer" if finding.holds is None else "affirmed" if finding.holds else "denied")
+    if plan.expect is not None and finding.holds and len(plan.years) > 1:
         holding = words.sentence("describe/holds_in", in_years=words.in_years(finding.years), years=words.years(finding.years))
-        return f"{answer} {condition}. {holding}" if some else f"{answer} {condition}."
+        return f"{answer} {holding}"
     return answer
 
 
@@ -155,7 +170,7 @@ def say_links(finding: Finding, plan: Relate, words: Wording) -> Written:
     kinds: dict[str, list[str]] = defaultdict(list)
     for row in finding.rows:
         verb = words.verb(row["relationship"], row["forward"])
-        kinds[verb if plan.relationship else f"{verb} ({words.type(row['type'])})"].append(str(row["name"]))
+        kinds[verb if plan.relationship else f"{verb} ({words.type(row['type'], row['level'])})"].append(str(row["name"]))
     rows = _link_rows(finding.rows, words)
     drawn = (charts.table(words.phrase("relate/title", **values), rows),)
     stats = {"count": len(finding.rows)}
@@ -210,7 +225,9 @@ def say_gaps(finding: Finding, plan: Gaps, words: Wording) -> Written:
         values = {"in_years": in_years, "total": words.number(finding.total), "set": words.set(of, finding.total)}
         lacking = int(finding.value or 0)
         if len({what for what, _ in counts}) == 1:
-            text = words.sentence("gaps/of_set_one", lacking, what=said[0], **values)
+            unpublished = finding.rows[0]["kind"] == UNPUBLISHED
+            what = words.phrase("describe/fact_unknown", property=said[0]) if unpublished else said[0]
+            text = words.sentence("gaps/of_set_one", lacking, what=what, **values)
             lines = [f"{row['name']}{_in_year(row, finding)}" for row in finding.rows]
             return Written(text if plan.count else f"{text}\n\n{words.lines(lines)}", (), rows, stats, drawn)
         lines = [
@@ -256,7 +273,9 @@ def _missing(row: Row, words: Wording) -> str:
 
 
 def say_coverage(finding: Finding, plan: Coverage, words: Wording) -> Written:
-    """What there is at all."""
+    """What there is at all, or what a term of the ontology means."""
+    if plan.about == "concept":
+        return Written(_concept(plan, words))
     if finding.outcome == "empty":
         return Written(words.sentence("coverage/none"))
     title = words.phrase("coverage/title")
@@ -273,6 +292,7 @@ def say_coverage(finding: Finding, plan: Coverage, words: Wording) -> Written:
         words.phrase(
             "coverage/type_line",
             row["value"],
+            year=row["years"][-1],
             type=words.type(row["type"], row["level"], row["value"]),
             years=words.years(row["years"]),
         )
@@ -283,6 +303,62 @@ def say_coverage(finding: Finding, plan: Coverage, words: Wording) -> Written:
     )
     text = f"{words.sentence('coverage/types', years=years)}\n\n{words.lines(lines)}"
     return Written(text, (), rows, {"years": list(finding.years)}, (charts.table(title, rows),))
+
+
+def _concept(plan: Coverage, words: Wording) -> str:
+    schema = words.schema
+    if plan.type is not None and plan.property is not None:
+        return _property_meaning(plan.type, plan.property, words)
+    if plan.type is not None:
+        return _type_meaning(plan.type, words)
+    if plan.term in [one.name for one in schema.view.chains]:
+        steps = schema.chain(str(plan.term)).steps
+        path = " → ".join(words.listed((words.type(one, n=1) for one in step), "or") for step in steps[::2])
+        return words.sentence("concept/chain", chain=schema.chain_name(str(plan.term), words.language), path=path)
+    if plan.term in [one.name for one in schema.view.relationships]:
+        one = schema.relationship(str(plan.term))
+        ends = {"sources": one.sources, "targets": one.targets}
+        named = {key: words.listed((words.type(type) for type in types), "or") for key, types in ends.items()}
+        return words.sentence("concept/relationship", verb=words.verb(one.name, True), **named)
+    kinds = [f"{name}: {words.phrase(f'concept/gaps/{kind}')}" for kind, name in words.raw("gaps/kinds").items()]
+    return f"{words.sentence('concept/gap')}\n\n{words.lines(kinds)}"
+
+
+def _type_meaning(type: str, words: Wording) -> str:
+    one, schema = words.schema.type(type), words.schema
+    said = [words.sentence("concept/type", type=capitalized(words.type(type)))]
+    if one.levels:
+        said.append(
+            words.sentence("concept/levels", levels=words.listed(words.type(type, level) for level in sorted(one.levels)))
+        )
+    if one.properties:
+        said.append(
+            words.sentence("concept/properties", names=words.listed(words.property(type, each.name) for each in one.properties))
+        )
+    links = [
+        f"{words.verb(name, forward)} {words.listed((words.type(each) for each in ends), 'or')}"
+        for name in schema.relationships_of(type)
+        for forward, mine, ends in (
+            (True, schema.relationship(name).sources, schema.relationship(name).targets),
+            (False, schema.relationship(name).targets, schema.relationship(name).sources),
+        )
+        if type in mine and name != schema.view.hierarchy
+    ]
+    return " ".join(said) + (f"\n\n{words.sentence('concept/links')}\n\n{words.lines(links)}" if links else "")
+
+
+def _property_meaning(type: str, name: str, words: Wording) -> str:
+    one = words.schema.property(type, name)
+    said = [words.sentence("concept/property", property=words.property(type, name), type=words.type(type))]
+    if one.unit:
+        said.append(words.sentence("concept/unit", unit=one.unit))
+    if one.choices:
+        said.append(words.sentence("concept/choices", values=words.listed(one.choices)))
+    if one.lowest is not None and one.highest is not None:
+        said.append(words.sentence("concept/range", low=words.number(one.lowest), high=words.number(one.highest)))
+    if one.high_above is not None:
+        said.append(words.sentence("concept/high", n=words.number(one.high_above)))
+    return " ".join(said)
 
 
 def _values(finding: Finding, type: str, name: str, words: Wording) -> Written:

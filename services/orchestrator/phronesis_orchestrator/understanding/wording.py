@@ -137,11 +137,11 @@ class Wording:
         """The unit of a property."""
         return self._kind(type, name)[1] if name else None
 
-    def quote(self, text: str) -> str:
+    def quote(self, text: str, most: int = MAX_QUOTE) -> str:
         """A long text, cut at the end of a sentence."""
-        if len(text) > MAX_QUOTE:
-            end = max(text.rfind(mark, 0, MAX_QUOTE) for mark in (". ", "! ", "? ", "\n"))
-            text = text[: end + 1] if end > MAX_QUOTE // 3 else text[:MAX_QUOTE].rsplit(" ", 1)[0]
+        if len(text) > most:
+            end = max(text.rfind(mark, 0, most) for mark in (". ", "! ", "? ", "\n"))
+            text = text[: end + 1] if end > most // 3 else text[:most].rsplit(" ", 1)[0]
             text = f"{text.strip()} …"
         return self.phrase("quote", text=" ".join(text.split()))
 
@@ -196,7 +196,12 @@ class Wording:
 
     def verb(self, relationship: str, forward: bool) -> str:
         """How one says a relationship."""
-        return self.schema.verb(relationship, forward, self.language)
+        if words := self.schema.verb(relationship, forward, self.language):
+            return words
+        if relationship == self.schema.view.hierarchy:
+            return self.phrase("hierarchy/parent" if forward else "hierarchy/part")
+        verb = self.schema.verb(relationship, not forward, self.language)
+        return self.phrase("hierarchy/turned", verb=verb or relationship.replace("_", " ").lower())
 
     def group(self, by: GroupBy, type: str) -> str:
         """What a group is called: the linked type where its name or id makes the groups, else the property."""
@@ -254,7 +259,8 @@ class Wording:
 
     def measure(self, plan: Aggregate) -> str:
         """What is measured of a set: its size, or a figure of a property."""
-        return str(self.raw("measures")[plan.measure])
+        dated = plan.property is not None and self._kind(plan.of.type, plan.property)[0] == "date"
+        return str((self.raw("date_measures") if dated else {}).get(plan.measure) or self.raw("measures")[plan.measure])
 
 
 def capitalized(text: str) -> str:

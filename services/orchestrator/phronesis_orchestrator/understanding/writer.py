@@ -116,6 +116,8 @@ def say_note(note: Note, words: Wording) -> str:
         values["property"] = words.property(type, name)
     if type is not None:
         values["type"] = capitalized(words.type(type))
+    if note.key == "undecided":
+        values["in_years"] = words.in_years(values.pop("years"))
     for key in ("years", "covered"):
         if key in values:
             values[key] = words.years(values[key]) if values[key] else words.phrase("no_group")
@@ -139,7 +141,7 @@ def _empty(finding: Finding, of: Selection, words: Wording, exists: bool = False
         )
     elif not uncovered and not finding.total:
         said += " " + words.sentence("empty/nowhere")
-    answer = f"{words.phrase('no')} {said}" if exists else said
+    answer = f"{words.phrase('denied')} {said}" if exists else said
     return Written(answer, stats={"count": 0})
 
 
@@ -175,7 +177,7 @@ def _select(finding: Finding, plan: Select, words: Wording) -> Written:
         (words.sentence("select/incomplete", finding.unknown, total=words.number(finding.total)),) if finding.unknown else ()
     )
     title = capitalized(words.phrase("select/title", set=words.set(of), years=words.years(of.years)))
-    answer = f"{words.phrase('yes')} {text}" if plan.exists else text
+    answer = f"{words.phrase('affirmed')} {text}" if plan.exists else text
     return Written(answer, incomplete, rows, {"count": finding.total}, (charts.table(title, rows),))
 
 
@@ -206,7 +208,7 @@ def _rank(finding: Finding, plan: Rank, words: Wording) -> Written:
     verdict = ""
     if plan.expect is not None:
         leads = first["name"] == plan.expect.name and len({row["value"] for row in finding.rows[:2]}) > 1
-        verdict = words.phrase("yes" if leads else "no") + " "
+        verdict = words.phrase("affirmed" if leads else "denied") + " "
     if len(rows) == 1:
         key = "rank/one" if plan.position == 1 else "rank/at"
         text = words.sentence(key, name=first["name"], value=value(first), details=details[0], position=plan.position, **values)
@@ -216,7 +218,8 @@ def _rank(finding: Finding, plan: Rank, words: Wording) -> Written:
         )
     else:
         listed = (f"{row['name']}{more}: **{value(row)}**" for row, more in zip(finding.rows, details, strict=True))
-        text = f"{verdict}{words.sentence('rank/many', **values)}\n\n{words.lines(listed)}"
+        key = "rank/many" if plan.position == 1 else "rank/many_at"
+        text = f"{verdict}{words.sentence(key, position=plan.position, **values)}\n\n{words.lines(listed)}"
     unpublished = (
         (words.sentence("rank/unpublished", finding.unknown, total=words.number(finding.total)),) if finding.unknown else ()
     )
