@@ -27,8 +27,6 @@ _POLL = 0.1
 
 @dataclass
 class SupervisedPart:
-    """One supervised part."""
-
     program: Program
     port: int | None = None
     record: PartRecord = field(default_factory=lambda: PartRecord(state="waiting"))
@@ -44,8 +42,6 @@ class SupervisedPart:
 
 
 class Supervisor:
-    """The parts of one data directory."""
-
     def __init__(self, data: DataDir, changed: Callable[[], None]) -> None:
         self._data = data
         self._changed = changed

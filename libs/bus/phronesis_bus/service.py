@@ -36,11 +36,7 @@ _Raised = tuple[type[BaseException], BaseException, TracebackType | None]
 
 
 def configure_logging(service: str, level: int = logging.INFO, stream: TextIO | None = None) -> None:
-    """Send the standard library's loggers through one JSON formatter.
-
-    Args:
-        stream: where to; standard error by default.
-    """
+    """Send the standard library's loggers through one JSON formatter. `stream`: where to; standard error by default."""
 
     def named(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
         event["service"] = service

@@ -62,8 +62,6 @@ def _reply_or_error(turn: Turn) -> Reply:
 
 
 class ChatSession:
-    """A conversation at the terminal."""
-
     def __init__(self, client: Client, agent: str, conversation_id: str | None = None) -> None:
         self._client = client
         self._agent = agent

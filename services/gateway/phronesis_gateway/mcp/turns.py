@@ -55,7 +55,6 @@ def problem_result(body: dict[str, Any]) -> types.CallToolResult:
 
 
 def error_result(error: ServiceError) -> types.CallToolResult:
-    """A `ServiceError` as a result."""
     return problem_result(error.body())
 
 
@@ -95,8 +94,6 @@ ASK = types.Tool(
 
 
 class AskTool:
-    """The tool `ask`."""
-
     def __init__(self, bus: Bus, turns: TurnService) -> None:
         self._bus = bus
         self._turns = turns

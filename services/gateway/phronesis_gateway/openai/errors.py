@@ -54,7 +54,6 @@ class Models(BaseModel):
 
 
 def extra_of(turn: Turn, ignored: tuple[str, ...]) -> Extra:
-    """What is said of a turn."""
     said = Extra(turn_id=turn.turn_id, conversation_id=turn.conversation_id, ignored=ignored)
     reply = turn.reply
     if reply is None:
@@ -93,7 +92,6 @@ ENVELOPES: dict[int | str, dict[str, Any]] = {"default": {"model": Envelope, "de
 
 
 def fault_of(body: Mapping[str, Any]) -> Fault:
-    """What a `ServiceError`'s body, or a turn's problem, says."""
     status, field = int(body["status"]), body.get("field")
     kind = _TYPES.get(status) or ("invalid_request_error" if status < 500 else "server_error")
     head, dot, rest = (field or "").partition(".")

@@ -31,11 +31,7 @@ _STREAM: dict[str, Any] = {"content": {"text/event-stream": {}}}
 
 
 class OpenAIHandlers:
-    """What the routes do.
-
-    Args:
-        wait: seconds that a whole answer is waited for.
-    """
+    """What the routes do. `wait`: seconds that a whole answer is waited for."""
 
     def __init__(self, bus: Bus, turns: TurnService, uploads: UploadReceiver, wait: float) -> None:
         self._bus = bus
@@ -148,12 +144,7 @@ def router(
     wait: float,
     seconds: float,
 ) -> APIRouter:
-    """The routes.
-
-    Args:
-        wait: seconds that a whole answer is waited for.
-        seconds: how long a stream may be open.
-    """
+    """The routes. `wait`: seconds that a whole answer is waited for; `seconds`: how long a stream may be open."""
     routes = APIRouter(prefix="/v1", route_class=enveloped_route(authenticator, WRITE), responses=ENVELOPES, tags=["openai"])
     face = OpenAIHandlers(bus, turns, uploads, wait)
 

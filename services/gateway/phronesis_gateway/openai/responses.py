@@ -151,7 +151,6 @@ class Response(BaseModel):
 
 
 def response_id(turn_id: str) -> str:
-    """The id of the response that a turn is."""
     return f"resp_{turn_id.replace('-', '')}"
 
 

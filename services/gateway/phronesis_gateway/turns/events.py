@@ -57,7 +57,6 @@ class ExecutiveSummary(BaseModel):
 
 
 def analysis_with_turn(reply: Reply, analysis: Analysis) -> Analysed:
-    """The answer of a reply, with its turn."""
     return Analysed(**dict(analysis), conversation_id=reply.conversation_id, turn_id=reply.turn_id)
 
 
@@ -108,11 +107,7 @@ def format_retry() -> bytes:
 
 
 class Events:
-    """The event stream of one turn, from where its reader left off.
-
-    Args:
-        seen: sequence of the last event that the reader has.
-    """
+    """The event stream of one turn, from where its reader left off. `seen`: sequence of the last event that the reader has."""
 
     def __init__(self, turns: TurnService, watch: Watch[TurnProgress], who: Principal, turn_id: str, seen: int) -> None:
         self._turns = turns

@@ -53,8 +53,6 @@ def owner_of(who: Principal) -> str:
 
 
 class TraceCollector:
-    """Puts traces together."""
-
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
 
@@ -121,11 +119,7 @@ class SubmittedTurn:
 
 
 class TurnService:
-    """Hands turns in and waits for them.
-
-    Args:
-        accept_wait: seconds that a turn may take to be accepted.
-    """
+    """Hands turns in and waits for them. `accept_wait`: seconds that a turn may take to be accepted."""
 
     def __init__(self, bus: Bus, watch: Watch[TurnProgress], accept_wait: float) -> None:
         self._bus = bus

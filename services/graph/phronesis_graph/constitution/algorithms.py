@@ -27,8 +27,6 @@ Watch = Callable[[Algorithm, str, float, int, AlgorithmOutput], None]
 
 @dataclass(frozen=True)
 class CachedResult:
-    """What was computed, and what it was computed from."""
-
     over: Projection
     computed: AlgorithmOutput
     order: Sequence[Sequence[int]]
@@ -38,8 +36,6 @@ class CachedResult:
 
 
 class AlgorithmHandlers:
-    """One method for each message."""
-
     def __init__(
         self, projections: ProjectionCache, engine: Engine, walks: WalkStore, now: Callable[[], datetime], watch: Watch
     ) -> None:

@@ -134,8 +134,6 @@ _FOUNDATION = 2_000
 
 
 class FigureHandlers:
-    """One method for each message."""
-
     def __init__(self, store: FigureStore, walks: WalkStore) -> None:
         self._store, self._walks = store, walks
 

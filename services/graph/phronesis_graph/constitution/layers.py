@@ -187,7 +187,6 @@ def links_by_source(links: Iterable[ConstitutionLink], rows: Sequence[LayerRow])
 
 
 def build_foundation_list(found: FittedLayer[ConstitutionNode], rows: Sequence[LayerRow]) -> lists.FoundationListed:
-    """The answer; `rows` are those that it was made from."""
     answer = lists.FoundationListed(
         items=found.nodes,
         relationships=found.links,
@@ -246,7 +245,6 @@ def vision_node_maker(parents: Mapping[str, tuple[Mention, ...]]) -> Callable[[L
 
 
 def build_vision_list(found: FittedLayer[lists.VisionNode], rows: Sequence[LayerRow]) -> lists.VisionListed:
-    """The answer; `rows` are those that it was made from."""
     answer = lists.VisionListed(
         items=found.nodes,
         stats=list_stats(found.nodes, 0),

@@ -104,8 +104,6 @@ _LONGEST = 64
 
 
 class InventoryHandlers:
-    """One method for the one message."""
-
     def __init__(self, store: Survey) -> None:
         self._store = store
 

@@ -44,7 +44,6 @@ def _name_step(step: Step) -> str:
 
 
 def _type_words(type: str) -> str:
-    """A type in words: `key result`."""
     return "AI" if type == "ai" else re.sub(r"([A-Z])", r" \1", type).lower()
 
 
@@ -66,8 +65,6 @@ class Losses:
 
 
 class ReasonHandlers:
-    """One method for each message."""
-
     def __init__(self, projections: ProjectionCache, walks: WalkStore) -> None:
         self._projections, self._walks = projections, walks
 

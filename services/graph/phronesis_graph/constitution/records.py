@@ -40,7 +40,6 @@ def format_time(when: datetime) -> str:
 
 
 def column_name(one: Property) -> str:
-    """The name of a typed property in the store."""
     return ROI if one.kind is Kind.ROI else one.name
 
 

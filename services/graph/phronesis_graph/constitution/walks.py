@@ -162,8 +162,6 @@ _LINKS = 2_000
 
 
 class WalkHandlers:
-    """One method for each message."""
-
     def __init__(self, store: WalkStore) -> None:
         self._store = store
 

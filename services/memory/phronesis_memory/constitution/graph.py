@@ -27,8 +27,6 @@ _URGENT_TYPES = tuple(name for name, kind in TYPES.items() if kind.tier is not N
 
 
 class BusConstitutionGraph:
-    """The graph service, on the bus."""
-
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
 
@@ -91,8 +89,6 @@ _SIDE_BY_SIDE = 8
 
 
 class BusStructure:
-    """The graph service, on the bus."""
-
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
 

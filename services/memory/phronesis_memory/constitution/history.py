@@ -125,8 +125,6 @@ async def erase_versions(
 
 
 class NodeHistory:
-    """`History` on the tables of versions and pairs."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 

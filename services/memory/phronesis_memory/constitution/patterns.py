@@ -25,8 +25,6 @@ from .semantic import SemanticFinder, goals_of_strategies, total_return, without
 
 
 class GoalOutcome(StrEnum):
-    """What became of a goal."""
-
     ACHIEVED = "achieved"
     FAILED = "failed"
     OPEN = "open"
@@ -111,8 +109,6 @@ class Pattern:
 
 
 class Patterns:
-    """Detects patterns."""
-
     def __init__(self, vectors: NodeVectors, structure: Structure) -> None:
         self._vectors, self._structure = vectors, structure
 
@@ -290,8 +286,6 @@ GOALS = frozenset({"goal"})
 
 
 class Analogies:
-    """Finds analogies."""
-
     def __init__(self, meaning: SemanticFinder) -> None:
         self._meaning = meaning
 

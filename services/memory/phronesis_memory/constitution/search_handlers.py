@@ -45,8 +45,6 @@ _TRIES, _PAUSE = 4, 0.5
 
 
 class SearchHandlers:
-    """The handlers of searches."""
-
     def __init__(self, finding: NodeSearch, retrievals: Retrievals, log: RetrievalLog, answers: AnswerCache) -> None:
         self._finding, self._retrievals = finding, retrievals
         self._log, self._answers = log, answers
@@ -175,8 +173,6 @@ def _log_figures(found: Found) -> dict[str, Any]:
 
 
 class ReasoningHandlers:
-    """The handlers."""
-
     def __init__(
         self,
         topics: Topics,
@@ -304,7 +300,6 @@ def assemble_reasoning(sources: Sources) -> ReasoningHandlers:
 
 
 async def serve_searches(bus: Bus, sources: Sources, settings: RetrievalSettings, wake: Callable[[], None]) -> None:
-    """Serve the searches, and what reasons over the graph."""
     found, log = assemble_searches(sources, settings, wake)
     span = partial(trace_handler, bus.tracing, "search_memory", STORE)
 

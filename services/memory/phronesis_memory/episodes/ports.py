@@ -13,8 +13,6 @@ from ..values import Audience, Item
 
 
 class Episodes(Protocol):
-    """The store of episodes."""
-
     async def episodes(self, who: Principal, scores: Mapping[str, float]) -> list[Episode]:
         """Those of the caller's episodes with these ids and scores, in their order."""
 
@@ -31,14 +29,10 @@ class Outcomes(Protocol):
 
 
 class Profiles(Protocol):
-    """Reads profiles."""
-
     async def get(self, who: Principal) -> Profile:
         """The caller's profile."""
 
 
 class Items(Protocol):
-    """Reads items."""
-
     async def items(self, audience: Audience, ids: Sequence[str]) -> list[Item]:
         """Those of the items that the audience holds."""

@@ -78,8 +78,6 @@ _STATUS = {Decision.APPROVE: ApprovalStatus.GRANTED, Decision.REFUSE: ApprovalSt
 
 
 class PostgresApprovals:
-    """Approvals, and the turns that wait for them."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 

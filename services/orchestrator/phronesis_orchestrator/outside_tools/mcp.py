@@ -83,7 +83,6 @@ class PinnedTransport(httpx2.AsyncBaseTransport):
         raise failed or httpx2.ConnectError("the address leads nowhere", request=request)
 
     async def aclose(self) -> None:
-        """Close the connections."""
         await self._transport.aclose()
 
 
@@ -216,8 +215,6 @@ _KEY = "phronesis/idempotency-key"
 
 @dataclass(frozen=True)
 class McpResult:
-    """What a tool gave."""
-
     text: str
     failed: bool
 

@@ -134,7 +134,6 @@ class CalendarReaders:
         return _events_from_answer(told)
 
     async def close(self) -> None:
-        """End the processes."""
         if self._starting is not None:
             await asyncio.wait((self._starting,))
         for process in self._idle:

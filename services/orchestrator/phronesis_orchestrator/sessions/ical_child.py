@@ -42,8 +42,6 @@ class TooManyEvents(Exception):
 
 @dataclass(frozen=True)
 class IcalEvent:
-    """One event at one time."""
-
     title: str
     start: datetime
     end: datetime

@@ -50,8 +50,6 @@ class Caller(Protocol):
 
 @dataclass(frozen=True)
 class StepResult:
-    """What became of one step."""
-
     step: Step
     outcome: ToolResult
     ms: int = 0

@@ -49,8 +49,6 @@ WHERE turns.tenant = $1 AND turns.user_id = $2 AND turns.background AND NOT turn
 
 
 class PostgresTasks:
-    """The store of tasks."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 
