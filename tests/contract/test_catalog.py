@@ -18,6 +18,7 @@ from phronesis_contracts.errors import codes
 from phronesis_contracts.service import AUDITED, HEALTH, SERVICES, SPANS
 from scripts.messages import contracts, kind, name
 from scripts.tree import ROOT
+from tests.support.cases import for_each
 
 _GRAMMAR = re.compile(r"^[a-z]+\.v[1-9]\d*(\.[a-z][a-z0-9_]*)+$")
 _LITERAL = re.compile(r"^\$?(rpc|job|evt|out)\.")
@@ -27,7 +28,7 @@ def sources(*folders: str) -> list[Path]:
     return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
 
 
-@pytest.mark.parametrize("contract", list(contracts()), ids=name)
+@for_each("contract", list(contracts()))
 def test_a_subject_is_service_version_and_name(contract: object) -> None:
     subject = contract.subject  # type: ignore[attr-defined]
     assert _GRAMMAR.match(subject)
@@ -152,7 +153,7 @@ def expected() -> set[str]:
     return served | taken | followed
 
 
-@pytest.mark.parametrize("code", sorted(codes()))
+@for_each("code", sorted(codes()))
 def test_an_error_crosses_as_a_body_and_comes_back_as_its_class(code: str) -> None:
     error = codes()[code]("a reason", field="items.0", retry_after=2)
     back = ServiceError.from_body(error.body())

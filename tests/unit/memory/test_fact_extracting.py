@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from phronesis_contracts import BadRequest
 from phronesis_contracts.facts import MAX_IMPORT_LINES, FactKind, Origin
 from phronesis_memory.facts.extraction import MAX_STATEMENTS, extract_statements, has_secret, read_import
+from tests.support.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "kind", "told"),
     [
         ("I prefer short answers.", "preference", ("user", "prefers", "short answers", False)),

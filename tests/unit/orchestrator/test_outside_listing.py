@@ -24,6 +24,7 @@ from phronesis_orchestrator.outside_tools.schemas import (
     parse_tools,
     pin_hash,
 )
+from tests.support.cases import for_each
 
 PLAIN = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
@@ -109,7 +110,7 @@ def test_a_schema_that_is_accepted_can_be_told_and_held_to(schema: Any, argument
     assert json.loads(json.dumps(shown["parameters"])) == fit
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("schema", "said"),
     [
         (None, "no object"),

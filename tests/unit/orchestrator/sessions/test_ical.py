@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from phronesis_orchestrator.sessions import ical_child
 from phronesis_orchestrator.sessions.ical_child import IcalEvent, NotACalendar, TooManyEvents, drop_far_events, find_events
+from tests.support.cases import for_each
 
 BERLIN = ZoneInfo("Europe/Berlin")
 MONDAY = datetime(2026, 11, 23, tzinfo=BERLIN)
@@ -189,7 +190,7 @@ def test_more_events_than_are_read_are_refused(monkeypatch: pytest.MonkeyPatch) 
         found(*(f"UID:{n}\nDTSTART:20261124T090000Z" for n in range(3)))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("event", "stays"),
     [
         ("DTSTART:20200101T090000Z\nDTEND:20200101T100000Z", False),
