@@ -12,7 +12,7 @@ from scripts.chart import faults, objects
 from tests.support.cases import for_each
 from tests.support.chart import BUILD_SECONDS, of_kind, rendered
 
-pytestmark = pytest.mark.timeout(BUILD_SECONDS)
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(BUILD_SECONDS)]
 
 
 @for_each(
