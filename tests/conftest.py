@@ -9,7 +9,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +77,16 @@ class Groups(LoadScopeScheduling):
         return split.group(nodeid, self.numnodes)
 
 
-def pytest_collection_finish() -> None:
-    """What collecting made lives to the end: the collector of garbage need not walk it again and again."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What collecting makes lives to the end: the collector of garbage need not walk it again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
