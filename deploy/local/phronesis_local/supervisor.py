@@ -219,25 +219,25 @@ class Rolling:
 
     async def stay(self) -> None:
         while True:
-            asked = self._asked()
-            if asked is None:
+            request = self._asked()
+            if request is None:
                 await asyncio.sleep(_REQUEST_LOOK)
                 continue
-            self._told = Restart(id=asked.id)
+            self._told = Restart(id=request.id)
             self._tell(self._told)
             try:
-                await self._roll(asked.parts)
+                await self._roll(request.parts)
                 self._line("all of them are up", "done")
             except ChildFailed as error:
                 self._line(f"stopped here; the rest runs on as it was: {error}", "failed")
 
     def _asked(self) -> RestartRequest | None:
         try:
-            asked = RestartRequest.model_validate_json(self._data.restart.read_text())
+            request = RestartRequest.model_validate_json(self._data.restart.read_text())
         except (FileNotFoundError, ValidationError):
             return None
         self._data.restart.unlink(missing_ok=True)
-        return asked
+        return request
 
     async def _roll(self, parts: Sequence[str]) -> None:
         """Restart the parts.

@@ -115,10 +115,12 @@ def turn_problem_response(found: Problem, **more: Any) -> Response:
 def invalid_input(errors: Sequence[Any]) -> BadRequest:
     """The faults of a validation, without the values at fault. `field` is the first one's; where there are several, the text
     names each field."""
-    told = [(".".join(str(part) for part in fault["loc"]), str(fault["msg"]).removeprefix("Value error, ")) for fault in errors]
-    place, said = told[0]
-    if len(told) > 1:
-        said = "; ".join(f"{where}: {what}" if where else what for where, what in told[:_FAULTS])
+    faults = [
+        (".".join(str(part) for part in fault["loc"]), str(fault["msg"]).removeprefix("Value error, ")) for fault in errors
+    ]
+    place, said = faults[0]
+    if len(faults) > 1:
+        said = "; ".join(f"{where}: {what}" if where else what for where, what in faults[:_FAULTS])
     return BadRequest(said, field=place or None)
 
 

@@ -133,14 +133,14 @@ class AskTool:
     async def _end(self, who: Principal, turn: SubmittedTurn, wait: float, progress: Progress) -> types.CallToolResult:
         reached = 0
 
-        async def heard(said: TurnProgress) -> None:
+        async def on_progress(said: TurnProgress) -> None:
             # A turn that is tried again goes through its phases again; what a client is told must only grow.
             nonlocal reached
             if said.phase in PHASES[reached:]:
                 reached = PHASES.index(said.phase) + 1
                 await progress(reached, _STEPS, said.phase)
 
-        ended = await self._turns.ended(who, turn, wait, heard)
+        ended = await self._turns.ended(who, turn, wait, on_progress)
         return _turn_result(ended or await self._turns.state(who, turn.turn_id))
 
 

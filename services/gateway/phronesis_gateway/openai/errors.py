@@ -101,8 +101,8 @@ def fault_of(body: Mapping[str, Any]) -> Fault:
 
 def envelope_response(error: ServiceError) -> Response:
     """An error as a response, with the status and the headers that the other faces give it."""
-    told = problem_of(error)
-    headers = {name: told.headers[name] for name in ("Retry-After", "WWW-Authenticate") if name in told.headers}
+    problem = problem_of(error)
+    headers = {name: problem.headers[name] for name in ("Retry-After", "WWW-Authenticate") if name in problem.headers}
     return json_response(Envelope(error=fault_of(error.body())), error.status, headers)
 
 

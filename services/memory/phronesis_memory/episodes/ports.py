@@ -20,7 +20,7 @@ class Episodes(Protocol):
 class Outcomes(Protocol):
     """The store of what came of tool calls."""
 
-    async def statistics(self, who: Principal, asked: AskToolStatistics) -> ToolStatistics:
+    async def statistics(self, who: Principal, request: AskToolStatistics) -> ToolStatistics:
         """How often the caller's tools were called, and how often that worked."""
 
     async def failures(self, who: Principal, query: str, limit: int) -> list[MemoryHit]:

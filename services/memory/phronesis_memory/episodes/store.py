@@ -113,9 +113,9 @@ class PostgresOutcomes:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def statistics(self, who: Principal, asked: contract.AskToolStatistics) -> contract.ToolStatistics:
+    async def statistics(self, who: Principal, request: contract.AskToolStatistics) -> contract.ToolStatistics:
         async with self._database.connection(who.tenant) as connection:
-            rows = await connection.fetch(_USES, who.tenant, who.user, list(asked.tools), asked.limit)
+            rows = await connection.fetch(_USES, who.tenant, who.user, list(request.tools), request.limit)
         return contract.ToolStatistics(
             tools=tuple(
                 contract.ToolUse(
