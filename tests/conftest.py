@@ -23,7 +23,8 @@ from tests.support.offline import only_loopback
 from tests.support.servers import GraphServer, NatsServer, PostgresServer, VectorServer
 
 settings.register_profile("quick", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("thorough", deadline=None, max_examples=400, suppress_health_check=[HealthCheck.too_slow])
+EXAMPLES = int(os.environ.get("PHRONESIS_TEST_EXAMPLES", 200))
+settings.register_profile("thorough", deadline=None, max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 
 
 def pytest_configure(config: pytest.Config) -> None:

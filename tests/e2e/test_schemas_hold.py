@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from tests.support.people import Town
 
 pytestmark = [pytest.mark.verify, pytest.mark.any_store, pytest.mark.timeout(180)]
 
-EXAMPLES = 20
+EXAMPLES = int(os.environ.get("PHRONESIS_TEST_EXAMPLES", 10))
 """Calls of each operation beside those that its parameters' bounds ask for."""
 WORLD = taught()
 CONFIG = {
