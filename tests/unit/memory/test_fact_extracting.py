@@ -13,9 +13,10 @@ from phronesis_contracts.facts import MAX_IMPORT_LINES, FactKind, Origin
 from phronesis_memory.facts.extraction import MAX_STATEMENTS, extract_statements
 from phronesis_memory.facts.imports import read_import
 from phronesis_memory.facts.secrets import has_secret
+from tests.support.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "kind", "told"),
     [
         ("I prefer short answers.", "preference", ("user", "prefers", "short answers", False)),

@@ -25,8 +25,6 @@ MAX_CHARS = 16_000
 
 @dataclass(frozen=True)
 class PastMessage:
-    """One message of the history."""
-
     role: str
     text: str
     seq: int | None = None

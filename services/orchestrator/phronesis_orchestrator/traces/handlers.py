@@ -54,8 +54,6 @@ RunReplay = Callable[[ReplayStores, RecordedNeighbours, Claim, TurnRecord], Awai
 
 
 class TraceHandlers:
-    """The handlers."""
-
     def __init__(self, traces: PostgresTraces, ledger: PostgresLedger, live: Neighbours, run: RunReplay) -> None:
         self._traces, self._ledger, self._live, self._run = traces, ledger, live, run
 
@@ -114,7 +112,6 @@ class TraceHandlers:
         return build_trace(found.turn, found.record or StoredRecord(), calls, found.forgotten)
 
     async def on_audited(self, news: News, event: Audited, service: str) -> None:
-        """Store an audit entry."""
         await self._traces.audit(news.id, news.tenant, service, event)
 
     async def on_forgotten(self, news: News, event: ItemsForgotten) -> None:
@@ -124,7 +121,6 @@ class TraceHandlers:
 
 
 async def serve_traces(bus: Bus, handlers: TraceHandlers) -> None:
-    """Wire traces, replays and the audit trail to the bus."""
     await serve(bus, TURN_TRACE_TOOL, handlers.trace)
     await serve(bus, TURN_REPLAY_TOOL, handlers.replay)
     await follow(bus, ITEMS_FORGOTTEN, handlers.on_forgotten, workers=1)

@@ -58,8 +58,6 @@ class JournalAway(Exception):
 
 
 class Steps:
-    """The steps of one claimed turn."""
-
     def __init__(self, journal: Journal, claim: Claim, tracing: Tracing, ledger: Ledger = NO_LEDGER) -> None:
         self._ledger, self._journal, self._claim, self._tracing = ledger, journal, claim, tracing
         self.spent = CallUsage()

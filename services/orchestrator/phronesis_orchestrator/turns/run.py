@@ -78,8 +78,6 @@ class TurnServices:
 
 
 class TurnRunner:
-    """Runs claimed turns."""
-
     def __init__(self, services: TurnServices) -> None:
         self._services = services
 
@@ -290,7 +288,6 @@ class Worker:
 
     @property
     def running(self) -> int:
-        """Turns that run here at this moment."""
         return len(self._running)
 
     @property

@@ -331,7 +331,6 @@ async def _place(connection: Connection, turn: NewTurn) -> tuple[UUID, int]:
 
 
 def turn_from_row(row: asyncpg.Record, *, with_reply: bool = True) -> Turn:
-    """A turn's row as the contract states it."""
     return Turn.model_validate(
         {
             "turn_id": str(row["id"]),
