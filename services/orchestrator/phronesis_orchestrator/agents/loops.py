@@ -31,6 +31,7 @@ from ..models.reasoner import (
     Move,
     Reasoner,
     RouteDecision,
+    Router,
     TurnContext,
 )
 from ..turns.execution import TurnRun
@@ -47,8 +48,6 @@ from .tools import MAX_ROUNDS, MAX_TURN_CALLS, RECORDS, Gate, Toolbox, build_too
 
 log = logging.getLogger(__name__)
 
-EXTRACTIVE = "extractive"
-"""Name of the reasoner without a language model."""
 _APOLOGY = "I am sorry, I could not put an answer together. Please ask again."
 
 
@@ -80,7 +79,7 @@ async def by_rules(running: TurnRun, turn: TurnContext) -> LoopAnswer:
 
 async def run_router(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> LoopAnswer:
     """One router call, at most one retrieval, one final call; each call is repaired at most once."""
-    if reasoner.name == EXTRACTIVE:
+    if not isinstance(reasoner, Router):
         return await by_rules(running, turn)
     with running.phase("II route"):
         routed = await _route(running, reasoner, turn)
@@ -101,7 +100,7 @@ async def run_router(running: TurnRun, reasoner: Reasoner, turn: TurnContext) ->
     return LoopAnswer(composed.user_response, directive or turn.directive, composed.directive_reasoning[:500], memory)
 
 
-async def _route(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> RouteDecision:
+async def _route(running: TurnRun, reasoner: Router, turn: TurnContext) -> RouteDecision:
     """The decision; where none can be had, memory is asked with phrases drawn by code."""
     try:
         answer = await running.steps.made("route", RouteDecision, lambda: reasoner.route(turn))
@@ -139,7 +138,7 @@ def _size(memory: AugmentedMemoryContext) -> int:
 
 
 async def _compose(
-    running: TurnRun, reasoner: Reasoner, turn: TurnContext, draft: str | None, memory: AugmentedMemoryContext | None
+    running: TurnRun, reasoner: Router, turn: TurnContext, draft: str | None, memory: AugmentedMemoryContext | None
 ) -> ComposedReply:
     """The reply; where the model gives none, what can be saved of it, the draft, or an apology."""
     fault: Fault | None = None

@@ -196,7 +196,8 @@ class TwinReader:
 
     async def _nested(self, one: Filter, years: tuple[int, ...]) -> Where:
         """A condition on linked nodes that have conditions of their own: those nodes are looked for first."""
-        assert one.via is not None and one.to is not None, "only linked nodes have conditions of their own"
+        assert one.via is not None, "only linked nodes have conditions of their own"
+        assert one.to is not None, "they are of a type"
         inner = Survey(type=one.to, years=years, where=tuple(condition(each) for each in one.where))
         ids = _ids_among(await self.every(inner)) or ("",)
         return Where(property="id", op="in", value=ids, via=one.via, to=one.to, negated=one.op == "unlinked")
