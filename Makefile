@@ -9,6 +9,8 @@ MEMBERS := $(sort $(wildcard libs/*/pyproject.toml services/*/pyproject.toml) de
 CHECKED := libs services deploy/local deploy/operations samples scripts
 READY := .venv/.ready
 PYTEST := $(BIN)/python -m pytest
+# One module alone needs the plugin of schemathesis, which takes seconds to load in each process.
+QUICK := $(PYTEST) -p no:schemathesis
 # Processes that run tests; which tests run, and which of them in one process, says tests/support/split.py.
 WORKERS := 2
 SPLIT := -n $(WORKERS) --dist loadscope --no-loadscope-reorder --max-worker-restart=0
@@ -33,10 +35,10 @@ up: setup  ## Start the embedded stack and stay with it (Ctrl-C stops it)
 	$(BIN)/phronesis up
 
 test: setup  ## The tests of every change, on the real embedded servers, within eight minutes
-	$(PYTEST) tests $(SPLIT) -m "not verify" --durations=25
+	$(QUICK) tests $(SPLIT) -m "not verify" --durations=25
 
 verify: setup  ## What `make test` leaves out: the rest, more examples of each property, and the production stores
-	$(PYTEST) tests/unit tests/contract $(SPLIT) -m hypothesis --hypothesis-profile=thorough
+	$(QUICK) tests/unit tests/contract $(SPLIT) -m hypothesis --hypothesis-profile=thorough
 	$(PYTEST) tests $(SPLIT) -m verify --durations=25
 	@$(MAKE) --no-print-directory test-stores
 
@@ -45,7 +47,7 @@ test-stores: setup  ## What touches a graph or a vector store, on real Neo4j and
 	PHRONESIS_STORES=production $(PYTEST) tests/stores tests/integration tests/e2e $(SPLIT) --durations=25
 
 unit: setup  ## The tests that need nothing but Python, within a minute
-	$(PYTEST) tests/unit tests/contract $(SPLIT) -m "not verify"
+	$(QUICK) tests/unit tests/contract $(SPLIT) -m "not verify"
 
 check: setup  ## Formatting, lint, types, import rules, generated documents, the chart
 	$(BIN)/ruff check .

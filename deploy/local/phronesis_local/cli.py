@@ -24,11 +24,7 @@ class NotRunning(Exception):
 
 
 def run_rebuild(data: DataDir, parts: Sequence[str]) -> int:
-    """Make `parts` anew, beside the stack; the program's exit code.
-
-    Raises:
-        NotRunning: the stack does not run.
-    """
+    """Make `parts` anew, beside the stack; the program's exit code. Raises `NotRunning`: the stack does not run."""
     for name, process in marked_processes(data):
         if name == _REBUILT_SERVICE:
             try:
@@ -142,7 +138,6 @@ def rebuild(
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to `app`."""
     for command in (up, down, restart, status, doctor, rebuild):
         app.command()(command)
 

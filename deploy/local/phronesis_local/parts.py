@@ -62,7 +62,6 @@ def check_stores(data: DataDir, settings: LocalSettings) -> None:
 
 
 def graph_variables(data: DataDir, name: str, url: str) -> dict[str, str]:
-    """How the services reach the graph store of that name."""
     variables = {"GRAPH_URL": url, "GRAPH_DIALECT": name}
     if name == neo4j.NAME:
         return variables | {
@@ -80,7 +79,6 @@ def graph_variables(data: DataDir, name: str, url: str) -> dict[str, str]:
 
 
 def vector_variables(data: DataDir, ports: weaviate.Ports) -> dict[str, str]:
-    """How the services reach Weaviate."""
     key = str(password_file(data, weaviate.NAME))
     return {"WEAVIATE_URL": ports.url, "WEAVIATE_GRPC_URL": ports.grpc_url, "WEAVIATE_KEY_FILE": key}
 
@@ -138,7 +136,6 @@ def copies(service: str, replicas: int) -> list[str]:
 
 
 def service_of(part: str) -> str:
-    """The service that a part runs."""
     return part.partition("-")[0]
 
 
@@ -180,11 +177,7 @@ def addresses(settings: LocalSettings) -> Addresses:
 
 
 class Parts:
-    """Makes the programs of a stack.
-
-    Args:
-        settings: which servers are others'.
-    """
+    """Makes the programs of a stack. `settings`: which servers are others'."""
 
     def __init__(self, data: DataDir, settings: LocalSettings, where: Addresses) -> None:
         self._data = data

@@ -51,7 +51,6 @@ async def forget_again(connection: Connection, known: Forgotten) -> int:
 
 
 def write_forgotten(known: Forgotten, path: Path) -> None:
-    """Write forgettings to a file of JSON Lines."""
     path.write_text("".join(f"{json.dumps(one)}\n" for one in known), encoding="utf-8")
 
 

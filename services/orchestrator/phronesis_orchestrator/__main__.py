@@ -55,7 +55,6 @@ OpenReasoner = Callable[[ModelSettings, Tracing], AbstractAsyncContextManager[Re
 
 @asynccontextmanager
 async def start(bus: Bus, reasoners: OpenReasoner = open_reasoner) -> AsyncIterator[None]:
-    """Open the store and the reasoner, and wire the handlers."""
     settings, of_calendars = OrchestratorSettings(), CalendarSettings(_secrets_dir=secrets_dir())
     reader = CalendarReaders(of_calendars.calendar_readers)
     bus.on_stop(reader.close)

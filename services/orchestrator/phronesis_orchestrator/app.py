@@ -6,13 +6,11 @@ from phronesis_bus import Bus, Relay, follow, serve, serve_basics, show, take
 from phronesis_bus.service import Ping
 from phronesis_contracts import Principal
 from phronesis_contracts.instructions import RELEASED
-from phronesis_contracts.ontology import VOCABULARY
 from phronesis_contracts.orchestrator import PROGRESS, TURN, TURN_CANCEL, TURN_GET_TOOL, TURN_LIST, TURN_RETRY, TurnProgress
 from phronesis_contracts.service import KEY_REVOKED
 from phronesis_contracts.twin import NODE_CHANGED
 
 from .agents.cognition.state import Cognition
-from .agents.vocabularies import Vocabularies
 from .approvals.handlers import serve_approvals
 from .conversations.handlers import ConversationHandlers, serve_conversations
 from .learning.handlers import BusStreams, Forgetting, serve_learning
@@ -33,6 +31,7 @@ from .turns.handlers import TurnHandlers
 from .turns.neighbours import BusNeighbours
 from .turns.run import TurnRunner, TurnServices, Worker
 from .turns.turn import Claim
+from .understanding.vocabularies import Vocabularies
 
 _INTAKE = 8
 
@@ -68,6 +67,7 @@ async def build(
         await progress(claim.who, line)
 
     budgets = Budgets(stores.ledger)
+    vocabularies = Vocabularies(neighbours)
     services = TurnServices(
         turns=turns,
         journal=stores.journal,
@@ -81,6 +81,7 @@ async def build(
         ledger=budgets,
         approvals=stores.approvals,
         cognition=cognition,
+        vocabularies=vocabularies,
         background=Background(stores.tasks, RememberedStrategies(neighbours)),
     )
     worker = Worker(
@@ -107,13 +108,12 @@ async def build(
     await serve(bus, TURN_RETRY, handlers.retry)
     await follow(bus, KEY_REVOKED, handlers.on_key_revoked, workers=1)
     await follow(bus, RELEASED, handlers.on_released, every_copy=True)
-    vocabularies = Vocabularies(lambda who, request: neighbours.ask(who, VOCABULARY, request))
     await follow(bus, NODE_CHANGED, vocabularies.on_node_changed, every_copy=True)
     await serve_conversations(bus, ConversationHandlers(stores.conversations, progress, cancelled))
     await serve_tasks(bus, stores.tasks, handlers)
     await serve_approvals(bus, stores.approvals, progress, resumed)
     await serve_ledger(bus, stores.ledger, budgets, relay.wake)
-    replay = build_replay_runner(reasoner, settings, bus.tracing, budgets)
+    replay = build_replay_runner(reasoner, settings, bus.tracing, budgets, vocabularies)
     await serve_traces(bus, TraceHandlers(stores.traces, stores.ledger, neighbours, replay))
     await serve_sessions(bus, neighbours, stores.calendars, seal, reader, relay.wake)
     forgetting = Forgetting(stores.copies, BusStreams(bus), cognition.pasts, relay.wake)

@@ -15,6 +15,7 @@ import phronesis_tokens as tokens
 from phronesis_graph.twin.ontology_file import load
 from phronesis_instructions.library.content import Matrix, read_matrix
 from phronesis_instructions.library.texts import combine_parts
+from tests.support.cases import for_each
 
 ROOT = Path(__file__).parents[3]
 COPY = ROOT / "services/instructions/phronesis_instructions/content/matrix/ontology.yaml"
@@ -132,7 +133,7 @@ def test_tier_3_is_the_sixty_four_elements_of_the_ontology() -> None:
     assert len(TIER_3) == 64
 
 
-@pytest.mark.parametrize("tag", sorted(TIER_3))
+@for_each("tag", sorted(TIER_3))
 @pytest.mark.req("NC-048")
 def test_every_element_is_a_text_of_its_own_that_can_be_used(tag: str) -> None:
     text = TIER_3[tag]
@@ -171,7 +172,7 @@ def test_the_ontology_of_the_texts_is_the_one_of_the_graph() -> None:
 
 
 @pytest.mark.req("N-189", "N-235", "NC-085")
-@pytest.mark.parametrize("type", sorted(ONTOLOGY["nodes"]))
+@for_each("type", sorted(ONTOLOGY["nodes"]))
 def test_a_node_types_text_has_exactly_the_properties_of_the_graph(type: str) -> None:
     about = ONTOLOGY["nodes"][type]
     extra = ONTOLOGY["portfolio"]["nodes"].get(type, {"properties": {}})
@@ -183,7 +184,7 @@ def test_a_node_types_text_has_exactly_the_properties_of_the_graph(type: str) ->
 
 
 @pytest.mark.req("N-183", "N-184", "N-185", "N-235")
-@pytest.mark.parametrize("type", sorted(ONTOLOGY["nodes"]))
+@for_each("type", sorted(ONTOLOGY["nodes"]))
 def test_a_node_types_text_has_exactly_the_links_of_the_graph(type: str) -> None:
     ends = ONTOLOGY["relationships"]
     out = {name: " | ".join(one["to"]) for name, one in ends.items() if type in one["from"]}
@@ -211,7 +212,7 @@ def test_a_project_has_its_nine_properties_with_their_types_levels_and_ranges() 
         assert part in block
 
 
-@pytest.mark.parametrize("type", sorted(ONTOLOGY["relationships"]))
+@for_each("type", sorted(ONTOLOGY["relationships"]))
 def test_a_relationships_text_has_exactly_the_pairs_of_the_graph(type: str) -> None:
     ends = ONTOLOGY["relationships"][type]
     pairs = re.findall(r"^- \((\w+)\)-\[:(\w+)\]->\((\w+)\)$", TEXTS[type].content, re.M)
@@ -225,7 +226,7 @@ def test_a_chains_text_has_its_steps_in_order(name: str) -> None:
     assert lines == [tuple(steps[hop - 1 : hop + 2]) for hop in range(1, len(steps), 2)]
 
 
-@pytest.mark.parametrize("tag", sorted(tag for tag, text in TIER_3.items() if "MATCH (" in text.content))
+@for_each("tag", sorted(tag for tag, text in TIER_3.items() if "MATCH (" in text.content))
 @pytest.mark.req("NC-082")
 def test_every_example_fixes_year_and_level_pages_by_key_and_reads_single_properties(tag: str) -> None:
     reads = re.findall(r"^MATCH .+?(?=\n\n|\n\d\.|\n[A-Z][a-z]|\Z)", TIER_3[tag].content, re.M | re.S)

@@ -34,7 +34,8 @@ from ..models.reasoner import (
     TurnContext,
 )
 from ..turns.execution import TurnRun
-from .analyst.answer import analyse
+from ..understanding.answering import answer_by_rules, directive_after, to_analysis
+from ..understanding.plan import Focus
 from .check import Diagnosis, answer_at_once, apology, check_draft, diagnose
 from .cognition.preparation import apply_decision, prepare_plan
 from .counsel.tools import TurnTools
@@ -42,10 +43,12 @@ from .counsel.turn import counsel
 from .findings import Findings, build_executor
 from .presentation import Wording, reader_texts
 from .text import key_phrases
-from .tools import MAX_ROUNDS, MAX_TURN_CALLS, Gate, Toolbox, build_toolbox, uses_allow_list
+from .tools import MAX_ROUNDS, MAX_TURN_CALLS, RECORDS, Gate, Toolbox, build_toolbox, uses_allow_list
 
 log = logging.getLogger(__name__)
 
+EXTRACTIVE = "extractive"
+"""Name of the reasoner without a language model."""
 _APOLOGY = "I am sorry, I could not put an answer together. Please ask again."
 
 
@@ -59,12 +62,26 @@ class LoopAnswer:
     memory: AugmentedMemoryContext | None
     analysis: Analysis | None = None
     """The whole answer of an analyst."""
-    sources: tuple[Source, ...] = ()
-    """What the answer cites, where its loop knows that."""
+    sources: tuple[Source, ...] | None = None
+    """What the answer rests on, where its loop knows that; else what retrieval gave, by its rank."""
+    focus: Focus | None = None
+    """What the conversation is about from now on; as before where it is `None`."""
+
+
+async def by_rules(running: TurnRun, turn: TurnContext) -> LoopAnswer:
+    """The answer without a language model. Raises `ServiceError`: what it has to be read from is away."""
+    answer = await answer_by_rules(running, turn)
+    if turn.agent is not None and RECORDS in turn.agent.stages:
+        analysis = to_analysis(answer)
+        return LoopAnswer(analysis.answer, turn.directive, "", answer.memory, analysis, answer.sources, answer.focus)
+    directive, reason = directive_after(answer)
+    return LoopAnswer(answer.written.text, directive, reason, answer.memory, None, answer.sources, answer.focus)
 
 
 async def run_router(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> LoopAnswer:
     """One router call, at most one retrieval, one final call; each call is repaired at most once."""
+    if reasoner.name == EXTRACTIVE:
+        return await by_rules(running, turn)
     with running.phase("II route"):
         routed = await _route(running, reasoner, turn)
         log.info("the router decided: %s", routed.decision)
@@ -151,7 +168,7 @@ _NO_DATA = "I answer this without data, and your question needs some."
 async def run_quick(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> LoopAnswer:
     """Answer in one call; a message that needs data is told so."""
     if not isinstance(reasoner, Inquirer):
-        return analysis_answer(turn, await analyse(running, turn))
+        return await by_rules(running, turn)
     classified = await classify(running, reasoner, turn)
     if classified is None or classified.reads:
         return analysis_answer(turn, no_answer(turn, classified))
@@ -201,7 +218,7 @@ async def run_tools(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> 
         text, seen = await counsel(running, reasoner, turn)
         return LoopAnswer(text, turn.directive, "", None, sources=seen.sources(text))
     if not isinstance(reasoner, Inquirer):
-        return analysis_answer(turn, await analyse(running, turn))
+        return await by_rules(running, turn)
     classified = await classify(running, reasoner, turn)
     if classified is None:
         return analysis_answer(turn, no_answer(turn, None))

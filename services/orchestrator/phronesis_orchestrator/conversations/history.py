@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from phronesis_contracts import Message
 from phronesis_contracts.orchestrator import Directive
 
-from ..understanding.plan import Focus
+from ..understanding.plan import NO_FOCUS, Focus
 
 WINDOW = 10
 """Newest turns that a prompt holds word for word."""
@@ -25,8 +25,6 @@ MAX_CHARS = 16_000
 
 @dataclass(frozen=True)
 class PastMessage:
-    """One message of the history."""
-
     role: str
     text: str
     seq: int | None = None
@@ -75,7 +73,7 @@ class Past:
 
     directive: Directive = Directive.SUPPORTIVE_COMPANION
     summary: Summary = NO_SUMMARY
-    focus: Focus = Focus()
+    focus: Focus = NO_FOCUS
     """What was last spoken of."""
     kept: tuple[PastTurn, ...] = ()
     """The turns that the summary keeps word for word."""

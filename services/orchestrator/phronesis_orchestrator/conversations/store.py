@@ -224,8 +224,6 @@ UPDATE deletions SET completed_at = now() WHERE id = $1 AND tenant = $2 AND comp
 
 
 class PostgresConversations:
-    """Conversations and their messages."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 

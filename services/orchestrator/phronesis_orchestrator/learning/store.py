@@ -58,8 +58,6 @@ _UNSEND = "DELETE FROM outbox WHERE tenant = $1 AND subject = $2 AND position($3
 
 
 class PostgresCopies:
-    """`Copies` on the tables of turns and messages."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -121,8 +119,6 @@ RETURNING turns.id, conversation_id, principal, agent, coalesce(request ->> 'tex
 
 
 class PostgresUnlearnt:
-    """`Unlearnt` on the table `turns`."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 

@@ -17,6 +17,7 @@ from phronesis_contracts.orchestrator import Directive
 from ..agents.cognition.thought import NO_THOUGHT, Thought, Tier, sanitize_line
 from ..conversations.history import NO_SUMMARY, PastMessage, PastTurn, Summary
 from ..ledger.usage import AskedModel, CallUsage
+from ..understanding.plan import NO_FOCUS, Focus
 
 current_call: ContextVar[str | None] = ContextVar("step", default=None)
 """`<turn>/<step>` of the call at hand; it goes to the provider as a header, so that calls can be told apart there."""
@@ -115,6 +116,8 @@ class TurnContext:
     """What is left of the turns before the history."""
     thought: Thought = NO_THOUGHT
     """What was thought about the message before the work on it."""
+    focus: Focus = NO_FOCUS
+    """What the conversation is about, as its last plan left it."""
 
 
 class Reasoner(Protocol):

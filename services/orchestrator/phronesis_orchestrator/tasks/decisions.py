@@ -150,8 +150,8 @@ async def _try_call(
         why = type(error).__name__
     if why:
         log.warning("the decision %s could not be made: %s", name, why)
-    told = value.model_dump(mode="json") if value is not None else None
-    return {"value": told, "why": why, "spent": used.spent.model_dump(), "cost_usd": used.cost_usd}
+    payload = value.model_dump(mode="json") if value is not None else None
+    return {"value": payload, "why": why, "spent": used.spent.model_dump(), "cost_usd": used.cost_usd}
 
 
 async def _call_in_time(call: Callable[[], Awaitable[Answer[Value]]], seconds: float, used: _Used) -> Answer[Value]:

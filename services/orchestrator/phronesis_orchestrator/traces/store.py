@@ -64,10 +64,10 @@ class PostgresTraces:
     async def recorded(self, who: Principal, turn_id: str, *, any_user: bool) -> RecordedTurn:
         """A turn of the caller, or of any user of the tenant. Raises `NotFound`; `TurnForgotten` where its texts are gone."""
         async with self._database.connection(who.tenant) as connection:
-            asked = (parse_uuid(turn_id, "turn"), who.tenant, who.user, any_user)
-            row = await connection.fetchrow(_OF, *asked)
+            parameters = (parse_uuid(turn_id, "turn"), who.tenant, who.user, any_user)
+            row = await connection.fetchrow(_OF, *parameters)
             if row is None:
-                raise _not_found(await connection.fetchval(_GONE, *asked))
+                raise _not_found(await connection.fetchval(_GONE, *parameters))
         record = StoredRecord.model_validate_json(row["record"]) if row["record"] is not None else None
         return RecordedTurn(_claim(row), turn_from_row(row), record, frozenset(row["forgotten"] or ()))
 

@@ -98,8 +98,6 @@ _NAMED = 50
 
 
 class BusExperience:
-    """`Experience` of the memory service."""
-
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
 

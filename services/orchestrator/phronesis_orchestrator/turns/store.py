@@ -88,7 +88,8 @@ WITH mine AS (
     WHERE id = $1 AND fence = $2 AND status = 'running' AND lease_until > now()
     RETURNING id, conversation_id
 ), place AS (
-    UPDATE conversations SET next_message = next_message + 2, directive = $6, focus = coalesce($13, focus), updated_at = now() FROM mine
+    UPDATE conversations SET next_message = next_message + 2, directive = $6, focus = coalesce($13, focus), updated_at = now()
+    FROM mine
     WHERE conversations.id = mine.conversation_id RETURNING conversations.id, next_message - 2 AS seq
 ), said AS (
     INSERT INTO messages (conversation_id, seq, turn_id, role, text)
@@ -202,7 +203,7 @@ class PostgresTurns:
                 claim.who.tenant,
                 *row,
                 list(end.recalled),
-                None if end.focus is None else end.focus.model_dump(mode="json", exclude_defaults=True),
+                None if end.focus is None else end.focus.model_dump(mode="json"),
             )
         if not ended:
             raise LostClaim(claim.turn_id)
@@ -330,7 +331,6 @@ async def _place(connection: Connection, turn: NewTurn) -> tuple[UUID, int]:
 
 
 def turn_from_row(row: asyncpg.Record, *, with_reply: bool = True) -> Turn:
-    """A turn's row as the contract states it."""
     return Turn.model_validate(
         {
             "turn_id": str(row["id"]),

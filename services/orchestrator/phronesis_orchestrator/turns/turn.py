@@ -38,8 +38,6 @@ def parse_uuid(text: str, what: str, *, field: str | None = None) -> UUID:
 
 @dataclass(frozen=True)
 class NewTurn:
-    """A turn to accept."""
-
     id: str
     who: Principal
     request: SubmitTurn
@@ -98,8 +96,6 @@ class Completed:
 
 @dataclass(frozen=True)
 class Failed:
-    """The end of a turn that has no reply."""
-
     status: TurnStatus
     problem: Problem
     tools: tuple[ToolOutcome, ...] = ()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from phronesis_contracts.twin import GroupBy, Level
 
@@ -15,20 +15,9 @@ from .language import Sense
 from .lexicon import Lexicon, VocabularyView
 from .plan import (
     MAX_ENTITIES,
-    Aggregate,
-    Change,
-    Compare,
-    Coverage,
-    Describe,
     EntityRef,
     Filter,
     Focus,
-    Gaps,
-    Having,
-    Plan,
-    Rank,
-    Relate,
-    Select,
     Selection,
     Unknown,
 )
@@ -104,7 +93,9 @@ class Composition:
     def has(self, *kinds: str) -> bool:
         return bool(self.open(*kinds))
 
-    def before(self, item: Item, kinds: Iterable[str], across: Iterable[str] = ("small", "question_words", "also")) -> Item | None:
+    def before(
+        self, item: Item, kinds: Iterable[str], across: Iterable[str] = ("small", "question_words", "also")
+    ) -> Item | None:
         """The item of one of the kinds right before `item`, other kinds in `across` between them."""
         kinds, across = frozenset(kinds), frozenset(across)
         for one in reversed([each for each in self.reading.items if each.end <= item.at]):
@@ -116,7 +107,9 @@ class Composition:
                 return None
         return None
 
-    def after(self, item: Item, kinds: Iterable[str], across: Iterable[str] = ("small", "question_words", "also")) -> Item | None:
+    def after(
+        self, item: Item, kinds: Iterable[str], across: Iterable[str] = ("small", "question_words", "also")
+    ) -> Item | None:
         """The item of one of the kinds right after `item`, other kinds in `across` between them."""
         kinds, across = frozenset(kinds), frozenset(across)
         for one in [each for each in self.reading.items if each.at >= item.end]:
@@ -134,7 +127,7 @@ class Composition:
 
     def subject(self) -> tuple[str, Level | None, Item | None]:
         """The type that is asked about, its level, and the item that names it; it is taken up."""
-        heads = [item for item in self.open("type") if self._is_head(item)]
+        heads = [item for item in self.open("type") if self._is_head(item) and not self._is_scope(item)]
         if heads:
             head = heads[0]
             type, level = self.type_of(head)
@@ -145,16 +138,27 @@ class Composition:
             return type, level if level else self.view.usual_level(type), head
         if self.base is not None:
             return self.base.type, self.base.level, None
-        type = self.supposed()
-        if type is None:
+        supposed = self.supposed()
+        if supposed is None:
             words = self.left_over()
             raise NotUnderstood(Unknown(reason="words" if words else "reference", words=words or self.reading.text[:200]))
-        return type, self.view.usual_level(type), None
+        return supposed, self.view.usual_level(supposed), None
+
+    def _is_scope(self, item: Item) -> bool:
+        """Whether a type's noun means all that there is: how many are there in the portfolio?"""
+        whole = item.has("scope") and item.text.casefold() in self.reading.language.words.get("scope", ())
+        if whole and self.before(item, ("count", "question_words"), ()) is None:
+            self.take(item)
+            return True
+        return False
 
     def _is_head(self, item: Item) -> bool:
         if self.before(item, ("group", "each")) is not None and not self._leads(item):
             return False
-        return self.before(item, ("with", "without")) is None and self.before(item, tuple(_COMPARISONS), ("number", "small", "numbers")) is None
+        return (
+            self.before(item, ("with", "without")) is None
+            and self.before(item, tuple(_COMPARISONS), ("number", "small", "numbers")) is None
+        )
 
     def _leads(self, item: Item) -> bool:
         """Whether nothing but small words stands before an item."""
@@ -214,10 +218,14 @@ class Composition:
             year = self.year(item, known)
             if year is None:
                 continue
-            lead = self.before(item, ("since", "until", "before", "after", "between", "compare_at_most", "compare_at_least"), ("small", "year_word"))
+            lead = self.before(
+                item,
+                ("since", "until", "before", "after", "between", "compare_at_most", "compare_at_least"),
+                ("small", "year_word"),
+            )
             tail = self.after(item, ("since",), ())
             self.take(item)
-            if lead is not None and lead.has("since", "compare_at_least") and not lead.has("small") or tail is not None:
+            if (lead is not None and lead.has("since", "compare_at_least") and not lead.has("small")) or tail is not None:
                 stated += [one for one in known if one >= year]
             elif lead is not None and lead.has("until", "compare_at_most"):
                 stated += [one for one in known if one <= year]
@@ -337,11 +345,16 @@ class Composition:
 
     def _linked_entities(self, type: str) -> list[Filter]:
         grouped: dict[tuple[str, str, bool], list[EntityRef]] = {}
+        found: list[Filter] = []
         for item in self.open("entity"):
             refs = self.refs(item, type)
             if not refs or refs[0].type == type:
                 continue
             no = self._negation(item)
+            if self._is_further(type, refs[0].type) and (filter := self._two_hops(type, refs, item, no)) is not None:
+                found.append(filter)
+                self.take(item, no, *self.appositions(item, refs[0].type))
+                continue
             via, to = self.link(type, refs[0].type, item)
             grouped.setdefault((via, to, no is not None), []).extend(refs)
             self.linked += refs if no is None else ()
@@ -350,7 +363,6 @@ class Composition:
             if ref.type != type:
                 via, to = self.link(type, ref.type, None)
                 grouped.setdefault((via, to, False), []).append(ref)
-        found = []
         for (via, to, negated), refs_of in grouped.items():
             ids = tuple(dict.fromkeys(ref.id for ref in refs_of))
             words = ", ".join(dict.fromkeys(ref.name for ref in refs_of))
@@ -362,6 +374,38 @@ class Composition:
                 found.append(Filter(property="id", op="in", value=ids, via=via, to=to, words=words))
         return found
 
+    def _is_further(self, type: str, other: str) -> bool:
+        """Whether another type stands between two: they are not joined, or the phrase that is said joins it to the further one."""
+        direct = {one.name for one, _ in self.view.between(type, other)}
+        if not direct:
+            return True
+        middles = {name for each in self.open("type") for name, _ in each.of("type") if self.view.between(type, name)}
+        said = {name for each in self.open("relation") for name, _ in each.of("relation")}
+        return not said & direct and any(said & {one.name for one, _ in self.view.between(middle, other)} for middle in middles)
+
+    def _two_hops(self, type: str, refs: tuple[EntityRef, ...], item: Item, no: Item | None) -> Filter | None:
+        """A condition by way of a third type: cameras lent to a film that was shot on that stage."""
+        other = refs[0].type
+        between = [
+            one.name
+            for one in self.view.ontology.types
+            if self.view.between(type, one.name) and self.view.between(one.name, other)
+        ]
+        said = [(each, name) for each in self.open("type") for name, _ in each.of("type") if name in between]
+        if said:
+            self.take(said[0][0])
+        elif len(between) != 1:
+            return None
+        else:
+            self.certainty = min(self.certainty, _GUESSED)
+        middle = said[0][1] if said else between[0]
+        via, to = self.link(type, middle, item)
+        inner_via, inner_to = self.link(middle, other, item)
+        words = ", ".join(dict.fromkeys(ref.name for ref in refs))
+        ids = tuple(dict.fromkeys(ref.id for ref in refs))
+        inner = Filter(property="id", op="in", value=ids, via=inner_via, to=inner_to, words=words)
+        return Filter(property="id", op="linked" if no is None else "unlinked", via=via, to=to, where=(inner,))
+
     def appositions(self, item: Item, type: str) -> list[Item]:
         """The type's noun right before or after a name: the vendor Acme, Acme department."""
         near = [self.before(item, ("type",), ("small",)), self.after(item, ("type",), ())]
@@ -372,13 +416,18 @@ class Composition:
         options = [refs for refs in item.of("entity") if refs]
         if not options:
             return ()
-        near = [t for one in (self.before(item, ("type",), ("small",)), self.after(item, ("type",), ())) if one for t, _ in one.of("type")]
+        near = [
+            t
+            for one in (self.before(item, ("type",), ("small",)), self.after(item, ("type",), ()))
+            if one
+            for t, _ in one.of("type")
+        ]
 
         def fits(refs: tuple[EntityRef, ...]) -> tuple[bool, bool, bool, int]:
             own = refs[0].type
             return (own == type, own in near, type is not None and bool(self.view.between(type, own)), -len(refs))
 
-        best = max(options, key=fits)
+        best: tuple[EntityRef, ...] = max(options, key=fits)
         names = dict.fromkeys(ref.name for ref in best)
         if len(names) > 1 and not item.whole:
             latest = self._present(best)
@@ -423,7 +472,9 @@ class Composition:
             tail = self.after(number, ("compare_at_least", "compare_at_most"), ())
             property = self._measured(type, number, number) if tail is not None else None
             if tail is not None and property is not None:
-                found.append(Filter(property=property, op=self._operator(tail, number), value=self._scaled(type, property, number)))
+                found.append(
+                    Filter(property=property, op=self._operator(tail, number), value=self._scaled(type, property, number))
+                )
                 self.take(tail, number)
         return found
 
@@ -464,19 +515,22 @@ class Composition:
         ]
         if named:
             nearest = min(distance for distance, _ in named)
-            options = list(dict.fromkeys(property for distance, property in named if distance == nearest))
+            options: list[str] = list(dict.fromkeys(property for distance, property in named if distance == nearest))
             return max(options, key=lambda one: (self.count_known(type, one), -options.index(one)))
         if number.has("amount"):
             _, scale, unit, currency = number.of("amount")[0]
             fitting = [
                 one.name
                 for one in self.view.properties(type)
-                if one.kind == "number" and ((unit and one.unit == unit) or (not unit and self.is_money(one.unit) and (currency or scale > 1)))
+                if one.kind == "number"
+                and ((unit and one.unit == unit) or (not unit and self.is_money(one.unit) and (currency or scale > 1)))
             ]
             if fitting:
                 if len(fitting) > 1:
                     self.certainty = min(self.certainty, 0.9)
-                return max(fitting, key=lambda one: (self._is_ranked(type, one), self.count_known(type, one), -fitting.index(one)))
+                return max(
+                    fitting, key=lambda one: (self._is_ranked(type, one), self.count_known(type, one), -fitting.index(one))
+                )
         numbers = [one.name for one in self.view.properties(type) if one.kind == "number" and self.count_known(type, one.name)]
         return numbers[0] if len(numbers) == 1 else None
 
@@ -487,8 +541,14 @@ class Composition:
 
     def main_money(self, type: str) -> str | None:
         """The property that “how much” asks for: of those in money the one that people rank by, else the best known."""
-        money = [one.name for one in self.view.properties(type) if one.kind == "number" and self.is_money(one.unit) and self.count_known(type, one.name)]
-        return max(money, key=lambda one: (self._is_ranked(type, one), self.count_known(type, one), -money.index(one)), default=None)
+        money = [
+            one.name
+            for one in self.view.properties(type)
+            if one.kind == "number" and self.is_money(one.unit) and self.count_known(type, one.name)
+        ]
+        return max(
+            money, key=lambda one: (self._is_ranked(type, one), self.count_known(type, one), -money.index(one)), default=None
+        )
 
     def is_money(self, unit: str | None) -> bool:
         return unit is not None and any(
@@ -526,7 +586,7 @@ class Composition:
         )
         if scale == 1.0 and own > 1.0:
             return float(value) / own if value >= own else float(value)
-        return float(value) * scale / own
+        return float(value * scale / own)
 
     def _dates(self, type: str) -> list[Filter]:
         """Conditions such as “ending before 2025” and “launched between 2010 and 2015”."""
@@ -536,25 +596,36 @@ class Composition:
             dates = [p for t, p in item.of("property") if t == type and self.kind(t, p) == "date"]
             if not dates:
                 continue
-            lead = self.after(item, ("before", "after", "since", "until", "by_date", "between", "compare_at_most", "compare_at_least"), ("small", "year_word"))
+            lead = self.after(
+                item,
+                ("before", "after", "since", "until", "by_date", "between", "compare_at_most", "compare_at_least"),
+                ("small", "year_word"),
+            )
             year = self.after(lead or item, ("year", "relative_years"), ("small", "year_word", "months", "number"))
-            if year is None or (lead is None and not self._is_verb_of_time(item, year, known)):
+            if year is None or (lead is None and not self._is_verb_of_time(type, item, year, known)):
                 continue
             value = self.year(year, sorted(known))
             if value is None:
                 continue
-            second = self.after(year, ("year",), ("small", "also", "until")) if lead is not None and lead.has("between") else None
+            second = (
+                self.after(year, ("year",), ("small", "also", "until")) if lead is not None and lead.has("between") else None
+            )
             for op, edge in self._edges(lead, value, self.year(second, ()) if second is not None else None):
                 found.append(Filter(property=dates[0], op=op, value=edge, words=year.text))
             self.take(item, year, second, lead)
         return found
 
-    def _is_verb_of_time(self, item: Item, year: Item, known: set[int]) -> bool:
+    def _is_verb_of_time(self, type: str, item: Item, year: Item, known: set[int]) -> bool:
         """Whether a year after a date belongs to it: always where the store has no such year, else after a verb alone."""
         if year.has("relative_years"):
             return False
         between = self.reading.tokens[item.end : year.at]
-        return int(year.of("year")[0]) not in known or (len(between) <= 1 and not self.asks("when") and not self.open("entity"))
+        return int(year.of("year")[0]) not in known or (
+            len(between) <= 1 and not self.asks("when") and not self._named_of(type)
+        )
+
+    def _named_of(self, type: str) -> bool:
+        return any(refs[0].type == type for item in self.open("entity") for refs in item.of("entity") if refs)
 
     def _edges(self, lead: Item | None, year: int, second: int | None) -> list[tuple[Literal["<", "<=", ">", ">="], str]]:
         first, last = f"{year}-01-01", f"{year}-12-31"
@@ -574,6 +645,9 @@ class Composition:
         """Conditions such as “without an end date”, “not published” and “that have no vendor”."""
         found: list[Filter] = []
         for no in self.open("without", "unknown", "with", "missing"):
+            if no.has("with") and not no.has("without") and self.after(no, ("missing", "unknown")) is not None:
+                self.take(no)  # with a missing date: the next one says it
+                continue
             what = self._absent(no, type)
             if what is None:
                 continue
@@ -587,7 +661,7 @@ class Composition:
         across = ("small", "unknown", "question_words", *(("value",) if negative else ()))
         near = [self.after(no, ("property", "type"), across)]
         if no.has("unknown", "missing"):
-            near.append(self.before(no, ("property", "type"), ("small",)))
+            near.append(self.before(no, ("property",), ("small", "type")) or self.before(no, ("type",), ("small",)))
         for item in near:
             if item is None:
                 continue
@@ -622,9 +696,9 @@ class Composition:
     def groups(self, type: str) -> tuple[GroupBy, ...]:
         """What a figure is broken down by."""
         found: list[GroupBy] = []
-        for item in self.open("each_year"):
+        for yearly in self.open("each_year"):
             found.append(GroupBy(property="year"))
-            self.take(item)
+            self.take(yearly)
         for marker in self.open("group", "each", "breakdown"):
             item = self.after(marker, ("type", "property", "year_word"), ("small", "group", "each", "breakdown", "scope"))
             if item is None or item.at in self.used:
@@ -658,7 +732,9 @@ class Composition:
         """The properties of a type that a message names and that were not taken up."""
         found: list[str] = []
         for item in self.open("property", "superlative"):
-            own = [p for t, p in item.of("property") if t == type] or [one[1] for one in item.of("superlative") if one[0] == type]
+            own = [p for t, p in item.of("property") if t == type] or [
+                one[1] for one in item.of("superlative") if one[0] == type
+            ]
             if own and type is not None:
                 found.append(max(own, key=lambda one: (self.count_known(type, one), -own.index(one))))
                 self.take(item)
@@ -689,9 +765,7 @@ class Composition:
     def left_over(self) -> str:
         """The words that nothing explains and nothing took up, as they were written."""
         kept = [
-            item.text
-            for item in self.reading.items
-            if item.at not in self.used and (not item.senses or not (item.has(*_FREE)))
+            item.text for item in self.reading.items if item.at not in self.used and (not item.senses or not (item.has(*_FREE)))
         ]
         return " ".join(kept)
 

@@ -98,7 +98,19 @@ class Language:
     def recognise(self, text: str, kind: str) -> str | None:
         """The value of the first pattern of a kind that a whole message has; `None` where there is none."""
         plain = " ".join(re.sub(r"[^\w\s'%+*/=.-]", " ", fold(text)).split()).strip(" .-")
-        return next((value for of, value, pattern in self.patterns if of == kind and pattern.match(plain)), None)
+        found = next((value for of, value, pattern in self.patterns if of == kind and pattern.match(plain)), None)
+        return found if found is not None or kind != "talk" else self._several(fold(text))
+
+    def _several(self, text: str) -> str | None:
+        """The last of several courtesies: great, thank you; ok, that's it, bye."""
+        parts = [part.strip() for part in re.split(r"[,.;!?]+", text) if part.strip()]
+        kinds = [next((value for of, value, one in self.patterns if of == "talk" and one.match(part)), None) for part in parts]
+        said = [kind for kind, part in zip(kinds, parts, strict=True) if kind is not None or part not in self._fillers]
+        return said[-1] if len(parts) > 1 and said and all(said) else None
+
+    @property
+    def _fillers(self) -> tuple[str, ...]:
+        return self.words.get("filler", ())
 
 
 _NESTED = ("question_words", "relative_years", "ordinals", "numbers", "multipliers", "months", "coverage")
@@ -149,6 +161,7 @@ def parse(data: Mapping[str, Any]) -> Language:
                 patterns.append((kind, str(value), re.compile(f"(?:{joined})")))
         elif kind in _NESTED:
             for value, listed in body.items():
+                words[f"{kind}.{value}"] = tuple(fold(one) for one in _listed(listed))
                 for phrase in _listed(listed):
                     add(phrase, Sense(kind, value))
         else:
@@ -172,21 +185,22 @@ def languages() -> Mapping[str, Language]:
 
 
 def detect(text: str, default: str = "en") -> Language:
-    """The language of a message: the one that explains most of its small words; `default` where none does better."""
+    """The language of a message: the one that knows most of its words; `default` where none knows more."""
     known = languages()
     fallback = known.get(default) or next(iter(known.values()))
-    scores = {}
-    for code, language in known.items():
-        tokens = language.tokens(text)
-        scores[code] = sum(1 for token in tokens if token.folded in _function_words(code)) / (len(tokens) or 1)
+    scores = {code: _known_share(text, language) for code, language in known.items()}
     best = max(scores, key=lambda code: (scores[code], code == fallback.name))
-    return known[best] if scores[best] > scores.get(fallback.name, 0.0) else fallback
+    return known[best] if scores[best] > scores[fallback.name] else fallback
+
+
+def _known_share(text: str, language: Language) -> float:
+    tokens = [token for token in language.tokens(text) if token.folded.isalpha()]
+    return sum(1 for token in tokens if token.folded in _own_words(language.name)) / (len(tokens) or 1)
 
 
 @cache
-def _function_words(code: str) -> frozenset[str]:
+def _own_words(code: str) -> frozenset[str]:
+    """The words of a language's phrases, as they are written."""
     language = languages()[code]
-    kinds = ("small", "question_words", "count", "pronoun_one", "pronoun_many", "each", "not", "also", "group")
-    listed = [word for kind in kinds for phrase in language.words.get(kind, ()) for word in phrase.split()]
-    asked = [token for key, senses in language.phrases.items() for token in key if any(s.kind == "question_words" for s in senses)]
-    return frozenset((*listed, *asked))
+    listed = (token.folded for phrases in language.words.values() for phrase in phrases for token in language.tokens(phrase))
+    return frozenset(listed)

@@ -274,7 +274,11 @@ class Lexicon:
         usual = self.view.usual_level(one.type)
         if usual is None or one.level == usual:
             return ()
-        return tuple(sense for sense in self.phrases.get(self.language.key(one.name), ()) if sense.kind == "value" and sense.value[0] == one.type)
+        return tuple(
+            sense
+            for sense in self.phrases.get(self.language.key(one.name), ())
+            if sense.kind == "value" and sense.value[0] == one.type
+        )
 
     def _name(self, name: str, senses: tuple[Sense, ...]) -> None:
         tokens = self.language.tokens(name)
@@ -301,7 +305,9 @@ class Lexicon:
             if len(held := self._holding.get(stem, [])) <= _COMMON or len(held) * 4 < len(self._names)
             for number in held
         }
-        candidates |= {n for stem in dict.fromkeys(stems) for n in self._holding.get(stem, []) if len(self._names[n].stems) == 1}
+        candidates |= {
+            n for stem in dict.fromkeys(stems) for n in self._holding.get(stem, []) if len(self._names[n].stems) == 1
+        }
         found: dict[tuple[int, int], list[tuple[float, _Name]]] = defaultdict(list)
         for number in candidates:
             name = self._names[number]
@@ -325,7 +331,9 @@ class Lexicon:
     @cached_property
     def _breaks(self) -> frozenset[str]:
         parting = ("or", "also", "not", "group", "between", "compare")
-        return frozenset(key[0] for key, senses in self.language.phrases.items() if len(key) == 1 and any(s.kind in parting for s in senses))
+        return frozenset(
+            key[0] for key, senses in self.language.phrases.items() if len(key) == 1 and any(s.kind in parting for s in senses)
+        )
 
     @cached_property
     def _spellable(self) -> list[str]:
@@ -335,10 +343,11 @@ class Lexicon:
 
     def knows(self, token: Token) -> bool:
         """Whether a word stands anywhere in the lexicon or the language."""
-        return token.stem in self._stems or token.folded in self._words
+        return token.stem in self.stems or token.folded in self._words
 
     @cached_property
-    def _stems(self) -> frozenset[str]:
+    def stems(self) -> frozenset[str]:
+        """The stems of every phrase and name."""
         keys = {stem for key in (*self.phrases, *self.language.phrases) for stem in key}
         return frozenset(keys | set(self._holding))
 
@@ -349,13 +358,22 @@ class Lexicon:
             return None
         allowed = 2 if len(word) >= 8 else 1
         near = process.extract(word, self._spellable, scorer=OSA.distance, score_cutoff=allowed, limit=8)
-        if len(word) < 5:
-            near = [one for one in near if sorted(one[0]) == sorted(word) or (len(word) == 4 and len(one[0]) == 5 and one[0][0] == word[0])]
-        near = [one for one in near if len(one[0]) > 3 or sorted(one[0]) == sorted(word)]
-        if not near:
+        near = [one for one in near if _is_near(one[0], word)]
+        near.sort(key=lambda one: (one[1], -Indel.normalized_similarity(one[0], word), one[0] not in self._words))
+        return str(near[0][0]) if near else self._mend_stem(word)
+
+    def _mend_stem(self, word: str) -> str | None:
+        """The same by stems, for forms that stand nowhere: a plural that the ontology does not give."""
+        stem = self.language.stem(word)
+        if len(stem) < 4:
             return None
-        near.sort(key=lambda one: (one[1], -Indel.normalized_similarity(one[0], word), one[0] not in self._words, one[0][0] != word[0]))
-        return str(near[0][0])
+        near = process.extract(stem, self._spellable_stems, scorer=OSA.distance, score_cutoff=1, limit=3)
+        near = [one for one in near if one[0][0] == stem[0]]
+        return str(near[0][0]) if near else None
+
+    @cached_property
+    def _spellable_stems(self) -> list[str]:
+        return sorted({self.language.stem(word) for word in self._words if len(word) >= 5 and word.isalpha()})
 
     def split(self, word: str) -> tuple[str, str] | None:
         """A compound of two known words, as German builds them; `None` where it is none."""
@@ -369,6 +387,14 @@ class Lexicon:
 
     def _is_phrase(self, word: str) -> bool:
         return bool(self.look_up((self.language.stem(word),)))
+
+
+def _is_near(known: str, word: str) -> bool:
+    """Whether a short word is near enough: three letters swapped alone, four with one more besides."""
+    swapped = sorted(known) == sorted(word)
+    if len(known) <= 3 or len(word) <= 3:
+        return swapped
+    return len(word) > 4 or swapped or (len(known) == 5 and known[0] == word[0])
 
 
 def _has_capitals(word: str) -> bool:

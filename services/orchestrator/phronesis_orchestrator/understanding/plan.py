@@ -53,6 +53,8 @@ class Filter(Part):
     """With `via`: the node type at its other end."""
     words: str = ""
     """The value as the reader knows it, for instance the name of the linked thing."""
+    where: tuple[Filter, ...] = Field(default=(), max_length=4)
+    """With `linked` or `unlinked`: conditions that one and the same linked node has to meet, themselves without any deeper."""
 
 
 class Selection(Part):
@@ -115,6 +117,8 @@ class Rank(Part):
     limit: int = Field(default=1, ge=1, le=100)
     position: int = Field(default=1, ge=1, le=100)
     """Where the list begins: 2 with `limit` 1 is the second."""
+    expect: EntityRef | None = None
+    """The thing that a yes-or-no question supposes to come first: does X cost more than Y?"""
 
 
 class Compare(Part):
@@ -214,7 +218,12 @@ class Search(Part):
 
     kind: Literal["search"] = "search"
     text: str = Field(min_length=1, max_length=4_000)
-    sources: tuple[Literal["documents", "memory", "twin", "constitution"], ...] = ("documents", "memory", "twin", "constitution")
+    sources: tuple[Literal["documents", "memory", "twin", "constitution"], ...] = (
+        "documents",
+        "memory",
+        "twin",
+        "constitution",
+    )
     entities: tuple[EntityRef, ...] = Field(default=(), max_length=MAX_ENTITIES)
     """Things whose texts are wanted first."""
     property: str | None = None
@@ -227,6 +236,8 @@ class AboutUser(Part):
     kind: Literal["user"] = "user"
     action: Literal["recall", "remember", "correct", "forget", "list"]
     text: str = Field(min_length=1, max_length=4_000)
+    explicit: bool = False
+    """Whether the message orders it in words, and does not merely tell something."""
 
 
 class Act(Part):
@@ -325,5 +336,8 @@ class Focus(Message):
     """The things last named or listed, in the order in which they were shown."""
     properties: tuple[str, ...] = ()
     years: tuple[int, ...] = ()
-    documents: tuple[str, ...] = Field(default=(), max_length=50)
-    """Ids of the media of the conversation, the newest last."""
+    language: str = "en"
+    """The language that was last spoken."""
+
+
+NO_FOCUS = Focus()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from .composing import Composition, NotUnderstood
-from .language import Language, detect
+from .language import Language
 from .lexicon import Lexicon
 from .plan import AboutUser, Compose, Focus, Plan, Talk, Understood, Unknown
 from .questions import compose
@@ -17,7 +15,7 @@ _MENDED = 0.9
 _LEANS = 0.95
 
 
-def understand(text: str, lexicon: Lexicon | None, focus: Focus, language: Language) -> Understood:
+def understand(text: str, lexicon: Lexicon | None, focus: Focus, language: Language, *, personal: bool = True) -> Understood:
     """Understand one message.
 
     Args:
@@ -25,20 +23,24 @@ def understand(text: str, lexicon: Lexicon | None, focus: Focus, language: Langu
         lexicon: the words of the twin; `None` where the caller may not read it, or it is away.
         focus: what the conversation is about.
         language: the language of the message.
+        personal: whether it may be about the person; `False` once their facts were asked in vain.
     """
     text = " ".join(text.split())
     if (talk := language.recognise(text, "talk")) is not None:
-        return Understood(plan=Talk(about=talk, text=text[:1_000]), language=language.name)  # type: ignore[arg-type]
-    if (order := language.recognise(text, "user")) is not None:
-        return Understood(plan=AboutUser(action=order, text=text[:4_000]), language=language.name)  # type: ignore[arg-type]
+        return Understood(plan=Talk(about=talk, text=text[:1_000]), language=language.name)
+    if personal and (order := language.recognise(text, "user")) is not None and not _corrects_data(order, focus):
+        about = AboutUser(action=order, text=text[:4_000], explicit=True)
+        return Understood(plan=about, language=language.name)
     of_data = _of_data(text, lexicon, focus) if lexicon is not None else None
-    if of_data is not None and not isinstance(of_data.plan, Unknown) and not _possessive(text, language):
+    if of_data is not None and not isinstance(of_data.plan, Unknown) and not (personal and _possessive(text, language)):
         return of_data
     if (task := language.recognise(text, "compose")) is not None:
-        return Understood(plan=Compose(task=task, text=text[:4_000]), language=language.name)  # type: ignore[arg-type]
-    if _about_user(text, language):
+        return Understood(plan=Compose(task=task, text=text[:4_000]), language=language.name)
+    if personal and _about_user(text, language):
         question = text.rstrip().endswith("?") or _is_question(text, language)
-        return Understood(plan=AboutUser(action="recall" if question else "remember", text=text[:4_000]), language=language.name)
+        return Understood(
+            plan=AboutUser(action="recall" if question else "remember", text=text[:4_000]), language=language.name
+        )
     if of_data is not None:
         return of_data
     return Understood(plan=Unknown(reason="scope", words=text[:300]), language=language.name)
@@ -70,6 +72,11 @@ def _of_data(text: str, lexicon: Lexicon, focus: Focus) -> Understood:
     return result(plan, made.certainty, leans, tuple(made.notes))
 
 
+def _corrects_data(order: str, focus: Focus) -> bool:
+    """Whether a correction is one of the question about the data before it."""
+    return order == "correct" and focus.plan is not None
+
+
 def _words(text: str, language: Language, kind: str) -> bool:
     said = [token.folded for token in language.tokens(text)]
     joined = f" {' '.join(said)} "
@@ -91,16 +98,6 @@ def _is_question(text: str, language: Language) -> bool:
     tokens = language.tokens(text)
     first = language.phrases.get((tokens[0].stem,), ()) if tokens else ()
     return any(sense.kind in ("question_words", "count") for sense in first)
-
-
-def language_of(text: str, focus_language: str) -> Language:
-    """The language of a message; that of the conversation where it could be either."""
-    return detect(text, focus_language)
-
-
-def with_plan(understood: Understood, plan: Plan) -> Understood:
-    """The same with another plan."""
-    return replace(understood, plan=plan) if False else understood.model_copy(update={"plan": plan})
 
 
 def reading_of(text: str, lexicon: Lexicon) -> Reading:

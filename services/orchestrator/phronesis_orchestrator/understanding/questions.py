@@ -17,6 +17,7 @@ from .composing import (
     refuse_leftovers,
     selection,
 )
+from .language import fold
 from .plan import (
     MAX_SIDES,
     Aggregate,
@@ -36,7 +37,6 @@ from .plan import (
     Selection,
     Unknown,
 )
-from .language import fold
 from .reading import Item
 
 _MOVES = ("rose", "fell", "changed", "improved", "worsened")
@@ -55,7 +55,7 @@ def compose(made: Composition) -> Plan:
 
 def _coverage(made: Composition) -> Plan | None:
     found = made.open("coverage")
-    if not found or made.has("entity", "count", "value") and "years" not in found[0].of("coverage"):
+    if not found or (made.has("entity", "count", "value") and "years" not in found[0].of("coverage")):
         return None
     about = found[0].of("coverage")[0]
     types = made.open("type")
@@ -68,10 +68,15 @@ def _coverage(made: Composition) -> Plan | None:
         made.take(*found)
         return Coverage(about="types")
     item = next(iter(made.open("property")), None)
-    if item is not None and about != "years" and len(made.open("property")) == 1 and not made.has("superlative", "most", "least"):
+    if (
+        item is not None
+        and about != "years"
+        and len(made.open("property")) == 1
+        and not made.has("superlative", "most", "least")
+    ):
         type = made.type_of(types[0])[0] if types else made.supposed()
         own = [p for t, p in item.of("property") if t == type]
-        if type is not None and own and made.view.property(type, own[0]).kind == "string":  # type: ignore[union-attr]
+        if type is not None and own and made.kind(type, own[0]) == "string":
             made.take(*found, item, *types[:1])
             return Coverage(about="values", type=type, property=own[0])
     return None
@@ -80,8 +85,14 @@ def _coverage(made: Composition) -> Plan | None:
 def _concept(made: Composition) -> Plan | None:
     """What is a policy tool? What does delivery confidence mean? The whole message has to be that."""
     asked = made.open("concept")
-    terms = [item for item in made.reading.items if item.senses and item.has("type", "property", "chain", "relation", "missing")]
-    rest = [item for item in made.reading.items if item not in terms and not item.has("concept", "small", "question_words", "detail")]
+    terms = [
+        item for item in made.reading.items if item.senses and item.has("type", "property", "chain", "relation", "missing")
+    ]
+    rest = [
+        item
+        for item in made.reading.items
+        if item not in terms and not item.has("concept", "small", "question_words", "detail")
+    ]
     if not asked or len(terms) != 1 or rest or not _is_definition(made, terms[0]):
         return None
     term = terms[0]
@@ -91,15 +102,33 @@ def _concept(made: Composition) -> Plan | None:
     if term.has("property"):
         type, property = term.of("property")[0]
         return Coverage(about="concept", type=type, property=property)
-    return Coverage(about="concept", term=(term.of("chain") or term.of("relation") or ("gap",))[0] if not term.has("relation") else term.of("relation")[0][0])
+    return Coverage(
+        about="concept",
+        term=(term.of("chain") or term.of("relation") or ("gap",))[0]
+        if not term.has("relation")
+        else term.of("relation")[0][0],
+    )
 
 
 def _is_definition(made: Composition, term: Item) -> bool:
     """Whether a term is asked about and not the things of that name: with an indefinite article, or as a word that means something."""
     words = [token.folded for token in made.reading.tokens]
-    explained = {"explain", "define", "mean", "means", "meaning", "definition", "stand", "stands", "bedeutet", "bedeutung", "definition", "erklare", "definiere"}
+    explained = {
+        "explain",
+        "define",
+        "mean",
+        "means",
+        "meaning",
+        "definition",
+        "stand",
+        "stands",
+        "bedeutet",
+        "bedeutung",
+        "erklare",
+        "definiere",
+    }
     lead = words[: term.at]
-    return bool(explained & set(words)) or bool(lead) and lead[-1] in ("a", "an", "ein", "eine")
+    return bool(explained & set(words)) or (bool(lead) and lead[-1] in ("a", "an", "ein", "eine"))
 
 
 # -- named things ---------------------------------------------------------------------------------------------
@@ -125,10 +154,17 @@ def _things(made: Composition) -> tuple[EntityRef, ...]:
         if heads or made.has("count", *_MEASURES, "most", "least", "superlative"):
             return ()
         return tuple(ref for ref in refs)
-    owners = {t for one in made.open("property", "value", "superlative") for kind in ("property", "value", "superlative") for t in {v[0] for v in one.of(kind)}}
+    owners = {
+        t
+        for one in made.open("property", "value", "superlative")
+        for kind in ("property", "value", "superlative")
+        for t in {v[0] for v in one.of(kind)}
+    }
     if heads and not all(_names(one, type) for one in heads):
-        return tuple(refs) if made.has("missing", "connect") or _is_yes_or_no(made) and len(refs) == 1 else ()
-    if made.has("count", "superlative", "most", "least", "group", "joined", "left", "share", "ratio") and not _counts_property(made, type):
+        return tuple(refs) if made.has("missing", "connect") or (_is_yes_or_no(made) and len(refs) == 1) else ()
+    if made.has("count", "superlative", "most", "least", "group", "joined", "left", "share", "ratio") and not _counts_property(
+        made, type
+    ):
         return ()
     if owners and type not in owners and any(made.view.between(type, owner) for owner in owners):
         return ()
@@ -169,13 +205,13 @@ def _of_things(made: Composition) -> Plan | None:
     type = types[0]
     stated = made.years(type)
     items = made.open("entity")
-    made.take(*items)
-    for item in items:
-        made.take(*made.appositions(item, type))
+    made.take(*items, *(item for item in made.open("type") if _names(item, type)))
     year = _present_year(made, refs, stated)
     if len(refs) > 1 and (better := _which_of_them(made, type, refs, stated or (year,))) is not None:
         return better
-    if made.has("missing") and not made.open("value") and not (made.reading.has("between") and len(stated) > 1):
+    figures = any(made.kind(type, p) == "number" for item in made.open("property") for t, p in item.of("property") if t == type)
+    apart = figures and (len(stated) > 1 and made.reading.has("between") or len(refs) > 1)
+    if made.has("missing") and not made.open("value") and not apart:
         return _gaps_of_things(made, refs, stated or _years_of(made, refs))
     if len(refs) >= 2 and (made.has("connect") or len(types) > 1):
         made.take(*made.open("connect", "relation"))
@@ -189,9 +225,15 @@ def _which_of_them(made: Composition, type: str, refs: tuple[EntityRef, ...], ye
     """Which cost more, X or Y? The most or least of several named things."""
     superlative = next((i for i in made.open("superlative") if any(one[0] == type for one in i.of("superlative"))), None)
     sized = made.has("more", "less", "superlative", "most", "least", "largest", "smallest", "earliest", "latest")
+    sized = sized or (
+        _is_yes_or_no(made)
+        and made.has("compare_greater", "compare_less", "before", "after")
+        and not made.has("number", "amount")
+    )
     if not sized or any(ref.type != type for ref in refs) or made.has("difference", "ratio"):
         return None
-    descending = not made.has("less", "least", "smallest", "earliest")
+    descending = not made.has("less", "least", "smallest", "earliest", "compare_less", "before")
+    made.take(*made.open("before", "after"))
     if superlative is not None:
         one = next(value for value in superlative.of("superlative") if value[0] == type)
         made.take(superlative)
@@ -203,8 +245,10 @@ def _which_of_them(made: Composition, type: str, refs: tuple[EntityRef, ...], ye
             return None
         property = named[0] if named else str(money)
     made.take(*made.open("more", "less", "most", "least", "largest", "smallest", "earliest", "latest", "compare", "money"))
+    made.take(*made.open("compare_greater", "compare_less"))
     of = Selection(type=type, years=years[-1:], among=refs)
-    return Rank(of=of, by=property, descending=descending, limit=len(refs))
+    expect = refs[0] if _is_yes_or_no(made) else None
+    return Rank(of=of, by=property, descending=descending, limit=len(refs), expect=expect)
 
 
 def _present_year(made: Composition, refs: tuple[EntityRef, ...], stated: tuple[int, ...]) -> int:
@@ -228,7 +272,9 @@ def _gaps_of_things(made: Composition, refs: tuple[EntityRef, ...], years: tuple
     relation = next((name for item in made.open("relation") for name, _ in item.of("relation")), None)
     chain = next((name for item in made.open("chain") for name in item.of("chain")), None)
     made.take(*made.open("type", "relation", "chain"))
-    return Gaps(entities=refs, years=years, properties=properties, to=other, relationship=relation, chain=chain, count=made.has("count"))
+    return Gaps(
+        entities=refs, years=years, properties=properties, to=other, relationship=relation, chain=chain, count=made.has("count")
+    )
 
 
 def _links(made: Composition, refs: tuple[EntityRef, ...], year: int) -> Plan | None:
@@ -253,10 +299,17 @@ def _links(made: Composition, refs: tuple[EntityRef, ...], year: int) -> Plan | 
         for other, _ in one.of("type"):
             ways = made.view.between(ref.type, other)
             if ways:
-                name, forward = (ways[0][0].name, ways[0][1]) if len(ways) == 1 else (None, None)
                 counted = made.has("count")
                 made.take(one, *made.open("count", "with", "relation"))
-                return Relate(source=ref, year=year, relationship=name, forward=forward, to=other, count=counted)
+                only = ways[0] if len(ways) == 1 else None
+                return Relate(
+                    source=ref,
+                    year=year,
+                    relationship=only[0].name if only else None,
+                    forward=only[1] if only else None,
+                    to=other,
+                    count=counted,
+                )
     if made.has("impact", "connect"):
         made.take(*made.open("impact", "connect"))
         return Relate(source=ref, year=year, hops=2 if made.has("impact") else 1)
@@ -298,7 +351,10 @@ def _place(made: Composition, ref: EntityRef) -> tuple[str, bool] | None:
 def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stated: tuple[int, ...]) -> Plan:
     year = _present_year(made, refs, stated)
     measure = next((name for name in _MEASURES if made.has(name)), None)
-    if len(refs) > 1 and (measure or made.has("difference", "ratio")):
+    apart = made.has("difference", "ratio", "missing") or (
+        made.has("compare_greater", "compare_less") and not made.has("number", "amount")
+    )
+    if len(refs) > 1 and (measure or apart):
         return _figure_of_things(made, type, refs, stated or (year,), measure)
     expect = _expected(made, type)
     properties = made.properties(type)
@@ -314,6 +370,13 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
     if move is not None and not properties and made.named:
         properties = tuple(one for one in made.focus.properties if made.view.property(type, one) is not None)[:1]
     asks_years = any("years" in item.of("coverage") for item in made.open("coverage"))
+    if len(refs) == 1 and len(stated) == 2 and properties and _apart(made, move) and made.kind(type, properties[0]) == "number":
+        made.take(*made.open("difference", "ratio", "missing", "between", "compare", *_MOVES))
+        sides = tuple(
+            Aggregate(of=Selection(type=type, years=(one,), among=refs), measure="sum", property=properties[0])
+            for one in sorted(stated, reverse=True)
+        )
+        return Compare(sides=sides, how="change")
     history = made.has("history", "each_year") or move is not None or len(stated) > 1 or asks_years
     if made.has("year_word") and not stated and made.reading.has("question_words") and not history:
         history = True
@@ -326,8 +389,19 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
         made.take(*made.open("count"))
     years = stated or (_years_of(made, refs) if history else (year,))
     return Describe(
-        entities=refs, properties=properties, years=years, history=history, expect=expect, direction=_direction(made, type, properties[0], move) if move and properties else None, when=when
+        entities=refs,
+        properties=properties,
+        years=years,
+        history=history,
+        expect=expect,
+        direction=_direction(made, type, properties[0], move) if move and properties else None,
+        when=when,
     )
+
+
+def _apart(made: Composition, move: str | None) -> bool:
+    """Whether the step between two years is asked for, and not whether there was one."""
+    return made.has("difference", "missing") or (move == "changed" and not _is_yes_or_no(made))
 
 
 def _figure_of_things(
@@ -337,11 +411,13 @@ def _figure_of_things(
     if property is None:
         raise NotUnderstood(Unknown(reason="property", detail={"type": type}))
     how: Literal["difference", "ratio"] = "ratio" if made.has("ratio") else "difference"
-    made.take(*made.open("difference", "ratio", "compare", *_MEASURES))
+    made.take(*made.open("difference", "ratio", "compare", "missing", "compare_greater", "compare_less", *_MEASURES))
     if measure is not None and measure in _MEASURES:
         of = Selection(type=type, years=years[-1:], among=refs)
         return Aggregate(of=of, measure=_MEASURES[measure], property=property)
-    sides = tuple(Aggregate(of=Selection(type=type, years=years[-1:], among=(ref,)), measure="sum", property=property) for ref in refs)
+    sides = tuple(
+        Aggregate(of=Selection(type=type, years=years[-1:], among=(ref,)), measure="sum", property=property) for ref in refs
+    )
     return Compare(sides=sides[:MAX_SIDES], how=how)
 
 
@@ -372,7 +448,7 @@ def _by_question_word(made: Composition, type: str) -> tuple[str, ...]:
 def _ends_with_for(made: Composition) -> bool:
     """What is X for?"""
     words = [token.folded for token in made.reading.tokens]
-    return len(words) > 2 and words[0] in ("what", "what's") and words[-1] == "for"
+    return len(words) > 2 and words[0] in ("what", "what's", "whats") and words[-1] in ("for", "about")
 
 
 def _telling_text(made: Composition, type: str, properties: tuple[str, ...]) -> str | None:
@@ -436,7 +512,9 @@ def _who(made: Composition) -> tuple[str, Level | None, Item | None] | None:
     for item in made.open("relation"):
         for name, forward in item.of("relation"):
             relationship = made.view.relationships[name]
-            near, far = (relationship.targets, relationship.sources) if not forward else (relationship.sources, relationship.targets)
+            near, far = (
+                (relationship.targets, relationship.sources) if not forward else (relationship.sources, relationship.targets)
+            )
             for end in (near, far):
                 other = relationship.sources if end is relationship.targets else relationship.targets
                 if any(t in other for t in others) and not set(end) & set(others):
@@ -496,7 +574,9 @@ def _most_of_others(made: Composition, type: str, level: Level | None) -> Plan |
         of = selection(made, other, other_level or made.view.usual_level(other))
         of = _own_filters(made, of, type, other, via)
         group = GroupBy(property="name", via=via, to=type)
-        return Aggregate(of=of, group_by=(group,), having=having, order=order, limit=limit, count_groups=counted and having is not None)  # type: ignore[arg-type]
+        return Aggregate(
+            of=of, group_by=(group,), having=having, order=order, limit=limit, count_groups=counted and having is not None
+        )
     if size is not None or made.has("superlative"):
         return _largest_group(made, type, size)
     return None
@@ -530,7 +610,9 @@ def _largest_group(made: Composition, type: str, size: Item | None) -> Plan | No
     of = selection(made, owner, made.view.usual_level(owner))
     group = GroupBy(property="name", via=via, to=type)
     made.certainty = min(made.certainty, 0.9)
-    return Aggregate(of=of, measure=measure, property=property, group_by=(group,), order="-value" if down else "value", limit=limit)
+    return Aggregate(
+        of=of, measure=measure, property=property, group_by=(group,), order="-value" if down else "value", limit=limit
+    )
 
 
 def _gaps_of_a_set(made: Composition, type: str, level: Level | None) -> Plan | None:
@@ -634,12 +716,18 @@ def _turned(made: Composition, type: str, level: Level | None) -> Plan | None:
 
 def _direction(made: Composition, type: str, property: str, move: str) -> Move:
     """Which way a property went that got better or worse: by what its ontology calls the most of it, else more is better."""
-    if move in ("rose", "fell", "changed"):
-        return move  # type: ignore[return-value]
+    plain: dict[str, Move] = {"rose": "rose", "fell": "fell", "changed": "changed"}
+    if move in plain:
+        return plain[move]
     declared = made.view.property(type, property)
     language = made.reading.language
     bad = {language.stem(word) for word in language.words.get("worst", ())}
-    most = {language.stem(fold(word)) for listed in (declared.most.values() if declared else ()) for phrase in listed for word in phrase.split()}
+    most = {
+        language.stem(fold(word))
+        for listed in (declared.most.values() if declared else ())
+        for phrase in listed
+        for word in phrase.split()
+    }
     worse_is_more = bool(bad & most)
     return "rose" if (move == "worsened") == worse_is_more else "fell"
 
@@ -656,22 +744,24 @@ def _compared(made: Composition, of: Selection, groups: tuple[GroupBy, ...]) -> 
     property = properties[0] if properties else None
     kind = _MEASURES.get(measure or "", "sum") if property else "count"
     if how == "share":
-        part = [one for one in of.filters if one.via is None and one.op in ("=", "in", "<>")] or [
-            one for one in of.filters if one.via is not None
-        ] or list(of.filters)
+        part = (
+            [one for one in of.filters if one.via is None and one.op in ("=", "in", "<>")]
+            or [one for one in of.filters if one.via is not None]
+            or list(of.filters)
+        )
         if not part:
             return None
         kept = tuple(one for one in of.filters if one not in part)
         whole = of.model_copy(update={"filters": kept})
-        sides = (Aggregate(of=of, measure=kind, property=property), Aggregate(of=whole, measure=kind, property=property))
-        return Compare(sides=sides, how="share")
+        of_all = Aggregate(of=whole, measure=kind, property=property)
+        return Compare(sides=(Aggregate(of=of, measure=kind, property=property), of_all), how="share")
     sets = _sides(of)
     if len(sets) < 2:
         if how == "compare" and groups:
             return Aggregate(of=of, measure=kind, property=property, group_by=groups)
         return None
     sides = tuple(Aggregate(of=one, measure=kind, property=property) for one in sets[:MAX_SIDES])
-    return Compare(sides=sides, how={"ratio": "ratio", "difference": "difference", "compare": "side_by_side"}[how])  # type: ignore[arg-type]
+    return Compare(sides=sides, how={"ratio": "ratio", "difference": "difference", "compare": "side_by_side"}[how])
 
 
 def _sides(of: Selection) -> list[Selection]:
@@ -684,7 +774,13 @@ def _sides(of: Selection) -> list[Selection]:
                     update={
                         "filters": (
                             *of.filters[:n],
-                            one.model_copy(update={"op": "=", "value": value, "words": words[k] if len(words) == len(one.value) else str(value)}),
+                            one.model_copy(
+                                update={
+                                    "op": "=",
+                                    "value": value,
+                                    "words": words[k] if len(words) == len(one.value) else str(value),
+                                }
+                            ),
                             *of.filters[n + 1 :],
                         )
                     }
@@ -700,7 +796,9 @@ def _sides(of: Selection) -> list[Selection]:
 
 def _ranked(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head: Item | None) -> Plan | None:
     size = next(iter(made.open("most", "least", "largest", "smallest", "earliest", "latest", "rank", "max", "min")), None)
-    superlative = next((item for item in made.open("superlative") if any(one[0] == of.type for one in item.of("superlative"))), None)
+    superlative = next(
+        (item for item in made.open("superlative") if any(one[0] == of.type for one in item.of("superlative"))), None
+    )
     if size is None and superlative is None:
         return None
     measured = made.has("sum", "mean", "median")
@@ -715,7 +813,12 @@ def _ranked(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head:
         made.take(size, *made.open("count", "sum", "mean", "median", "list", "rank"))
         order = "value" if size is not None and size.has("least", "smallest") else "-value"
         return Aggregate(
-            of=of, measure=_MEASURES.get(measure or "", "sum") if property else "count", property=property, group_by=groups, order=order, limit=made.limit()  # type: ignore[arg-type]
+            of=of,
+            measure=_MEASURES.get(measure or "", "sum") if property else "count",
+            property=property,
+            group_by=groups,
+            order=order,
+            limit=made.limit(),
         )
     if size is not None and size.has("max", "min") and superlative is None and head is None and not size.has("most", "least"):
         return None
@@ -744,7 +847,12 @@ def _ranked(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head:
     position = next((int(n) for item in made.open("ordinals") for n in item.of("ordinals") if int(n) > 1), 1)
     limit = made.limit()
     if limit is None:
-        plural = head is not None and (size is not None and size.has("rank", "most") and head.text.casefold().endswith(("s", "e", "n")) and not made.asks("what"))
+        plural = head is not None and (
+            size is not None
+            and size.has("rank", "most")
+            and head.text.casefold().endswith(("s", "e", "n"))
+            and not made.asks("what")
+        )
         ranking = size is not None and size.has("rank")
         limit = _TOP if ranking or (plural and any(t.folded == "top" for t in made.reading.tokens)) else 1
     return Rank(of=of, by=property, descending=descending, limit=limit, position=position)
@@ -759,12 +867,16 @@ def _most_common(made: Composition, of: Selection, size: Item | None) -> Plan | 
         if own and made.before(item, ("question_words",), ("small",)) is not None:
             made.take(size, item, *made.open("count", "list"))
             order = "value" if size.has("least", "smallest") and not size.has("most", "largest") else "-value"
-            return Aggregate(of=of, group_by=(GroupBy(property=own[0]),), order=order, limit=made.limit() or 1)  # type: ignore[arg-type]
+            return Aggregate(of=of, group_by=(GroupBy(property=own[0]),), order=order, limit=made.limit() or 1)
     return None
 
 
 def _ranked_by(made: Composition, type: str, size: Item) -> str | None:
-    named = [p for p in made.properties(type) if made.kind(type, p) in ("number", "date") or made.view.property(type, p).choices]  # type: ignore[union-attr]
+    named = [
+        p
+        for p in made.properties(type)
+        if made.kind(type, p) in ("number", "date") or ((one := made.view.property(type, p)) and one.choices)
+    ]
     if named:
         return named[0]
     known = [one for one in made.view.properties(type) if made.count_known(type, one.name)]
@@ -774,7 +886,9 @@ def _ranked_by(made: Composition, type: str, size: Item) -> str | None:
     numbers = [one for one in known if one.kind == "number"]
     if len(numbers) == 1:
         return numbers[0].name
-    if (made.asks("how_much") or made.has("money") or size.has("largest", "smallest")) and (money := made.main_money(type)) is not None:
+    if (made.asks("how_much") or made.has("money") or size.has("largest", "smallest")) and (
+        money := made.main_money(type)
+    ) is not None:
         made.certainty = min(made.certainty, _GUESSED)
         return money
     return None
@@ -783,7 +897,9 @@ def _ranked_by(made: Composition, type: str, size: Item) -> str | None:
 def _figure_or_list(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head: Item | None) -> Plan:
     measure = next((name for name in _MEASURES if made.has(name)), None)
     counted = made.has("count")
-    property_items = [i for i in made.open("property") if any(t == of.type and made.kind(t, p) == "number" for t, p in i.of("property"))]
+    property_items = [
+        i for i in made.open("property") if any(t == of.type and made.kind(t, p) == "number" for t, p in i.of("property"))
+    ]
     much = made.asks("how_much") or made.has("money")
     if counted and not property_items and (measure is None or measure == "sum"):
         made.take(*made.open("count", "sum", "list"))
@@ -803,7 +919,14 @@ def _figure_or_list(made: Composition, of: Selection, groups: tuple[GroupBy, ...
         return Aggregate(of=of, measure="sum" if numeric else "count", property=property if numeric else None, group_by=groups)
     asked = [item for item in made.open("property")]
     shown = made.properties(of.type)
-    if head is None and len(asked) == 1 and shown and not of.filters and made.base is None and made.kind(of.type, shown[0]) == "string":
+    if (
+        head is None
+        and len(asked) == 1
+        and shown
+        and not of.filters
+        and made.base is None
+        and made.kind(of.type, shown[0]) == "string"
+    ):
         made.take(*made.open("list", "existence", "detail", "coverage"))
         return Coverage(about="values", type=of.type, property=shown[0])
     exists = made.has("existence") or made.reading.items[0].text.casefold() in ("is", "are", "do", "does", "did", "has", "have")

@@ -9,7 +9,7 @@ from typing import Any
 from .language import Language, Sense, Token, fold
 from .lexicon import Lexicon, Match
 
-_ENTITY, _ONTOLOGY, _OPERATOR, _SMALL = 3.0, 2.2, 2.0, 0.5
+_ENTITY, _ONTOLOGY, _OPERATOR, _PHRASE, _SMALL = 3.0, 2.2, 2.0, 1.0, 0.5
 _GROWTH = 1.6
 """Exponent by which longer phrases are preferred to the shorter ones in them."""
 _UNEXPLAINED = -3.0
@@ -95,7 +95,8 @@ def _mend(tokens: Sequence[Token], lexicon: Lexicon) -> tuple[tuple[Token, ...],
         elif parts := lexicon.split(token.folded):
             found += [replace(token, folded=part, stem=lexicon.language.stem(part)) for part in parts]
         elif (better := lexicon.mend(token.folded)) is not None:
-            found.append(replace(token, folded=better, stem=lexicon.language.stem(better)))
+            stem = lexicon.language.stem(better)
+            found.append(replace(token, folded=better, stem=better if stem not in lexicon.stems else stem))
             mended.append((token.text, better))
         else:
             found.append(token)
@@ -182,14 +183,15 @@ def _weight(span: Item, tokens: Sequence[Token], lexicon: Lexicon) -> float:
     length = max(1.0, span.end - span.at - 0.7 * small)
     ontology = span.has("entity", *_ONTOLOGY_KINDS)
     if all(sense.kind == "small" for sense in span.senses) or (span.end - span.at == 1 and small and not ontology):
-        return _SMALL * (span.end - span.at)
+        single = span.end - span.at == 1
+        return _SMALL if single else _PHRASE * float((span.end - span.at) ** _GROWTH)
     if span.has("entity") and span.whole and not (length == 1 and span.has(*_ONTOLOGY_KINDS)):
         base = _ENTITY
     elif span.has("entity"):
         base = _ENTITY * span.share
     else:
         base = _ONTOLOGY if span.has(*_ONTOLOGY_KINDS) else _OPERATOR
-    return base * length**_GROWTH
+    return float(base * length**_GROWTH)
 
 
 def _is_small(token: Token, language: Language) -> bool:

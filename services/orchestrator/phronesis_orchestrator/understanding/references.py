@@ -35,7 +35,10 @@ def refer(reading: Reading, focus: Focus) -> tuple[Selection | Unknown | None, t
 
     A pronoun after a name or a type of the message itself refers to that. One that cannot be resolved is asked back.
     """
-    first = next((item.at for item in reading.items if item.has("entity", "type") and not item.has("pronoun_many", "pronoun_one")), 10_000)
+    first = next(
+        (item.at for item in reading.items if item.has("entity", "type") and not item.has("pronoun_many", "pronoun_one")),
+        10_000,
+    )
     ordinal = _ordinal(reading)
     if ordinal is not None and focus.entities:
         place = ordinal if ordinal < 0 else ordinal - 1
@@ -108,7 +111,21 @@ def _is_fragment(reading: Reading) -> bool:
         return False
     opened = reading.items[0].has("follow_up", "only") or (reading.items[0].has("also") and len(reading.items) > 1)
     asked = [item for item in reading.of("question_words") if not item.has("follow_up")]
-    operations = reading.has("count", "list", "share", "ratio", "difference", "compare", "missing", "joined", "left", "detail", "history", "existence", "connect")
+    operations = reading.has(
+        "count",
+        "list",
+        "share",
+        "ratio",
+        "difference",
+        "compare",
+        "missing",
+        "joined",
+        "left",
+        "detail",
+        "history",
+        "existence",
+        "connect",
+    )
     if reading.of("pronoun_one", "pronoun_many") and not opened:
         return False
     verbs = {"is", "are", "was", "were", "do", "does", "did", "has", "have"} & {t.folded for t in reading.tokens[:1]}
@@ -116,7 +133,11 @@ def _is_fragment(reading: Reading) -> bool:
         return not operations or len(reading.tokens) <= 4
     if reading.has("count") and len(reading.tokens) <= 3 and not reading.has("type", "property", "entity"):
         return True
-    content = [item for item in reading.items if item.senses and not all(s.kind in ("small", "follow_up", "also", "scope") for s in item.senses)]
+    content = [
+        item
+        for item in reading.items
+        if item.senses and not all(s.kind in ("small", "follow_up", "also", "scope") for s in item.senses)
+    ]
     return not asked and not operations and not verbs and len(content) <= 3 and not (reading.has("type") and len(content) > 1)
 
 
@@ -127,7 +148,11 @@ def _changed(made: Composition, plan: Plan) -> Plan | None:
     years = made.years(type)
     _drop_corrected(made)
     made.take(*made.open("follow_up", "only"))
-    if made.has("count") and isinstance(plan, Select | Rank | Aggregate) and not made.has("property", "value", "entity", "type"):
+    if (
+        made.has("count")
+        and isinstance(plan, Select | Rank | Aggregate)
+        and not made.has("property", "value", "entity", "type")
+    ):
         made.take(*made.open("count"))
         of = plan.of.model_copy(update={"years": years}) if years else plan.of
         return Aggregate(of=of)
@@ -205,7 +230,9 @@ def _with_years(plan: Plan, years: tuple[int, ...]) -> Plan:
         case Select() | Aggregate() | Rank():
             return plan.model_copy(update={"of": plan.of.model_copy(update={"years": years})})
         case Compare():
-            sides = tuple(side.model_copy(update={"of": side.of.model_copy(update={"years": years[-1:]})}) for side in plan.sides)
+            sides = tuple(
+                side.model_copy(update={"of": side.of.model_copy(update={"years": years[-1:]})}) for side in plan.sides
+            )
             return plan.model_copy(update={"sides": sides})
         case Change() if len(years) >= 2:
             return plan.model_copy(update={"since": min(years), "until": max(years)})
@@ -243,7 +270,11 @@ def _changed_set(made: Composition, plan: Select | Aggregate | Rank | Change, ty
         return Rank(of=of, by=chosen[1], descending=bool(chosen[2]), limit=made.limit() or 1)
     properties = made.properties(type)
     if measure is not None:
-        property = properties[0] if properties else (plan.property if isinstance(plan, Aggregate | Change) else made.number_of(measure, type))
+        property = (
+            properties[0]
+            if properties
+            else (plan.property if isinstance(plan, Aggregate | Change) else made.number_of(measure, type))
+        )
         made.take(*made.open(*_MEASURES))
         if property is None:
             raise NotUnderstood(Unknown(reason="property", detail={"type": type}))

@@ -22,6 +22,11 @@ class Schema:
         self._relationships = {one.name: one for one in view.relationships}
         self._properties = {type.name: {one.name: one for one in type.properties} for type in view.types}
 
+    @staticmethod
+    def empty() -> Schema:
+        """An ontology without anything, for callers who may not read the twin."""
+        return Schema(OntologyView(name="", version="", types=()))
+
     def type(self, name: str) -> TypeView:
         """A declared type. Raises `KeyError`: plans are checked against the ontology before they are run."""
         return self._types[name]

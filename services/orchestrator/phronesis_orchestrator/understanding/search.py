@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -68,7 +69,9 @@ def quote(question: str, passages: Sequence[Passage], language: Language) -> tup
     if not found:
         return ()
     best = found[0]
-    other = next((one for one in found[1:] if one.support >= _NEAR * best.support and one.passage.title != best.passage.title), None)
+    other = next(
+        (one for one in found[1:] if one.support >= _NEAR * best.support and one.passage.title != best.passage.title), None
+    )
     if other is None or terms.names:
         return (best,)
     return (best, Quote(other.passage, other.sentences[:_OTHERS], other.support))
@@ -120,11 +123,13 @@ def _best(passage: Passage, terms: _Terms, language: Language) -> Quote | None:
     chosen: list[int] = []
     covered = title & terms.weights.keys()
     while len(chosen) < _QUOTED:
-        gains = [(sum(terms.weights[t] for t in held[n] - covered), len(held[n]), -n) for n in range(len(listed)) if n not in chosen]
+        gains = [
+            (sum(terms.weights[t] for t in held[n] - covered), len(held[n]), -n) for n in range(len(listed)) if n not in chosen
+        ]
         if not gains:
             break
         gain, size, place = max(gains)
-        if chosen and gain <= 0 or size == 0:
+        if (chosen and gain <= 0) or size == 0:
             break
         chosen.append(-place)
         covered = covered | held[-place]
@@ -136,6 +141,14 @@ def _best(passage: Passage, terms: _Terms, language: Language) -> Quote | None:
     if support < _SUPPORT or not named:
         return None
     return Quote(passage, tuple(shorten(listed[n], _LONGEST) for n in sorted(chosen)), round(support, 4))
+
+
+_DOCUMENT = re.compile(r"^\[(document|image|audio): ([^\n]{1,300})\]\n(.*?)(?:^\[end of \1\]$|\Z)", re.M | re.S)
+
+
+def attached(media_text: str) -> list[Passage]:
+    """The texts of the attachments of the message at hand."""
+    return [Passage(match[2], match[2], match[3], match[1], 1.0) for match in _DOCUMENT.finditer(media_text)]
 
 
 def passages_of(memory: AugmentedMemoryContext | None) -> list[Passage]:

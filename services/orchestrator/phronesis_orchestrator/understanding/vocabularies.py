@@ -1,4 +1,4 @@
-"""The lexicons of the tenants that are asked for, read from the graph once and dropped when its nodes or its ontology change."""
+"""The lexicons of tenants, read from the graph once and dropped when its nodes or its ontology change."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
+from phronesis_bus import News
 from phronesis_contracts import Principal, ServiceError
 from phronesis_contracts.ontology import VOCABULARY, AskVocabulary
-from phronesis_contracts.twin import READERS
+from phronesis_contracts.twin import READERS, NodeChanged
 
 from ..turns.ports import Neighbours
 from .language import Language
@@ -27,6 +28,8 @@ _AT_MOST_EVERY = 2.0
 _PAGES = 25
 """Pages of names that are read: 50,000 nodes."""
 _TRIES = 3
+_LOCKS = 16
+"""Readings that may run side by side; two tenants seldom share one."""
 
 
 @dataclass
@@ -47,12 +50,18 @@ class Vocabularies:
     def __init__(self, neighbours: Neighbours) -> None:
         self._neighbours = neighbours
         self._of: OrderedDict[str, _Kept] = OrderedDict()
-        self._reading: dict[str, asyncio.Lock] = {}
+        self._changes = 0
+        self._locks = tuple(asyncio.Lock() for _ in range(_LOCKS))
 
     def drop(self, tenant: str) -> None:
         """Read the tenant's words anew before its next question."""
         if (kept := self._of.get(tenant)) is not None:
             kept.stale = True
+        self._changes += 1
+
+    async def on_node_changed(self, news: News, event: NodeChanged) -> None:
+        """Nodes of a tenant changed: its names and values may have."""
+        self.drop(news.tenant)
 
     async def lexicon(self, who: Principal, language: Language) -> Lexicon | None:
         """The words of the caller's twin in a language; `None` where the caller may not read the twin.
@@ -62,13 +71,10 @@ class Vocabularies:
         """
         if who.role not in READERS:
             return None
-        lock = self._reading.setdefault(who.tenant, asyncio.Lock())
-        async with lock:
+        async with self._locks[hash(who.tenant) % _LOCKS]:
             kept = await self._current(who)
             if language.name not in kept.lexicons:
                 kept.lexicons[language.name] = await asyncio.to_thread(Lexicon.build, kept.view, language)
-        if not lock.locked() and who.tenant not in self._of:
-            self._reading.pop(who.tenant, None)
         return kept.lexicons[language.name]
 
     async def _current(self, who: Principal) -> _Kept:
@@ -78,6 +84,7 @@ class Vocabularies:
             due = kept.stale or now - kept.at > _FRESH
             if not due or now - kept.at < _AT_MOST_EVERY:
                 return kept
+        changes = self._changes
         try:
             view = await self._read(who)
         except ServiceError as error:
@@ -85,12 +92,11 @@ class Vocabularies:
                 raise
             log.warning("the words of the twin are an older reading: %s", error.code)
             return kept
-        fresh = _Kept(view, time.monotonic())
+        fresh = _Kept(view, time.monotonic(), stale=changes != self._changes)  # what changed meanwhile may be missing
         self._of[who.tenant] = fresh
         self._of.move_to_end(who.tenant)
         if len(self._of) > _TENANTS:
-            gone, _ = self._of.popitem(last=False)
-            self._reading.pop(gone, None)
+            self._of.popitem(last=False)
         return fresh
 
     async def _read(self, who: Principal) -> VocabularyView:

@@ -232,6 +232,10 @@ class Wording:
         forward = type in self.schema.relationship(one.via).sources
         verb = self.verb(one.via, forward)
         other = one.to or next(iter(self.schema.leads_to(type, one.via)), type)
+        if one.where:
+            inner = self.listed(self.condition(each, other) for each in one.where)
+            verb = verb if one.op == "linked" else self.phrase("conditions/not", verb=verb)
+            return self.phrase("conditions/via", verb=verb, type=self.type(other, n=1), condition=inner)
         if one.op in ("linked", "unlinked"):
             return self.phrase(f"conditions/{one.op}", verb=verb, type=self.type(other, n=1))
         if one.property in ("id", "name") and one.op in ("=", "<>", "in"):

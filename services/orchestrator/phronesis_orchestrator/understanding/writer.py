@@ -205,6 +205,10 @@ def _rank(finding: Finding, plan: Rank, words: Wording) -> Written:
     )
     first = finding.rows[0]
     details = [_details(row, finding, of.type, of.years, words) for row in finding.rows]
+    verdict = ""
+    if plan.expect is not None:
+        leads = first["name"] == plan.expect.name and len({row["value"] for row in finding.rows[:2]}) > 1
+        verdict = words.phrase("affirmed" if leads else "denied") + " "
     if len(rows) == 1:
         key = "rank/one" if plan.position == 1 else "rank/at"
         text = words.sentence(key, name=first["name"], value=value(first), details=details[0], position=plan.position, **values)
@@ -215,7 +219,7 @@ def _rank(finding: Finding, plan: Rank, words: Wording) -> Written:
     else:
         listed = (f"{row['name']}{more}: **{value(row)}**" for row, more in zip(finding.rows, details, strict=True))
         key = "rank/many" if plan.position == 1 else "rank/many_at"
-        text = f"{words.sentence(key, position=plan.position, **values)}\n\n{words.lines(listed)}"
+        text = f"{verdict}{words.sentence(key, position=plan.position, **values)}\n\n{words.lines(listed)}"
     unpublished = (
         (words.sentence("rank/unpublished", finding.unknown, total=words.number(finding.total)),) if finding.unknown else ()
     )
