@@ -36,6 +36,7 @@ from phronesis_orchestrator.understanding.plan import (
     Unknown,
 )
 from phronesis_orchestrator.understanding.schema import Schema
+from phronesis_orchestrator.understanding.sets import things_of
 from phronesis_orchestrator.understanding.wording import Wording, Written
 from phronesis_orchestrator.understanding.writer import write
 
@@ -109,13 +110,27 @@ def test_one_is_said_as_one() -> None:
 
 def test_a_long_list_is_cut_and_its_table_is_whole() -> None:
     rows = tuple(member(f"v{n}", f"Vessel {n}", tonnage=float(n)) for n in range(70))
-    found = Finding(rows=rows, show=("tonnage",), total=70, holds=True)
+    found = Finding(rows=rows, show=("tonnage",), total=70, holds=True, entities=things_of("Vessel", rows))
     written = said(found, Select(of=FLEET, show=("tonnage",), exists=True))
     lines = written.text.splitlines()
     assert lines[0] == "Yes. In 2023, there are **70** vessels:"
     assert (len(lines), lines[-1]) == (2 + 61, "- and 10 more, all of them in the table")
     assert len(written.rows) == len(written.charts[0].data) == 70
     assert written.rows[3] == {"name": "Vessel 3", "tonnage (t)": 3.0}
+
+
+def test_a_thing_of_two_years_is_one_thing() -> None:
+    rows = (member("v1", "Mary Rose", 2022), member("V1", "Mary Rose"), member("v2", "Vasa"))
+    found = Finding(rows=rows, total=3, holds=True, entities=things_of("Vessel", rows))
+    both = Select(of=FLEET.model_copy(update={"years": (2022, 2023)}))
+    assert said(found, both).text == (
+        "In 2022 and 2023, there are **2** vessels:\n\n- Mary Rose (2022 and 2023)\n- Vasa (2023)"
+    )
+
+
+def test_two_nodes_of_one_year_are_two_things() -> None:
+    rows = (member("v1", "Mary Rose"), member("v3", "Mary Rose"))
+    assert [one.id for one in things_of("Vessel", rows)] == ["v1", "v3"]
 
 
 def test_nothing_is_said_with_the_years_that_have_something() -> None:
