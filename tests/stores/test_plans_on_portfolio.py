@@ -109,6 +109,15 @@ async def test_not_of_a_linked_node_means_that_it_is_not_linked_to_such_a_node(
     assert sorted(row["name"] for row in found.rows) == sorted(names)
 
 
+async def test_one_and_the_same_linked_node_meets_all_conditions(stores: Stores, who: Principal) -> None:
+    inner = (Filter(property="id", value="DFT"), Filter(property="level", value="L1"))
+    linked = Filter(property="id", op="linked", where=inner, **DEPARTMENT)
+    found = await run(stores, who, Aggregate(of=among(filters=(linked,))))
+    assert found.value == sum("DFT" in split_departments(row["department"]) for row in of_year(2022))
+    other = linked.model_copy(update={"where": (inner[0], Filter(property="level", value="L2"))})
+    assert (await run(stores, who, Select(of=among(filters=(other,))))).rows == ()
+
+
 async def test_what_no_year_of_the_data_holds_is_said_with_the_years_that_it_covers(stores: Stores, who: Principal) -> None:
     found = await run(stores, who, Select(of=among(years=(2019,))))
     assert (found.outcome, found.rows) == ("empty", ())
