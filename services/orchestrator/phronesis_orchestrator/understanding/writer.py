@@ -107,6 +107,12 @@ def _unknown(plan: Unknown, words: Wording) -> Written:
     return Written(f"{said}\n\n{choices}" if choices else said, rows=rows, charts=(charts.table(said, rows),) if rows else ())
 
 
+def say_confidence(value: float, schema: Schema, language: str) -> str:
+    """How well an answer is supported, in a sentence."""
+    steps = (("high", 0.8), ("medium", 0.5), ("low", 0.0))
+    return Wording(schema, language).sentence(f"confidence/{next(name for name, least in steps if value >= least)}")
+
+
 def say_note(note: Note, words: Wording) -> str:
     """A note as a sentence."""
     values = dict(note.values)

@@ -38,7 +38,7 @@ from phronesis_orchestrator.understanding.plan import (
 from phronesis_orchestrator.understanding.schema import Schema
 from phronesis_orchestrator.understanding.sets import things_of
 from phronesis_orchestrator.understanding.wording import Wording, Written
-from phronesis_orchestrator.understanding.writer import write
+from phronesis_orchestrator.understanding.writer import say_confidence, write
 
 SHIPYARD = """
 name: shipyard
@@ -327,3 +327,8 @@ def test_confidence_falls_with_what_is_not_known() -> None:
 def test_calibration_lies_on_the_line_through_its_points() -> None:
     points = ((0.0, 0.0), (0.5, 0.2), (1.0, 0.9))
     assert [round(calibrated(raw, points), 3) for raw in (-1, 0.25, 0.5, 0.75, 1, 2)] == [0.0, 0.1, 0.2, 0.55, 0.9, 0.9]
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_confidence_is_said_in_three_steps(language: str) -> None:
+    assert len({say_confidence(value, SCHEMA, language) for value in (1.0, 0.8, 0.6, 0.5, 0.2, 0.0)}) == 3
