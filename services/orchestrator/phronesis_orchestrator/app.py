@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from phronesis_bus import Bus, Relay, follow, serve, serve_basics, show, take
 from phronesis_bus.service import Ping
 from phronesis_contracts import Principal
@@ -16,6 +18,7 @@ from .learning.handlers import BusStreams, Forgetting, serve_learning
 from .ledger.budgets import Budgets
 from .ledger.handlers import serve_ledger
 from .metrics import CANCELLED, RUNNING, SLOTS
+from .models.limits import OPTIONAL_CALLS, OptionalCall
 from .models.reasoner import Reasoner
 from .outside_tools.handlers import serve_outside
 from .sessions.calendar import CalendarReader, Seal
@@ -46,6 +49,7 @@ async def build(
     cognition: Cognition | None = None,
     *,
     commands: bool = False,
+    optional_calls: Collection[OptionalCall] = OPTIONAL_CALLS,
 ) -> None:
     """Wire the orchestrator.
 
@@ -54,8 +58,9 @@ async def build(
         seal: encrypts secrets of users and outside servers.
         cognition: the stages around a turn's work; without experience where it is left out.
         commands: whether outside servers may be commands that run here.
+        optional_calls: model calls that turns can do without and that are made.
     """
-    neighbours, turns = BusNeighbours(bus), stores.turns
+    neighbours, turns = BusNeighbours(bus, optional_calls), stores.turns
     cognition = cognition or Cognition()
 
     async def progress(who: Principal, line: TurnProgress) -> None:
