@@ -69,7 +69,7 @@ async def start(bus: Bus, reasoners: OpenReasoner = open_reasoner) -> AsyncItera
             reader,
             Cognition(of_cognition, BusExperience(bus)),
             commands=OutsideSettings().outside_commands,
-            optional_calls=of_models.optional_calls,
+            of_models=of_models,
         )
         yield
 
