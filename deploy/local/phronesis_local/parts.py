@@ -298,8 +298,8 @@ class Parts:
         variables = self.bus_variables(service_of(name)) | self._stores()
         if service_of(name) in OWNERS:
             variables |= self._role(service_of(name))
-        if service_of(name) == "orchestrator" and self._settings.model is Model.LOCAL:
-            variables |= model.variables(model_python(self._settings), self._where.model)
+        if self._settings.model is Model.LOCAL:
+            variables |= model.variables(service_of(name), model_python(self._settings), self._where.model)
         if name in self._gateways:
             variables |= {
                 "GATEWAY_HOST": LOOPBACK,

@@ -36,6 +36,7 @@ async def open_reasoner(settings: ModelSettings, tracing: Tracing) -> AsyncItera
     key = settings.groq_api_key or settings.model_key
     provider: Provider = "groq" if settings.groq_api_key else "openai"
     model = build_language_model(provider, key.get_secret_value() if key else "none", tracing, settings)
+    model.capabilities.begin(model.models)
     try:
         yield model
     finally:

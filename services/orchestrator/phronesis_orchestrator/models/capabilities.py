@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -213,10 +213,19 @@ class CapabilityCache:
         """
         if (known := self.known(model)) is not None:
             return known
+        return await asyncio.shield(self._begun(model))
+
+    def begin(self, models: Iterable[str]) -> None:
+        """Begin to find out about models, before the first call needs it. What fails is found out by that call."""
+        for model in models:
+            if self.known(model) is None:
+                self._begun(model)
+
+    def _begun(self, model: str) -> asyncio.Task[Capabilities]:
         if (task := self._probes.get(model)) is None:
             task = self._probes[model] = asyncio.create_task(self._probe(model), name=f"probe {model}")
             task.add_done_callback(lambda ended: self._ended(model, ended))
-        return await asyncio.shield(task)
+        return task
 
     async def close(self) -> None:
         """Find out nothing more."""
