@@ -210,7 +210,7 @@ def _of_things(made: Composition) -> Plan | None:
     if len(refs) > 1 and (better := _which_of_them(made, type, refs, stated or (year,))) is not None:
         return better
     figures = any(made.kind(type, p) == "number" for item in made.open("property") for t, p in item.of("property") if t == type)
-    apart = figures and (len(stated) > 1 and made.reading.has("between") or len(refs) > 1)
+    apart = figures and ((len(stated) > 1 and made.reading.has("between")) or len(refs) > 1)
     if made.has("missing") and not made.open("value") and not apart:
         return _gaps_of_things(made, refs, stated or _years_of(made, refs))
     if made.has("unknown") and not made.open("value", "property", "type"):

@@ -81,7 +81,7 @@ def refer(reading: Reading, focus: Focus) -> tuple[Selection | Unknown | None, t
 
 def _implied(reading: Reading, focus: Focus) -> tuple[Selection | None, tuple[EntityRef, ...], bool]:
     """What a message without a subject of its own is about: “how many are red?” of the set, “who's in charge?” of the thing."""
-    if focus.plan is None or reading.has("type", "entity", "coverage", "concept") and not _starts_on(reading):
+    if focus.plan is None or (reading.has("type", "entity", "coverage", "concept") and not _starts_on(reading)):
         return None, (), False
     told = reading.has("value", "property", "superlative", "relation", "count", "without", "unknown")
     if not told or reading.has("type"):
