@@ -218,7 +218,7 @@ class TurnRunner:
             turn_id=claim.turn_id,
             user_response=answer.text,
             next_agent_directive=answer.directive,
-            reasoner=reasoner.name,
+            reasoner=answer.reasoner or reasoner.name,
             degraded=tuple(running.degraded),
             sources=answer.sources if answer.sources is not None else list_sources(focus(turn), documents, answer.memory),
             usage=_usage(running, claim, turn),

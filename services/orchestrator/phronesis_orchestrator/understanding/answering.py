@@ -33,6 +33,7 @@ from .plan import (
     Coverage,
     Describe,
     EntityRef,
+    Filter,
     Focus,
     Gaps,
     Plan,
@@ -239,7 +240,7 @@ class _Answering:
 
     async def _from_documents(self, understood: Understood, words: Wording, text: str | None = None) -> RuleAnswer | None:
         asked = text or self._text
-        found = quote(asked, attached(self._turn.media_text), self._language)
+        found = quote(asked, attached(self._turn.media_text), self._language, given=True)
         return self._quoted(understood, found, words) if found else None
 
     async def _searched(self, understood: Understood, words: Wording, text: str | None = None) -> RuleAnswer | None:
@@ -334,16 +335,18 @@ def focus_after(before: Focus, plan: Plan, finding: Finding, language: str) -> F
         case Select():
             selection, properties, years = plan.of, plan.show, plan.of.years
         case Aggregate():
-            selection, years = plan.of, plan.of.years
+            selection, years = _top_group(plan, finding), plan.of.years
             properties = (plan.property,) if plan.property else ()
         case Rank():
-            selection, years = (plan.of if plan.limit > 1 else None), plan.of.years
+            selection, years = plan.of, plan.of.years
             properties = (plan.by,) if plan.by else ()
         case Compare():
             selection, years = plan.sides[0].of, plan.sides[0].of.years
             properties = (plan.sides[0].property,) if plan.sides[0].property else ()
         case Change():
-            selection, years = plan.of, (plan.since, plan.until)
+            years = (plan.since, plan.until)
+            if len(finding.entities) > MAX_ENTITIES:
+                selection = plan.of
         case Describe():
             properties, years = plan.properties, plan.years
             entities = entities or plan.entities
@@ -358,6 +361,16 @@ def focus_after(before: Focus, plan: Plan, finding: Finding, language: str) -> F
     if isinstance(plan, Select) and len(entities) == 1:
         selection = plan.of
     return Focus(plan=plan, selection=selection, entities=entities, properties=properties, years=years, language=language)
+
+
+def _top_group(plan: Aggregate, finding: Finding) -> Selection:
+    """The set of a figure; where the top group alone was asked for, the members of that group."""
+    by = plan.group_by[0] if len(plan.group_by) == 1 and plan.limit == 1 and len(finding.rows) == 1 else None
+    group = finding.rows[0].get("group") if by is not None else None
+    if by is None or not isinstance(group, str) or by.property == "year":
+        return plan.of
+    top = Filter(property=by.property, value=group, via=by.via, to=by.to, words=group)
+    return plan.of.model_copy(update={"filters": (*plan.of.filters, top)[:8]})
 
 
 def to_analysis(answer: RuleAnswer) -> Analysis:

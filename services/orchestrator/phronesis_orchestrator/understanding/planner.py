@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from .composing import Composition, NotUnderstood
 from .language import Language
 from .lexicon import Lexicon
@@ -32,6 +34,8 @@ def understand(text: str, lexicon: Lexicon | None, focus: Focus, language: Langu
         about = AboutUser(action=order, text=text[:4_000], explicit=True)
         return Understood(plan=about, language=language.name)
     of_data = _of_data(text, lexicon, focus) if lexicon is not None else None
+    if of_data is not None and lexicon is not None and isinstance(of_data.plan, Unknown):
+        of_data = _last_question(text, lexicon, focus) or of_data
     if of_data is not None and not isinstance(of_data.plan, Unknown) and not (personal and _possessive(text, language)):
         return of_data
     if (task := language.recognise(text, "compose")) is not None:
@@ -44,6 +48,15 @@ def understand(text: str, lexicon: Lexicon | None, focus: Focus, language: Langu
     if of_data is not None:
         return of_data
     return Understood(plan=Unknown(reason="scope", words=text[:300]), language=language.name)
+
+
+def _last_question(text: str, lexicon: Lexicon, focus: Focus) -> Understood | None:
+    """The question of a message that says something else before it; `None` where that is not understood either."""
+    parts = [part.strip() for part in re.split(r"(?<=[.!?:])\s+", text) if part.strip()]
+    if len(parts) < 2 or len(parts[-1].split()) < 3:
+        return None
+    asked = _of_data(parts[-1], lexicon, focus)
+    return asked if not isinstance(asked.plan, Unknown) else None
 
 
 def _of_data(text: str, lexicon: Lexicon, focus: Focus) -> Understood:
