@@ -1,4 +1,4 @@
-"""The vocabularies of tenants' twins, kept until a node changes."""
+"""The vocabularies of tenants' twins, kept until a node or the ontology changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from phronesis_bus import News
 from phronesis_contracts import Forbidden, Principal, Unavailable
-from phronesis_contracts.ontology import AskVocabulary, Vocabulary
+from phronesis_contracts.ontology import AskVocabulary, OntologyChanged, Vocabulary
 from phronesis_contracts.twin import READERS, NodeChanged
 
 MAX_TENANTS = 50
@@ -56,6 +56,10 @@ class Vocabularies:
 
     async def on_node_changed(self, news: News, event: NodeChanged) -> None:
         """Nodes of a tenant changed: its vocabulary is asked for anew."""
+        self._drop(news.tenant)
+
+    async def on_ontology_changed(self, news: News, event: OntologyChanged) -> None:
+        """A tenant's ontology changed: its vocabulary is asked for anew."""
         self._drop(news.tenant)
 
     def _drop(self, tenant: str) -> None:
