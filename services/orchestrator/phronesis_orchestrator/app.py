@@ -6,6 +6,7 @@ from phronesis_bus import Bus, Relay, follow, serve, serve_basics, show, take
 from phronesis_bus.service import Ping
 from phronesis_contracts import Principal
 from phronesis_contracts.instructions import RELEASED
+from phronesis_contracts.ontology import ONTOLOGY_CHANGED
 from phronesis_contracts.orchestrator import PROGRESS, TURN, TURN_CANCEL, TURN_GET_TOOL, TURN_LIST, TURN_RETRY, TurnProgress
 from phronesis_contracts.service import KEY_REVOKED
 from phronesis_contracts.twin import NODE_CHANGED
@@ -113,6 +114,7 @@ async def build(
     await follow(bus, KEY_REVOKED, handlers.on_key_revoked, workers=1)
     await follow(bus, RELEASED, handlers.on_released, every_copy=True)
     await follow(bus, NODE_CHANGED, vocabularies.on_node_changed, every_copy=True)
+    await follow(bus, ONTOLOGY_CHANGED, vocabularies.on_ontology_changed, every_copy=True)
     await serve_conversations(bus, ConversationHandlers(stores.conversations, progress, cancelled))
     await serve_tasks(bus, stores.tasks, handlers)
     await serve_approvals(bus, stores.approvals, progress, resumed)

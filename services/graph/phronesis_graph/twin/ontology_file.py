@@ -22,9 +22,12 @@ from .ontology_rules import Path, find_fault
 MAX_TEXT = 300_000
 """Characters of a file."""
 MAX_DEPTH = 12
+_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+"""Of a file of this size Python's own makes half a second."""
 _SPACES = re.compile(r"\s+")
 
 
+@cache
 def load() -> Ontology:
     """The packaged ontology. Raises `OntologyRefused`: the file does not fit together."""
     return parse(packaged_text())
@@ -65,6 +68,7 @@ _ADVICE = {
     "extra_forbidden": "there is no such setting here",
     "missing": "this is required",
     "string_pattern_mismatch": "this is no name of the right form; see the format of ontology files",
+    "too_short": "this is empty",
     "model_type": "a mapping is needed here",
     "dict_type": "a mapping is needed here",
     "tuple_type": "a list is needed here",
@@ -81,7 +85,7 @@ def _read_yaml(text: str, lines: dict[Path, int]) -> Any:
         raise OntologyRefused(f"the file has over {MAX_TEXT} characters", field="text")
     try:
         _screen_events(text)
-        root = yaml.compose(text, Loader=yaml.BaseLoader)
+        root = yaml.compose(text, Loader=_LOADER)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "this is no YAML"
@@ -94,7 +98,7 @@ def _read_yaml(text: str, lines: dict[Path, int]) -> Any:
 def _screen_events(text: str) -> None:
     """Refuse what an ontology has no use for and a reader could be hurt by, before anything is built of it."""
     depth = 0
-    for event in yaml.parse(text, Loader=yaml.BaseLoader):
+    for event in yaml.parse(text, Loader=_LOADER):
         line = (event.start_mark.line if event.start_mark else 0) + 1
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             raise OntologyRefused(f"line {line}: anchors and aliases are not taken; write it out", field="text")
@@ -123,7 +127,7 @@ def _plain(node: yaml.Node, path: Path, lines: dict[Path, int]) -> Any:
         return found
     if isinstance(node, yaml.SequenceNode):
         return [_plain(each, (*path, str(i)), lines) for i, each in enumerate(node.value)]
-    quoted = getattr(node, "style", None) is not None
+    quoted = bool(getattr(node, "style", None))
     return str(node.value) if quoted or node.value not in ("", "~", "null") else None
 
 
