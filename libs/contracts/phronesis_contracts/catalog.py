@@ -8,6 +8,7 @@ from typing import Any
 from . import (
     answers,
     approvals,
+    documents,
     episodes,
     experiments,
     facts,
@@ -40,6 +41,7 @@ _MODULES: tuple[ModuleType, ...] = (
     memory,
     episodes,
     facts,
+    documents,
     instructions,
     experiments,
     twin,

@@ -21,7 +21,17 @@ from phronesis_contracts.episodes import (
     RecallStrategies,
 )
 from phronesis_contracts.instructions import AGENT_GET, AgentProfile, AgentRef
-from phronesis_contracts.media import CAPTION, EXTRACT_TEXT, MEDIA_GET, TRANSCRIBE, ExtractedText, Media, MediaKind, MediaRef
+from phronesis_contracts.media import (
+    CAPTION,
+    EXTRACT_TEXT,
+    MEDIA_GET,
+    TRANSCRIBE,
+    ExtractedText,
+    Media,
+    MediaKind,
+    MediaRef,
+    TextRef,
+)
 from phronesis_contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryContext, Retrieve
 from phronesis_contracts.messages import In, Out_
 
@@ -90,7 +100,7 @@ class BusNeighbours:
         return await ask(self._bus, who, MEDIA_GET, MediaRef(media_id=media_id))
 
     async def medium_text(self, who: Principal, medium: Media, limit: float) -> ExtractedText:
-        return await ask(self._bus, who, _TOOLS[medium.kind], MediaRef(media_id=medium.id), timeout=limit)
+        return await ask(self._bus, who, _TOOLS[medium.kind], TextRef(media_id=medium.id), timeout=limit)
 
     async def ask(self, who: Principal, rpc: Rpc[In, Out_], request: In, *, key: str | None = None) -> Out_:
         if handler := self._inside.get(rpc.subject):

@@ -34,6 +34,7 @@ from ..agents.context import (
     run_beside,
     tag_agent,
 )
+from ..agents.documents import keep_documents
 from ..agents.extractive import Extractive
 from ..agents.loops import LOOPS
 from ..agents.text import focus
@@ -177,6 +178,7 @@ class TurnRunner:
             record.remember(background.past)
             running.degraded.extend(background.degraded)
             media = await read_media(neighbours, claim.who, request.media, background.agent, settings.media_limit)
+            await keep_documents(running, media.documents)
         if background.agent is not None:
             tag_agent(get_current_span(), background.agent)
         if media.unreadable:
