@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from phronesis import Client
+from phronesis import Client, sse
 from phronesis.cli import run
 from phronesis_contracts.ontology import EntityName, OntologyChanges, OntologyFile, OntologyPublished, Vocabulary
 from phronesis_contracts.orchestrator import Reply
@@ -85,7 +85,10 @@ def test_ask_sends_files_and_goes_on_with_a_conversation(
     }
 
 
-def test_the_reply_is_found_when_the_events_are_lost(capsys: pytest.CaptureFixture[str], gateway: FakeGateway) -> None:
+def test_the_reply_is_found_when_the_events_are_lost(
+    capsys: pytest.CaptureFixture[str], gateway: FakeGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sse, "pause_before", lambda attempt: 0.01)
     gateway.cuts.extend([(1, "accepted")] * 6)
     assert run(["ask", "hi"]) == 0
     assert capsys.readouterr().out.startswith("answer 1 to: hi\n")
