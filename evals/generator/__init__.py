@@ -15,7 +15,8 @@ import yaml
 from ..items import Item, parse
 from ..truth import tables
 from . import dialogues, questions, world
-from .questions import PHRASES, Scene
+from .questions import PHRASES
+from .scene import Scene
 
 DIALOGUES = 18
 _TYPOS = 0.08

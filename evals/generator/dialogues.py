@@ -10,8 +10,9 @@ import yaml
 
 from ..truth import tables
 from ..truth.tables import Row
-from . import questions
-from .questions import PHRASES, Scene, listing, number, single, value_of
+from .questions import PHRASES
+from .scene import LONGEST, Scene, linked, listing, number, single, tidy, value_of
+from .scene import joined as joined_pairs
 from .world import Choice, Number, Type
 
 Said = list[tuple[str, dict[str, Any]]]
@@ -20,18 +21,18 @@ TALK = {"talk": True}
 
 
 def _say(scene: Scene, way: str, expect: dict[str, Any], **slots: Any) -> tuple[str, dict[str, Any]]:
-    return questions.tidy(str(scene.rng.choice(WAYS[way])).format_map(slots)), expect
+    return tidy(str(scene.rng.choice(WAYS[way])).format_map(slots)), expect
 
 
 def _open(scene: Scene, kind: str, slots: dict[str, Any]) -> str:
-    return questions.tidy(str(scene.rng.choice(PHRASES[kind]["en"])).format_map(slots))
+    return tidy(str(scene.rng.choice(PHRASES[kind]["en"])).format_map(slots))
 
 
 def thing(scene: Scene) -> Said | None:
     """One thing: its figures, its other end, and what else hangs there."""
     link = scene.link()
     one, target = scene.world.types[link.source], scene.world.types[link.target]
-    pairs = [(row, end) for row, end in questions._joined(scene, link) if all(row[n.name] is not None for n in one.numbers)]
+    pairs = [(row, end) for row, end in joined_pairs(scene, link) if all(row[n.name] is not None for n in one.numbers)]
     if not pairs or len(one.numbers) < 2:
         return None
     row, end = scene.rng.choice(pairs)
@@ -42,8 +43,8 @@ def thing(scene: Scene) -> Said | None:
     said.append(_say(scene, "link", single(scene, target, end), **ends))
     prop = scene.rng.choice(target.properties)
     said.append(_say(scene, "of_target", value_of(prop, end), p=prop.words[0], target=target.one))
-    others = [other for other, to in questions._joined(scene, link) if to["id"] == end["id"] and other["id"] != row["id"]]
-    if 0 < len(others) <= questions.LONGEST:
+    others = [other for other, to in joined_pairs(scene, link) if to["id"] == end["id"] and other["id"] != row["id"]]
+    if 0 < len(others) <= LONGEST:
         said.append(_say(scene, "siblings", {"names": [other["name"] for other in others]}, many=one.many, **ends))
     return said
 
@@ -75,7 +76,7 @@ def chosen(scene: Scene) -> Said | None:
     value = scene.rng.choice(choice.values)
     rows = scene.of(one, lambda r: r[choice.name] == value)
     most, least = tables.extreme(rows, prop.name), tables.extreme(rows, prop.name, least=True)
-    if not 2 < len(rows) <= questions.LONGEST or not most or not least:
+    if not 2 < len(rows) <= LONGEST or not most or not least:
         return None
     said: Said = [(_open(scene, "list_choice", scene.slots(one, choice, v=value)), listing(scene, one, rows))]
     said.append(_say(scene, "how_many", number(len(rows))))
@@ -100,7 +101,7 @@ def narrowed(scene: Scene) -> Said | None:
     instead = scene.of(one, lambda r: r[a.name] == other)
     w = scene.rng.choice([row[b.name] for row in rows if row[b.name]] or [b.values[0]])
     fewer = [row for row in instead if row[b.name] == w]
-    if not 2 < len(rows) <= questions.LONGEST or not 1 < len(instead) <= questions.LONGEST or not fewer:
+    if not 2 < len(rows) <= LONGEST or not 1 < len(instead) <= LONGEST or not fewer:
         return None
     said: Said = [(_open(scene, "list_choice", scene.slots(one, a, v=v)), listing(scene, one, rows))]
     said.append(_say(scene, "no_meant", listing(scene, one, instead), v=v, w=other))
@@ -135,7 +136,7 @@ def ranked(scene: Scene) -> Said | None:
     props: list[Number | Choice] = [*one.numbers, *one.choices]
     prop = scene.rng.choice(one.numbers)
     found = tables.extreme(scene.of(one), prop.name, 3)
-    ends: dict[str, Row] = {row["id"]: end for row, end in questions._joined(scene, link)}
+    ends: dict[str, Row] = {row["id"]: end for row, end in joined_pairs(scene, link)}
     if not found or found[1]["id"] not in ends:
         return None
     other = scene.rng.choice([one for one in props if one is not prop])
@@ -151,7 +152,7 @@ def ranked(scene: Scene) -> Said | None:
 
 def joined(scene: Scene) -> Said | None:
     """What hangs on one thing, then figures over it."""
-    made = questions._linked(scene, 3)
+    made = linked(scene, 3)
     if not made or not made[1].numbers:
         return None
     link, one, target, rows = made
