@@ -345,7 +345,15 @@ def both(first: Expect, *facts: Any) -> Expect:
 
 def aliases(row: Row) -> list[str]:
     """The names that a project has in any year, its name of this year first."""
-    return list(dict.fromkeys([row["name"], *(other["name"] for other in rows() if other["id"] == row["id"])]))
+    return list(dict.fromkeys([row["name"], *_names().get(row["id"], ())]))
+
+
+@cache
+def _names() -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for row in rows():
+        found[row["id"]] = (*found.get(row["id"], ()), row["name"])
+    return found
 
 
 def names() -> list[str]:
