@@ -26,22 +26,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """See the module; the exit status: 0 if everything that was chosen ran, whatever the answers were."""
     given = _parser().parse_args(arguments)
     chosen = given.set or list(items.NAMES)
-    with tempfile.TemporaryDirectory(prefix="phronesis-evals-") as folder:
-        if given.own:
+    try:
+        with tempfile.TemporaryDirectory(prefix="phronesis-evals-") as folder:
+            if not given.own:
+                return _evaluate(given, chosen, stack.find(given.url, given.key, given.data), Path(folder))
             with stack.running(Path(folder)) as started:
                 return _evaluate(given, chosen, started, Path(folder))
-        try:
-            return _evaluate(given, chosen, stack.find(given.url, given.key, given.data), Path(folder))
-        except (StackError, OSError) as exc:
-            print(exc, file=sys.stderr)
-            return 1
+    except (StackError, OSError) as exc:
+        print(exc, file=sys.stderr)
+        return 1
 
 
 def _evaluate(given: argparse.Namespace, chosen: list[str], where: stack.Stack, folder: Path) -> int:
     records: list[Record] = []
     skipped: list[str] = []
-    if given.own and "portfolio" in chosen:
-        stack.load(where, ["portfolio"])
+    if given.own and {"portfolio", "unanswerable"} & set(chosen):
+        stack.load_portfolio(where)
     for name in chosen:
         if name != "twins":
             some = _chosen(items.load(name, given.half), given)

@@ -67,6 +67,19 @@ def load(where: Stack, arguments: Sequence[str], key: str | None = None) -> None
     _command(["load", *arguments, "--url", where.url, "--key", key or where.key])
 
 
+def load_portfolio(where: Stack) -> None:
+    """Load the sample portfolio. A busy machine may need two attempts: the second goes on where the first gave up waiting.
+
+    Raises:
+        StackError: both failed.
+    """
+    try:
+        load(where, ["portfolio"])
+    except StackError as exc:
+        print(f"{exc}; trying once more", file=sys.stderr)
+        load(where, ["portfolio"])
+
+
 def make_key(where: Stack, tenant: str) -> str:
     """A key for a tenant, which may load data and make keys.
 
