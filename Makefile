@@ -1,12 +1,12 @@
 # Targets with a line each: `make`. Everything runs in .venv, which `make setup` fills with what requirements.lock says.
 .DEFAULT_GOAL := help
-.PHONY: help setup model demo up test verify test-stores unit check chaos faults bench docs requirements new-service lock fmt
+.PHONY: help setup model demo up test verify test-stores unit check chaos faults bench evals docs requirements new-service lock fmt
 
 UV_VERSION := 0.13.9
 BIN := .venv/bin
 UV := VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv
 MEMBERS := $(sort $(wildcard libs/*/pyproject.toml services/*/pyproject.toml) deploy/local/pyproject.toml deploy/operations/pyproject.toml samples/pyproject.toml)
-CHECKED := libs services deploy/local deploy/operations samples scripts
+CHECKED := libs services deploy/local deploy/operations samples scripts evals
 READY := .venv/.ready
 MODEL_READY := .venv-model/.ready
 MODEL_LOCK := deploy/local/requirements-model.lock
@@ -77,6 +77,9 @@ faults: setup  ## Each fault of the model and the stores: what the client saw; t
 
 bench: setup  ## Speed and quality, one report
 	$(BIN)/python -m bench
+
+evals: setup  ## Judge the answers to the question sets on a stack of its own, one report
+	$(BIN)/python -m evals --own
 
 docs: setup  ## Write the generated documents, schemas and tables anew
 	$(BIN)/python -m scripts.documents

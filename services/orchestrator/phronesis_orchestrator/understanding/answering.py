@@ -9,9 +9,11 @@ from datetime import UTC, datetime
 
 from phronesis_contracts import BadRequest, ServiceError
 from phronesis_contracts.answers import Analysis, AnswerData, MemoryProcess, Mode
+from phronesis_contracts.documents import FoundPassage
 from phronesis_contracts.memory import AugmentedMemoryContext
 from phronesis_contracts.orchestrator import Directive, Source
 
+from ..agents.documents import cite, find_passages
 from ..agents.presentation import sanitize_answer, sanitize_text
 from ..agents.tools import RECORDS
 from ..models.reasoner import MAX_PHRASE, TurnContext
@@ -55,6 +57,8 @@ from .writer import write
 
 log = logging.getLogger(__name__)
 
+_PASSAGES = 12
+"""Passages of the conversation's documents that are looked at for one question."""
 _QUOTED_SURE = 0.75
 """What a quoted answer is worth, times how much of the question it supports: the words fit, the sense may not."""
 _NAMED_SURE = 0.5
@@ -143,7 +147,7 @@ class _Answering:
 
     async def _by_kind(self, understood: Understood, lexicon: Lexicon | None, schema: Schema, words: Wording) -> RuleAnswer:
         plan = understood.plan
-        if self._turn.media_text and not isinstance(plan, DATA_PLANS | AboutUser):
+        if (self._turn.media_text and not isinstance(plan, DATA_PLANS | AboutUser)) or self._names_document():
             found = await self._from_documents(understood, words)
             if found is not None:
                 return found
@@ -239,9 +243,22 @@ class _Answering:
     # -- passages ---------------------------------------------------------------------------------------------
 
     async def _from_documents(self, understood: Understood, words: Wording, text: str | None = None) -> RuleAnswer | None:
+        """Quoted from what was attached to the conversation, in this turn or an earlier one; `None` where nothing supports it."""
         asked = text or self._text
-        found = quote(asked, attached(self._turn.media_text), self._language, given=True)
-        return self._quoted(understood, found, words) if found else None
+        passages = attached(self._turn.media_text)
+        try:
+            found = await find_passages(self._running, asked or " ", _PASSAGES)
+            passages = [_of_document(one) for one in found.passages] or passages
+        except ServiceError as error:
+            log.warning("the documents of the conversation cannot be searched: %s", error.code)
+            self._running.degrade("documents")
+        given = bool(self._turn.media_text) or self._names_document()
+        quotes = quote(asked, passages, self._language, given=given)
+        return self._quoted(understood, quotes, words) if quotes else None
+
+    def _names_document(self) -> bool:
+        said = {token.folded for token in self._language.tokens(self._text)}
+        return bool(said & set(self._language.words.get("document", ())))
 
     async def _searched(self, understood: Understood, words: Wording, text: str | None = None) -> RuleAnswer | None:
         """Quoted from the conversation's documents, else from what memory and the twin hold; `None` where nothing supports it."""
@@ -297,6 +314,10 @@ class _Answering:
 
 
 EMPTY_SCHEMA = Schema.empty()
+
+
+def _of_document(one: FoundPassage) -> Passage:
+    return Passage(one.media_id, cite(one), one.text, one.kind.value, one.score)
 
 
 def _titled(passage: Passage) -> str:
