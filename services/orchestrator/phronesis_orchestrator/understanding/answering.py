@@ -23,7 +23,7 @@ from .executor import execute
 from .finding import Finding
 from .language import detect, languages
 from .lexicon import Lexicon
-from .personal import answer_about_user
+from .personal import answer_about_user, list_statements
 from .plan import (
     DATA_PLANS,
     MAX_ENTITIES,
@@ -48,7 +48,7 @@ from .plan import (
     Understood,
     Unknown,
 )
-from .planner import understand
+from .planner import is_question, understand
 from .reader import TwinReader
 from .schema import Schema
 from .search import Passage, Quote, attached, passages_of, quote
@@ -261,12 +261,56 @@ class _Answering:
         return bool(said & set(self._language.words.get("document", ())))
 
     async def _searched(self, understood: Understood, words: Wording, text: str | None = None) -> RuleAnswer | None:
-        """Quoted from the conversation's documents, else from what memory and the twin hold; `None` where nothing supports it."""
+        """Quoted from what the person said, the conversation's documents, or what memory holds; `None` without support."""
+        if not self._analyst and (told := await self._from_statements(understood, words)) is not None:
+            return told
         if (of_documents := await self._from_documents(understood, words, text)) is not None:
             return of_documents
+        if self._asks_figure():
+            return None  # a sentence that shares its words is no figure
         memory = await self._retrieve(text or self._text)
         found = quote(text or self._text, passages_of(memory), self._language)
         return self._quoted(understood, found, words, memory) if found else None
+
+    def _asks_figure(self) -> bool:
+        kinds = ("count", "sum", "mean", "median", "share", "ratio", "difference", "max", "min", "question_words.how_much")
+        said = f" {' '.join(token.folded for token in self._language.tokens(self._text))} "
+        return any(f" {phrase} " in said for kind in kinds for phrase in self._language.words.get(kind, ()))
+
+    async def _from_statements(self, understood: Understood, words: Wording) -> RuleAnswer | None:
+        """What the person said themselves, in this conversation or before: the newest that supports the question."""
+        told = [past.text for past in self._turn.history if past.role == "user" and not self._is_question(past.text)]
+        passages = [Passage(f"said/{n}", "", text, "said", float(n)) for n, text in enumerate(told, 1)]
+        try:
+            facts = await list_statements(self._running)
+        except ServiceError as error:
+            log.warning("the facts of the user cannot be listed: %s", error.code)
+            self._running.degrade("memory")
+            facts = ()
+        passages += [Passage(one.id, "", one.text, "fact", -float(n)) for n, one in enumerate(facts)]
+        found = quote(self._text, passages, self._language)
+        if not found:
+            return None
+        best = found[0]
+        lines = [" ".join(best.sentences), *self._corrections_after(best.passage.text, told)]
+        said = words.sentence("personal/told", said=words.listed(f"“{line}”" for line in lines))
+        sources = (
+            Source(
+                id=best.passage.id,
+                type=best.passage.kind,
+                title=best.sentences[0][:80],
+                score=best.support,
+                snippet=best.sentences[0][:240],
+            ),
+        )
+        return self._said(understood, Written(said), "A", round(_QUOTED_SURE * best.support, 3), sources=sources)
+
+    def _corrections_after(self, text: str, told: list[str]) -> list[str]:
+        after = told[told.index(text) + 1 :] if text in told else []
+        return [line for line in after[:2] if self._language.recognise(line, "user") == "correct"]
+
+    def _is_question(self, text: str) -> bool:
+        return text.rstrip().endswith("?") or is_question(text, self._language)
 
     async def _retrieve(self, text: str) -> AugmentedMemoryContext | None:
         running = self._running

@@ -71,7 +71,7 @@ def quote(question: str, passages: Sequence[Passage], language: Language, *, giv
     if not given and len(terms.weights) < _FEWEST and not terms.names:
         return ()
     found = [one for one in (_best(passage, terms, language) for passage in passages) if one is not None]
-    found.sort(key=lambda one: (-one.support, -one.passage.score))
+    found.sort(key=lambda one: (-round(one.support, 1), -one.passage.score))
     if not found:
         return ()
     best = found[0]
