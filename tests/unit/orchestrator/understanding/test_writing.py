@@ -196,7 +196,16 @@ def test_a_share_a_ratio_and_a_change_have_both_figures() -> None:
     change = Compare(sides=(Aggregate(of=FLEET), before), how="change")
     figures = (Figure(6, 6, 0, 6), Figure(8, 8, 0, 8))
     assert said(Finding(figures=figures, value=-2, percent=-25.0, known=14), change).text == (
-        "Vessels: **6** in 2023, after **8** in 2022: a change of **-2** (-25 %)."
+        "A change of **-2** (-25 %): vessels 6 in 2023, after 8 in 2022."
+    )
+
+
+def test_a_difference_names_the_year_once() -> None:
+    worn = Filter(property="state", value="Worn")
+    sides = tuple(Aggregate(of=FLEET.model_copy(update={"filters": (one,)})) for one in (HEAVY, worn))
+    found = Finding(figures=(Figure(6, 6, 0, 6), Figure(8, 8, 0, 8)), value=-2, percent=-25.0, known=14)
+    assert said(found, Compare(sides=sides, how="difference")).text == (
+        "In 2023, the difference is **-2** (-25 %): vessels (tonnage above 1,500 t) 6, vessels (state Worn) 8."
     )
 
 
