@@ -162,7 +162,7 @@ VOCABULARY_TOOL = Tool(
 
 WRITERS = frozenset({Role.MAESTRO, Role.CURATOR, Role.ADMIN})
 MAX_FILE = 300_000
-"""Characters of an ontology file."""
+"""Characters of an ontology file; it may have as many bytes."""
 MAX_VERSIONS = 50
 """Versions that a tenant keeps; of more the oldest is dropped."""
 

@@ -471,7 +471,7 @@ LINKS_TOOL = Tool(
 )
 RUN_CHAIN_TOOL = Tool(
     "run_chain",
-    "Walk one of the ontology's seven chains in one year and on one level, from a node or from all of its first type.",
+    "Walk one of the ontology's chains in one year and on one level, from a node or from all of its first type.",
     RUN_CHAIN,
     roles=READERS,
 )

@@ -65,10 +65,11 @@ def load_files(
     try:
         found = read_tables(view, tables, year or datetime.now(UTC).year, lambda: _stored(client), type)
     except Unfit as unfit:
+        plural = "" if len(unfit.faults) == 1 else "s"
         for fault in unfit.faults:
             note(str(fault))
         raise BadRequest(
-            f"{len(unfit.faults)} faults in the tables; nothing was written", field=unfit.faults[0].file
+            f"{len(unfit.faults)} fault{plural} in the tables; nothing was written", field=unfit.faults[0].file
         ) from unfit
     result = LoadedTwin(dry_run=dry_run, ontology=planned, nodes=len(found.nodes), relationships=len(found.relationships))
     note(f"{result.nodes} nodes and {result.relationships} relationships in {len(tables)} tables")

@@ -20,7 +20,7 @@ from .ontology import Chain, Kind, LevelRule, NodeType, Ontology, Property, Rela
 from .ontology_rules import Path, find_fault
 
 MAX_TEXT = 300_000
-"""Characters of a file."""
+"""Bytes of a file."""
 MAX_DEPTH = 12
 _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 """Of a file of this size Python's own makes half a second."""
@@ -81,8 +81,8 @@ def _refusal(lines: Mapping[Path, int], path: Path, detail: str) -> OntologyRefu
 
 
 def _read_yaml(text: str, lines: dict[Path, int]) -> Any:
-    if len(text) > MAX_TEXT:
-        raise OntologyRefused(f"the file has over {MAX_TEXT} characters", field="text")
+    if len(text.encode("utf-8", "replace")) > MAX_TEXT:
+        raise OntologyRefused(f"the file has over {MAX_TEXT} bytes", field="text")
     try:
         _screen_events(text)
         root = yaml.compose(text, Loader=_LOADER)

@@ -18,6 +18,8 @@ Fault = tuple[Path, str]
 _RESERVED_PROPERTIES = RESERVED | {"node_id", "relationship_id"}
 
 
+MAX_PROPERTIES = 600
+"""Of all types together, so that the ontology fits into an answer beside what is told with it."""
 _GRAMMAR = {"not", "null", "typed", "normalized", "nfc", "nfd", "nfkc", "nfkd"}
 """Words that Cypher takes for no label and no relationship type, in small letters."""
 
@@ -28,6 +30,8 @@ def find_fault(ontology: Ontology) -> Fault | None:
 
 
 def _faults(ontology: Ontology) -> Iterator[Fault]:
+    if sum(len(node.properties) for node in ontology.nodes.values()) > MAX_PROPERTIES:
+        yield ("nodes",), f"the types have over {MAX_PROPERTIES} properties together"
     yield from _name_faults(ontology)
     for node in ontology.nodes.values():
         yield from _type_faults(node)
