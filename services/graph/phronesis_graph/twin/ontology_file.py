@@ -132,7 +132,25 @@ def _plain(node: yaml.Node, path: Path, lines: dict[Path, int]) -> Any:
 
 
 def _one_or_many(given: Any) -> Any:
-    return [given] if isinstance(given, str) else given
+    """A word, a list of words, or words with their plural (`{one: ox, many: oxen}`) as one list."""
+    if isinstance(given, str):
+        return [given]
+    if not isinstance(given, list):
+        return given
+    return [word for each in given for word in (_both_numbers(each) if isinstance(each, dict) else [each])]
+
+
+def _both_numbers(given: Mapping[str, Any]) -> list[Any]:
+    return [given[number] for number in ("one", "many") if number in given] if given.keys() <= {"one", "many"} else [given]
+
+
+def _without_spaces(given: Any) -> Any:
+    return _SPACES.sub(" ", given).strip() if isinstance(given, str) else given
+
+
+def _steps(given: Any) -> Any:
+    """A chain as its steps alone."""
+    return {"steps": given} if isinstance(given, list) else given
 
 
 def _empty(given: Any) -> Any:
@@ -143,7 +161,7 @@ def _label(given: Any) -> Any:
     return {"en": [given]} if isinstance(given, str) else given
 
 
-Word = Annotated[str, Field(min_length=1, max_length=120), BeforeValidator(lambda v: _SPACES.sub(" ", v).strip())]
+Word = Annotated[str, Field(min_length=1, max_length=120), BeforeValidator(_without_spaces)]
 WordList = Annotated[tuple[Word, ...], Field(min_length=1, max_length=60), BeforeValidator(_one_or_many)]
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]
 WordsGiven = Annotated[dict[Language, WordList], Field(max_length=10), BeforeValidator(_empty)]
@@ -198,7 +216,7 @@ class _File(_Part):
     nodes: dict[TypeName, Annotated[_Node, BeforeValidator(_empty)]] = Field(min_length=1, max_length=60)
     relationships: Annotated[dict[RelationshipName, _Relationship], Field(max_length=120), BeforeValidator(_empty)] = {}
     hierarchy: RelationshipName | None = None
-    chains: Annotated[dict[ChainName, _Chain], Field(max_length=20), BeforeValidator(_empty)] = {}
+    chains: Annotated[dict[ChainName, Annotated[_Chain, BeforeValidator(_steps)]], Field(max_length=20), BeforeValidator(_empty)] = {}
 
 
 def _to_ontology(file: _File) -> Ontology:
