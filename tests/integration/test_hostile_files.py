@@ -23,7 +23,7 @@ from phronesis_contracts.media import (
     AcceptUpload,
     ExtractedText,
     MediaKind,
-    MediaRef,
+    TextRef,
 )
 from phronesis_media.media import LONGEST_REPLY
 from phronesis_media.settings import MediaSettings
@@ -79,7 +79,7 @@ async def read(gateway: Bus, data: bytes, name: str) -> ExtractedText:
     await Blobs(gateway, UPLOADS).put(id, data)
     accept = AcceptUpload(upload=id, name=name)
     media = await ask(gateway, WHO, ACCEPT_UPLOAD, accept, timeout=2 * PATIENT)
-    return await ask(gateway, WHO, TOOLS[media.kind], MediaRef(media_id=media.id), timeout=5 * PATIENT)
+    return await ask(gateway, WHO, TOOLS[media.kind], TextRef(media_id=media.id), timeout=5 * PATIENT)
 
 
 async def tried(gateway: Bus, file: HostileFile, lure: Lure) -> Tried:

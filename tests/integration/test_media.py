@@ -23,6 +23,7 @@ from phronesis_contracts.media import (
     Media,
     MediaKind,
     MediaRef,
+    TextRef,
 )
 from phronesis_contracts.orchestrator import Audited
 from phronesis_contracts.service import AUDITED, HEALTH
@@ -56,13 +57,13 @@ async def test_an_uploaded_document_is_read_by_its_owner_and_found_by_nobody_els
     gateway, _ = buses
     who = somebody()
     media = await upload(gateway, who, documents.pdf(PAGES), "review.pdf", "application/pdf")
-    found = await ask(gateway, who, EXTRACT_TEXT, MediaRef(media_id=media.id))
+    found = await ask(gateway, who, EXTRACT_TEXT, TextRef(media_id=media.id))
     assert (found.name, found.type, found.pages, found.truncated) == ("review.pdf", "application/pdf", 3, False)
     assert ("programme 1" in found.text, "programme 3" in found.text) == (True, True)
     assert await ask(gateway, who, MEDIA_GET, MediaRef(media_id=media.id)) == media
     for rpc in (MEDIA_GET, EXTRACT_TEXT, CAPTION, TRANSCRIBE):
         with pytest.raises(NotFound):
-            await ask(gateway, somebody(tenant=who.tenant), rpc, MediaRef(media_id=media.id))
+            await ask(gateway, somebody(tenant=who.tenant), rpc, TextRef(media_id=media.id))
 
 
 @pytest.mark.req("D-035")
@@ -71,7 +72,7 @@ async def test_a_long_document_is_cut_in_the_reply_and_kept_whole(buses: tuple[B
     who = somebody()
     text = '漢字 and words, "quoted"\n' * 80_000
     media = await upload(gateway, who, text.encode(), "long.md")
-    found = await ask(gateway, who, EXTRACT_TEXT, MediaRef(media_id=media.id))
+    found = await ask(gateway, who, EXTRACT_TEXT, TextRef(media_id=media.id))
     assert (found.truncated, text.startswith(found.text), len(found.text) > 200_000) == (True, True, True)
     shelf = MediaStore(Blobs(own, MEDIA))
     whole = await shelf.reading(await shelf.find(who, media.id))
@@ -131,7 +132,7 @@ async def test_the_sample_document_of_the_examples_can_be_read(buses: tuple[Bus,
     data = await asyncio.to_thread(sample_note.PATH.read_bytes)
     assert data == sample_note.content()
     media = await upload(gateway, who, data, sample_note.PATH.name, "application/pdf")
-    found = await ask(gateway, who, EXTRACT_TEXT, MediaRef(media_id=media.id))
+    found = await ask(gateway, who, EXTRACT_TEXT, TextRef(media_id=media.id))
     lines = [line for page in sample_note.PAGES for line in page if line]
     assert (found.pages, [line for line in lines if line not in found.text]) == (2, [])
 
@@ -143,7 +144,7 @@ async def test_an_image_and_a_recording_are_read_each_by_its_own_tool(buses: tup
     image = await upload(gateway, who, await asyncio.to_thread(pictures.PATH.read_bytes), "picture.png", "image/png")
     voice = await upload(gateway, who, await asyncio.to_thread(speech.PATH.read_bytes), "voice.ogg", "audio/ogg")
     seen, heard = await asyncio.gather(
-        ask(gateway, who, CAPTION, MediaRef(media_id=image.id)), ask(gateway, who, TRANSCRIBE, MediaRef(media_id=voice.id))
+        ask(gateway, who, CAPTION, TextRef(media_id=image.id)), ask(gateway, who, TRANSCRIBE, MediaRef(media_id=voice.id))
     )
     assert (seen.kind, seen.name, seen.text.split("\n")[0]) == (MediaKind.IMAGE, "picture.png", pictures.LINES[0])
     assert (heard.kind, heard.name, "geological disposal facility begins in September" in heard.text) == (
@@ -161,7 +162,7 @@ async def test_a_hostile_image_is_taken_apart_once_and_refused_alike_ever_after(
     for name in ("a.png", "b.png"):
         media = await upload(gateway, who, pictures.png_of(60_000, 60_000), name)
         with pytest.raises(TooLarge) as refused:
-            await ask(gateway, who, CAPTION, MediaRef(media_id=media.id))
+            await ask(gateway, who, CAPTION, TextRef(media_id=media.id))
         answers.append(refused.value.body())
     shelf = MediaStore(Blobs(own, MEDIA))
     kept = await shelf.reading(await shelf.find(who, media.id))

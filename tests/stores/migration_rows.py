@@ -135,6 +135,10 @@ ROWS: dict[str, dict[str, str]] = {
                 "SELECT id, tenant, owner, id, 'slowly', 0.8 FROM items;",
             )
         ),
+        "0014-documents": (
+            "INSERT INTO documents (tenant, owner, conversation_id, media_id, name, kind, passages, characters, length) "
+            "VALUES ('acme', 'ann', 'c', 'm', 'a.pdf', 'document', 1, 10, 10);"
+        ),
         "0013-facts": "\n".join(
             (
                 "INSERT INTO facts (id, tenant, owner, slot, value, kind, subject, predicate, object, body, negated,"

@@ -14,11 +14,11 @@ from phronesis_graph.bolt.driver import Bolt
 from phronesis_graph.bolt.schema import PLATFORM
 from phronesis_graph.twin.ontology import LevelRule, RelationshipType
 from phronesis_graph.twin.ontology_file import load
-from phronesis_graph.twin.store import BoltTwin
 from phronesis_local.loopback import free_port
 from phronesis_samples.portfolio.reports import batches, count_nodes
 from tests.support.bus import somebody
 from tests.support.graph import Stores, joined, node, opened, ref, settings
+from tests.support.ontologies import OneOntology
 from tests.support.servers import GraphServer
 
 PAIR = Upsert(
@@ -100,7 +100,7 @@ async def test_a_batch_that_fails_after_its_first_writes_leaves_nothing(stores: 
     ontology = load()
     wronged = replace(ontology, relationships=MappingProxyType({**ontology.relationships, "RATED BY": wrong}))
     broken = Stores(stores.bolt, wronged, stores.dialect)
-    broken.twin = BoltTwin(stores.bolt, wronged, stores.schema)
+    broken.ontologies = OneOntology(wronged)
     batch = Upsert(nodes=PAIR.nodes, relationships=(joined("RATED BY", ref("a"), ref("r", "EntityRisk")),))
     with pytest.raises(Internal):
         await broken.upsert(who, batch, key="k")

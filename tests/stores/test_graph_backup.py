@@ -11,11 +11,19 @@ from typing import Any
 
 import pytest
 
+from phronesis_bus import Call
 from phronesis_contracts import Role
+from phronesis_contracts.ontology import PublishOntology
 from phronesis_contracts.twin import Upsert
 from phronesis_graph.bolt.driver import Row
 from phronesis_graph.bolt.schema import LOCKS, NEWS
+from phronesis_graph.knowledge.store import StoreNames
+from phronesis_graph.twin.active import activate_packaged
+from phronesis_graph.twin.misfit_store import BoltMisfits
+from phronesis_graph.twin.ontology import Ontology
 from phronesis_graph.twin.ontology_file import load as ontology
+from phronesis_graph.twin.ontology_handlers import OntologyHandlers
+from phronesis_graph.twin.ontology_store import BoltOntologies
 from phronesis_local.settings import Stores
 from phronesis_operations.format import Frame, pack, unpack
 from phronesis_operations.graph import GraphDump, GraphLoad, labels, to_json
@@ -24,7 +32,7 @@ from phronesis_operations.tenancy import Tenancy
 from tests.support import production
 from tests.support.bus import somebody
 from tests.support.graph import Stores as GraphStores
-from tests.support.graph import node, opened
+from tests.support.graph import joined, node, opened, ref
 from tests.support.servers import ArcadeServer, GraphServer
 
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(180)]
@@ -231,3 +239,35 @@ async def test_a_link_to_a_node_that_came_later_is_left_out(stores: GraphStores,
     nodes, relationships = Records(), Records()
     await dump.run(nodes, relationships)
     assert (len(nodes.frames()), relationships.frames()) == (1, [])
+
+
+async def test_a_tenants_own_ontology_moves_with_its_nodes(stores: GraphStores) -> None:
+    """Into a store that was emptied, under another name: the ontology is active there, and its nodes are found."""
+    text = "name: yard\nnodes:\n  Tug:\n  Pier:\nrelationships:\n  MOORED_AT: {from: [Tug], to: [Pier]}\n"
+    who, names = somebody(role=Role.ADMIN), StoreNames(stores.bolt)
+    kept = BoltOntologies(stores.bolt, stores.schema, activate_packaged())
+    handlers = OntologyHandlers(kept, BoltMisfits(stores.bolt), names, stores.schema.declare_types, lambda: None)
+    await handlers.publish(Call(who, "gateway"), PublishOntology(text=text))
+    moored = joined("MOORED_AT", ref("t", "Tug"), ref("p", "Pier"))
+    await stores.upsert(who, Upsert(nodes=(node("t", type="Tug"), node("p", type="Pier")), relationships=(moored,)))
+    nodes, relationships = Records(), Records()
+    await GraphDump(stores.bolt, ontology(), who.tenant).run(nodes, relationships)
+    assert await GraphLoad(stores.bolt, ontology()).of_tenant(who.tenant) == len(nodes.held)
+    await GraphLoad(stores.bolt, ontology()).empty()
+    declared: list[str] = []
+
+    async def declare(own: Ontology) -> None:
+        declared.append(own.name)
+        await stores.schema.declare_types(own)
+
+    new = who.model_copy(update={"tenant": f"{who.tenant}-new"})
+    load = GraphLoad(stores.bolt, ontology(), Tenancy(who.tenant, new.tenant), declare)
+    frames = ([frame for one in held for frame in unpack(one)] for held in (nodes.held, relationships.held))
+    assert await load.nodes(iter(next(frames))) == len(nodes.held)
+    assert await load.relationships(iter(next(frames))) == 1
+    assert declared == ["yard"]
+    found = await BoltOntologies(stores.bolt, stores.schema, activate_packaged()).of(new.tenant)
+    assert (found.ontology.name, found.ontology.version) == ("yard", 1)
+    assert [each.id for each in await stores.nodes(new, ref("t", "Tug"))] == ["t"]
+    await GraphLoad(stores.bolt, ontology()).remove(new.tenant)
+    assert await load.of_tenant(new.tenant) == 0

@@ -95,7 +95,7 @@ async def test_a_missing_relationship_is_missing(stores: Stores, who: Principal)
         ("EntityCapability", "EntityRisk"),
         ("SectorPerformance", "SectorObjective"),
         ("EntityCultureHealth", "EntityOrgUnit"),
-        ("EntityOrgUnit", "EntityProcess"),
+        ("EntityProcess", "EntityProject"),
     ],
 )
 async def test_which_of_a_set_lack_a_link_to_a_type_is_known_for_every_type(

@@ -109,6 +109,15 @@ async def test_not_of_a_linked_node_means_that_it_is_not_linked_to_such_a_node(
     assert sorted(row["name"] for row in found.rows) == sorted(names)
 
 
+async def test_one_and_the_same_linked_node_meets_all_conditions(stores: Stores, who: Principal) -> None:
+    inner = (Filter(property="id", value="DFT"), Filter(property="level", value="L1"))
+    linked = Filter(property="id", op="linked", where=inner, **DEPARTMENT)
+    found = await run(stores, who, Aggregate(of=among(filters=(linked,))))
+    assert found.value == sum("DFT" in split_departments(row["department"]) for row in of_year(2022))
+    other = linked.model_copy(update={"where": (inner[0], Filter(property="level", value="L2"))})
+    assert (await run(stores, who, Select(of=among(filters=(other,))))).rows == ()
+
+
 async def test_what_no_year_of_the_data_holds_is_said_with_the_years_that_it_covers(stores: Stores, who: Principal) -> None:
     found = await run(stores, who, Select(of=among(years=(2019,))))
     assert (found.outcome, found.rows) == ("empty", ())
@@ -220,6 +229,14 @@ async def test_ratings_rise_in_their_declared_order_and_a_changed_scale_is_noted
     assert scale.values["dropped"] == ("Amber/Green", "Amber/Red")
 
 
+async def test_a_change_from_one_value_to_another_is_found(stores: Stores, who: Principal) -> None:
+    plan = Change(of=PROJECTS, since=2021, until=2022, what="changed", property="rating", before="Amber/Red", after="Red")
+    found = await run(stores, who, plan)
+    both = [(a["rating"], b["rating"], b["project_name"]) for a in of_year(2021) for b in of_year(2022) if same(a, b)]
+    assert sorted(row["name"] for row in found.rows) == sorted(name for a, b, name in both if (a, b) == ("Amber/Red", "Red"))
+    assert found.rows
+
+
 async def test_costs_fell_by_value(stores: Stores, who: Principal) -> None:
     found = await run(stores, who, Change(of=PROJECTS, since=2022, until=2023, what="fell", property="whole_life_cost"))
     both = [(number(a), number(b), b["project_name"]) for a in of_year(2022) for b in of_year(2023) if same(a, b)]
@@ -296,6 +313,12 @@ async def test_gaps_of_a_thing_name_the_years_that_lack_it(stores: Stores, who: 
     row = next(row for row in of_year(2020) if not any(same(row, one) for one in of_year(2021)))
     found = await run(stores, who, Gaps(entities=(ref(2020, row["project_name"]),), years=(2020, 2021)))
     assert [(one["year"], one["kind"]) for one in found.rows if one["kind"] == "TemporalGap"] == [(2021, "TemporalGap")]
+
+
+async def test_a_thing_that_the_year_lacks_has_that_gap_whatever_is_asked_of_it(stores: Stores, who: Principal) -> None:
+    row = next(row for row in of_year(2020) if not any(same(row, one) for one in of_year(2021)))
+    found = await run(stores, who, Gaps(entities=(ref(2020, row["project_name"]),), years=(2021,), relationship="RATED"))
+    assert [(one["year"], one["kind"]) for one in found.rows] == [(2021, "TemporalGap")]
 
 
 async def test_what_there_is_at_all(stores: Stores, who: Principal) -> None:

@@ -45,6 +45,9 @@ async def survey(stores: Stores, who: Principal, **question: Any) -> Surveyed:
     return await reasoning(stores).survey(call(who), Survey.model_validate({"type": "EntityProject"} | question))
 
 
+DEPARTMENT = {"property": "id", "op": "linked", "via": "DELIVERED_BY", "to": "SectorGovEntity"}
+
+
 def row(group: Any, value: Any, known: int, unknown: int = 0) -> dict[str, Any]:
     return {"group": group, "value": value, "known": known, "unknown": unknown}
 
@@ -91,6 +94,9 @@ async def test_rows_are_grouped_by_year_and_by_a_joined_nodes_property(stores: S
         ({"property": "id", "op": "linked", "via": "DELIVERED_BY", "forward": True}, ["a", "b", "c"]),
         ({"property": "id", "op": "unlinked", "via": "RATED", "to": "EntityRisk"}, ["a", "b", "c", "d"]),
         ({"property": "id", "value": "MOD", "via": "DELIVERED_BY", "to": "SectorGovEntity", "negated": True}, ["c", "d"]),
+        (DEPARTMENT | {"linked": ({"property": "id", "value": "DFT"}, {"property": "level", "value": "L1"})}, ["b", "c"]),
+        (DEPARTMENT | {"linked": ({"property": "id", "value": "DFT"}, {"property": "level", "value": "L2"})}, []),
+        (DEPARTMENT | {"op": "unlinked", "linked": ({"property": "name", "op": "contains", "value": "dft"},)}, ["a", "d"]),
     ],
 )
 async def test_a_condition_finds(stores: Stores, who: Principal, where: dict[str, Any], ids: list[str]) -> None:

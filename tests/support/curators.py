@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from phronesis_bus import Call
 from phronesis_contracts import Principal, Role, ServiceError, knowledge_graph
 from phronesis_contracts.knowledge_graph import Envelope
 from phronesis_contracts.twin import CypherRows, ReadCypher
-from phronesis_graph import guard
 from phronesis_graph.bolt.queries import BoltQueries
 from phronesis_graph.knowledge.handlers import KnowledgeHandlers
-from phronesis_graph.knowledge.model import allowed_names
 from phronesis_graph.knowledge.ports import KnowledgeStores
 from phronesis_graph.knowledge.store import BoltChanges, BoltNodes, StoreNames
 from phronesis_graph.twin.handlers import QueryHandlers
-from phronesis_graph.twin.ontology_file import load
-from phronesis_graph.twin.ports import MOST_ROWS
 from tests.support import graph
 from tests.support.bus import somebody
 
-GUARD = guard.Guard(load(), MOST_ROWS + 1)
 TOOLS = {
     "create_node": knowledge_graph.CreateNode,
     "create_relationship": knowledge_graph.CreateRelationship,
@@ -44,18 +38,16 @@ class Curators:
         self.who = who or somebody(role=Role.CURATOR)
         self.refusals: list[tuple[str, dict[str, Any], str]] = []
         self.woken = 0
-        ontology, bolt, taken = stores.ontology, stores.bolt, allowed_names(stores.ontology)
-        queries = BoltQueries(bolt, stores.schema, ontology, stores.dialect)
+        ontologies, bolt = stores.ontologies, stores.bolt
+        queries = BoltQueries(bolt, stores.schema, ontologies, stores.dialect)
         own = StoreNames(bolt)
         self.stores = KnowledgeStores(
-            BoltNodes(bolt, ontology, stores.schema, own),
+            BoltNodes(bolt, ontologies, stores.schema, own),
             queries,
-            BoltChanges(bolt, ontology, stores.schema, queries, own, taken),
+            BoltChanges(bolt, ontologies, stores.schema, queries, own),
         )
-        check = GUARD.check
-        reading, changing = partial(check, rules=guard.KNOWLEDGE), partial(check, rules=guard.KNOWLEDGE_WRITING)
-        self.curating = KnowledgeHandlers(taken, self.stores, reading, changing, self._refuse, self._wake)
-        self.reading = QueryHandlers(check, queries, self._refuse)
+        self.curating = KnowledgeHandlers(ontologies, self.stores, self._refuse, self._wake)
+        self.reading = QueryHandlers(ontologies, queries, self._refuse)
 
     async def _refuse(self, who: Principal, tool: str, arguments: dict[str, Any], error: ServiceError) -> None:
         assert who == self.who

@@ -16,8 +16,10 @@ from phronesis_graph.bolt.schema import Schema
 from phronesis_graph.bolt.writes import GraphOutbox
 from phronesis_graph.links.store import BoltLinkStore
 from phronesis_graph.settings import Dialect, GraphSettings
+from phronesis_graph.twin.active import Ontologies, activate_packaged
 from phronesis_graph.twin.ontology import Ontology
 from phronesis_graph.twin.ontology_file import load
+from phronesis_graph.twin.ontology_store import BoltOntologies
 from phronesis_graph.twin.store import BoltTwin
 from phronesis_graph.twin.upserts import plan_batch
 from tests.support.servers import GraphServer
@@ -33,7 +35,8 @@ class Stores:
         self.ontology = ontology
         self.dialect = dialect
         self.schema = Schema(bolt, ontology, dialect)
-        self.twin = BoltTwin(bolt, ontology, self.schema)
+        self.ontologies: Ontologies = BoltOntologies(bolt, self.schema, activate_packaged())
+        self.twin = BoltTwin(bolt, self.ontologies, self.schema)
         self.knowledge = BoltLinkStore(bolt, self.schema)
         self.outbox = GraphOutbox(bolt)
 
@@ -41,7 +44,8 @@ class Stores:
         """Write a batch as the handler does."""
         arguments = batch.model_dump_json()
         entry = audit_entry(who, "graph_upsert", {})
-        return await self.twin.upsert(Call(who, "gateway", key), arguments, plan_batch(self.ontology, who.tenant, batch), entry)
+        plan = plan_batch((await self.ontologies.of(who.tenant)).ontology, who.tenant, batch)
+        return await self.twin.upsert(Call(who, "gateway", key), arguments, plan, entry)
 
     async def nodes(self, who: Principal, *refs: NodeRef) -> list[Node]:
         """The nodes of the caller's tenant that exist."""

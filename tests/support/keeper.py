@@ -21,6 +21,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import psutil
@@ -103,10 +104,20 @@ def end_what_is_left(folder: Path) -> None:
     for process in left:
         with suppress(psutil.Error):
             process.terminate()
-    _, alive = psutil.wait_procs(left, _STOP_WITHIN)
+    end = monotonic() + _STOP_WITHIN
+    while (alive := [process for process in left if _runs(process)]) and monotonic() < end:
+        sleep(0.05)
     for process in alive:
         with suppress(psutil.Error):
             process.kill()
+
+
+def _runs(process: psutil.Process) -> bool:
+    """Whether it runs; one that has ended and whose parent has not asked how does not."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
 
 
 def _marked(process: psutil.Process, folder: Path) -> bool:

@@ -7,10 +7,8 @@ from collections.abc import Iterable
 from phronesis_bus import Call
 from phronesis_contracts import Principal
 from phronesis_contracts.twin import Diagnosed, DiagnoseGaps, Gap, GapQuestion, NodeRef, Upsert
-from phronesis_graph.twin.chains import build_walks
 from phronesis_graph.twin.handlers import ReasoningHandlers, VocabularyHandlers
 from phronesis_graph.twin.reasoning_store import BoltReasoning
-from phronesis_graph.twin.vocabulary import to_view
 from phronesis_graph.twin.vocabulary_store import BoltVocabulary
 from phronesis_samples.twin.gaps import Question
 from phronesis_samples.twin.generator import Twin
@@ -23,13 +21,12 @@ Answer = tuple[str, str, int, str, str | None, str]
 
 def reasoning(stores: Stores) -> ReasoningHandlers:
     """The handlers over a real store."""
-    chains = build_walks(stores.ontology)
-    return ReasoningHandlers(stores.ontology, chains, BoltReasoning(stores.bolt, stores.ontology, chains))
+    return ReasoningHandlers(stores.ontologies, BoltReasoning(stores.bolt, stores.ontologies))
 
 
 def telling(stores: Stores) -> VocabularyHandlers:
     """The handler of the vocabulary over a real store."""
-    return VocabularyHandlers(stores.ontology, to_view(stores.ontology, "1"), BoltVocabulary(stores.bolt))
+    return VocabularyHandlers(stores.ontologies, BoltVocabulary(stores.bolt))
 
 
 def call(who: Principal) -> Call:

@@ -15,6 +15,7 @@ PLACES = {
     "services/memory/phronesis_memory/constitution/queue.py": {"take", "renew", "give_back", "left", "look"},
     "services/memory/phronesis_memory/constitution/weaviate.py": {"clear"},
     "services/memory/phronesis_memory/constitution/search_store.py": {"prune"},
+    "services/memory/phronesis_memory/documents/store.py": {"claim"},
     "services/memory/phronesis_memory/facts/forgetting.py": {"repeat"},
     "services/memory/phronesis_memory/vectors/pgvector.py": {"scan", "clear"},
     "services/memory/phronesis_memory/vectors/sync.py": {"look", "drain", "_left", "_sweep"},

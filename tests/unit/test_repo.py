@@ -28,6 +28,7 @@ TARGETS = {
     "check",
     "chaos",
     "bench",
+    "evals",
     "docs",
     "requirements",
     "new-service",

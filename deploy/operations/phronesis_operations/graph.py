@@ -7,8 +7,9 @@ import json
 import re
 from array import array
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,12 +17,15 @@ import numpy.typing as npt
 
 from phronesis_contracts.constitution.registry import NODE_LABEL
 from phronesis_contracts.knowledge_graph import NAME
+from phronesis_contracts.ontology import OntologyRefused
 from phronesis_graph.bolt.driver import Bolt, Row, Transaction
-from phronesis_graph.bolt.schema import GONE, LINKS, LOCKS, NEWS, WRITES
+from phronesis_graph.bolt.schema import GONE, LINKS, LOCKS, NEWS, ONTOLOGIES, WRITES
 from phronesis_graph.knowledge.model import KNOWLEDGE
 from phronesis_graph.links.items import ITEM_LABELS, LINK_TYPES
 from phronesis_graph.settings import GraphSettings
 from phronesis_graph.twin.ontology import Ontology
+from phronesis_graph.twin.ontology_file import parse
+from phronesis_graph.twin.ontology_store import stored_ontologies
 
 from .format import Frame, pack
 from .reporting import Damaged, Failed
@@ -39,10 +43,11 @@ def labels(ontology: Ontology) -> tuple[str, ...]:
     """Every label that the service writes, in the order of reading; each node has one of these, and a unique `key`. Those
     of `DOUBLE` have another label beside it.
 
-    Keys of writes come first, so that a write whose key was read is read whole. News comes last, so that of every node
+    Keys of writes come first, so that a write whose key was read is read whole. Tenants' ontologies come before nodes, whose
+    labels they declare. News comes last, so that of every node
     that was read its news was read, or had been sent before.
     """
-    return (WRITES, LOCKS, *ontology.nodes, *ITEM_LABELS, *DOUBLE, LINKS, GONE, NEWS)
+    return (WRITES, LOCKS, ONTOLOGIES, *ontology.nodes, *ITEM_LABELS, *DOUBLE, LINKS, GONE, NEWS)
 
 
 def types(ontology: Ontology) -> frozenset[str]:
@@ -144,9 +149,9 @@ class GraphDump:
     """One dump. `tenant`: whose part of it, all by default."""
 
     def __init__(self, bolt: Bolt, ontology: Ontology, tenant: str | None = None) -> None:
-        self._bolt = bolt
-        self._labels = [label for label in labels(ontology) if tenant is None or label not in (LOCKS, NEWS)]
-        self._types = types(ontology)
+        self._bolt, self._ontology, self._tenant = bolt, ontology, tenant
+        self._labels: list[str] = []
+        self._types: frozenset[str] = frozenset()
         limits = bounds(tenant) if tenant is not None else {"after": "", "before": None}
         self._first, self._before = limits["after"], limits["before"]
         self._known: npt.NDArray[np.int64] = np.zeros(0, np.int64)
@@ -164,6 +169,9 @@ class GraphDump:
         for attempt in range(_TRIES):
             if attempt:
                 await asyncio.sleep(_PAUSE * 2 ** (attempt - 1))
+            everything = _joined_ontology(self._ontology, await stored_ontologies(self._bolt, self._tenant))
+            self._labels = [name for name in labels(everything) if self._tenant is None or name not in (LOCKS, NEWS)]
+            self._types = types(everything)
             nodes.clear()
             relationships.clear()
             before = await self._turns()
@@ -228,6 +236,15 @@ class GraphDump:
         return await self._bolt.read(work)
 
 
+def _joined_ontology(packaged: Ontology, own: Iterable[Ontology]) -> Ontology:
+    """The packaged ontology with what tenants' own declare: the names that nodes and relationships may have."""
+    nodes, relationships = dict(packaged.nodes), dict(packaged.relationships)
+    for each in own:
+        nodes |= each.nodes
+        relationships |= each.relationships
+    return replace(packaged, nodes=nodes, relationships=relationships)
+
+
 def _node(label: str, row: Row) -> bytes:
     if label not in DOUBLE:
         return pack({"label": label}, to_json(row["found"]))
@@ -245,12 +262,25 @@ _EMPTY = "MATCH (n) WITH n LIMIT 1000 DETACH DELETE n RETURN count(*) AS gone"
 Kind = tuple[str, str, str]
 
 
-class GraphLoad:
-    """Writes records of the graph. What a statement is made of is looked up in the ontology, never taken from a record."""
+Declare = Callable[[Ontology], Awaitable[None]]
+"""Declares the labels and types of a tenant's ontology in the store."""
 
-    def __init__(self, bolt: Bolt, ontology: Ontology, tenancy: Tenancy | None = None) -> None:
-        self._bolt = bolt
+
+class GraphLoad:
+    """Writes records of the graph.
+
+    What a statement is made of is looked up in the ontology, or in a tenant's own of the archive, which is checked as a
+    published one is; it is never taken from a record.
+
+    Args:
+        declare: called with each ontology of the archive before the nodes that it has names for.
+    """
+
+    def __init__(self, bolt: Bolt, ontology: Ontology, tenancy: Tenancy | None = None, declare: Declare | None = None) -> None:
+        self._bolt, self._ontology = bolt, ontology
         self._tenancy = tenancy
+        self._declare = declare
+        self._undeclared: list[Ontology] = []
         self._labels = frozenset(labels(ontology))
         self._types = types(ontology)
 
@@ -263,11 +293,12 @@ class GraphLoad:
 
     async def of_tenant(self, tenant: str) -> int:
         inside = "n.key > $after AND n.key < $before"
-        statements = [f"MATCH (n:{label}) WHERE {inside} RETURN count(n) AS found" for label in sorted(self._labels)]
+        names = await self._labels_of(tenant)
+        statements = [f"MATCH (n:{label}) WHERE {inside} RETURN count(n) AS found" for label in names]
         return sum([await self._number(one, "found", **bounds(tenant)) for one in statements])
 
     async def remove(self, tenant: str) -> None:
-        for label in sorted(self._labels):
+        for label in await self._labels_of(tenant):
             statement = (
                 f"MATCH (n:{label}) WHERE n.key > $after AND n.key < $before "
                 "WITH n LIMIT 1000 DETACH DELETE n RETURN count(*) AS gone"
@@ -275,10 +306,16 @@ class GraphLoad:
             while await self._number(statement, "gone", **bounds(tenant)):
                 pass
 
+    async def _labels_of(self, tenant: str) -> list[str]:
+        everything = _joined_ontology(self._ontology, await stored_ontologies(self._bolt, tenant))
+        return sorted(self._labels | set(labels(everything)))
+
     async def nodes(self, frames: Iterator[Frame]) -> int:
         count = 0
         rows = (self._node(frame) for frame in frames)
         for label, batch in batches(rows, _BATCH, _BYTES):
+            while self._undeclared and self._declare is not None:
+                await self._declare(self._undeclared.pop())
             await self._run(f"UNWIND $rows AS row CREATE (n:{label}) SET n = row", batch)
             count += len(batch)
         return count
@@ -351,9 +388,21 @@ class GraphLoad:
 
     def _node(self, frame: Frame) -> tuple[str, dict[str, Any], int]:
         label, properties = self._label(frame, "label"), from_json(frame.body)
+        if label == ONTOLOGIES and "text" in properties:
+            self._learn(properties["text"])
         if self._tenancy:
             properties = self._tenancy.node(label, properties)
         return self._all_labels(label, frame), properties, len(frame.body)
+
+    def _learn(self, text: object) -> None:
+        try:
+            found = parse(text if isinstance(text, str) else "")
+        except OntologyRefused as error:
+            raise Damaged("the archive holds an ontology that cannot be read") from error
+        everything = _joined_ontology(self._ontology, [found])
+        self._labels |= set(labels(everything))
+        self._types |= types(everything)
+        self._undeclared.append(found)
 
     def _all_labels(self, label: str, frame: Frame) -> str:
         """The labels as a statement has them: some nodes have another one beside the service's."""

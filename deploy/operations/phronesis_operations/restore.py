@@ -114,12 +114,14 @@ async def restore(
 class Target:
     """The stores of an installation, opened to be loaded. `opened()` makes one."""
 
-    def __init__(self, manifest: Manifest, connection: Connection, bus: Bus, bolt: Bolt, index: VectorIndex) -> None:
+    def __init__(
+        self, manifest: Manifest, connection: Connection, bus: Bus, bolt: Bolt, schema: Schema, index: VectorIndex
+    ) -> None:
         self._manifest = manifest
         self._connection = connection
         self._bus = bus
         self._bolt = bolt
-        self._graph = GraphLoad(bolt, ontology())
+        self._graph = GraphLoad(bolt, ontology(), declare=schema.declare_types)
         self._index = index
         self._bucket = Blobs(bus, MEDIA)
         self._tables: list[Table] = []
@@ -141,9 +143,10 @@ class Target:
         await asyncio.to_thread(migrate, places.postgres, list(SCHEMAS))
         bus = await stack.enter_async_context(connect(USER, places.bus.model_copy(update={"trust_dir": None})))
         bolt = await stack.enter_async_context(graph.open_graph(places.graph))
-        await Schema(bolt, ontology(), places.graph.dialect).declared()
+        schema = Schema(bolt, ontology(), places.graph.dialect)
+        await schema.declared()
         index = await stack.enter_async_context(vectors.open_vectors(places, manifest.model or "", manifest.dimension or 1))
-        target = cls(manifest, connection, bus, bolt, index)
+        target = cls(manifest, connection, bus, bolt, schema, index)
         target._tables = await tables.tables(connection)
         return target
 

@@ -13,6 +13,7 @@ from phronesis_bus import MEDIA, Blobs, Bus, connect
 from phronesis_bus.recording import USER
 from phronesis_contracts import ServiceError
 from phronesis_contracts.memory import ItemKind
+from phronesis_graph.bolt.schema import Schema
 from phronesis_graph.twin.ontology_file import load as ontology
 from phronesis_memory.items.rows import index_texts, lock_owner
 from phronesis_memory.ports import VectorIndex
@@ -156,7 +157,8 @@ async def import_tenant(places: Places, archive: Archive, tenancy: Tenancy, prog
             index = await stack.enter_async_context(
                 vectors.open_vectors(places, archive.manifest.model, archive.manifest.dimension)
             )
-        graph = GraphLoad(bolt, ontology(), tenancy)
+        schema = Schema(bolt, ontology(), places.graph.dialect)
+        graph = GraphLoad(bolt, ontology(), tenancy, schema.declare_types)
         await _Import(connection, bus, graph, index, archive, tenancy, progress).run()
 
 

@@ -126,6 +126,25 @@ class MediaRef(Message):
     media_id: str = Field(min_length=1, max_length=64)
 
 
+class TextRef(MediaRef):
+    """The text of one medium of the caller, from a place on."""
+
+    offset: int = Field(default=0, ge=0)
+    """Characters of the text that are passed over: a text that one reply cannot carry is read in several."""
+
+
+class TextPart(Message):
+    """A page, a sheet or a section, by its place in the whole text."""
+
+    page: int | None = None
+    """Number of the page or slide, from 1."""
+    sheet: str | None = Field(default=None, max_length=80)
+    heading: str | None = Field(default=None, max_length=80)
+    start: int
+    end: int
+    """Exclusive."""
+
+
 class ExtractedText(Message):
     """The text of a medium: of a document, in and about an image, or spoken in a recording."""
 
@@ -141,6 +160,15 @@ class ExtractedText(Message):
     seconds: float | None = None
     """Length of a recording."""
     kind: MediaKind = MediaKind.DOCUMENT
+    offset: int = 0
+    """Where in the whole text `text` begins, in characters."""
+    length: int | None = None
+    """Characters of the whole text."""
+    parts: tuple[TextPart, ...] = ()
+    """Its pages, sheets or sections that stand in `text`, in order, where the reader knows them."""
+    limits: tuple[str, ...] = ()
+    """Limits that were reached, so that the text is not all there is: `text` (characters that are kept), `scans` (pages without
+    text of their own that OCR looks at), `pages` (pages that could not be read)."""
 
 
 ACCEPT_UPLOAD = Rpc("media.v1.upload.accept", AcceptUpload, Media, timeout=30.0)
@@ -149,10 +177,10 @@ READ_WEB = Rpc("media.v1.web.read", ReadWeb, WebRead, timeout=10.0)
 HTTP_FETCH = Rpc("media.v1.http.fetch", HttpFetch, HttpFetched, timeout=30.0, max_bytes=1_000_000)
 RESOLVE_ADDRESS = Rpc("media.v1.address.resolve", ResolveAddress, ResolvedAddress)
 MEDIA_GET = Rpc("media.v1.media.get", MediaRef, Media)
-EXTRACT_TEXT = Rpc("media.v1.document.extract_text", MediaRef, ExtractedText, timeout=30.0, max_bytes=1_000_000)
+EXTRACT_TEXT = Rpc("media.v1.document.extract_text", TextRef, ExtractedText, timeout=30.0, max_bytes=1_000_000)
 MEDIA_PURGED = Event("media.v1.conversation.purged", Purged, followers=("orchestrator",))
-CAPTION = Rpc("media.v1.vision.caption", MediaRef, ExtractedText, timeout=30.0, max_bytes=1_000_000)
-TRANSCRIBE = Rpc("media.v1.audio.transcribe", MediaRef, ExtractedText, timeout=30.0, max_bytes=1_000_000)
+CAPTION = Rpc("media.v1.vision.caption", TextRef, ExtractedText, timeout=30.0, max_bytes=1_000_000)
+TRANSCRIBE = Rpc("media.v1.audio.transcribe", TextRef, ExtractedText, timeout=30.0, max_bytes=1_000_000)
 
 EXTRACT_TEXT_TOOL = Tool(
     "document.extract_text",

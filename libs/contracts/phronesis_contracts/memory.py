@@ -54,6 +54,8 @@ class ItemKind(StrEnum):
     """A sample of how its owner writes; found by `memory_query` and by name alone."""
     STRATEGY = "strategy"
     """The goal of a task that went well, with what led there beside it; made by `strategies.record` alone."""
+    PASSAGE = "passage"
+    """A passage of a document; found in the conversation that it was attached to, by `documents.search` alone."""
 
     @property
     def entity_type(self) -> EntityType:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Literal
 
 from pydantic import Field
 
 from .errors import BadRequest
-from .messages import Message, Rpc
-from .tools import Tool
+from .messages import Event, Message, Rpc
+from .principal import Role
+from .tools import Risk, Tool
 from .twin import READERS, Level
 
 Words = dict[str, tuple[str, ...]]
@@ -156,4 +158,129 @@ VOCABULARY_TOOL = Tool(
     "What the twin may hold and what people call it: types, properties, relationships; then its years, values and names.",
     VOCABULARY,
     roles=READERS,
+)
+
+WRITERS = frozenset({Role.MAESTRO, Role.CURATOR, Role.ADMIN})
+MAX_FILE = 300_000
+"""Characters of an ontology file; it may have as many bytes."""
+MAX_VERSIONS = 50
+"""Versions that a tenant keeps; of more the oldest is dropped."""
+
+
+class PublishOntology(Message):
+    """An ontology of the tenant's own, as its file has it."""
+
+    text: str = Field(min_length=1, max_length=MAX_FILE)
+    dry_run: bool = False
+    """Whether to report what would change, and change nothing."""
+
+
+class Misfit(Message):
+    """Stored nodes that the ontology no longer fits."""
+
+    type: str
+    property: str | None = None
+    relationship: str | None = None
+    count: int
+    """Nodes, or relationships where `relationship` is stated."""
+    because: str
+    blocking: bool = False
+    """Whether the ontology cannot be published while there are such nodes."""
+
+
+class OntologyChanges(Message):
+    """What differs from the active ontology: names of types, relationships and chains, properties as `Type.property`."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    """Words do not count."""
+    removed: tuple[str, ...] = ()
+    misfits: tuple[Misfit, ...] = ()
+
+
+class OntologyPublished(Message):
+    """The active ontology, or after a dry run the one that would be."""
+
+    version: int
+    """0 is the packaged one."""
+    changes: OntologyChanges
+    ontology: OntologyView
+    dry_run: bool = False
+
+
+class GetOntology(Message):
+    """An ontology of the tenant."""
+
+    version: int | None = Field(default=None, ge=0)
+    """The active one by default; 0 is the packaged one."""
+
+
+class OntologyFile(Message):
+    """An ontology as its file has it."""
+
+    version: int
+    active: bool
+    text: str
+    ontology: OntologyView
+
+
+class ListOntologies(Message):
+    """The versions that the tenant keeps."""
+
+
+class OntologyVersion(Message):
+    """One version."""
+
+    version: int
+    name: str
+    active: bool
+    at: datetime | None = None
+    """When it was published; absent for the packaged one."""
+    by: str | None = None
+    """The user who published it."""
+
+
+class OntologyVersions(Message):
+    """The newest first, the packaged one last."""
+
+    versions: tuple[OntologyVersion, ...]
+
+
+class RollBackOntology(Message):
+    """A version to make the active one again."""
+
+    version: int = Field(ge=0)
+    """0 is the packaged one."""
+    dry_run: bool = False
+
+
+class OntologyChanged(Message):
+    """A tenant's active ontology changed; what was kept of it is stale."""
+
+    version: int
+
+
+PUBLISH = Rpc("graph.v1.ontology.publish", PublishOntology, OntologyPublished, timeout=60.0, max_bytes=1_300_000)
+GET = Rpc("graph.v1.ontology.get", GetOntology, OntologyFile, timeout=10.0, max_bytes=2_000_000)
+VERSIONS = Rpc("graph.v1.ontology.versions", ListOntologies, OntologyVersions, timeout=10.0)
+ROLL_BACK = Rpc("graph.v1.ontology.rollback", RollBackOntology, OntologyPublished, timeout=60.0)
+ONTOLOGY_CHANGED = Event("graph.v1.ontology.changed", OntologyChanged, hearers=("orchestrator", "graph"))
+
+PUBLISH_TOOL = Tool(
+    "ontology.publish",
+    "Publish an ontology of the tenant's own for its twin, or report what it would change (dry run).",
+    PUBLISH,
+    risk=Risk.HIGH,
+    roles=WRITERS,
+)
+GET_TOOL = Tool("ontology.get", "An ontology of the tenant as its file has it.", GET, roles=READERS | WRITERS)
+VERSIONS_TOOL = Tool(
+    "ontology.versions", "The versions of the tenant's ontology, and which is active.", VERSIONS, roles=READERS | WRITERS
+)
+ROLL_BACK_TOOL = Tool(
+    "ontology.rollback",
+    "Make an earlier version of the tenant's ontology the active one again; 0 is the packaged one.",
+    ROLL_BACK,
+    risk=Risk.HIGH,
+    roles=WRITERS,
 )

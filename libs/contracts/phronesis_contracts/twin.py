@@ -203,6 +203,15 @@ READERS = frozenset({Role.NOOR, Role.MAESTRO, Role.ADMIN})
 MAX_ROWS = 500
 
 
+class LinkedWhere(Message):
+    """One condition on a linked node itself."""
+
+    property: str
+    """A declared property, or `id`, `name`, `level`, `quarter`."""
+    op: Literal["=", "<>", "<", "<=", ">", ">=", "in", "contains", "unknown", "known"] = "="
+    value: str | int | float | bool | tuple[str | int | float, ...] | None = None
+
+
 class Where(Message):
     """One condition on nodes: a property of theirs, or (with `via`) of nodes that they are joined to."""
 
@@ -220,6 +229,8 @@ class Where(Message):
     """With `via`: whether the node is the relationship's source (`True`) or its target; either where absent."""
     negated: bool = False
     """With `via`: whether those are wanted that are linked to no such node."""
+    linked: tuple[LinkedWhere, ...] = Field(default=(), max_length=4)
+    """For `linked` and `unlinked` with `to`: what one and the same linked node has to meet."""
 
 
 class GroupBy(Message):
@@ -460,7 +471,7 @@ LINKS_TOOL = Tool(
 )
 RUN_CHAIN_TOOL = Tool(
     "run_chain",
-    "Walk one of the ontology's seven chains in one year and on one level, from a node or from all of its first type.",
+    "Walk one of the ontology's chains in one year and on one level, from a node or from all of its first type.",
     RUN_CHAIN,
     roles=READERS,
 )

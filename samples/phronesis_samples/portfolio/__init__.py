@@ -2,4 +2,7 @@
 
 from .reports import batches
 
-__all__ = ["batches"]
+TEXTS = ("aims",)
+"""A text that most projects have: once memory finds it, it has read the reports."""
+
+__all__ = ["TEXTS", "batches"]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from phronesis_bus import Bus, Relay, follow, serve, serve_basics
 from phronesis_bus.streams import record_refusal
-from phronesis_contracts import knowledge_graph, memory, twin
-from phronesis_contracts import ontology as ontology_contract
+from phronesis_contracts import knowledge_graph, memory, ontology, twin
 
-from . import guard
 from .bolt.driver import Bolt, Transaction
 from .bolt.queries import BoltQueries
 from .bolt.schema import Schema
@@ -20,26 +19,25 @@ from .constitution.handlers import serve_constitution
 from .constitution.layers import WholeLayers
 from .constitution.list_store import BoltLists
 from .knowledge.handlers import KnowledgeHandlers
-from .knowledge.model import allowed_names
 from .knowledge.ports import KnowledgeStores
 from .knowledge.store import BoltChanges, BoltNodes, StoreNames
 from .links.handlers import LinkHandlers
 from .links.store import LOOK_UP, STEP, BoltLinkStore
 from .settings import Dialect
-from .twin.chains import build_walks
+from .twin.active import activate_packaged
 from .twin.handlers import QueryHandlers, ReasoningHandlers, TwinHandlers, VocabularyHandlers
-from .twin.ontology_file import load, packaged_version
-from .twin.ports import MOST_ROWS
+from .twin.misfit_store import BoltMisfits
+from .twin.ontology_handlers import OntologyHandlers
+from .twin.ontology_store import BoltOntologies
 from .twin.reasoning_store import BoltReasoning
 from .twin.store import BoltTwin
-from .twin.vocabulary import to_view
 from .twin.vocabulary_store import BoltVocabulary
 
 _NOBODY = {"keys": ["-"], "tenant": "-", "owners": ["-"]}
 _NOWHERE = {"lifecycles": ["-"], "names": ["-"], "limit": 1}
 
 
-async def warm(bolt: Bolt, reasoner: BoltReasoning, whole: WholeLayers) -> None:
+async def warm(bolt: Bolt, reasoning: Callable[[], Awaitable[None]], whole: WholeLayers) -> None:
     """Let the store plan what a walk and the start of a session ask.
 
     A Neo4j that has just started takes a second and more to plan its first statements, which is longer than a turn waits for
@@ -56,32 +54,33 @@ async def warm(bolt: Bolt, reasoner: BoltReasoning, whole: WholeLayers) -> None:
 
     await bolt.read(work)
     await whole.warm()
-    await reasoner.warm()
+    await reasoning()
 
 
 async def build(bus: Bus, bolt: Bolt, dialect: Dialect) -> None:
     """Wire the service: its schema is declared in the background, its outbox is relayed, its messages are answered."""
-    ontology = load()
-    schema = Schema(bolt, ontology, dialect)
+    packaged = activate_packaged()
+    schema = Schema(bolt, packaged.ontology, dialect)
+    ontologies = BoltOntologies(bolt, schema, packaged)
     relay = Relay(bus, GraphOutbox(bolt))
-    handlers = TwinHandlers(ontology, BoltTwin(bolt, ontology, schema), relay.wake)
+    handlers = TwinHandlers(ontologies, BoltTwin(bolt, ontologies, schema), relay.wake)
     links = LinkHandlers(BoltLinkStore(bolt, schema), relay.wake)
-    # One row more than an answer holds, so that it can say whether there was more.
-    check = guard.Guard(ontology, MOST_ROWS + 1).check
-    queries = BoltQueries(bolt, schema, ontology, dialect)
-    own_names, taken = StoreNames(bolt), allowed_names(ontology)
+    queries = BoltQueries(bolt, schema, ontologies, dialect)
+    own_names = StoreNames(bolt)
     stores = KnowledgeStores(
-        BoltNodes(bolt, ontology, schema, own_names), queries, BoltChanges(bolt, ontology, schema, queries, own_names, taken)
+        BoltNodes(bolt, ontologies, schema, own_names),
+        queries,
+        BoltChanges(bolt, ontologies, schema, queries, own_names),
     )
     refuse = partial(record_refusal, bus)
-    reading = QueryHandlers(check, queries, refuse)
-    rules = (partial(check, rules=guard.KNOWLEDGE), partial(check, rules=guard.KNOWLEDGE_WRITING))
-    curating = KnowledgeHandlers(taken, stores, *rules, refuse, relay.wake)
-    chains = build_walks(ontology)
-    reasoner = BoltReasoning(bolt, ontology, chains)
-    reasoning = ReasoningHandlers(ontology, chains, reasoner)
-    telling = VocabularyHandlers(ontology, to_view(ontology, packaged_version()), BoltVocabulary(bolt))
-    schema.start(bus, partial(warm, bolt, reasoner, WholeLayers(BoltLists(bolt, schema))))
+    reading = QueryHandlers(ontologies, queries, refuse)
+    curating = KnowledgeHandlers(ontologies, stores, refuse, relay.wake)
+    reasoner = BoltReasoning(bolt, ontologies)
+    reasoning = ReasoningHandlers(ontologies, reasoner)
+    telling = VocabularyHandlers(ontologies, BoltVocabulary(bolt))
+    governing = OntologyHandlers(ontologies, BoltMisfits(bolt), own_names, schema.declare_types, relay.wake)
+    warming = partial(warm, bolt, partial(reasoner.warm, packaged), WholeLayers(BoltLists(bolt, schema)))
+    schema.start(bus, warming)
     relay.start()
     engine = IgraphEngine()
     available = EngineAvailability(engine)
@@ -102,7 +101,12 @@ async def build(bus: Bus, bolt: Bolt, dialect: Dialect) -> None:
     await serve(bus, twin.RUN_CHAIN_TOOL, reasoning.run_chain)
     await serve(bus, twin.DIAGNOSE_GAPS_TOOL, reasoning.diagnose_gaps)
     await serve(bus, twin.FIND_ENTITIES_TOOL, reasoning.find_entities)
-    await serve(bus, ontology_contract.VOCABULARY_TOOL, telling.vocabulary)
+    await serve(bus, ontology.VOCABULARY_TOOL, telling.vocabulary)
+    await serve(bus, ontology.PUBLISH_TOOL, governing.publish)
+    await serve(bus, ontology.GET_TOOL, governing.get)
+    await serve(bus, ontology.VERSIONS_TOOL, governing.versions)
+    await serve(bus, ontology.ROLL_BACK_TOOL, governing.rollback)
+    await follow(bus, ontology.ONTOLOGY_CHANGED, ontologies.on_ontology_changed, every_copy=True)
     await follow(bus, memory.KNOWLEDGE_STORED, links.on_item_stored)
     await follow(bus, memory.ITEMS_FORGOTTEN, links.on_item_forgotten)
     await serve_constitution(bus, bolt, schema, own_names, engine, relay.wake)

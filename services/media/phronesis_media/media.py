@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
 from phronesis_contracts import Message, Principal
-from phronesis_contracts.media import MAX_UPLOAD, Media, MediaKind
+from phronesis_contracts.media import MAX_UPLOAD, Media, MediaKind, TextPart
 
 LONGEST_REPLY = 400_000
 """Characters of a text that one reply carries."""
@@ -54,6 +54,10 @@ class Reading(Message):
     """Length of a recording."""
     refusal: dict[str, Any] | None = None
     """The error that is the content's fault, so that it comes again and the content is not read again."""
+    parts: tuple[TextPart, ...] = ()
+    """Pages, sheets or sections, by their places in the text."""
+    limits: tuple[str, ...] = ()
+    """Limits that were reached, so that the text is not all there is."""
     makeshift: bool = False
     """Whether a better engine could not be asked at the time; such a reading is not kept."""
 
@@ -129,14 +133,38 @@ def clean_text(text: str) -> str:
     return _BLANKS.sub("\n\n\n", _CONTROL.sub("", text).replace("\f", "\n\n")).strip()
 
 
-def cut_to_reply(text: str) -> tuple[str, bool]:
-    """As much of the text as one reply carries, and whether that is less than all of it."""
-    short = text[:LONGEST_REPLY]
+MAX_PARTS = 1_000
+"""Pages, sheets or sections that one reply tells of."""
+_PART_BYTES = 120
+"""Bytes of one of them beside the letters of its name."""
+
+
+def cut_to_reply(text: str, offset: int = 0, room: int = LARGEST_REPLY) -> tuple[str, bool]:
+    """As much of the text from `offset` on as one reply carries, and whether something is left behind it.
+
+    It ends at the end of a line, or of a word, where one is near. `room`: bytes that the text may take as JSON.
+    """
+    short = text[offset : offset + LONGEST_REPLY]
     size = len(json.dumps(short, ensure_ascii=False).encode())
-    while size > LARGEST_REPLY:
-        short = short[: int(len(short) * LARGEST_REPLY / size) - 1]
+    while size > room:
+        short = short[: int(len(short) * room / size) - 1]
         size = len(json.dumps(short, ensure_ascii=False).encode())
-    return short, len(short) < len(text)
+    if offset + len(short) >= len(text):
+        return short, False
+    near = max(0, len(short) - 2_000)
+    at = max(short.rfind("\n", near), -1)
+    at = at if at >= 0 else short.rfind(" ", near)
+    return (short[: at + 1] if at > 0 else short), True
+
+
+def parts_between(parts: Sequence[TextPart], start: int, end: int) -> tuple[TextPart, ...]:
+    """The parts that stand between two places of a text, of which one reply tells."""
+    return tuple(part for part in parts if part.start < end and part.end > start)[:MAX_PARTS]
+
+
+def size_of_parts(parts: Sequence[TextPart]) -> int:
+    """Bytes that these may take in a reply."""
+    return sum(_PART_BYTES + len((part.sheet or "").encode()) + len((part.heading or "").encode()) for part in parts)
 
 
 Audit = Callable[[Principal, str, dict[str, Any]], Awaitable[None]]

@@ -13,6 +13,7 @@ from phronesis_contracts.twin import NODE_CHANGED
 from phronesis_postgres import Database, PostgresOutbox
 
 from .constitution.handlers import serve_constitution
+from .documents.handlers import serve_documents
 from .embedding.queries import QueryVectors
 from .episodes.handlers import serve_experience
 from .facts.handlers import serve_facts
@@ -103,6 +104,7 @@ async def build(
     await serve(bus, memory.PROFILE_UPDATE_TOOL, span("update_memory", PROFILES, profiles.update))
     await serve(bus, memory.PROFILE_DELETE_TOOL, span("delete_memory", PROFILES, profiles.delete))
     await follow(bus, TURN_ENDED, span("create_memory", KNOWLEDGE, handlers.on_turn_ended))
+    await serve_documents(bus, database, embedding, settings, vectors, queries)
     of_facts = await serve_facts(bus, database, embedding, settings, vectors, relay.wake, queries)
 
     async def on_conversation_deleted(news: News, event: ConversationDeleted) -> None:

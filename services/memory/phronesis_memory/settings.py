@@ -54,6 +54,15 @@ class ConstitutionSettings(BaseSettings):
     """Embed the constitutional graph's nodes anew each week or month, to see whether the model's vectors drifted."""
 
 
+class DocumentSettings(BaseSettings):
+    """Settings with the prefix `DOCUMENT_`."""
+
+    model_config = SettingsConfigDict(env_prefix="DOCUMENT_", frozen=True)
+
+    passages: int = Field(default=20_000, ge=1)
+    """Passages that the documents of one conversation may have; what is beyond them is not kept, and said to be left out."""
+
+
 class WeaviateSettings(BaseSettings):
     """Settings with the prefix `WEAVIATE_`."""
 

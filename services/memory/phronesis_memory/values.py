@@ -21,6 +21,8 @@ from .words.analysis import Words
 
 FACTS_PREFIX = "facts:"
 """What the name of every owner of facts begins with."""
+DOCUMENTS_PREFIX = "documents:"
+"""What the name of every owner of passages begins with."""
 SCOPE_PREFIX = "scope:"
 """What the name of every owner of a scope begins with. The policy `of_its_room` of the schema knows it too."""
 
@@ -59,6 +61,11 @@ def owner_of_scope(who: Principal, scope: Scope) -> str | None:
 def owner_of_facts(user: str) -> str:
     """The owner of the items by which a user's held facts are found."""
     return FACTS_PREFIX + quote(user, safe="", errors="surrogatepass")
+
+
+def owner_of_documents(user: str, conversation_id: str) -> str:
+    """The owner of the passages of the documents of a conversation of the user."""
+    return DOCUMENTS_PREFIX + ":".join(quote(one, safe="", errors="surrogatepass") for one in (user, conversation_id))
 
 
 _ANSWER = 450_000
@@ -100,7 +107,7 @@ def check_storable(request: Request) -> Request:
 
 Vector: TypeAlias = npt.NDArray[np.float32]
 
-EXPERIENCE_KINDS = frozenset({ItemKind.EPISODE, ItemKind.STYLE, ItemKind.STRATEGY})
+EXPERIENCE_KINDS = frozenset({ItemKind.EPISODE, ItemKind.STYLE, ItemKind.STRATEGY, ItemKind.PASSAGE})
 """The kinds that are searched where they are named alone, and that the graph does not know."""
 ORDINARY_KINDS = tuple(kind for kind in ItemKind if kind not in EXPERIENCE_KINDS)
 """The kinds that are searched unless the caller names some."""

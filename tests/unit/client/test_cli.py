@@ -5,13 +5,17 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from phronesis import Client
+from phronesis import Client, sse
 from phronesis.cli import run
+from phronesis_contracts.ontology import EntityName, OntologyChanges, OntologyFile, OntologyPublished, Vocabulary
 from phronesis_contracts.orchestrator import Reply
 from phronesis_contracts.twin import Level, Upsert, UpsertNode
+from phronesis_graph.twin.ontology_file import parse
+from phronesis_graph.twin.vocabulary import to_view
 from tests.support.fake_gateway import KEY, FakeGateway, problem
 
 COMMANDS = [
@@ -19,6 +23,7 @@ COMMANDS = [
     *(
         ["load"],
         ["load", "portfolio"],
+        ["load", "files"],
         ["twin"],
         ["twin", "generate"],
         ["turns"],
@@ -80,7 +85,10 @@ def test_ask_sends_files_and_goes_on_with_a_conversation(
     }
 
 
-def test_the_reply_is_found_when_the_events_are_lost(capsys: pytest.CaptureFixture[str], gateway: FakeGateway) -> None:
+def test_the_reply_is_found_when_the_events_are_lost(
+    capsys: pytest.CaptureFixture[str], gateway: FakeGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sse, "pause_before", lambda attempt: 0.01)
     gateway.cuts.extend([(1, "accepted")] * 6)
     assert run(["ask", "hi"]) == 0
     assert capsys.readouterr().out.startswith("answer 1 to: hi\n")
@@ -270,3 +278,68 @@ def test_load_posts_every_batch_and_waits_for_its_texts(
     assert "nodes created: 2" in capsys.readouterr().err
     assert run(["load", "portfolio", "--no-wait"]) == 0
     assert len(gateway.on("/api/v1/tools/recall")) == 2
+
+
+class TwinOfAStranger:
+    """The tools that `phronesis load FILE...` calls, over one ontology in memory."""
+
+    def __init__(self, gateway: FakeGateway) -> None:
+        self.published: list[str] = []
+        gateway.tools |= {"ontology.publish": self._publish, "ontology.get": self._get, "twin_vocabulary": self._vocabulary}
+
+    def _publish(self, body: dict[str, Any]) -> dict[str, Any]:
+        if not body["dry_run"]:
+            self.published.append(body["text"])
+        view = to_view(parse(body["text"]), "1")
+        done = OntologyPublished(version=1, changes=OntologyChanges(added=("Vessel",)), ontology=view, dry_run=body["dry_run"])
+        return done.model_dump(mode="json")
+
+    def _get(self, body: dict[str, Any]) -> dict[str, Any]:
+        view = to_view(parse(ONTOLOGY), "1")
+        return OntologyFile(version=1, active=True, text=ONTOLOGY, ontology=view).model_dump(mode="json")
+
+    def _vocabulary(self, body: dict[str, Any]) -> dict[str, Any]:
+        north = EntityName(type="Yard", id="n", name="North", level=Level.L3, years=(2025,))
+        view = to_view(parse(ONTOLOGY), "1")
+        return Vocabulary(version="1", ontology=view, names=(north,)).model_dump(mode="json")
+
+
+ONTOLOGY = """name: shipyard
+nodes:
+  Vessel: {properties: {tonnage: {type: number}}}
+  Yard:
+relationships: {BUILT_AT: {from: [Vessel], to: [Yard]}}
+"""
+
+
+def test_a_strangers_files_are_checked_published_and_posted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], gateway: FakeGateway
+) -> None:
+    twin = TwinOfAStranger(gateway)
+    (tmp_path / "shipyard.yaml").write_text(ONTOLOGY)
+    (tmp_path / "vessel.csv").write_text("name,tonnage,BUILT_AT\nAnn,5,North\n")
+    files = [str(tmp_path / name) for name in ("shipyard.yaml", "vessel.csv")]
+    assert run(["load", "--dry-run", *files, "--year", "2025"]) == 0
+    assert (twin.published, gateway.on("/api/v1/tools/graph_upsert")) == ([], [])
+    assert "nothing was written" in capsys.readouterr().err
+    assert run(["load", *files, "--year", "2025"]) == 0
+    assert twin.published == [ONTOLOGY]
+    nodes, joins = (seen.json for seen in gateway.on("/api/v1/tools/graph_upsert"))
+    assert [node["id"] for node in nodes["nodes"]] == ["ann"]
+    assert [each["target"] for each in joins["relationships"]] == [{"type": "Yard", "id": "n", "year": 2025}]
+
+
+def test_a_strangers_faults_are_told_by_line_and_nothing_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], gateway: FakeGateway
+) -> None:
+    twin = TwinOfAStranger(gateway)
+    (tmp_path / "shipyard.yaml").write_text(ONTOLOGY)
+    (tmp_path / "ships.csv").write_text("name,tonnage\nAnn,heavy\nBob,5\n,7\n")
+    files = [str(tmp_path / name) for name in ("shipyard.yaml", "ships.csv")]
+    assert run(["load", *files, "--type", "Vessel"]) == 3
+    said = capsys.readouterr().err.splitlines()
+    assert "ships.csv:2: column 'tonnage': 'heavy' is no number; write 1234.5" in said
+    assert "ships.csv:4: the row has no name" in said
+    assert (twin.published, gateway.on("/api/v1/tools/graph_upsert")) == ([], [])
+    assert run(["load", str(tmp_path / "ships.csv")]) == 3
+    assert "ships.csv:1: the ontology has no node type 'ships'" in capsys.readouterr().err

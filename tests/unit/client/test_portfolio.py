@@ -43,7 +43,7 @@ def test_every_batch_fits_the_contract_and_the_ontology() -> None:
         assert len(batch.relationships) <= 1_000
         assert len(batch.model_dump_json().encode()) < UPSERT.max_bytes
         checked: Plan = plan_batch(ontology, "acme", batch)
-        check_levels(ontology, checked, stored)
+        check_levels(checked, stored)
         stored |= {node.key: Stored(node.hash, node.level, 1) for node in checked.nodes}
     assert count_nodes() == len(stored) == 1777
     assert NODE_CHANGED.max_bytes >= 100 * 300

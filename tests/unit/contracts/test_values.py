@@ -65,6 +65,7 @@ def test_every_kind_of_item_is_hydrated_as_one_of_the_two_entities() -> None:
         ItemKind.NODE: EntityType.CONCEPT,
         ItemKind.STYLE: EntityType.MEMORY_UNIT,
         ItemKind.STRATEGY: EntityType.MEMORY_UNIT,
+        ItemKind.PASSAGE: EntityType.MEMORY_UNIT,
     }
 
 

@@ -12,14 +12,13 @@ from phronesis_contracts.catalog import TOOLS as CATALOG
 from phronesis_contracts.knowledge_graph import FoundNode, NodeCreated, NodeDeleted, QueryExecuted, RelationshipCreated
 from phronesis_contracts.orchestrator import Audited
 from phronesis_contracts.twin import QueryRefused
-from phronesis_graph.guard import Allowed
+from phronesis_graph.guard import KNOWLEDGE, READING, Allowed, Rules
 from phronesis_graph.knowledge.handlers import KnowledgeHandlers
-from phronesis_graph.knowledge.model import allowed_names
 from phronesis_graph.knowledge.ports import ChangeStatement, DeletedNode, KnowledgeStores, NewRelationship
-from phronesis_graph.twin.ontology_file import load
 from phronesis_graph.twin.ports import StatementResult
 from tests.support.curators import TOOLS
 from tests.support.logs import logged
+from tests.support.ontologies import OneOntology
 
 ANN = Call(Principal(tenant="acme", user="ann", role=Role.CURATOR), "gateway")
 EMPTY: dict[str, dict[str, Any]] = {
@@ -100,14 +99,13 @@ class Case:
         self.refusals: list[tuple[str, dict[str, Any], str]] = []
         self.woken = 0
         stores = KnowledgeStores(self.store, self.store, self.store)
-        self.curating = KnowledgeHandlers(allowed_names(load()), stores, self._reads, self._changes, self._refuse, self._wake)
+        self.curating = KnowledgeHandlers(OneOntology(check=self._check), stores, self._refuse, self._wake)
 
-    def _reads(self, statement: str, parameters: Mapping[str, Any], tenant: str) -> Allowed:
-        if "CREATE" in statement:
+    def _check(self, statement: str, parameters: Mapping[str, Any], tenant: str, rules: Rules = READING) -> Allowed:
+        if rules is KNOWLEDGE and "CREATE" in statement:
             raise QueryRefused("writing: it only reads", field="cypher_query")
-        return Allowed(statement, parameters)
-
-    def _changes(self, statement: str, parameters: Mapping[str, Any], tenant: str) -> Allowed:
+        if rules is KNOWLEDGE:
+            return Allowed(statement, parameters)
         return Allowed(statement, parameters, dangerous="it wipes" if "WIPE" in statement else None)
 
     async def _refuse(self, who: Principal, tool: str, arguments: dict[str, Any], error: ServiceError) -> None:

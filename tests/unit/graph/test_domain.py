@@ -23,7 +23,7 @@ LEVELS = st.sampled_from(list(Level))
 
 def refusal(batch: Upsert, stored: dict[str, Stored] | None = None) -> tuple[str | None, str]:
     with pytest.raises(BadRequest) as caught:
-        check_levels(ONTOLOGY, plan_batch(ONTOLOGY, "acme", batch), stored or {})
+        check_levels(plan_batch(ONTOLOGY, "acme", batch), stored or {})
     return caught.value.field, caught.value.detail
 
 
@@ -105,7 +105,7 @@ def test_a_node_keeps_its_level() -> None:
 def test_the_hierarchy_goes_one_level_down(above: Level, below: Level) -> None:
     batch = Upsert(nodes=(node("a", above), node("b", below)), relationships=(joined("PARENT_OF", ref("a"), ref("b")),))
     if (above, below) in {(Level.L1, Level.L2), (Level.L2, Level.L3)}:
-        check_levels(ONTOLOGY, plan_batch(ONTOLOGY, "acme", batch), {})
+        check_levels(plan_batch(ONTOLOGY, "acme", batch), {})
     else:
         assert refusal(batch)[0] == "relationships.0"
 
@@ -124,7 +124,7 @@ def test_what_is_accepted_joins_declared_ends_at_allowed_levels(
         LevelRule.DOWN: above.value + below.value in ("L1L2", "L2L3"),
     }
     if kind.joins(source, target) and allowed[kind.rule]:
-        check_levels(ONTOLOGY, plan_batch(ONTOLOGY, "acme", batch), {})
+        check_levels(plan_batch(ONTOLOGY, "acme", batch), {})
     else:
         assert (refusal(batch)[0] or "").startswith("relationships.0")
 

@@ -17,6 +17,7 @@ from phronesis_graph.twin.entities import NamedNode
 from phronesis_graph.twin.gaps import ChainReach, Direction, FoundTie, GapCase, NodeId, Tie, TieQuestion
 from phronesis_graph.twin.handlers import ReasoningHandlers
 from phronesis_graph.twin.ontology_file import load
+from tests.support.ontologies import OneOntology
 
 ONTOLOGY = load()
 WALKS = build_walks(ONTOLOGY)
@@ -96,7 +97,7 @@ def graphs(draw: st.DrawFn) -> Graph:
 
 async def answer(graph: Graph, question: GapQuestion) -> str | None:
     """The gap that is found, `unknown` where nothing can be said."""
-    handlers = ReasoningHandlers(ONTOLOGY, WALKS, Memory(graph))
+    handlers = ReasoningHandlers(OneOntology(ONTOLOGY), Memory(graph))
     call = Call(Principal(tenant="acme", user="ann"), "orchestrator")
     result = await handlers.diagnose_gaps(call, DiagnoseGaps(questions=(question,)))
     if result.unknown:

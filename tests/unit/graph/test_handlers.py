@@ -10,9 +10,9 @@ from phronesis_contracts.twin import Expand, Level, Neighbour, Node, NodeKeys, N
 from phronesis_graph.links.handlers import LinkHandlers
 from phronesis_graph.links.items import order_by_distance
 from phronesis_graph.twin.handlers import TwinHandlers
-from phronesis_graph.twin.ontology_file import load
 from phronesis_graph.twin.upserts import Plan
 from tests.support.graph import joined, node, ref
+from tests.support.ontologies import OneOntology
 
 ANN = Call(Principal(tenant="acme", user="ann"), "gateway")
 
@@ -42,7 +42,7 @@ class Store:
 
 
 def handlers(store: Store, woken: list[bool]) -> TwinHandlers:
-    return TwinHandlers(load(), store, lambda: woken.append(True))
+    return TwinHandlers(OneOntology(), store, lambda: woken.append(True))
 
 
 def link_handlers(store: Store) -> LinkHandlers:

@@ -9,10 +9,11 @@ import pytest
 from phronesis_bus import Call
 from phronesis_contracts import Principal, Role, ServiceError, TimedOut, Unavailable
 from phronesis_contracts.twin import READ_CYPHER_TOOL, CypherRows, QueryRefused, ReadCypher
-from phronesis_graph.guard import Allowed
+from phronesis_graph.guard import READING, Allowed, Rules
 from phronesis_graph.twin.handlers import QueryHandlers
 from phronesis_graph.twin.ports import StatementResult
 from tests.support.logs import logged
+from tests.support.ontologies import OneOntology
 
 ANN = Call(Principal(tenant="acme", user="ann"), "orchestrator")
 TEXT = "MATCH (p:EntityProject {name: 'Alpha'}) RETURN p.id"
@@ -43,9 +44,9 @@ class Case:
     def __init__(self, answer: StatementResult | ServiceError, down: bool = False) -> None:
         self.store = Store(answer, down)
         self.refusals: list[tuple[str, str, dict[str, object], str]] = []
-        self.reading = QueryHandlers(self._check, self.store, self._refuse)
+        self.reading = QueryHandlers(OneOntology(check=self._check), self.store, self._refuse)
 
-    def _check(self, statement: str, parameters: Mapping[str, Any], tenant: str) -> Allowed:
+    def _check(self, statement: str, parameters: Mapping[str, Any], tenant: str, rules: Rules = READING) -> Allowed:
         if "SKIP" in statement:
             raise QueryRefused("paging: page by key")
         return Allowed(f"{statement} LIMIT 501", {**parameters, "tenant": tenant}, ("return id and name",))

@@ -11,7 +11,7 @@ import pytest
 
 from phronesis_bus import Call
 from phronesis_contracts import BadRequest, NotFound, Principal, ServiceError, TimedOut, TooLarge, Unavailable, UnsupportedMedia
-from phronesis_contracts.media import MAX_UPLOAD, AcceptUpload, FetchUrl, Media, MediaKind, MediaRef
+from phronesis_contracts.media import MAX_UPLOAD, AcceptUpload, FetchUrl, Media, MediaKind, MediaRef, TextRef
 from phronesis_media.media import Fetched, Reading
 from phronesis_media.uploads.handlers import MediaHandlers
 from phronesis_media.uploads.store import MediaStore
@@ -155,7 +155,7 @@ async def test_a_foreign_medium_is_answered_like_an_unknown_one(who: Principal) 
             service.handlers.transcribe,
         ):
             with pytest.raises(NotFound) as refused:
-                await handler(call, MediaRef(media_id=id))
+                await handler(call, TextRef(media_id=id))
             answers.append(refused.value.body())
     assert answers == [NotFound("no such medium").body()] * 20
 
@@ -163,7 +163,7 @@ async def test_a_foreign_medium_is_answered_like_an_unknown_one(who: Principal) 
 async def test_the_text_of_a_document_comes_with_what_read_it() -> None:
     service = Service()
     media = await service.accept()
-    found = await service.handlers.extract_text(CALL, MediaRef(media_id=media.id))
+    found = await service.handlers.extract_text(CALL, TextRef(media_id=media.id))
     assert found.model_dump() == {
         "media_id": media.id,
         "name": "note.txt",
@@ -174,6 +174,10 @@ async def test_the_text_of_a_document_comes_with_what_read_it() -> None:
         "truncated": False,
         "seconds": None,
         "kind": MediaKind.DOCUMENT,
+        "offset": 0,
+        "length": len(TEXT.decode()),
+        "parts": (),
+        "limits": (),
     }
 
 
@@ -181,7 +185,7 @@ async def test_the_text_of_a_document_comes_with_what_read_it() -> None:
 async def test_the_same_content_is_read_once_in_a_tenant_even_when_asked_for_together() -> None:
     service = Service()
     media = [await service.accept(name=f"{i}.txt") for i in range(3)]
-    texts = await asyncio.gather(*(service.handlers.extract_text(CALL, MediaRef(media_id=m.id)) for m in media * 2))
+    texts = await asyncio.gather(*(service.handlers.extract_text(CALL, TextRef(media_id=m.id)) for m in media * 2))
     assert ({text.text for text in texts}, service.reader.reads) == ({TEXT.decode()}, 1)
 
 
@@ -190,7 +194,7 @@ async def test_another_tenant_s_reading_is_not_used() -> None:
     stranger = Call(Principal(tenant="other", user="ann"), "gateway")
     for call in (CALL, stranger):
         media = await service.accept(who=call)
-        await service.handlers.extract_text(call, MediaRef(media_id=media.id))
+        await service.handlers.extract_text(call, TextRef(media_id=media.id))
     assert service.reader.reads == 2
 
 
@@ -198,7 +202,7 @@ async def test_another_tenant_s_reading_is_not_used() -> None:
 async def test_a_long_text_is_cut_in_the_reply_and_stays_whole_in_the_store() -> None:
     service = Service()
     media = await service.accept(b"a" * 500_000)
-    found = await service.handlers.extract_text(CALL, MediaRef(media_id=media.id))
+    found = await service.handlers.extract_text(CALL, TextRef(media_id=media.id))
     (stored,) = [data for name, data in service.media.objects.items() if name.endswith(".text")]
     assert (len(found.text), found.truncated) == (400_000, True)
     assert len(Reading.model_validate_json(stored).text) == 500_000
@@ -212,7 +216,7 @@ async def test_what_the_content_is_at_fault_for_is_remembered_in_its_tenant(fail
     for call in (CALL, CALL, stranger):
         media = await service.accept(who=call)
         with pytest.raises(type(failure)) as refused:
-            await service.handlers.extract_text(call, MediaRef(media_id=media.id))
+            await service.handlers.extract_text(call, TextRef(media_id=media.id))
         bodies.append(refused.value.body())
     assert (bodies, service.reader.reads) == ([failure.body()] * 3, 2)
 
@@ -223,14 +227,14 @@ async def test_what_the_content_is_not_at_fault_for_is_tried_anew(failure: Servi
     media = await service.accept()
     for _ in range(2):
         with pytest.raises(type(failure)):
-            await service.handlers.extract_text(CALL, MediaRef(media_id=media.id))
+            await service.handlers.extract_text(CALL, TextRef(media_id=media.id))
     assert service.reader.reads == 2
 
 
 async def test_a_makeshift_reading_is_given_and_not_kept() -> None:
     service = Service(CountingReader(makeshift=True))
     media = await service.accept()
-    texts = [(await service.handlers.extract_text(CALL, MediaRef(media_id=media.id))).text for _ in range(2)]
+    texts = [(await service.handlers.extract_text(CALL, TextRef(media_id=media.id))).text for _ in range(2)]
     assert (texts, service.reader.reads) == ([TEXT.decode()] * 2, 2)
 
 
@@ -252,9 +256,9 @@ async def test_the_kind_of_a_medium_alone_decides_which_tool_reads_it(data: byte
         "vision.caption": handlers.caption,
         "audio.transcribe": handlers.transcribe,
     }
-    found = await tools.pop(tool)(CALL, MediaRef(media_id=media.id))
+    found = await tools.pop(tool)(CALL, TextRef(media_id=media.id))
     assert (media.kind, media.name, found.kind) == (kind, kind.value, kind)
     for other in tools.values():
         with pytest.raises(BadRequest, match=f"this medium is read by {tool}") as refused:
-            await other(CALL, MediaRef(media_id=media.id))
+            await other(CALL, TextRef(media_id=media.id))
         assert refused.value.field == "media_id"

@@ -9,7 +9,7 @@ import pytest
 from phronesis_bus import Call, News
 from phronesis_contracts import NotFound, Principal
 from phronesis_contracts.deletions import ConversationDeleted, Purged
-from phronesis_contracts.media import AcceptUpload, MediaRef
+from phronesis_contracts.media import AcceptUpload, MediaRef, TextRef
 from phronesis_media.media import Reading
 from phronesis_media.uploads.handlers import MediaHandlers, RemovalHandlers
 from phronesis_media.uploads.store import MediaStore
@@ -37,7 +37,7 @@ class Service:
         upload = "0" * 32
         await self.uploads.put(upload, TEXT)
         id = (await self.handlers.accept(Call(who, "gateway"), AcceptUpload(upload=upload, name="a.txt"))).id
-        await self.handlers.extract_text(Call(who, "gateway"), MediaRef(media_id=id))
+        await self.handlers.extract_text(Call(who, "gateway"), TextRef(media_id=id))
         return id
 
     async def delete(self, *media: str, user: str = "ann", part: int = 1, parts: int = 1) -> None:
@@ -81,7 +81,7 @@ async def test_a_medium_with_the_same_content_is_still_read() -> None:
     service = Service()
     mine, bobs = await service.accepted(), await service.accepted(BOB)
     await service.delete(mine)
-    found = await service.handlers.extract_text(Call(BOB, "gateway"), MediaRef(media_id=bobs))
+    found = await service.handlers.extract_text(Call(BOB, "gateway"), TextRef(media_id=bobs))
     assert found.text == TEXT.decode()
 
 
@@ -98,7 +98,7 @@ async def test_a_text_that_was_being_read_meanwhile_is_not_kept() -> None:
         return Reading(text=data.decode(), engine="slow 1")
 
     service.reader.read = slow  # type: ignore[method-assign]
-    reading = asyncio.create_task(service.handlers.extract_text(CALL, MediaRef(media_id=id)))
+    reading = asyncio.create_task(service.handlers.extract_text(CALL, TextRef(media_id=id)))
     await began.wait()
     await service.delete(id)
     go.set()

@@ -10,6 +10,7 @@ from uuid import uuid4
 from phronesis_bus.tracing import Tracing
 from phronesis_contracts import NotFound, Principal, ServiceError, Unavailable
 from phronesis_contracts.approvals import ApprovalStatus
+from phronesis_contracts.documents import KEEP_DOCUMENT, KeepDocument, KeptDocument
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.media import ExtractedText, Media, MediaKind
 from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
@@ -71,6 +72,8 @@ class FakeNeighbours:
     """What was asked by contract: subject, request and idempotency key."""
 
     async def ask(self, who: Principal, rpc: Any, request: Any, *, key: str | None = None) -> Any:
+        if rpc.subject == KEEP_DOCUMENT.subject and rpc.subject not in self.owners:
+            return _keep_whole(request)
         self.questions.append((rpc.subject, request, key))
         found = self.owners.get(rpc.subject, Unavailable("nobody serves it"))
         return raised(found(request) if callable(found) else found)
@@ -95,6 +98,11 @@ class FakeNeighbours:
 
     async def medium_text(self, who: Principal, medium: Media, limit: float) -> ExtractedText:
         return raised(self.documents.get(medium.id, NotFound("no such media")))
+
+
+def _keep_whole(request: KeepDocument) -> KeptDocument:
+    whole = {"passages": 1, "characters": request.length, "length": request.length, "complete": not request.limits}
+    return KeptDocument.model_validate({"media_id": request.media_id, **whole, "limits": request.limits})
 
 
 def raised(found: Any) -> Any:

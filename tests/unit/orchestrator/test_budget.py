@@ -16,9 +16,10 @@ from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, Item
 from phronesis_contracts.orchestrator import Directive
 from phronesis_orchestrator.conversations.history import KEPT, STEP, WINDOW, Note, PastMessage, Summary
 from phronesis_orchestrator.conversations.summary import NOTES
+from phronesis_orchestrator.models.limits import ANSWER
 from phronesis_orchestrator.models.prompts import final_messages, prompt_size
 from phronesis_orchestrator.models.reasoner import Fault, TurnContext
-from phronesis_orchestrator.models.templates import ANSWER, SHARES, Line, fit_parts
+from phronesis_orchestrator.models.templates import SHARES, Line, fit_parts
 from phronesis_orchestrator.settings import ModelSettings
 from phronesis_tokens import CUT, count
 from tests.support.cases import for_each

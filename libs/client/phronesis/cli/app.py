@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from . import account, approvals, constitution, conversations, facts, instructions, mcp_servers, output, tasks, turns
 from .output import Commands, Stack, Yes
@@ -54,6 +55,18 @@ def _delegate(package: str) -> Callable[[typer.Context], None]:
     return hand_on
 
 
+class FilesGroup(TyperGroup):
+    """A group that takes files in place of a command, and hands them to its command `files`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """What the arguments name: a command, or files and options of `files`."""
+        if args and args[0] not in self.commands and (args[0].startswith("-") or Path(args[0]).suffix.lower() in FILES):
+            args = ["files", *args]
+        return super().resolve_command(ctx, args)
+
+
+FILES = (".yaml", ".yml", ".csv")
+"""Endings of files that a twin is loaded from."""
 twin_app = Commands(help="Make a twin up, for tests and for trying things out.", no_args_is_help=True)
 
 
@@ -90,7 +103,7 @@ def generate(
         from .loading import load as post
 
         with stack.client() as client:
-            changed = post(client, list(made.batches()), wait=False)
+            changed = post(client, list(made.batches()))
         output.note(", ".join(f"{name.replace('_', ' ')}: {count}" for name, count in changed.items()))
 
 
@@ -102,7 +115,12 @@ app = Commands(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-load = Commands(help="Load sample data.", no_args_is_help=True)
+load = Commands(
+    help="Load a twin: your own, from files, or the sample.",
+    no_args_is_help=True,
+    cls=FilesGroup,
+    context_settings={"ignore_unknown_options": True},
+)
 app.add_typer(load, name="load")
 app.add_typer(turns.app, name="turns")
 app.add_typer(tasks.app, name="tasks")
@@ -232,8 +250,28 @@ def portfolio(
     from .loading import load
 
     with stack.client() as client:
-        changed = load(client, sample.batches(), wait)
+        changed = load(client, sample.batches(), sample.TEXTS if wait else ())
     output.note(", ".join(f"{name.replace('_', ' ')}: {count}" for name, count in changed.items()))
+
+
+@load.stack_command(name="files")
+def files(
+    stack: Stack,
+    paths: Annotated[
+        list[Path],
+        typer.Argument(help="An ontology (.yaml), tables (.csv), or both.", metavar="FILE...", exists=True, dir_okay=False),
+    ],
+    type: Annotated[str | None, typer.Option("--type", help="Node type of the one table.", metavar="TYPE")] = None,
+    year: Annotated[int | None, typer.Option("--year", help="Year of rows that state none; this one by default.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, and write nothing.")] = False,
+    wait: Annotated[bool, typer.Option(help="Stay until memory has embedded the texts.")] = True,
+) -> None:
+    """Load your own twin: `phronesis load ONTOLOGY.yaml DATA.csv ...`; loading it again changes nothing."""
+    from .twin_files import load_files
+
+    with stack.client() as client:
+        result = load_files(client, paths, type, year, dry_run, wait)
+    stack.as_json(result)
 
 
 @app.command()

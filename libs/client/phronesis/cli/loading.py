@@ -1,10 +1,10 @@
-"""`phronesis load portfolio`: the sample twin into the graph, and its texts into memory by way of the graph's news."""
+"""Loading a twin: batches into the graph, and their texts into memory by way of the graph's news."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from uuid import uuid4
 
 from rich.console import Console
@@ -22,17 +22,15 @@ EMBEDDED_WITHIN = 1200.0
 """Seconds that memory may take in all."""
 PROBES = 32
 """Nodes that are looked for: spread evenly, in the order of the batches, the very last one among them."""
-TEXT = "aims"
-"""The property that the ontology counts as a text and that most projects have."""
 _LOOK_AGAIN = 0.5
 
 
-def load(client: Client, batches: Sequence[Upsert], wait: bool) -> Counter[str]:
-    """Post the batches and, with `wait`, stay until memory finds their texts.
+def load(client: Client, batches: Sequence[Upsert], texts: Collection[str] = ()) -> Counter[str]:
+    """Post the batches and, where `texts` are named, stay until memory finds them.
 
     Args:
         batches: what to load; each is atomic, and loading it again changes nothing.
-        wait: whether to stay until the texts are embedded.
+        texts: properties that are embedded; none where nobody waits for them.
 
     Returns:
         How many nodes and relationships were created, updated and left alone.
@@ -47,8 +45,7 @@ def load(client: Client, batches: Sequence[Upsert], wait: bool) -> Counter[str]:
         for batch in batches:
             changed.update(_post(client, batch).model_dump())
             progress.advance(posting)
-        if wait:
-            probes = _probes(batches)
+        if probes := _probes(batches, texts):
             embedding = progress.add_task("memory: texts found", total=len(probes))
             _wait(client, probes, lambda: progress.advance(embedding))
     return changed
@@ -59,8 +56,8 @@ def _post(client: Client, batch: Upsert) -> Upserted:
     return Upserted.model_validate(client.tools.call("graph_upsert", body, idempotency_key=uuid4().hex))
 
 
-def _probes(batches: Sequence[Upsert]) -> list[UpsertNode]:
-    nodes = [node for batch in batches for node in batch.nodes if node.properties.get(TEXT)]
+def _probes(batches: Sequence[Upsert], texts: Collection[str]) -> list[UpsertNode]:
+    nodes = [node for batch in batches for node in batch.nodes if any(node.properties.get(text) for text in texts)]
     step = max(1, len(nodes) // PROBES)
     return nodes[::-1][::step][:PROBES][::-1]
 

@@ -16,7 +16,18 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from phronesis_bus import Bus, News, ask
-from phronesis_contracts import SYSTEM_TENANT, Forbidden, NotFound, Principal, Retired, Role, TimedOut, Tool, Unavailable
+from phronesis_contracts import (
+    SYSTEM_TENANT,
+    Forbidden,
+    NotFound,
+    Principal,
+    Retired,
+    Role,
+    TimedOut,
+    Tool,
+    Unavailable,
+    ontology,
+)
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.constitution import writes
 from phronesis_contracts.instructions import AGENT_GET, AgentProfile, AgentRef, Released
@@ -160,8 +171,8 @@ class Offers:
 
 
 def _rank(tool: Tool[Any, Any]) -> int:
-    """Tools of one node type each come last, and other names of a tool before them: there is a tool for each of them."""
-    if tool.name in _OF_TYPES:
+    """Tools of one node type each, and of the twin's ontology, come last, and other names of a tool before them."""
+    if tool.name in _OF_TYPES | _OF_ONTOLOGY:
         return 2
     return int(next(one.name for one in sorted(TOOLS.values(), key=_plain_name_key) if one.rpc is tool.rpc) != tool.name)
 
@@ -171,6 +182,8 @@ def _plain_name_key(tool: Tool[Any, Any]) -> tuple[bool, str]:
 
 
 _OF_TYPES = frozenset(tool.name for table in (writes.CREATE, writes.UPDATE) for tool in table.values())
+_OF_ONTOLOGY = frozenset(tool.name for tool in vars(ontology).values() if isinstance(tool, Tool))
+"""Those who set a twin up look for them by name; whoever asks it has no use for them."""
 _BY_NAME = {legal_name(name): tool for name, tool in TOOLS.items()} | TOOLS
 _ORDER = tuple(sorted(TOOLS.values(), key=lambda tool: (_rank(tool), tool.name)))
 """All tools: those that a caller without a list of its own is told first come first."""

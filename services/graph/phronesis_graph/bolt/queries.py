@@ -25,6 +25,7 @@ from phronesis_contracts.twin import QueryRefused
 
 from ..knowledge.model import HIDDEN, ID, KNOWLEDGE, RELATIONSHIP_ID, is_vector_name
 from ..settings import Dialect
+from ..twin.active import Ontologies
 from ..twin.ontology import Ontology
 from ..twin.ports import StatementResult
 from .driver import TOO_LONG, Bolt, Transaction
@@ -165,8 +166,8 @@ _WAIT = 2.0
 class BoltQueries:
     """Runs statements of callers. `dialect`: whether the store can explain a statement before it runs."""
 
-    def __init__(self, bolt: Bolt, schema: Schema, ontology: Ontology, dialect: Dialect) -> None:
-        self._bolt, self._schema, self._ontology = bolt, schema, ontology
+    def __init__(self, bolt: Bolt, schema: Schema, ontologies: Ontologies, dialect: Dialect) -> None:
+        self._bolt, self._schema, self._ontologies = bolt, schema, ontologies
         self._explains = dialect is Dialect.NEO4J
         self._places = asyncio.Semaphore(_AT_ONCE)
 
@@ -174,10 +175,12 @@ class BoltQueries:
         await self._schema.declared()
 
     async def read(self, tenant: str, statement: str, parameters: Mapping[str, Any], most: int) -> StatementResult:
+        ontology = (await self._ontologies.of(tenant)).ontology
+
         async def work(transaction: Transaction) -> StatementResult:
             if self._explains:
                 await _explain(transaction, statement, parameters)
-            rows = RowCollector(Values(self._ontology, tenant), most)
+            rows = RowCollector(Values(ontology, tenant), most)
             await run_statement(transaction, statement, parameters, rows.take)
             return rows.found()
 

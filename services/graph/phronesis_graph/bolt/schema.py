@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
+from zlib import crc32
 
 from phronesis_bus import Bus
 from phronesis_contracts import Internal, ServiceError
@@ -29,7 +30,9 @@ LINKS = "PlatformLink"
 """Links between knowledge items of which one end has not come yet."""
 GONE = "PlatformGone"
 """Keys of knowledge items that were forgotten: late news of them is dropped."""
-PLATFORM = (NEWS, WRITES, LOCKS, LINKS, GONE)
+ONTOLOGIES = "PlatformOntology"
+"""Versions of tenants' ontologies, and which of a tenant's is active."""
+PLATFORM = (NEWS, WRITES, LOCKS, LINKS, GONE, ONTOLOGIES)
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,16 @@ class Schema:
         # A caller's limit must not cut a statement in two: on Neo4j its half stays, and stands in the way of the next try.
         await asyncio.shield(self._declaring)
 
+    async def declare_types(self, ontology: Ontology) -> None:
+        """Declare the labels and relationship types of a tenant's ontology; what is there already stays as it is.
+
+        Raises `Unavailable`, `TimedOut`, `Internal` (the store does not take a name).
+        """
+        await self.declared()
+        statements = tuple(_type_statements(ontology.nodes, ontology.relationships, self._dialect))
+        for statement in statements:
+            await asyncio.shield(self._declare_one(statement))
+
     async def ping(self) -> None:
         """Raise `Unavailable` unless the store answers and the schema stands."""
         await self.declared()
@@ -184,6 +197,21 @@ def _run_statement(statement: str) -> Callable[[Transaction], Awaitable[list[Row
     return run
 
 
+def _type_statements(labels: Iterable[str], types: Iterable[str], dialect: Dialect) -> Iterator[str]:
+    """For names that are none of the packaged ontology's: the stores' own names for them hold no two alike, in any case."""
+    for label in labels:
+        own = f"{label.lower()}_{crc32(label.encode()):08x}"
+        yield f"CREATE CONSTRAINT {own}_key IF NOT EXISTS FOR (n:`{label}`) REQUIRE n.key IS UNIQUE"
+        yield f"CREATE INDEX {own}_id IF NOT EXISTS FOR (n:`{label}`) ON (n.id)"
+    if dialect is Dialect.ARCADEDB and (names := tuple(types)):
+        yield _declare_relationships(names)
+
+
+def _declare_relationships(names: Iterable[str]) -> str:
+    paths = ", ".join(f"(a)-[:`{name}`]->(b)" for name in names)
+    return f"CREATE (a:{LOCKS} {{key: '/from'}}), (b:{LOCKS} {{key: '/to'}}), {paths} DETACH DELETE a, b"
+
+
 def _statements(ontology: Ontology, dialect: Dialect) -> Iterator[str]:
     keyed = (*ontology.nodes, *ITEM_LABELS, KNOWLEDGE, *PLATFORM)
     for label in keyed:
@@ -194,7 +222,5 @@ def _statements(ontology: Ontology, dialect: Dialect) -> Iterator[str]:
         yield f"CREATE INDEX {LINKS.lower()}_{end} IF NOT EXISTS FOR (n:{LINKS}) ON (n.{end})"
     if dialect is Dialect.ARCADEDB:
         # A relationship type there is schema. Two transactions that use one first would get into each other's way.
-        names = (*ontology.relationships, *LINK_TYPES)
-        paths = ", ".join(f"(a)-[:{name}]->(b)" for name in names)
-        yield f"CREATE (a:{LOCKS} {{key: '/from'}}), (b:{LOCKS} {{key: '/to'}}), {paths} DETACH DELETE a, b"
+        yield _declare_relationships((*ontology.relationships, *LINK_TYPES))
     yield from constitution_statements(dialect)

@@ -55,10 +55,10 @@ class _Verdict:
 class Guard:
     """Decides which statements may be run. It may be used by several threads."""
 
-    def __init__(self, ontology: Ontology, limit: int = 500) -> None:
+    def __init__(self, ontology: Ontology, limit: int = 500, parser: Parser | None = None) -> None:
         self._vocabularies = {rules: Vocabulary(ontology, rules) for rules in Rules}
         self._limit = limit
-        self._parser = Parser()
+        self._parser = parser or Parser()
         self._verdicts: OrderedDict[tuple[Rules, str], _Verdict | str] = OrderedDict()
         self._lock = threading.Lock()
 

@@ -28,9 +28,11 @@ from phronesis_contracts.knowledge_graph import ConfirmationNeeded, Envelope, Gi
 from phronesis_contracts.orchestrator import Audited
 from phronesis_contracts.twin import QueryRefused
 
+from .. import guard
 from ..bolt.writes import digest
-from ..twin.ports import MOST_ROWS, AuditRefusal, StatementCheck, redact_literals
-from .model import KnowledgeNames, check_form, check_properties
+from ..twin.active import MOST_ROWS, Ontologies
+from ..twin.ports import AuditRefusal, redact_literals
+from .model import KnowledgeNames, allowed_names, check_form, check_properties
 from .ports import ChangeStatement, DeletedNode, KnowledgeStores, NewRelationship, query_envelope
 
 _ADVICE: tuple[tuple[type[ServiceError], str], ...] = (
@@ -61,21 +63,20 @@ E = TypeVar("E", bound=Envelope)
 class KnowledgeHandlers:
     def __init__(
         self,
-        names: KnowledgeNames,
+        ontologies: Ontologies,
         stores: KnowledgeStores,
-        reading: StatementCheck,
-        changing: StatementCheck,
         refuse: AuditRefusal,
         wake: Callable[[], None],
     ) -> None:
-        self._names, self._stores, self._reading = names, stores, reading
-        self._changing, self._refuse, self._wake = changing, refuse, wake
+        self._ontologies, self._stores = ontologies, stores
+        self._refuse, self._wake = refuse, wake
 
     async def create_node(self, call: Call, request: contract.CreateNode) -> contract.NodeCreated:
 
         async def work() -> contract.NodeCreated:
             form = check_form(request, contract.CreateNodeForm)
-            label, values, id = self._names.label(form.label), check_properties(form.properties), str(uuid4())
+            names = await self._names(call)
+            label, values, id = names.label(form.label), check_properties(form.properties), str(uuid4())
             entry = audit_entry(call.who, "create_node", {"node_id": id, "label": label, "properties": values})
             return await self._stores.nodes.create(call, _digest(request), id, label, values, entry)
 
@@ -85,7 +86,7 @@ class KnowledgeHandlers:
 
         async def work() -> contract.RelationshipCreated:
             form = check_form(request, contract.CreateRelationshipForm)
-            kind, values = self._names.type(form.type), check_properties(form.properties)
+            kind, values = (await self._names(call)).type(form.type), check_properties(form.properties)
             wanted = NewRelationship(str(uuid4()), form.from_node_id, form.to_node_id, kind, values)
             entry = audit_entry(call.who, "create_relationship", {"relationship_id": wanted.id, **form.model_dump()})
             return await self._stores.nodes.join(call, _digest(request), wanted, entry)
@@ -99,7 +100,9 @@ class KnowledgeHandlers:
             form = check_form(request, contract.QueryGraphForm)
             if not form.read_only:
                 return await self._change(call, request, form)
-            allowed = await asyncio.to_thread(self._reading, form.cypher_query, form.parameters, call.who.tenant)
+            check = (await self._ontologies.of(call.who.tenant)).check
+            given = (form.cypher_query, form.parameters, call.who.tenant, guard.KNOWLEDGE)
+            allowed = await asyncio.to_thread(check, *given)
             await self._stores.queries.ready()
             return query_envelope(
                 await self._stores.queries.read(call.who.tenant, allowed.statement, allowed.parameters, MOST_ROWS)
@@ -111,7 +114,7 @@ class KnowledgeHandlers:
 
         async def work() -> contract.NodesFound:
             form = check_form(request, contract.SearchNodesForm)
-            label = None if form.label is None else self._names.searched(form.label)
+            label = None if form.label is None else (await self._names(call)).searched(form.label)
             wanted = check_properties(form.properties)
             found = await self._stores.nodes.search(call.who.tenant, label, wanted, form.limit)
             count = f"{len(found)} node{'' if len(found) == 1 else 's'}"
@@ -146,7 +149,9 @@ class KnowledgeHandlers:
         return await self._answered(call, "delete_node", request, work, contract.NodeDeleted)
 
     async def _change(self, call: Call, request: Given, form: contract.QueryGraphForm) -> contract.QueryExecuted:
-        verdict = await asyncio.to_thread(self._changing, form.cypher_query, form.parameters, call.who.tenant)
+        check = (await self._ontologies.of(call.who.tenant)).check
+        statement = (form.cypher_query, form.parameters, call.who.tenant, guard.KNOWLEDGE_WRITING)
+        verdict = await asyncio.to_thread(check, *statement)
         stated = {"cypher_query": redact_literals(form.cypher_query), "parameters": form.parameters}
         own = digest(json.dumps([form.cypher_query, form.parameters], sort_keys=True))
         if verdict.dangerous is not None and form.confirm_token is None:
@@ -160,6 +165,9 @@ class KnowledgeHandlers:
             return audit_entry(call.who, "query_graph", {**stated, "read_only": False, "changed": dict(changed)})
 
         return await self._stores.changes.run(call, _digest(request), change, entry)
+
+    async def _names(self, call: Call) -> KnowledgeNames:
+        return allowed_names((await self._ontologies.of(call.who.tenant)).ontology)
 
     async def _answered(self, call: Call, tool: str, request: Given, work: Callable[[], Awaitable[E]], envelope: type[E]) -> E:
         try:

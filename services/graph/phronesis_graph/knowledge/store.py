@@ -16,6 +16,7 @@ from neo4j import Record, SummaryCounters
 from phronesis_bus import Call, sendable
 from phronesis_contracts import BadRequest, Conflict, NotFound, ServiceError
 from phronesis_contracts.knowledge_graph import FoundNode, NodeCreated, NodeDeleted, QueryExecuted, RelationshipCreated
+from phronesis_contracts.ontology import OntologyRefused
 from phronesis_contracts.orchestrator import Audited
 from phronesis_contracts.service import AUDITED
 from phronesis_contracts.twin import QueryRefused
@@ -24,9 +25,10 @@ from ..bolt.driver import Bolt, Row, Transaction
 from ..bolt.queries import MOST_BYTES, BoltQueries, RowCollector, Values, run_statement
 from ..bolt.schema import WRITES, Schema
 from ..bolt.writes import SERVICE, Turns, news_id, write_news, write_once
+from ..twin.active import Ontologies
 from ..twin.ontology import Ontology
 from ..twin.ports import StatementResult
-from .model import ID, KNOWLEDGE, RELATIONSHIP_ID, KnowledgeNames, PropertyValue, knowledge_key
+from .model import ID, KNOWLEDGE, RELATIONSHIP_ID, KnowledgeNames, PropertyValue, allowed_names, knowledge_key
 from .ports import ChangeStatement, DeletedNode, NewRelationship, query_envelope
 
 MOST_NAMES = 2_000
@@ -34,6 +36,7 @@ MOST_NAMES = 2_000
 _LABELS = "CALL db.labels() YIELD label RETURN label AS name"
 _TYPES = "CALL db.relationshipTypes() YIELD relationshipType RETURN relationshipType AS name"
 _DECLARE_LABEL = f"CREATE (n:{KNOWLEDGE}:`%s` {{key: '/declared'}}) DELETE n"
+_USED = f"MATCH (n:{KNOWLEDGE}:`%s`) WHERE n.key > $after AND n.key < $before RETURN 1 AS one LIMIT 1"
 _DECLARE_TYPE = f"CREATE (a:{KNOWLEDGE} {{key: '/from'}})-[:`%s`]->(b:{KNOWLEDGE} {{key: '/to'}}) DETACH DELETE a, b"
 
 
@@ -63,6 +66,37 @@ class StoreNames:
             async with self._lock:
                 await self._look()
                 await self._declare(name, self._types, self._labels, "type", _DECLARE_TYPE)
+
+    async def check_free(self, tenant: str, ontology: Ontology) -> None:
+        """Hold the names of a tenant's ontology against those in the store.
+
+        Raises `OntologyRefused`: the name of a type is that of a relationship there, or the other way round; there are too
+        many names; or the tenant's agents have nodes with the label of a type.
+        """
+        async with self._lock:
+            await self._look()
+        for here, names, others in (
+            ("nodes", ontology.nodes, self._types),
+            ("relationships", ontology.relationships, self._labels),
+        ):
+            for name in names:
+                if name in others:
+                    raise OntologyRefused(
+                        f"{name} is another kind of thing in this store; choose another", field=f"{here}.{name}"
+                    )
+        if max(len(self._labels | ontology.nodes.keys()), len(self._types | ontology.relationships.keys())) > MOST_NAMES:
+            raise OntologyRefused(f"the store has {MOST_NAMES} labels or types; use some of them", field="nodes")
+        for label in ontology.nodes:
+            if label in self._labels and await self._is_used(tenant, label):
+                raise OntologyRefused(
+                    f"agents of the tenant have nodes of their own with the label {label}", field=f"nodes.{label}"
+                )
+
+    async def _is_used(self, tenant: str, label: str) -> bool:
+        async def work(transaction: Transaction) -> list[Row]:
+            return await transaction.rows(_USED % label, after=f"{tenant}/", before=f"{tenant}0")
+
+        return bool(await self._bolt.read(work))
 
     @asynccontextmanager
     async def perhaps_new(self, names: Iterable[str]) -> AsyncIterator[None]:
@@ -111,8 +145,8 @@ _DELETE = f"MATCH (n:{KNOWLEDGE} {{key: $key}}) WHERE n.tenant = $tenant DETACH 
 class BoltNodes:
     """`KnowledgeStore` over Bolt. Names in statements have passed `KnowledgeNames`, and stand in backticks."""
 
-    def __init__(self, bolt: Bolt, ontology: Ontology, schema: Schema, names: StoreNames) -> None:
-        self._bolt, self._ontology = bolt, ontology
+    def __init__(self, bolt: Bolt, ontologies: Ontologies, schema: Schema, names: StoreNames) -> None:
+        self._bolt, self._ontologies = bolt, ontologies
         self._schema, self._names = schema, names
         self._turns = Turns()
 
@@ -178,33 +212,30 @@ class BoltNodes:
             return await write_once(self._bolt, tenant, [call], arguments, NodeDeleted, work)
 
     async def details(self, tenant: str, node_id: str) -> FoundNode | None:
-        label = node_id.split("/", 1)[0]
-        label = label if label in self._ontology.nodes else KNOWLEDGE
+        ontology, label = (await self._ontologies.of(tenant)).ontology, node_id.split("/", 1)[0]
+        label = label if label in ontology.nodes else KNOWLEDGE
         statement = f"MATCH (n:{label} {{key: $key}}) WHERE n.tenant = $tenant RETURN n"
-        found = await self._found(tenant, [statement], {"key": f"{tenant}/{node_id}"}, 1)
+        found = await self._found(Values(ontology, tenant), tenant, [statement], {"key": f"{tenant}/{node_id}"}, 1)
         return found[0] if found else None
 
     async def search(
         self, tenant: str, label: str | None, wanted: Mapping[str, PropertyValue], limit: int
     ) -> Sequence[FoundNode]:
+        ontology = (await self._ontologies.of(tenant)).ontology
         places = {f"v{number}": value for number, value in enumerate(wanted.values())}
         equal = "".join(f" AND n.`{name}` = $v{number}" for number, name in enumerate(wanted))
         # `0` is the character after `/`: between these two are the tenant's keys, and an index has them in order
         inside = "n.key > $after AND n.key < $before AND n.tenant = $tenant"
         statements = [
-            f"MATCH (n:{where}) WHERE {inside}{equal} RETURN n ORDER BY n.key LIMIT $limit" for where in self._labels(label)
+            f"MATCH (n:{where}) WHERE {inside}{equal} RETURN n ORDER BY n.key LIMIT $limit"
+            for where in _labels(ontology, label)
         ]
-        return await self._found(tenant, statements, {**places, "after": f"{tenant}/", "before": f"{tenant}0"}, limit)
+        limits = {"after": f"{tenant}/", "before": f"{tenant}0"}
+        return await self._found(Values(ontology, tenant), tenant, statements, {**places, **limits}, limit)
 
-    def _labels(self, label: str | None) -> Iterator[str]:
-        if label is None:
-            yield from (KNOWLEDGE, *self._ontology.nodes)
-        else:
-            yield label if label in self._ontology.nodes else f"{KNOWLEDGE}:`{label}`"
-
-    async def _found(self, tenant: str, statements: list[str], parameters: Mapping[str, Any], limit: int) -> list[FoundNode]:
-        values = Values(self._ontology, tenant)
-
+    async def _found(
+        self, values: Values, tenant: str, statements: list[str], parameters: Mapping[str, Any], limit: int
+    ) -> list[FoundNode]:
         async def work(transaction: Transaction) -> list[FoundNode]:
             found: list[FoundNode] = []
             size = 0
@@ -224,6 +255,13 @@ class BoltNodes:
             return found
 
         return await self._bolt.read(work)
+
+
+def _labels(ontology: Ontology, label: str | None) -> Iterator[str]:
+    if label is None:
+        yield from (KNOWLEDGE, *ontology.nodes)
+    else:
+        yield label if label in ontology.nodes else f"{KNOWLEDGE}:`{label}`"
 
 
 async def write_audit(transaction: Transaction, tenant: str, audit: Audited) -> None:
@@ -256,11 +294,9 @@ _NAME_LINKS = (
 
 
 class BoltChanges:
-    def __init__(
-        self, bolt: Bolt, ontology: Ontology, schema: Schema, queries: BoltQueries, names: StoreNames, taken: KnowledgeNames
-    ) -> None:
-        self._bolt, self._ontology, self._schema = bolt, ontology, schema
-        self._queries, self._names, self._taken = queries, names, taken
+    def __init__(self, bolt: Bolt, ontologies: Ontologies, schema: Schema, queries: BoltQueries, names: StoreNames) -> None:
+        self._bolt, self._ontologies, self._schema = bolt, ontologies, schema
+        self._queries, self._names = queries, names
         self._turns = Turns()
 
     async def run(
@@ -269,14 +305,15 @@ class BoltChanges:
         await self._schema.declared()
         tenant = call.who.tenant
         named = frozenset(_AFTER_COLON.findall(change.statement))
+        ontology = (await self._ontologies.of(tenant)).ontology
 
         async def work(transaction: Transaction) -> QueryExecuted:
             if change.token is not None:
                 await _spend_token(transaction, call, change)
             records: list[Record] = []
             summary = await run_statement(transaction, change.statement, change.parameters, _take_at_most(records, change.most))
-            adopted = await self._adopt(transaction, tenant, named, summary.counters)
-            result = query_envelope(_to_result(records, Values(self._ontology, tenant, adopted), change.most))
+            adopted = await _adopt(transaction, tenant, named, allowed_names(ontology), summary.counters)
+            result = query_envelope(_to_result(records, Values(ontology, tenant, adopted), change.most))
             await write_audit(transaction, tenant, audit(_count_changes(summary.counters)))
             return result
 
@@ -294,36 +331,37 @@ class BoltChanges:
         await self._bolt.write(work)
         return token
 
-    async def _adopt(
-        self, transaction: Transaction, tenant: str, named: frozenset[str], counters: SummaryCounters
-    ) -> dict[str, str]:
-        """Give each node and relationship that a statement created its id.
 
-        Returns:
-            The new nodes' ids, by the ids that the store gave them.
+async def _adopt(
+    transaction: Transaction, tenant: str, named: frozenset[str], taken: KnowledgeNames, counters: SummaryCounters
+) -> dict[str, str]:
+    """Give each node and relationship that a statement created its id.
 
-        Raises:
-            QueryRefused: it created a node without a label, or with a label that is not the agents', or it may have changed
-                relationships of the twin.
-        """
-        if (counters.relationships_created or counters.relationships_deleted) and named & self._taken.everything:
-            raise QueryRefused(_TWIN_REFUSAL, field="cypher_query")
-        if counters.properties_set:
-            for label in sorted(named & self._taken.labels):
-                if (await transaction.rows(_COUNT_MARKED % label, tenant=tenant))[0]["found"]:
-                    raise QueryRefused(_TWIN_REFUSAL, field="cypher_query")
-        adopted: dict[str, str] = {}
-        if counters.nodes_created:
-            for name in sorted(named - self._taken.labels):
-                found = await transaction.rows(_NAME % name, tenant=tenant)
-                await transaction.rows(_ADOPT % name, keys=[f"{tenant}/{row['id']}" for row in found])
-                adopted |= {row["old"]: row["id"] for row in found}
-            if len(adopted) + counters.nodes_deleted < counters.nodes_created:
-                raise QueryRefused("give each node that you create a label of your own", field="cypher_query")
-        if counters.relationships_created:
-            for name in sorted(named):
-                await transaction.rows(_NAME_LINKS % name, tenant=tenant)
-        return adopted
+    Returns:
+        The new nodes' ids, by the ids that the store gave them.
+
+    Raises:
+        QueryRefused: it created a node without a label, or with a label that is not the agents', or it may have changed
+            relationships of the twin.
+    """
+    if (counters.relationships_created or counters.relationships_deleted) and named & taken.everything:
+        raise QueryRefused(_TWIN_REFUSAL, field="cypher_query")
+    if counters.properties_set:
+        for label in sorted(named & taken.labels):
+            if (await transaction.rows(_COUNT_MARKED % label, tenant=tenant))[0]["found"]:
+                raise QueryRefused(_TWIN_REFUSAL, field="cypher_query")
+    adopted: dict[str, str] = {}
+    if counters.nodes_created:
+        for name in sorted(named - taken.labels):
+            found = await transaction.rows(_NAME % name, tenant=tenant)
+            await transaction.rows(_ADOPT % name, keys=[f"{tenant}/{row['id']}" for row in found])
+            adopted |= {row["old"]: row["id"] for row in found}
+        if len(adopted) + counters.nodes_deleted < counters.nodes_created:
+            raise QueryRefused("give each node that you create a label of your own", field="cypher_query")
+    if counters.relationships_created:
+        for name in sorted(named):
+            await transaction.rows(_NAME_LINKS % name, tenant=tenant)
+    return adopted
 
 
 def _take_at_most(records: list[Record], most: int) -> Callable[[Record], bool]:

@@ -9,19 +9,19 @@ from collections.abc import Callable, Mapping
 from phronesis_bus import Call, audit_entry
 from phronesis_contracts import BadRequest, TooLarge
 from phronesis_contracts import twin as contract
-from phronesis_contracts.ontology import AskVocabulary, OntologyView, Vocabulary
+from phronesis_contracts.ontology import AskVocabulary, Vocabulary
 
 from ..bolt.writes import digest
-from .chains import Walks, choose_walk
+from .active import MOST_ROWS, Ontologies
+from .chains import choose_walk
 from .diagnosis import Diagnosis
 from .entities import find_best
-from .ontology import Ontology, suggest_nearest
+from .ontology import suggest_nearest
+from .ontology_store import StaleOntology
 from .ports import (
-    MOST_ROWS,
     AuditRefusal,
     QueryStore,
     ReasoningStore,
-    StatementCheck,
     TwinStore,
     VocabularyStore,
     redact_literals,
@@ -37,18 +37,23 @@ _AUDITED_ENTRIES = 5
 class TwinHandlers:
     """One method for each message."""
 
-    def __init__(self, ontology: Ontology, twin: TwinStore, wake: Callable[[], None]) -> None:
-        self._ontology, self._twin, self._wake = ontology, twin, wake
+    def __init__(self, ontologies: Ontologies, twin: TwinStore, wake: Callable[[], None]) -> None:
+        self._ontologies, self._twin, self._wake = ontologies, twin, wake
 
     async def upsert(self, call: Call, request: contract.Upsert) -> contract.Upserted:
         """Check a batch against the ontology and write it whole, with its news, or nothing. Raises `BadRequest`."""
-        batch = plan_batch(self._ontology, call.who.tenant, request)
-        arguments = digest(request.model_dump_json())
-        result = await self._twin.upsert(
-            call, arguments, batch, audit_entry(call.who, contract.UPSERT_TOOL.name, _summarize(request))
-        )
+        try:
+            result = await self._upsert(call, request)
+        except StaleOntology:
+            self._ontologies.forget(call.who.tenant)
+            result = await self._upsert(call, request)
         self._wake()
         return result
+
+    async def _upsert(self, call: Call, request: contract.Upsert) -> contract.Upserted:
+        batch = plan_batch((await self._ontologies.of(call.who.tenant)).ontology, call.who.tenant, request)
+        entry = audit_entry(call.who, contract.UPSERT_TOOL.name, _summarize(request))
+        return await self._twin.upsert(call, digest(request.model_dump_json()), batch, entry)
 
     async def nodes(self, call: Call, request: contract.NodeKeys) -> contract.Nodes:
         """The nodes of the caller's tenant that exist. Raises `TooLarge`: their texts do not fit; ask for fewer."""
@@ -73,8 +78,8 @@ log = logging.getLogger(__name__)
 class QueryHandlers:
     """One method for the one message."""
 
-    def __init__(self, check: StatementCheck, queries: QueryStore, refuse: AuditRefusal) -> None:
-        self._check, self._queries, self._refuse = check, queries, refuse
+    def __init__(self, ontologies: Ontologies, queries: QueryStore, refuse: AuditRefusal) -> None:
+        self._ontologies, self._queries, self._refuse = ontologies, queries, refuse
 
     async def read_cypher(self, call: Call, request: contract.ReadCypher) -> contract.CypherRows:
         """Read the twin of the caller's tenant with one statement, once the guard has let it through.
@@ -87,8 +92,9 @@ class QueryHandlers:
         tenant, text = call.who.tenant, redact_literals(request.cypher_query)
         # Whom a query is about by this name, no caller chooses.
         parameters = {**request.parameters, "user_id": call.who.user}
+        check = (await self._ontologies.of(tenant)).check
         try:
-            allowed = await asyncio.to_thread(self._check, request.cypher_query, parameters, tenant)
+            allowed = await asyncio.to_thread(check, request.cypher_query, parameters, tenant)
             for warning in allowed.warnings:
                 log.warning("a reading query could be better: %s; %s", warning, text)
             found = await self._queries.read(tenant, allowed.statement, allowed.parameters, MOST_ROWS)
@@ -105,8 +111,8 @@ class QueryHandlers:
 class ReasoningHandlers:
     """One method for each message. Everything is asked for in the caller's tenant."""
 
-    def __init__(self, ontology: Ontology, walks: Walks, store: ReasoningStore) -> None:
-        self._ontology, self._walks, self._store = ontology, walks, store
+    def __init__(self, ontologies: Ontologies, store: ReasoningStore) -> None:
+        self._ontologies, self._store = ontologies, store
 
     async def survey(self, call: Call, request: contract.Survey) -> contract.Surveyed:
         """Count, add up, group or list nodes of one type. Raises `BadRequest` (`field` is the path), `TooLarge`."""
@@ -114,28 +120,32 @@ class ReasoningHandlers:
 
     async def links(self, call: Call, request: contract.LinksOf) -> contract.Links:
         """What nodes are linked to; a node that is not there has no links. Raises `BadRequest`: a name that there is not."""
+        ontology = (await self._ontologies.of(call.who.tenant)).ontology
         for i, key in enumerate(request.keys):
-            _check_name("node type", key.split("/", 1)[0], self._ontology.nodes, f"keys.{i}")
+            _check_name("node type", key.split("/", 1)[0], ontology.nodes, f"keys.{i}")
         for i, name in enumerate(request.relationships):
-            _check_name("relationship type", name, self._ontology.relationships, f"relationships.{i}")
+            _check_name("relationship type", name, ontology.relationships, f"relationships.{i}")
         for i, name in enumerate(request.types):
-            _check_name("node type", name, self._ontology.nodes, f"types.{i}")
+            _check_name("node type", name, ontology.nodes, f"types.{i}")
         return await self._store.links(call.who.tenant, request)
 
     async def run_chain(self, call: Call, request: contract.RunChain) -> contract.ChainRun:
         """Walk a chain within one year and level, else the walks that stop on the way. Raises `BadRequest`."""
-        walk = choose_walk(self._walks, request.chain, request.start_type, "chain", "start_type")
+        active = await self._ontologies.of(call.who.tenant)
+        walk = choose_walk(active.walks, request.chain, request.start_type, "chain", "start_type")
         found = await self._store.paths(call.who.tenant, walk, request)
         return found.model_copy(update={"paths": tuple(sorted(found.paths, key=_longest_first_key))})
 
     async def diagnose_gaps(self, call: Call, request: contract.DiagnoseGaps) -> contract.Diagnosed:
         """Which of the questions have a gap, and which one. Raises `BadRequest`: `field` is the path to what is unknown."""
-        return await Diagnosis(self._ontology, self._walks, self._store, call.who.tenant).of(request.questions)
+        active = await self._ontologies.of(call.who.tenant)
+        return await Diagnosis(active.ontology, active.walks, self._store, call.who.tenant).of(request.questions)
 
     async def find_entities(self, call: Call, request: contract.FindEntities) -> contract.Entities:
         """Nodes by name, those of several years as one. Raises `BadRequest`: a node type that there is not."""
+        known = (await self._ontologies.of(call.who.tenant)).ontology.nodes
         for i, type in enumerate(request.types):
-            _check_name("node type", type, self._ontology.nodes, f"types.{i}")
+            _check_name("node type", type, known, f"types.{i}")
         found = await self._store.named(call.who.tenant, request.types, request.text, request.year)
         return contract.Entities(entities=find_best(request.text, found, request.limit))
 
@@ -143,17 +153,18 @@ class ReasoningHandlers:
 class VocabularyHandlers:
     """One method for the one message."""
 
-    def __init__(self, ontology: Ontology, view: OntologyView, store: VocabularyStore) -> None:
-        self._ontology, self._view, self._store = ontology, view, store
+    def __init__(self, ontologies: Ontologies, store: VocabularyStore) -> None:
+        self._ontologies, self._store = ontologies, store
 
     async def vocabulary(self, call: Call, request: AskVocabulary) -> Vocabulary:
         """A page of what the caller's twin is told with. Raises `BadRequest`: `after` is the end of no page."""
         tenant = call.who.tenant
-        page = await self._store.names(tenant, self._ontology, request)
-        told = Vocabulary(version=self._view.version, ontology=self._view, names=to_names(page.rows), next=page.next)
+        active = await self._ontologies.of(tenant)
+        page = await self._store.names(tenant, active.ontology, request)
+        told = Vocabulary(version=active.view.version, ontology=active.view, names=to_names(page.rows), next=page.next)
         if request.after is not None:
             return told
-        summary = await self._store.summary(tenant, self._ontology)
+        summary = await self._store.summary(tenant, active.ontology)
         return told.model_copy(update={"years": summary.years, "values": summary.values})
 
 

@@ -110,6 +110,8 @@ class Ontology:
     chains: Mapping[str, Chain]
     name: str = ""
     hierarchy: str | None = None
+    version: int = 0
+    """Of a tenant's own; 0 for the packaged one."""
 
 
 LONGEST_STRING = 1_000

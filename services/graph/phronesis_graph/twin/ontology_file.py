@@ -20,11 +20,14 @@ from .ontology import Chain, Kind, LevelRule, NodeType, Ontology, Property, Rela
 from .ontology_rules import Path, find_fault
 
 MAX_TEXT = 300_000
-"""Characters of a file."""
+"""Bytes of a file."""
 MAX_DEPTH = 12
+_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+"""Of a file of this size Python's own makes half a second."""
 _SPACES = re.compile(r"\s+")
 
 
+@cache
 def load() -> Ontology:
     """The packaged ontology. Raises `OntologyRefused`: the file does not fit together."""
     return parse(packaged_text())
@@ -65,6 +68,7 @@ _ADVICE = {
     "extra_forbidden": "there is no such setting here",
     "missing": "this is required",
     "string_pattern_mismatch": "this is no name of the right form; see the format of ontology files",
+    "too_short": "this is empty",
     "model_type": "a mapping is needed here",
     "dict_type": "a mapping is needed here",
     "tuple_type": "a list is needed here",
@@ -77,11 +81,11 @@ def _refusal(lines: Mapping[Path, int], path: Path, detail: str) -> OntologyRefu
 
 
 def _read_yaml(text: str, lines: dict[Path, int]) -> Any:
-    if len(text) > MAX_TEXT:
-        raise OntologyRefused(f"the file has over {MAX_TEXT} characters", field="text")
+    if len(text.encode("utf-8", "replace")) > MAX_TEXT:
+        raise OntologyRefused(f"the file has over {MAX_TEXT} bytes", field="text")
     try:
         _screen_events(text)
-        root = yaml.compose(text, Loader=yaml.BaseLoader)
+        root = yaml.compose(text, Loader=_LOADER)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "this is no YAML"
@@ -94,7 +98,7 @@ def _read_yaml(text: str, lines: dict[Path, int]) -> Any:
 def _screen_events(text: str) -> None:
     """Refuse what an ontology has no use for and a reader could be hurt by, before anything is built of it."""
     depth = 0
-    for event in yaml.parse(text, Loader=yaml.BaseLoader):
+    for event in yaml.parse(text, Loader=_LOADER):
         line = (event.start_mark.line if event.start_mark else 0) + 1
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             raise OntologyRefused(f"line {line}: anchors and aliases are not taken; write it out", field="text")
@@ -123,12 +127,30 @@ def _plain(node: yaml.Node, path: Path, lines: dict[Path, int]) -> Any:
         return found
     if isinstance(node, yaml.SequenceNode):
         return [_plain(each, (*path, str(i)), lines) for i, each in enumerate(node.value)]
-    quoted = getattr(node, "style", None) is not None
+    quoted = bool(getattr(node, "style", None))
     return str(node.value) if quoted or node.value not in ("", "~", "null") else None
 
 
 def _one_or_many(given: Any) -> Any:
-    return [given] if isinstance(given, str) else given
+    """A word, a list of words, or words with their plural (`{one: ox, many: oxen}`) as one list."""
+    if isinstance(given, str):
+        return [given]
+    if not isinstance(given, list):
+        return given
+    return [word for each in given for word in (_both_numbers(each) if isinstance(each, dict) else [each])]
+
+
+def _both_numbers(given: Mapping[str, Any]) -> list[Any]:
+    return [given[number] for number in ("one", "many") if number in given] if given.keys() <= {"one", "many"} else [given]
+
+
+def _without_spaces(given: Any) -> Any:
+    return _SPACES.sub(" ", given).strip() if isinstance(given, str) else given
+
+
+def _steps(given: Any) -> Any:
+    """A chain as its steps alone."""
+    return {"steps": given} if isinstance(given, list) else given
 
 
 def _empty(given: Any) -> Any:
@@ -139,7 +161,7 @@ def _label(given: Any) -> Any:
     return {"en": [given]} if isinstance(given, str) else given
 
 
-Word = Annotated[str, Field(min_length=1, max_length=120), BeforeValidator(lambda v: _SPACES.sub(" ", v).strip())]
+Word = Annotated[str, Field(min_length=1, max_length=120), BeforeValidator(_without_spaces)]
 WordList = Annotated[tuple[Word, ...], Field(min_length=1, max_length=60), BeforeValidator(_one_or_many)]
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]
 WordsGiven = Annotated[dict[Language, WordList], Field(max_length=10), BeforeValidator(_empty)]
@@ -194,7 +216,7 @@ class _File(_Part):
     nodes: dict[TypeName, Annotated[_Node, BeforeValidator(_empty)]] = Field(min_length=1, max_length=60)
     relationships: Annotated[dict[RelationshipName, _Relationship], Field(max_length=120), BeforeValidator(_empty)] = {}
     hierarchy: RelationshipName | None = None
-    chains: Annotated[dict[ChainName, _Chain], Field(max_length=20), BeforeValidator(_empty)] = {}
+    chains: Annotated[dict[ChainName, Annotated[_Chain, BeforeValidator(_steps)]], Field(max_length=20), BeforeValidator(_empty)] = {}
 
 
 def _to_ontology(file: _File) -> Ontology:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..constitution.records import RESERVED_LABELS
-from ..links.items import ITEM_LABELS, LINK_TYPES
+from ..guard.grammar import VECTORS
+from ..guard.vocabulary import HIDDEN
+from ..links.items import LINK_TYPES
 from .ontology import RESERVED, Chain, Kind, LevelRule, NodeType, Ontology, Property
 
 Path = tuple[str, ...]
@@ -13,12 +15,13 @@ Path = tuple[str, ...]
 Fault = tuple[Path, str]
 """What is wrong, and where."""
 
-_HIDDEN = ("memory", "platform")
-"""Beginnings of labels that are the platform's own, in small letters."""
-_RESERVED_LABELS = RESERVED_LABELS | {label.lower() for label in ITEM_LABELS}
 _RESERVED_PROPERTIES = RESERVED | {"node_id", "relationship_id"}
-_VECTORS = ("embedding", "embed", "vector")
-"""Parts of names that no query may read."""
+
+
+MAX_PROPERTIES = 600
+"""Of all types together, so that the ontology fits into an answer beside what is told with it."""
+_GRAMMAR = {"not", "null", "typed", "normalized", "nfc", "nfd", "nfkc", "nfkd"}
+"""Words that Cypher takes for no label and no relationship type, in small letters."""
 
 
 def find_fault(ontology: Ontology) -> Fault | None:
@@ -27,6 +30,8 @@ def find_fault(ontology: Ontology) -> Fault | None:
 
 
 def _faults(ontology: Ontology) -> Iterator[Fault]:
+    if sum(len(node.properties) for node in ontology.nodes.values()) > MAX_PROPERTIES:
+        yield ("nodes",), f"the types have over {MAX_PROPERTIES} properties together"
     yield from _name_faults(ontology)
     for node in ontology.nodes.values():
         yield from _type_faults(node)
@@ -47,14 +52,14 @@ def _faults(ontology: Ontology) -> Iterator[Fault]:
 def _name_faults(ontology: Ontology) -> Iterator[Fault]:
     seen: dict[str, str] = {}
     for name in ontology.nodes:
-        if name.lower() in _RESERVED_LABELS or name.lower().startswith(_HIDDEN):
+        if name.lower() in RESERVED_LABELS | _GRAMMAR or name.lower().startswith(HIDDEN):
             advice = f"call the type {name}Item, say, and give it the word"
             yield ("nodes", name), f"{name} is a name of the platform's own; {advice}"
         if (other := seen.setdefault(name.lower(), name)) != name:
             yield ("nodes", name), f"{name} and {other} differ in case alone"
     for name in ontology.relationships:
         place = ("hierarchy",) if name == ontology.hierarchy else ("relationships", name)
-        if name in LINK_TYPES or name.lower().startswith(_HIDDEN):
+        if name in LINK_TYPES or name.lower() in _GRAMMAR or name.lower().startswith(HIDDEN):
             yield place, f"{name} is a name of the platform's own; choose another"
         # A store of one namespace for both takes no relationship with the name of a label.
         if name.lower() in seen:
@@ -66,8 +71,8 @@ def _type_faults(node: NodeType) -> Iterator[Fault]:
         place = ("nodes", node.name, "properties", each.name)
         if each.name in _RESERVED_PROPERTIES:
             yield place, f"every node has {each.name}, so that no type declares it"
-        if any(part in each.name for part in _VECTORS):
-            yield place, "names with `embed` or `vector` are kept for embeddings; choose another"
+        if any(part in each.name for part in VECTORS):
+            yield place, f"names with {', '.join(VECTORS)} are kept for embeddings; choose another"
         yield from (((*place, setting), detail) for setting, detail in _property_faults(each))
 
 

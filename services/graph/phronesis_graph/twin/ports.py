@@ -13,7 +13,6 @@ from phronesis_contracts.ontology import AskVocabulary
 from phronesis_contracts.orchestrator import Audited
 from phronesis_contracts.twin import ChainRun, Level, Links, LinksOf, Node, RunChain, Survey, Surveyed, Upserted
 
-from ..guard import Allowed
 from .chains import Walk
 from .entities import NamedNode
 from .gaps import ChainReach, FoundTie, GapCase, NodeId, Tie, TieQuestion
@@ -21,8 +20,6 @@ from .ontology import Ontology
 from .upserts import Plan
 from .vocabulary import NamePage, NodeSummary
 
-MOST_ROWS = 500
-"""Rows of a statement in one answer."""
 AuditRefusal = Callable[[Principal, str, dict[str, object], ServiceError], Awaitable[None]]
 """Enters a refusal in the audit trail: who was refused, which tool, with which arguments, and why."""
 
@@ -95,13 +92,6 @@ class StatementResult:
 
     rows: tuple[dict[str, Any], ...]
     truncated: bool
-
-
-class StatementCheck(Protocol):
-    """Decides whether a statement may be run; it takes some milliseconds of thinking."""
-
-    def __call__(self, statement: str, parameters: Mapping[str, Any], tenant: str) -> Allowed:
-        """The statement as it may be run. Raises `QueryRefused`: it may not."""
 
 
 class QueryStore(Protocol):

@@ -6,16 +6,17 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar
 
 from phronesis_contracts import TooLarge
 from phronesis_contracts.twin import ChainNode, ChainPath, ChainRun, Level, Link, Links, LinksOf, RunChain, Survey, Surveyed
 
 from ..bolt.driver import Bolt, Row, Transaction
-from .chains import Hop, Walk, Walks
+from .active import ActiveOntology, Ontologies
+from .chains import Hop, Walk
 from .entities import NamedNode, fold, split_words
 from .gaps import ChainReach, Direction, FoundTie, GapCase, NodeId, Tie, TieQuestion
-from .ontology import Ontology
 from .surveys import SurveyStatement, survey_statement
 from .vocabulary import ALIAS_SEPARATOR, split_aliases
 
@@ -43,6 +44,7 @@ class ChainStatements:
         return self.whole, self.whole_from, self.part, self.part_from, self.reach
 
 
+@lru_cache(maxsize=1_000)
 def chain_statements(walk: Walk) -> ChainStatements:
     """All statements of a walk."""
     return ChainStatements(
@@ -159,24 +161,22 @@ LONGEST_ANSWER = 1_500_000
 
 
 class BoltReasoning:
-    """The `ReasoningStore` over Bolt. The statements of all walks are made when the service starts."""
+    """The `ReasoningStore` over Bolt. Names in statements come from the tenant's ontology, never from a caller."""
 
-    def __init__(self, bolt: Bolt, ontology: Ontology, walks: Walks) -> None:
-        self._bolt, self._ontology = bolt, ontology
-        self._statements = {walk: chain_statements(walk) for of_chain in walks.values() for walk in of_chain.values()}
-        self._beginnings = [next(iter(of_chain.values())) for of_chain in walks.values()]
-        self._standing = {type: standing_statement(type) for type in ontology.nodes}
-        self._ties = {type: ties_statement(type) for type in ontology.nodes}
+    def __init__(self, bolt: Bolt, ontologies: Ontologies) -> None:
+        self._bolt, self._ontologies = bolt, ontologies
 
-    async def warm(self) -> None:
+    async def warm(self, packaged: ActiveOntology) -> None:
         """Let the store plan gap questions and chains, and show what it does not take. Raises `Unavailable`, `TimedOut`."""
+        beginnings = [next(iter(of_chain.values())) for of_chain in packaged.walks.values()]
+        types = packaged.ontology.nodes
         nobody: Row = {"tenant": "-", "year": 0, "level": "-", "key": "-", "limit": 1, "rows": [], "ids": []}
-        chains = [text for walk in self._beginnings for text in self._statements[walk].texts]
-        for text in (*self._standing.values(), *self._ties.values(), *chains):
+        chains = [text for walk in beginnings for text in chain_statements(walk).texts]
+        for text in (*map(standing_statement, types), *map(ties_statement, types), *chains):
             await self._rows(text, **nobody)
 
     async def survey(self, tenant: str, question: Survey) -> Surveyed:
-        made = survey_statement(self._ontology, question)
+        made = survey_statement((await self._ontologies.of(tenant)).ontology, question)
 
         async def work(transaction: Transaction) -> tuple[list[Row], int]:
             limit = question.limit + (question.measure == "list")
@@ -192,7 +192,7 @@ class BoltReasoning:
         return surveyed
 
     async def paths(self, tenant: str, walk: Walk, question: RunChain) -> ChainRun:
-        texts = self._statements[walk]
+        texts = chain_statements(walk)
         whole, part, given = texts.whole, texts.part, {"tenant": tenant, "year": question.year, "level": question.level.value}
         if question.start is not None:
             whole, part = texts.whole_from, texts.part_from
@@ -207,9 +207,10 @@ class BoltReasoning:
         keys: dict[str, list[str]] = defaultdict(list)
         for key in dict.fromkeys(question.keys):
             keys[key.split("/", 1)[0]].append(f"{tenant}/{key}")
+        ontology = (await self._ontologies.of(tenant)).ontology
         given: Row = {
-            "names": list(question.relationships or self._ontology.relationships),
-            "types": list(question.types or self._ontology.nodes),
+            "names": list(question.relationships or ontology.relationships),
+            "types": list(question.types or ontology.nodes),
             "out": question.forward is not False,
             "back": question.forward is not True,
             "limit": question.limit + 1,
@@ -229,8 +230,9 @@ class BoltReasoning:
 
     async def named(self, tenant: str, types: Sequence[str], text: str, year: int | None) -> list[NamedNode]:
         of_year = "" if year is None else " AND n.year = $year"
+        asked = types or (await self._ontologies.of(tenant)).ontology.nodes
         rows = await self._rows(
-            f"MATCH (n:{'|'.join(types or self._ontology.nodes)}) WHERE n.tenant = $tenant{of_year} "
+            f"MATCH (n:{'|'.join(asked)}) WHERE n.tenant = $tenant{of_year} "
             "WITH n, toLower(n.name) AS name, toLower(n.id) AS id, toLower(coalesce(n.aliases, '')) AS also "
             f"WITH n, name, id, also, '{ALIAS_SEPARATOR}' + also + '{ALIAS_SEPARATOR}' AS each "
             "WITH n, CASE WHEN name = $text OR id = $text OR each CONTAINS $whole THEN 0 "
@@ -258,13 +260,13 @@ class BoltReasoning:
         for type, id in sorted(things):
             ids[type].append(id)
         found: dict[NodeId, dict[int, Level]] = defaultdict(dict)
-        for type, row in await self._all({type: (self._standing[type], {"ids": of}) for type, of in ids.items()}, tenant):
+        for type, row in await self._all({type: (standing_statement(type), {"ids": of}) for type, of in ids.items()}, tenant):
             found[type, row["id"]][row["year"]] = Level(row["level"])
         return found
 
     async def reached(self, tenant: str, cases: Mapping[Walk, Sequence[GapCase]]) -> Mapping[str, ChainReach]:
         asked = {
-            walk: (self._statements[walk].reach, {"rows": [_start_row(tenant, c) for c in of]}) for walk, of in cases.items()
+            walk: (chain_statements(walk).reach, {"rows": [_start_row(tenant, c) for c in of]}) for walk, of in cases.items()
         }
         begin = len(tenant) + 1
         return {
@@ -276,7 +278,7 @@ class BoltReasoning:
         rows: dict[str, list[Row]] = defaultdict(list)
         for tie, of in asked.items():
             rows[tie.source] += [_tie_row(tie, one) for one in of]
-        found = await self._all({type: (self._ties[type], {"rows": of}) for type, of in rows.items()}, tenant)
+        found = await self._all({type: (ties_statement(type), {"rows": of}) for type, of in rows.items()}, tenant)
         return [
             FoundTie(row["question"], type, row["id"], row["year"], Level(row["level"]), Level(row["other_level"]))
             for type, row in found

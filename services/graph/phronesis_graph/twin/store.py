@@ -15,7 +15,9 @@ from phronesis_contracts.twin import NODE_CHANGED, ChangedNode, Level, Node, Nod
 from ..bolt.driver import Bolt, Row, Transaction
 from ..bolt.schema import Schema
 from ..bolt.writes import SERVICE, Turns, news_id, write_news, write_once
-from .ontology import RESERVED, Ontology
+from .active import Ontologies
+from .ontology import NodeType
+from .ontology_store import check_version
 from .upserts import NodeRecord, Plan, RelationshipRecord, Stored, check_levels
 from .vocabulary import split_aliases
 
@@ -35,8 +37,8 @@ class _Change:
 class BoltTwin:
     """The `TwinStore` over Bolt. Labels and relationship types in statements come from the ontology, never from a caller."""
 
-    def __init__(self, bolt: Bolt, ontology: Ontology, schema: Schema) -> None:
-        self._bolt, self._ontology, self._schema = bolt, ontology, schema
+    def __init__(self, bolt: Bolt, ontologies: Ontologies, schema: Schema) -> None:
+        self._bolt, self._ontologies, self._schema = bolt, ontologies, schema
         self._turns = Turns()
 
     async def upsert(self, call: Call, arguments: str, batch: Plan, audit: Audited) -> Upserted:
@@ -44,8 +46,9 @@ class BoltTwin:
         tenant = call.who.tenant
 
         async def work(transaction: Transaction) -> Upserted:
+            await check_version(transaction, tenant, batch.ontology)
             stored = await _read_stored(transaction, batch)
-            check_levels(self._ontology, batch, stored)
+            check_levels(batch, stored)
             changes = tuple(_find_changes(batch.nodes, stored))
             await _write_nodes(transaction, changes)
             created = await _write_relationships(transaction, batch.relationships)
@@ -57,9 +60,10 @@ class BoltTwin:
             return await write_once(self._bolt, tenant, [call], arguments, Upserted, work)
 
     async def nodes(self, tenant: str, refs: tuple[str, ...]) -> list[Node]:
+        types = (await self._ontologies.of(tenant)).ontology.nodes
         asked = defaultdict(list)
         for ref in dict.fromkeys(refs):
-            if (label := ref.split("/", 1)[0]) in self._ontology.nodes:
+            if (label := ref.split("/", 1)[0]) in types:
                 asked[label].append(f"{tenant}/{ref}")
 
         async def work(transaction: Transaction) -> dict[str, Node]:
@@ -69,30 +73,30 @@ class BoltTwin:
                     f"UNWIND $keys AS key MATCH (n:{label} {{key: key}}) WHERE n.tenant = $tenant RETURN properties(n) AS node"
                 )
                 for row in await transaction.rows(statement, keys=keys, tenant=tenant):
-                    node = self._node(label, row["node"])
+                    node = _node(types[label], row["node"])
                     found[node.key] = node
             return found
 
         by_ref = await self._bolt.read(work) if asked else {}
         return [by_ref[ref] for ref in dict.fromkeys(refs) if ref in by_ref]
 
-    def _node(self, label: str, row: Row) -> Node:
-        texts = self._ontology.nodes[label].texts
-        shown = {name: value for name, value in row.items() if name not in RESERVED and name not in texts}
-        if "quarter" in row:
-            shown["quarter"] = row["quarter"]
-        return Node(
-            key=f"{label}/{row['id']}/{row['year']}",
-            type=label,
-            id=row["id"],
-            year=row["year"],
-            name=row["name"],
-            aliases=split_aliases(row.get("aliases")),
-            level=Level(row["level"]),
-            version=row["version"],
-            properties=shown,
-            texts=tuple(NodeText(field=name, text=row[name]) for name in texts if row.get(name)),
-        )
+
+def _node(kind: NodeType, row: Row) -> Node:
+    shown = {name: row[name] for name in kind.properties if name in row and name not in kind.texts}
+    if "quarter" in row:
+        shown["quarter"] = row["quarter"]
+    return Node(
+        key=f"{kind.name}/{row['id']}/{row['year']}",
+        type=kind.name,
+        id=row["id"],
+        year=row["year"],
+        name=row["name"],
+        aliases=split_aliases(row.get("aliases")),
+        level=Level(row["level"]),
+        version=row["version"],
+        properties=shown,
+        texts=tuple(NodeText(field=name, text=row[name]) for name in kind.texts if row.get(name)),
+    )
 
 
 async def _read_stored(transaction: Transaction, batch: Plan) -> dict[str, Stored]:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from phronesis_contracts import BadRequest
-from phronesis_contracts.twin import GroupBy, Level, Survey, Where
+from phronesis_contracts.twin import GroupBy, Level, LinkedWhere, Survey, Where
 
 from .ontology import Kind, NodeType, Ontology, Property, check_value, suggest_nearest
 
@@ -69,7 +69,7 @@ def find_joined_type(
     return ontology.nodes[to]
 
 
-def comparison_value(one: Where, found: Property, path: str) -> Value | None:
+def comparison_value(one: Where | LinkedWhere, found: Property, path: str) -> Value | None:
     """The value to compare with, as stored; text without case, but for ids. Raises `BadRequest`: it does not fit."""
     if one.op in ("unknown", "known"):
         return None
@@ -159,21 +159,32 @@ def _where_condition(building: _SurveyBuilder, one: Where, path: str) -> str:
         if one.via is None:
             raise BadRequest(f"`{one.op}` needs a relationship type", field=f"{path}.via")
         types = find_joined_types(building.ontology, building.kind, one.via, one.to, path, one.forward)
-        return _linked_condition(one, types, "", (one.op == "unlinked") is not one.negated)
+        if one.linked and one.to is None:
+            raise BadRequest("conditions on linked nodes need their type", field=f"{path}.to")
+        kind = building.ontology.nodes[types[0]]
+        tests = [_test(building, kind, "m", each, f"{path}.linked.{i}") for i, each in enumerate(one.linked)]
+        return _linked_condition(
+            one, types, "".join(f" AND {test}" for test in tests), (one.op == "unlinked") is not one.negated
+        )
+    if one.linked:
+        raise BadRequest("only `linked` and `unlinked` have conditions on linked nodes", field=f"{path}.linked")
     other = find_joined_type(building.ontology, building.kind, one.via, one.to, path, one.forward)
-    kind, node = (building.kind, "n") if other is None else (other, "m")
+    if other is None:
+        return _test(building, building.kind, "n", one, path)
+    # What no joined node states is unknown, whether there is such a node or not.
+    stated = one.model_copy(update={"op": "known"}) if one.op == "unknown" else one
+    test = _test(building, other, "m", stated, path)
+    return _linked_condition(one, (other.name,), f" AND {test}", (one.op == "unknown") is not one.negated)
+
+
+def _test(building: _SurveyBuilder, kind: NodeType, node: str, one: Where | LinkedWhere, path: str) -> str:
     found = find_property(kind, one.property, f"{path}.property")
     value = comparison_value(one, found, path)
     stated = f"{node}.{found.name}"
     if one.op in ("unknown", "known"):
-        # What no joined node states is unknown, whether there is such a node or not.
-        test = f"{stated} IS NULL" if other is None and one.op == "unknown" else f"{stated} IS NOT NULL"
-    else:
-        folded = f"toLower({stated})" if one.op == "contains" or ignores_case(found) else stated
-        test = f"{folded} {one.op.upper()} {building.given(value)}"
-    if other is None:
-        return test
-    return _linked_condition(one, (kind.name,), f" AND {test}", (one.op == "unknown") is not one.negated)
+        return f"{stated} IS {'NULL' if one.op == 'unknown' else 'NOT NULL'}"
+    folded = f"toLower({stated})" if one.op == "contains" or ignores_case(found) else stated
+    return f"{folded} {one.op.upper()} {building.given(value)}"
 
 
 def _linked_condition(one: Where, types: tuple[str, ...], test: str, absent: bool) -> str:

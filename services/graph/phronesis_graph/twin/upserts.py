@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from phronesis_contracts import BadRequest
 from phronesis_contracts.twin import Level, NodeRef, Upsert, UpsertNode
 
-from .ontology import LevelRule, NodeType, Ontology, RelationshipType, check_value, suggest_nearest
+from .ontology import LEVEL_OF_ALL, LevelRule, NodeType, Ontology, RelationshipType, check_value, suggest_nearest
 from .vocabulary import join_aliases
 
 Value = str | float | int
@@ -59,6 +59,7 @@ class Plan:
 
     nodes: tuple[NodeRecord, ...]
     relationships: tuple[RelationshipRecord, ...]
+    ontology: Ontology
 
     def ends(self) -> Iterator[tuple[str, End]]:
         """Every end of every relationship, with the path of the input field that names it."""
@@ -96,10 +97,10 @@ def plan_batch(ontology: Ontology, tenant: str, request: Upsert) -> Plan:
         ends = (End(ref.type, f"{tenant}/{ref.key}") for ref in (relationship.source, relationship.target))
         relationships.append(RelationshipRecord(kind.name, *ends))
     _check_unique([f"{r.type}\n{r.source.key}\n{r.target.key}" for r in relationships], "relationships", "relationship")
-    return Plan(nodes, tuple(relationships))
+    return Plan(nodes, tuple(relationships), ontology)
 
 
-def check_levels(ontology: Ontology, batch: Plan, stored: Mapping[str, Stored]) -> None:
+def check_levels(batch: Plan, stored: Mapping[str, Stored]) -> None:
     """Hold the batch against what the graph holds of its nodes and ends, by key.
 
     Raises `BadRequest`: a node would change its level, an end is in neither the graph nor the batch, or a relationship joins
@@ -114,7 +115,7 @@ def check_levels(ontology: Ontology, batch: Plan, stored: Mapping[str, Stored]) 
             raise BadRequest("there is no such node", field=path)
     for i, relationship in enumerate(batch.relationships):
         source, target = levels[relationship.source.key], levels[relationship.target.key]
-        match ontology.relationships[relationship.type].rule:
+        match batch.ontology.relationships[relationship.type].rule:
             case LevelRule.SAME if source is not target:
                 raise BadRequest(
                     f"{relationship.type} joins nodes of one level, not {source} to {target}", field=f"relationships.{i}"
@@ -127,6 +128,7 @@ def check_levels(ontology: Ontology, batch: Plan, stored: Mapping[str, Stored]) 
 
 def _to_record(ontology: Ontology, tenant: str, node: UpsertNode, path: str) -> NodeRecord:
     kind = _known_type(ontology, node.type, f"{path}.type")
+    _check_level(kind, node, path)
     own = dict(_check_properties(kind, node, path))
     body: dict[str, Value] = {"id": node.id, "name": node.name, "year": node.year, "level": node.level.value, **own}
     if node.quarter is not None:
@@ -138,6 +140,12 @@ def _to_record(ontology: Ontology, tenant: str, node: UpsertNode, path: str) -> 
     everything = {**body, "tenant": tenant, "key": key, "hash": digest}
     size = sum(len(str(own.get(name, "")).encode()) for name in kind.texts)
     return NodeRecord(key, node.key, kind.name, node.level, digest, everything, size)
+
+
+def _check_level(kind: NodeType, node: UpsertNode, path: str) -> None:
+    levels = tuple(kind.levels) or (LEVEL_OF_ALL,)
+    if node.level not in levels:
+        raise BadRequest(f"{kind.name} has no {node.level}; it stands at {' or '.join(levels)}", field=f"{path}.level")
 
 
 def _check_properties(kind: NodeType, node: UpsertNode, path: str) -> Iterator[tuple[str, Value]]:

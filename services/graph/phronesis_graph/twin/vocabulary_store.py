@@ -23,6 +23,10 @@ MOST_NAME_BYTES = 700_000
 """Of all names of a page; with the ontology and the values they fit into one answer."""
 
 
+_KEYS = 100
+"""Bytes of a name or a value beside its text, about."""
+
+
 class BoltVocabulary:
     """The `VocabularyStore` over Bolt: the keys of a tenant's nodes of a type lie side by side, in the order of an index."""
 
@@ -44,7 +48,7 @@ class BoltVocabulary:
                     if node.properties[name].kind is Kind.STRING:
                         rows = await transaction.rows(_values_statement(node, name), **_bounds(tenant, node.name))
                         found = _with_values(found, rows, room)
-                        room -= sum(len(each.value.encode()) for each in found.values)
+                        room -= sum(len(each.value.encode()) + _KEYS for each in found.values)
                     values.append(found)
             return NodeSummary(tuple(sorted(years)), tuple(values))
 
@@ -134,7 +138,7 @@ def _with_values(found: PropertyValues, rows: Sequence[Row], room: int) -> Prope
     kept: list[ValueCount] = []
     for row in rows[:MOST_VALUES]:
         value = str(row["value"])
-        room -= len(value.encode())
+        room -= len(value.encode()) + _KEYS
         if len(value) <= LONGEST_VALUE and room >= 0:
             kept.append(ValueCount(value=value, nodes=row["nodes"]))
     return found.model_copy(update={"values": tuple(kept), "cut": len(kept) < len(rows)})
@@ -143,7 +147,7 @@ def _with_values(found: PropertyValues, rows: Sequence[Row], room: int) -> Prope
 def _fitting(rows: Sequence[NamedRow]) -> Iterator[NamedRow]:
     size = 0
     for i, row in enumerate(rows):
-        size += sum(len(text.encode()) for text in (row.id, row.name, *row.aliases))
+        size += _KEYS + sum(len(text.encode()) for text in (row.id, row.name, *row.aliases))
         if size > MOST_NAME_BYTES and i:
             return
         yield row

@@ -18,22 +18,25 @@ _SLIDE = re.compile(r"<!-- Slide number: \d+ -->")
 
 
 def read(data: bytes, job: Job) -> Answer:
-    """The text of a document; of a PDF with a form feed between pages.
+    """The text of a document; of a PDF or a presentation with a form feed between pages.
 
     Raises:
         Refused: it is protected, damaged, or has too many pages.
     """
     if job.type == formats.PDF:
-        pages, total = _read_pdf(data, job)
+        pages, total, broken = _read_pdf(data, job)
         bare = [number for number, page in enumerate(pages, 1) if not page.strip()]
         return Answer(
-            encode_text("\f".join(pages), job), f"pdfminer.six {version('pdfminer.six')}", {"pages": total, "bare": bare}
+            encode_text("\f".join(pages), job),
+            f"pdfminer.six {version('pdfminer.six')}",
+            {"pages": total, "bare": bare, "broken": broken},
         )
     words, slides = _read_with_markitdown(data, job)
     return Answer(encode_text(words, job), f"markitdown {version('markitdown')}", {"pages": slides})
 
 
-def _read_pdf(data: bytes, job: Job) -> tuple[list[str], int]:
+def _read_pdf(data: bytes, job: Job) -> tuple[list[str], int, int]:
+    """The text of each page, how many there are, and how many of them could not be read."""
     from pdfminer.converter import TextConverter
     from pdfminer.layout import LAParams
     from pdfminer.pdfdocument import PDFDocument, PDFEncryptionError, PDFPasswordIncorrect
@@ -68,7 +71,7 @@ def _read_pdf(data: bytes, job: Job) -> tuple[list[str], int]:
             break
     if broken == len(pages):
         raise Refused("unreadable")
-    return read, len(pages)
+    return read, len(pages), broken
 
 
 def _read_with_markitdown(data: bytes, job: Job) -> tuple[str, int | None]:
@@ -89,4 +92,4 @@ def _read_with_markitdown(data: bytes, job: Job) -> tuple[str, int | None]:
     if slides is not None and slides > job.pages:
         raise Refused("pages")
     # A picture leaves its words behind, and a document of pictures alone has no text.
-    return _COMMENT.sub("", _PICTURE.sub(r"\1", words)), slides
+    return _COMMENT.sub("", _PICTURE.sub(r"\1", _SLIDE.sub("\f", words).lstrip().removeprefix("\f"))), slides

@@ -20,11 +20,12 @@ from pydantic import BaseModel, ValidationError
 from phronesis_contracts import BadRequest, ServiceError, TooLarge, Unavailable, UnsupportedMedia
 from phronesis_contracts.media import MediaKind
 
-from ..media import Reading, clean_text
+from ..media import Reading
 from ..settings import MediaSettings
 from ..uploads import formats
 from ..uploads.formats import decode_text
 from .jobs import Job
+from .text import limit_text
 from .workers import ReadingFailed, WorkerPool
 
 
@@ -46,7 +47,9 @@ def merge_scans(found: Reading, bare: Sequence[int], read: Sequence[str], engine
     words = "\f".join(pages)
     if words.strip() and left:
         words += f"\f[{_name_pages(left)} without text of its own; OCR has not looked there.]"
-    return found.model_copy(update={"text": words, "engine": f"{found.engine}, {engine}" if engine else found.engine})
+    limits = (*found.limits, "scans") if left else found.limits
+    engine = f"{found.engine}, {engine}" if engine else found.engine
+    return found.model_copy(update={"text": words, "engine": engine, "limits": limits})
 
 
 def _name_pages(numbers: Sequence[int]) -> str:
@@ -59,13 +62,7 @@ log = logging.getLogger(__name__)
 
 _CPU = 0.8
 """Share of a job's seconds that may be processor time: what spends more is at fault itself, whatever the machine's load."""
-_CUT = "\n\n[This goes on; only this much of its text is kept.]"
 _NAMES = {MediaKind.DOCUMENT: "document", MediaKind.IMAGE: "image", MediaKind.AUDIO: "recording"}
-_NOTHING = {
-    MediaKind.DOCUMENT: "no text was found in the document",
-    MediaKind.IMAGE: "nothing was found in the image",
-    MediaKind.AUDIO: "no speech was found in the recording",
-}
 _ENGINES = {"ocr": ("rapidocr", "ocr"), "speech": ("faster_whisper", "speech")}
 """The package that a job needs, and the extra that installs it."""
 _HEAD = 65_536
@@ -97,7 +94,7 @@ class LocalReader:
                 reading = await self._ask("speech", data, type, seconds)
             case MediaKind.DOCUMENT:
                 reading = await self._document(data, type, seconds)
-        return limit_text(reading, kind, self._settings.text_limit)
+        return limit_text(reading, kind, self._settings.text_limit, type)
 
     async def prepare(self, data: bytes, type: str, seconds: float) -> tuple[bytes, float | None]:
         """What to send to a provider's model: a picture as JPEG and no length, a recording as it is and its seconds.
@@ -115,7 +112,8 @@ class LocalReader:
             return await self._ask("sheets" if type == formats.XLSX else "documents", data, type, seconds)
         start = time.monotonic()
         head, body = await self._run("documents", "documents", data, type, seconds)
-        found = Reading(text=body.decode("utf-8", "replace"), engine=head["engine"], pages=head["pages"])
+        limits = ("pages",) if head.get("broken") else ()
+        found = Reading(text=body.decode("utf-8", "replace"), engine=head["engine"], pages=head["pages"], limits=limits)
         bare: list[int] = head["bare"]
         if not bare:
             return found
@@ -157,14 +155,6 @@ class LocalReader:
             return await self._pools[pool].ask(job, data, _HEAD + 4 * (settings.text_limit + 1))
         except ReadingFailed as failed:
             raise _refusal(failed.args[0], _NAMES[formats.KINDS[type]]) from failed
-
-
-def limit_text(reading: Reading, kind: MediaKind, limit: int) -> Reading:
-    """The reading with its text in order and within `limit` characters. Raises `UnsupportedMedia`: there is no text."""
-    text = clean_text(reading.text)
-    if not text:
-        raise UnsupportedMedia(_NOTHING[kind])
-    return reading.model_copy(update={"text": text[:limit] + _CUT if len(text) > limit else text})
 
 
 def _refusal(why: str, name: str) -> ServiceError:

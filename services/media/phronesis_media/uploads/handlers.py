@@ -12,9 +12,22 @@ from weakref import WeakValueDictionary
 from phronesis_bus import Call, News
 from phronesis_contracts import BadRequest, NotFound, Principal, ServiceError, TooLarge
 from phronesis_contracts.deletions import ConversationDeleted, Purged
-from phronesis_contracts.media import MAX_UPLOAD, AcceptUpload, ExtractedText, FetchUrl, Media, MediaKind, MediaRef
+from phronesis_contracts.media import MAX_UPLOAD, AcceptUpload, ExtractedText, FetchUrl, Media, MediaKind, MediaRef, TextRef
 
-from ..media import Audit, Bucket, Reader, Reading, Stored, Web, clean_name, cut_to_reply
+from ..media import (
+    LARGEST_REPLY,
+    LONGEST_REPLY,
+    Audit,
+    Bucket,
+    Reader,
+    Reading,
+    Stored,
+    Web,
+    clean_name,
+    cut_to_reply,
+    parts_between,
+    size_of_parts,
+)
 from . import formats
 from .formats import detect_type
 from .store import MediaStore, text_object
@@ -57,21 +70,23 @@ class MediaHandlers:
     async def get(self, call: Call, request: MediaRef) -> Media:
         return (await self._store.find(call.who, request.media_id)).media()
 
-    async def extract_text(self, call: Call, request: MediaRef) -> ExtractedText:
+    async def extract_text(self, call: Call, request: TextRef) -> ExtractedText:
         return await self._text(call.who, request, MediaKind.DOCUMENT)
 
-    async def caption(self, call: Call, request: MediaRef) -> ExtractedText:
+    async def caption(self, call: Call, request: TextRef) -> ExtractedText:
         return await self._text(call.who, request, MediaKind.IMAGE)
 
-    async def transcribe(self, call: Call, request: MediaRef) -> ExtractedText:
+    async def transcribe(self, call: Call, request: TextRef) -> ExtractedText:
         return await self._text(call.who, request, MediaKind.AUDIO)
 
-    async def _text(self, who: Principal, request: MediaRef, kind: MediaKind) -> ExtractedText:
+    async def _text(self, who: Principal, request: TextRef, kind: MediaKind) -> ExtractedText:
         medium = await self._store.find(who, request.media_id)
         if medium.kind != kind:  # the kind alone decides which tool reads a medium
             raise BadRequest(f"this medium is read by {_TOOLS[medium.kind]}", field="media_id")
         reading = await self._read(medium)
-        text, cut = cut_to_reply(reading.text)
+        start, whole = request.offset, reading.text
+        near = parts_between(reading.parts, start, start + LONGEST_REPLY)
+        text, cut = cut_to_reply(whole, start, LARGEST_REPLY - size_of_parts(near))
         return ExtractedText(
             media_id=medium.id,
             name=medium.name,
@@ -82,6 +97,10 @@ class MediaHandlers:
             seconds=reading.seconds,
             kind=kind,
             truncated=cut,
+            offset=start,
+            length=len(whole),
+            parts=parts_between(near, start, start + len(text)),
+            limits=reading.limits,
         )
 
     async def _keep(self, who: Principal, data: bytes, name: str, claim: str | None) -> Media:

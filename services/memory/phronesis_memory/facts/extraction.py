@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from phronesis_contracts.facts import FactKind, Statement
 
@@ -16,10 +16,14 @@ MAX_STATEMENTS = 20
 """Statements of one message."""
 _LOOK_AT = 8_000
 """Characters of a message that are looked at."""
+_SHORT = 600
+"""Characters of a message in which names stand for people whom the user tells of."""
 _CLAUSE = 400
 """Characters of a clause that are looked at: patterns with several gaps take longer the longer it is."""
 _LONGEST = 200
 """Characters of an object; a longer one is a story, and no fact."""
+_NAME = 3
+"""Words of a name that is written without capitals, at most."""
 _BY_RULE = 0.9
 """How sure a rule is: it takes the words as they stand."""
 _QUOTED = re.compile(r'"[^"]{0,400}"|“[^”]{0,400}”|„[^“”]{0,400}[“”]|«[^»]{0,400}»')
@@ -46,7 +50,8 @@ class _Message:
     """Whom a pronoun stands for: the last of the user's people that was named."""
     gender: str = ""
     remembered: bool = False
-    carries: tuple[str, ...] = field(default_factory=tuple)
+    short: bool = True
+    """Whether it is short enough to be told: what a longer one says of others is likely to be a text that was pasted."""
 
 
 def extract_statements(text: str, language: str | Language | None = None) -> tuple[Statement, ...]:
@@ -56,7 +61,7 @@ def extract_statements(text: str, language: str | Language | None = None) -> tup
         language: its code, such as `en`; without one the language is told by its words.
     """
     spoken = language_of(text, language)
-    message = _Message(spoken)
+    message = _Message(spoken, short=len(text) <= _SHORT)
     found: list[Found] = []
     for sentence in sentences(text[:_LOOK_AT], spoken):
         if _ends_reading(sentence, spoken):
@@ -126,7 +131,7 @@ def _read_sentence(sentence: str, message: _Message) -> list[Found]:
         if language.any_of("hypothetical").match(clause):
             break
         found.extend(_read_clause(clause, message))
-    if told is not None and not found and body.strip():
+    if told is not None and not found and body.strip() and told[0].split()[-1].casefold() in language.words("note_after"):
         found.append(Found("noted", restore(body)))
     return found
 
@@ -269,7 +274,9 @@ def _subject(rule: Rule, groups: dict[str, str | None], message: _Message) -> tu
         message.person, message.gender = _of_user(relation.name), relation.gender
         names = _listed(groups.get("their") or "", language)
         return message.person, [Found(f"{relation.name}{IS}", restore(name)) for name in names]
-    if name := groups.get("they"):
+    if (name := groups.get("they")) and not message.short:
+        return None, []
+    if name:
         relation = language.relations.get(name.casefold())
         return (_of_user(relation.name) if relation else name), []
     if pronoun := groups.get("pronoun"):
@@ -312,16 +319,22 @@ def _objects(predicate: str, value: str, subject: str, rule: Rule, message: _Mes
     for one in _listed(value, language) if joined else [value]:
         thing, denied = _stripped(predicate, one, language)
         if thing:
-            found.append(_named(Found(predicate, thing, subject, negated != denied)))
+            found.extend(_named(Found(predicate, thing, subject, negated != denied), language))
     return [*found, *more] if found else None
 
 
-def _named(one: Found) -> Found:
-    """A name of the user's wife says who she is: it is kept as what is known of the user."""
+def _named(one: Found, language: Language) -> list[Found]:
+    """The statement itself; of a name, as far as it is one. That of the user's wife is kept as who she is."""
     own = f"{USER}'s "
-    if one.predicate == "called" and one.subject.startswith(own):
-        return Found(f"{one.subject.removeprefix(own)}{IS}", one.object, USER, one.negated)
-    return one
+    if one.predicate != "called":
+        return [one]
+    name = re.match(language.name_words, f"{one.object} ".replace(",", " ,"))
+    if name is None and len(one.object.split()) > _NAME:
+        return []
+    called = restore(name[0]) if name else one.object
+    if one.subject.startswith(own):
+        return [Found(f"{one.subject.removeprefix(own)}{IS}", called, USER, one.negated)]
+    return [Found(one.predicate, called, one.subject, one.negated)]
 
 
 def _complemented(predicate: str, value: str, subject: str, message: _Message) -> tuple[str, list[Found]]:

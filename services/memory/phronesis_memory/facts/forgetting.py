@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -17,9 +17,9 @@ from phronesis_contracts.memory import ITEMS_FORGOTTEN, ItemsForgotten
 from phronesis_contracts.service import AUDITED
 from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news, write_once
 
-from ..items.rows import add_tombstones, lock_owner, remove_items
+from ..items.rows import add_tombstones, drop_scopes, lock_owner, remove_items
 from ..ports import VectorIndex
-from ..values import owner_of_facts, parse_ids
+from ..values import owner_of_documents, owner_of_facts, parse_ids
 from ..vectors.changes import hold_event
 from .predicates import normalize
 from .store import COLUMNS, fact_for_owner, fact_tombstone, facts_from_rows
@@ -69,6 +69,13 @@ _ITEMS = """
             AND NOT EXISTS (SELECT FROM sources AS other WHERE other.item_id = items.id
                 AND other.conversation_id <> $5)))
     ORDER BY id LIMIT $6"""
+_DOCUMENTS = """
+    SELECT conversation_id, media_id FROM documents
+    WHERE tenant = $1 AND owner = $2 AND (media_id = ANY($3::text[]) OR conversation_id = $4)"""
+_PASSAGES = "SELECT id FROM items WHERE tenant = $1 AND owner = ANY($2::text[]) AND external_id = ANY($3::text[]) ORDER BY id"
+_DROP_DOCUMENTS = """
+    DELETE FROM documents USING unnest($3::text[], $4::text[]) AS gone (conversation, media)
+    WHERE tenant = $1 AND owner = $2 AND conversation_id = conversation AND media_id = media"""
 _BEHIND = """
     SELECT items.id FROM items JOIN facts ON facts.item_id = items.id AND facts.tenant = items.tenant
     WHERE facts.id = ANY($1::uuid[])"""
@@ -100,23 +107,28 @@ class Targets:
     """Ids of the items of those turns, and of the conversation, by their external ids."""
     conversation: str | None
     sources: int
+    documents: list[tuple[str, str]] = field(default_factory=list)
+    """Documents, each by its conversation and its medium."""
+    passages: list[str] = field(default_factory=list)
+    """Items that are their passages."""
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing to forget."""
-        return not (self.facts or self.items)
+        return not (self.facts or self.items or self.documents)
 
     @property
     def counts(self) -> dict[str, int]:
         """How many of what."""
-        rows = len(self.behind) + len(self.items) + len(self.episodes)
-        return {
+        rows = len(self.behind) + len(self.items) + len(self.episodes) + len(self.passages)
+        counts = {
             "facts": len(self.facts),
             "sources": self.sources,
             "items": len(self.items),
             "episodes": len(self.episodes),
             "vectors": rows,
         }
+        return counts | ({"documents": len(self.documents), "passages": len(self.passages)} if self.documents else {})
 
     @property
     def buried(self) -> list[str]:
@@ -132,7 +144,8 @@ async def find_targets(connection: Connection, tenant: str, owner: str, request:
     items = await connection.fetch(_ITEMS, tenant, owner, ids, list(request.ids), request.conversation_id, contract.MOST + 1)
     if max(len(facts), len(items)) > contract.MOST:
         raise BadRequest(f"more than {contract.MOST} at once: forget a part of it first")
-    return await _with_turns(connection, tenant, owner, [row["id"] for row in facts], items, request.conversation_id, turns=())
+    found = await _with_turns(connection, tenant, owner, [row["id"] for row in facts], items, request.conversation_id, turns=())
+    return await _with_documents(connection, tenant, owner, found, request.ids, request.conversation_id)
 
 
 async def find_targets_again(connection: Connection, row: asyncpg.Record) -> Targets:
@@ -141,7 +154,23 @@ async def find_targets_again(connection: Connection, row: asyncpg.Record) -> Tar
     facts = await connection.fetch(_FACTS, tenant, owner, ids, None, row["conversation_id"], len(ids) + contract.MOST)
     items = await connection.fetch(_ITEMS, tenant, owner, ids, row["ids"], row["conversation_id"], len(ids) + contract.MOST)
     kept = [one["id"] for one in facts]
-    return await _with_turns(connection, tenant, owner, kept, items, row["conversation_id"], turns=row["turns"])
+    found = await _with_turns(connection, tenant, owner, kept, items, row["conversation_id"], turns=row["turns"])
+    return await _with_documents(connection, tenant, owner, found, row["ids"], row["conversation_id"])
+
+
+async def _with_documents(
+    connection: Connection, tenant: str, owner: str, found: Targets, media: Sequence[str], conversation: str | None
+) -> Targets:
+    rows = await connection.fetch(_DOCUMENTS, tenant, owner, list(media), conversation)
+    owners = list({owner_of_documents(owner, row["conversation_id"]) for row in rows})
+    named = list({row["media_id"] for row in rows})
+    passages = await connection.fetch(_PASSAGES, tenant, owners, named) if rows else []
+    return replace(
+        found,
+        documents=[(row["conversation_id"], row["media_id"]) for row in rows],
+        passages=[str(row["id"]) for row in passages],
+        cited=[*found.cited, *named],
+    )
 
 
 async def _with_turns(
@@ -236,7 +265,9 @@ class PostgresForgettings:
         return result
 
     async def _remove(self, connection: Connection, tenant: str, owner: str, id: str, found: Targets) -> list[str]:
-        gone = [*found.behind, *map(str, found.items), *found.episodes.values()]
+        gone = [*found.behind, *map(str, found.items), *found.episodes.values(), *found.passages]
+        conversations, media = [one for one, _ in found.documents], [one for _, one in found.documents]
+        await connection.execute(_DROP_DOCUMENTS, tenant, owner, conversations, media)
         await connection.execute(_ENDED, tenant, owner, found.facts)
         await connection.execute(
             "DELETE FROM facts WHERE tenant = $1 AND owner = $2 AND id = ANY($3::uuid[])", tenant, owner, found.facts
@@ -244,13 +275,14 @@ class PostgresForgettings:
         if found.conversation is not None:
             await connection.execute(_DETACH, tenant, owner, found.conversation)
         settled = await remove_items(connection, self._vectors, tenant, gone)
+        await drop_scopes(connection, tenant, [owner_of_documents(owner, one) for one in conversations])
         await add_tombstones(connection, tenant, owner, found.buried)
         linked = ItemsForgotten(owner=owner, ids=tuple(map(str, found.items)), deletion_id=id)
         await write_news(connection, SERVICE, tenant, ITEMS_FORGOTTEN, linked)
         told = contract.MemoryForgotten(
             forgetting_id=id,
             owner=owner,
-            ids=(*map(str, found.facts), *found.cited),
+            ids=(*map(str, found.facts), *found.cited)[: 2 * contract.MOST],
             turns=tuple(found.turns),
             found_by=tuple(found.behind[: contract.MOST]),
         )

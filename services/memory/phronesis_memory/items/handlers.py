@@ -65,7 +65,11 @@ class NodeTextProjection:
 
 _EPISODE_STATUSES = frozenset({TurnStatus.COMPLETED, TurnStatus.FAILED, TurnStatus.PARKED})
 """Ends of turns that leave an episode."""
-_MAKER_OF_KIND = {memory.ItemKind.NODE: "the graph", memory.ItemKind.STRATEGY: "a task"}
+_MAKER_OF_KIND = {
+    memory.ItemKind.NODE: "the graph",
+    memory.ItemKind.STRATEGY: "a task",
+    memory.ItemKind.PASSAGE: "an attachment",
+}
 """Kinds that nobody stores by hand, and what makes them."""
 
 

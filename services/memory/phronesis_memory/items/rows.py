@@ -15,7 +15,7 @@ from phronesis_contracts.service import AUDITED
 from phronesis_postgres import Connection, Database, write_news, write_once
 
 from ..ports import VectorIndex
-from ..values import EXPERIENCE_KINDS, Draft, VectorEntry, VectorMissing, parse_ids
+from ..values import EXPERIENCE_KINDS, Draft, VectorEntry, VectorMissing, owner_of_documents, parse_ids
 from ..vectors.changes import hold_event
 from ..words.analysis import Words, count_words, term_number
 
@@ -191,11 +191,15 @@ _BATCH = 500
 _NAMED = """
     SELECT id, kind, external_id FROM items
     WHERE tenant = $1 AND owner = $2 AND (id = ANY($3::uuid[]) OR external_id = ANY($4::text[])) ORDER BY id"""
-# Learnt from this conversation and from no other that is left.
+# Learnt from this conversation and from no other that is left, and the passages of its documents.
 _ORPHANS = """
     SELECT id, kind, external_id FROM items WHERE tenant = $1 AND owner = $2
     AND id IN (SELECT item_id FROM sources WHERE conversation_id = $3)
-    AND NOT EXISTS (SELECT FROM sources WHERE item_id = items.id AND conversation_id <> $3) ORDER BY id"""
+    AND NOT EXISTS (SELECT FROM sources WHERE item_id = items.id AND conversation_id <> $3)
+    UNION ALL SELECT id, kind, external_id FROM items WHERE tenant = $1 AND owner = $4 ORDER BY id"""
+_DROP_DOCUMENTS = "DELETE FROM documents WHERE tenant = $1 AND owner = $2 AND conversation_id = $3"
+# An owner of passages is of one conversation, and its name is not to outlive it.
+_DROP_SCOPES = "DELETE FROM scopes WHERE tenant = $1 AND owner = ANY($2::text[]) AND items <= 0"
 _DETACH = """
     DELETE FROM sources USING items WHERE conversation_id = $3 AND items.id = item_id AND tenant = $1 AND owner = $2"""
 _BURY = """
@@ -239,8 +243,11 @@ class ItemRemover:
             await lock_owner(connection, tenant, owner)
             if not await connection.fetch(_BURY, tenant, owner, [_conversation_tombstone(event.conversation_id)]):
                 return
-            rows = await connection.fetch(_ORPHANS, tenant, owner, event.conversation_id)
+            passages = owner_of_documents(owner, event.conversation_id)
+            rows = await connection.fetch(_ORPHANS, tenant, owner, event.conversation_id, passages)
             gone, complete = await self._remove(connection, tenant, owner, rows)
+            await connection.execute(_DROP_DOCUMENTS, tenant, owner, event.conversation_id)
+            await drop_scopes(connection, tenant, [passages])
             kept = int((await connection.execute(_DETACH, tenant, owner, event.conversation_id)).rpartition(" ")[2])
             for message in _removal_news(owner, gone, event.deletion_id):
                 await write_news(connection, SERVICE, tenant, ITEMS_FORGOTTEN, message)
@@ -262,6 +269,11 @@ class ItemRemover:
         episodes = [external for _, kind, external in found if kind == ItemKind.EPISODE and external is not None]
         await connection.execute(_BURY, tenant, owner, episodes)
         return [id for id, kind, _ in found if kind not in EXPERIENCE_KINDS], complete
+
+
+async def drop_scopes(connection: Connection, tenant: str, owners: Sequence[str]) -> None:
+    """Remove the counts of owners of passages that have nothing left."""
+    await connection.execute(_DROP_SCOPES, tenant, list(owners))
 
 
 async def add_tombstones(connection: Connection, tenant: str, owner: str, names: Sequence[str]) -> None:

@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 _VectorHits: TypeAlias = tuple[Vector, list[VectorHit]]
 _TextHits: TypeAlias = tuple[Weights, list[TextHit]]
+_WITHOUT_PASSAGES = frozenset({ItemKind.NODE, ItemKind.PASSAGE})
+"""Kinds that have one vector alone, so that nothing closer is to be looked for."""
 _NO_WEIGHTS = Weights({}, 0.0, {})
 
 
@@ -101,7 +103,7 @@ class HybridSearch:
         for known, one, words in zip(cosines, near, worded, strict=True):
             if one is not None and known is not None:
                 others = [hit.id for hit in words[1] if hit.id not in known] if words else []
-                closer.append((known, one[0], [hit.id for hit in one[1] if hit.kind is not ItemKind.NODE] + others))
+                closer.append((known, one[0], [hit.id for hit in one[1] if hit.kind not in _WITHOUT_PASSAGES] + others))
         if any(ids for *_, ids in closer):
             work = self._vectors.similarity(audience, [vector for _, vector, _ in closer], [ids for *_, ids in closer])
             for (known, *_), more in zip(closer, await self._part("vector", work, degraded) or [], strict=False):

@@ -35,6 +35,7 @@ KINDS: Mapping[str, tuple[ItemKind, ...]] = {
     "GraphNode": (ItemKind.NODE,),
     "Style": (ItemKind.STYLE,),
     "Strategy": (ItemKind.STRATEGY,),
+    "Passage": (ItemKind.PASSAGE,),
 }
 """The collections of items, and the kinds in each."""
 NODES = "ConstitutionNode"

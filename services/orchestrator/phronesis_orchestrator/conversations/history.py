@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from phronesis_contracts import Message
-from phronesis_contracts.orchestrator import Directive
+from phronesis_contracts.orchestrator import Directive, Reply
 
 from ..understanding.plan import NO_FOCUS, Focus
 
@@ -39,6 +39,11 @@ class PastTurn:
     """Number of the turn's first message."""
     user: str
     reply: str
+
+
+def reply_for_models(reply: Reply) -> str:
+    """What later turns may see of a reply: nothing where the final call failed, since a model would say it again."""
+    return "" if "final" in reply.degraded else reply.user_response
 
 
 class Note(Message):

@@ -140,28 +140,30 @@ WHERE ending.digests = $4::text[] AND (NOT $5 OR cardinality($4::text[]) = (
     SELECT count(*) FROM turns t WHERE t.conversation_id = c.id AND t.status = 'completed'))
 ORDER BY c.updated_at DESC LIMIT 1"""  # noqa: S608
 """Of the caller's hundred newest conversations with an agent."""
-# One round trip. Each part is a walk of the messages' primary key, and ends at its limit.
+# One round trip. Each part is a walk of the messages' primary key, and ends at its limit. What was said in place of a final
+# answer that failed is left out: a model would take it for an answer of its own, and say it again.
 _READ = """
 WITH head AS (
     SELECT id, directive, summary, summary_through, focus FROM conversations WHERE id = $1
 ), newest AS (
-    SELECT seq, role, text FROM messages WHERE conversation_id = $1 ORDER BY seq DESC LIMIT $2
+    SELECT seq, role, text, turn_id FROM messages WHERE conversation_id = $1 ORDER BY seq DESC LIMIT $2
 ), aged AS (
-    SELECT seq, role, text FROM messages
+    SELECT seq, role, text, turn_id FROM messages
     WHERE conversation_id = $1 AND seq > (SELECT summary_through FROM head) AND seq < (SELECT min(seq) FROM newest)
     ORDER BY seq LIMIT $3
 ), kept AS (
-    SELECT seq, role, text FROM messages WHERE conversation_id = $1 AND seq IN (
+    SELECT seq, role, text, turn_id FROM messages WHERE conversation_id = $1 AND seq IN (
         SELECT first::bigint + more FROM head, jsonb_array_elements_text(head.summary -> 'kept') AS of (first),
             generate_series(0, 1) AS more
     )
 )
-SELECT head.directive, head.summary, head.focus, said.part, said.seq, said.role, left(said.text, $4) AS text
+SELECT head.directive, head.summary, head.focus, said.part, said.seq, said.role,
+    CASE WHEN ended.reply -> 'degraded' ? 'final' AND said.role = 'assistant' THEN '' ELSE left(said.text, $4) END AS text
 FROM head LEFT JOIN (
     SELECT 'window' AS part, * FROM newest UNION ALL
     SELECT 'aged', * FROM aged UNION ALL
     SELECT 'kept', * FROM kept
-) AS said ON true
+) AS said ON true LEFT JOIN turns AS ended ON ended.id = said.turn_id
 ORDER BY said.seq
 """
 _KEEP = """

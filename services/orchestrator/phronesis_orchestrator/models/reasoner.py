@@ -18,6 +18,7 @@ from ..agents.cognition.thought import NO_THOUGHT, Thought, Tier, sanitize_line
 from ..conversations.history import NO_SUMMARY, PastMessage, PastTurn, Summary
 from ..ledger.usage import AskedModel, CallUsage
 from ..understanding.plan import NO_FOCUS, Focus
+from .capabilities import CapabilityCache
 
 current_call: ContextVar[str | None] = ContextVar("step", default=None)
 """`<turn>/<step>` of the call at hand; it goes to the provider as a header, so that calls can be told apart there."""
@@ -178,6 +179,21 @@ class Summariser(Protocol):
             earlier: the summary so far.
             dropped: the turns to take into it, oldest first.
         """
+
+
+@runtime_checkable
+class Probed(Protocol):
+    """A reasoner behind an endpoint of which it is found out what it can do."""
+
+    capabilities: CapabilityCache
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of the models that are asked."""
+
+    @property
+    def url(self) -> str:
+        """The address of the endpoint, without secrets."""
 
 
 MAX_CALLS = 16

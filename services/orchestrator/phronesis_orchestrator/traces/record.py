@@ -16,8 +16,10 @@ from phronesis_bus import Metric, Tracing, audit_entry
 from phronesis_contracts import Message, Principal, Risk, Rpc
 from phronesis_contracts.answers import MAX_CALLS, MAX_STAGES, MAX_USED, StageRun
 from phronesis_contracts.catalog import TOOLS
+from phronesis_contracts.documents import KEEP_DOCUMENT, DocumentList, FoundPassage, FoundPassages, KeptDocument
 from phronesis_contracts.facts import LEARN, AnsweredFacts, Learnt, LearntFact, RecalledFacts
 from phronesis_contracts.instructions import AgentProfile
+from phronesis_contracts.media import MediaRef, TextRef
 from phronesis_contracts.memory import AugmentedMemoryContext, Profile, Recalled, RecalledMemories
 from phronesis_contracts.orchestrator import Directive
 from phronesis_contracts.tools import Tool
@@ -202,6 +204,8 @@ def list_memories(record: StoredRecord) -> tuple[Item, ...]:
 
 def message_digest(message: Message) -> str:
     """A digest that equal messages share."""
+    if isinstance(message, TextRef) and not message.offset:
+        message = MediaRef(media_id=message.media_id)  # as it was asked before texts were read in pieces
     return json_digest(message.model_dump(mode="json"))
 
 
@@ -218,7 +222,7 @@ _OWNERS = ("memory", "media")
 """Services whose texts are people's own: memories, profiles, attachments."""
 _NAMING = ("scope", "key", "ids", "external_id", "kind")
 """Arguments of a write that say which memory it is about."""
-_WRITES = frozenset({LEARN.subject})
+_WRITES = frozenset({LEARN.subject, KEEP_DOCUMENT.subject})
 """Writes that are no tool."""
 _OF_THE_GRAPH = "memory.v1.constitution."
 """Searches of nodes that the graph owns."""
@@ -255,6 +259,8 @@ def strip_texts(answer: Message) -> Message:
     """The receipt of a write as it is recorded: without the texts that its owner alone keeps."""
     if isinstance(answer, Learnt):
         return answer.model_copy(update={"facts": tuple(LearntFact(id=one.id, status=one.status) for one in answer.facts)})
+    if isinstance(answer, KeptDocument):
+        return answer.model_copy(update={"name": ""})
     return answer
 
 
@@ -270,6 +276,10 @@ def _is_empty(answer: Message) -> bool:
             return not answer.facts
         case Profile():
             return not answer.profile
+        case FoundPassages():
+            return not answer.passages
+        case DocumentList():
+            return not answer.documents
     return False
 
 
@@ -287,6 +297,8 @@ def list_items(answer: Message) -> tuple[Item, ...]:
             return tuple(Item(id=one.fact.id, kind="fact", score=one.score) for one in answer.facts)
         case AnsweredFacts():
             return tuple(Item(id=one.fact.id, kind="fact", score=one.confidence) for one in answer.facts)
+        case FoundPassages():
+            return tuple(Item(id=_passage_id(one), kind="passage", score=one.score) for one in answer.passages)
     return ()
 
 
@@ -314,9 +326,18 @@ def restore_answer(answer: Message, items: tuple[Item, ...]) -> tuple[Message, t
             known = tuple(one for one in answer.facts if one.fact.id in ranks)
             facts = tuple(sorted(known, key=lambda one: ranks[one.fact.id][0]))
             there, again = {one.fact.id for one in facts}, answer.model_copy(update={"facts": facts})
+        case FoundPassages():
+            near = sorted(
+                (one for one in answer.passages if _passage_id(one) in ranks), key=lambda one: ranks[_passage_id(one)][0]
+            )
+            there, again = {_passage_id(one) for one in near}, answer.model_copy(update={"passages": tuple(near)})
         case _:
             return answer, ()
     return again, tuple(id for id in ranks if id not in there)
+
+
+def _passage_id(passage: FoundPassage) -> str:
+    return f"{passage.media_id}/{passage.position}"
 
 
 def _in_recorded_order(found: tuple[Any, ...], ranks: dict[str, tuple[int, float]], name: str = "id") -> tuple[Any, ...]:

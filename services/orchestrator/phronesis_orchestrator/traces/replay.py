@@ -19,7 +19,7 @@ from phronesis_contracts.instructions import (
     RetrieveAt,
     RetrieveInstructions,
 )
-from phronesis_contracts.media import MEDIA_GET, ExtractedText, Media, MediaRef
+from phronesis_contracts.media import MEDIA_GET, ExtractedText, Media, MediaRef, TextRef
 from phronesis_contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryContext, Retrieve
 from phronesis_contracts.messages import In, Out_
 from phronesis_contracts.orchestrator import Audited
@@ -100,7 +100,7 @@ class RecordedNeighbours:
         return _answer_from_record(question, MEDIA_GET) if question.held is None else await self._live.media(who, media_id)
 
     async def medium_text(self, who: Principal, medium: Media, limit: float) -> ExtractedText:
-        question = self._next(who, TEXT_OF[medium.kind], MediaRef(media_id=medium.id))
+        question = self._next(who, TEXT_OF[medium.kind], TextRef(media_id=medium.id))
         if question.held is None:
             return _answer_from_record(question, TEXT_OF[medium.kind])
         return self._again(question, await self._live.medium_text(who, medium, limit), medium.id)

@@ -14,7 +14,17 @@ from opentelemetry.trace import SpanKind
 from phronesis_bus.tracing import Tracing
 from phronesis_contracts import Message, Nothing, Principal, Rpc, ServiceError
 from phronesis_contracts.instructions import AgentProfile
-from phronesis_contracts.media import CAPTION, EXTRACT_TEXT, MEDIA_GET, TRANSCRIBE, ExtractedText, Media, MediaKind, MediaRef
+from phronesis_contracts.media import (
+    CAPTION,
+    EXTRACT_TEXT,
+    MEDIA_GET,
+    TRANSCRIBE,
+    ExtractedText,
+    Media,
+    MediaKind,
+    MediaRef,
+    TextRef,
+)
 from phronesis_contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryContext, Profile, Retrieve
 from phronesis_contracts.messages import In, Out_
 from phronesis_contracts.orchestrator import ToolOutcome, TurnProgress
@@ -205,7 +215,7 @@ class RecordingNeighbours:
 
     async def medium_text(self, who: Principal, medium: Media, limit: float) -> ExtractedText:
         call = self._neighbours.medium_text(who, medium, limit)
-        return await self._record_call(who, TEXT_OF[medium.kind], MediaRef(media_id=medium.id), call)
+        return await self._record_call(who, TEXT_OF[medium.kind], TextRef(media_id=medium.id), call)
 
     async def ask(self, who: Principal, rpc: Rpc[In, Out_], request: In, *, key: str | None = None) -> Out_:
         tool, call = find_tool(rpc), self._neighbours.ask(who, rpc, request, key=key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 from phronesis_bus import Bus, Call, ask
@@ -21,11 +21,23 @@ from phronesis_contracts.episodes import (
     RecallStrategies,
 )
 from phronesis_contracts.instructions import AGENT_GET, AgentProfile, AgentRef
-from phronesis_contracts.media import CAPTION, EXTRACT_TEXT, MEDIA_GET, TRANSCRIBE, ExtractedText, Media, MediaKind, MediaRef
+from phronesis_contracts.media import (
+    CAPTION,
+    EXTRACT_TEXT,
+    MEDIA_GET,
+    TRANSCRIBE,
+    ExtractedText,
+    Media,
+    MediaKind,
+    MediaRef,
+    TextRef,
+)
 from phronesis_contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryContext, Retrieve
 from phronesis_contracts.messages import In, Out_
 
 from ..agents.cognition.thought import KnownStrategy, PastEpisode, ToolRecord
+from ..models.limits import OPTIONAL_CALLS, OptionalCall
+from ..models.templates import without_calls
 
 log = logging.getLogger(__name__)
 
@@ -38,10 +50,15 @@ _TOOLS = {MediaKind.DOCUMENT: EXTRACT_TEXT, MediaKind.IMAGE: CAPTION, MediaKind.
 
 
 class BusNeighbours:
-    """Asks over the bus. Agents' profiles are cached, dropped at a release, and looked up anew every minute."""
+    """Asks over the bus. Agents' profiles are cached, dropped at a release, and looked up anew every minute.
 
-    def __init__(self, bus: Bus) -> None:
+    Args:
+        optional: optional model calls that are made; the prompts of the others are left out of every profile.
+    """
+
+    def __init__(self, bus: Bus, optional: Collection[OptionalCall] = OPTIONAL_CALLS) -> None:
         self._bus = bus
+        self._optional = optional
         self._agents: dict[tuple[str, str, str], tuple[AgentProfile, float]] = {}
         self._inside: dict[str, Callable[[Call, Any], Awaitable[Any]]] = {}
 
@@ -55,7 +72,8 @@ class BusNeighbours:
         if cached is not None and time.monotonic() - cached[1] < _FRESH:
             return cached[0]
         try:
-            profile = await ask(self._bus, who, AGENT_GET, AgentRef(agent=name), timeout=2)
+            found = await ask(self._bus, who, AGENT_GET, AgentRef(agent=name), timeout=2)
+            profile = without_calls(found, self._optional)
         except (Unavailable, TimedOut):
             if cached is None:
                 raise
@@ -82,7 +100,7 @@ class BusNeighbours:
         return await ask(self._bus, who, MEDIA_GET, MediaRef(media_id=media_id))
 
     async def medium_text(self, who: Principal, medium: Media, limit: float) -> ExtractedText:
-        return await ask(self._bus, who, _TOOLS[medium.kind], MediaRef(media_id=medium.id), timeout=limit)
+        return await ask(self._bus, who, _TOOLS[medium.kind], TextRef(media_id=medium.id), timeout=limit)
 
     async def ask(self, who: Principal, rpc: Rpc[In, Out_], request: In, *, key: str | None = None) -> Out_:
         if handler := self._inside.get(rpc.subject):

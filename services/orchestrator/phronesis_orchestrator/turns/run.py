@@ -34,6 +34,7 @@ from ..agents.context import (
     run_beside,
     tag_agent,
 )
+from ..agents.documents import keep_documents
 from ..agents.loops import LOOPS
 from ..agents.text import focus
 from ..approvals.policy import ApprovalWaits, Waiting, pause_turn
@@ -176,6 +177,7 @@ class TurnRunner:
             record.remember(background.past)
             running.degraded.extend(background.degraded)
             media = await read_media(neighbours, claim.who, request.media, background.agent, settings.media_limit)
+            await keep_documents(running, media.documents)
         if background.agent is not None:
             tag_agent(get_current_span(), background.agent)
         if media.unreadable:
@@ -217,7 +219,7 @@ class TurnRunner:
             turn_id=claim.turn_id,
             user_response=answer.text,
             next_agent_directive=answer.directive,
-            reasoner=reasoner.name,
+            reasoner=answer.reasoner or reasoner.name,
             degraded=tuple(running.degraded),
             sources=answer.sources if answer.sources is not None else list_sources(focus(turn), documents, answer.memory),
             usage=_usage(running, claim, turn),

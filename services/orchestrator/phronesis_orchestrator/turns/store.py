@@ -21,6 +21,7 @@ from phronesis_contracts.orchestrator import (
 )
 from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news
 
+from ..conversations.history import reply_for_models
 from ..metrics import OLDEST, OPEN
 from .turn import Accepted, Claim, Completed, Failed, LostClaim, NewTurn, new_conversation_id, parse_uuid
 
@@ -188,7 +189,7 @@ class PostgresTurns:
             await self._fail(claim, end)
 
     async def _complete(self, claim: Claim, end: Completed) -> None:
-        news = _news(claim, end, TurnStatus.COMPLETED, end.user_text, end.reply.user_response)
+        news = _news(claim, end, TurnStatus.COMPLETED, end.user_text, reply_for_models(end.reply))
         row = end_outbox_row(claim.who.tenant, news)
         async with self._database.transaction(claim.who.tenant) as connection:
             ended = await connection.fetchval(

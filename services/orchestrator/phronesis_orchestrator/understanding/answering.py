@@ -9,9 +9,11 @@ from datetime import UTC, datetime
 
 from phronesis_contracts import BadRequest, ServiceError
 from phronesis_contracts.answers import Analysis, AnswerData, MemoryProcess, Mode
+from phronesis_contracts.documents import FoundPassage
 from phronesis_contracts.memory import AugmentedMemoryContext
 from phronesis_contracts.orchestrator import Directive, Source
 
+from ..agents.documents import cite, find_passages
 from ..agents.presentation import sanitize_answer, sanitize_text
 from ..agents.tools import RECORDS
 from ..models.reasoner import MAX_PHRASE, TurnContext
@@ -21,7 +23,7 @@ from .executor import execute
 from .finding import Finding
 from .language import detect, languages
 from .lexicon import Lexicon
-from .personal import answer_about_user
+from .personal import answer_about_user, list_statements
 from .plan import (
     DATA_PLANS,
     MAX_ENTITIES,
@@ -33,6 +35,7 @@ from .plan import (
     Coverage,
     Describe,
     EntityRef,
+    Filter,
     Focus,
     Gaps,
     Plan,
@@ -45,7 +48,7 @@ from .plan import (
     Understood,
     Unknown,
 )
-from .planner import understand
+from .planner import is_question, understand
 from .reader import TwinReader
 from .schema import Schema
 from .search import Passage, Quote, attached, passages_of, quote
@@ -54,6 +57,8 @@ from .writer import write
 
 log = logging.getLogger(__name__)
 
+_PASSAGES = 12
+"""Passages of the conversation's documents that are looked at for one question."""
 _QUOTED_SURE = 0.75
 """What a quoted answer is worth, times how much of the question it supports: the words fit, the sense may not."""
 _NAMED_SURE = 0.5
@@ -142,7 +147,7 @@ class _Answering:
 
     async def _by_kind(self, understood: Understood, lexicon: Lexicon | None, schema: Schema, words: Wording) -> RuleAnswer:
         plan = understood.plan
-        if self._turn.media_text and not isinstance(plan, DATA_PLANS | AboutUser):
+        if (self._turn.media_text and not isinstance(plan, DATA_PLANS | AboutUser)) or self._names_document():
             found = await self._from_documents(understood, words)
             if found is not None:
                 return found
@@ -238,17 +243,74 @@ class _Answering:
     # -- passages ---------------------------------------------------------------------------------------------
 
     async def _from_documents(self, understood: Understood, words: Wording, text: str | None = None) -> RuleAnswer | None:
+        """Quoted from what was attached to the conversation, in this turn or an earlier one; `None` where nothing supports it."""
         asked = text or self._text
-        found = quote(asked, attached(self._turn.media_text), self._language)
-        return self._quoted(understood, found, words) if found else None
+        passages = attached(self._turn.media_text)
+        try:
+            found = await find_passages(self._running, asked or " ", _PASSAGES)
+            passages = [_of_document(one) for one in found.passages] or passages
+        except ServiceError as error:
+            log.warning("the documents of the conversation cannot be searched: %s", error.code)
+            self._running.degrade("documents")
+        given = bool(self._turn.media_text) or self._names_document()
+        quotes = quote(asked, passages, self._language, given=given)
+        return self._quoted(understood, quotes, words) if quotes else None
+
+    def _names_document(self) -> bool:
+        said = {token.folded for token in self._language.tokens(self._text)}
+        return bool(said & set(self._language.words.get("document", ())))
 
     async def _searched(self, understood: Understood, words: Wording, text: str | None = None) -> RuleAnswer | None:
-        """Quoted from the conversation's documents, else from what memory and the twin hold; `None` where nothing supports it."""
+        """Quoted from what the person said, the conversation's documents, or what memory holds; `None` without support."""
+        if not self._analyst and (told := await self._from_statements(understood, words)) is not None:
+            return told
         if (of_documents := await self._from_documents(understood, words, text)) is not None:
             return of_documents
+        if self._asks_figure():
+            return None  # a sentence that shares its words is no figure
         memory = await self._retrieve(text or self._text)
         found = quote(text or self._text, passages_of(memory), self._language)
         return self._quoted(understood, found, words, memory) if found else None
+
+    def _asks_figure(self) -> bool:
+        kinds = ("count", "sum", "mean", "median", "share", "ratio", "difference", "max", "min", "question_words.how_much")
+        said = f" {' '.join(token.folded for token in self._language.tokens(self._text))} "
+        return any(f" {phrase} " in said for kind in kinds for phrase in self._language.words.get(kind, ()))
+
+    async def _from_statements(self, understood: Understood, words: Wording) -> RuleAnswer | None:
+        """What the person said themselves, in this conversation or before: the newest that supports the question."""
+        told = [past.text for past in self._turn.history if past.role == "user" and not self._is_question(past.text)]
+        passages = [Passage(f"said/{n}", "", text, "said", float(n)) for n, text in enumerate(told, 1)]
+        try:
+            facts = await list_statements(self._running)
+        except ServiceError as error:
+            log.warning("the facts of the user cannot be listed: %s", error.code)
+            self._running.degrade("memory")
+            facts = ()
+        passages += [Passage(one.id, "", one.text, "fact", -float(n)) for n, one in enumerate(facts)]
+        found = quote(self._text, passages, self._language)
+        if not found:
+            return None
+        best = found[0]
+        lines = [" ".join(best.sentences), *self._corrections_after(best.passage.text, told)]
+        said = words.sentence("personal/told", said=words.listed(f"“{line}”" for line in lines))
+        sources = (
+            Source(
+                id=best.passage.id,
+                type=best.passage.kind,
+                title=best.sentences[0][:80],
+                score=best.support,
+                snippet=best.sentences[0][:240],
+            ),
+        )
+        return self._said(understood, Written(said), "A", round(_QUOTED_SURE * best.support, 3), sources=sources)
+
+    def _corrections_after(self, text: str, told: list[str]) -> list[str]:
+        after = told[told.index(text) + 1 :] if text in told else []
+        return [line for line in after[:2] if self._language.recognise(line, "user") == "correct"]
+
+    def _is_question(self, text: str) -> bool:
+        return text.rstrip().endswith("?") or is_question(text, self._language)
 
     async def _retrieve(self, text: str) -> AugmentedMemoryContext | None:
         running = self._running
@@ -298,6 +360,10 @@ class _Answering:
 EMPTY_SCHEMA = Schema.empty()
 
 
+def _of_document(one: FoundPassage) -> Passage:
+    return Passage(one.media_id, cite(one), one.text, one.kind.value, one.score)
+
+
 def _titled(passage: Passage) -> str:
     return f"{passage.title}, {passage.place}" if passage.place else passage.title
 
@@ -334,16 +400,18 @@ def focus_after(before: Focus, plan: Plan, finding: Finding, language: str) -> F
         case Select():
             selection, properties, years = plan.of, plan.show, plan.of.years
         case Aggregate():
-            selection, years = plan.of, plan.of.years
+            selection, years = _top_group(plan, finding), plan.of.years
             properties = (plan.property,) if plan.property else ()
         case Rank():
-            selection, years = (plan.of if plan.limit > 1 else None), plan.of.years
+            selection, years = plan.of, plan.of.years
             properties = (plan.by,) if plan.by else ()
         case Compare():
             selection, years = plan.sides[0].of, plan.sides[0].of.years
             properties = (plan.sides[0].property,) if plan.sides[0].property else ()
         case Change():
-            selection, years = plan.of, (plan.since, plan.until)
+            years = (plan.since, plan.until)
+            if len(finding.entities) > MAX_ENTITIES:
+                selection = plan.of
         case Describe():
             properties, years = plan.properties, plan.years
             entities = entities or plan.entities
@@ -358,6 +426,16 @@ def focus_after(before: Focus, plan: Plan, finding: Finding, language: str) -> F
     if isinstance(plan, Select) and len(entities) == 1:
         selection = plan.of
     return Focus(plan=plan, selection=selection, entities=entities, properties=properties, years=years, language=language)
+
+
+def _top_group(plan: Aggregate, finding: Finding) -> Selection:
+    """The set of a figure; where the top group alone was asked for, the members of that group."""
+    by = plan.group_by[0] if len(plan.group_by) == 1 and plan.limit == 1 and len(finding.rows) == 1 else None
+    group = finding.rows[0].get("group") if by is not None else None
+    if by is None or not isinstance(group, str) or by.property == "year":
+        return plan.of
+    top = Filter(property=by.property, value=group, via=by.via, to=by.to, words=group)
+    return plan.of.model_copy(update={"filters": (*plan.of.filters, top)[:8]})
 
 
 def to_analysis(answer: RuleAnswer) -> Analysis:

@@ -5,6 +5,7 @@ Every word has to be explained by what became of it; a word that is left over ma
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -21,7 +22,7 @@ from .plan import (
     Selection,
     Unknown,
 )
-from .reading import Item, Reading
+from .reading import Item, Reading, folded_words
 
 _COMPARISONS: dict[str, Literal["<", "<=", ">", ">=", "="]] = {
     "compare_greater": ">",
@@ -44,6 +45,7 @@ _FREE = frozenset(
 """Kinds that may be left over: they were used where they mattered."""
 _GUESSED = 0.8
 """Certainty of a plan that had to choose between readings."""
+_QUOTED = re.compile(r"[\"“„«]([^\"“”„«»]{2,60})[\"”“»]")
 _TOP = 10
 """Members of a ranking whose length was not stated."""
 
@@ -249,6 +251,8 @@ class Composition:
         step = item.of("relative_years")[0]
         if step == "first":
             return known[0]
+        if step == "same":
+            return self.focus.years[-1] if self.focus.years else None
         anchor = self.focus.years[-1] if self.focus.years and step in (-1, 1) else known[-1]
         return int(anchor) + int(step)
 
@@ -779,15 +783,40 @@ def refuse_leftovers(made: Composition) -> None:
 
 def selection(made: Composition, type: str, level: Level | None, *, every_year: bool = False) -> Selection:
     """The set of a message: its type and level, the years it states, and its conditions."""
-    filters = made.filters(type)
+    filters = (*made.filters(type), *_others(made, type), *_named_like(made))
     stated = made.years(type, apart=made.has("difference", "ratio", "compare"))
     base = made.base if made.base is not None and made.base.type == type else None
     years = stated or (made.view.years_of(type) if every_year else ()) or made.default_years(type, made.linked)
     among = distinct(ref for item in made.open("entity") for ref in _own(made, item, type))[:MAX_ENTITIES]
     if base is not None:
-        kept = tuple(one for one in base.filters if one not in filters)
+        kept = tuple(one for one in base.filters if not any(_same_subject(one, new) for new in filters))
         return Selection(type=type, level=base.level, years=years, filters=(*kept, *filters)[:8], among=among or base.among)
     return Selection(type=type, level=level if not among else None, years=years, filters=filters, among=among)
+
+
+def _same_subject(one: Filter, other: Filter) -> bool:
+    return (one.property, one.via, one.to) == (other.property, other.via, other.to)
+
+
+def _others(made: Composition, type: str) -> tuple[Filter, ...]:
+    """Which other ones: without the things that were last spoken of."""
+    item = next(iter(made.open("other")), None)
+    known = [ref for ref in (*made.named, *made.focus.entities) if ref.type == type][:3]
+    if item is None or not known:
+        return ()
+    made.take(item)
+    return tuple(Filter(property="id", op="<>", value=ref.id, words=ref.name) for ref in known)
+
+
+def _named_like(made: Composition) -> tuple[Filter, ...]:
+    """With “prison” in their name: a word in quotation marks, or called, where a name is spoken of."""
+    match = _QUOTED.search(made.reading.text)
+    words = set(made.reading.language.words.get("named", ()))
+    if match is None or not words & set(folded_words(made.reading)):
+        return ()
+    at = [n for n, token in enumerate(made.reading.tokens) if match.start() <= token.start < match.end()]
+    made.used.update(at)
+    return (Filter(property="name", op="contains", value=match[1], words=match[1]),)
 
 
 def distinct(refs: Iterable[EntityRef]) -> tuple[EntityRef, ...]:

@@ -52,11 +52,8 @@ class _Members:
 async def gaps(plan: Gaps, twin: TwinReader) -> Finding:
     """What is missing for things or for the members of a set."""
     members, absent = await _members(plan, twin)
-    if not any(one.rows for one in members):
-        if plan.of is not None and not plan.entities:
-            return await nothing(plan.of.model_copy(update={"years": plan.years}), twin)
-        years = tuple(sorted({year for one in plan.entities for year in one.years}))
-        return Finding(outcome="empty", absent=tuple(absent), entities=plan.entities, years=years, gaps=1)
+    if not any(one.rows for one in members) and plan.of is not None and not plan.entities:
+        return await nothing(plan.of.model_copy(update={"years": plan.years}), twin)
     parts = await asyncio.gather(*(_of_type(one, plan, twin) for one in members if one.rows))
     rows = [*absent, *(row for part, _ in parts for row in part)]
     if len(rows) > MAX_MEMBERS:

@@ -103,10 +103,14 @@ class Language:
 
     def _several(self, text: str) -> str | None:
         """The last of several courtesies: great, thank you; ok, that's it, bye."""
-        parts = [part.strip() for part in re.split(r"[,.;!?]+", text) if part.strip()]
+        parts = [self._without_filler(part.strip()) for part in re.split(r"[,.;!?]+", text) if part.strip()]
         kinds = [next((value for of, value, one in self.patterns if of == "talk" and one.match(part)), None) for part in parts]
         said = [kind for kind, part in zip(kinds, parts, strict=True) if kind is not None or part not in self._fillers]
-        return said[-1] if len(parts) > 1 and said and all(said) else None
+        return said[-1] if said and all(said) else None
+
+    def _without_filler(self, part: str) -> str:
+        first, _, rest = part.partition(" ")
+        return rest if rest and first in self._fillers else part
 
     @property
     def _fillers(self) -> tuple[str, ...]:
@@ -114,7 +118,7 @@ class Language:
 
 
 _NESTED = ("question_words", "relative_years", "ordinals", "numbers", "multipliers", "months", "coverage")
-_PATTERNS = ("talk", "compose", "user")
+_PATTERNS = ("talk", "compose", "order", "user")
 
 
 def _listed(phrases: object) -> Iterator[str]:

@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 
 _LISTED = 30
 """Facts that a list shows at most."""
+_LOOKED_AT = 200
+"""Facts among which a question is looked for."""
 _SURE = 0.9
 _DONE = 1.0
 
@@ -79,6 +81,11 @@ async def _recalled(running: TurnRun, plan: AboutUser, language: Language, words
     if found.understood:
         return PersonalAnswer(words.sentence("personal/never_told"), 0.0)
     return None
+
+
+async def list_statements(running: TurnRun) -> tuple[Fact, ...]:
+    """What is known of the person, newest first. Raises `ServiceError`: memory does not answer."""
+    return (await running.neighbours.ask(running.claim.who, LIST_FACTS, ListFacts(limit=_LOOKED_AT))).facts
 
 
 async def _listed(running: TurnRun, words: Wording) -> PersonalAnswer:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from .composing import Composition, NotUnderstood
-from .language import Language
+from .language import Language, languages
 from .lexicon import Lexicon
 from .plan import AboutUser, Compose, Focus, Plan, Talk, Understood, Unknown
 from .questions import compose
@@ -26,24 +28,40 @@ def understand(text: str, lexicon: Lexicon | None, focus: Focus, language: Langu
         personal: whether it may be about the person; `False` once their facts were asked in vain.
     """
     text = " ".join(text.split())
-    if (talk := language.recognise(text, "talk")) is not None:
-        return Understood(plan=Talk(about=talk, text=text[:1_000]), language=language.name)
+    for one in (language, *(other for other in languages().values() if other is not language)):
+        if (talk := one.recognise(text, "talk")) is not None:
+            return Understood(plan=Talk(about=talk, text=text[:1_000]), language=one.name)
     if personal and (order := language.recognise(text, "user")) is not None and not _corrects_data(order, focus):
         about = AboutUser(action=order, text=text[:4_000], explicit=True)
         return Understood(plan=about, language=language.name)
+    if language.recognise(text, "order") is not None:
+        return Understood(plan=Unknown(reason="unsupported", words=text[:300]), language=language.name)
     of_data = _of_data(text, lexicon, focus) if lexicon is not None else None
-    if of_data is not None and not isinstance(of_data.plan, Unknown) and not (personal and _possessive(text, language)):
+    if of_data is not None and lexicon is not None and isinstance(of_data.plan, Unknown):
+        of_data = _last_question(text, lexicon, focus) or of_data
+    own = personal and (_possessive(text, language) or _first_person(text, language))
+    if of_data is not None and not isinstance(of_data.plan, Unknown) and not own:
         return of_data
-    if (task := language.recognise(text, "compose")) is not None:
+    task = language.recognise(text, "compose")
+    if task is not None and not (own and task == "explain"):
         return Understood(plan=Compose(task=task, text=text[:4_000]), language=language.name)
     if personal and _about_user(text, language):
-        question = text.rstrip().endswith("?") or _is_question(text, language)
+        question = text.rstrip().endswith("?") or is_question(text, language)
         return Understood(
             plan=AboutUser(action="recall" if question else "remember", text=text[:4_000]), language=language.name
         )
     if of_data is not None:
         return of_data
     return Understood(plan=Unknown(reason="scope", words=text[:300]), language=language.name)
+
+
+def _last_question(text: str, lexicon: Lexicon, focus: Focus) -> Understood | None:
+    """The question of a message that says something else before it; `None` where that is not understood either."""
+    parts = [part.strip() for part in re.split(r"(?<=[.!?:])\s+", text) if part.strip()]
+    if len(parts) < 2 or len(parts[-1].split()) < 3:
+        return None
+    asked = _of_data(parts[-1], lexicon, focus)
+    return asked if not isinstance(asked.plan, Unknown) else None
 
 
 def _of_data(text: str, lexicon: Lexicon, focus: Focus) -> Understood:
@@ -90,11 +108,18 @@ def _possessive(text: str, language: Language) -> bool:
     return bool(said & set(own))
 
 
+def _first_person(text: str, language: Language) -> bool:
+    """Whether a question asks what the speaker does or is: do I, am I."""
+    joined = f" {' '.join(token.folded for token in language.tokens(text))} "
+    return any(f" {phrase} " in joined for phrase in language.words.get("user.question", ()) if " " in phrase)
+
+
 def _about_user(text: str, language: Language) -> bool:
     return _words(text, language, "question") or _words(text, language, "statement")
 
 
-def _is_question(text: str, language: Language) -> bool:
+def is_question(text: str, language: Language) -> bool:
+    """Whether a message begins as a question does."""
     tokens = language.tokens(text)
     first = language.phrases.get((tokens[0].stem,), ()) if tokens else ()
     return any(sense.kind in ("question_words", "count") for sense in first)

@@ -210,9 +210,12 @@ def _of_things(made: Composition) -> Plan | None:
     if len(refs) > 1 and (better := _which_of_them(made, type, refs, stated or (year,))) is not None:
         return better
     figures = any(made.kind(type, p) == "number" for item in made.open("property") for t, p in item.of("property") if t == type)
-    apart = figures and (len(stated) > 1 and made.reading.has("between") or len(refs) > 1)
+    apart = figures and ((len(stated) > 1 and made.reading.has("between")) or len(refs) > 1)
     if made.has("missing") and not made.open("value") and not apart:
         return _gaps_of_things(made, refs, stated or _years_of(made, refs))
+    if made.has("unknown") and not made.open("value", "property", "type"):
+        made.take(*made.open("unknown"))
+        return Gaps(entities=refs, years=stated or (year,))
     if len(refs) >= 2 and (made.has("connect") or len(types) > 1):
         made.take(*made.open("connect", "relation"))
         return Relate(source=refs[0], target=refs[1], year=year, hops=4)
@@ -427,7 +430,7 @@ def _expected(made: Composition, type: str) -> Filter | None:
     if sized:
         return sized[0]
     # “When does it end” asks for a date, though what has ended may have a value of that name.
-    asked = made.reading.has("question_words") and not made.has("why")
+    asked = not _is_yes_or_no(made) and not made.has("why")
     both = [item for item in made.open("value") if asked and any(t == type for t, _ in item.of("property"))]
     made.used.update(item.at for item in both)
     found = made.values(type)

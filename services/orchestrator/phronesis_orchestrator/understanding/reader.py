@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from phronesis_contracts import Message, Principal
 from phronesis_contracts.messages import Rpc
@@ -194,21 +194,12 @@ class TwinReader:
                 found[type, str(row["id"])].add(int(row["year"]))
         return {one: {year: id for id in reversed(its) for year in found[one.type, id]} for one, its in ids.items()}
 
-    async def _nested(self, one: Filter, years: tuple[int, ...]) -> Where:
-        """A condition on linked nodes that have conditions of their own: those nodes are looked for first."""
-        assert one.via is not None, "only linked nodes have conditions of their own"
-        assert one.to is not None, "they are of a type"
-        inner = Survey(type=one.to, years=years, where=tuple(condition(each) for each in one.where))
-        ids = _ids_among(await self.every(inner)) or ("",)
-        return Where(property="id", op="in", value=ids, via=one.via, to=one.to, negated=one.op == "unlinked")
-
     async def survey_of(
         self, selection: Selection, *, years: tuple[int, ...] | None = None, without: Filter | None = None
     ) -> Survey:
         """A set as a survey that counts it; its things are given by all their ids."""
         asked = await self.years_of(selection.type, selection.years if years is None else years)
-        kept = [one for one in selection.filters if one is not without]
-        where = [condition(one) if not one.where else await self._nested(one, asked) for one in kept]
+        where = [condition(one) for one in selection.filters if one is not without]
         if selection.among:
             ids = await self.ids(selection.among)
             every = tuple(dict.fromkeys(id for of_one in ids.values() for id in of_one))
@@ -217,15 +208,12 @@ class TwinReader:
         return question.model_copy(update={"where": tuple(where)})
 
 
-def _ids_among(rows: Iterable[Row]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(str(row["id"]) for row in rows))
-
-
 def condition(one: Filter) -> Where:
     """A filter as the graph has it. What is not so of linked nodes means that there is no linked node of which it is so."""
-    given = {"property": one.property, "op": one.op, "value": one.value, "via": one.via, "to": one.to}
+    given: dict[str, Any] = {"property": one.property, "op": one.op, "value": one.value, "via": one.via, "to": one.to}
     if one.op in ("linked", "unlinked"):
-        given |= {"property": "id", "value": None}
+        linked = [{"property": each.property, "op": each.op, "value": each.value} for each in one.where]
+        given |= {"property": "id", "value": None, "linked": linked}
     elif one.op == "<>" and one.via is not None:
         given |= {"op": "=", "negated": True}
     return Where.model_validate(given)

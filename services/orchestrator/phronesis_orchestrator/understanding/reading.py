@@ -15,6 +15,8 @@ _GROWTH = 1.6
 _UNEXPLAINED = -3.0
 _LEAST_SHARE = 0.45
 """The share of a name that has to be said, by what its words tell apart."""
+_LEAST_ALONE = 0.65
+"""The same for one word in small letters, which is as often a word as a name."""
 _ONTOLOGY_KINDS = frozenset({"type", "property", "superlative", "relation", "value", "unit", "chain"})
 
 
@@ -107,8 +109,20 @@ def _phrases(tokens: Sequence[Token], lexicon: Lexicon) -> Iterator[Item]:
     stems = tuple(token.stem for token in tokens)
     for at in range(len(stems)):
         for end in range(at + 1, min(len(stems), at + lexicon.longest) + 1):
-            if senses := lexicon.look_up(stems[at:end]):
+            senses = lexicon.look_up(stems[at:end])
+            if end - at == 1:
+                senses = _as_verb(senses, tokens[at], lexicon.language)
+            if senses:
                 yield Item(at, end, senses, "")
+
+
+def _as_verb(senses: tuple[Sense, ...], token: Token, language: Language) -> tuple[Sense, ...]:
+    """Senses without the relationships of a word that is no form of their verb: a manager is not who manages."""
+    endings = language.words.get("verb_endings", ())
+    rest = token.folded.removeprefix(token.stem)
+    if not endings or rest == token.folded or (rest or "_") in endings:
+        return senses
+    return tuple(sense for sense in senses if sense.kind != "relation")
 
 
 def _numbers(tokens: Sequence[Token]) -> Iterator[Item]:
@@ -141,7 +155,8 @@ def parse_number(word: str) -> float | None:
 
 def _is_said(match: Match, tokens: Sequence[Token], explained: set[int]) -> bool:
     """Whether a part of a name was meant: enough of it, and a word in it that nothing else explains or that is in capitals."""
-    if match.share < _LEAST_SHARE:
+    alone = match.end - match.at == 1 and not tokens[match.at].text[:1].isupper()
+    if match.share < (_LEAST_ALONE if alone else _LEAST_SHARE):
         return False
     run = range(match.at, match.end)
     return any(n not in explained for n in run) or any(tokens[n].text[:1].isupper() and n > 0 for n in run)

@@ -44,6 +44,18 @@ def refer(reading: Reading, focus: Focus) -> tuple[Selection | Unknown | None, t
         place = ordinal if ordinal < 0 else ordinal - 1
         if -len(focus.entities) <= place < len(focus.entities):
             return None, (focus.entities[place],), True
+    if focus.entities and any(
+        len(focus.entities) == n for item in reading.of("number", "numbers") for n in item.of("number") + item.of("numbers")
+    ):
+        type = focus.entities[0].type
+        if not reading.has("type", "entity", "most", "least", "superlative", "year") and all(
+            one.type == type for one in focus.entities
+        ):
+            return (
+                Selection(type=type, years=focus.years[-1:] or focus.entities[0].years[-1:] or (2000,), among=focus.entities),
+                (),
+                True,
+            )
     many = next((item for item in reading.of("pronoun_many") if item.at < first and _is_pronoun(reading, item)), None)
     if many is not None and focus.selection is not None:
         return focus.selection, (), True
@@ -53,7 +65,7 @@ def refer(reading: Reading, focus: Focus) -> tuple[Selection | Unknown | None, t
         return Selection(type=type, years=focus.years or same[0].years[-1:] or (2000,), among=same), (), True
     one = next((item for item in reading.of("pronoun_one") if item.at < first and _is_pronoun(reading, item)), None)
     if one is None and many is None:
-        return None, (), False
+        return _implied(reading, focus)
     if many is not None and len(focus.entities) == 1:
         return None, focus.entities, True
     if one is not None and len(focus.entities) == 1:
@@ -65,6 +77,22 @@ def refer(reading: Reading, focus: Focus) -> tuple[Selection | Unknown | None, t
     if first < 10_000:
         return None, (), False
     return Unknown(reason="reference", words=(many or one).text, choices=focus.entities[:8]), (), True  # type: ignore[union-attr]
+
+
+def _implied(reading: Reading, focus: Focus) -> tuple[Selection | None, tuple[EntityRef, ...], bool]:
+    """What a message without a subject of its own is about: “how many are red?” of the set, “who's in charge?” of the thing."""
+    if focus.plan is None or (reading.has("type", "entity", "coverage", "concept") and not _starts_on(reading)):
+        return None, (), False
+    told = reading.has("value", "property", "superlative", "relation", "count", "without", "unknown")
+    if not told or reading.has("type"):
+        return None, (), False
+    if len(focus.entities) == 1 and not reading.has("value", "count", "superlative", *_MEASURES):
+        return None, focus.entities, True
+    return (focus.selection, (), True) if focus.selection is not None else (None, (), False)
+
+
+def _starts_on(reading: Reading) -> bool:
+    return bool(reading.items) and reading.items[0].has("follow_up")
 
 
 def _ordinal(reading: Reading) -> int | None:
@@ -100,10 +128,53 @@ def continue_plan(reading: Reading, lexicon: Lexicon, focus: Focus) -> Plan | No
     if focus.plan is None or not _is_fragment(reading):
         return None
     made = Composition(reading, lexicon, focus)
-    plan = _changed(made, focus.plan)
-    if plan is None or plan == focus.plan or made.left_over():
+    plan = _stepped(made, focus) or _linked_type(made, focus) or _changed(made, focus.plan)
+    if plan is None or made.left_over():
         raise NeedsMore
     return plan
+
+
+def _stepped(made: Composition, focus: Focus) -> Plan | None:
+    """By how much? Is that more than in 2020? The figure of the thing last spoken of, held against another year's."""
+    plan = focus.plan
+    if not isinstance(plan, Describe) or len(plan.entities) != 1 or not plan.properties:
+        return None
+    type, property = plan.entities[0].type, plan.properties[0]
+    if made.kind(type, property) != "number" or made.has("property", "value", "entity", "type"):
+        return None
+    stated = made.years(type, apart=True)
+    years = tuple(sorted({*stated, *(plan.years[-1:] if len(stated) == 1 else () if stated else plan.years)}))
+    if len(years) < 2:
+        return None
+    way = (
+        "rose" if made.has("more", "compare_greater", "rose") else "fell" if made.has("less", "compare_less", "fell") else None
+    )
+    if way is not None:
+        made.take(*made.open("more", "less", "compare_greater", "compare_less", "rose", "fell", "pronoun_one"))
+        return plan.model_copy(update={"years": years, "history": True, "direction": way, "expect": None, "when": None})
+    if not made.has("difference"):
+        return None
+    made.take(*made.open("difference"))
+    sides = tuple(
+        Aggregate(of=Selection(type=type, years=(year,), among=plan.entities), measure="sum", property=property)
+        for year in (years[-1], years[0])
+    )
+    return Compare(sides=sides, how="change")
+
+
+def _linked_type(made: Composition, focus: Focus) -> Plan | None:
+    """Which department? What the thing last spoken of is linked to, by a type alone."""
+    items = made.open("type")
+    if len(focus.entities) != 1 or len(items) != 1 or made.has("property", "value", "entity", "count", "year"):
+        return None
+    ref = focus.entities[0]
+    for other, _ in items[0].of("type"):
+        ways = made.view.between(ref.type, other)
+        if len(ways) == 1:
+            made.take(items[0], *made.open("follow_up"))
+            year = focus.years[-1] if focus.years and focus.years[-1] in ref.years else (ref.years[-1] if ref.years else 2000)
+            return Relate(source=ref, year=year, relationship=ways[0][0].name, forward=ways[0][1], to=other)
+    return None
 
 
 def _is_fragment(reading: Reading) -> bool:
@@ -131,14 +202,24 @@ def _is_fragment(reading: Reading) -> bool:
     verbs = {"is", "are", "was", "were", "do", "does", "did", "has", "have"} & {t.folded for t in reading.tokens[:1]}
     if opened:
         return not operations or len(reading.tokens) <= 4
+    if reading.has("difference", "more", "less", "compare_greater", "compare_less") and not reading.has(
+        "type", "entity", "property"
+    ):
+        return True
+    if len(reading.of("type")) == 1 and len(content_of(reading)) == 1:
+        return True
+    if reading.has("joined", "left") and reading.items[0].has("follow_up"):
+        return True
     if reading.has("count") and len(reading.tokens) <= 3 and not reading.has("type", "property", "entity"):
         return True
-    content = [
-        item
-        for item in reading.items
-        if item.senses and not all(s.kind in ("small", "follow_up", "also", "scope") for s in item.senses)
-    ]
+    content = content_of(reading)
     return not asked and not operations and not verbs and len(content) <= 3 and not (reading.has("type") and len(content) > 1)
+
+
+def content_of(reading: Reading) -> list[Item]:
+    """The items that say something by themselves."""
+    silent = ("small", "follow_up", "also", "scope", "question_words", "place")
+    return [item for item in reading.items if item.senses and not all(sense.kind in silent for sense in item.senses)]
 
 
 def _changed(made: Composition, plan: Plan) -> Plan | None:

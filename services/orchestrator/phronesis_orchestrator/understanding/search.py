@@ -24,6 +24,8 @@ _NEAR = 0.85
 """A second source is quoted where it supports the question so well as this share of the best."""
 _LONGEST = 420
 """Characters of one quoted sentence."""
+_FEWEST = 2
+"""Telling words that a question needs, to be looked for in what is stored."""
 _LOOK_AT = 400
 """Sentences of one source that are looked at."""
 
@@ -57,15 +59,19 @@ class _Terms:
     names: frozenset[str]
 
 
-def quote(question: str, passages: Sequence[Passage], language: Language) -> tuple[Quote, ...]:
+def quote(question: str, passages: Sequence[Passage], language: Language, *, given: bool = False) -> tuple[Quote, ...]:
     """The best sources with their best sentences, at most two; empty where none supports the question.
 
-    A question without telling words ("what does it say?") is supported by anything: its first sentences are quoted.
+    Args:
+        given: whether the person gave these texts to read: a question without telling words ("what does it say?") is then
+            about them, and their first sentences are quoted. Elsewhere it takes two telling words, or a name.
     """
     texts = [_source_stems(passage, language) for passage in passages]
     terms = _terms(question, texts, language)
+    if not given and len(terms.weights) < _FEWEST and not terms.names:
+        return ()
     found = [one for one in (_best(passage, terms, language) for passage in passages) if one is not None]
-    found.sort(key=lambda one: (-one.support, -one.passage.score))
+    found.sort(key=lambda one: (-round(one.support, 1), -one.passage.score))
     if not found:
         return ()
     best = found[0]

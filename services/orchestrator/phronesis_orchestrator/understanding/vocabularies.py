@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from phronesis_bus import News
 from phronesis_contracts import Principal, ServiceError
-from phronesis_contracts.ontology import VOCABULARY, AskVocabulary
+from phronesis_contracts.ontology import VOCABULARY, AskVocabulary, OntologyChanged
 from phronesis_contracts.twin import READERS, NodeChanged
 
 from ..turns.ports import Neighbours
@@ -61,6 +61,10 @@ class Vocabularies:
 
     async def on_node_changed(self, news: News, event: NodeChanged) -> None:
         """Nodes of a tenant changed: its names and values may have."""
+        self.drop(news.tenant)
+
+    async def on_ontology_changed(self, news: News, event: OntologyChanged) -> None:
+        """A tenant's ontology changed."""
         self.drop(news.tenant)
 
     async def lexicon(self, who: Principal, language: Language) -> Lexicon | None:

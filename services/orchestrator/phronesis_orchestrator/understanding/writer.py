@@ -107,6 +107,12 @@ def _unknown(plan: Unknown, words: Wording) -> Written:
     return Written(f"{said}\n\n{choices}" if choices else said, rows=rows, charts=(charts.table(said, rows),) if rows else ())
 
 
+def say_confidence(value: float, schema: Schema, language: str) -> str:
+    """How well an answer is supported, in a sentence."""
+    steps = (("high", 0.8), ("medium", 0.5), ("low", 0.0))
+    return Wording(schema, language).sentence(f"confidence/{next(name for name, least in steps if value >= least)}")
+
+
 def say_note(note: Note, words: Wording) -> str:
     """A note as a sentence."""
     values = dict(note.values)
@@ -166,19 +172,22 @@ def _details(row: Row, finding: Finding, type: str, years: Sequence[int], words:
 
 def _select(finding: Finding, plan: Select, words: Wording) -> Written:
     of = plan.of
-    values = {"in_years": words.in_years(of.years), "set": words.set(of, finding.total)}
+    n = len(finding.entities)  # a thing of several years is one thing
+    values = {"in_years": words.in_years(of.years), "set": words.set(of, n)}
     details = [_details(row, finding, of.type, of.years, words) for row in finding.rows]
-    head = words.sentence("select/head", finding.total, name=finding.rows[0]["name"], details=details[0], **values)
-    text = head
-    if finding.total > 1:
-        text += "\n\n" + words.lines(f"{row['name']}{more}" for row, more in zip(finding.rows, details, strict=True))
+    lines = [f"{row['name']}{more}" for row, more in zip(finding.rows, details, strict=True)]
+    if len(of.years) > 1 and not finding.show:
+        lines = [f"{one.name} ({words.years(one.years)})" for one in finding.entities]
+    text = words.sentence("select/head", n, name=finding.rows[0]["name"], details=details[0], **values)
+    if len(lines) > 1:
+        text += "\n\n" + words.lines(lines)
     rows = member_rows(finding, of.type, of.years, words)
     incomplete = (
         (words.sentence("select/incomplete", finding.unknown, total=words.number(finding.total)),) if finding.unknown else ()
     )
     title = capitalized(words.phrase("select/title", set=words.set(of), years=words.years(of.years)))
     answer = f"{words.phrase('affirmed')} {text}" if plan.exists else text
-    return Written(answer, incomplete, rows, {"count": finding.total}, (charts.table(title, rows),))
+    return Written(answer, incomplete, rows, {"count": n}, (charts.table(title, rows),))
 
 
 def _rank(finding: Finding, plan: Rank, words: Wording) -> Written:
@@ -219,13 +228,13 @@ def _rank(finding: Finding, plan: Rank, words: Wording) -> Written:
     else:
         listed = (f"{row['name']}{more}: **{value(row)}**" for row, more in zip(finding.rows, details, strict=True))
         key = "rank/many" if plan.position == 1 else "rank/many_at"
-        text = f"{verdict}{words.sentence(key, position=plan.position, **values)}\n\n{words.lines(listed)}"
+        text = f"{words.sentence(key, position=plan.position, **values)}\n\n{words.lines(listed)}"
     unpublished = (
         (words.sentence("rank/unpublished", finding.unknown, total=words.number(finding.total)),) if finding.unknown else ()
     )
     title = capitalized(words.phrase("rank/title", set=words.set(of), property=name, years=words.years(of.years)))
     drawn = (charts.column(title, words.property(None, "name"), heading, rows),) if len(rows) > 1 else ()
-    return Written(text, unpublished, rows, {"of": finding.total}, (*drawn, charts.table(title, rows)))
+    return Written(verdict + text, unpublished, rows, {"of": finding.total}, (*drawn, charts.table(title, rows)))
 
 
 def _change(finding: Finding, plan: Change, words: Wording) -> Written:

@@ -36,8 +36,9 @@ from phronesis_orchestrator.understanding.plan import (
     Unknown,
 )
 from phronesis_orchestrator.understanding.schema import Schema
+from phronesis_orchestrator.understanding.sets import things_of
 from phronesis_orchestrator.understanding.wording import Wording, Written
-from phronesis_orchestrator.understanding.writer import write
+from phronesis_orchestrator.understanding.writer import say_confidence, write
 
 SHIPYARD = """
 name: shipyard
@@ -109,13 +110,27 @@ def test_one_is_said_as_one() -> None:
 
 def test_a_long_list_is_cut_and_its_table_is_whole() -> None:
     rows = tuple(member(f"v{n}", f"Vessel {n}", tonnage=float(n)) for n in range(70))
-    found = Finding(rows=rows, show=("tonnage",), total=70, holds=True)
+    found = Finding(rows=rows, show=("tonnage",), total=70, holds=True, entities=things_of("Vessel", rows))
     written = said(found, Select(of=FLEET, show=("tonnage",), exists=True))
     lines = written.text.splitlines()
     assert lines[0] == "Yes. In 2023, there are **70** vessels:"
     assert (len(lines), lines[-1]) == (2 + 61, "- and 10 more, all of them in the table")
     assert len(written.rows) == len(written.charts[0].data) == 70
     assert written.rows[3] == {"name": "Vessel 3", "tonnage (t)": 3.0}
+
+
+def test_a_thing_of_two_years_is_one_thing() -> None:
+    rows = (member("v1", "Mary Rose", 2022), member("V1", "Mary Rose"), member("v2", "Vasa"))
+    found = Finding(rows=rows, total=3, holds=True, entities=things_of("Vessel", rows))
+    both = Select(of=FLEET.model_copy(update={"years": (2022, 2023)}))
+    assert said(found, both).text == (
+        "In 2022 and 2023, there are **2** vessels:\n\n- Mary Rose (2022 and 2023)\n- Vasa (2023)"
+    )
+
+
+def test_two_nodes_of_one_year_are_two_things() -> None:
+    rows = (member("v1", "Mary Rose"), member("v3", "Mary Rose"))
+    assert [one.id for one in things_of("Vessel", rows)] == ["v1", "v3"]
 
 
 def test_nothing_is_said_with_the_years_that_have_something() -> None:
@@ -181,7 +196,16 @@ def test_a_share_a_ratio_and_a_change_have_both_figures() -> None:
     change = Compare(sides=(Aggregate(of=FLEET), before), how="change")
     figures = (Figure(6, 6, 0, 6), Figure(8, 8, 0, 8))
     assert said(Finding(figures=figures, value=-2, percent=-25.0, known=14), change).text == (
-        "Vessels: **6** in 2023, after **8** in 2022: a change of **-2** (-25 %)."
+        "A change of **-2** (-25 %): vessels 6 in 2023, after 8 in 2022."
+    )
+
+
+def test_a_difference_names_the_year_once() -> None:
+    worn = Filter(property="state", value="Worn")
+    sides = tuple(Aggregate(of=FLEET.model_copy(update={"filters": (one,)})) for one in (HEAVY, worn))
+    found = Finding(figures=(Figure(6, 6, 0, 6), Figure(8, 8, 0, 8)), value=-2, percent=-25.0, known=14)
+    assert said(found, Compare(sides=sides, how="difference")).text == (
+        "In 2023, the difference is **-2** (-25 %): vessels (tonnage above 1,500 t) 6, vessels (state Worn) 8."
     )
 
 
@@ -312,3 +336,8 @@ def test_confidence_falls_with_what_is_not_known() -> None:
 def test_calibration_lies_on_the_line_through_its_points() -> None:
     points = ((0.0, 0.0), (0.5, 0.2), (1.0, 0.9))
     assert [round(calibrated(raw, points), 3) for raw in (-1, 0.25, 0.5, 0.75, 1, 2)] == [0.0, 0.1, 0.2, 0.55, 0.9, 0.9]
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_confidence_is_said_in_three_steps(language: str) -> None:
+    assert len({say_confidence(value, SCHEMA, language) for value in (1.0, 0.8, 0.6, 0.5, 0.2, 0.0)}) == 3

@@ -1,0 +1,1 @@
+"""A tenant's own twin from files."""

@@ -1,0 +1,1 @@
+"""Documents of conversations, in passages: kept, embedded afterwards, and searched in every later turn."""
