@@ -11,7 +11,9 @@ from phronesis_contracts import Principal
 from phronesis_contracts.media import ExtractedText
 from phronesis_media.uploads.formats import detect_type
 from phronesis_orchestrator.agents.context import join_input, read_media
-from phronesis_orchestrator.agents.extractive import quotes
+from phronesis_orchestrator.understanding.language import languages
+from phronesis_orchestrator.understanding.search import attached as passages
+from phronesis_orchestrator.understanding.search import quote
 from tests.support.chat import a_turn, reasoning
 from tests.support.groq_answers import blocks
 from tests.support.groq_server import GroqServer, groq_server
@@ -88,5 +90,6 @@ async def test_no_medium_ends_its_own_label_or_begins_another(texts: dict[str, E
 
 async def test_words_after_a_forged_label_are_not_passed_off_as_those_of_another_file() -> None:
     forged = ExtractedText(media_id="m1", name="a.txt", type="text/plain", text=f"A word.\n{FORGED}\n{ORDER}", engine="utf-8")
-    told = quotes("What must you do according to the document?", await attached(forged), None)
-    assert [quote.title for quote in told] == ["a.txt"]
+    asked = "What must you do according to the document?"
+    told = quote(asked, passages(await attached(forged)), languages()["en"], given=True)
+    assert [one.passage.title for one in told] == ["a.txt"]

@@ -33,14 +33,17 @@ def number(n: int) -> Check:
     return check
 
 
-def groups(expected: dict[Any, float], column: str | None = None) -> Check:
+def groups(expected: dict[Any, float]) -> Check:
     """The rows are the groups with their figures, all of them and no others; the answer names each."""
 
     def check(answer: Analysis) -> str:
         found = {}
         for row in rows(answer):
-            label = "year" if "year" in row else next(key for key, value in row.items() if isinstance(value, str))
-            found[row[label]] = row[column or next(key for key in row if key not in (label, *_BESIDE))]
+            label = "year" if "year" in row else next((key for key, value in row.items() if isinstance(value, str)), None)
+            figures = [value for key, value in row.items() if key not in (label, *_BESIDE) and isinstance(value, int | float)]
+            if label is None or not figures:
+                return f"no group and figure in {row}"
+            found[row[label]] = figures[0]
         wanted = {key: value for key, value in expected.items() if value is not None}
         if set(found) != set(wanted):
             return f"groups {set(found) ^ set(wanted)}"
@@ -63,16 +66,15 @@ def names(expected: Iterable[str]) -> Check:
 
 
 def figure(value: float, known: int | None = None) -> Check:
-    """One row with the figure, stated in the answer to the million."""
+    """One row with the figure, stated in the answer in £ million; with how many published figures it is made of."""
 
     def check(answer: Analysis) -> str:
-        [row] = rows(answer)
-        figures = [v for v in row.values() if isinstance(v, float)]
-        if not figures or not _near(figures[0], value):
+        figures = [v for row in rows(answer) for v in row.values() if isinstance(v, float)]
+        if len(figures) != 1 or not _near(figures[0], value):
             return f"{figures} is not {value}"
-        if known is not None and row["known"] != known:
-            return f"{row['known']} published figures, not {known}"
-        said = [f"{'-' if value < 0 else ''}£{abs(value):,.{digits}f} million" for digits in (0, 2)]
+        if known is not None and f"from {known:,} published figures" not in answer.answer:
+            return f"not said to be of {known} published figures"
+        said = {f"{'-' if value < 0 else ''}£{abs(value):,.{digits}f} million" for digits in (0, 1, 2)}
         return "" if any(text in answer.answer for text in said) else "unsaid"
 
     return check

@@ -57,8 +57,8 @@ def by_department(rows: list[Row]) -> dict[str, int]:
 
 
 def by(field: str, rows: list[Row]) -> dict[str, int]:
-    """How many rows have each value; what is empty is not published."""
-    return dict(Counter(row[field] or "not published" for row in rows))
+    """How many rows have each value; what is empty is not on record."""
+    return dict(Counter(row[field] or "none on record" for row in rows))
 
 
 def names(rows: list[Row]) -> set[str]:
@@ -82,12 +82,6 @@ def mean(rows: list[Row], field: str = "whole_life_cost_gbp_m") -> float:
     return sum(values) / len(values)
 
 
-def variance(rows: list[Row]) -> float:
-    """Forecast less baseline of the rows that have both."""
-    both = [(cost(row, "year_forecast_gbp_m"), cost(row, "year_baseline_gbp_m")) for row in rows]
-    return sum(a - b for a, b in both if a is not None and b is not None)
-
-
 def sums(field: str, rows: list[Row], figure: str = "whole_life_cost_gbp_m") -> dict[str, float]:
     """Sums by the value of a field; for departments, a row counts for each of its own."""
     found: dict[str, float] = defaultdict(float)
@@ -103,17 +97,6 @@ def costliest(rows: list[Row], n: int, down: bool = True) -> list[Row]:
     return sorted(priced, key=lambda row: cost(row) or 0.0, reverse=down)[:n]
 
 
-def over(rows: list[Row]) -> set[str]:
-    """Names of the projects whose forecast is above their baseline."""
-    return {
-        row["project_name"]
-        for row in rows
-        if row["year_forecast_gbp_m"]
-        and row["year_baseline_gbp_m"]
-        and float(row["year_forecast_gbp_m"]) > float(row["year_baseline_gbp_m"])
-    }
-
-
 def story(name: str) -> dict[int, Row]:
     """A project year by year: rows of one number, or of one name, whatever their case."""
     numbers = {row["project_number"].upper() for row in ROWS if row["project_name"].upper() == name.upper()}
@@ -126,14 +109,15 @@ def story(name: str) -> dict[int, Row]:
 
 
 def missing(name: str, years: tuple[int, ...] = YEARS) -> set[tuple[int, str]]:
-    """What is not there of a project, by year."""
+    """What is not there of a project, by year. What has no rating is linked to no risk either."""
     found: set[tuple[int, str]] = set()
     rows = story(name)
     for year in years:
         if year not in rows:
-            found.add((year, "the report of this year"))
+            found.add((year, "not on record in this year"))
         else:
             found |= {(year, said) for said, field in _FIGURES.items() if not rows[year][field]}
+            found |= {(year, "no link “rated by” to risk")} if not rows[year]["rating"] else set()
     return found
 
 
@@ -152,6 +136,13 @@ def pairs(before: int, after: int, **only: str) -> tuple[list[tuple[Row, Row]], 
             used.add(id(match))
             both.append((row, match))
     return both, gone, [row for row in new if id(row) not in used]
+
+
+def changed(before: int, after: int) -> int:
+    """How many projects of one number have another rating than before, where both are published."""
+    old = {row["project_number"].upper(): row["rating"] for row in of(before)}
+    new = {row["project_number"].upper(): row["rating"] for row in of(after)}
+    return sum(1 for number in old.keys() & new.keys() if old[number] and new[number] and old[number] != new[number])
 
 
 def moved(before: int, after: int, better: bool, **only: str) -> set[str]:

@@ -19,10 +19,11 @@ from phronesis_orchestrator.agents.cognition.state import Cognition
 from phronesis_orchestrator.approvals.policy import ApprovalAnswer, ApprovalRequest
 from phronesis_orchestrator.conversations.history import Past, PastMessage, PastTurn, Summary
 from phronesis_orchestrator.ledger.usage import CallUsage
-from phronesis_orchestrator.models.reasoner import Answer, ComposedReply, Fault, RouteDecision, TurnContext
+from phronesis_orchestrator.models.reasoner import Answer, ComposedReply, Fault, Reasoner, RouteDecision, TurnContext
 from phronesis_orchestrator.settings import OrchestratorSettings
 from phronesis_orchestrator.turns.run import TurnRunner, TurnServices
 from phronesis_orchestrator.turns.turn import AlreadyBegun, Claim, Completed, Failed
+from phronesis_orchestrator.understanding.vocabularies import Vocabularies
 
 PROFILE = AgentProfile(
     agent="dialogue",
@@ -237,7 +238,7 @@ def claim(text: str = "What is Phoenix?", media: tuple[str, ...] = (), **more: A
 class Stage:
     """A runner with all its fakes."""
 
-    reasoner: ScriptedReasoner
+    reasoner: Reasoner
     neighbours: FakeNeighbours = field(default_factory=FakeNeighbours)
     conversations: FakeConversations = field(default_factory=FakeConversations)
     journal: FakeJournal = field(default_factory=FakeJournal)
@@ -245,6 +246,9 @@ class Stage:
     shown: list[str] = field(default_factory=list)
     settings: OrchestratorSettings = field(default_factory=OrchestratorSettings)
     cognition: Cognition = field(default_factory=Cognition)
+    vocabularies: Vocabularies | None = None
+    progress: list[TurnProgress] = field(default_factory=list)
+    """All that was shown of a turn."""
 
     async def run(self, claimed: Claim) -> Completed | Failed:
         """Run one turn to its end."""
@@ -257,6 +261,7 @@ class Stage:
 
         async def show(of: Claim, line: TurnProgress) -> None:
             self.shown.append(line.phase or line.kind)
+            self.progress.append(line)
 
         services = TurnServices(
             self.turns,
@@ -270,5 +275,6 @@ class Stage:
             lambda: None,
             approvals=self.turns,
             cognition=self.cognition,
+            vocabularies=self.vocabularies,
         )
         await TurnRunner(services).run(claimed)

@@ -10,7 +10,8 @@ import pytest
 from phronesis_contracts import NotFound, Principal, ServiceError, TooLarge, Unavailable
 from phronesis_contracts.media import ExtractedText, Media, MediaKind
 from phronesis_orchestrator.agents.context import MediaText, read_media
-from phronesis_orchestrator.agents.extractive import notes, quotes
+from phronesis_orchestrator.understanding.language import languages
+from phronesis_orchestrator.understanding.search import attached, quote
 from tests.unit.orchestrator.fakes import FakeNeighbours
 
 ANN = Principal(tenant="acme", user="ann")
@@ -103,5 +104,5 @@ async def test_one_that_takes_too_long_does_not_hold_the_others() -> None:
 )
 async def test_what_was_seen_and_heard_is_quoted_without_a_model(question: str, sentence: str) -> None:
     found, _ = await stage({"m1": IMAGE, "m2": VOICE, "m3": TooLarge("it is too large")})
-    assert sentence in [line for quote in quotes(question, found.text, None) for line in quote.sentences]
-    assert notes(found.text) == "(The attachment note.pdf could not be read: it is too large.)"
+    quotes = quote(question, attached(found.text), languages()["en"], given=True)
+    assert sentence in [line for one in quotes for line in one.sentences]
