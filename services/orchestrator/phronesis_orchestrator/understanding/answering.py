@@ -48,7 +48,7 @@ from .plan import (
     Understood,
     Unknown,
 )
-from .planner import is_question, understand
+from .planner import is_own, is_question, understand
 from .reader import TwinReader
 from .schema import Schema
 from .search import Passage, Quote, attached, passages_of, quote
@@ -147,7 +147,7 @@ class _Answering:
 
     async def _by_kind(self, understood: Understood, lexicon: Lexicon | None, schema: Schema, words: Wording) -> RuleAnswer:
         plan = understood.plan
-        if (self._turn.media_text and not isinstance(plan, DATA_PLANS | AboutUser)) or self._names_document():
+        if (self._turn.media_text and not isinstance(plan, (*DATA_PLANS, AboutUser))) or self._names_document():
             found = await self._from_documents(understood, words)
             if found is not None:
                 return found
@@ -202,18 +202,21 @@ class _Answering:
         self, understood: Understood, plan: AboutUser, lexicon: Lexicon | None, schema: Schema, words: Wording
     ) -> RuleAnswer:
         found = await answer_about_user(self._running, plan, self._language, words)
+        if (found is None or not found.facts) and plan.action == "recall":
+            told = await self._from_statements(understood, words)
+            if told is None:
+                told = await self._from_documents(understood, words)
+            if told is not None:
+                return told
         if found is not None:
             sources = tuple(
                 Source(id=one.id, type="fact", title=one.title, score=1.0, snippet=one.text[:240]) for one in found.facts
             )
             return self._said(understood, Written(found.text), "A", found.sure, sources=sources)
-        if lexicon is not None:
+        if lexicon is not None and not is_own(self._text, self._language):
             of_data = understand(self._text, lexicon, self._turn.focus, self._language, personal=False)
             if isinstance(of_data.plan, DATA_PLANS):
                 return await self._of_twin(of_data, lexicon, schema)
-        searched = await self._searched(understood, words)
-        if searched is not None:
-            return searched
         return self._said(understood, Written(words.sentence("personal/unknown")), "A", _NO_ANSWER)
 
     # -- the twin ---------------------------------------------------------------------------------------------
@@ -288,7 +291,7 @@ class _Answering:
             self._running.degrade("memory")
             facts = ()
         passages += [Passage(one.id, "", one.text, "fact", -float(n)) for n, one in enumerate(facts)]
-        found = quote(self._text, passages, self._language)
+        found = quote(self._text, passages, self._language, fewest=1)
         if not found:
             return None
         best = found[0]

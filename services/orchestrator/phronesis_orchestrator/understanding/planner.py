@@ -39,7 +39,7 @@ def understand(text: str, lexicon: Lexicon | None, focus: Focus, language: Langu
     of_data = _of_data(text, lexicon, focus) if lexicon is not None else None
     if of_data is not None and lexicon is not None and isinstance(of_data.plan, Unknown):
         of_data = _last_question(text, lexicon, focus) or of_data
-    own = personal and (_possessive(text, language) or _first_person(text, language))
+    own = personal and is_own(text, language)
     if of_data is not None and not isinstance(of_data.plan, Unknown) and not own:
         return of_data
     task = language.recognise(text, "compose")
@@ -99,6 +99,11 @@ def _words(text: str, language: Language, kind: str) -> bool:
     said = [token.folded for token in language.tokens(text)]
     joined = f" {' '.join(said)} "
     return any(f" {word} " in joined for word in language.words.get(f"user.{kind}", ()))
+
+
+def is_own(text: str, language: Language) -> bool:
+    """Whether a message is about the speaker: what is theirs, what they do or are."""
+    return _possessive(text, language) or _first_person(text, language)
 
 
 def _possessive(text: str, language: Language) -> bool:
