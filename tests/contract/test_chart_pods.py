@@ -11,7 +11,11 @@ from phronesis_contracts.service import SERVICES
 from scripts.tree import ROOT
 from tests.support.chart import BUILD_SECONDS, COMPONENT, of_kind, rendered, workload, workloads
 
-pytestmark = [pytest.mark.timeout(BUILD_SECONDS), pytest.mark.parametrize("values", ["small", "production", "managed"])]
+pytestmark = [
+    pytest.mark.verify,
+    pytest.mark.timeout(BUILD_SECONDS),
+    pytest.mark.parametrize("values", ["small", "production", "managed"]),
+]
 
 OWN = (*SERVICES, "declare", "migrate")
 

@@ -9,7 +9,7 @@ from phronesis_contracts.service import SERVICES
 from scripts.chart import Object
 from tests.support.chart import BUILD_SECONDS, component, of_kind, rendered, workload
 
-pytestmark = pytest.mark.timeout(BUILD_SECONDS)
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(BUILD_SECONDS)]
 
 
 def triggers(service: str, kind: str) -> list[dict[str, str]]:

@@ -19,7 +19,7 @@ from scripts.readmes import settings
 from scripts.tree import ROOT
 from tests.support.chart import BUILD_SECONDS, rendered, secret_keys, workload, workloads
 
-pytestmark = pytest.mark.timeout(BUILD_SECONDS)
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(BUILD_SECONDS)]
 
 SETS = ("small", "production", "managed")
 POSTGRES = ("gateway", "orchestrator", "memory", "instructions", "migrate")

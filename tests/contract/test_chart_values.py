@@ -9,12 +9,13 @@ import pytest
 
 from scripts import helm, tools
 from scripts.chart import faults, objects
+from tests.support.cases import for_each
 from tests.support.chart import BUILD_SECONDS, of_kind, rendered
 
-pytestmark = pytest.mark.timeout(BUILD_SECONDS)
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(BUILD_SECONDS)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "said"),
     [
         ("service.gateway.replicas=2", "service"),

@@ -18,6 +18,7 @@ from pydantic_settings import BaseSettings
 
 from phronesis_contracts.service import SERVICES
 from scripts.tree import ROOT
+from tests.support.cases import for_each
 
 TEXT = (ROOT / "docker-compose.yml").read_text()
 OURS = (*SERVICES, "declare", "migrate", "operations")
@@ -132,7 +133,7 @@ def test_every_service_runs_from_an_image_that_is_built_from_it() -> None:
     assert images == [f"phronesis-{name}:{version}" for name in SERVICES]
 
 
-@pytest.mark.parametrize("part", PARTS)
+@for_each("part", PARTS)
 def test_an_image_is_pinned_to_a_full_version(part: str) -> None:
     assert re.fullmatch(r"[a-z0-9./-]+:v?\d+\.\d+\.\d+(-[a-z0-9.-]+)?", PARTS[part]["image"])
 
@@ -141,13 +142,13 @@ def test_nats_is_2_14_or_newer() -> None:
     assert tuple(map(int, PARTS["nats"]["image"].partition(":")[2].split("-")[0].split("."))) >= (2, 14, 0)
 
 
-@pytest.mark.parametrize("part", PARTS)
+@for_each("part", PARTS)
 def test_a_part_has_limits_and_starts_again(part: str) -> None:
     limits = PARTS[part]["deploy"]["resources"]["limits"]
     assert (set(limits), PARTS[part]["restart"]) == ({"cpus", "memory", "pids"}, ENDING.get(part, "unless-stopped"))
 
 
-@pytest.mark.parametrize("part", PARTS)
+@for_each("part", PARTS)
 def test_a_part_has_no_rights_it_does_not_need(part: str) -> None:
     told = PARTS[part]
     user = told["user"].partition(":")[0]
@@ -158,12 +159,12 @@ def test_a_part_has_no_rights_it_does_not_need(part: str) -> None:
     assert told.get("cap_add", []) == (["CHOWN"] if part in ROOTS else [])
 
 
-@pytest.mark.parametrize("part", sorted(set(PARTS) - set(ENDING)))
+@for_each("part", sorted(set(PARTS) - set(ENDING)))
 def test_a_part_that_stays_has_a_health_check(part: str) -> None:
     assert bool(PARTS[part].get("healthcheck", {}).get("test")) == (part not in UNASKED)
 
 
-@pytest.mark.parametrize("part", PARTS)
+@for_each("part", PARTS)
 def test_logs_are_bounded(part: str) -> None:
     assert PARTS[part]["logging"] == {"driver": "json-file", "options": {"max-size": "10m", "max-file": "5"}}
 

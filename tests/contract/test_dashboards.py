@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-import pytest
 import yaml
 
 from phronesis_bus.metrics import Kind, Metric
 from scripts.deployment import ALERTS, DASHBOARDS, expressions
 from scripts.tree import ROOT
+from tests.support.cases import for_each
 
 ASKED = sorted(expressions())
 OUTSIDE = {"up": frozenset[str](), "otelcol_exporter_send_failed_spans": frozenset[str]()}
@@ -67,12 +67,12 @@ def test_the_metrics_of_the_code_are_found() -> None:
     assert {"phronesis_turns_total", "gateway_requests_total", "phronesis_retrieval_step_seconds_bucket"} <= set(known())
 
 
-@pytest.mark.parametrize(("where", "expression"), ASKED, ids=[where for where, _ in ASKED])
+@for_each(("where", "expression"), ASKED)
 def test_a_question_asks_for_metrics_that_there_are(where: str, expression: str) -> None:
     assert names(expression) - set(known()) == set()
 
 
-@pytest.mark.parametrize(("where", "expression"), ASKED, ids=[where for where, _ in ASKED])
+@for_each(("where", "expression"), ASKED)
 def test_a_question_uses_labels_that_its_metrics_have(where: str, expression: str) -> None:
     there = TARGET | {"__name__"} | {label for name in names(expression) for label in known()[name]}
     assert set(labels(expression)) - there == set()

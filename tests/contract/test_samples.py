@@ -6,17 +6,12 @@ import json
 from functools import cache
 from typing import Any
 
-import pytest
-
 from phronesis_contracts import Message
 from scripts.messages import carried, contracts, name
 from scripts.samples import committed, example
+from tests.support.cases import for_each
 
-SAMPLES = [
-    pytest.param(name(contract), side, model, id=f"{name(contract)}-{side}")
-    for contract in contracts()
-    for side, model in carried(contract).items()
-]
+SAMPLES = [(name(contract), side, model) for contract in contracts() for side, model in carried(contract).items()]
 
 
 @cache
@@ -25,7 +20,7 @@ def kept() -> dict[str, dict[str, list[Any]]]:
     return committed()
 
 
-@pytest.mark.parametrize(("contract", "side", "model"), SAMPLES)
+@for_each(("contract", "side", "model"), SAMPLES)
 def test_every_sample_of_a_message_still_parses(contract: str, side: str, model: type[Message]) -> None:
     samples = kept()[contract][side]
     assert samples, "a message has at least one sample"

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from scripts.readmes import packages, settings
+from tests.support.cases import for_each
 
 
-@pytest.mark.parametrize("package", packages(), ids=lambda path: path.name)
+@for_each("package", packages())
 def test_every_setting_is_named_in_the_readme_of_its_package(package: Path) -> None:
     readme = package / "README.md"
     text = readme.read_text() if readme.exists() else ""
     assert [setting.variable for setting in settings(package) if f"`{setting.variable}`" not in text] == []
 
 
-@pytest.mark.parametrize("package", packages(), ids=lambda path: path.name)
+@for_each("package", packages())
 def test_settings_are_few_have_defaults_and_say_what_they_do(package: Path) -> None:
     found = settings(package)
     assert [s.variable for s in found if not s.default] == [], "a default that works on a laptop"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,10 +15,12 @@ from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.constitution.registry import TYPES, Layer
 from phronesis_contracts.constitution.values import MAX_TOKENS
 from phronesis_contracts.constitution.writes import LOAD_TOOL
+from phronesis_local.settings import Stores
 from phronesis_samples.institute.generator import GeneratedConstitution, generate
 from phronesis_tokens import count
 from tests.support.bus import eventually
 from tests.support.people import Person, Town
+from tests.support.production import STORES
 
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(600)]
 
@@ -62,7 +65,11 @@ class Loaded:
         return next(spot.id for type in types for spot in self.made.spots if spot.active and spot.type == type)
 
 
-@pytest.fixture(scope="module", params=[45, 5_000])
+_LARGE = int(os.environ.get("PHRONESIS_TEST_NODES", 5_000 if STORES is Stores.EMBEDDED else 1_000))
+"""Nodes of the large graph; to load 5,000 once more into the production stores takes minutes."""
+
+
+@pytest.fixture(scope="module", params=[45, _LARGE])
 async def graph(request: pytest.FixtureRequest, everybody: Town) -> Loaded:
     """A small graph, and a large one."""
     person = await everybody.someone(role="admin")

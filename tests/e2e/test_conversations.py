@@ -15,7 +15,7 @@ from tests.support.freezing import frozen
 from tests.support.people import ENDS, TURNS, Person, Town
 from tests.support.stack import RunningStack
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.any_store, pytest.mark.timeout(300)]
 
 SLOW = "What do you know of the weather station at Finsevatn, number {n}?"
 

@@ -20,7 +20,7 @@ from tests.support.documents import pdf
 from tests.support.people import Person, Town
 from tests.support.stack import RunningStack
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.any_store, pytest.mark.timeout(300)]
 
 VOICE = Path(__file__).resolve().parents[2] / "examples" / "portfolio_voice.ogg"
 READERS = ("vision.caption", "audio.transcribe", "document.extract_text")

@@ -11,6 +11,8 @@ from openai import AsyncOpenAI
 
 from tests.support.people import Person
 
+pytestmark = pytest.mark.any_store
+
 
 @pytest.fixture
 async def sdk(somebody: Person) -> AsyncIterator[AsyncOpenAI]:

@@ -14,7 +14,7 @@ from tests.support.bus import eventually
 from tests.support.people import MESSAGES, TURNS, Person, Town
 from tests.support.stack import RunningStack
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.any_store, pytest.mark.timeout(300)]
 
 
 def problem(response: httpx.Response) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from phronesis_graph.twin.ontology import load
+from phronesis_graph.twin.ontology_file import load
 
 HERE = Path(__file__).parent
 VALUES: dict[str, Any] = {

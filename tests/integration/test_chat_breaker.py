@@ -10,10 +10,11 @@ import pytest
 
 from phronesis_contracts import ModelUnavailable
 from phronesis_contracts.orchestrator import Directive
-from phronesis_orchestrator.models.calls import Breaker, CallLimits, RetryPolicy
+from phronesis_orchestrator.models.calls import Breaker, RetryPolicy
 from phronesis_orchestrator.models.language_model import LanguageModel
+from phronesis_orchestrator.models.limits import CallLimits
 from phronesis_orchestrator.models.reasoner import CallFailed
-from phronesis_orchestrator.turns.turn import Completed, Failed
+from phronesis_orchestrator.turns.turn import Completed
 from tests.support.chat import AGENT, MEMORY, a_turn, reasoning
 from tests.support.groq_server import Fault, GroqServer, groq_server
 from tests.unit.orchestrator.fakes import FakeConversations, FakeNeighbours, Stage, claim
@@ -119,16 +120,15 @@ async def test_an_open_breaker_is_a_fallback_at_once_and_the_turn_has_its_reply(
 
 
 @pytest.mark.req("D-142", "D-123")
-async def test_with_both_breakers_open_a_turn_fails_with_its_code_and_calls_nobody(server: GroqServer, clock: Clock) -> None:
+async def test_with_both_breakers_open_the_rules_answer_and_nobody_is_called(server: GroqServer, clock: Clock) -> None:
     async with reasoning(server, patience=clock.patience()) as one_endpoint:
         await opened(server, one_endpoint)
         asked = len(server.calls)
         before = FakeConversations(Directive.FOCUSED_ANALYST)
         stage = Stage(one_endpoint, neighbours=FakeNeighbours(profiles={"dialogue": AGENT}), conversations=before)  # type: ignore[arg-type]
         end = await stage.run(claim())
-    assert isinstance(end, Failed)
-    assert (end.problem.code, end.problem.status, end.problem.retry_after) == ("model_unavailable", 503, 15.0)
-    assert len(server.calls) == asked
+    assert isinstance(end, Completed)
+    assert (end.reply.reasoner, end.reply.degraded, len(server.calls)) == ("extractive", ("router", "model"), asked)
 
 
 async def test_it_says_when_it_opens_and_when_it_closes(

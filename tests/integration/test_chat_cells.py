@@ -15,6 +15,7 @@ from tests.support.groq_server import GroqServer, groq_server
 from tests.unit.orchestrator.fakes import FakeConversations, FakeNeighbours, Stage, claim
 
 _SORRY = "I am sorry."
+_BY_RULES = "**Phoenix**: Phoenix moves the archive.\n\nQuoted from the sources; no language model was used."
 _AGENT = AGENT.model_copy(update={"phrases": {"apology": _SORRY}})
 _CELLS = list(cells(quick=True))
 
@@ -38,21 +39,22 @@ async def test_a_fault_in_a_call_ends_the_turn_as_the_list_says(server: GroqServ
             conversations=FakeConversations(Directive.CREATIVE_COLLABORATOR),
         )
         end = await stage.run(claim(f"What is the heat network {uuid4().hex} for?"))
-    if isinstance(end, Completed):
-        reply = end.reply
-        changed = reply.next_agent_directive is not Directive.CREATIVE_COLLABORATOR
-        found = Expected(200, None, reply.degraded, changed, reply.usage.model_calls)
-        assert reply.user_response in _said(call, fault) or fault.name == "no draft"
-    else:
-        found = Expected(end.problem.status, end.problem.code, (), False, len(server.calls))
+    assert isinstance(end, Completed)
+    reply = end.reply
+    changed = reply.next_agent_directive is not Directive.CREATIVE_COLLABORATOR
+    found = Expected(200, None, reply.degraded, changed, reply.usage.model_calls)
+    assert reply.user_response in _said(call, fault) or fault.name == "no draft"
+    assert reply.reasoner == ("extractive" if "model" in reply.degraded else "groq")
     assert found == expected(fault, call)
     assert len(server.calls) == found.calls
 
 
 def _said(call: str, fault: ModelFault) -> tuple[str, ...]:
     """What may be said: never the model's raw words (D-003)."""
-    if call == "final.repair" and fault.kind != "harmless":
-        return (_SORRY, SALVAGED, "Pipes.", "y" * 50_000)
+    if call.startswith("final") and fault.kind == "away":
+        return (_BY_RULES,)
+    if call == "final.repair" and fault.kind == "broken":
+        return (SALVAGED, "Pipes.", "y" * 50_000) if fault.saved else (_BY_RULES,)
     found = "Phoenix: Phoenix moves the archive."
     return (found, "Pipes.", "ab") if fault.kind == "harmless" else (found,)
 

@@ -15,12 +15,12 @@ from phronesis_bus import envelope
 from phronesis_bus.tracing import Tracing
 from phronesis_contracts import ModelRateLimited, ModelUnavailable
 from phronesis_orchestrator.ledger.usage import CallUsage
-from phronesis_orchestrator.models.calls import CallLimits
 from phronesis_orchestrator.models.client import ChatClient
 from phronesis_orchestrator.models.language_model import LanguageModel
+from phronesis_orchestrator.models.limits import CallLimits
 from phronesis_orchestrator.models.reasoner import CallFailed
 from tests.support.bus import eventually
-from tests.support.chat import KEY, MEMORY, REPLY, a_turn, quick, reasoning
+from tests.support.chat import KEY, MEMORY, REPLY, a_turn, limits_of, quick, reasoning
 from tests.support.groq_server import Fault, GroqServer, groq_server
 
 
@@ -120,7 +120,7 @@ async def test_a_provider_that_cannot_be_reached_costs_no_call(host: str) -> Non
         pass
     client = ChatClient("groq", KEY, f"http://{host}:{gone.port}")
     limits = CallLimits("m", 5, 100, "low")
-    model = LanguageModel(client, Tracing("orchestrator"), limits, limits, 4_000, quick)
+    model = LanguageModel(client, Tracing("orchestrator"), limits_of(limits), 4_000, quick)
     with pytest.raises(CallFailed) as raised:
         await model.route(a_turn())
     await model.close()
@@ -167,14 +167,8 @@ async def test_a_pool_whose_slots_leaked_is_replaced(server: GroqServer) -> None
     full = httpx.AsyncClient(limits=httpx.Limits(max_connections=1), timeout=5)
     client._pool.client._client = full
     async with full.stream("GET", f"{server.groq_url}/calls"):
-        model = LanguageModel(
-            client,
-            Tracing("orchestrator"),
-            CallLimits("m", 8, 100, "low"),
-            CallLimits("m", 8, 100, "low"),
-            4_000,
-            quick,
-        )
+        limits = limits_of(CallLimits("m", 8, 100, "low"))
+        model = LanguageModel(client, Tracing("orchestrator"), limits, 4_000, quick)
         answer = await model.route(a_turn())
     await model.close()
     assert answer.value is not None

@@ -12,9 +12,10 @@ from phronesis_bus.tracing import Tracing
 from phronesis_contracts.orchestrator import Directive
 from phronesis_orchestrator.agents.cognition.thought import Tier
 from phronesis_orchestrator.ledger.usage import CallUsage
-from phronesis_orchestrator.models.calls import CallLimits
 from phronesis_orchestrator.models.language_model import build_language_model
+from phronesis_orchestrator.models.limits import CallLimits
 from phronesis_orchestrator.models.reasoner import ComposedReply, RouteDecision
+from phronesis_orchestrator.settings import ModelSettings
 from tests.support.chat import KEY, MEMORY, REPLY, a_turn, reasoning
 from tests.support.groq_server import Fault, GroqServer, groq_server
 
@@ -48,7 +49,7 @@ async def test_a_greeting_is_answered_directly(server: GroqServer) -> None:
 
 @pytest.mark.req("NC-004")
 async def test_the_settings_factory_makes_a_model_that_answers(server: GroqServer) -> None:
-    model = build_language_model("groq", KEY, Tracing("orchestrator"), url=server.groq_url)
+    model = build_language_model("groq", KEY, Tracing("orchestrator"), ModelSettings(model_url=server.groq_url))
     answer = await model.compose(a_turn(), "A draft.", None)
     await model.close()
     assert answer.value is not None

@@ -14,7 +14,7 @@ import pytest
 
 from phronesis_local.layout import inherited_environment
 
-pytestmark = [pytest.mark.verify, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.verify, pytest.mark.any_store, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -16,7 +16,7 @@ from phronesis_contracts.orchestrator import Reply
 from phronesis_orchestrator.agents.cognition.state import Cognition
 from phronesis_orchestrator.agents.cognition.thought import PastEpisode
 from phronesis_orchestrator.conversations.history import PastMessage
-from phronesis_orchestrator.models.calls import CallLimits
+from phronesis_orchestrator.models.limits import CallLimits
 from phronesis_orchestrator.settings import CognitionSettings
 from phronesis_orchestrator.turns.turn import Completed
 from tests.support.analysts import profile as analyst_profile

@@ -20,7 +20,7 @@ from tests.support.people import Person, Town, town
 from tests.support.production import SERVERS
 from tests.support.stack import RunningStack, running
 
-pytestmark = [pytest.mark.verify, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.verify, pytest.mark.any_store, pytest.mark.timeout(300)]
 
 SERVERS_PATH = "/api/v1/mcp-servers"
 LOW = 1

@@ -133,7 +133,7 @@ async def test_data_outlives_a_restart(tmp_path: Path) -> None:
     assert stack.left() == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.any_store), signal.SIGTERM])
 async def test_a_signal_stops_everything_in_order(tmp_path: Path, number: signal.Signals) -> None:
     stack = RunningStack(tmp_path)
     await stack.start()
@@ -145,6 +145,7 @@ async def test_a_signal_stops_everything_in_order(tmp_path: Path, number: signal
     assert not (stack.data.postgres / "data" / "postmaster.pid").exists()
 
 
+@pytest.mark.any_store
 async def test_a_signal_during_the_start_leaves_nothing(tmp_path: Path) -> None:
     stack = RunningStack(tmp_path)
     stack.supervisor = stack.launch()
@@ -154,6 +155,7 @@ async def test_a_signal_during_the_start_leaves_nothing(tmp_path: Path) -> None:
     assert stack.left() == []
 
 
+@pytest.mark.any_store
 async def test_down_ends_what_a_killed_supervisor_left(tmp_path: Path) -> None:
     stack = RunningStack(tmp_path)
     await stack.start()
@@ -170,6 +172,7 @@ async def test_down_ends_what_a_killed_supervisor_left(tmp_path: Path) -> None:
     assert not stack.data.record.exists()
 
 
+@pytest.mark.any_store
 async def test_a_start_takes_over_from_a_killed_supervisor(tmp_path: Path) -> None:
     async with running(tmp_path) as stack:
         assert stack.supervisor is not None
@@ -194,6 +197,7 @@ async def test_an_outside_server_is_not_started(tmp_path: Path, nats_server: Nat
         assert record.bolt == "bolt://127.0.0.1:1"
 
 
+@pytest.mark.any_store
 async def test_a_data_directory_with_a_long_name_works(tmp_path: Path) -> None:
     async with running(tmp_path / ("long" * 30), (postgres.NAME,)) as stack:
         connection = await asyncpg.connect(postgres.dsn(stack.data.postgres))
@@ -201,6 +205,7 @@ async def test_a_data_directory_with_a_long_name_works(tmp_path: Path) -> None:
         await connection.close()
 
 
+@pytest.mark.any_store
 async def test_a_server_that_cannot_start_is_told_with_its_reason(tmp_path: Path) -> None:
     stack = RunningStack(tmp_path, (postgres.NAME,))
     (stack.data.postgres / "data").mkdir(parents=True)

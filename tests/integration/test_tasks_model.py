@@ -13,7 +13,7 @@ from phronesis_contracts.orchestrator import TaskBudget
 from phronesis_contracts.tasks import NoPlan
 from phronesis_contracts.tools import legal_name
 from phronesis_orchestrator.agents.loops import LoopAnswer
-from phronesis_orchestrator.models.calls import CallLimits
+from phronesis_orchestrator.models.limits import CallLimits
 from phronesis_orchestrator.tasks.ports import Strategy
 from tests.support.chat import reasoning
 from tests.support.counsel import profile

@@ -61,7 +61,9 @@ async def test_the_gateway_answers_where_the_directory_says(folder: Path) -> Non
     assert await http_status(port, "/health/ready") == 200
 
 
-@pytest.mark.parametrize("name", SERVICES)
+@pytest.mark.parametrize(
+    "name", [name if name in ("graph", "memory") else pytest.param(name, marks=pytest.mark.any_store) for name in SERVICES]
+)
 async def test_a_killed_service_comes_back(folder: Path, name: str) -> None:
     stack = RunningStack(folder)
     before = stack.part(name)

@@ -14,7 +14,7 @@ from typing import Any
 from phronesis_contracts.twin import QueryRefused
 from phronesis_graph import guard as package
 from phronesis_graph.guard import Guard, Rules, parser
-from phronesis_graph.twin.ontology import load
+from phronesis_graph.twin.ontology_file import load
 from tests.guard.corpus import VALUES, honest, hostile, knowledge
 from tests.guard.values import LIMITS, NAMES_REFUSED, REFUSED, TAKEN
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from phronesis_contracts.constitution.registry import NODE_LABEL, TYPES
-from phronesis_graph.twin.ontology import load as ontology
+from phronesis_graph.twin.ontology_file import load as ontology
 from phronesis_operations.graph import GraphDump, GraphLoad
 from phronesis_operations.reporting import Damaged
 from phronesis_operations.tenancy import Tenancy

@@ -16,6 +16,7 @@ from phronesis_contracts import BadRequest, KeyReused, NotFound, Principal
 from phronesis_contracts.deletions import ConversationDeleted, DeletionState, Purged
 from phronesis_contracts.facts import (
     MEMORY_FORGOTTEN,
+    AskFacts,
     CopiesPurged,
     Fact,
     FactKind,
@@ -226,7 +227,8 @@ async def test_what_is_forgotten_goes_with_its_words_its_vector_and_the_episode_
     news = await rows(known, "SELECT body FROM outbox WHERE subject = $1", MEMORY_FORGOTTEN.on(who.tenant))
     assert [MemoryForgotten.model_validate_json(body).turns for (body,) in news] == [(turn,)]
     await known.memory.handlers.on_turn_ended(News(who.tenant, "2", 1), ended)
-    assert (await learnt(known, who, f"I prefer {word} answers", turn=turn)).facts[0].id == fact.id, "the first result"
+    again_learnt = await learnt(known, who, f"I prefer {word} answers", turn=turn)
+    assert [(one.id, one.text) for one in again_learnt.facts] == [(fact.id, None)], "the first result, without its words"
     again = Learn(turn_id=turn, conversation_id="c1", said=f"I like {word}", said_at=START)
     assert await known.facts.learn(calling(who, "other"), again) == Learnt()
     assert await holding(known.memory.database, word) == {}
@@ -315,3 +317,89 @@ async def test_a_transaction_of_another_tenant_reaches_no_fact(known: Known) -> 
     async with known.memory.database.transaction(other.tenant) as connection:
         for table in ("facts", "fact_sources", "forgettings"):
             assert await connection.fetchval(f"SELECT count(*) FROM {table}") == 0
+
+
+async def asked(known: Known, who: Principal, question: str, **more: Any) -> list[str]:
+    found = await known.facts.ask_facts(calling(who), AskFacts(question=question, **more))
+    assert found.known is bool(found.facts)
+    return [one.words for one in found.facts]
+
+
+async def test_what_a_turn_says_is_known_before_it_ends_and_is_learnt_once(known: Known) -> None:
+    who, turn, said = someone(), str(uuid4()), "I'm Tom, live in Leeds with my wife Anna, and I'm allergic to peanuts"
+    request = Learn(turn_id=turn, conversation_id="c1", said=said, said_at=START)
+    during = await known.facts.learn(calling(who, f"{turn}/learn"), request)
+    assert [(one.status, one.words) for one in during.facts] == [
+        ("added", "You are called Tom."),
+        ("added", "You live in Leeds."),
+        ("added", "Your wife is Anna."),
+        ("added", "You are allergic to peanuts."),
+    ]
+    assert await asked(known, who, "What am I allergic to?") == ["You are allergic to peanuts."]
+    after = await known.facts.learn(calling(who, f"learn/{turn}"), request)
+    assert {one.id for one in after.facts} == {one.id for one in during.facts}
+    drawn = [
+        Statement(predicate="resides in", object="Leeds", text="The user lives in Leeds."),
+        Statement(predicate="speaks", object="Welsh", text="The user speaks Welsh."),
+    ]
+    by_model = await known.facts.learn(
+        calling(who, "model"), request.model_copy(update={"said": "", "statements": tuple(drawn)})
+    )
+    assert [one.text for one in by_model.facts] == ["The user speaks Welsh."]
+    assert [len(fact.sources) for fact in await listed(known, who)] == [1] * 5
+
+
+async def test_a_correction_is_told_and_the_past_keeps_what_was_said(known: Known) -> None:
+    who = someone()
+    await learnt(known, who, "I'm allergic to peanuts and I live in Leeds", 0)
+    done = await learnt(known, who, "No, walnuts, not peanuts.", 5)
+    assert (done.correction, [one.words for one in done.facts]) == (
+        "made",
+        ["You are allergic to walnuts.", "You are not allergic to peanuts."],
+    )
+    assert [one.words for one in done.facts[1].replaced] == ["You are allergic to peanuts."]
+    assert await asked(known, who, "What am I allergic to?") == ["You are allergic to walnuts."]
+    before = START + timedelta(minutes=3)
+    assert await asked(known, who, "What am I allergic to?", as_of=before) == ["You are allergic to peanuts."]
+    moved = await learnt(known, who, "I meant York", 9)
+    assert (moved.correction, moved.facts) == ("unclear", ())
+    moved = await learnt(known, who, "Not Leeds but York", 10)
+    assert [one.words for one in moved.facts[0].replaced] == ["You live in Leeds."]
+    assert await asked(known, who, "where do I live?") == ["You live in York."]
+
+
+async def test_a_question_is_answered_for_its_own_user_and_says_when_nothing_was_told(known: Known) -> None:
+    who = someone()
+    others = [someone(tenant=who.tenant), someone(user=who.user)]
+    await learnt(known, who, "My sister Mia lives in Oslo. Remember that the gate code is 4411")
+    for question, answer in (
+        ("Where does Mia live?", "Your sister lives in Oslo."),
+        ("What's the gate code?", "Your gate code is 4411."),
+        ("What do you know about my sister?", "Your sister lives in Oslo."),
+        ("forget the gate code", "Your gate code is 4411."),
+    ):
+        assert await asked(known, who, question) == [answer]
+        for other in others:
+            assert await asked(known, other, question) == []
+    nothing = await known.facts.ask_facts(calling(who), AskFacts(question="Where do I work?"))
+    assert (nothing.known, nothing.understood, nothing.predicates[0]) == (False, True, "works at")
+    outside = await known.facts.ask_facts(calling(who), AskFacts(question="What is the capital of Mongolia?"))
+    assert (outside.known, outside.understood) == (False, False)
+
+
+async def test_what_a_question_finds_can_be_forgotten(known: Known) -> None:
+    who = someone()
+    await learnt(known, who, "My address is 14 Mill Lane, York")
+    found = await known.facts.ask_facts(calling(who), AskFacts(question="forget my address"))
+    ids = tuple(one.fact.id for one in found.facts)
+    preview = await known.facts.preview_forgetting(calling(who), ForgetFor(ids=ids))
+    assert [fact.text for fact in preview.facts] == ["The user's address is 14 Mill Lane, York."]
+    await known.facts.forget_for_good(calling(who, "k"), ForgetFor(ids=ids))
+    assert await asked(known, who, "What is my address?") == []
+
+
+async def test_recall_finds_first_what_a_question_asks_for_in_other_words(known: Known) -> None:
+    who = someone()
+    await learnt(known, who, "I work at Brill & Sons. I like questions about companies. My wife works at a bank.")
+    found = await known.facts.recall_facts(calling(who), RecallFacts(query="Who is my employer?"))
+    assert (found.facts[0].fact.object, found.facts[0].why.asked) == ("Brill & Sons", True)

@@ -12,7 +12,8 @@ from phronesis_contracts import BadRequest, Internal, KeyReused, Principal, Serv
 from phronesis_contracts.twin import Level, Node, NodeText, Upsert, Upserted
 from phronesis_graph.bolt.driver import Bolt
 from phronesis_graph.bolt.schema import PLATFORM
-from phronesis_graph.twin.ontology import LevelRule, RelationshipType, load
+from phronesis_graph.twin.ontology import LevelRule, RelationshipType
+from phronesis_graph.twin.ontology_file import load
 from phronesis_graph.twin.store import BoltTwin
 from phronesis_local.loopback import free_port
 from phronesis_samples.portfolio.reports import batches, count_nodes

@@ -15,7 +15,7 @@ from phronesis_contracts import Role
 from phronesis_contracts.twin import Upsert
 from phronesis_graph.bolt.driver import Row
 from phronesis_graph.bolt.schema import LOCKS, NEWS
-from phronesis_graph.twin.ontology import load as ontology
+from phronesis_graph.twin.ontology_file import load as ontology
 from phronesis_local.settings import Stores
 from phronesis_operations.format import Frame, pack, unpack
 from phronesis_operations.graph import GraphDump, GraphLoad, labels, to_json

@@ -13,7 +13,8 @@ from phronesis_contracts import Principal, ServiceError
 from phronesis_contracts.twin import Level, Upsert, UpsertNode
 from phronesis_graph.bolt.driver import Bolt, Row, Transaction
 from phronesis_graph.guard import Guard, Rules
-from phronesis_graph.twin.ontology import LevelRule, load
+from phronesis_graph.twin.ontology import LevelRule
+from phronesis_graph.twin.ontology_file import load
 from tests.guard.corpus import VALUES, honest, hostile
 from tests.support.bus import somebody
 from tests.support.graph import Stores, joined, ref, settings

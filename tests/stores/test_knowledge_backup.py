@@ -10,7 +10,7 @@ import pytest
 
 from phronesis_contracts import Role
 from phronesis_graph.knowledge.model import KNOWLEDGE
-from phronesis_graph.twin.ontology import load as ontology
+from phronesis_graph.twin.ontology_file import load as ontology
 from phronesis_operations.format import Frame
 from phronesis_operations.graph import GraphDump, GraphLoad
 from phronesis_operations.reporting import Damaged

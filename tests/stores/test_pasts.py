@@ -209,3 +209,23 @@ async def prompt(conversations: PostgresConversations, id: str) -> list[dict[str
     summary, history = select_history(past)
     turn = TurnContext(AGENT, {"name": "Ann"}, history, past.directive, QUESTION, QUESTION, summary=summary)
     return router_messages(AGENT, turn, None, 12_000)
+
+
+async def test_what_was_said_in_place_of_a_failed_answer_is_read_no_more(
+    database: Database, conversations: PostgresConversations
+) -> None:
+    """The person's words stay, and so do the replies of other turns."""
+    id = await talked(database, [PastTurn(1, "Who runs it?", "I am sorry."), PastTurn(3, "And now?", "Ada runs it.")])
+    async with database.transaction("acme") as connection:
+        await connection.execute(
+            """
+            INSERT INTO turns (id, conversation_id, tenant, user_id, agent, request, principal, fingerprint, status, sequence,
+                expires_at, reply)
+            SELECT turn_id, conversation_id, 'acme', 'ann', 'dialogue', '{}', '{}', 'f', 'completed', seq, now(),
+                jsonb_build_object('degraded', jsonb_build_array(CASE seq WHEN 2 THEN 'final' ELSE 'router' END))
+            FROM messages WHERE conversation_id = $1 AND role = 'assistant'
+            """,
+            UUID(id),
+        )
+    window = (await conversations.recent("acme", id)).window
+    assert [(turn.user, turn.reply) for turn in window] == [("Who runs it?", ""), ("And now?", "Ada runs it.")]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from phronesis_contracts import BadRequest, Principal
-from phronesis_contracts.twin import Entity, FindEntities, RunChain, Survey, Surveyed, Upsert
+from phronesis_contracts.twin import Entity, FindEntities, LinksOf, RunChain, Survey, Surveyed, Upsert
 from tests.support.bus import somebody
 from tests.support.graph import Stores, joined, node, opened, ref
 from tests.support.servers import GraphServer
@@ -83,6 +83,14 @@ async def test_rows_are_grouped_by_year_and_by_a_joined_nodes_property(stores: S
         ({"property": "id", "value": "MOD", "via": "DELIVERED_BY", "to": "SectorGovEntity"}, ["a", "b"]),
         ({"property": "name", "op": "unknown", "via": "DELIVERED_BY", "to": "SectorGovEntity"}, ["d"]),
         ({"property": "category", "value": "x' OR 1=1 //"}, []),
+        ({"property": "rating", "op": "known"}, ["a", "b", "d"]),
+        ({"property": "name", "op": "known", "via": "DELIVERED_BY", "to": "SectorGovEntity"}, ["a", "b", "c"]),
+        ({"property": "id", "op": "linked", "via": "DELIVERED_BY"}, ["a", "b", "c"]),
+        ({"property": "id", "op": "unlinked", "via": "DELIVERED_BY"}, ["d"]),
+        ({"property": "id", "op": "linked", "via": "DELIVERED_BY", "negated": True}, ["d"]),
+        ({"property": "id", "op": "linked", "via": "DELIVERED_BY", "forward": True}, ["a", "b", "c"]),
+        ({"property": "id", "op": "unlinked", "via": "RATED", "to": "EntityRisk"}, ["a", "b", "c", "d"]),
+        ({"property": "id", "value": "MOD", "via": "DELIVERED_BY", "to": "SectorGovEntity", "negated": True}, ["c", "d"]),
     ],
 )
 async def test_a_condition_finds(stores: Stores, who: Principal, where: dict[str, Any], ids: list[str]) -> None:
@@ -112,6 +120,51 @@ async def test_a_list_by_value_has_the_greatest_first_and_the_unknown_last(store
         ("c", None, 5.0),
         ("d", "Red", None),
     ]
+
+
+async def test_the_middle_of_two_figures_is_halfway_between_them(stores: Stores, who: Principal) -> None:
+    by = {"measure": "median", "of": "whole_life_cost", "group_by": ({"property": "category"},)}
+    found = await survey(stores, who, years=(2023,), level="L3", **by)
+    assert found.rows == (row("ICT", 20.0, 2), row("Military", 5.0, 1), row(None, None, 0, 1))
+
+
+async def test_a_list_by_linked_nodes_counts_each_of_them_once(stores: Stores, who: Principal) -> None:
+    by = {"measure": "list", "via": "DELIVERED_BY", "to": "SectorGovEntity", "order": "-value"}
+    found = await survey(stores, who, years=(2023,), level="L3", **by)
+    assert [(one["id"], one["linked"]) for one in found.rows] == [("b", 2), ("a", 1), ("c", 1), ("d", 0)]
+
+
+async def test_links_are_seen_from_both_ends_and_inside_their_year(stores: Stores, who: Principal) -> None:
+    keys = ("EntityProject/b/2023", "EntityProject/a/2022", "SectorGovEntity/MOD/2023")
+    found = await reasoning(stores).links(call(who), LinksOf(keys=keys))
+    assert [(one.node, one.forward, one.type, one.id, one.name, one.level) for one in found.links] == [
+        ("EntityProject/b/2023", True, "SectorGovEntity", "DFT", "The DFT", "L1"),
+        ("EntityProject/b/2023", True, "SectorGovEntity", "MOD", "The MOD", "L1"),
+        ("SectorGovEntity/MOD/2023", False, "EntityProject", "a", "The a", "L3"),
+        ("SectorGovEntity/MOD/2023", False, "EntityProject", "b", "The b", "L3"),
+    ]
+    assert not found.truncated
+    one = await reasoning(stores).links(call(who), LinksOf(keys=keys, limit=1))
+    assert (len(one.links), one.truncated) == (1, True)
+    assert (await reasoning(stores).links(call(who), LinksOf(keys=keys[:1], forward=False))).links == ()
+    assert (await reasoning(stores).links(call(who), LinksOf(keys=keys[:1], relationships=("RATED",)))).links == ()
+    assert (await reasoning(stores).links(call(somebody()), LinksOf(keys=keys))).links == ()
+
+
+@pytest.mark.parametrize(
+    ("question", "field"),
+    [
+        (LinksOf(keys=("EntityProjekt/a/2023",)), "keys.0"),
+        (LinksOf(keys=("EntityProject/a/2023",), relationships=("DELIVERED",)), "relationships.0"),
+        (LinksOf(keys=("EntityProject/a/2023",), types=("x",)), "types.0"),
+    ],
+)
+async def test_links_of_what_the_ontology_lacks_are_refused(
+    stores: Stores, who: Principal, question: LinksOf, field: str
+) -> None:
+    with pytest.raises(BadRequest) as refused:
+        await reasoning(stores).links(call(who), question)
+    assert refused.value.field == field
 
 
 @pytest.mark.parametrize(

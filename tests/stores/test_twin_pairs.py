@@ -13,7 +13,7 @@ import yaml
 from phronesis_contracts import Principal
 from phronesis_contracts.twin import DiagnoseGaps, FindEntities, RunChain, Survey
 from phronesis_graph.guard import Guard
-from phronesis_graph.twin.ontology import load as load_ontology
+from phronesis_graph.twin.ontology_file import load as load_ontology
 from phronesis_samples.twin.generator import generate
 from tests.support.bus import somebody
 from tests.support.graph import Stores, opened

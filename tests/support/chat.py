@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from phronesis_bus.tracing import Tracing
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
 from phronesis_contracts.orchestrator import Directive
-from phronesis_orchestrator.models.calls import Breaker, CallLimits, RetryPolicy
+from phronesis_orchestrator.models.calls import Breaker, RetryPolicy
 from phronesis_orchestrator.models.client import ChatClient
 from phronesis_orchestrator.models.language_model import LanguageModel
+from phronesis_orchestrator.models.limits import PROFILES, CallLimits, Limits, ModelProfile, call_limits
 from phronesis_orchestrator.models.reasoner import TurnContext
 from tests.support.groq_server import GroqServer
 
@@ -42,6 +44,16 @@ def a_turn(text: str = "What is the heat network for?", **changes: Any) -> TurnC
     return TurnContext(**{**given, "final_input": text, "user_text": text, **changes})
 
 
+def limits_of(light: CallLimits, deep: CallLimits | None = None) -> Limits:
+    """Limits that are the same for every purpose of a model; what is tried once stays so."""
+    known = call_limits(ModelProfile.HOSTED, "light", "deep", 16_000)
+    tries = PROFILES[ModelProfile.HOSTED].tries
+    return {
+        purpose: replace(light if one.model == "light" else deep or light, tries=min(one.tries, tries))
+        for purpose, one in known.items()
+    }
+
+
 def quick(model: str) -> RetryPolicy:
     """Patience that does not wait long."""
     return RetryPolicy(Breaker(model), backoff=0.01)
@@ -51,10 +63,15 @@ def quick(model: str) -> RetryPolicy:
 async def reasoning(
     server: GroqServer, provider: Any = "groq", seconds: float = 5.0, **changes: Any
 ) -> AsyncIterator[LanguageModel]:
-    """A model on the scripted server, with quick retries; `changes` are arguments of `LanguageModel`."""
+    """A model on the scripted server, with quick retries.
+
+    Args:
+        changes: `router` and `final`, the limits of the light and of the other model; and arguments of `LanguageModel`.
+    """
     limits = CallLimits("openai/gpt-oss-20b", seconds=seconds, max_tokens=500, effort="low")
     client = ChatClient(provider, KEY, server.groq_url if provider == "groq" else server.openai_url)
-    given: dict[str, Any] = {"router": limits, "final": limits, "budget": 4_000, "patience": quick}
+    of_all = limits_of(changes.pop("router", limits), changes.pop("final", limits))
+    given: dict[str, Any] = {"limits": of_all, "budget": 4_000, "patience": quick}
     model = LanguageModel(client, **{"tracing": Tracing("orchestrator"), **given, **changes})
     try:
         yield model

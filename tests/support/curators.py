@@ -16,7 +16,7 @@ from phronesis_graph.knowledge.model import allowed_names
 from phronesis_graph.knowledge.ports import KnowledgeStores
 from phronesis_graph.knowledge.store import BoltChanges, BoltNodes, StoreNames
 from phronesis_graph.twin.handlers import QueryHandlers
-from phronesis_graph.twin.ontology import load
+from phronesis_graph.twin.ontology_file import load
 from phronesis_graph.twin.ports import MOST_ROWS
 from tests.support import graph
 from tests.support.bus import somebody

@@ -16,7 +16,8 @@ from phronesis_graph.bolt.schema import Schema
 from phronesis_graph.bolt.writes import GraphOutbox
 from phronesis_graph.links.store import BoltLinkStore
 from phronesis_graph.settings import Dialect, GraphSettings
-from phronesis_graph.twin.ontology import Ontology, load
+from phronesis_graph.twin.ontology import Ontology
+from phronesis_graph.twin.ontology_file import load
 from phronesis_graph.twin.store import BoltTwin
 from phronesis_graph.twin.upserts import plan_batch
 from tests.support.servers import GraphServer

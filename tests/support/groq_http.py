@@ -33,6 +33,12 @@ class Fault:
     """Reset the connection in place of an answer."""
     drip: float = 0.0
     """Seconds between one byte of the answer and the next."""
+    pause: float = 0.0
+    """Seconds between one piece of a stream and the next."""
+    break_after: int | None = None
+    """Pieces of a stream after which the connection is closed."""
+    hold: float = 0.0
+    """Seconds that a stream which breaks is silent before."""
     tool_calls: bool = False
     """Call a tool that was not offered, and say nothing."""
     calls: list[tuple[str, Any]] = field(default_factory=list)

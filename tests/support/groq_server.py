@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from tests.support.endpoints import HOSTED, PROBE, Endpoint, stream_pieces
 from tests.support.groq_answers import kind_of, purpose_of
 from tests.support.groq_http import Fault, completion_body, http_response
 
@@ -49,10 +50,14 @@ class GroqServer:
 
     Args:
         latency: seconds before each answer.
+        endpoint: what it takes, and how it refuses the rest.
     """
 
-    def __init__(self, latency: float = 0.0) -> None:
+    def __init__(self, latency: float = 0.0, endpoint: Endpoint = HOSTED) -> None:
         self.latency = latency
+        self.endpoint = endpoint
+        self.probes: list[dict[str, Any]] = []
+        """The requests by which it was found out what it can do; faults of the purpose `probe` are theirs alone."""
         self.port = 0
         self.calls: deque[Recorded] = deque(maxlen=_CALLS)
         self.left = 0
@@ -95,6 +100,7 @@ class GroqServer:
         self.calls.clear()
         self._full.clear()
         self._faults.clear()
+        self.probes.clear()
 
     def forgive(self, about: str) -> None:
         """Forget the faults of the calls about this."""
@@ -140,17 +146,29 @@ class GroqServer:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, headers: dict[str, str], request: dict[str, Any]
     ) -> bool:
         step = headers.get("x-phronesis-step")
-        purpose = purpose_of(request, step)
-        self._record(Recorded(purpose, step, request["model"], time.time(), request))
-        fault = self._next_fault(purpose, request, step)
+        if step == PROBE:
+            self.probes.append(request)
+            purpose, fault = PROBE, self._fault_of((PROBE,), request)
+        else:
+            purpose = purpose_of(request, step)
+            self._record(Recorded(purpose, step, request["model"], time.time(), request))
+            fault = self._next_fault(purpose, request, step)
         await self._keep_waiting(reader, self.latency + fault.stall)
         if fault.reset:
             writer.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             writer.transport.abort()
             return False
-        sent = http_response(
-            fault.status, fault.body if fault.body is not None else completion_body(request, fault), fault.headers
-        )
+        refused = self.endpoint.refuses(request)
+        if refused is not None and fault.status < 400:
+            writer.write(http_response(refused[0], json.dumps({"error": refused[1]}), {}))
+            await writer.drain()
+            return True
+        body = fault.body
+        if body is None:
+            body = json.dumps(self.endpoint.probed(request)) if purpose == PROBE else completion_body(request, fault)
+        if request.get("stream") and fault.status < 400 and fault.body is None:
+            return await self._stream(reader, writer, json.loads(body), fault)
+        sent = http_response(fault.status, body, fault.headers)
         if fault.drip:
             for byte in sent:
                 writer.write(bytes((byte,)))
@@ -159,6 +177,22 @@ class GroqServer:
         writer.write(sent[: -len(sent) // 3] if fault.cut else sent)
         await writer.drain()
         return not fault.cut
+
+    async def _stream(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, completion: dict[str, Any], fault: Fault
+    ) -> bool:
+        """The completion in pieces, slower or shorter where the fault says so; the connection is closed behind it."""
+        writer.write(b"HTTP/1.1 200 Scripted\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
+        pieces = stream_pieces(completion, self.endpoint.usage_in_streams)
+        for at, piece in enumerate(pieces):
+            if fault.break_after is not None and at >= fault.break_after:
+                if fault.hold:
+                    await self._keep_waiting(reader, fault.hold)
+                return False
+            writer.write(piece)
+            await writer.drain()
+            await self._keep_waiting(reader, fault.pause)
+        return False
 
     async def _keep_waiting(self, reader: asyncio.StreamReader, seconds: float) -> None:
         if seconds <= 0:
@@ -176,10 +210,13 @@ class GroqServer:
             self._full.popleft().request = None
 
     def _next_fault(self, purpose: str, request: dict[str, Any], step: str | None) -> Fault:
+        return self._fault_of((f"{kind_of(request, step)}.{purpose}", purpose, "any"), request)
+
+    def _fault_of(self, keys: tuple[str, ...], request: dict[str, Any]) -> Fault:
         if not self._faults:
             return Fault()
         said = "\n".join(str(message["content"]) for message in request["messages"])
-        for key in (f"{kind_of(request, step)}.{purpose}", purpose, "any"):
+        for key in keys:
             for fault in self._faults.get(key, ()):
                 if fault.about in said:
                     fault.times -= 1
@@ -190,6 +227,8 @@ class GroqServer:
 
     def _control(self, method: str, target: Any, body: bytes) -> tuple[int, Any]:
         match method, target.path:
+            case "GET", "/openai/v1/models" | "/v1/models":
+                return 200, self.endpoint.models()
             case "GET", "/calls":
                 with_messages = "messages" in parse_qs(target.query)
                 return 200, [asdict(c) if with_messages else asdict(c) | {"request": None} for c in list(self.calls)]
@@ -207,9 +246,9 @@ class GroqServer:
 
 
 @asynccontextmanager
-async def groq_server(latency: float = 0.0) -> AsyncIterator[GroqServer]:
+async def groq_server(latency: float = 0.0, endpoint: Endpoint = HOSTED) -> AsyncIterator[GroqServer]:
     """A server on a free port, for the block."""
-    server = GroqServer(latency)
+    server = GroqServer(latency, endpoint)
     await server.start()
     try:
         yield server

@@ -20,7 +20,7 @@ from phronesis_local.layout import DataDir
 from phronesis_local.parts import servers
 from phronesis_local.settings import LocalSettings, Stores
 from phronesis_memory.settings import WeaviateSettings
-from tests.support import containers, packages, shared
+from tests.support import packages, shared
 from tests.support.production_servers import Neo4jServer, OutsideNeo4j, OutsideWeaviate, WeaviateServer
 from tests.support.servers import ArcadeServer, GraphServer, Login, SharedArcade, VectorServer
 
@@ -61,6 +61,8 @@ def graph_server(folder: Path) -> GraphServer:
     if url := os.environ.get("PHRONESIS_TEST_NEO4J_URL"):
         password = _secret("PHRONESIS_TEST_NEO4J_PASSWORD_FILE")
         return OutsideNeo4j(url, Login(os.environ.get("PHRONESIS_TEST_NEO4J_USER", "neo4j"), password))
+    from tests.support import containers  # the client of the container engine takes its time to load
+
     return containers.ContainerNeo4j() if containers.engine() else Neo4jServer(folder)
 
 
@@ -76,6 +78,8 @@ def vector_server(folder: Path) -> VectorServer | None:
     if url := os.environ.get("PHRONESIS_TEST_WEAVIATE_URL"):
         grpc_url, key_file = (os.environ[f"PHRONESIS_TEST_WEAVIATE_{name}"] for name in ("GRPC_URL", "KEY_FILE"))
         return OutsideWeaviate(WeaviateSettings(url=url, grpc_url=grpc_url, key_file=Path(key_file)))
+    from tests.support import containers
+
     return containers.ContainerWeaviate() if containers.engine() else WeaviateServer(folder)
 
 

@@ -8,8 +8,10 @@ from phronesis_bus import Call
 from phronesis_contracts import Principal
 from phronesis_contracts.twin import Diagnosed, DiagnoseGaps, Gap, GapQuestion, NodeRef, Upsert
 from phronesis_graph.twin.chains import build_walks
-from phronesis_graph.twin.handlers import ReasoningHandlers
+from phronesis_graph.twin.handlers import ReasoningHandlers, VocabularyHandlers
 from phronesis_graph.twin.reasoning_store import BoltReasoning
+from phronesis_graph.twin.vocabulary import to_view
+from phronesis_graph.twin.vocabulary_store import BoltVocabulary
 from phronesis_samples.twin.gaps import Question
 from phronesis_samples.twin.generator import Twin
 from tests.support.graph import Stores
@@ -23,6 +25,11 @@ def reasoning(stores: Stores) -> ReasoningHandlers:
     """The handlers over a real store."""
     chains = build_walks(stores.ontology)
     return ReasoningHandlers(stores.ontology, chains, BoltReasoning(stores.bolt, stores.ontology, chains))
+
+
+def telling(stores: Stores) -> VocabularyHandlers:
+    """The handler of the vocabulary over a real store."""
+    return VocabularyHandlers(stores.ontology, to_view(stores.ontology, "1"), BoltVocabulary(stores.bolt))
 
 
 def call(who: Principal) -> Call:

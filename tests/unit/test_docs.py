@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from scripts.tree import DOCS, GENERATED_DOCS, ROOT
+from tests.support.cases import for_each
 
 SECTIONS = ("tutorials", "how-to", "reference", "explanation")
 PAGES = [*ROOT.glob("*.md"), *(page for name in ("docs", "libs", "services", "deploy") for page in (ROOT / name).rglob("*.md"))]
@@ -38,7 +39,7 @@ def _resolves(page: Path, target: str) -> bool:
     return file.exists() and (not anchor or anchor in _anchors(file))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@for_each("page", PAGES)
 def test_every_relative_link_of_a_page_resolves(page: Path) -> None:
     assert [target for target in _links(page) if not _resolves(page, target)] == []
 

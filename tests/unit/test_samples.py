@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 LISTS = sorted(ROOT.glob("samples/phronesis_samples/*/names.txt"))
 TEXTS = {".py", ".md", ".yaml", ".yml", ".json", ".toml", ".sql", ".html", ".js", ".css", ".txt"}
+_WORD = re.compile(r"\w+")
 EXEMPT = (
     "services/orchestrator/phronesis_orchestrator/agents/",
     "services/orchestrator/phronesis_orchestrator/tasks/rules/",
@@ -27,11 +28,17 @@ def test_every_list_has_names() -> None:
 
 @pytest.mark.parametrize("path", LISTS, ids=lambda path: path.parent.name)
 def test_no_name_of_a_sample_stands_in_the_product(path: Path) -> None:
-    any_name = re.compile(r"(?<!\w)(?:" + "|".join(re.escape(name) for name in names(path)) + r")(?!\w)")
+    listed = [(name, _first_word(name), re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")) for name in names(path)]
     found = []
     for file in (file for folder in ("services", "libs") for file in sorted((ROOT / folder).rglob("*"))):
         where = file.relative_to(ROOT).as_posix()
         if file.suffix in TEXTS and not where.startswith(EXEMPT):
             text = file.read_text("utf-8", errors="replace")
-            found += [f"{where}: {match.group()}" for match in any_name.finditer(text)]
+            words = set(_WORD.findall(text))
+            found += [f"{where}: {name}" for name, first, pattern in listed if first in words and pattern.search(text)]
     assert found == []
+
+
+def _first_word(name: str) -> str:
+    """A text that holds the name holds this word: to look for it first takes a tenth of the time."""
+    return _WORD.findall(name)[0]

@@ -10,6 +10,7 @@ import yaml
 
 from scripts import schema_changes
 from scripts.schema_changes import changes, is_told, operations, released, unreleased
+from tests.support.cases import for_each
 
 PATH = "/api/v1/things/{id}"
 OLD: dict[str, Any] = {
@@ -84,7 +85,7 @@ FOUND: dict[str, list[tuple[str, str, bool]]] = {
 }
 
 
-@pytest.mark.parametrize("edit", FOUND)
+@for_each("edit", FOUND)
 def test_a_difference_is_found_and_it_is_known_whether_it_breaks(edit: str) -> None:
     found = [(change.name, change.what, change.breaking) for change in changes(OLD, edited(edit))]
     assert found == FOUND[edit]

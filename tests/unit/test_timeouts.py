@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -34,8 +35,13 @@ RECEIVERS = {
 """Names of others' methods too: on these objects alone they are meant."""
 
 
-def calls() -> Iterator[tuple[str, str, frozenset[str]]]:
+@cache
+def calls() -> tuple[tuple[str, str, frozenset[str]], ...]:
     """Each call of services and their libraries that has to be bounded: place, name, and the arguments that bound it."""
+    return tuple(_calls())
+
+
+def _calls() -> Iterator[tuple[str, str, frozenset[str]]]:
     for path in sorted([*ROOT.glob("services/*/phronesis*/**/*.py"), *ROOT.glob("libs/[bp]*/phronesis*/**/*.py")]):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and node.keywords and (name := _bounded(node.func)):

@@ -14,7 +14,7 @@ import psutil
 import typer
 
 from .layout import DataDir, marked_processes
-from .settings import LocalSettings, Stores
+from .settings import LocalSettings, Model, Stores
 
 _REBUILT_SERVICE = "memory"
 
@@ -24,11 +24,7 @@ class NotRunning(Exception):
 
 
 def run_rebuild(data: DataDir, parts: Sequence[str]) -> int:
-    """Make `parts` anew, beside the stack; the program's exit code.
-
-    Raises:
-        NotRunning: the stack does not run.
-    """
+    """Make `parts` anew, beside the stack; the program's exit code. Raises `NotRunning`: the stack does not run."""
     for name, process in marked_processes(data):
         if name == _REBUILT_SERVICE:
             try:
@@ -61,12 +57,15 @@ def up(
     port: Port = None,
     stores: WhichStores = None,
     replicas: Annotated[int | None, typer.Option("--replicas", min=1, max=9, help="Processes of each service.")] = None,
+    model: Annotated[
+        Model | None, typer.Option("--model", help="What answers: as configured, or a small model on this machine (local).")
+    ] = None,
     detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready, and leave it running.")] = False,
 ) -> None:
     """Start a stack on this machine: real servers and the six services, as child processes."""
     from . import up as starting
 
-    settings = _settings(data, port, stores, replicas)
+    settings = _settings(data, port, stores, replicas, model)
     raise typer.Exit(starting.up_detached(settings) if detach else starting.up(settings))
 
 
@@ -142,14 +141,17 @@ def rebuild(
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to `app`."""
     for command in (up, down, restart, status, doctor, rebuild):
         app.command()(command)
 
 
 def _settings(
-    data: Path | None, port: int | None = None, stores: Stores | None = None, replicas: int | None = None
+    data: Path | None,
+    port: int | None = None,
+    stores: Stores | None = None,
+    replicas: int | None = None,
+    model: Model | None = None,
 ) -> LocalSettings:
-    wanted = {"data": data, "port": port, "stores": stores, "replicas": replicas}
+    wanted = {"data": data, "port": port, "stores": stores, "replicas": replicas, "model": model}
     given = {name: value for name, value in wanted.items() if value is not None}
     return LocalSettings().model_copy(update=given)

@@ -9,13 +9,17 @@ import shutil
 import subprocess
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+import httpx
 import psutil
 
-from . import arcadedb, nats, neo4j, postgres, weaviate
+from phronesis_contracts.models import ModelAbilities, ModelsFound
+
+from . import arcadedb, model, nats, neo4j, postgres, weaviate
 from .keys import password, password_file
 from .layout import DataDir, StackRecord, marked_processes, read_record
-from .loopback import LOOPBACK, http_status, is_free, speaks_bolt
+from .loopback import LOOPBACK, is_free, speaks_bolt
 from .nats import DECLARER, bus_settings
 from .parts import GATEWAY, SERVICES, Finding, examine_programs, recorded_stores
 from .settings import DEFAULT_PORT, LocalSettings
@@ -151,9 +155,12 @@ async def _examine_running(data: DataDir, record: StackRecord) -> list[Finding]:
             checks.append(_answers(data, name, speaks_bolt(port)))
     if port := ports.get(weaviate.NAME):
         checks.append(_answers(data, weaviate.NAME, weaviate.answers(port)))
-    if port := ports.get(GATEWAY):
-        checks.append(_gateway(port, record.url))
-    return list(await asyncio.gather(*checks))
+    if port := ports.get(model.NAME):
+        checks.append(_answers(data, model.NAME, model.answers(port)))
+    found = list(await asyncio.gather(*checks))
+    if GATEWAY in ports:
+        found += [*await _services(data, record), *await _models(data, record)]
+    return found
 
 
 async def _answers(data: DataDir, name: str, asking: Awaitable[bool]) -> Finding:
@@ -162,10 +169,60 @@ async def _answers(data: DataDir, name: str, asking: Awaitable[bool]) -> Finding
     return Finding(what=f"{name} server", found=found, ok=well, remedy=f"read {data.log(name)}; the supervisor restarts it")
 
 
-async def _gateway(port: int, url: str) -> Finding:
-    status = await http_status(port, "/health/ready")
-    found = "everything is ready" if status == 200 else f"answers {status}" if status else "does not answer"
-    return Finding(what="readiness", found=found, ok=status == 200, remedy=f"{url}/health/ready names what is down")
+async def _services(data: DataDir, record: StackRecord) -> list[Finding]:
+    """The health of each service, as the gateway sees it."""
+    well, body = await asyncio.to_thread(_ask_gateway, data, record, "GET", "/health/ready")
+    if body is None:
+        return [Finding(what="readiness", found="the gateway does not answer", ok=False, remedy=f"read {data.log(GATEWAY)}")]
+    down = [str(one) for one in body.get("down", ())]
+    found = []
+    for name in SERVICES:
+        mine = [one for one in down if one.partition(".")[0] == name]
+        said = f"not ready: {', '.join(mine)}" if mine else "ready"
+        found.append(Finding(what=f"service {name}", found=said, ok=not mine, remedy=f"read {data.log(name)}"))
+    said = "everything is ready" if well else f"down: {', '.join(down)}"
+    return [*found, Finding(what="readiness", found=said, ok=well, remedy="read the logs of what is down")]
+
+
+async def _models(data: DataDir, record: StackRecord) -> list[Finding]:
+    """What answers turns, and what its endpoint can do."""
+    well, body = await asyncio.to_thread(_ask_gateway, data, record, "POST", "/api/v1/tools/models.get")
+    if not well or body is None:
+        said = str(body.get("detail", "")) if body else "the gateway does not answer"
+        return [Finding(what="language model", found=f"not known: {said}", ok=False, remedy=f"read {data.log('orchestrator')}")]
+    found = ModelsFound.model_validate(body)
+    if not found.models:
+        return [Finding(what="language model", found="none is set up: rules answer")]
+    where = f"{found.endpoint} ({found.reasoner}), profile {found.profile}, {found.context_tokens} tokens"
+    remedy = "check ORCHESTRATOR_MODEL_URL, the key and the model's name; until then rules answer"
+    abilities = [
+        Finding(what=f"model {one.name}", found=_abilities(one), ok=one.reached, remedy=remedy) for one in found.models
+    ]
+    return [Finding(what="language model", found=where), *abilities]
+
+
+def _abilities(one: ModelAbilities) -> str:
+    if not one.reached:
+        return f"not reached: {one.problem}"
+    context = f"{one.context_tokens} tokens" if one.context_tokens else "size of its context not stated"
+    tools, streams = "tools" if one.tools else "no tools", "streams" if one.streaming else "no streams"
+    return f"structured output by {one.structured}, {tools}, {streams}, {context}"
+
+
+_PATIENCE = 35.0
+"""Seconds for one request: what a model can do may have to be found out first."""
+
+
+def _ask_gateway(data: DataDir, record: StackRecord, method: str, path: str) -> tuple[bool, dict[str, Any] | None]:
+    """Whether the gateway answered well, and its JSON; no JSON where it did not answer."""
+    try:
+        key = data.key.read_text().strip()
+        with httpx.Client(base_url=record.url, headers={"Authorization": f"Bearer {key}"}, timeout=_PATIENCE) as client:
+            answer = client.request(method, path, json={} if method == "POST" else None)
+            body = answer.json()
+    except (OSError, ValueError, httpx.HTTPError):
+        return False, None
+    return answer.is_success, body if isinstance(body, dict) else None
 
 
 async def _parked(data: DataDir, url: str) -> Finding:

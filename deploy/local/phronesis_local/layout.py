@@ -20,8 +20,6 @@ class AlreadyRunning(Exception):
 
 
 class DataDir:
-    """One data directory."""
-
     def __init__(self, root: Path) -> None:
         self.root = root.expanduser().resolve()
         self.record = self.root / "stack.json"
@@ -168,7 +166,6 @@ def inherited_environment() -> dict[str, str]:
 
 
 def part_environment(data: DataDir, name: str, more: Mapping[str, str]) -> dict[str, str]:
-    """The environment of the part `name`."""
     marks = {_STACK: str(data.root), _PART: name}
     # fewer arenas of the allocator: a service's memory stays near what it uses
     return {"MALLOC_ARENA_MAX": "2", "PYTHONUNBUFFERED": "1"} | inherited_environment() | dict(more) | marks

@@ -14,7 +14,6 @@ _given: deque[int] = deque(maxlen=5_000)
 
 
 def is_free(port: int) -> bool:
-    """Whether nobody listens on `port` of the loopback interface."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

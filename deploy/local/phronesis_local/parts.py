@@ -11,13 +11,13 @@ from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import BaseModel, ConfigDict
 
-from . import arcadedb, nats, neo4j, postgres, weaviate
+from . import arcadedb, model, nats, neo4j, postgres, weaviate
 from .keys import SIGNERS, admission_key_file, password, password_file, role_password_file, signing_key_file
 from .layout import DataDir, inherited_environment, part_environment, write_atomically
 from .loopback import LOOPBACK, free_port, is_free
 from .nats import DECLARER, OPERATOR
 from .processes import Program
-from .settings import DEFAULT_PORT, LocalSettings, Stores
+from .settings import DEFAULT_PORT, LocalSettings, Model, Stores
 
 
 class Finding(BaseModel):
@@ -62,7 +62,6 @@ def check_stores(data: DataDir, settings: LocalSettings) -> None:
 
 
 def graph_variables(data: DataDir, name: str, url: str) -> dict[str, str]:
-    """How the services reach the graph store of that name."""
     variables = {"GRAPH_URL": url, "GRAPH_DIALECT": name}
     if name == neo4j.NAME:
         return variables | {
@@ -80,21 +79,33 @@ def graph_variables(data: DataDir, name: str, url: str) -> dict[str, str]:
 
 
 def vector_variables(data: DataDir, ports: weaviate.Ports) -> dict[str, str]:
-    """How the services reach Weaviate."""
     key = str(password_file(data, weaviate.NAME))
     return {"WEAVIATE_URL": ports.url, "WEAVIATE_GRPC_URL": ports.grpc_url, "WEAVIATE_KEY_FILE": key}
 
 
 def examine_programs(settings: LocalSettings) -> list[Finding]:
-    """Findings about what the production stores are run from; none with the embedded ones."""
+    """Findings about what the production stores and the local model are run from; none without them."""
+    found = [_model(settings)] if settings.model is Model.LOCAL else []
     if settings.stores is Stores.EMBEDDED:
-        return []
-    found = []
+        return found
     if not settings.graph_url:
         found += [_java(), _neo4j(settings)]
     if not settings.weaviate_url:
         found.append(_weaviate(settings))
     return found
+
+
+def model_python(settings: LocalSettings) -> Path:
+    """The Python that serves the local model."""
+    return settings.model_python or model.default_python()
+
+
+def _model(settings: LocalSettings) -> Finding:
+    python = model_python(settings)
+    there = model.find(python)
+    remedy = "run `make model`, or install `phronesis-local[model]`; PHRONESIS_MODEL_PYTHON names another Python that has it"
+    found = f"llama-cpp-python {there[0]}, {there[1].name}" if there else f"not in {python}"
+    return Finding(what="local model", found=found, ok=there is not None, remedy=remedy)
 
 
 def _java() -> Finding:
@@ -123,7 +134,7 @@ def _weaviate(settings: LocalSettings) -> Finding:
 SERVERS = (nats.NAME, postgres.NAME, arcadedb.NAME)
 """The servers of a stack with the embedded stores."""
 PRODUCTION_SERVERS = (nats.NAME, postgres.NAME, neo4j.NAME, weaviate.NAME)
-EVERY_SERVER = (*SERVERS, neo4j.NAME, weaviate.NAME)
+EVERY_SERVER = (*SERVERS, neo4j.NAME, weaviate.NAME, model.NAME)
 GATEWAY = "gateway"
 SERVICES = (GATEWAY, "orchestrator", "memory", "instructions", "graph", "media")
 OWNERS = (GATEWAY, "orchestrator", "memory", "instructions")
@@ -138,7 +149,6 @@ def copies(service: str, replicas: int) -> list[str]:
 
 
 def service_of(part: str) -> str:
-    """The service that a part runs."""
     return part.partition("-")[0]
 
 
@@ -155,6 +165,7 @@ class Addresses:
     arcadedb: arcadedb.Ports
     neo4j: int
     weaviate: weaviate.Ports
+    model: int
     more_gateways: tuple[int, ...] = ()
     """Ports of the second gateway and those after it."""
 
@@ -165,7 +176,8 @@ class Addresses:
 
 def servers(settings: LocalSettings) -> tuple[str, ...]:
     """The servers of a stack with these settings."""
-    return PRODUCTION_SERVERS if settings.stores is Stores.PRODUCTION else SERVERS
+    stores = PRODUCTION_SERVERS if settings.stores is Stores.PRODUCTION else SERVERS
+    return (*stores, model.NAME) if settings.model is Model.LOCAL else stores
 
 
 def addresses(settings: LocalSettings) -> Addresses:
@@ -176,15 +188,11 @@ def addresses(settings: LocalSettings) -> Addresses:
     gateway = settings.port or default or free_port()
     graph = arcadedb.Ports(free_port(), free_port())
     more = tuple(free_port() for _ in range(settings.replicas - 1))
-    return Addresses(gateway, free_port(), graph, free_port(), weaviate.Ports.free(), more)
+    return Addresses(gateway, free_port(), graph, free_port(), weaviate.Ports.free(), free_port(), more)
 
 
 class Parts:
-    """Makes the programs of a stack.
-
-    Args:
-        settings: which servers are others'.
-    """
+    """Makes the programs of a stack. `settings`: which servers are others'."""
 
     def __init__(self, data: DataDir, settings: LocalSettings, where: Addresses) -> None:
         self._data = data
@@ -218,6 +226,7 @@ class Parts:
             arcadedb.NAME: self._where.arcadedb.bolt,
             neo4j.NAME: self._where.neo4j,
             weaviate.NAME: self._where.weaviate.http,
+            model.NAME: self._where.model,
         }
         return None if name in self.outside else ports.get(name)
 
@@ -240,6 +249,8 @@ class Parts:
         if name == weaviate.NAME:
             binary, secret = self._settings.weaviate or Path(), password(data, weaviate.NAME)
             return weaviate.program(binary, data.weaviate, self._where.weaviate, secret, log, environment)
+        if name == model.NAME:
+            return model.program(model_python(self._settings), self._where.model, log, environment)
         passwords = {user: password(data, f"arcadedb-{user}") for user in (arcadedb.ROOT, arcadedb.READER)}
         return arcadedb.program(data.arcadedb, self._where.arcadedb, passwords, log, environment)
 
@@ -280,6 +291,8 @@ class Parts:
         variables = self.bus_variables(service_of(name)) | self._stores()
         if service_of(name) in OWNERS:
             variables |= self._role(service_of(name))
+        if self._settings.model is Model.LOCAL:
+            variables |= model.variables(service_of(name), model_python(self._settings), self._where.model)
         if name in self._gateways:
             variables |= {
                 "GATEWAY_HOST": LOOPBACK,

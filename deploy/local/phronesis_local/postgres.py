@@ -68,7 +68,6 @@ def role_name(service: str) -> str:
 
 
 def program(folder: Path, log: Path, environment: Mapping[str, str], connections: int = 100) -> Program:
-    """The server."""
     data = folder / "data"
     options = {**_SETTINGS, "max_connections": str(connections), "unix_socket_directories": str(socket_folder(folder))}
 

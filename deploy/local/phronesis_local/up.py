@@ -186,7 +186,7 @@ def up_detached(settings: LocalSettings) -> int:
     command = [sys.executable, "-m", "phronesis_local", "up", "--data", str(data.root)]
     if settings.port is not None:
         command += ["--port", str(settings.port)]
-    command += ["--stores", settings.stores, "--replicas", str(settings.replicas)]
+    command += ["--stores", settings.stores, "--replicas", str(settings.replicas), "--model", settings.model]
     with output.open("ab") as file:
         supervisor = subprocess.Popen(
             command,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from phronesis_bus import MEDIA, Blobs, Bus, connect
 from phronesis_bus.recording import USER, Recording
-from phronesis_graph.twin.ontology import load as ontology
+from phronesis_graph.twin.ontology_file import load as ontology
 
 from . import broker, graph, tables, tenancy, vectors
 from .archive import Spool, Writer, open_spool, write_archive

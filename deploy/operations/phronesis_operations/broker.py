@@ -60,7 +60,6 @@ def _rename_tenant(name: str, data: bytes, tenancy: Tenancy) -> bytes:
 
 
 async def remove_objects(bucket: Blobs) -> None:
-    """Remove every object."""
     for name in await bucket.names():
         await bucket.delete(name)
 

@@ -141,7 +141,6 @@ def forgotten(file: File, data: Data = None) -> None:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to `app`."""
     for name, command in _COMMANDS.items():
         app.command(name)(command)
 

@@ -24,8 +24,6 @@ _LENGTHS = struct.Struct(">II")
 
 @dataclass(frozen=True)
 class Frame:
-    """One record."""
-
     header: dict[str, Any]
     body: bytes
 
@@ -75,7 +73,6 @@ _REGULAR = b"0"
 
 
 def write_entry(file: BinaryIO, name: str, data: bytes) -> None:
-    """Append one file."""
     entry = tarfile.TarInfo(name)
     entry.size, entry.mode = len(data), 0o600
     file.write(entry.tobuf(tarfile.USTAR_FORMAT))
@@ -84,7 +81,6 @@ def write_entry(file: BinaryIO, name: str, data: bytes) -> None:
 
 
 def write_end(file: BinaryIO) -> None:
-    """Write the end of the archive."""
     file.write(bytes(2 * _BLOCK))
 
 

@@ -141,11 +141,7 @@ class Sink(Protocol):
 
 
 class GraphDump:
-    """One dump.
-
-    Args:
-        tenant: whose part of it, all by default.
-    """
+    """One dump. `tenant`: whose part of it, all by default."""
 
     def __init__(self, bolt: Bolt, ontology: Ontology, tenant: str | None = None) -> None:
         self._bolt = bolt

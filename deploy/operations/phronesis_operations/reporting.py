@@ -21,11 +21,7 @@ class Failed(Exception):
 
 
 class Progress:
-    """Lines with what is being done and how far it is.
-
-    Args:
-        show: prints a line; on stderr by default.
-    """
+    """Lines with what is being done and how far it is. `show`: prints a line; on stderr by default."""
 
     def __init__(self, show: Callable[[str], None] = lambda line: typer.echo(line, err=True)) -> None:
         self._show = show

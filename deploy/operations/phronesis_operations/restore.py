@@ -16,7 +16,7 @@ from phronesis_contracts import ServiceError
 from phronesis_graph.bolt.driver import Bolt
 from phronesis_graph.bolt.schema import Schema
 from phronesis_graph.bolt.writes import GraphOutbox
-from phronesis_graph.twin.ontology import load as ontology
+from phronesis_graph.twin.ontology_file import load as ontology
 from phronesis_memory.ports import VectorIndex
 from phronesis_postgres.migrate import migrate
 
@@ -51,7 +51,6 @@ async def forget_again(connection: Connection, known: Forgotten) -> int:
 
 
 def write_forgotten(known: Forgotten, path: Path) -> None:
-    """Write forgettings to a file of JSON Lines."""
     path.write_text("".join(f"{json.dumps(one)}\n" for one in known), encoding="utf-8")
 
 

@@ -59,8 +59,6 @@ class Parent:
 
 @dataclass(frozen=True)
 class Table:
-    """One table."""
-
     schema: str
     name: str
     columns: dict[str, str]
@@ -177,8 +175,6 @@ async def snapshot(settings: PostgresSettings) -> AsyncIterator[tuple[Connection
 
 
 async def dump_rows(connection: Connection, query: str, writer: MemberWriter) -> None:
-    """The rows of a query as records."""
-
     async def take(block: bytes) -> None:
         writer.add({"rows": block.count(b"\n")}, block)  # in COPY's text a line is a row
 
@@ -186,7 +182,6 @@ async def dump_rows(connection: Connection, query: str, writer: MemberWriter) ->
 
 
 def select_all(table: Table) -> str:
-    """The query for all rows of a table."""
     return f"SELECT {_columns(table)} FROM {table.quoted}"  # noqa: S608
 
 
@@ -219,12 +214,10 @@ async def empty_tables(connection: Connection, all_tables: list[Table]) -> None:
 
 
 async def count_rows(connection: Connection, table: Table) -> int:
-    """How many rows a table has."""
     return int(await connection.fetchval(f"SELECT count(*) FROM {table.quoted}"))  # noqa: S608
 
 
 async def connected_services(connection: Connection) -> list[str]:
-    """The services that are connected at this moment."""
     return [row["application_name"] for row in await connection.fetch(_SERVICES)]
 
 

@@ -13,7 +13,7 @@ from phronesis_bus import MEDIA, Blobs, Bus, connect
 from phronesis_bus.recording import USER
 from phronesis_contracts import ServiceError
 from phronesis_contracts.memory import ItemKind
-from phronesis_graph.twin.ontology import load as ontology
+from phronesis_graph.twin.ontology_file import load as ontology
 from phronesis_memory.items.rows import index_texts, lock_owner
 from phronesis_memory.ports import VectorIndex
 from phronesis_memory.values import Draft

@@ -71,7 +71,6 @@ async def open_vectors(places: Places, model: str, dimension: int) -> AsyncItera
 
 
 async def dump(index: VectorIndex, writer: MemberWriter, tenant: str | None = None) -> None:
-    """All vectors, or those of a tenant, as records."""
     async for entries in index.scan(_BATCH):
         for entry in entries:
             if tenant in (None, entry.tenant):
@@ -94,13 +93,11 @@ async def load(index: VectorIndex, frames: Iterator[Frame], dimension: int, tena
 
 
 async def remove(index: VectorIndex, tenant: str) -> None:
-    """Remove a tenant's vectors."""
     async for entries in index.scan(_BATCH):
         await index.delete(tenant, [entry.id for entry in entries if entry.tenant == tenant])
 
 
 async def count(index: VectorIndex) -> int:
-    """How many vectors there are."""
     found = 0
     async for entries in index.scan(_BATCH):
         found += len(entries)

@@ -21,8 +21,6 @@ _LONGEST = 30.0
 
 
 class Blobs:
-    """One bucket."""
-
     def __init__(self, bus: Bus, bucket: str) -> None:
         self._bus = bus
         self._bucket = bucket

@@ -70,7 +70,6 @@ class News:
 
 
 def headers(service: str) -> dict[str, str]:
-    """The headers that every message of `service` has."""
     result = {SERVICE: service}
     if parent := traceparent():
         result[TRACEPARENT] = parent
@@ -125,7 +124,6 @@ def parse_deadline(found: str | None, timeout: float) -> float:
 
 
 def encode(message: Message) -> bytes:
-    """The message as JSON."""
     return message.__pydantic_serializer__.to_json(message)
 
 
@@ -172,5 +170,4 @@ def to_bad_request(error: ValidationError) -> BadRequest:
 
 
 def header(found: Mapping[str, str] | None, name: str) -> str | None:
-    """One header, or `None`."""
     return found.get(name) if found else None

@@ -27,8 +27,6 @@ _PROBE = 1.0
 
 
 class Kind(Enum):
-    """How a metric behaves."""
-
     COUNTER = Counter
     HISTOGRAM = Histogram
     GAUGE = Gauge

@@ -45,7 +45,6 @@ def _bucket(name: str) -> list[str]:
 
 
 def publish_subjects(service: str) -> list[str]:
-    """Subjects that `service` may publish to."""
     subjects = [f"{INBOX}.>"]
     subjects += [rpc.on("*") for rpc in RPCS if rpc.service in ASKS[service]]
     subjects += [event.on("*") for event in EVENTS if event.service == service]
@@ -73,7 +72,6 @@ def publish_subjects(service: str) -> list[str]:
 
 
 def subscribe_subjects(service: str) -> list[str]:
-    """Subjects that `service` may subscribe to."""
     subjects = [f"{INBOX}.{service}.>", f"{REVOKED_SUBJECT}.*"]
     subjects += [rpc.on("*") for rpc in RPCS if rpc.service == service]
     subjects += [table[service].on_each("*") for table in (HEALTH, SPANS)]
@@ -154,7 +152,6 @@ _GIB = 1024**3
 
 
 def password_variable(user: str) -> str:
-    """The variable that holds the hash of a user's password."""
     return f"password_{user}"
 
 

@@ -108,11 +108,7 @@ class Signer:
 
 
 class Verifier:
-    """Believes tokens that a trusted issuer signed.
-
-    Args:
-        revoked: keys of outside systems that are believed no longer.
-    """
+    """Believes tokens that a trusted issuer signed. `revoked`: keys of outside systems that are believed no longer."""
 
     def __init__(self, trusted: dict[str, Ed25519PublicKey], revoked: Revoked | None = None) -> None:
         self._trusted = trusted

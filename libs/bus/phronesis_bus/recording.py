@@ -48,11 +48,7 @@ class Recorded:
 
 
 class Recording:
-    """A recorder that runs. `begun()` makes one.
-
-    Args:
-        keep: takes each event, as it comes; an event may come twice.
-    """
+    """A recorder that runs. `begun()` makes one. `keep`: takes each event, as it comes; an event may come twice."""
 
     def __init__(self, bus: Bus, keep: Callable[[Recorded], None]) -> None:
         self._bus = bus

@@ -36,11 +36,7 @@ _Raised = tuple[type[BaseException], BaseException, TracebackType | None]
 
 
 def configure_logging(service: str, level: int = logging.INFO, stream: TextIO | None = None) -> None:
-    """Send the standard library's loggers through one JSON formatter.
-
-    Args:
-        stream: where to; standard error by default.
-    """
+    """Send the standard library's loggers through one JSON formatter. `stream`: where to; standard error by default."""
 
     def named(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
         event["service"] = service
@@ -229,11 +225,11 @@ def run(name: str, start: Callable[[Bus], AbstractAsyncContextManager[None]]) ->
 
 
 async def _life(name: str, start: Callable[[Bus], AbstractAsyncContextManager[None]]) -> bool:
-    asked, up = asyncio.Event(), asyncio.Event()
-    work = asyncio.create_task(_serve(name, start, asked, up))
+    stop_requested, up = asyncio.Event(), asyncio.Event()
+    work = asyncio.create_task(_serve(name, start, stop_requested, up))
 
     def stop() -> None:
-        asked.set()
+        stop_requested.set()
         if not up.is_set():
             work.cancel()  # it waits for the broker or a store, perhaps for ever
 
@@ -242,17 +238,17 @@ async def _life(name: str, start: Callable[[Bus], AbstractAsyncContextManager[No
         loop.add_signal_handler(number, stop)
     with contextlib.suppress(asyncio.CancelledError):
         await work
-    return asked.is_set()
+    return stop_requested.is_set()
 
 
 async def _serve(
-    name: str, start: Callable[[Bus], AbstractAsyncContextManager[None]], asked: asyncio.Event, up: asyncio.Event
+    name: str, start: Callable[[Bus], AbstractAsyncContextManager[None]], stop_requested: asyncio.Event, up: asyncio.Event
 ) -> None:
     async with connect(name, BusSettings()) as bus, expose_metrics(bus), start(bus):
         bus.up.set()
         up.set()
         log.info("%s is up", name)
-        ends = [asyncio.create_task(event.wait()) for event in (asked, bus.lost)]
+        ends = [asyncio.create_task(event.wait()) for event in (stop_requested, bus.lost)]
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         for end in ends:
             end.cancel()

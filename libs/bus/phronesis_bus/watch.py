@@ -27,8 +27,6 @@ _UNHEARD = 256
 
 @dataclass(frozen=True)
 class ShownMessage(Generic[M]):
-    """One message that was shown."""
-
     message: M
     correlation: str | None = None
     """Correlation id of the work that showed it."""

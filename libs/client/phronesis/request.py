@@ -22,8 +22,6 @@ LONGEST_HEADER = 255
 
 @dataclass(frozen=True)
 class Request(Generic[T]):
-    """One call of the gateway's API."""
-
     method: str
     path: str
     parse: Callable[[Any], T]
@@ -75,7 +73,6 @@ class Request(Generic[T]):
 
 
 def without_none(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that have a value."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -175,7 +172,6 @@ M = TypeVar("M", bound=Message)
 
 
 def path_segment(text: str, name: str) -> str:
-    """`text` as one segment of a path."""
     if not text or text in (".", ".."):
         raise BadRequest(f"{name} is not an id", field=name)
     return quote(text, safe="")

@@ -136,6 +136,8 @@ class Why(Message):
     """0 to 1: halves every 90 days since it was last said."""
     trust: float
     confidence: float
+    asked: bool = False
+    """Whether it is what the question asks for, as far as its words tell."""
 
 
 class RecalledFact(Message):
@@ -177,7 +179,7 @@ class ImportedMemory(Message):
 
 
 class Learn(Message):
-    """An ended turn to learn from."""
+    """A turn to learn from, at hand or ended. What is learnt of a turn is learnt once, however often it is sent."""
 
     turn_id: str = Field(min_length=1, max_length=64)
     conversation_id: str = Field(min_length=1, max_length=64)
@@ -186,6 +188,17 @@ class Learn(Message):
     said_at: AwareDatetime
     statements: tuple[Statement, ...] | None = Field(default=None, max_length=50)
     """What a model drew from the turn; absent where none was asked."""
+    language: str | None = Field(default=None, max_length=35)
+    """Code of the user's language, such as `en`; without it the words tell."""
+
+
+class ReplacedFact(Message):
+    """What no longer holds since something else was said."""
+
+    id: str
+    text: str
+    words: str
+    """The same as a sentence to the user."""
 
 
 class LearntFact(Message):
@@ -194,6 +207,12 @@ class LearntFact(Message):
     id: str
     status: Literal["added", "confirmed", "kept"]
     """`kept`: told by a less trusted source than what is held, so that it is on record and not held."""
+    text: str | None = None
+    """The fact as memory keeps it."""
+    words: str | None = None
+    """The fact as a sentence to the user, in the language of the turn."""
+    replaced: tuple[ReplacedFact, ...] = ()
+    """What it took the place of."""
 
 
 class Learnt(Message):
@@ -203,9 +222,49 @@ class Learnt(Message):
     superseded: int = 0
     refused: int = 0
     """Statements that hold a secret, or that their origin may not make."""
+    correction: Literal["made", "unclear"] | None = None
+    """Whether the turn corrects what was said before in its conversation; `unclear` where it does not tell what."""
+
+
+class AskFacts(Message):
+    """A question about the caller, or about somebody of theirs. Words such as `forget my address` are read as one too."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: str = Field(min_length=1, max_length=4_000)
+    language: str | None = Field(default=None, max_length=35)
+    """Code of the user's language, such as `en`; without it the words tell."""
+    as_of: AwareDatetime | None = None
+    """The time at which the facts held; now without it."""
+    limit: int = Field(default=10, ge=1, le=50)
+
+
+class AnsweringFact(Message):
+    """One fact that answers a question."""
+
+    fact: Fact
+    words: str
+    """The fact as a sentence to the user, in the language of the question."""
+    confidence: float
+    """0 to 1: how sure the fact is, and that it answers."""
+
+
+class AnsweredFacts(Message):
+    """What answers a question, surest first. A fact that only lies near it is not among them."""
+
+    facts: tuple[AnsweringFact, ...] = ()
+    known: bool
+    """Whether there is an answer."""
+    understood: bool
+    """Whether the question asks for something that facts are kept of; where it does not, nothing was looked for."""
+    subject: str | None = None
+    """Whom it asks about: `user`, `user's wife`, or a name."""
+    predicates: tuple[str, ...] = ()
+    """What it asks for, such as `works at`; empty where it was looked for by its words."""
 
 
 LEARN = Rpc("memory.v1.facts.learn", Learn, Learnt, timeout=15.0)
+ASK_FACTS = Rpc("memory.v1.facts.ask", AskFacts, AnsweredFacts)
 LIST_FACTS = Rpc("memory.v1.facts.list", ListFacts, FactList)
 RECALL_FACTS = Rpc("memory.v1.facts.recall", RecallFacts, RecalledFacts)
 IMPORT_MEMORY = Rpc("memory.v1.facts.import", ImportMemory, ImportedMemory, timeout=30.0, max_bytes=900_000)

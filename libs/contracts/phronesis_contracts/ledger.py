@@ -81,7 +81,7 @@ class Limit(Message):
     """US dollars; calls without a known price do not count."""
 
 
-class SetLimit(Limit):
+class SetLimit(Limit, defer_build=False):  # a body of a route: FastAPI wants it complete
     """A limit to set in the place of the one for the same window, agent and user; without tokens and usd there is none."""
 
 

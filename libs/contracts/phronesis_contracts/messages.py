@@ -24,7 +24,7 @@ WRITTEN_AS_NUMBER = BeforeValidator(_written_as_number)
 class Message(BaseModel):
     """Base of every body on the bus. Readers ignore fields they do not know; inside v1 only optional ones are added."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
 In = TypeVar("In", bound=Message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -38,10 +38,16 @@ class NodeRef(Message):
         return f"{self.type}/{self.id}/{self.year}"
 
 
+Alias = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^;]+$")]
+"""Another name of a thing."""
+
+
 class UpsertNode(NodeRef):
     """A node as it should be; properties that are absent or null are removed."""
 
     name: str = Field(min_length=1, max_length=500)
+    aliases: tuple[Alias, ...] = Field(default=(), max_length=20)
+    """Other names: by them it is found as by its name."""
     level: Level
     quarter: str | None = Field(default=None, pattern=r"^Q[1-4]$")
     properties: dict[str, str | int | float | bool | date | None] = Field(default_factory=dict)
@@ -94,6 +100,7 @@ class Node(Message):
     id: str
     year: int
     name: str
+    aliases: tuple[str, ...] = ()
     level: Level
     version: int
     properties: dict[str, Any] = Field(default_factory=dict)
@@ -144,7 +151,7 @@ class NodeChanged(Message):
 UPSERT = Rpc("graph.v1.upsert", Upsert, Upserted, timeout=30.0, max_bytes=1_000_000)
 NODES = Rpc("graph.v1.nodes", NodeKeys, Nodes, timeout=10.0)
 EXPAND = Rpc("graph.v1.expand", Expand, Expanded)
-NODE_CHANGED = Event("graph.v1.node.changed", NodeChanged, followers=("memory",))
+NODE_CHANGED = Event("graph.v1.node.changed", NodeChanged, followers=("memory",), hearers=("orchestrator",))
 GRAPH_PURGED = Event("graph.v1.conversation.purged", Purged, followers=("orchestrator", "memory"))
 
 UPSERT_TOOL = Tool(
@@ -200,14 +207,19 @@ class Where(Message):
     """One condition on nodes: a property of theirs, or (with `via`) of nodes that they are joined to."""
 
     property: str
-    """A declared property, or `id`, `name`, `level`, `quarter`."""
-    op: Literal["=", "<>", "<", "<=", ">", ">=", "in", "contains", "unknown"] = "="
-    """`unknown` finds nodes without the property: what is not published is unknown, never zero."""
+    """A declared property, or `id`, `name`, `level`, `quarter`. With `linked` and `unlinked` it says nothing."""
+    op: Literal["=", "<>", "<", "<=", ">", ">=", "in", "contains", "unknown", "known", "linked", "unlinked"] = "="
+    """`unknown` finds nodes without the property: what is not published is unknown, never zero. `known` finds the others,
+    `linked` and `unlinked` those with and without such a relationship."""
     value: str | int | float | bool | tuple[str | int | float, ...] | None = None
     via: str | None = None
-    """The relationship type that leads from the node to the one with the property (either direction)."""
+    """The relationship type that leads from the node to the one with the property."""
     to: str | None = None
-    """With `via`: the node type at its other end."""
+    """With `via`: the node type at its other end. For `linked` and `unlinked` any where absent."""
+    forward: bool | None = None
+    """With `via`: whether the node is the relationship's source (`True`) or its target; either where absent."""
+    negated: bool = False
+    """With `via`: whether those are wanted that are linked to no such node."""
 
 
 class GroupBy(Message):
@@ -227,9 +239,13 @@ class Survey(Message):
     level: Level | None = None
     where: tuple[Where, ...] = Field(default=(), max_length=8)
     group_by: tuple[GroupBy, ...] = Field(default=(), max_length=2)
-    measure: Literal["count", "sum", "avg", "min", "max", "list"] = "count"
+    measure: Literal["count", "sum", "avg", "median", "min", "max", "list"] = "count"
     of: str | None = None
-    """The property that `sum`, `avg`, `min` and `max` take, whose absence is counted; for a list, what `value` orders by."""
+    """The property that the measures but `count` take, whose absence is counted; for a list, what `value` orders by."""
+    via: str | None = None
+    """For a list in place of `of`: the relationship type whose linked nodes are counted, as `linked` in each row."""
+    to: str | None = None
+    """With `via`: only nodes of this type are counted."""
     show: tuple[str, ...] = Field(default=(), max_length=12)
     """Properties of a listed node beside id, name and year."""
     order: Literal["value", "-value", "group", "-group"] = "group"
@@ -254,6 +270,46 @@ class Surveyed(Message):
     """For a list of which more is left: where to go on after."""
     statement: str
     """The Cypher that gave the rows, for the record of the answer."""
+
+
+MAX_LINKS = 2_000
+
+
+class LinksOf(Message):
+    """Which nodes some nodes are linked to, inside their year."""
+
+    keys: tuple[str, ...] = Field(min_length=1, max_length=MAX_ROWS)
+    """The nodes (`type/id/year`)."""
+    relationships: tuple[str, ...] = Field(default=(), max_length=60)
+    """Only relationships of these types; all where none is stated."""
+    types: tuple[str, ...] = Field(default=(), max_length=60)
+    """Only linked nodes of these types; all where none is stated."""
+    forward: bool | None = None
+    """Only relationships that the nodes are the source of (`True`) or the target of; both where absent."""
+    limit: int = Field(default=MAX_ROWS, ge=1, le=MAX_LINKS)
+
+
+class Link(Message):
+    """A relationship, seen from the node that was asked about."""
+
+    node: str
+    """Key of that node."""
+    relationship: str
+    forward: bool
+    """Whether that node is the relationship's source."""
+    type: str
+    id: str
+    name: str
+    level: Level
+
+
+class Links(Message):
+    """The relationships, by node, relationship type and name."""
+
+    links: tuple[Link, ...]
+    truncated: bool = False
+    """Whether there are more than the limit."""
+    statement: str
 
 
 class RunChain(Message):
@@ -357,7 +413,7 @@ class Diagnosed(Message):
 
 
 class FindEntities(Message):
-    """Nodes by name: whole, in part, or inside a sentence; folded in case. An id counts as a name."""
+    """Nodes by name: whole, in part, or inside a sentence; folded in case. An id and each alias count as names."""
 
     text: str = Field(min_length=1, max_length=300)
     types: tuple[str, ...] = Field(default=(), max_length=20)
@@ -371,6 +427,7 @@ class Entity(Message):
     type: str
     id: str
     name: str
+    aliases: tuple[str, ...] = ()
     level: Level
     years: tuple[int, ...]
     score: float
@@ -385,6 +442,7 @@ class Entities(Message):
 
 SURVEY = Rpc("graph.v1.twin.survey", Survey, Surveyed, timeout=15.0)
 RUN_CHAIN = Rpc("graph.v1.chain.run", RunChain, ChainRun, timeout=15.0)
+LINKS = Rpc("graph.v1.twin.links", LinksOf, Links, timeout=15.0, max_bytes=1_000_000)
 DIAGNOSE_GAPS = Rpc("graph.v1.gaps.diagnose", DiagnoseGaps, Diagnosed, timeout=20.0)
 FIND_ENTITIES = Rpc("graph.v1.entities.find", FindEntities, Entities, timeout=10.0)
 
@@ -392,6 +450,12 @@ SURVEY_TOOL = Tool(
     "survey_twin",
     "Count, add up, group or list nodes of one type of the twin, by year; what is not published is counted apart.",
     SURVEY,
+    roles=READERS,
+)
+LINKS_TOOL = Tool(
+    "twin_links",
+    "Which nodes some nodes of the twin are linked to, in either direction, inside their year.",
+    LINKS,
     roles=READERS,
 )
 RUN_CHAIN_TOOL = Tool(

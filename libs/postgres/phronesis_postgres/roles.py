@@ -26,7 +26,6 @@ class RoleAbove(Exception):
 
 
 def role_of(service: str) -> str:
-    """The name of a service's role."""
     return f"phronesis_{service}"
 
 

@@ -5,7 +5,7 @@ What the published table leaves open is decided here, and nowhere else:
 - An empty field is not published: the property is absent, never zero. A project without a rating gets no risk.
 - Departments that differ in case alone are one, in capitals (MOJ and MoJ). A report of two departments ("DEFRA & DFT")
   is delivered by both and stands in the share of the first. Departments that were renamed or merged stay what they were
-  called in the year.
+  called in the year. Their names in full are aliases.
 - A project is `Closed` where its published end lies before the day that the report was drawn up, else `Active`: what is
   reported on is running until its published end says otherwise.
 - The risk of a rating stands on the ontology's scale of 1 to 10, where more than 7 is high: Green 1, Amber/Green 3,
@@ -20,7 +20,10 @@ import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
+from functools import cache
 from importlib.resources import files
+
+import yaml
 
 from phronesis_contracts.twin import Level, NodeRef, Upsert, UpsertNode, UpsertRelationship
 
@@ -84,6 +87,13 @@ def split_departments(published: str) -> tuple[str, ...]:
     return tuple(part.strip().upper() for part in published.split("&"))
 
 
+@cache
+def read_aliases(what: str) -> dict[str, tuple[str, ...]]:
+    """What `departments` or `categories` are called beside the names that the rows have."""
+    listed = yaml.safe_load(files(__package__).joinpath("aliases.yaml").read_text(encoding="utf-8"))[what]
+    return {name: tuple(names) for name, names in listed.items()}
+
+
 def status_at(year: int, end: str) -> str:
     """`Closed` or `Active`, by the rule above; `end` is an ISO date, or empty where it is not published."""
     # The report of 2020 was drawn up half a year early.
@@ -99,13 +109,14 @@ def _parts(rows: list[dict[str, str]]) -> Iterator[_Part]:
 
 def _hierarchy(rows: list[dict[str, str]]) -> _Part:
     """The year's departments, categories and departments' shares of categories."""
-    year = int(rows[0]["year"])
+    year, full = int(rows[0]["year"]), read_aliases("departments")
     nodes = [
-        UpsertNode(type="SectorGovEntity", id=name, year=year, name=name, level=Level.L1)
+        UpsertNode(type="SectorGovEntity", id=name, year=year, name=name, aliases=full.get(name, ()), level=Level.L1)
         for name in sorted({name for row in rows for name in split_departments(row["department"])})
     ]
     for category in sorted({row["category"] for row in rows}):
-        nodes.append(_group(_slug(category), year, category, Level.L1, category))
+        also = read_aliases("categories").get(category, ())
+        nodes.append(_group(_slug(category), year, category, Level.L1, category).model_copy(update={"aliases": also}))
     relationships = []
     for category, lead in sorted({(row["category"], split_departments(row["department"])[0]) for row in rows}):
         share = _group(f"{_slug(category)}.{lead}", year, f"{lead}: {category}", Level.L2, category)

@@ -19,7 +19,6 @@ from .settings import GatewaySettings, JwtSettings, McpSettings, ToolSettings
 
 @asynccontextmanager
 async def start(bus: Bus) -> AsyncIterator[None]:
-    """Open the store, wire the gateway, answer."""
     settings, trusted = GatewaySettings(), JwtSettings()
     tokens = Tokens(trusted, IssuerKeys.of(trusted)) if trusted.issuer else None
     first = read_first_key(settings.bootstrap_key_file) if settings.bootstrap_key_file else None

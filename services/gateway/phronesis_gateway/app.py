@@ -124,7 +124,6 @@ class Parts:
 
 
 def build_api(parts: Parts) -> FastAPI:
-    """The application with every route."""
     app = FastAPI(title="Phronesis", version=VERSION, redoc_url=None, redirect_slashes=False)
     install_error_handlers(app)
     settings, authenticator, bus = parts.settings, parts.authenticator, parts.bus

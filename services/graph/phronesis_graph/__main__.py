@@ -18,7 +18,6 @@ from .settings import GraphSettings  # noqa: E402
 
 @asynccontextmanager
 async def start(bus: Bus) -> AsyncIterator[None]:
-    """The service for the length of a block."""
     settings = GraphSettings()
     async with Bolt.open(settings) as bolt:
         await build(bus, bolt, settings.dialect)

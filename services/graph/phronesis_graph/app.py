@@ -7,6 +7,7 @@ from functools import partial
 from phronesis_bus import Bus, Relay, follow, serve, serve_basics
 from phronesis_bus.streams import record_refusal
 from phronesis_contracts import knowledge_graph, memory, twin
+from phronesis_contracts import ontology as ontology_contract
 
 from . import guard
 from .bolt.driver import Bolt, Transaction
@@ -26,11 +27,13 @@ from .links.handlers import LinkHandlers
 from .links.store import LOOK_UP, STEP, BoltLinkStore
 from .settings import Dialect
 from .twin.chains import build_walks
-from .twin.handlers import QueryHandlers, ReasoningHandlers, TwinHandlers
-from .twin.ontology import load
+from .twin.handlers import QueryHandlers, ReasoningHandlers, TwinHandlers, VocabularyHandlers
+from .twin.ontology_file import load, packaged_version
 from .twin.ports import MOST_ROWS
 from .twin.reasoning_store import BoltReasoning
 from .twin.store import BoltTwin
+from .twin.vocabulary import to_view
+from .twin.vocabulary_store import BoltVocabulary
 
 _NOBODY = {"keys": ["-"], "tenant": "-", "owners": ["-"]}
 _NOWHERE = {"lifecycles": ["-"], "names": ["-"], "limit": 1}
@@ -77,6 +80,7 @@ async def build(bus: Bus, bolt: Bolt, dialect: Dialect) -> None:
     chains = build_walks(ontology)
     reasoner = BoltReasoning(bolt, ontology, chains)
     reasoning = ReasoningHandlers(ontology, chains, reasoner)
+    telling = VocabularyHandlers(ontology, to_view(ontology, packaged_version()), BoltVocabulary(bolt))
     schema.start(bus, partial(warm, bolt, reasoner, WholeLayers(BoltLists(bolt, schema))))
     relay.start()
     engine = IgraphEngine()
@@ -94,9 +98,11 @@ async def build(bus: Bus, bolt: Bolt, dialect: Dialect) -> None:
     await serve(bus, knowledge_graph.GET_NODE_DETAILS_TOOL, curating.get_node_details)
     await serve(bus, knowledge_graph.DELETE_NODE_TOOL, curating.delete_node)
     await serve(bus, twin.SURVEY_TOOL, reasoning.survey)
+    await serve(bus, twin.LINKS_TOOL, reasoning.links)
     await serve(bus, twin.RUN_CHAIN_TOOL, reasoning.run_chain)
     await serve(bus, twin.DIAGNOSE_GAPS_TOOL, reasoning.diagnose_gaps)
     await serve(bus, twin.FIND_ENTITIES_TOOL, reasoning.find_entities)
+    await serve(bus, ontology_contract.VOCABULARY_TOOL, telling.vocabulary)
     await follow(bus, memory.KNOWLEDGE_STORED, links.on_item_stored)
     await follow(bus, memory.ITEMS_FORGOTTEN, links.on_item_forgotten)
     await serve_constitution(bus, bolt, schema, own_names, engine, relay.wake)

@@ -15,7 +15,6 @@ from .settings import InstructionsSettings
 
 @asynccontextmanager
 async def start(bus: Bus) -> AsyncIterator[None]:
-    """The service for the length of a block."""
     async with Database.open(PostgresSettings(), "instructions", bus.tracing) as database:
         await build(bus, database, (read_matrix(), *read_agents()), InstructionsSettings())
         yield

@@ -46,7 +46,6 @@ async def open_stores(
 
 @asynccontextmanager
 async def start(bus: Bus) -> AsyncIterator[None]:
-    """Open the stores and the model, and wire the handlers."""
     settings = MemorySettings()
     await asyncio.to_thread(load)  # here, and not inside the first retrieval
     async with open_stores(settings, bus.tracing) as (database, embedder, index):

@@ -22,7 +22,6 @@ def make_queries(embedder: Embedder, settings: MemorySettings) -> QueryVectors:
 
 
 def make_search(database: Database, vectors: VectorIndex, queries: QueryVectors, settings: MemorySettings) -> HybridSearch:
-    """Hybrid search of items."""
     texts, seconds = PostgresTexts(database), settings.stage_seconds
     return HybridSearch(vectors, texts, queries, candidates=settings.candidates, seconds=seconds)
 

@@ -26,7 +26,6 @@ SCOPE_PREFIX = "scope:"
 
 
 def utc_now() -> datetime:
-    """The time."""
     return datetime.now(UTC)
 
 
@@ -152,8 +151,6 @@ class Draft:
 
 @dataclass(frozen=True)
 class Item:
-    """A stored item."""
-
     id: str
     kind: ItemKind
     title: str | None
@@ -176,8 +173,6 @@ class NodeState:
 
 @dataclass(frozen=True)
 class VectorEntry:
-    """One item's vector, with what a search filters by."""
-
     id: str
     tenant: str
     owner: str
@@ -189,8 +184,6 @@ class VectorEntry:
 
 @dataclass(frozen=True)
 class VectorHit:
-    """An item near a vector."""
-
     id: str
     kind: ItemKind
     cosine: float

@@ -15,10 +15,9 @@ from .agents.cognition.state import Cognition
 from .agents.extractive import Extractive
 from .app import build
 from .models.reasoner import Reasoner
-from .models.templates import ANSWER
 from .sessions.calendar_sources import CalendarReaders
 from .sessions.store import AesSeal
-from .settings import CalendarSettings, CognitionSettings, ModelSettings, OrchestratorSettings, OutsideSettings
+from .settings import CalendarSettings, CognitionSettings, ModelSettings, OrchestratorSettings, OutsideSettings, with_profile
 from .stores import open_stores
 from .turns.neighbours import BusExperience
 from .turns.store import QueueDepth
@@ -31,19 +30,13 @@ async def open_reasoner(settings: ModelSettings, tracing: Tracing) -> AsyncItera
     if not settings.groq_api_key and settings.model_url is None:
         yield Extractive()
         return
+    from .models.client import Provider
     from .models.language_model import build_language_model
 
-    groq = bool(settings.groq_api_key)
     key = settings.groq_api_key or settings.model_key
-    model = build_language_model(
-        "groq" if groq else "openai",
-        key.get_secret_value() if key else "none",
-        tracing,
-        url=settings.model_url,
-        model=settings.model,
-        light_model=settings.light_model,
-        budget=settings.context_tokens - ANSWER,
-    )
+    provider: Provider = "groq" if settings.groq_api_key else "openai"
+    model = build_language_model(provider, key.get_secret_value() if key else "none", tracing, settings)
+    model.capabilities.begin(model.models)
     try:
         yield model
     finally:
@@ -56,12 +49,14 @@ OpenReasoner = Callable[[ModelSettings, Tracing], AbstractAsyncContextManager[Re
 @asynccontextmanager
 async def start(bus: Bus, reasoners: OpenReasoner = open_reasoner) -> AsyncIterator[None]:
     """Open the store and the reasoner, and wire the handlers."""
-    settings, of_calendars = OrchestratorSettings(), CalendarSettings(_secrets_dir=secrets_dir())
+    of_models, of_calendars = ModelSettings(_secrets_dir=secrets_dir()), CalendarSettings(_secrets_dir=secrets_dir())
+    settings = with_profile(OrchestratorSettings(), of_models.model_profile)
+    of_cognition = with_profile(CognitionSettings(_secrets_dir=secrets_dir()), of_models.model_profile)
     reader = CalendarReaders(of_calendars.calendar_readers)
     bus.on_stop(reader.close)
     async with (
         Database.open(PostgresSettings(), "orchestrator", bus.tracing) as database,
-        reasoners(ModelSettings(_secrets_dir=secrets_dir()), bus.tracing) as thinks,
+        reasoners(of_models, bus.tracing) as thinks,
     ):
         bus.tracing.metrics.probe(QueueDepth(database, bus.tracing.metrics).look)
         await build(
@@ -73,8 +68,9 @@ async def start(bus: Bus, reasoners: OpenReasoner = open_reasoner) -> AsyncItera
             {"postgres": database.ping},
             AesSeal(of_calendars.calendar_key),
             reader,
-            Cognition(CognitionSettings(_secrets_dir=secrets_dir()), BusExperience(bus)),
+            Cognition(of_cognition, BusExperience(bus)),
             commands=OutsideSettings().outside_commands,
+            of_models=of_models,
         )
         yield
 

@@ -8,6 +8,7 @@ from phronesis_contracts import Principal
 from phronesis_contracts.instructions import RELEASED
 from phronesis_contracts.orchestrator import PROGRESS, TURN, TURN_CANCEL, TURN_GET_TOOL, TURN_LIST, TURN_RETRY, TurnProgress
 from phronesis_contracts.service import KEY_REVOKED
+from phronesis_contracts.twin import NODE_CHANGED
 
 from .agents.cognition.state import Cognition
 from .approvals.handlers import serve_approvals
@@ -16,11 +17,12 @@ from .learning.handlers import BusStreams, Forgetting, serve_learning
 from .ledger.budgets import Budgets
 from .ledger.handlers import serve_ledger
 from .metrics import CANCELLED, RUNNING, SLOTS
+from .models.handlers import serve_models
 from .models.reasoner import Reasoner
 from .outside_tools.handlers import serve_outside
 from .sessions.calendar import CalendarReader, Seal
 from .sessions.handlers import serve_sessions
-from .settings import OrchestratorSettings
+from .settings import ModelSettings, OrchestratorSettings
 from .stores import Stores
 from .tasks.background import Background
 from .tasks.handlers import serve_tasks
@@ -30,6 +32,7 @@ from .turns.handlers import TurnHandlers
 from .turns.neighbours import BusNeighbours
 from .turns.run import TurnRunner, TurnServices, Worker
 from .turns.turn import Claim
+from .understanding.vocabularies import Vocabularies
 
 _INTAKE = 8
 
@@ -46,6 +49,7 @@ async def build(
     cognition: Cognition | None = None,
     *,
     commands: bool = False,
+    of_models: ModelSettings | None = None,
 ) -> None:
     """Wire the orchestrator.
 
@@ -54,8 +58,10 @@ async def build(
         seal: encrypts secrets of users and outside servers.
         cognition: the stages around a turn's work; without experience where it is left out.
         commands: whether outside servers may be commands that run here.
+        of_models: the settings of the language model.
     """
-    neighbours, turns = BusNeighbours(bus), stores.turns
+    of_models = of_models or ModelSettings()
+    neighbours, turns = BusNeighbours(bus, of_models.optional_calls), stores.turns
     cognition = cognition or Cognition()
 
     async def progress(who: Principal, line: TurnProgress) -> None:
@@ -65,6 +71,7 @@ async def build(
         await progress(claim.who, line)
 
     budgets = Budgets(stores.ledger)
+    vocabularies = Vocabularies(neighbours)
     services = TurnServices(
         turns=turns,
         journal=stores.journal,
@@ -78,6 +85,7 @@ async def build(
         ledger=budgets,
         approvals=stores.approvals,
         cognition=cognition,
+        vocabularies=vocabularies,
         background=Background(stores.tasks, RememberedStrategies(neighbours)),
     )
     worker = Worker(
@@ -104,11 +112,13 @@ async def build(
     await serve(bus, TURN_RETRY, handlers.retry)
     await follow(bus, KEY_REVOKED, handlers.on_key_revoked, workers=1)
     await follow(bus, RELEASED, handlers.on_released, every_copy=True)
+    await follow(bus, NODE_CHANGED, vocabularies.on_node_changed, every_copy=True)
     await serve_conversations(bus, ConversationHandlers(stores.conversations, progress, cancelled))
     await serve_tasks(bus, stores.tasks, handlers)
     await serve_approvals(bus, stores.approvals, progress, resumed)
     await serve_ledger(bus, stores.ledger, budgets, relay.wake)
-    replay = build_replay_runner(reasoner, settings, bus.tracing, budgets)
+    await serve_models(bus, reasoner, of_models)
+    replay = build_replay_runner(reasoner, settings, bus.tracing, budgets, vocabularies)
     await serve_traces(bus, TraceHandlers(stores.traces, stores.ledger, neighbours, replay))
     await serve_sessions(bus, neighbours, stores.calendars, seal, reader, relay.wake)
     forgetting = Forgetting(stores.copies, BusStreams(bus), cognition.pasts, relay.wake)

@@ -2,8 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Annotated, TypeVar
+
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from .models.limits import PROFILES, Limits, ModelProfile, OptionalCall, ProfileDefaults, Purpose, call_limits
+
+Seconds = Annotated[float, Field(gt=0, le=3_600)]
+Tokens = Annotated[int, Field(ge=16, le=100_000)]
+Tries = Annotated[int, Field(ge=1, le=10)]
+S = TypeVar("S", bound=BaseSettings)
+
+
+def with_profile(settings: S, profile: ModelProfile) -> S:
+    """Settings whose limits that nobody set are those of a profile."""
+    if profile is ModelProfile.HOSTED:
+        return settings
+    known = PROFILES[profile]
+    follows = {
+        "turn_limit": known.turn_limit,
+        "preflight_limit": known.seconds["preflight"],
+        "reflection_limit": known.seconds["reflect"],
+    }
+    left_out = {
+        name: value
+        for name, value in follows.items()
+        if name in type(settings).model_fields and name not in settings.model_fields_set
+    }
+    return settings.model_copy(update=left_out)
 
 
 class OrchestratorSettings(BaseSettings):
@@ -23,8 +50,8 @@ class OrchestratorSettings(BaseSettings):
     """Seconds from acceptance after which a turn that has not ended fails."""
     open_turns: int = 1000
     """Turns of one tenant that may be open at once; one more is refused as busy."""
-    turn_limit: float = 60.0
-    """Seconds that one attempt at a turn may take."""
+    turn_limit: float = Field(default=60.0, gt=0)
+    """Seconds that one attempt at a turn may take; with the model profile `local` 840 where it is not set."""
     media_limit: float = 30.0
     """Seconds that reading one attachment may take."""
     retrieval_limit: float = 3.0
@@ -48,8 +75,58 @@ class ModelSettings(BaseSettings):
     """Model of the final call, and of the tiers `sonnet` and `quality`."""
     light_model: str = "openai/gpt-oss-20b"
     """Model of the router call, and of the tiers `flash` and `haiku`."""
-    context_tokens: int = Field(default=16_000, ge=8_000)
+    context_tokens: int = Field(default=16_000, ge=2_000)
     """Tokens that a prompt and its answer may have together; at most what the model holds, and less is quicker and cheaper."""
+    model_profile: ModelProfile = ModelProfile.HOSTED
+    """`hosted`, or `local` for a model on a machine of one's own: limits of minutes, short answers, one call at a time."""
+    model_seconds: dict[Purpose, Seconds] = Field(default_factory=dict)
+    """Seconds that the calls of a purpose may take with all tries, as JSON: `{"router": 20, "final": 60}`."""
+    model_output_tokens: dict[Purpose, Tokens] = Field(default_factory=dict)
+    """Tokens that a model may write, by purpose as JSON; never more than a quarter of the context."""
+    model_tries: dict[Purpose, Tries] = Field(default_factory=dict)
+    """Tries of a call, by purpose as JSON."""
+    model_concurrency: int | None = Field(default=None, ge=1, le=1_000)
+    """Calls that the endpoint is asked at once; 100, or 1 with the profile `local`."""
+    model_optional_calls: frozenset[OptionalCall] | None = None
+    """Calls that turns can do without and that are made, as a JSON list of `intent`, `preflight`, `reflect`, `summarise`
+    and `learn`; all of them, or none with the profile `local`."""
+    model_reserve: float | None = Field(default=None, ge=0)
+    """Seconds of a turn's time that model calls leave for the rules to answer in; 5, or 30 with the profile `local`."""
+    model_probe_lifetime: float = Field(default=3_600.0, gt=0)
+    """Seconds after which it is found out anew what an endpoint can do."""
+
+    @property
+    def defaults(self) -> ProfileDefaults:
+        """What the profile sets."""
+        return PROFILES[self.model_profile]
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of every purpose."""
+        return call_limits(
+            self.model_profile,
+            self.light_model,
+            self.model,
+            self.context_tokens,
+            self.model_seconds,
+            self.model_output_tokens,
+            self.model_tries,
+        )
+
+    @property
+    def calls_at_once(self) -> int:
+        """Calls that the endpoint is asked at once."""
+        return self.defaults.concurrency if self.model_concurrency is None else self.model_concurrency
+
+    @property
+    def optional_calls(self) -> frozenset[OptionalCall]:
+        """Optional calls that are made."""
+        return self.defaults.optional if self.model_optional_calls is None else self.model_optional_calls
+
+    @property
+    def rules_reserve(self) -> float:
+        """Seconds of a turn's time that are left for the rules."""
+        return self.defaults.reserve if self.model_reserve is None else self.model_reserve
 
 
 class LearningSettings(BaseSettings):
@@ -82,11 +159,11 @@ class CognitionSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="ORCHESTRATOR_", env_ignore_empty=True, frozen=True, populate_by_name=True)
 
     preflight_limit: float = Field(default=3.0, gt=0)
-    """Seconds that looking ahead may add to a turn of a deep tier."""
+    """Seconds that looking ahead may add to a turn of a deep tier; with the model profile `local` 180 where it is not set."""
     recall_limit: float = Field(default=0.25, gt=0)
     """Seconds that memory has to tell of earlier turns, all its parts side by side."""
     reflection_limit: float = Field(default=8.0, gt=0)
-    """Seconds that looking back at a text for others may take."""
+    """Seconds that looking back at a text for others may take; with the model profile `local` 180 where it is not set."""
     plan_tokens: int = Field(default=1_500, ge=100)
     """Tokens of what was thought about a message that a prompt may hold."""
     strategies: int = Field(default=2, ge=0, le=10)

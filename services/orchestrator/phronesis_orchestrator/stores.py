@@ -40,7 +40,6 @@ class Stores:
 
 
 def open_stores(database: Database) -> Stores:
-    """The stores of the orchestrator in a database."""
     return Stores(
         turns=PostgresTurns(database),
         journal=PostgresJournal(database),

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from phronesis_bus import audit_entry
@@ -40,14 +40,12 @@ def test_what_is_called_a_secret_is_masked_at_any_depth(name: str) -> None:
     assert MARK not in entry.model_dump_json()
 
 
-@settings(max_examples=40)
 @given(values, st.sampled_from(SECRET_NAMES))
 def test_no_secret_leaves_however_it_is_nested(value: Any, name: str) -> None:
     entry = audit_entry(ANN, "x", {"before": value, name: MARK, "list": [value, {name: [MARK]}]})
     assert MARK not in entry.model_dump_json()
 
 
-@settings(max_examples=40)
 @given(st.dictionaries(st.text(max_size=20), values, max_size=40))
 def test_an_entry_is_short_whatever_the_arguments(arguments: dict[str, Any]) -> None:
     entry = audit_entry(ANN, "x", arguments)

@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 
 from phronesis_contracts.twin import NODE_CHANGED, UPSERT, Upsert, UpsertNode
-from phronesis_graph.twin.ontology import load
+from phronesis_graph.twin.ontology_file import load
 from phronesis_graph.twin.upserts import Plan, Stored, check_levels, plan_batch
 from phronesis_samples.portfolio.reports import batches, count_nodes, read_rows, split_departments, status_at
 

@@ -8,7 +8,8 @@ import pytest
 
 from phronesis.cli import run
 from phronesis_contracts.twin import Level, Upsert
-from phronesis_graph.twin.ontology import LevelRule, load
+from phronesis_graph.twin.ontology import LevelRule
+from phronesis_graph.twin.ontology_file import load
 from phronesis_graph.twin.upserts import plan_batch
 from phronesis_samples.twin.generator import generate
 from phronesis_samples.twin.strands import CHAINS, CODES, LINKS

@@ -17,10 +17,11 @@ from phronesis_gateway.auth.keys import READ, WRITE, InsufficientScope, require_
 from phronesis_gateway.mcp.tools import NAMES, describe_tool
 from phronesis_gateway.mcp.turns import ASK
 from phronesis_gateway.tools.offers import find_tool
+from tests.support.cases import for_each
 from tests.support.mcp import BEFORE, headers_of, message
 
 
-@pytest.mark.parametrize("name", TOOLS)
+@for_each("name", TOOLS)
 def test_every_tool_has_a_legal_name_of_its_own_and_its_dotted_one(name: str) -> None:
     assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", legal_name(name))
     assert find_tool(name) is find_tool(legal_name(name)) is TOOLS[name]
@@ -39,7 +40,7 @@ def _names(schema: Any) -> set[str]:
     return set(schema) | _names(inside) | _names(named)
 
 
-@pytest.mark.parametrize("name", TOOLS)
+@for_each("name", TOOLS)
 @pytest.mark.req("O-099")
 def test_a_schema_is_told_in_few_words_and_names_every_field_and_what_is_required(name: str) -> None:
     whole = TOOLS[name].rpc.input.model_json_schema()
@@ -80,7 +81,7 @@ def test_a_field_of_a_fields_own_name_is_told_and_definitions_stand_where_they_a
     }
 
 
-@pytest.mark.parametrize("name", TOOLS)
+@for_each("name", TOOLS)
 def test_the_hints_follow_from_risk_and_irreversibility(name: str) -> None:
     hints, tool = describe_tool(legal_name(name)).annotations, TOOLS[name]
     assert hints is not None

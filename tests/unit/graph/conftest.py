@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from phronesis_graph.guard import Guard
-from phronesis_graph.twin.ontology import load
+from phronesis_graph.twin.ontology_file import load
 
 
 @pytest.fixture(scope="session")

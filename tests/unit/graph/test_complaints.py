@@ -8,6 +8,7 @@ from neo4j.exceptions import Neo4jError
 from phronesis_contracts import Conflict, Internal, TimedOut
 from phronesis_contracts.twin import QueryRefused
 from phronesis_graph.bolt.queries import refuse_statement
+from tests.support.cases import for_each
 from tests.support.logs import logged
 
 
@@ -16,7 +17,7 @@ def failure(code: str, text: str = "the name Ann is in this text") -> Neo4jError
 
 
 @pytest.mark.req("K-068", "K-069", "N-147", "NC-071")
-@pytest.mark.parametrize(
+@for_each(
     ("code", "kind", "word"),
     [
         ("Neo.ClientError.Statement.SyntaxError", QueryRefused, "syntax"),

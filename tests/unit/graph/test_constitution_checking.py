@@ -14,6 +14,7 @@ from phronesis_contracts.constitution.registry import TYPES, Kind, NodeType, Pro
 from phronesis_contracts.constitution.writes import CREATE, UPDATE, RegistryRefused, UpdateAnyNode
 from phronesis_graph.constitution.records import normalize_value
 from phronesis_graph.constitution.validation import changed_fields, find_type, merge_content, node_fields
+from tests.support.cases import for_each
 from tests.support.constitution_writes import declared
 
 EVERY = list(TYPES.values())
@@ -27,13 +28,13 @@ def refused(kind: NodeType, before: dict[str, Any], **given_: Any) -> RegistryRe
 
 
 @pytest.mark.req("O-026", "O-062", "O-065")
-@pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.name)
+@for_each("kind", EVERY)
 def test_a_title_alone_makes_a_node_of_any_type_in_its_first_status(kind: NodeType) -> None:
     assert merge_content(kind, {}, {"title": "x"}) == {"title": "x", "status": "todo" if kind.name == "task" else "active"}
 
 
 @pytest.mark.req("O-062", "O-063", "C-08")
-@pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.name)
+@for_each("kind", EVERY)
 def test_what_a_type_declares_stands_beside_the_title_and_the_rest_in_the_bag(kind: NodeType) -> None:
     content = merge_content(kind, {}, {"title": "x", **declared(kind), "colour": "green", "metadata": {"a": [1]}})
     assert content == {
@@ -46,7 +47,7 @@ def test_what_a_type_declares_stands_beside_the_title_and_the_rest_in_the_bag(ki
 
 
 @pytest.mark.req("O-066")
-@pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.name)
+@for_each("kind", EVERY)
 def test_each_type_takes_its_own_statuses_and_no_other(kind: NodeType) -> None:
     for status in kind.statuses:
         assert merge_content(kind, {}, {"title": "x", "status": str(status)})["status"] == status
@@ -63,7 +64,7 @@ def test_a_misspelt_status_is_told_the_nearest_one() -> None:
 
 
 @pytest.mark.req("O-107")
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "value"),
     [
         (Kind.TEXT, 3),
@@ -232,7 +233,7 @@ def test_a_misspelt_type_is_told_the_nearest_one() -> None:
         assert hint in caught.value.detail
 
 
-@pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.name)
+@for_each("kind", EVERY)
 def test_an_update_says_on_the_wire_what_was_given_and_nothing_else(kind: NodeType) -> None:
     model = UPDATE[kind.name].rpc.input
     for given_ in ({"id": "a"}, {"id": "a", "summary": None}, {"id": "a", **declared(kind), "colour": None}):

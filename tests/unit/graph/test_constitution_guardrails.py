@@ -23,6 +23,7 @@ from phronesis_graph.constitution.guardrails import (
     rule_of_node,
     subject_of,
 )
+from tests.support.cases import for_each
 
 
 def guardrail(text: str | None, severity: str = "high", id: str = "g-1", **more: Any) -> Rule:
@@ -38,7 +39,7 @@ def goes_off(text: str, *texts: str, **fields: Any) -> bool:
     return found.because(Subject(fields, texts)) is not None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "fields", "expected"),
     [
         ("effortHours > 40", {"effortHours": 40.5}, True),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,13 +18,14 @@ from phronesis_graph.constitution.validation import check_cycle, check_ends, che
 from phronesis_graph.guard import KNOWLEDGE, KNOWLEDGE_WRITING, Guard, Rules
 from phronesis_graph.knowledge.model import allowed_names
 from phronesis_graph.settings import Dialect
-from phronesis_graph.twin.ontology import load
+from phronesis_graph.twin.ontology_file import load
+from tests.support.cases import for_each
 
 kinds = st.sampled_from(list(TYPES.values()))
 
 
 @pytest.mark.req("O-069", "O-070", "O-071", "O-072", "O-073", "O-074")
-@pytest.mark.parametrize(
+@for_each(
     ("source", "name", "target"),
     [
         ("goal", "SUPPORTED_BY", "goal"),
@@ -97,8 +100,7 @@ def test_a_closed_chain_is_named() -> None:
 
 
 @pytest.mark.req("O-013")
-@pytest.mark.parametrize("layer", Layer)
-@pytest.mark.parametrize("role", Role)
+@for_each("layer, role", product(Layer, Role))
 def test_a_layer_is_written_by_its_writers_alone(layer: Layer, role: Role) -> None:
     if role in WRITERS[layer]:
         check_writer(role, layer)
@@ -107,7 +109,7 @@ def test_a_layer_is_written_by_its_writers_alone(layer: Layer, role: Role) -> No
             check_writer(role, layer)
 
 
-@pytest.mark.parametrize("label", [NODE_LABEL, *LABELS, "goal", "ODEINODE"])
+@for_each("label", [NODE_LABEL, *LABELS, "goal", "ODEINODE"])
 def test_no_query_tool_reaches_the_constitutional_graph(guard: Guard, label: str) -> None:
     rules = (Rules.READING, KNOWLEDGE, KNOWLEDGE_WRITING)
     for rule in rules:
@@ -119,7 +121,7 @@ def test_no_query_tool_reaches_the_constitutional_graph(guard: Guard, label: str
             guard.check(statement, {}, "acme", KNOWLEDGE_WRITING)
 
 
-@pytest.mark.parametrize("label", [NODE_LABEL, *LABELS])
+@for_each("label", [NODE_LABEL, *LABELS])
 def test_an_agent_gives_none_of_its_nodes_a_label_of_the_constitutional_graph(label: str) -> None:
     taken = allowed_names(load())
     for check in (taken.label, taken.type, taken.searched):

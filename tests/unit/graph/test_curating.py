@@ -16,7 +16,7 @@ from phronesis_graph.guard import Allowed
 from phronesis_graph.knowledge.handlers import KnowledgeHandlers
 from phronesis_graph.knowledge.model import allowed_names
 from phronesis_graph.knowledge.ports import ChangeStatement, DeletedNode, KnowledgeStores, NewRelationship
-from phronesis_graph.twin.ontology import load
+from phronesis_graph.twin.ontology_file import load
 from phronesis_graph.twin.ports import StatementResult
 from tests.support.curators import TOOLS
 from tests.support.logs import logged

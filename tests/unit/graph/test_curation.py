@@ -8,8 +8,9 @@ from phronesis_contracts import BadRequest, Busy, Conflict, Internal, KeyReused,
 from phronesis_contracts.twin import QueryRefused
 from phronesis_graph.knowledge.handlers import failure_message
 from phronesis_graph.knowledge.model import allowed_names, check_form, check_properties
-from phronesis_graph.twin.ontology import load
+from phronesis_graph.twin.ontology_file import load
 from phronesis_graph.twin.ports import redact_literals
+from tests.support.cases import for_each
 from tests.support.curators import TOOLS
 
 NAMES = allowed_names(load())
@@ -23,7 +24,7 @@ NO_NAMES = ("", "1a", "a b", "a`b", "a.b", "ä", "x" * 65, "@rid")
 
 
 @pytest.mark.req("K-016", "XC-004", "KC-014")
-@pytest.mark.parametrize("value", ODD)
+@for_each("value", ODD)
 def test_a_value_that_no_store_keeps_is_refused_by_its_name(value: Any) -> None:
     with pytest.raises(BadRequest) as caught:
         check_properties({"fine": 1, "a": value})
@@ -35,7 +36,7 @@ def test_a_value_that_stores_keep_stays_as_it_is(value: Any) -> None:
     assert repr(check_properties({"a": value})) == repr({"a": value})
 
 
-@pytest.mark.parametrize("name", [*OWNED, *VECTORS, *NO_NAMES])
+@for_each("name", [*OWNED, *VECTORS, *NO_NAMES])
 def test_a_name_of_the_platform_of_an_embedding_or_of_nothing_is_refused(name: str) -> None:
     with pytest.raises(BadRequest) as caught:
         check_properties({name: 1})
@@ -109,7 +110,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.mark.req("K-009", "K-010", "K-018", "K-019", "K-020", "K-021", "K-027", "K-028", "K-029", "K-045", "K-046", "K-047")
 @pytest.mark.req("K-051", "K-053", "K-057", "K-058", "K-066", "K-067", "T-018", "KC-005")
-@pytest.mark.parametrize(("tool", "given", "field"), WRONG)
+@for_each(("tool", "given", "field"), WRONG)
 def test_an_argument_that_does_not_fit_is_refused_by_its_name(tool: str, given: dict[str, Any], field: str) -> None:
     request = TOOLS[tool].model_validate(given)
     with pytest.raises(BadRequest) as caught:

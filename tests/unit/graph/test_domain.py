@@ -10,8 +10,10 @@ from pydantic import ValidationError
 
 from phronesis_contracts import BadRequest
 from phronesis_contracts.twin import Level, NodeRef, Upsert, UpsertNode
-from phronesis_graph.twin.ontology import Kind, LevelRule, Property, check_value, load, suggest_nearest
+from phronesis_graph.twin.ontology import Kind, LevelRule, Property, check_value, suggest_nearest
+from phronesis_graph.twin.ontology_file import load
 from phronesis_graph.twin.upserts import Stored, check_levels, plan_batch
+from tests.support.cases import for_each
 from tests.support.graph import joined, node, ref
 
 ONTOLOGY = load()
@@ -25,7 +27,7 @@ def refusal(batch: Upsert, stored: dict[str, Stored] | None = None) -> tuple[str
     return caught.value.field, caught.value.detail
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("batch", "field", "detail"),
     [
         (Upsert(nodes=(node("a", type="EntityProjct"),)), "nodes.0.type", "no such node type; the nearest is EntityProject"),

@@ -16,7 +16,7 @@ from phronesis_graph.twin.chains import Walk, build_walks
 from phronesis_graph.twin.entities import NamedNode
 from phronesis_graph.twin.gaps import ChainReach, Direction, FoundTie, GapCase, NodeId, Tie, TieQuestion
 from phronesis_graph.twin.handlers import ReasoningHandlers
-from phronesis_graph.twin.ontology import load
+from phronesis_graph.twin.ontology_file import load
 
 ONTOLOGY = load()
 WALKS = build_walks(ONTOLOGY)

@@ -10,7 +10,7 @@ import pytest
 
 from phronesis_contracts.twin import QueryRefused
 from phronesis_graph.guard import Guard, Rules
-from phronesis_graph.twin.ontology import load
+from phronesis_graph.twin.ontology_file import load
 from tests.guard.corpus import VALUES, Statement, honest, hostile
 
 HONEST = honest()

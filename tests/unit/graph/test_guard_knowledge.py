@@ -7,6 +7,7 @@ import pytest
 from phronesis_contracts.twin import QueryRefused
 from phronesis_graph.guard import KNOWLEDGE, KNOWLEDGE_WRITING, Guard, Rules
 from tests.guard.corpus import VALUES, knowledge
+from tests.support.cases import for_each
 
 
 def curated(verdict: str, rules: Rules) -> list[str]:
@@ -39,13 +40,13 @@ def test_a_reading_question_of_the_curator_writes_nothing(guard: Guard, statemen
 
 
 @pytest.mark.req("K-033")
-@pytest.mark.parametrize("statement", curated("passed", Rules.KNOWLEDGE_WRITING))
+@for_each("statement", curated("passed", Rules.KNOWLEDGE_WRITING))
 def test_a_change_of_nodes_that_are_picked_needs_no_second_look(guard: Guard, statement: str) -> None:
     assert dangerous(guard, statement) is None
 
 
 @pytest.mark.req("K-036")
-@pytest.mark.parametrize("statement", curated("dangerous", Rules.KNOWLEDGE_WRITING))
+@for_each("statement", curated("dangerous", Rules.KNOWLEDGE_WRITING))
 def test_a_change_that_is_over_broad_wants_a_second_look(guard: Guard, statement: str) -> None:
     assert "that the pattern finds" in (dangerous(guard, statement) or "")
 

@@ -7,6 +7,7 @@ import pytest
 from phronesis_contracts.twin import QueryRefused
 from phronesis_graph.guard import Guard
 from tests.guard.values import LIMITS, NAMES_REFUSED, REFUSED, TAKEN
+from tests.support.cases import for_each
 
 STATEMENT = "MATCH (n:EntityProject) WHERE n.id = $value RETURN n.id"
 
@@ -16,13 +17,13 @@ def check(guard: Guard, **parameters: Any) -> None:
 
 
 @pytest.mark.req("N-129", "K-090")
-@pytest.mark.parametrize("value", TAKEN)
+@for_each("value", TAKEN)
 def test_a_value_is_data_and_stays_as_it_is(guard: Guard, value: Any) -> None:
     allowed = guard.check(STATEMENT, {"value": value}, "acme")
     assert allowed.parameters == {"value": value, "phronesis_tenant": "acme"}
 
 
-@pytest.mark.parametrize("value", REFUSED)
+@for_each("value", REFUSED)
 def test_a_value_that_no_store_takes_or_that_is_too_large_is_refused(guard: Guard, value: Any) -> None:
     with pytest.raises(QueryRefused, match="Violation: parameter: "):
         check(guard, value=value)

@@ -10,7 +10,7 @@ import pytest
 
 from phronesis_contracts.twin import QueryRefused
 from phronesis_graph.guard import Guard, parser
-from phronesis_graph.twin.ontology import load
+from phronesis_graph.twin.ontology_file import load
 
 HONEST = "MATCH (n:EntityProject) RETURN n.id"
 
@@ -26,7 +26,7 @@ def test_the_installed_parser_is_the_one_that_was_tested() -> None:
 def test_the_package_of_the_parser_is_never_imported() -> None:
     """It would patch the driver."""
     code = (
-        "import sys; from phronesis_graph.guard import Guard; from phronesis_graph.twin.ontology import load; "
+        "import sys; from phronesis_graph.guard import Guard; from phronesis_graph.twin.ontology_file import load; "
         f"guard = Guard(load()); assert 'antlr4' not in sys.modules; guard.check({HONEST!r}, {{}}, 'acme'); "
         "import neo4j; assert neo4j.Result.__iter__.__module__.startswith('neo4j.'); sys.exit('neo4j_guard' in sys.modules)"
     )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from phronesis_contracts.twin import QueryRefused
 from phronesis_graph.guard import Guard, Rules
 from phronesis_graph.guard.parser import Parser
-from phronesis_graph.twin.ontology import load
+from phronesis_graph.twin.ontology_file import load
 from tests.guard.corpus import VALUES, Statement, honest, hostile
 
 GUARD = Guard(load())

@@ -10,7 +10,7 @@ from phronesis_contracts.twin import Expand, Level, Neighbour, Node, NodeKeys, N
 from phronesis_graph.links.handlers import LinkHandlers
 from phronesis_graph.links.items import order_by_distance
 from phronesis_graph.twin.handlers import TwinHandlers
-from phronesis_graph.twin.ontology import load
+from phronesis_graph.twin.ontology_file import load
 from phronesis_graph.twin.upserts import Plan
 from tests.support.graph import joined, node, ref
 

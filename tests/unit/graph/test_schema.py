@@ -9,7 +9,7 @@ import pytest
 from phronesis_contracts import Internal
 from phronesis_graph.bolt.schema import Schema
 from phronesis_graph.settings import Dialect
-from phronesis_graph.twin.ontology import load
+from phronesis_graph.twin.ontology_file import load
 
 
 class Store:

@@ -16,9 +16,11 @@ from phronesis_contracts import BadRequest
 from phronesis_contracts.twin import Survey
 from phronesis_graph.twin.chains import build_walks
 from phronesis_graph.twin.entities import NamedNode, score, split_words
-from phronesis_graph.twin.ontology import Chain, load
+from phronesis_graph.twin.ontology import Chain
+from phronesis_graph.twin.ontology_file import load
 from phronesis_graph.twin.reasoning_store import chain_statements, standing_statement, ties_statement
 from phronesis_graph.twin.surveys import survey_statement
+from tests.support.cases import for_each
 
 ONTOLOGY = load()
 WALKS = build_walks(ONTOLOGY)
@@ -34,7 +36,7 @@ def test_every_chain_has_a_walk_from_each_place_but_its_last() -> None:
         assert next(iter(WALKS[name])) == steps[0][0]
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@for_each("text", TEXTS)
 def test_every_node_of_a_walk_is_held_to_tenant_year_and_level(text: str) -> None:
     nodes = set(_NODE.findall(text))
     assert nodes
@@ -44,7 +46,7 @@ def test_every_node_of_a_walk_is_held_to_tenant_year_and_level(text: str) -> Non
     assert text.endswith("LIMIT $limit")
 
 
-@pytest.mark.parametrize("type", ONTOLOGY.nodes)
+@for_each("type", ONTOLOGY.nodes)
 def test_gap_statements_hold_every_node_to_the_tenant_and_are_limited(type: str) -> None:
     assert "n.tenant = $tenant" in standing_statement(type)
     assert "a.tenant = $tenant AND b.tenant = $tenant" in ties_statement(type)

@@ -16,6 +16,7 @@ from phronesis_instructions.library.handlers import LibraryCache
 from phronesis_instructions.library.texts import Library, Overlay, Platform, Profile, Text
 from phronesis_instructions.releases.handlers import ReleaseHandlers
 from phronesis_instructions.releases.publication import apply_publication, arm_faults, compare_texts
+from tests.support.cases import for_each
 from tests.support.instructions import EDITOR, MemoryStore
 
 TEXTS = {text.tag: text for text in read_matrix().texts()}
@@ -28,7 +29,7 @@ def new(tag: str, content: str | None = None, **more: object) -> NewText:
     return NewText.model_validate({"tag": tag, "content": content, **more})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "fault"),
     [
         (new("EntityRisk", " "), "EntityRisk: it is blank"),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from phronesis_contracts import BadRequest
 from phronesis_media.fetching.web import is_public, parse_public_url
+from tests.support.cases import for_each
 
 REFUSED = [
     "http://localhost",
@@ -58,7 +59,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("text", REFUSED)
+@for_each("text", REFUSED)
 @pytest.mark.req("D-152")
 def test_an_address_that_is_no_plain_public_name_is_refused_by_its_look(text: str) -> None:
     with pytest.raises(BadRequest) as refused:
@@ -82,7 +83,7 @@ def test_a_plain_address_is_taken_with_its_real_host(text: str, host: bytes) -> 
     assert parse_public_url(text).raw_host == host
 
 
-@pytest.mark.parametrize(
+@for_each(
     "address",
     [
         "127.0.0.1",

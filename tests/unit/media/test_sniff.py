@@ -8,13 +8,14 @@ import zipfile
 from io import BytesIO
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from phronesis_contracts import BadRequest, ServiceError, TooLarge, UnsupportedMedia
 from phronesis_media.uploads import formats
 from phronesis_media.uploads.formats import decode_text, detect_type
 from tests.support import documents
+from tests.support.cases import for_each
 
 PDF = documents.pdf([["one"], ["two"]])
 DOCX = documents.docx(["one"])
@@ -25,7 +26,7 @@ ELF = b"\x7fELF\x02\x01\x01" + bytes(64)
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(64)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("data", "name", "claim", "type"),
     [
         (PDF, "a.pdf", "application/pdf", formats.PDF),
@@ -70,7 +71,7 @@ def test_a_medium_is_known_by_its_content(data: bytes, name: str, claim: str | N
     assert detect_type(data, name, claim) == type
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("data", "name", "claim", "field"),
     [
         (ELF, "cat.png", None, "name"),
@@ -101,7 +102,7 @@ def test_content_that_is_not_what_it_claims_is_refused_with_the_claim_at_fault(
     assert refused.value.field == field
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("data", "name", "words"),
     [
         (b"<?xml version='1.0'?><svg xmlns='x'/>", "a.svg", NO_IMAGE),
@@ -155,7 +156,7 @@ def directory_of(size: int) -> bytes:
     return bytes(data)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("data", "error"),
     [
         (documents.archive({f"{i}": b"" for i in range(10_001)}), TooLarge),
@@ -198,7 +199,6 @@ def mutated(draw: st.DrawFn) -> bytes:
 
 
 @given(st.binary(max_size=400) | mutated(), st.sampled_from(["a", "a.pdf", "a.docx", "a.txt", "a.html"]))
-@settings(max_examples=300)
 def test_no_bytes_raise_anything_but_a_typed_error(data: bytes, name: str) -> None:
     with contextlib.suppress(ServiceError):
         assert detect_type(data, name, None) in formats.KINDS

@@ -10,6 +10,7 @@ import pytest
 from phronesis_contracts.constitution.registry import TYPES, Layer, Lifecycle, Tier
 from phronesis_contracts.constitution.values import ConstitutionNode
 from phronesis_memory.constitution.nodes import MAX_CHARACTERS, snapshot_of, split_text, text_of_node
+from tests.support.cases import for_each
 
 ALL: dict[str, Any] = {
     "summary": "S", "description": "D", "content": "C", "statement": "St", "priority": 4, "rationale": "Ra",
@@ -70,7 +71,7 @@ def text(type: str, title: str = "T", **fields: Any) -> str:
 
 
 @pytest.mark.req("O-292", "O-298", "O-300", "C-76", "C-77")
-@pytest.mark.parametrize("type", GOLDEN)
+@for_each("type", GOLDEN)
 def test_a_text_has_the_fields_of_its_type_in_their_order_and_no_others(type: str) -> None:
     assert text(type, **ALL) == "\n".join(GOLDEN[type])
 

@@ -10,6 +10,7 @@ from phronesis_memory.constitution.contradictions import Contradictions
 from phronesis_memory.constitution.evolution import Duplicates
 from phronesis_memory.constitution.patterns import Analogies, GoalOutcome, outcome_of_goal
 from phronesis_memory.constitution.ports import Pair
+from tests.support.cases import for_each
 from tests.unit.memory.fakes_constitution import Ground, ScriptedHistory, at_cosine, calling, ids, pair_ids
 from tests.unit.memory.fakes_nodes import node
 
@@ -74,7 +75,7 @@ async def test_near_duplicates_are_pairs_of_one_type() -> None:
     assert await found.find(WHO, 0.9, frozenset({Layer.MIND}), 50) == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "how"),
     [
         ({"outcome": "Achieved in March, two weeks early"}, GoalOutcome.ACHIEVED),

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phronesis_contracts.facts import FactKind, Origin, Statement
-from phronesis_memory.facts.decision import TRUST, Assertion, Decision, Evidence, StoredFact, decide, slot_of
+from phronesis_memory.facts.decision import TRUST, Assertion, Decision, Evidence, StoredFact, decide
+from phronesis_memory.facts.predicates import slot_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 numbers = count()

@@ -10,17 +10,20 @@ from hypothesis import strategies as st
 
 from phronesis_contracts import BadRequest
 from phronesis_contracts.facts import MAX_IMPORT_LINES, FactKind, Origin
-from phronesis_memory.facts.extraction import MAX_STATEMENTS, extract_statements, has_secret, read_import
+from phronesis_memory.facts.extraction import MAX_STATEMENTS, extract_statements
+from phronesis_memory.facts.imports import read_import
+from phronesis_memory.facts.secrets import has_secret
+from tests.support.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "kind", "told"),
     [
         ("I prefer short answers.", "preference", ("user", "prefers", "short answers", False)),
         ("Actually, I’d prefer long answers now", "preference", ("user", "prefers", "long answers", False)),
         ("I really like green tea!", "preference", ("user", "likes", "green tea", False)),
         ("I don’t like olives", "preference", ("user", "likes", "olives", True)),
-        ("I never eat meat", "preference", ("user", "always", "eat meat", True)),
+        ("I never eat meat", "fact", ("user", "eats", "meat", True)),
         ("Call me Ann, please.", "fact", ("user", "called", "Ann", False)),
         ("My name is Ann", "fact", ("user", "called", "Ann", False)),
         ("I work at the Ministry of Works.", "fact", ("user", "works at", "the Ministry of Works", False)),

@@ -7,6 +7,7 @@ import math
 import pytest
 
 from phronesis_memory.constitution.contradictions import Limit, find_limits, find_opposition
+from tests.support.cases import for_each
 
 CONTRARY = [
     ("Always publish our data openly", "Never publish our data openly"),
@@ -85,19 +86,19 @@ def test_of_pairs_in_anybodys_words_more_than_half_are_told_and_no_consistent_on
 
 
 @pytest.mark.req("O-398")
-@pytest.mark.parametrize(("one", "other"), CONTRARY)
+@for_each(("one", "other"), CONTRARY)
 def test_texts_that_oppose_each_other_are_told_with_their_reason(one: str, other: str) -> None:
     assert f"“{one}” against “{other}”" in (find_opposition(one, other) or "")
     assert find_opposition(other, one) is not None
 
 
 @pytest.mark.req("O-398")
-@pytest.mark.parametrize(("one", "other"), CONSISTENT)
+@for_each(("one", "other"), CONSISTENT)
 def test_texts_that_agree_are_not_told(one: str, other: str) -> None:
     assert (find_opposition(one, other), find_opposition(other, one)) == (None, None)
 
 
-@pytest.mark.parametrize("text", [text for pair in CONTRARY for text in pair])
+@for_each("text", [text for pair in CONTRARY for text in pair])
 def test_no_text_opposes_itself(text: str) -> None:
     assert find_opposition(text, text) is None
 

@@ -32,6 +32,7 @@ from phronesis_memory.embedding.queries import QueryVectors
 from phronesis_memory.items.drafts import Drafter
 from phronesis_memory.items.scopes import ScopeHandlers
 from phronesis_memory.values import Draft, Vector
+from tests.support.cases import for_each
 from tests.support.logs import logged
 from tests.support.memory import WordEmbedder, calling
 
@@ -213,7 +214,7 @@ async def test_the_role_is_looked_at_before_anything_else() -> None:
 
 
 @pytest.mark.req("N-079", "N-080", "N-081", "N-082", "N-105")
-@pytest.mark.parametrize(
+@for_each(
     "given",
     [
         {},

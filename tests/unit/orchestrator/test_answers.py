@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,11 +12,12 @@ from phronesis_orchestrator.models.parsing import (
     COMPOSED_SCHEMA,
     MAX_REASONING,
     MAX_REPLY,
+    parse_classified,
     parse_composed,
     parse_routed,
     salvage,
 )
-from phronesis_orchestrator.models.reasoner import ComposedReply, Fault, RouteDecision
+from phronesis_orchestrator.models.reasoner import Classification, ComposedReply, Fault, RouteDecision
 
 
 @pytest.mark.req("D-056")
@@ -100,3 +103,40 @@ def test_a_reply_is_never_longer_than_its_limit() -> None:
     said = f'{{"user_response": "{"x" * 60_000}"}}'
     assert isinstance(parse_composed(said), Fault)
     assert salvage(said) == "x" * MAX_REPLY
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'Sure, here it is:\n{"decision": "query_memory", "key_phrases": ["heat"]}\nI hope that helps.',
+        'My answer:\n```json\n{"decision": "query_memory", "key_phrases": ["heat"]}\n```\nDone.',
+        '{"decision": "query_memory", "key_phrases": ["heat",],}',
+        '{"decision": "Query Memory", "key_phrases": ["heat"]}',
+        '{"decision": "query", "key_phrases": ["heat"]}',
+        '{"decision": "query_memroy", "key_phrases": ["heat"]}',
+        '{"decision": "query_memory", "key_phrases": ["heat"]} {"decision": "respond_directly"}',
+    ],
+)
+def test_a_slip_that_can_mean_one_thing_alone_costs_no_repair(said: str) -> None:
+    assert parse_routed(said) == RouteDecision(decision="query_memory", key_phrases=("heat",))
+
+
+@pytest.mark.parametrize("said", ['{"decision": "run_cypher"}', '{"decision": "re"}', '{"decision": 5}', "{{name}}", "{ ,,, }"])
+def test_what_can_mean_nothing_or_anything_is_a_fault(said: str) -> None:
+    assert isinstance(parse_routed(said), Fault)
+
+
+def test_a_comma_and_a_brace_inside_a_text_stay() -> None:
+    assert parse_composed('So: {"user_response": "a, ] and \\"}\\", b",}') == ComposedReply(user_response='a, ] and "}", b')
+
+
+@pytest.mark.parametrize(("said", "mode"), [("a", "A"), ("Mode D", "D"), ("E: one detail is missing", "E"), ("J.", "J")])
+def test_the_letter_of_a_mode_is_known_beside_its_name(said: str, mode: str) -> None:
+    found = parse_classified(json.dumps({"mode": said, "answer": "Which one?"}))
+    assert isinstance(found, Classification)
+    assert found.mode == mode
+
+
+@pytest.mark.parametrize("said", ["I think it is a greeting", "ab", "K", "", None, ["A"]])
+def test_what_names_no_mode_is_none(said: object) -> None:
+    assert isinstance(parse_classified(json.dumps({"mode": said, "answer": "x"})), Fault)

@@ -16,11 +16,13 @@ from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, Item
 from phronesis_contracts.orchestrator import Directive
 from phronesis_orchestrator.conversations.history import KEPT, STEP, WINDOW, Note, PastMessage, Summary
 from phronesis_orchestrator.conversations.summary import NOTES
+from phronesis_orchestrator.models.limits import ANSWER
 from phronesis_orchestrator.models.prompts import final_messages, prompt_size
 from phronesis_orchestrator.models.reasoner import Fault, TurnContext
-from phronesis_orchestrator.models.templates import ANSWER, SHARES, Line, fit_parts
+from phronesis_orchestrator.models.templates import SHARES, Line, fit_parts
 from phronesis_orchestrator.settings import ModelSettings
 from phronesis_tokens import CUT, count
+from tests.support.cases import for_each
 from tests.unit.orchestrator.test_prompts import AGENT, blocks
 
 BUDGET = 3_000
@@ -106,7 +108,7 @@ def test_what_fits_is_left_alone_and_no_part_takes_the_share_of_another(sizes: l
 
 
 @pytest.mark.req("D-044")
-@pytest.mark.parametrize(("first", "last"), list(combinations(SHARES, 2)))
+@for_each(("first", "last"), list(combinations(SHARES, 2)))
 def test_of_two_parts_that_want_the_same_room_the_one_that_gives_way_first_is_cut(first: str, last: str) -> None:
     parts = {part: [Line.of(words(60)) for _ in range(10)] for part in (first, last)}
     sizes = size_of(fit_parts(parts, 1_000))

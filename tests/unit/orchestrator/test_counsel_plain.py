@@ -26,6 +26,7 @@ from phronesis_orchestrator.agents.counsel.questions import Kind, classify_quest
 from phronesis_orchestrator.conversations.history import PastMessage
 from phronesis_orchestrator.models.reasoner import TurnContext
 from phronesis_orchestrator.turns.turn import Failed
+from tests.support.cases import for_each
 from tests.support.counsel import AGENTS, STRATEGY, ask, node, profile, stage, workload
 from tests.unit.orchestrator.fakes import claim
 
@@ -40,7 +41,7 @@ def turn(text: str, *history: PastMessage) -> TurnContext:
     return TurnContext(None, {}, history, Directive.CURIOUS_EXPLORER, text, text)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "kind", "subject"),
     [
         (PURPOSE, Kind.PURPOSE, "Open data by default"),

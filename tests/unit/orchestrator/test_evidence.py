@@ -9,6 +9,7 @@ import pytest
 from phronesis_contracts.answers import Visualization, VisualizationType
 from phronesis_orchestrator.agents.check import Evidence, column_figures, confidence, confidence_without_data, coverage
 from phronesis_orchestrator.agents.findings import Findings, TwinRead
+from tests.support.cases import for_each
 
 ROWS = (
     {"department": "Health", "year": 2021, "cost": 10.5, "open": True},
@@ -22,9 +23,7 @@ def read(*rows: dict[str, Any], **parameters: Any) -> Findings:
     return Findings(reads=[TwinRead("MATCH", parameters, rows, truncated=False)])
 
 
-@pytest.mark.parametrize(
-    "figure", [10.5, 30, 59.5, 100, 33.33, 33.3, 33, 40.5, 40.5 / 2, 4, 3, 2, 1, 50, 25, 59.5 / 100 * 100, 2022, 2019]
-)
+@for_each("figure", [10.5, 30, 59.5, 100, 33.33, 33.3, 33, 40.5, 40.5 / 2, 4, 3, 2, 1, 50, 25, 59.5 / 100 * 100, 2022, 2019])
 def test_a_figure_that_was_read_or_follows_is_held(figure: float) -> None:
     assert Evidence(read(*ROWS, since=2019)).holds(figure)
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from phronesis_contracts import Risk
@@ -24,6 +24,7 @@ from phronesis_orchestrator.outside_tools.schemas import (
     parse_tools,
     pin_hash,
 )
+from tests.support.cases import for_each
 
 PLAIN = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
@@ -84,7 +85,6 @@ listed = st.lists(
 )
 
 
-@settings(max_examples=400)
 @given(raw=listed)
 def test_whatever_a_server_lists_each_tool_is_usable_or_says_why_not(raw: list[Any]) -> None:
     found = parse_tools("out", raw)
@@ -96,7 +96,6 @@ def test_whatever_a_server_lists_each_tool_is_usable_or_says_why_not(raw: list[A
     assert {one.state for one in compare_tools(found, ())} <= {ToolState.NEW, ToolState.UNUSABLE}
 
 
-@settings(max_examples=400)
 @given(schema=schemas, arguments=st.dictionaries(st.text(max_size=5), anything, max_size=4))
 def test_a_schema_that_is_accepted_can_be_told_and_held_to(schema: Any, arguments: dict[str, Any]) -> None:
     try:
@@ -109,7 +108,7 @@ def test_a_schema_that_is_accepted_can_be_told_and_held_to(schema: Any, argument
     assert json.loads(json.dumps(shown["parameters"])) == fit
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("schema", "said"),
     [
         (None, "no object"),

@@ -232,12 +232,6 @@ def test_a_call_for_a_summary_shows_the_record_so_far_and_the_turns_to_take_into
     assert [json.loads(line)["text"] for line in found["history"].split("\n")] == ["Hi?", "Yes.", "Well"]
 
 
-def test_instructions_that_leave_no_room_are_refused_and_not_cut() -> None:
-    own = AGENT.model_copy(update={"prompts": {**AGENT.prompts, "router": "Long. " * 4_000}})
-    with pytest.raises(BadTemplate, match="leaves no room"):
-        router_messages(own, a_turn(), None, 4_000)
-
-
 def test_half_a_surrogate_is_sent_as_a_question_mark() -> None:
     messages = router_messages(AGENT, a_turn("\ud83d!"), Fault("\udc00", "\ud800"), 4_000)
     assert blocks(messages)["message"] == "?!"

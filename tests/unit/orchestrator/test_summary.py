@@ -15,6 +15,7 @@ from phronesis_orchestrator.conversations.summary import (
     strip_attachments,
 )
 from phronesis_tokens import count
+from tests.support.cases import for_each
 from tests.unit.orchestrator.test_prompts import a_turn
 
 LONG = "This is a reply of more than forty characters, surely."
@@ -39,7 +40,7 @@ def past_of(all: list[PastTurn], summary: Summary | None = None) -> Past:
 
 
 @pytest.mark.req("V-142", "V-143", "V-144", "V-145", "V-146", "V-147", "V-149")
-@pytest.mark.parametrize(
+@for_each(
     ("said", "score"),
     [
         *[(text, 3) for text in ("let's do it", "we go with that", "it is approved", "please go ahead", "LET\u2019S DO it")],

@@ -145,7 +145,6 @@ async def test_a_direct_answer_without_a_draft_still_gets_its_final_call() -> No
     [
         (direct("The draft."), fault(json.dumps({"user_response": "Saved."})), "Saved."),
         (direct("The draft."), fault("cut {"), "The draft."),
-        (query("x"), fault("[]"), "Sorry."),
         (direct("The draft."), Unavailable(), "The draft."),
     ],
 )

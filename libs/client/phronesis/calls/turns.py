@@ -129,12 +129,7 @@ CONVERSATIONS = "/api/v1/conversations"
 
 
 def list_conversations(limit: int = 20, cursor: str | None = None) -> Request[ConversationPage]:
-    """A page of the caller's conversations, newest activity first.
-
-    Args:
-        limit: 1 to 100.
-        cursor: `next` of the page before.
-    """
+    """A page of the caller's conversations, newest activity first. `limit`: 1 to 100; `cursor`: `next` of the page before."""
     params = {"limit": limit, "cursor": cursor}
     return Request("GET", CONVERSATIONS, ConversationPage.model_validate, params=params, reads=True)
 

@@ -31,7 +31,6 @@ OPERATIONS_COMMANDS = {
 
 
 def register_packages(app: typer.Typer) -> None:
-    """Add the commands; their options are the packages' own."""
     for package, commands in (("local", LOCAL_COMMANDS), ("operations", OPERATIONS_COMMANDS)):
         for name, help_text in commands.items():
             settings = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}

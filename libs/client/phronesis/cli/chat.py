@@ -34,8 +34,8 @@ def await_reply(client: Client, turn_id: str, progress: Callable[[str], None]) -
             if event.kind in ("accepted", "phase"):
                 progress(str(event.data.get("phase") or event.kind))
             elif event.kind == "waiting":
-                asked = event.data.get("detail", {})
-                progress(f"waiting for you ({asked.get('reason')}): phronesis approvals show {asked.get('approval_id')}")
+                detail = event.data.get("detail", {})
+                progress(f"waiting for you ({detail.get('reason')}): phronesis approvals show {detail.get('approval_id')}")
     except ServiceError as exc:
         if 400 <= exc.status < 500:
             raise
@@ -62,8 +62,6 @@ def _reply_or_error(turn: Turn) -> Reply:
 
 
 class ChatSession:
-    """A conversation at the terminal."""
-
     def __init__(self, client: Client, agent: str, conversation_id: str | None = None) -> None:
         self._client = client
         self._agent = agent

@@ -224,7 +224,6 @@ _FIRST_FIELDS = ("id", "type", "layer", "title", "status", "summary", "descripti
 
 
 def show_node(found: ConstitutionNodeFound) -> None:
-    """A node, field by field, and what joins it."""
     fields = found.node.model_dump(mode="json", by_alias=True)
     order = [*(name for name in _FIRST_FIELDS if name in fields), *(name for name in fields if name not in _FIRST_FIELDS)]
     output.table(("FIELD", "VALUE"), ((name, _format_value(fields[name])) for name in order))
@@ -235,7 +234,6 @@ def show_node(found: ConstitutionNodeFound) -> None:
 
 
 def show_hits(found: SemanticFound) -> None:
-    """What was found by meaning."""
     rows = ((f"{hit.score:.3f}", *_node_columns(hit.node)) for hit in found.results)
     output.table(("COSINE", "TYPE", "ID", "TITLE"), rows)
     _note_results(found.stats.total_results, found.stats.token_estimate, found.warnings)
@@ -260,14 +258,12 @@ def show_hybrid_hits(found: HybridFound) -> None:
 
 
 def show_ladder(found: LadderClimbed) -> None:
-    """A ladder, the goal first."""
     for step, rung in enumerate(found.ladder):
         output.out(f"{'  ' * step}{rung.title} ({rung.type} {rung.id})")
     output.note(f"depth {found.depth}")
 
 
 def show_session(found: SessionStarted) -> None:
-    """What a session begins with."""
     rows = [_node_columns(each) for each in (*found.foundation, *found.vision)]
     output.table(("TYPE", "ID", "TITLE"), rows)
     if found.workload is not None:
@@ -285,7 +281,6 @@ def show_session(found: SessionStarted) -> None:
 
 
 def show_inventory(found: Inventory) -> None:
-    """The types and relationships of a graph."""
     output.table(
         ("LAYER", "TYPE", "COUNT", "EMBEDDED"),
         ((each.layer.value, each.type, str(each.count), each.tier or "never") for each in found.types),

@@ -238,8 +238,8 @@ def _print_changes(found: Any, whole: bool = False) -> None:
         if whole and change.diff:
             output.out(change.diff)
     number = getattr(found, "number", None)
-    told = f"; release {number} is active, told as {found.release}" if number is not None else ""
-    output.note(f"{len(found.changes)} texts differ{told}")
+    active = f"; release {number} is active, told as {found.release}" if number is not None else ""
+    output.note(f"{len(found.changes)} texts differ{active}")
 
 
 def _line(change: TextChange) -> str:

@@ -35,7 +35,6 @@ def show_recalled(found: Recalled) -> None:
 
 
 def show_forgotten(done: Forgotten) -> None:
-    """Print the ids of the removed items."""
     for id in done.ids:
         output.out(id)
     output.note(f"{done.count} forgotten")

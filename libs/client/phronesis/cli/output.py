@@ -36,7 +36,6 @@ def clean(text: str) -> str:
 
 
 def out(text: str = "") -> None:
-    """Print a result."""
     typer.echo(clean(text))
 
 
@@ -76,7 +75,6 @@ def samples(name: str) -> Any:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print rows in aligned columns."""
     lines = [list(header), *([clean(cell).replace("\n", " ") for cell in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     for line in lines:

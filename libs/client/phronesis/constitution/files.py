@@ -22,8 +22,6 @@ class Unreadable(ValueError):
 
 @dataclass(frozen=True)
 class Constitution:
-    """Nodes, and what joins them."""
-
     name: str
     nodes: tuple[LoadNode, ...]
     relationships: tuple[Relate, ...]

@@ -76,8 +76,8 @@ def embed_all(client: Client, ids: Sequence[str]) -> Counter[str]:
 def _ids(client: Client, status: Lifecycle) -> Iterator[str]:
     cursor: str | None = None
     while True:
-        asked = GetAll(status=status, limit=_PAGE, cursor=cursor, exclude_fields=("summary", "description", "properties"))
-        page = GraphPage.model_validate(client.tools.call(GET_ALL_TOOL.name, asked.model_dump(mode="json", by_alias=True)))
+        request = GetAll(status=status, limit=_PAGE, cursor=cursor, exclude_fields=("summary", "description", "properties"))
+        page = GraphPage.model_validate(client.tools.call(GET_ALL_TOOL.name, request.model_dump(mode="json", by_alias=True)))
         yield from (node.id for node in page.nodes)
         cursor = page.next_cursor
         if cursor is None or not page.nodes:

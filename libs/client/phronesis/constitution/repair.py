@@ -57,10 +57,10 @@ def _regenerate(tools: Tools) -> Step:
 
 
 def _verify(tools: Tools) -> Step:
-    told = tools.call(EMBEDDINGS_TOOL.name, {})
-    filling = [scope["name"] for scope in told["scopes"] if scope["state"] != "ONLINE"]
-    sizes = "; ".join(f"{one['type']}: {_sizes(one['dimensions'])}" for one in told["counts"])
-    wrong = [*told["findings"], *(f"{name} is being filled" for name in filling)]
+    status = tools.call(EMBEDDINGS_TOOL.name, {})
+    filling = [scope["name"] for scope in status["scopes"] if scope["state"] != "ONLINE"]
+    sizes = "; ".join(f"{one['type']}: {_sizes(one['dimensions'])}" for one in status["counts"])
+    wrong = [*status["findings"], *(f"{name} is being filled" for name in filling)]
     return Step("verify", not wrong, "; ".join(wrong) or sizes or "no nodes")
 
 

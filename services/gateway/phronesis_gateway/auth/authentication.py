@@ -64,12 +64,7 @@ class RateLimiter:
 
 
 class OpenStreams:
-    """Counts open streams.
-
-    Args:
-        most: of all keys together.
-        most_per_key: of one key.
-    """
+    """Counts open streams. `most`: of all keys together; `most_per_key`: of one key."""
 
     def __init__(self, most: int, most_per_key: int) -> None:
         self._most = most
@@ -116,11 +111,7 @@ BEARER = HTTPBearer(auto_error=False, description="A key: `phronesis keys create
 
 
 class Authenticator:
-    """Lets callers in.
-
-    Args:
-        jwts: reads tokens of an identity provider; `None` where none is trusted.
-    """
+    """Lets callers in. `jwts`: reads tokens of an identity provider; `None` where none is trusted."""
 
     def __init__(self, keyring: Keyring, tickets: Tickets, rate: RateLimiter, jwts: TokenVerifier | None = None) -> None:
         self._keyring = keyring

@@ -29,8 +29,6 @@ class _Entry:
 
 
 class Keyring:
-    """Finds keys by their secret or by their id."""
-
     def __init__(self, store: KeyStore, clock: Callable[[], float] = time.monotonic) -> None:
         self._store = store
         self._clock = clock

@@ -52,12 +52,10 @@ class Key:
 
 
 def new_secret() -> str:
-    """A new secret with 256 random bits."""
     return f"phr_{secrets.token_urlsafe(32)}"
 
 
 def is_secret(text: str) -> bool:
-    """Whether `text` has the form of a secret."""
     return _SECRET.fullmatch(text) is not None
 
 

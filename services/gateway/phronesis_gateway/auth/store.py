@@ -40,13 +40,11 @@ class PostgresKeys:
         self._written = written
 
     async def by_hash(self, hash: bytes) -> Key | None:
-        """The key whose secret has this hash, revoked or not."""
         async with self._database.connection(EVERY_TENANT) as connection:
             row = await connection.fetchrow(f"SELECT {_COLUMNS} FROM keys WHERE hash = $1", hash)  # noqa: S608
         return _key_from_row(row) if row else None
 
     async def by_id(self, id: str) -> Key | None:
-        """The key with this id, revoked or not."""
         async with self._database.connection(EVERY_TENANT) as connection:
             row = await connection.fetchrow(f"SELECT {_COLUMNS} FROM keys WHERE id = $1", UUID(id))  # noqa: S608
         return _key_from_row(row) if row else None
@@ -63,7 +61,6 @@ class PostgresKeys:
         return [_key_from_row(row) for row in rows]
 
     async def add(self, key: Key, hash: bytes, by: Principal) -> None:
-        """Store a new key that `by` made."""
         async with self._database.transaction(reach_of(key.tenant, by.tenant)) as connection:
             await connection.execute(_INSERT, *_row_of(key, hash))
             await _audit_entry(connection, by, "keys.create", key)

@@ -53,7 +53,6 @@ class Tickets:
         return cls(path.read_bytes() if path else secrets.token_bytes(32), purpose=purpose, lifetime=lifetime)
 
     def make(self, key: str, turn: str) -> Ticket:
-        """A ticket of the key with this id for one turn."""
         expires_at = int(self._clock()) + self._lifetime
         claims = json.dumps([key, turn, expires_at], separators=(",", ":")).encode()
         return Ticket(f"{_encode(claims)}.{_encode(self._mac(claims))}", expires_at)

@@ -240,7 +240,6 @@ class IssuerKeys:
         return key
 
     def close(self) -> None:
-        """Read no more."""
         if self._reading is not None:
             self._reading.cancel()
 

@@ -33,7 +33,6 @@ _MIXED = MarkdownIt("commonmark", {"html": True}).enable("table")
 
 
 def render_markdown(text: str) -> Markup:
-    """Markdown as HTML; tags in it are shown as they were written."""
     return sanitise(_PLAIN.render(text))
 
 
@@ -100,7 +99,6 @@ def _fields(columns: object) -> list[str]:
 
 
 def render_answer(reply: Reply) -> h.Fragment:
-    """A whole reply."""
     found = reply.analysis
     return h.fragment[
         h.div(".text")[render_rich_text(found.answer) if found else render_markdown(reply.user_response)],

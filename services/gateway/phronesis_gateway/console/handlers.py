@@ -74,7 +74,6 @@ def conversations_router(sessions: Sessions, bus: Bus, turns: TurnService) -> AP
 
 
 async def list_conversations(bus: Bus, who: Principal, cursor: str | None = None) -> ConversationPage:
-    """A page of the person's conversations."""
     return await ask(bus, who, CONVERSATION_LIST, ListConversations(limit=_LISTED, cursor=cursor))
 
 

@@ -51,7 +51,6 @@ def render_fault(problem: Problem) -> h.Element:
 
 
 def advice(problem: Problem) -> str:
-    """What to do about a problem."""
     said = _WHAT_TO_DO.get(problem.code, _OTHERWISE)
     return f"{said} It is worth trying in {problem.retry_after:.0f} s." if problem.retry_after else said
 
@@ -90,7 +89,6 @@ KNOWN_AGENTS = ("dialogue", "noor", "maestro")
 
 
 def sign_in_page(note: h.Node = None) -> h.Element:
-    """The page that asks for a key."""
     form = h.form(".sign-in", method="post", action="/console/sign-in")[
         h.h1["Phronesis"],
         note,
@@ -124,7 +122,6 @@ def console_page(who: Principal, listed: ConversationPage, shown: Conversation |
 
 
 def conversation_list(listed: ConversationPage) -> h.Fragment:
-    """The list at the side."""
     return h.fragment[
         h.a(".new", href="/console")["New conversation"],
         h.ul[
@@ -144,7 +141,6 @@ def conversation_list(listed: ConversationPage) -> h.Fragment:
 
 
 def user_message(text: str) -> h.Element:
-    """What the person wrote."""
     return h.article(".said")[h.p[text]]
 
 

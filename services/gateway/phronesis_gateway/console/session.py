@@ -148,7 +148,6 @@ def session_route(sessions: Sessions, failed: Callable[[Problem], h.Element]) ->
 
 
 def problem_of(error: ServiceError) -> Problem:
-    """An error as what is shown of it."""
     return Problem(**error.body())
 
 

@@ -76,7 +76,6 @@ _WIDTH = 1_000.0
 
 
 def render_trace(trace: TurnTrace) -> h.Element:
-    """The tree of a turn's spans."""
     branches = build_tree(trace.spans)
     whole = max((each.start_ms + each.ms for each in branches), default=0.0)
     return h.section(".trace", aria_label="Trace of the turn")[

@@ -27,8 +27,6 @@ _WHO = Principal(tenant=SYSTEM_TENANT, user="gateway", role=Role.ADMIN)
 
 
 class Readiness:
-    """Finds out what is down."""
-
     def __init__(self, bus: Bus, pings: dict[str, Callable[[], Awaitable[None]]]) -> None:
         self._bus = bus
         self._pings = pings

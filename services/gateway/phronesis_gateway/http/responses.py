@@ -24,7 +24,6 @@ from phronesis_contracts.orchestrator import Problem
 
 
 def openapi_description(app: FastAPI) -> dict[str, Any]:
-    """The description of `app`, made once."""
     if app.openapi_schema is None:
         found = get_openapi(title=app.title, version=app.version, routes=app.routes)
         for path in found["paths"].values():
@@ -99,7 +98,6 @@ def problem_response(body: dict[str, Any], headers: dict[str, str] | None = None
 
 
 def error_response(error: ServiceError, **more: Any) -> Response:
-    """A `ServiceError` as a response."""
     return problem_response(error.body(), {"WWW-Authenticate": "Bearer"} if isinstance(error, Unauthorized) else None, **more)
 
 
@@ -117,15 +115,16 @@ def turn_problem_response(found: Problem, **more: Any) -> Response:
 def invalid_input(errors: Sequence[Any]) -> BadRequest:
     """The faults of a validation, without the values at fault. `field` is the first one's; where there are several, the text
     names each field."""
-    told = [(".".join(str(part) for part in fault["loc"]), str(fault["msg"]).removeprefix("Value error, ")) for fault in errors]
-    place, said = told[0]
-    if len(told) > 1:
-        said = "; ".join(f"{where}: {what}" if where else what for where, what in told[:_FAULTS])
+    faults = [
+        (".".join(str(part) for part in fault["loc"]), str(fault["msg"]).removeprefix("Value error, ")) for fault in errors
+    ]
+    place, said = faults[0]
+    if len(faults) > 1:
+        said = "; ".join(f"{where}: {what}" if where else what for where, what in faults[:_FAULTS])
     return BadRequest(said, field=place or None)
 
 
 def install_error_handlers(app: FastAPI) -> None:
-    """Let every error of `app` leave as a problem document."""
     app.add_exception_handler(ServiceError, _service_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(HTTPException, _http_error)
@@ -191,12 +190,10 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 
 
 def route_responses(model: type[BaseModel], status: int = 200) -> dict[int | str, dict[str, Any]]:
-    """The description of a route that answers with `model`."""
     return {status: {"model": model, "description": (model.__doc__ or "").partition("\n")[0]}}
 
 
 def json_response(body: BaseModel, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """`body` as a response."""
     return Response(body.__pydantic_serializer__.to_json(body), status, headers, "application/json")
 
 

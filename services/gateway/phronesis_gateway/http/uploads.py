@@ -43,11 +43,7 @@ class Upload:
 
 
 class UploadReceiver:
-    """Takes uploads in, a few at a time: each is held in memory once.
-
-    Args:
-        most: how many side by side.
-    """
+    """Takes uploads in, a few at a time: each is held in memory once. `most`: how many side by side."""
 
     def __init__(self, bus: Bus, most: int) -> None:
         self._bus = bus

@@ -135,7 +135,6 @@ class ResourceNames:
 
 
 def resource_router(named: ResourceNames, issuer: str | None) -> APIRouter:
-    """The routes that describe the resource."""
     routes = APIRouter(responses=PROBLEMS, tags=["mcp"])
 
     @routes.get(WELL_KNOWN, responses=route_responses(Resource))

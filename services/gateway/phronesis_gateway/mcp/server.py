@@ -37,11 +37,7 @@ _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 class SpanMiddleware:
-    """Middleware of the server.
-
-    Args:
-        names: the tools that there are: what a caller makes up names no span and no series.
-    """
+    """Middleware of the server. `names`: the tools that there are: what a caller makes up names no span and no series."""
 
     def __init__(self, bus: Bus, metrics: Metrics, names: frozenset[str]) -> None:
         self._bus = bus
@@ -108,8 +104,6 @@ _OWN = frozenset({ASK.name, SEARCH.name})
 
 
 class ToolHandlers:
-    """The handlers."""
-
     def __init__(self, bus: Bus, turns: TurnService, offers: Offers) -> None:
         self._bus = bus
         self._offers = offers

@@ -58,12 +58,12 @@ SEARCH = types.Tool(
 )
 
 
-def rank_tools(tools: Sequence[Tool[Any, Any]], asked: SearchTools) -> ToolsFound:
+def rank_tools(tools: Sequence[Tool[Any, Any]], request: SearchTools) -> ToolsFound:
     """The tools that share the most words with a question, in name or description."""
-    wanted = set(_words(asked.query))
+    wanted = set(_words(request.query))
     rated = [(_rating(tool, wanted), tool) for tool in tools]
     found = sorted(((rating, tool) for rating, tool in rated if rating), key=lambda one: (-one[0], one[1].name))
-    return ToolsFound(tools=tuple(_tool_found(tool) for _, tool in found[: asked.limit]), total=len(found))
+    return ToolsFound(tools=tuple(_tool_found(tool) for _, tool in found[: request.limit]), total=len(found))
 
 
 def _rating(tool: Tool[Any, Any], wanted: set[str]) -> int:

@@ -55,7 +55,6 @@ def problem_result(body: dict[str, Any]) -> types.CallToolResult:
 
 
 def error_result(error: ServiceError) -> types.CallToolResult:
-    """A `ServiceError` as a result."""
     return problem_result(error.body())
 
 
@@ -95,8 +94,6 @@ ASK = types.Tool(
 
 
 class AskTool:
-    """The tool `ask`."""
-
     def __init__(self, bus: Bus, turns: TurnService) -> None:
         self._bus = bus
         self._turns = turns
@@ -136,14 +133,14 @@ class AskTool:
     async def _end(self, who: Principal, turn: SubmittedTurn, wait: float, progress: Progress) -> types.CallToolResult:
         reached = 0
 
-        async def heard(said: TurnProgress) -> None:
+        async def on_progress(said: TurnProgress) -> None:
             # A turn that is tried again goes through its phases again; what a client is told must only grow.
             nonlocal reached
             if said.phase in PHASES[reached:]:
                 reached = PHASES.index(said.phase) + 1
                 await progress(reached, _STEPS, said.phase)
 
-        ended = await self._turns.ended(who, turn, wait, heard)
+        ended = await self._turns.ended(who, turn, wait, on_progress)
         return _turn_result(ended or await self._turns.state(who, turn.turn_id))
 
 

@@ -92,12 +92,10 @@ class ChatCompletion(BaseModel):
 
 
 def completion_id(turn_id: str) -> str:
-    """The id of the completion that a turn makes."""
     return f"chatcmpl-{turn_id}"
 
 
 def build_completion(turn: Turn, ignored: tuple[str, ...]) -> ChatCompletion:
-    """The whole answer of a turn that has a reply."""
     assert turn.reply is not None
     return ChatCompletion(
         id=completion_id(turn.turn_id),
@@ -150,7 +148,6 @@ class ChatChunk(BaseModel):
 
 
 def stream_line(data: bytes) -> bytes:
-    """One line of a stream."""
     return b"data: " + data + b"\n\n"
 
 

@@ -54,7 +54,6 @@ class Models(BaseModel):
 
 
 def extra_of(turn: Turn, ignored: tuple[str, ...]) -> Extra:
-    """What is said of a turn."""
     said = Extra(turn_id=turn.turn_id, conversation_id=turn.conversation_id, ignored=ignored)
     reply = turn.reply
     if reply is None:
@@ -93,7 +92,6 @@ ENVELOPES: dict[int | str, dict[str, Any]] = {"default": {"model": Envelope, "de
 
 
 def fault_of(body: Mapping[str, Any]) -> Fault:
-    """What a `ServiceError`'s body, or a turn's problem, says."""
     status, field = int(body["status"]), body.get("field")
     kind = _TYPES.get(status) or ("invalid_request_error" if status < 500 else "server_error")
     head, dot, rest = (field or "").partition(".")
@@ -103,8 +101,8 @@ def fault_of(body: Mapping[str, Any]) -> Fault:
 
 def envelope_response(error: ServiceError) -> Response:
     """An error as a response, with the status and the headers that the other faces give it."""
-    told = problem_of(error)
-    headers = {name: told.headers[name] for name in ("Retry-After", "WWW-Authenticate") if name in told.headers}
+    problem = problem_of(error)
+    headers = {name: problem.headers[name] for name in ("Retry-After", "WWW-Authenticate") if name in problem.headers}
     return json_response(Envelope(error=fault_of(error.body())), error.status, headers)
 
 

@@ -31,11 +31,7 @@ _STREAM: dict[str, Any] = {"content": {"text/event-stream": {}}}
 
 
 class OpenAIHandlers:
-    """What the routes do.
-
-    Args:
-        wait: seconds that a whole answer is waited for.
-    """
+    """What the routes do. `wait`: seconds that a whole answer is waited for."""
 
     def __init__(self, bus: Bus, turns: TurnService, uploads: UploadReceiver, wait: float) -> None:
         self._bus = bus
@@ -46,10 +42,10 @@ class OpenAIHandlers:
     async def models(self, who: Principal) -> tuple[Model, ...]:
         return tuple(Model(id=name) for name in (await ask(self._bus, who, AGENT_LIST, ListAgents())).agents)
 
-    async def completed(self, who: Principal, asked: ChatAsked, key: str | None) -> ChatCompletion:
+    async def completed(self, who: Principal, body: ChatAsked, key: str | None) -> ChatCompletion:
         """A chat's whole answer. Raises `TimedOut` where it is not there in time: the turn goes on."""
-        found, conversation, ignored = await self._chat(who, asked)
-        async with self._asking.asked(who, asked.model, found.said, conversation, key) as turn:
+        found, conversation, ignored = await self._chat(who, body)
+        async with self._asking.asked(who, body.model, found.said, conversation, key) as turn:
             ended = await self._turns.ended(who, turn, self._wait)
         if ended is None:
             raise TimedOut(f"the answer is not there yet; turn {turn.turn_id} goes on")
@@ -57,12 +53,12 @@ class OpenAIHandlers:
             raise error
         return build_completion(ended, ignored)
 
-    async def chunks(self, who: Principal, asked: ChatAsked, key: str | None) -> AsyncGenerator[bytes, None]:
+    async def chunks(self, who: Principal, body: ChatAsked, key: str | None) -> AsyncGenerator[bytes, None]:
         """A chat's answer in pieces; the first is empty and comes once its turn is accepted."""
-        found, conversation, ignored = await self._chat(who, asked)
-        async with self._asking.asked(who, asked.model, found.said, conversation, key) as turn:
+        found, conversation, ignored = await self._chat(who, body)
+        async with self._asking.asked(who, body.model, found.said, conversation, key) as turn:
             yield b""
-            first = opening_chunk(turn.turn_id, asked.model, int(time.time()))
+            first = opening_chunk(turn.turn_id, body.model, int(time.time()))
             yield first.line()
             ended: Turn | None = None
             async for ended in self._waited(who, turn):
@@ -71,24 +67,24 @@ class OpenAIHandlers:
         if ended is None or ended.reply is None:
             yield failure_line((ended and turn_error(ended)) or _stopping_error())
             return
-        usage = bool(asked.stream_options and asked.stream_options.include_usage)
+        usage = bool(body.stream_options and body.stream_options.include_usage)
         for line in closing_lines(ended, first, ignored, usage=usage):
             yield line
 
-    async def responded(self, who: Principal, asked: ResponseAsked, key: str | None) -> Response:
+    async def responded(self, who: Principal, body: ResponseAsked, key: str | None) -> Response:
         """A response: ended where that comes in time, or as it is then; at once where it is for the background."""
-        found, conversation, ignored = await self._input(who, asked)
-        async with self._asking.asked(who, asked.model, found.said, conversation, key) as turn:
-            ended = None if asked.background else await self._turns.ended(who, turn, self._wait)
-        return build_response(ended or await self._turns.state(who, turn.turn_id), asked, ignored)
+        found, conversation, ignored = await self._input(who, body)
+        async with self._asking.asked(who, body.model, found.said, conversation, key) as turn:
+            ended = None if body.background else await self._turns.ended(who, turn, self._wait)
+        return build_response(ended or await self._turns.state(who, turn.turn_id), body, ignored)
 
-    async def events(self, who: Principal, asked: ResponseAsked, key: str | None) -> AsyncGenerator[bytes, None]:
+    async def events(self, who: Principal, body: ResponseAsked, key: str | None) -> AsyncGenerator[bytes, None]:
         """A response's events; the first line is empty and comes once its turn is accepted."""
-        found, conversation, ignored = await self._input(who, asked)
+        found, conversation, ignored = await self._input(who, body)
         lines = Lines()
-        async with self._asking.asked(who, asked.model, found.said, conversation, key) as turn:
+        async with self._asking.asked(who, body.model, found.said, conversation, key) as turn:
             yield b""
-            for line in lines.opening(build_response(await self._turns.state(who, turn.turn_id), asked, ignored)):
+            for line in lines.opening(build_response(await self._turns.state(who, turn.turn_id), body, ignored)):
                 yield line
             ended: Turn | None = None
             async for ended in self._waited(who, turn):
@@ -97,30 +93,30 @@ class OpenAIHandlers:
         if ended is None:
             yield failure_line(_stopping_error())
             return
-        for line in lines.ending(build_response(ended, asked, ignored)):
+        for line in lines.ending(build_response(ended, body, ignored)):
             yield line
 
     async def _waited(self, who: Principal, turn: SubmittedTurn) -> AsyncGenerator[Turn | None, None]:
         """`None` for each while of silence, then the ended turn; only `None` where this process stops first."""
-        while not turn.ear.closed:
+        while not turn.listener.closed:
             ended = await self._turns.ended(who, turn, HEARTBEAT)
             yield ended
             if ended is not None:
                 return
 
-    async def _chat(self, who: Principal, asked: ChatAsked) -> tuple[Question, str | None, tuple[str, ...]]:
-        found = find_question(asked.messages, "messages")
-        named = (asked.metadata or {}).get("conversation_id")
-        return await self._placed(who, asked.model, found, named, found.ignored)
+    async def _chat(self, who: Principal, body: ChatAsked) -> tuple[Question, str | None, tuple[str, ...]]:
+        found = find_question(body.messages, "messages")
+        named = (body.metadata or {}).get("conversation_id")
+        return await self._placed(who, body.model, found, named, found.ignored)
 
-    async def _input(self, who: Principal, asked: ResponseAsked) -> tuple[Question, str | None, tuple[str, ...]]:
-        check_one_conversation(asked)
-        found = find_question(asked.messages(), "input")
-        ignored = found.ignored + (("instructions",) if asked.instructions else ())
-        named = asked.conversation.id if asked.conversation else None
-        if asked.previous_response_id is not None:
-            named = (await self._turns.state(who, turn_id_of(asked.previous_response_id))).conversation_id
-        return await self._placed(who, asked.model, found, named, ignored)
+    async def _input(self, who: Principal, body: ResponseAsked) -> tuple[Question, str | None, tuple[str, ...]]:
+        check_one_conversation(body)
+        found = find_question(body.messages(), "input")
+        ignored = found.ignored + (("instructions",) if body.instructions else ())
+        named = body.conversation.id if body.conversation else None
+        if body.previous_response_id is not None:
+            named = (await self._turns.state(who, turn_id_of(body.previous_response_id))).conversation_id
+        return await self._placed(who, body.model, found, named, ignored)
 
     async def _placed(
         self, who: Principal, agent: str, found: Question, named: str | None, ignored: tuple[str, ...]
@@ -148,12 +144,7 @@ def router(
     wait: float,
     seconds: float,
 ) -> APIRouter:
-    """The routes.
-
-    Args:
-        wait: seconds that a whole answer is waited for.
-        seconds: how long a stream may be open.
-    """
+    """The routes. `wait`: seconds that a whole answer is waited for; `seconds`: how long a stream may be open."""
     routes = APIRouter(prefix="/v1", route_class=enveloped_route(authenticator, WRITE), responses=ENVELOPES, tags=["openai"])
     face = OpenAIHandlers(bus, turns, uploads, wait)
 
@@ -176,21 +167,21 @@ def router(
         return json_response(found)
 
     @routes.post("/chat/completions", responses=_or_stream(ChatCompletion))
-    async def complete_chat(asked: ChatAsked, who: Caller, key: IdempotencyKey) -> Answer:
+    async def complete_chat(body: ChatAsked, who: Caller, key: IdempotencyKey) -> Answer:
         """Answer the last message of a chat, whole or, with `stream`, in pieces.
 
         The chat goes on in the caller's conversation in which the agent said what it said last; else a new one is begun.
         """
-        if asked.stream:
-            return await streamed(who, face.chunks(who, asked, key))
-        return json_response(await face.completed(who, asked, key))
+        if body.stream:
+            return await streamed(who, face.chunks(who, body, key))
+        return json_response(await face.completed(who, body, key))
 
     @routes.post("/responses", responses=_or_stream(Response))
-    async def create_response(asked: ResponseAsked, who: Caller, key: IdempotencyKey) -> Answer:
+    async def create_response(body: ResponseAsked, who: Caller, key: IdempotencyKey) -> Answer:
         """Answer an input, whole, at once for the background, or, with `stream`, by events."""
-        if asked.stream:
-            return await streamed(who, face.events(who, asked, key))
-        return json_response(await face.responded(who, asked, key))
+        if body.stream:
+            return await streamed(who, face.events(who, body, key))
+        return json_response(await face.responded(who, body, key))
 
     @routes.get("/responses/{id}", responses=route_responses(Response))
     async def get_response(id: Id, who: Caller) -> Answer:

@@ -141,7 +141,6 @@ class UserMessage:
 
 
 def text_of(content: Content | None) -> str:
-    """The text of a message alone."""
     if content is None or isinstance(content, str):
         return content or ""
     return "\n".join(part.text for part in content if isinstance(part, TextPart))
@@ -275,8 +274,6 @@ def exchange_digest(said: str, answered: str) -> str:
 
 
 class QuestionSubmission:
-    """Hands questions in."""
-
     def __init__(self, bus: Bus, turns: TurnService, uploads: UploadReceiver) -> None:
         self._bus = bus
         self._turns = turns

@@ -151,7 +151,6 @@ class Response(BaseModel):
 
 
 def response_id(turn_id: str) -> str:
-    """The id of the response that a turn is."""
     return f"resp_{turn_id.replace('-', '')}"
 
 
@@ -163,7 +162,7 @@ def turn_id_of(id: str) -> str:
         raise NotFound("there is no such response", field="previous_response_id") from error
 
 
-def build_response(turn: Turn, asked: ResponseAsked | None = None, ignored: tuple[str, ...] = ()) -> Response:
+def build_response(turn: Turn, body: ResponseAsked | None = None, ignored: tuple[str, ...] = ()) -> Response:
     """A turn as a response, as it is now.
 
     Args:
@@ -171,19 +170,19 @@ def build_response(turn: Turn, asked: ResponseAsked | None = None, ignored: tupl
         ignored: parts of it that changed nothing.
     """
     error = turn_error(turn) if turn.status.ended and turn.status is not TurnStatus.CANCELLED else None
-    told = fault_of(error.body()) if error else None
+    fault = fault_of(error.body()) if error else None
     return Response(
         id=response_id(turn.turn_id),
         created_at=int(turn.created_at.timestamp()),
         status=_STATUS[turn.status],
-        background=bool(asked and asked.background),
-        error=ResponseError(code=told.code, message=told.message) if told else None,
+        background=bool(body and body.background),
+        error=ResponseError(code=fault.code, message=fault.message) if fault else None,
         model=turn.agent,
         output=(_message(turn, turn.reply.user_response),) if turn.reply else (),
         conversation=ConversationRef(id=turn.conversation_id),
-        previous_response_id=asked.previous_response_id if asked else None,
+        previous_response_id=body.previous_response_id if body else None,
         usage=_usage(turn) if turn.reply else None,
-        metadata=(asked.metadata if asked else None) or {},
+        metadata=(body.metadata if body else None) or {},
         phronesis=extra_of(turn, ignored),
     )
 
@@ -236,7 +235,7 @@ class Lines:
         yield self.line("response.output_item.done", output_index=0, item=item)
 
 
-def check_one_conversation(asked: ResponseAsked) -> None:
+def check_one_conversation(body: ResponseAsked) -> None:
     """Let a conversation be named in one way. Raises `BadRequest`: it is named in two."""
-    if asked.previous_response_id is not None and asked.conversation is not None:
+    if body.previous_response_id is not None and body.conversation is not None:
         raise BadRequest("name the conversation in one way", field="conversation")

@@ -112,7 +112,7 @@ _BY_COMMAND: dict[str, Any] = {
 }
 
 
-class ServerAdded(AddServer):
+class ServerAdded(AddServer, defer_build=False):  # a body of a route: FastAPI wants it complete
     """An outside MCP server: its address, or a command."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [_BY_URL, _BY_COMMAND]})

@@ -43,8 +43,6 @@ ReadProfile = Callable[[Principal], Awaitable[AgentProfile]]
 
 
 def profile_reader(bus: Bus) -> ReadProfile:
-    """Reads profiles from the instructions service."""
-
     async def read(who: Principal) -> AgentProfile:
         return await ask(bus, who, AGENT_GET, AgentRef(agent=who.role.value), timeout=_LIMIT)
 

@@ -57,7 +57,6 @@ class ExecutiveSummary(BaseModel):
 
 
 def analysis_with_turn(reply: Reply, analysis: Analysis) -> Analysed:
-    """The answer of a reply, with its turn."""
     return Analysed(**dict(analysis), conversation_id=reply.conversation_id, turn_id=reply.turn_id)
 
 
@@ -108,11 +107,7 @@ def format_retry() -> bytes:
 
 
 class Events:
-    """The event stream of one turn, from where its reader left off.
-
-    Args:
-        seen: sequence of the last event that the reader has.
-    """
+    """The event stream of one turn, from where its reader left off. `seen`: sequence of the last event that the reader has."""
 
     def __init__(self, turns: TurnService, watch: Watch[TurnProgress], who: Principal, turn_id: str, seen: int) -> None:
         self._turns = turns
@@ -128,8 +123,8 @@ class Events:
         """The events, until the turn has ended or the process stops; a line comes at least every `HEARTBEAT` seconds."""
         yield format_retry()
         spoke = time.monotonic()
-        with self._watch.turn(self._who, self._turn_id) as ear:
-            while not ear.closed:
+        with self._watch.turn(self._who, self._turn_id) as listener:
+            while not listener.closed:
                 async for line in self._progress():
                     spoke = time.monotonic()
                     yield line
@@ -146,7 +141,7 @@ class Events:
                 if time.monotonic() - spoke >= HEARTBEAT - LOOK:
                     spoke = time.monotonic()
                     yield b": still here\n\n"
-                await _wait_for_progress(ear)
+                await _wait_for_progress(listener)
         yield format_retry()
 
     async def _progress(self) -> AsyncGenerator[bytes, None]:
@@ -206,9 +201,9 @@ def ending_events(turn: Turn, id: int) -> list[bytes]:
     return lines
 
 
-async def _wait_for_progress(ear: Listener[TurnProgress]) -> None:
-    await ear.next(LOOK)
-    while await ear.next(0):
+async def _wait_for_progress(listener: Listener[TurnProgress]) -> None:
+    await listener.next(LOOK)
+    while await listener.next(0):
         pass
 
 

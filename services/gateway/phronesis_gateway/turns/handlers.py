@@ -60,11 +60,7 @@ TURNS = "/api/v1/turns"
 
 
 def turns_router(authenticator: Authenticator, bus: Bus, turns: TurnService, traces: TraceCollector, wait: float) -> APIRouter:
-    """The routes.
-
-    Args:
-        wait: seconds that the messages endpoint waits for a turn's end.
-    """
+    """The routes. `wait`: seconds that the messages endpoint waits for a turn's end."""
     routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["turns"])
 
     @routes.post(MESSAGES, responses=route_responses(Reply) | route_responses(AcceptedTurn, 202))
@@ -181,11 +177,7 @@ class ChatGiven(Given):
 
 
 def chat_router(authenticator: Authenticator, turns: TurnService, wait: float) -> APIRouter:
-    """The route.
-
-    Args:
-        wait: seconds that the endpoint waits for a turn's end.
-    """
+    """The route. `wait`: seconds that the endpoint waits for a turn's end."""
     routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["chat"])
 
     @routes.post(CHAT, responses=route_responses(Analysed) | route_responses(AcceptedTurn, 202))
@@ -241,11 +233,7 @@ def events_router(
     tickets: Tickets,
     seconds: float,
 ) -> APIRouter:
-    """The routes.
-
-    Args:
-        seconds: how long a stream may be open.
-    """
+    """The routes. `seconds`: how long a stream may be open."""
     routes = APIRouter(responses=PROBLEMS, tags=["events"])
     keyed_routes = APIRouter(route_class=authenticated_route(authenticator, READ))
 
@@ -308,11 +296,7 @@ class TaskGiven(Given):
 def tasks_router(
     authenticator: Authenticator, bus: Bus, turns: TurnService, watch: Watch[TurnProgress], streams: OpenStreams, seconds: float
 ) -> APIRouter:
-    """The routes.
-
-    Args:
-        seconds: how long a stream may be open.
-    """
+    """The routes. `seconds`: how long a stream may be open."""
     routes = APIRouter(responses=PROBLEMS, tags=["tasks"])
     keyed_routes = APIRouter(route_class=authenticated_route(authenticator))
 

@@ -53,8 +53,6 @@ def owner_of(who: Principal) -> str:
 
 
 class TraceCollector:
-    """Puts traces together."""
-
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
 
@@ -115,17 +113,13 @@ class SubmittedTurn:
 
     turn_id: str
     conversation_id: str
-    ear: Listener[TurnProgress]
+    listener: Listener[TurnProgress]
     ended: bool = False
     """Whether its end has been hinted at."""
 
 
 class TurnService:
-    """Hands turns in and waits for them.
-
-    Args:
-        accept_wait: seconds that a turn may take to be accepted.
-    """
+    """Hands turns in and waits for them. `accept_wait`: seconds that a turn may take to be accepted."""
 
     def __init__(self, bus: Bus, watch: Watch[TurnProgress], accept_wait: float) -> None:
         self._bus = bus
@@ -146,7 +140,7 @@ class TurnService:
         key = key or uuid4().hex
         id = turn_id(who.tenant, who.user, key)
         # Heard from before the turn is published: nothing that is said of it can be missed.
-        with self._watch.turn(who, id) as ear:
+        with self._watch.turn(who, id) as listener:
             submit = SubmitTurn(
                 idempotency_key=key,
                 conversation_id=given.conversation_id,
@@ -155,7 +149,7 @@ class TurnService:
                 agent=given.agent,
                 fingerprint=given.fingerprint,
             )
-            yield await self._accepted(who, id, submit, ear)
+            yield await self._accepted(who, id, submit, listener)
 
     @asynccontextmanager
     async def ordered(self, who: Principal, order: SubmitTask, key: str | None) -> AsyncIterator[SubmittedTurn]:
@@ -164,8 +158,8 @@ class TurnService:
         id = turn_id(who.tenant, who.user, key)
         task = TaskOrder(budget=order.budget)
         submit = SubmitTurn(idempotency_key=key, text=order.goal, agent=order.agent, task=task)
-        with self._watch.turn(who, id) as ear:
-            yield await self._accepted(who, id, submit, ear)
+        with self._watch.turn(who, id) as listener:
+            yield await self._accepted(who, id, submit, listener)
 
     async def state(self, who: Principal, id: str) -> Turn:
         return await ask(self._bus, who, TURN_GET, TurnRef(turn_id=id))
@@ -178,15 +172,17 @@ class TurnService:
             status = TurnStatus.QUEUED
         return AcceptedTurn(turn_id=turn.turn_id, conversation_id=turn.conversation_id, status=status)
 
-    async def ended(self, who: Principal, turn: SubmittedTurn, seconds: float, heard: _ProgressListener = None) -> Turn | None:
+    async def ended(
+        self, who: Principal, turn: SubmittedTurn, seconds: float, on_progress: _ProgressListener = None
+    ) -> Turn | None:
         """The turn once it has ended, or `None` when it has not within `seconds` or waits for a person, which may take days.
 
         What is said meanwhile goes to `heard`.
         """
         due = time.monotonic() + seconds
-        while (left := due - time.monotonic()) > 0 and not turn.ear.closed:
+        while (left := due - time.monotonic()) > 0 and not turn.listener.closed:
             if not turn.ended:
-                turn.ended = await _wait_for_hint(turn.ear, min(LOOK, left), heard)
+                turn.ended = await _wait_for_hint(turn.listener, min(LOOK, left), on_progress)
             try:
                 found = await self.state(who, turn.turn_id)
             except NotFound:
@@ -216,18 +212,18 @@ class TurnService:
 
         return tuple(await asyncio.gather(*(id_of(place, one) for place, one in enumerate(given))))
 
-    async def _accepted(self, who: Principal, id: str, submit: SubmitTurn, ear: Listener[TurnProgress]) -> SubmittedTurn:
+    async def _accepted(self, who: Principal, id: str, submit: SubmitTurn, listener: Listener[TurnProgress]) -> SubmittedTurn:
         due = time.monotonic() + self._accept_wait
-        answers = _Answers(ear, correlation.get())
+        answers = _Answers(listener, correlation.get())
         stored = False
-        while (left := due - time.monotonic()) > 0 and not ear.closed:
+        while (left := due - time.monotonic()) > 0 and not listener.closed:
             stored = await self._told(who, submit, stored)
             answer = await answers.next(min(TELL_AGAIN, left))
             if answer is None:
                 continue
             if answer.kind == "refused":
                 raise TurnRefused(_with_sent_field(answer.problem or Problem(code="bad_request", status=400)))
-            return SubmittedTurn(id, answer.conversation_id or submit.conversation_id or "", ear, answers.ended)
+            return SubmittedTurn(id, answer.conversation_id or submit.conversation_id or "", listener, answers.ended)
         raise Unavailable("the turn was not accepted in time; send it again with the same key", retry_after=2)
 
     async def _told(self, who: Principal, submit: SubmitTurn, stored: bool) -> bool:
@@ -246,15 +242,15 @@ class TurnService:
 class _Answers:
     """What was said to one submission. Another one with the same key has answers of its own."""
 
-    def __init__(self, ear: Listener[TurnProgress], id: str | None) -> None:
-        self._ear = ear
+    def __init__(self, listener: Listener[TurnProgress], id: str | None) -> None:
+        self._listener = listener
         self._id = id
         self.ended = False
 
     async def next(self, seconds: float) -> TurnProgress | None:
         """`accepted` or `refused`, or `None` when neither came within `seconds`."""
         due = time.monotonic() + seconds
-        while shown := await self._ear.next(due - time.monotonic()):
+        while shown := await self._listener.next(due - time.monotonic()):
             match shown.message.kind:
                 case "accepted" | "refused" if shown.correlation in (None, self._id):
                     return shown.message
@@ -268,11 +264,11 @@ def _with_sent_field(problem: Problem) -> Problem:
     return problem.model_copy(update={"field": _FIELDS[head] + dot + rest}) if head in _FIELDS else problem
 
 
-async def _wait_for_hint(ear: Listener[TurnProgress], seconds: float, heard: _ProgressListener) -> bool:
+async def _wait_for_hint(listener: Listener[TurnProgress], seconds: float, on_progress: _ProgressListener) -> bool:
     due = time.monotonic() + seconds
-    while shown := await ear.next(due - time.monotonic()):
-        if heard is not None:
-            await heard(shown.message)
+    while shown := await listener.next(due - time.monotonic()):
+        if on_progress is not None:
+            await on_progress(shown.message)
         if shown.message.kind in ("ended", "waiting"):
             return True
     return False

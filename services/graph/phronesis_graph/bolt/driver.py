@@ -79,13 +79,13 @@ class Transaction:
         self._inner, self._system = inner, system
 
     async def rows(self, statement: str, **parameters: object) -> list[Row]:
-        with self._told(statement):
+        with self._statement_span(statement):
             result = await self._inner.run(statement, parameters)
             return await result.data()
 
     async def taken(self, statement: str, parameters: Row, take: Callable[[Record], bool]) -> ResultSummary:
         """Run a statement and hand each record to `take`, until it has enough; the rest is dropped."""
-        with self._told(statement):
+        with self._statement_span(statement):
             result = await self._inner.run(statement, parameters)
             async for record in result:
                 if not take(record):
@@ -94,12 +94,12 @@ class Transaction:
 
     async def created(self, statement: str, **parameters: object) -> int:
         """Run a statement and count the relationships that it created."""
-        with self._told(statement):
+        with self._statement_span(statement):
             result = await self._inner.run(statement, parameters)
             return (await result.consume()).counters.relationships_created
 
     @contextmanager
-    def _told(self, statement: str) -> Iterator[None]:
+    def _statement_span(self, statement: str) -> Iterator[None]:
         """A span for a statement: its first word, and nothing of its text or its values."""
         began, failed = time.perf_counter(), None
         operation = statement.split(None, 1)[0]

@@ -90,7 +90,6 @@ class Values:
         return {name: self.plain(value) for name, value in row.items() if not is_vector_name(name)}
 
     def node(self, node: Node) -> FoundNode:
-        """A node; raises as `row` does."""
         id = self._adopted.get(node.element_id) or str(node.get("key")).removeprefix(f"{self._tenant}/")
         knowledge = KNOWLEDGE in node.labels or node.element_id in self._adopted
         if node.get("tenant") != self._tenant or not (knowledge or node.labels & self._labels):
@@ -102,7 +101,6 @@ class Values:
         )
 
     def plain(self, value: Any) -> Any:
-        """One value; raises as `row` does."""
         match value:
             case None | bool() | int() | str():
                 return value

@@ -27,8 +27,6 @@ Watch = Callable[[Algorithm, str, float, int, AlgorithmOutput], None]
 
 @dataclass(frozen=True)
 class CachedResult:
-    """What was computed, and what it was computed from."""
-
     over: Projection
     computed: AlgorithmOutput
     order: Sequence[Sequence[int]]
@@ -38,8 +36,6 @@ class CachedResult:
 
 
 class AlgorithmHandlers:
-    """One method for each message."""
-
     def __init__(
         self, projections: ProjectionCache, engine: Engine, walks: WalkStore, now: Callable[[], datetime], watch: Watch
     ) -> None:
@@ -71,8 +67,8 @@ class AlgorithmHandlers:
             paths.Community(id=number, size=size, nodes=tuple(met[node].mention() for node in shown if node in met))
             for number, size, shown in groups
         ]
-        told, _ = take_fitting(rows)
-        return paths.CommunitiesFound(rows=tuple(told), modularity=result.computed.modularity, stats=stats)
+        fitting, _ = take_fitting(rows)
+        return paths.CommunitiesFound(rows=tuple(fitting), modularity=result.computed.modularity, stats=stats)
 
     async def _ranked(self, tenant: str, algorithm: Algorithm, request: paths.Projected) -> paths.NodesRanked:
         types = check_type_names(request.types)
@@ -83,8 +79,8 @@ class AlgorithmHandlers:
         rows = [
             paths.Ranked(id=one.id, type=one.type, title=one.title, score=round(values[node], 6)) for node, one in met.items()
         ]
-        told, _ = take_fitting(rows)
-        return paths.NodesRanked(rows=tuple(told), stats=stats)
+        fitting, _ = take_fitting(rows)
+        return paths.NodesRanked(rows=tuple(fitting), stats=stats)
 
     async def _result(
         self, tenant: str, algorithm: Algorithm, request: paths.Projected

@@ -32,7 +32,6 @@ def shorten_texts(node: ConstitutionNode) -> ConstitutionNode:
 
 
 def count_tokens(items: Iterable[BaseModel]) -> int:
-    """Tokens of values as they are sent."""
     return sum(tokens.count(item.model_dump_json()) for item in items)
 
 

@@ -29,8 +29,6 @@ PIVOTS = 1_000
 
 
 class Algorithm(StrEnum):
-    """What is computed."""
-
     PAGERANK = "pagerank"
     BETWEENNESS = "betweenness"
     COMMUNITIES = "communities"
@@ -107,8 +105,6 @@ _CANNOT = "the algorithm could not be computed"
 
 
 class IgraphEngine:
-    """The `Engine` over igraph."""
-
     name: Literal["gds", "igraph"] = "igraph"
 
     def __init__(self) -> None:

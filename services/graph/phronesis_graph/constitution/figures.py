@@ -134,8 +134,6 @@ _FOUNDATION = 2_000
 
 
 class FigureHandlers:
-    """One method for each message."""
-
     def __init__(self, store: FigureStore, walks: WalkStore) -> None:
         self._store, self._walks = store, walks
 
@@ -160,8 +158,8 @@ class FigureHandlers:
         while request.points is None and points > 0 and (size := count_tokens(every)) > _TRACK_ROOM:
             points = min(points - 1, points * _TRACK_ROOM // size)
             every = [summarize_metric(one, points) for one in found]
-        told, used = take_fitting(every)
-        return paths.TrackAggregated(metrics=tuple(told), token_estimate=used, truncated=len(told) < len(every))
+        fitting, used = take_fitting(every)
+        return paths.TrackAggregated(metrics=tuple(fitting), token_estimate=used, truncated=len(fitting) < len(every))
 
     async def decisions(self, call: Call, request: paths.DecisionsSince) -> paths.DecisionsFound:
         """Decisions by what they paid off, each with its done tasks. Raises `BadRequest`: the dates are none."""
@@ -170,10 +168,10 @@ class FigureHandlers:
         found = await self._store.decisions(call.who.tenant, request.min_roi, over, request.limit)
         outcomes: Mapping[str, Sequence[WalkNode]] = {}
         if found:
-            asked = paths.Outcomes(
+            query = paths.Outcomes(
                 ids=tuple(one.id for one in found), relationship="LEADS_TO", types=("task",), statuses=("done",)
             )
-            outcomes = await self._store.outcomes(call.who.tenant, asked)
+            outcomes = await self._store.outcomes(call.who.tenant, query)
         mentions = {one.id: tuple(met.mention() for met in outcomes.get(one.id, ())) for one in found}
         listed, used = take_fitting(map(shorten_texts, found), _RESULT_ROOM)
         while listed and (used := count_tokens((*listed, *(m for one in listed for m in mentions[one.id])))) > _RESULT_ROOM:
@@ -188,8 +186,8 @@ class FigureHandlers:
     async def outcomes(self, call: Call, request: paths.Outcomes) -> paths.OutcomesFound:
         """What relationships of one type lead to, for many nodes at once. Raises `BadRequest`: a type that cannot be."""
         check_relationship_types((request.relationship,))
-        asked = request.model_copy(update={"types": tuple(sorted(check_type_names(request.types)))})
-        found = await self._store.outcomes(call.who.tenant, asked)
+        query = request.model_copy(update={"types": tuple(sorted(check_type_names(request.types)))})
+        found = await self._store.outcomes(call.who.tenant, query)
         return paths.OutcomesFound(found={id: tuple(one.mention() for one in of) for id, of in found.items()})
 
     async def strategies(self, call: Call, request: paths.StrategiesForGoal) -> paths.StrategiesFound:
@@ -210,8 +208,8 @@ class FigureHandlers:
             )
             for node, links in sorted(found, key=lambda one: (rank[one[0].type], one[0].title, one[0].id))
         ]
-        told, used = take_fitting(every)
-        return paths.FoundationRelated(items=tuple(told), token_estimate=used, truncated=len(told) < len(every))
+        fitting, used = take_fitting(every)
+        return paths.FoundationRelated(items=tuple(fitting), token_estimate=used, truncated=len(fitting) < len(every))
 
 
 def summarize_metric(metric: MetricSeries, points: int) -> paths.MetricSummary:
@@ -255,9 +253,9 @@ async def _find_strategies(reader: WalkReader, request: paths.StrategiesForGoal)
         paths.StrategyFound(strategy=shorten_texts(node), hops=hops[node.id], initiatives=tuple(initiatives[node.id]))
         for node in await reader.nodes(list(hops), full=True)
     ]
-    told, used = take_fitting(every, _RESULT_ROOM)
+    fitting, used = take_fitting(every, _RESULT_ROOM)
     return paths.StrategiesFound(
-        strategies=tuple(told),
-        stats=count_types((one.strategy for one in told), used),
-        truncated=walked.cut or len(told) < len(chosen),
+        strategies=tuple(fitting),
+        stats=count_types((one.strategy for one in fitting), used),
+        truncated=walked.cut or len(fitting) < len(chosen),
     )

@@ -136,7 +136,6 @@ def parse_trigger(text: str) -> Trigger | None:
 
 
 def find_stems(text: str) -> frozenset[str]:
-    """The stems of the words of a text."""
     return frozenset(_cut_ending(word) for word in _WORD.findall(_fold(text)))
 
 
@@ -202,8 +201,6 @@ _CITED = 5
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule."""
-
     mention: Mention
     trigger: Trigger
     blocks: bool
@@ -286,8 +283,6 @@ _SECONDS = 60.0
 
 
 class RuleCache:
-    """Rules by tenant."""
-
     def __init__(self, source: ConstitutionRules) -> None:
         self._source = source
         self._kept: dict[str, tuple[float, tuple[Rule, ...]]] = {}

@@ -187,7 +187,6 @@ def links_by_source(links: Iterable[ConstitutionLink], rows: Sequence[LayerRow])
 
 
 def build_foundation_list(found: FittedLayer[ConstitutionNode], rows: Sequence[LayerRow]) -> lists.FoundationListed:
-    """The answer; `rows` are those that it was made from."""
     answer = lists.FoundationListed(
         items=found.nodes,
         relationships=found.links,
@@ -246,7 +245,6 @@ def vision_node_maker(parents: Mapping[str, tuple[Mention, ...]]) -> Callable[[L
 
 
 def build_vision_list(found: FittedLayer[lists.VisionNode], rows: Sequence[LayerRow]) -> lists.VisionListed:
-    """The answer; `rows` are those that it was made from."""
     answer = lists.VisionListed(
         items=found.nodes,
         stats=list_stats(found.nodes, 0),
@@ -295,9 +293,9 @@ class WholeLayers:
             list_columns(FOUNDATION_KINDS, request.exclude_fields, FOUNDATION_FIELDS),
             read_foundation_cursor(request.cursor),
         )
-        asked = tuple(dict.fromkeys((*columns, "description", "createdAt")))
+        fetched = tuple(dict.fromkeys((*columns, "description", "createdAt")))
         rows, links = await self._store.foundation(
-            tenant, request.status, asked, request.include_relationships, lists.WHOLE + 1
+            tenant, request.status, fetched, request.include_relationships, lists.WHOLE + 1
         )
         _check_size(rows, links, Layer.FOUNDATION)
         rows = sorted((row for row in rows if foundation_sort_key(row) > after), key=foundation_sort_key)
@@ -315,8 +313,8 @@ class WholeLayers:
     async def vision(self, tenant: str, request: lists.ListVision) -> tuple[lists.VisionListed, Touches]:
         """The vision with its parents, within its budget; raises as `foundation` does."""
         columns, after = list_columns(VISION_KINDS, request.exclude_fields, VISION_FIELDS), read_vision_cursor(request.cursor)
-        asked = tuple(dict.fromkeys((*columns, "horizon", "createdAt")))
-        rows, parents = await self._store.vision(tenant, request.status, asked, request.include_hierarchy, lists.WHOLE + 1)
+        fetched = tuple(dict.fromkeys((*columns, "horizon", "createdAt")))
+        rows, parents = await self._store.vision(tenant, request.status, fetched, request.include_hierarchy, lists.WHOLE + 1)
         _check_size(rows, parents, Layer.VISION)
         rows = sorted((row for row in rows if vision_sort_key(row) > after), key=vision_sort_key)
         shown = [{name: row[name] for name in columns} for row in rows]

@@ -148,8 +148,6 @@ _INDEXES = "SHOW INDEXES YIELD name, type, state, populationPercent, labelsOrTyp
 
 
 class BoltSurvey:
-    """The `Survey` over Bolt."""
-
     def __init__(self, bolt: Bolt, schema: Schema) -> None:
         self._bolt, self._schema = bolt, schema
 

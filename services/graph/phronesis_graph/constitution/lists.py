@@ -83,7 +83,7 @@ class ListMeasures:
             self._metrics.observe(LIST_SECONDS, seconds, tool, "yes" if came.cached else "no")
             self._metrics.observe(LIST_TOKENS, came.stats.token_estimate, tool)
             self._metrics.observe(LIST_NODES, came.stats.total_nodes, tool)
-        told = {
+        fields = {
             "tool": tool,
             "arguments": hashlib.sha256(question.model_dump_json().encode()).hexdigest()[:16],
             "outcome": outcome,
@@ -92,7 +92,7 @@ class ListMeasures:
             "cached": came.cached,
             "milliseconds": round(seconds * 1_000, 3),
         }
-        log.info("a list was asked for", extra=told)
+        log.info("a list was asked for", extra=fields)
 
 
 _BAGS = 5_000
@@ -104,8 +104,6 @@ _LONGEST = 64
 
 
 class InventoryHandlers:
-    """One method for the one message."""
-
     def __init__(self, store: Survey) -> None:
         self._store = store
 

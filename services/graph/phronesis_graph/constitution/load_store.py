@@ -101,8 +101,6 @@ class BoltLoads(GraphWriter):
 
 
 class _Part:
-    """One part, in its transaction."""
-
     def __init__(self, transaction: Transaction, tenant: str) -> None:
         self._transaction, self._tenant = transaction, tenant
 
@@ -121,8 +119,6 @@ class _Part:
 
 
 class _LoadPart(_Part):
-    """One part of a load."""
-
     async def removed(self, ids: Sequence[str]) -> list[NodeNews]:
         held = await self.held(ids)
         await self._transaction.rows(_DROP, keys=sorted(held))
@@ -204,8 +200,6 @@ _STALE = f"MATCH (n:{NODE_LABEL}) WHERE n.key > $after AND n.key < $before AND (
 
 
 class _RestorePart(_Part):
-    """One part of a restore."""
-
     def __init__(self, transaction: Transaction, tenant: str, restore: str) -> None:
         super().__init__(transaction, tenant)
         self._restore = restore

@@ -94,7 +94,6 @@ SEPARATOR_TOKENS = 1
 
 
 def message_tokens(message: Message) -> int:
-    """Tokens of a message as it is sent."""
     return count(message.model_dump_json())
 
 

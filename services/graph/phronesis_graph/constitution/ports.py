@@ -17,8 +17,6 @@ from phronesis_contracts.constitution.values import ConstitutionLink, Constituti
 
 @dataclass(frozen=True)
 class Order:
-    """A write as it was called."""
-
     call: Call
     arguments: str
     """A digest of what was asked: the same key with another one is a conflict."""
@@ -35,8 +33,6 @@ class Ends:
 
 
 class ConstitutionRules(Protocol):
-    """Where the rules are read."""
-
     async def read(self, tenant: str) -> Sequence[ConstitutionNode]:
         """Active guardrails and principles, oldest first. Raises `Unavailable`."""
 
@@ -79,8 +75,6 @@ class GraphCounts:
 
 
 class NodePages(Protocol):
-    """Nodes and relationships, page by page."""
-
     async def nodes(self, tenant: str, wanted: NodeFilter, columns: Sequence[str], after: str, limit: int) -> list[LayerRow]:
         """Nodes in the order of their ids, from the one behind `after` on."""
 

@@ -120,8 +120,6 @@ def build_projection(
 
 
 class ProjectionStore(Protocol):
-    """The store, for projections."""
-
     async def project(self, tenant: str, names: tuple[str, ...]) -> tuple[dict[str, str], list[tuple[str, str, str]]]:
         """The type of each live node by id, and the relationships of some types: from, type, to; in one read.
 
@@ -171,8 +169,6 @@ class CachedProjection:
 
 
 class ProjectionCache:
-    """The projections of this process."""
-
     def __init__(self, store: ProjectionStore, now: Callable[[], datetime]) -> None:
         self._store, self._now = store, now
         self._kept: OrderedDict[ProjectionKey, CachedProjection] = OrderedDict()

@@ -44,7 +44,6 @@ def _name_step(step: Step) -> str:
 
 
 def _type_words(type: str) -> str:
-    """A type in words: `key result`."""
     return "AI" if type == "ai" else re.sub(r"([A-Z])", r" \1", type).lower()
 
 
@@ -66,8 +65,6 @@ class Losses:
 
 
 class ReasonHandlers:
-    """One method for each message."""
-
     def __init__(self, projections: ProjectionCache, walks: WalkStore) -> None:
         self._projections, self._walks = projections, walks
 
@@ -75,12 +72,12 @@ class ReasonHandlers:
         """Chains of reasons up to a node, or to every value and vision. Raises `NotFound`, `TooLarge`, `Unavailable`."""
         tenant = call.who.tenant
         over = await self._over(tenant)
-        asked = [request.from_id] if request.to_id is None else [request.from_id, request.to_id]
-        await self._walks.read(tenant, lambda reader: require_nodes(reader, *asked))
+        ids = [request.from_id] if request.to_id is None else [request.from_id, request.to_id]
+        await self._walks.read(tenant, lambda reader: require_nodes(reader, *ids))
         chains = await asyncio.to_thread(_find_chains, over, request)
         met = await read_walk_nodes(self._walks, tenant, over, {node for chain in chains for node in chain})
-        told, _ = take_fitting(_to_reason(over, chain, met) for chain in chains if all(node in met for node in chain))
-        return WhyAnswered(reasons=tuple(told))
+        fitting, _ = take_fitting(_to_reason(over, chain, met) for chain in chains if all(node in met for node in chain))
+        return WhyAnswered(reasons=tuple(fitting))
 
     async def without(self, call: Call, request: WithoutNode) -> LossesFound:
         """What would lose its way to a value or a vision without a node; nothing is changed.
@@ -98,11 +95,11 @@ class ReasonHandlers:
         weakened = found.weakened[: request.limit - len(orphaned)]
         nodes = {one for node, lost in (*orphaned, *weakened) for one in (node, *lost[:_LOST])}
         met = await read_walk_nodes(self._walks, tenant, over, nodes)
-        told, _ = take_fitting([_to_loss(one, met) for one in (*orphaned, *weakened) if one[0] in met])
+        fitting, _ = take_fitting([_to_loss(one, met) for one in (*orphaned, *weakened) if one[0] in met])
         ids = {over.ids[node] for node, _ in orphaned}
         return LossesFound(
-            orphaned=tuple(one for one in told if one.node.id in ids),
-            weakened=tuple(one for one in told if one.node.id not in ids),
+            orphaned=tuple(one for one in fitting if one.node.id in ids),
+            weakened=tuple(one for one in fitting if one.node.id not in ids),
             total=len(found.orphaned) + len(found.weakened),
         )
 

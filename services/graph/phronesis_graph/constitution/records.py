@@ -40,7 +40,6 @@ def format_time(when: datetime) -> str:
 
 
 def column_name(one: Property) -> str:
-    """The name of a typed property in the store."""
     return ROI if one.kind is Kind.ROI else one.name
 
 
@@ -57,13 +56,13 @@ def node_from_row(row: Mapping[str, Any]) -> ConstitutionNode:
             `id`, `type`, `layer` and `title` have to be among them.
     """
     kind = TYPES[row["type"]]
-    told: dict[str, Any] = {name: row[name] for name in COMMON if row.get(name) is not None}
-    told |= {name: json.loads(row[name]) for name in BAGS if row.get(name) is not None}
+    fields: dict[str, Any] = {name: row[name] for name in COMMON if row.get(name) is not None}
+    fields |= {name: json.loads(row[name]) for name in BAGS if row.get(name) is not None}
     for one in kind.properties:
         value = row.get(column_name(one))
         if value is not None:
-            told[one.name] = {"total": value} if one.kind is Kind.ROI else value
-    return ConstitutionNode.model_validate(told)
+            fields[one.name] = {"total": value} if one.kind is Kind.ROI else value
+    return ConstitutionNode.model_validate(fields)
 
 
 def node_content(node: ConstitutionNode) -> dict[str, Any]:
@@ -73,11 +72,11 @@ def node_content(node: ConstitutionNode) -> dict[str, Any]:
 
 def node_to_row(tenant: str, node: ConstitutionNode) -> dict[str, Any]:
     """All properties of a node in the store; its typed ones are in the form that `validation` gives them."""
-    told = node.model_dump(mode="json")
-    row: dict[str, Any] = {name: told[name] for name in COMMON if told.get(name) is not None}
-    row |= {name: json.dumps(told[name], ensure_ascii=False) for name in BAGS if told.get(name)}
+    fields = node.model_dump(mode="json")
+    row: dict[str, Any] = {name: fields[name] for name in COMMON if fields.get(name) is not None}
+    row |= {name: json.dumps(fields[name], ensure_ascii=False) for name in BAGS if fields.get(name)}
     for one in TYPES[node.type].properties:
-        value = told.get(one.name)
+        value = fields.get(one.name)
         if value is not None:
             row[column_name(one)] = value["total"] if one.kind is Kind.ROI else value
     row |= {"tenant": tenant, "key": node_key(tenant, node.id), "lifecycle": lifecycle_of(node.status or "").value}

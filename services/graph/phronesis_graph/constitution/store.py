@@ -119,7 +119,6 @@ async def announce(
 
 
 def link_news(link: ConstitutionLink, operation: Operation, source: str, target: str) -> LinkNews:
-    """The news of a relationship."""
     layers = tuple(dict.fromkeys((TYPES[source].layer, TYPES[target].layer)))
     return LinkNews(id=link.id, type=link.type, from_id=link.from_id, to_id=link.to_id, operation=operation, layers=layers)
 
@@ -200,7 +199,6 @@ async def require_node(transaction: Transaction, tenant: str, id: str, field: st
 
 
 def deletion_news(row: Row) -> NodeNews:
-    """The news that a node went."""
     kind = TYPES[row["type"]]
     version = int(row.get("version") or 0) + 1
     return NodeNews(id=row["id"], type=kind.name, layer=kind.layer, operation=Operation.DELETE, version=version)
@@ -213,7 +211,6 @@ def _request_calls(order: Order) -> list[Call]:
 
 
 def node_news(result: NodeWritten, operation: Operation) -> NodeNews:
-    """The news of a node as it was written."""
     node = result.node
     return NodeNews(
         id=node.id, type=node.type, layer=node.layer, operation=operation, version=node.version or 1, changed=result.changed
@@ -300,7 +297,6 @@ class BoltLinks(GraphWriter):
 
 
 def link_row(tenant: str, link: ConstitutionLink) -> Row:
-    """The properties of a new relationship in the store."""
     key = link_key(tenant, link.from_id, link.type, link.to_id)
     return {"id": link.id, "key": key, "tenant": tenant, "createdAt": format_time(datetime.now(UTC))}
 
@@ -344,8 +340,6 @@ _RULES = (
 
 
 class BoltRules:
-    """The rules of the constitutional graph."""
-
     def __init__(self, bolt: Bolt, schema: Schema) -> None:
         self._bolt, self._schema = bolt, schema
 
@@ -366,8 +360,6 @@ RETURN n.id AS id, n.version AS version ORDER BY n.updatedAt DESC LIMIT $limit
 
 
 class BoltChanges:
-    """What changed in the constitutional graph."""
-
     def __init__(self, bolt: Bolt, schema: Schema) -> None:
         self._bolt, self._schema = bolt, schema
 

@@ -79,8 +79,6 @@ class Edge:
 
 @dataclass(frozen=True)
 class EdgeFilter:
-    """Which relationships a walk takes."""
-
     names: tuple[str, ...] = ()
     """All where none is named."""
     direction: Direction = "both"
@@ -117,8 +115,6 @@ FRONTIER = 1_000
 
 @dataclass(frozen=True)
 class ReachedNode:
-    """A node that was reached."""
-
     hops: int
     edge: Edge
     """The last step to it."""

@@ -58,8 +58,6 @@ STATEMENTS = (LOOK_UP, *AROUND.values(), *AROUND_BY.values(), *NODES.values(), _
 
 
 class BoltWalks:
-    """The `WalkStore` over Bolt."""
-
     def __init__(self, bolt: Bolt) -> None:
         self._bolt = bolt
 
@@ -68,8 +66,6 @@ class BoltWalks:
 
 
 class _Reader:
-    """The `WalkReader` of one transaction."""
-
     def __init__(self, transaction: Transaction, tenant: str) -> None:
         self._transaction, self._tenant = transaction, tenant
 
@@ -124,8 +120,6 @@ _PROJECTED_LINKS = (
 
 
 class BoltProjection:
-    """The `ProjectionStore` over Bolt."""
-
     def __init__(self, bolt: Bolt) -> None:
         self._bolt = bolt
 
@@ -219,8 +213,6 @@ _MOST_FOUNDED = 20_000
 
 
 class BoltFigures:
-    """The `FigureStore` over Bolt."""
-
     def __init__(self, bolt: Bolt) -> None:
         self._bolt = bolt
 

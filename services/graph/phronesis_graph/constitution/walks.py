@@ -49,17 +49,17 @@ async def climb_ladder(reader: WalkReader, request: contract.ClimbLadder) -> con
     met = {goal.id: goal, **{way.node.id: way.node for way in walked.found}}
     above = parents_above(goal.id, walked.edges)
     best, truncated = longest_ladder(goal.id, above, met), walked.cut
-    told, others = _to_ladder(best, met), list[contract.Ladder]()
+    fitting, others = _to_ladder(best, met), list[contract.Ladder]()
     if request.all_ladders:
         every, more = find_ladders(goal.id, above, met)
         rest = [_to_ladder(one, met) for one in every if one != best]
         others, _ = take_fitting(rest)
         truncated |= more or len(others) < len(rest)
     return contract.LadderClimbed(
-        ladder=told.rungs,
-        depth=told.depth,
+        ladder=fitting.rungs,
+        depth=fitting.depth,
         others=tuple(others),
-        token_estimate=count_tokens((told, *others)),
+        token_estimate=count_tokens((fitting, *others)),
         truncated=truncated,
     )
 
@@ -162,8 +162,6 @@ _LINKS = 2_000
 
 
 class WalkHandlers:
-    """One method for each message."""
-
     def __init__(self, store: WalkStore) -> None:
         self._store = store
 
@@ -197,18 +195,18 @@ async def _expand_path(
     reader: WalkReader, request: contract.ExpandPath, follow: EdgeFilter, types: Collection[str]
 ) -> contract.PathExpanded:
     await require_nodes(reader, request.id)
-    walked, told = await _walk_until(reader, request.id, request.depth, follow, types, request.layers, request.limit)
-    nodes = {node.id: node for node in await reader.nodes([way.node.id for way in told[: request.limit]], full=False)}
+    walked, fitting = await _walk_until(reader, request.id, request.depth, follow, types, request.layers, request.limit)
+    nodes = {node.id: node for node in await reader.nodes([way.node.id for way in fitting[: request.limit]], full=False)}
     every = [
         contract.Reached(node=nodes[way.node.id], hops=way.hops, path=walked.path(way.node.id))
-        for way in told
+        for way in fitting
         if way.node.id in nodes
     ]
     reached, used = take_fitting(every)
     return contract.PathExpanded(
         reached=tuple(reached),
         stats=count_types((one.node for one in reached), used),
-        truncated=walked.cut or len(reached) < len(told),
+        truncated=walked.cut or len(reached) < len(fitting),
     )
 
 
@@ -219,25 +217,25 @@ async def _read_subgraph(reader: WalkReader, request: contract.Subgraph) -> cont
     every = [*ids, *(way.node.id for way in walked.found)]
     nodes, used = take_fitting(await reader.nodes(every[: request.limit], full=False), _NODES_ROOM)
     links = await reader.links([node.id for node in nodes], _LINKS)
-    told, more = take_fitting(links, ANSWER_ROOM - used)
+    fitting, more = take_fitting(links, ANSWER_ROOM - used)
     return contract.SubgraphFound(
         nodes=tuple(nodes),
-        relationships=tuple(told),
+        relationships=tuple(fitting),
         stats=count_types(nodes, used + more),
-        truncated=walked.cut or len(nodes) < len(every) or len(told) < len(links) or len(links) == _LINKS,
+        truncated=walked.cut or len(nodes) < len(every) or len(fitting) < len(links) or len(links) == _LINKS,
     )
 
 
 async def _find_near(reader: WalkReader, request: contract.Near, types: Collection[str]) -> contract.NearFound:
     await require_nodes(reader, request.id)
     follow = EdgeFilter(lifecycles=tuple({Lifecycle.ACTIVE, request.status}))
-    walked, told = await _walk_until(
+    walked, fitting = await _walk_until(
         reader, request.id, request.max_depth, follow, types, request.layers, request.limit, request.status
     )
     return contract.NearFound(
         reached=tuple(
             contract.Reached(node=way.node.node(), hops=way.hops, path=walked.path(way.node.id))
-            for way in told[: request.limit]
+            for way in fitting[: request.limit]
         )
     )
 

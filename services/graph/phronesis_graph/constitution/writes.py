@@ -40,8 +40,6 @@ from .validation import (
 
 
 class NodeHandlers:
-    """One method for each kind of write."""
-
     def __init__(self, nodes: BoltConstitution, ruling: RuleCache, refuse: AuditRefusal, wake: Callable[[], None]) -> None:
         self._nodes, self._ruling = nodes, ruling
         self._refuse, self._wake = refuse, wake
@@ -187,8 +185,6 @@ def _embedding_state(kind: NodeType, changed: set[str]) -> str:
 
 
 class RelationshipHandlers:
-    """One method for each message."""
-
     def __init__(self, links: BoltLinks, wake: Callable[[], None]) -> None:
         self._links, self._wake = links, wake
 

@@ -19,8 +19,6 @@ _PATTERNS = ("patternExpression", "patternComprehension", "existsExpression", "c
 
 
 class ResultClauses:
-    """Reads the bodies of WITH and RETURN."""
-
     def __init__(self, notes: Notes, expressions: Expressions, limit: int) -> None:
         self._notes, self._expressions, self._limit = notes, expressions, limit
 

@@ -86,8 +86,6 @@ MAX_PATTERNS = 5
 
 
 class Patterns:
-    """Reads patterns of one statement."""
-
     expressions: Expressions
 
     def __init__(self, notes: Notes, vocabulary: Vocabulary) -> None:
@@ -253,8 +251,6 @@ def _path(element: Element) -> Value:
 
 
 class ValueAccess:
-    """Reads what reaches into a value."""
-
     def __init__(self, expressions: Expressions, vocabulary: Vocabulary) -> None:
         self._expressions, self._vocabulary = expressions, vocabulary
 
@@ -320,8 +316,6 @@ def _skips_beginning(part: Tree) -> bool:
 
 
 class NestedExpressions:
-    """Reads them."""
-
     def __init__(self, expressions: Expressions, patterns: Patterns, match: MatchReader, query: QueryReader) -> None:
         self._expressions, self._patterns = expressions, patterns
         self._match, self._query = match, query

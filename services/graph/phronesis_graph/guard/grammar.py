@@ -14,8 +14,6 @@ VECTORS = ("vector", "embed", "similarity", "genai")
 
 
 class Rules(Enum):
-    """The rule sets."""
-
     READING = "reading"
     """Analysts: the ontology's nodes, one level, no whole entities, keyset paging."""
     KNOWLEDGE = "knowledge"

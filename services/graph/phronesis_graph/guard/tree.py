@@ -71,6 +71,5 @@ class Tree:
 
 
 def name(tree: Tree) -> str:
-    """A name without its backticks."""
     text = tree.text()
     return text[1:-1].replace("``", "`") if text.startswith("`") else text

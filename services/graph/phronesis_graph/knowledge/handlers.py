@@ -59,8 +59,6 @@ E = TypeVar("E", bound=Envelope)
 
 
 class KnowledgeHandlers:
-    """One method for each message."""
-
     def __init__(
         self,
         names: KnowledgeNames,

@@ -16,8 +16,6 @@ from .model import PropertyValue
 
 @dataclass(frozen=True)
 class NewRelationship:
-    """A relationship to create."""
-
     id: str
     source: str
     """Id of the node where it starts."""

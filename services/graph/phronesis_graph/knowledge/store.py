@@ -256,8 +256,6 @@ _NAME_LINKS = (
 
 
 class BoltChanges:
-    """`ChangeStore` over Bolt."""
-
     def __init__(
         self, bolt: Bolt, ontology: Ontology, schema: Schema, queries: BoltQueries, names: StoreNames, taken: KnowledgeNames
     ) -> None:

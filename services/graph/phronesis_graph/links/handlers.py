@@ -26,8 +26,6 @@ class LinkStore(Protocol):
 
 
 class LinkHandlers:
-    """One method for each message."""
-
     def __init__(self, links: LinkStore, wake: Callable[[], None]) -> None:
         self._links, self._wake = links, wake
 

@@ -77,8 +77,6 @@ _ARRIVED = f"UNWIND $keys AS key MATCH (w:{LINKS} {{key: key}}) DELETE w"
 
 
 class BoltLinkStore:
-    """The `LinkStore` over Bolt."""
-
     def __init__(self, bolt: Bolt, schema: Schema) -> None:
         self._bolt, self._schema = bolt, schema
         self._turns = Turns()

@@ -21,6 +21,7 @@ class NamedNode:
     name: str
     year: int
     level: Level
+    aliases: tuple[str, ...] = ()
 
 
 def fold(text: str) -> str:
@@ -35,16 +36,23 @@ def split_words(text: str) -> tuple[str, ...]:
 
 
 def score(text: str, named: NamedNode) -> float:
-    """1 for the whole name or id, less for a part of a name, least for a name inside a sentence; 0 for neither."""
-    wanted, name, id = fold(text), fold(named.name), fold(named.id)
-    if wanted in (name, id):
+    """1 for the whole name, id or alias, less for a part of a name, least for a name inside a sentence; 0 for neither."""
+    wanted, id = fold(text), fold(named.id)
+    names = tuple(fold(name) for name in (named.name, *named.aliases))
+    if wanted == id or wanted in names:
         return 1.0
+    if best := max((_score_of_part(wanted, text, name) for name in names), default=0.0):
+        return best
+    inside = max((len(each) for each in (*names, id) if _contains_words(each, wanted)), default=0)
+    return round(0.3 * inside / len(wanted), 3)
+
+
+def _score_of_part(wanted: str, text: str, name: str) -> float:
     if wanted in name:
         return round(0.6 + 0.35 * len(wanted) / len(name), 3)
     if (its := split_words(text)) and all(word in name for word in its):
         return round(0.3 + 0.3 * min(1.0, sum(map(len, its)) / len(name)), 3)
-    inside = max((len(each) for each in (name, id) if _contains_words(each, wanted)), default=0)
-    return round(0.3 * inside / len(wanted), 3)
+    return 0.0
 
 
 def find_best(text: str, found: list[NamedNode], limit: int) -> tuple[Entity, ...]:
@@ -62,6 +70,7 @@ def _to_entity(text: str, of_one: list[NamedNode]) -> Entity:
         type=like.type,
         id=like.id,
         name=like.name,
+        aliases=like.aliases,
         level=like.level,
         years=tuple(sorted({named.year for named in of_one})),
         score=score(text, like),

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from phronesis_bus import Call, audit_entry
 from phronesis_contracts import BadRequest, TooLarge
 from phronesis_contracts import twin as contract
+from phronesis_contracts.ontology import AskVocabulary, OntologyView, Vocabulary
 
 from ..bolt.writes import digest
 from .chains import Walks, choose_walk
 from .diagnosis import Diagnosis
 from .entities import find_best
 from .ontology import Ontology, suggest_nearest
-from .ports import MOST_ROWS, AuditRefusal, QueryStore, ReasoningStore, StatementCheck, TwinStore, redact_literals
+from .ports import (
+    MOST_ROWS,
+    AuditRefusal,
+    QueryStore,
+    ReasoningStore,
+    StatementCheck,
+    TwinStore,
+    VocabularyStore,
+    redact_literals,
+)
 from .upserts import plan_batch
+from .vocabulary import to_names
 
 LONGEST_ANSWER = 1_500_000
 """Bytes of texts in one answer; the broker takes no message over 2 MiB."""
@@ -101,6 +112,16 @@ class ReasoningHandlers:
         """Count, add up, group or list nodes of one type. Raises `BadRequest` (`field` is the path), `TooLarge`."""
         return await self._store.survey(call.who.tenant, request)
 
+    async def links(self, call: Call, request: contract.LinksOf) -> contract.Links:
+        """What nodes are linked to; a node that is not there has no links. Raises `BadRequest`: a name that there is not."""
+        for i, key in enumerate(request.keys):
+            _check_name("node type", key.split("/", 1)[0], self._ontology.nodes, f"keys.{i}")
+        for i, name in enumerate(request.relationships):
+            _check_name("relationship type", name, self._ontology.relationships, f"relationships.{i}")
+        for i, name in enumerate(request.types):
+            _check_name("node type", name, self._ontology.nodes, f"types.{i}")
+        return await self._store.links(call.who.tenant, request)
+
     async def run_chain(self, call: Call, request: contract.RunChain) -> contract.ChainRun:
         """Walk a chain within one year and level, else the walks that stop on the way. Raises `BadRequest`."""
         walk = choose_walk(self._walks, request.chain, request.start_type, "chain", "start_type")
@@ -114,10 +135,31 @@ class ReasoningHandlers:
     async def find_entities(self, call: Call, request: contract.FindEntities) -> contract.Entities:
         """Nodes by name, those of several years as one. Raises `BadRequest`: a node type that there is not."""
         for i, type in enumerate(request.types):
-            if type not in self._ontology.nodes:
-                raise BadRequest(f"no such node type{suggest_nearest(type, self._ontology.nodes)}", field=f"types.{i}")
+            _check_name("node type", type, self._ontology.nodes, f"types.{i}")
         found = await self._store.named(call.who.tenant, request.types, request.text, request.year)
         return contract.Entities(entities=find_best(request.text, found, request.limit))
+
+
+class VocabularyHandlers:
+    """One method for the one message."""
+
+    def __init__(self, ontology: Ontology, view: OntologyView, store: VocabularyStore) -> None:
+        self._ontology, self._view, self._store = ontology, view, store
+
+    async def vocabulary(self, call: Call, request: AskVocabulary) -> Vocabulary:
+        """A page of what the caller's twin is told with. Raises `BadRequest`: `after` is the end of no page."""
+        tenant = call.who.tenant
+        page = await self._store.names(tenant, self._ontology, request)
+        told = Vocabulary(version=self._view.version, ontology=self._view, names=to_names(page.rows), next=page.next)
+        if request.after is not None:
+            return told
+        summary = await self._store.summary(tenant, self._ontology)
+        return told.model_copy(update={"years": summary.years, "values": summary.values})
+
+
+def _check_name(what: str, name: str, known: Mapping[str, object], field: str) -> None:
+    if name not in known:
+        raise BadRequest(f"no such {what}{suggest_nearest(name, known)}", field=field)
 
 
 def _longest_first_key(path: contract.ChainPath) -> tuple[int, list[str]]:

@@ -1,23 +1,18 @@
-"""The ontology as frozen values: `content/transformation_twin.yaml`, checked when it is loaded, and values held against it."""
+"""An ontology as frozen values, and values of nodes held against it."""
 
 from __future__ import annotations
 
 import difflib
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
-from importlib.resources import files
-from types import MappingProxyType
-from typing import Any
-
-import yaml
 
 from phronesis_contracts import BadRequest
 from phronesis_contracts.twin import Level
 
-RESERVED = frozenset({"tenant", "id", "name", "year", "quarter", "level", "key", "type", "version", "hash"})
+RESERVED = frozenset({"tenant", "id", "name", "aliases", "year", "quarter", "level", "key", "type", "version", "hash"})
 """What every node has; no type may declare a property of such a name."""
 
 
@@ -40,6 +35,12 @@ class LevelRule(StrEnum):
     ANY = "any"
 
 
+Words = Mapping[str, tuple[str, ...]]
+"""What people say, by language; the first of a language is its label."""
+LEVEL_OF_ALL = Level.L3
+"""Where the nodes of a type without levels stand."""
+
+
 @dataclass(frozen=True)
 class Property:
     """A declared property of a node type."""
@@ -52,6 +53,10 @@ class Property:
     high_above: float | None = None
     """The value above which it counts as high, where the ontology says so."""
     unit: str | None = None
+    words: Words = field(default_factory=dict)
+    most: Words = field(default_factory=dict)
+    least: Words = field(default_factory=dict)
+    value_words: Mapping[str, Words] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -59,8 +64,10 @@ class NodeType:
     """A node type: what its levels mean, and what it may carry."""
 
     name: str
-    levels: Mapping[Level, str]
+    levels: Mapping[Level, Words]
+    """Empty where it has none: all its nodes stand at L3."""
     properties: Mapping[str, Property]
+    words: Words = field(default_factory=dict)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -75,6 +82,8 @@ class RelationshipType:
     sources: tuple[str, ...]
     targets: tuple[str, ...]
     rule: LevelRule
+    forward: Words = field(default_factory=dict)
+    backward: Words = field(default_factory=dict)
 
     def joins(self, source: str, target: str) -> bool:
         """Whether it may go from a node of type `source` to one of type `target`."""
@@ -89,94 +98,18 @@ class Chain:
 
     name: str
     steps: tuple[tuple[str, ...], ...]
+    words: Words = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Ontology:
-    """Everything the twin may hold."""
+    """Everything a twin may hold."""
 
     nodes: Mapping[str, NodeType]
     relationships: Mapping[str, RelationshipType]
     chains: Mapping[str, Chain]
-    gap_types: Mapping[str, str]
-    """The closed set of gaps with their meaning; where several fit, the first one counts."""
-
-    def check(self) -> None:
-        """Hold the ontology against itself.
-
-        Raises `ValueError`: a name that is used and not declared, a name used twice, or a chain whose step cannot be walked.
-        """
-        for node in self.nodes.values():
-            if taken := RESERVED & node.properties.keys():
-                raise ValueError(f"{node.name} declares {sorted(taken)}, which every node has")
-        # A store of one namespace for both takes no relationship with the name of a label.
-        if both := self.nodes.keys() & self.relationships.keys():
-            raise ValueError(f"{sorted(both)} name a node and a relationship")
-        for relationship in self.relationships.values():
-            if unknown := {*relationship.sources, *relationship.targets} - self.nodes.keys():
-                raise ValueError(f"{relationship.name} joins {sorted(unknown)}, which are not declared")
-        for chain in self.chains.values():
-            self._check_chain(chain)
-
-    def _check_chain(self, chain: Chain) -> None:
-        if len(chain.steps) % 2 == 0:
-            raise ValueError(f"{chain.name} does not end at a node")
-        for sources, names, targets in zip(chain.steps[::2], chain.steps[1::2], chain.steps[2::2], strict=False):
-            for name in names:
-                if name not in self.relationships:
-                    raise ValueError(f"{chain.name} walks {name}, which is not declared")
-            for target in targets:
-                if not any(self.relationships[name].joins(source, target) for name in names for source in sources):
-                    raise ValueError(f"{chain.name} cannot reach {target}")
-
-
-def load() -> Ontology:
-    """The packaged ontology. Raises `ValueError`: the file does not fit together."""
-    text = files("phronesis_graph").joinpath("content", "transformation_twin.yaml").read_text(encoding="utf-8")
-    return parse(yaml.safe_load(text))
-
-
-def parse(data: Mapping[str, Any]) -> Ontology:
-    """The ontology in `data`, laid out as the packaged file is."""
-    extra = data.get("portfolio", {})
-    nodes = {
-        name: _node(name, body, extra.get("nodes", {}).get(name, {}).get("properties", {}))
-        for name, body in data["nodes"].items()
-    }
-    relationships = {name: _relationship(name, body, LevelRule.SAME) for name, body in data["relationships"].items()}
-    for name, body in extra.get("relationships", {}).items():
-        relationships[name] = _relationship(name, body, LevelRule.ANY)
-    everything = tuple(nodes)
-    relationships[data["hierarchy"]] = RelationshipType(data["hierarchy"], everything, everything, LevelRule.DOWN)
-    chains = {name: _chain(name, steps) for name, steps in data["chains"].items()}
-    result = Ontology(
-        MappingProxyType(nodes),
-        MappingProxyType(relationships),
-        MappingProxyType(chains),
-        MappingProxyType(dict(data["gap_types"])),
-    )
-    result.check()
-    return result
-
-
-def _node(name: str, body: Mapping[str, Any], more: Mapping[str, Any]) -> NodeType:
-    levels = {Level(level): str(meaning) for level, meaning in body["levels"].items()}
-    properties = {key: _property(key, value) for key, value in {**body.get("properties", {}), **more}.items()}
-    return NodeType(name, MappingProxyType(levels), MappingProxyType(properties))
-
-
-def _property(name: str, body: Mapping[str, Any]) -> Property:
-    lowest, highest = body.get("range", (None, None))
-    choices = tuple(str(choice) for choice in body.get("enum", ()))
-    return Property(name, Kind(body["type"]), lowest, highest, choices, body.get("high_above"), body.get("unit"))
-
-
-def _relationship(name: str, body: Mapping[str, Any], rule: LevelRule) -> RelationshipType:
-    return RelationshipType(name, tuple(body["from"]), tuple(body["to"]), rule)
-
-
-def _chain(name: str, steps: list[str]) -> Chain:
-    return Chain(name, tuple(tuple(part.strip() for part in step.split("|")) for step in steps))
+    name: str = ""
+    hierarchy: str | None = None
 
 
 LONGEST_STRING = 1_000

@@ -9,14 +9,17 @@ from typing import Any, Protocol
 
 from phronesis_bus import Call
 from phronesis_contracts import Principal, ServiceError
+from phronesis_contracts.ontology import AskVocabulary
 from phronesis_contracts.orchestrator import Audited
-from phronesis_contracts.twin import ChainRun, Level, Node, RunChain, Survey, Surveyed, Upserted
+from phronesis_contracts.twin import ChainRun, Level, Links, LinksOf, Node, RunChain, Survey, Surveyed, Upserted
 
 from ..guard import Allowed
 from .chains import Walk
 from .entities import NamedNode
 from .gaps import ChainReach, FoundTie, GapCase, NodeId, Tie, TieQuestion
+from .ontology import Ontology
 from .upserts import Plan
+from .vocabulary import NamePage, NodeSummary
 
 MOST_ROWS = 500
 """Rows of a statement in one answer."""
@@ -57,6 +60,9 @@ class ReasoningStore(Protocol):
     async def paths(self, tenant: str, walk: Walk, question: RunChain) -> ChainRun:
         """Walks to the chain's end or, where there is none, those that stop on the way; in no order."""
 
+    async def links(self, tenant: str, question: LinksOf) -> Links:
+        """The relationships of some nodes inside their year; one statement for a node type. The names are the ontology's."""
+
     async def named(self, tenant: str, types: Sequence[str], text: str, year: int | None) -> list[NamedNode]:
         """Nodes whose name holds the text or all its words, or stands in it; of every type where none is stated."""
 
@@ -71,6 +77,16 @@ class ReasoningStore(Protocol):
 
     async def ties(self, tenant: str, asked: Mapping[Tie, Sequence[TieQuestion]]) -> Sequence[FoundTie]:
         """The relationships asked for that there are, in every year and on every level; one statement for a node type."""
+
+
+class VocabularyStore(Protocol):
+    """The names and values of one tenant's nodes. Both raise `Unavailable` and `TimedOut`."""
+
+    async def summary(self, tenant: str, ontology: Ontology) -> NodeSummary:
+        """The years in which there are nodes, and what they have in the declared properties."""
+
+    async def names(self, tenant: str, ontology: Ontology, asked: AskVocabulary) -> NamePage:
+        """Nodes with their names, in the order of type, id and year. Raises `BadRequest`: `after` is the end of no page."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from phronesis_contracts import TooLarge
-from phronesis_contracts.twin import ChainNode, ChainPath, ChainRun, Level, RunChain, Survey, Surveyed
+from phronesis_contracts.twin import ChainNode, ChainPath, ChainRun, Level, Link, Links, LinksOf, RunChain, Survey, Surveyed
 
 from ..bolt.driver import Bolt, Row, Transaction
 from .chains import Hop, Walk, Walks
@@ -17,6 +17,7 @@ from .entities import NamedNode, fold, split_words
 from .gaps import ChainReach, Direction, FoundTie, GapCase, NodeId, Tie, TieQuestion
 from .ontology import Ontology
 from .surveys import SurveyStatement, survey_statement
+from .vocabulary import ALIAS_SEPARATOR, split_aliases
 
 LAST_NODES = 200
 """Nodes that a walk stops at which are looked at further; a chain with more of them is none that anybody reads."""
@@ -134,6 +135,19 @@ def ties_statement(type: str) -> str:
     )
 
 
+def links_statement(type: str) -> str:
+    """What nodes are linked to inside their year. Names of relationship types and of node types are parameters."""
+    return (
+        f"UNWIND $keys AS key MATCH (a:{type} {{key: key}})-[r]-(b) "
+        "WHERE a.tenant = $tenant AND b.tenant = $tenant AND b.year = a.year AND type(r) IN $names "
+        "AND ($out AND startNode(r) = a OR $back AND endNode(r) = a) "
+        # ArcadeDB finds nothing by `labels(b)[0] IN ...` in the condition itself.
+        "WITH a, b, type(r) AS relationship, startNode(r) = a AS forward, labels(b)[0] AS type WHERE type IN $types "
+        "RETURN DISTINCT a.id AS id, a.year AS year, relationship, forward, type, "
+        "b.id AS other, b.name AS name, b.level AS level ORDER BY id, relationship, type, name, other LIMIT $limit"
+    )
+
+
 K = TypeVar("K")
 
 MOST_ROWS = 20_000
@@ -189,23 +203,55 @@ class BoltReasoning:
         paths = tuple(_path_from_row(walk, row) for row in rows[: question.limit])
         return ChainRun(paths=paths, truncated=len(rows) > question.limit, statement=text)
 
+    async def links(self, tenant: str, question: LinksOf) -> Links:
+        keys: dict[str, list[str]] = defaultdict(list)
+        for key in dict.fromkeys(question.keys):
+            keys[key.split("/", 1)[0]].append(f"{tenant}/{key}")
+        given: Row = {
+            "names": list(question.relationships or self._ontology.relationships),
+            "types": list(question.types or self._ontology.nodes),
+            "out": question.forward is not False,
+            "back": question.forward is not True,
+            "limit": question.limit + 1,
+        }
+        statements = {type: links_statement(type) for type in keys}
+
+        async def work(transaction: Transaction) -> list[Link]:
+            found: list[Link] = []
+            for type, text in statements.items():
+                rows = await transaction.rows(text, tenant=tenant, keys=keys[type], **given)
+                found += [_link_from_row(type, row) for row in rows]
+            return found
+
+        found = await self._bolt.read(work)
+        kept = tuple(found[: question.limit])
+        return Links(links=kept, truncated=len(found) > len(kept), statement="; ".join(statements.values()))
+
     async def named(self, tenant: str, types: Sequence[str], text: str, year: int | None) -> list[NamedNode]:
         of_year = "" if year is None else " AND n.year = $year"
         rows = await self._rows(
             f"MATCH (n:{'|'.join(types or self._ontology.nodes)}) WHERE n.tenant = $tenant{of_year} "
-            "WITH n, toLower(n.name) AS name, toLower(n.id) AS id "
-            "WITH n, CASE WHEN name = $text OR id = $text THEN 0 WHEN name CONTAINS $text THEN 1 "
-            "WHEN size($words) > 0 AND all(word IN $words WHERE name CONTAINS word) THEN 2 "
-            "WHEN $text CONTAINS name OR $text CONTAINS id THEN 3 ELSE 4 END AS rank WHERE rank < 4 "
-            "RETURN labels(n)[0] AS type, n.id AS id, n.name AS name, n.year AS year, n.level AS level "
+            "WITH n, toLower(n.name) AS name, toLower(n.id) AS id, toLower(coalesce(n.aliases, '')) AS also "
+            f"WITH n, name, id, also, '{ALIAS_SEPARATOR}' + also + '{ALIAS_SEPARATOR}' AS each "
+            "WITH n, CASE WHEN name = $text OR id = $text OR each CONTAINS $whole THEN 0 "
+            "WHEN name CONTAINS $text OR also CONTAINS $text THEN 1 "
+            "WHEN size($words) > 0 AND all(word IN $words WHERE name CONTAINS word OR also CONTAINS word) THEN 2 "
+            "WHEN $text CONTAINS name OR $text CONTAINS id "
+            f"OR (also <> '' AND any(one IN split(also, '{ALIAS_SEPARATOR}') WHERE $text CONTAINS one)) "
+            "THEN 3 ELSE 4 END AS rank WHERE rank < 4 "
+            "RETURN labels(n)[0] AS type, n.id AS id, n.name AS name, n.aliases AS aliases, n.year AS year, n.level AS level "
             "ORDER BY rank, size(n.name), n.id, n.year LIMIT $limit",
             tenant=tenant,
             year=year,
             text=fold(text),
+            whole=f"{ALIAS_SEPARATOR}{fold(text)}{ALIAS_SEPARATOR}",
             words=list(split_words(text)),
             limit=MOST_NAMES,
         )
-        return [NamedNode(row["type"], row["id"], row["name"], row["year"], Level(row["level"])) for row in rows]
+        return [
+            NamedNode(row["type"], row["id"], row["name"], row["year"], Level(row["level"]), split_aliases(row["aliases"]))
+            for row in rows
+        ]
 
     async def standing(self, tenant: str, things: Iterable[NodeId]) -> Mapping[NodeId, Mapping[int, Level]]:
         ids: dict[str, list[str]] = defaultdict(list)
@@ -253,6 +299,18 @@ class BoltReasoning:
         return await self._bolt.read(lambda transaction: transaction.rows(statement, **parameters))
 
 
+def _link_from_row(type: str, row: Row) -> Link:
+    return Link(
+        node=f"{type}/{row['id']}/{row['year']}",
+        relationship=row["relationship"],
+        forward=row["forward"],
+        type=row["type"],
+        id=row["other"],
+        name=row["name"],
+        level=Level(row["level"]),
+    )
+
+
 def _start_row(tenant: str, case: GapCase) -> Row:
     key = f"{tenant}/{case.question.node.key}"
     return {"question": case.id, "key": key, "year": case.year, "level": case.level.value}
@@ -282,7 +340,11 @@ def _survey_result(question: Survey, made: SurveyStatement, rows: Sequence[Row],
     if question.measure != "list":
         return Surveyed(rows=tuple(_group_from_row(question, row) for row in rows), total=total, statement=made.rows)
     page = tuple(
-        {"id": row["id"], "name": row["name"], "year": row["year"], **{x: row[f"p{i}"] for i, x in enumerate(made.shown)}}
+        {
+            **{"id": row["id"], "name": row["name"], "year": row["year"]},
+            **{x: row[f"p{i}"] for i, x in enumerate(made.shown)},
+            **({"linked": row["linked"]} if question.via else {}),
+        }
         for row in rows[: question.limit]
     )
     more = len(rows) > question.limit and "value" not in question.order

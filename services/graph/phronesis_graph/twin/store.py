@@ -17,6 +17,7 @@ from ..bolt.schema import Schema
 from ..bolt.writes import SERVICE, Turns, news_id, write_news, write_once
 from .ontology import RESERVED, Ontology
 from .upserts import NodeRecord, Plan, RelationshipRecord, Stored, check_levels
+from .vocabulary import split_aliases
 
 T = TypeVar("T")
 
@@ -86,6 +87,7 @@ class BoltTwin:
             id=row["id"],
             year=row["year"],
             name=row["name"],
+            aliases=split_aliases(row.get("aliases")),
             level=Level(row["level"]),
             version=row["version"],
             properties=shown,

@@ -35,28 +35,43 @@ def find_property(kind: NodeType, name: str, path: str) -> Property:
     return found
 
 
-def find_joined_type(ontology: Ontology, kind: NodeType, via: str | None, to: str | None, path: str) -> NodeType | None:
+def find_joined_types(
+    ontology: Ontology, kind: NodeType, via: str, to: str | None, path: str, forward: bool | None = None
+) -> tuple[str, ...]:
+    """The node types at the other end of a relationship, or the one asked for. Raises `BadRequest`: there is none such."""
+    if via not in ontology.relationships:
+        raise BadRequest(f"no such relationship type{suggest_nearest(via, ontology.relationships)}", field=f"{path}.via")
+    relationship = ontology.relationships[via]
+    others = [
+        t
+        for t in ontology.nodes
+        if (forward is not False and relationship.joins(kind.name, t))
+        or (forward is not True and relationship.joins(t, kind.name))
+    ]
+    if not others:
+        raise BadRequest(f"{kind.name} has no {via}", field=f"{path}.via")
+    if to is not None and to not in others:
+        raise BadRequest(f"{via} does not join {kind.name} and {to[:60]}{suggest_nearest(to, others)}", field=f"{path}.to")
+    return tuple(others) if to is None else (to,)
+
+
+def find_joined_type(
+    ontology: Ontology, kind: NodeType, via: str | None, to: str | None, path: str, forward: bool | None = None
+) -> NodeType | None:
     """The node type at the other end of a relationship; `None` where none is asked for. Raises `BadRequest`."""
     if via is None:
         if to is not None:
             raise BadRequest("without `via` there is nothing that leads there", field=f"{path}.to")
         return None
-    if via not in ontology.relationships:
-        raise BadRequest(f"no such relationship type{suggest_nearest(via, ontology.relationships)}", field=f"{path}.via")
-    relationship = ontology.relationships[via]
-    others = [t for t in ontology.nodes if relationship.joins(kind.name, t) or relationship.joins(t, kind.name)]
-    if not others:
-        raise BadRequest(f"{kind.name} has no {via}", field=f"{path}.via")
+    others = find_joined_types(ontology, kind, via, to, path, forward)
     if to is None:
         raise BadRequest(f"`via` needs the node type that it leads to{suggest_nearest('', others)}", field=f"{path}.to")
-    if to not in others:
-        raise BadRequest(f"{via} does not join {kind.name} and {to[:60]}{suggest_nearest(to, others)}", field=f"{path}.to")
     return ontology.nodes[to]
 
 
 def comparison_value(one: Where, found: Property, path: str) -> Value | None:
     """The value to compare with, as stored; text without case, but for ids. Raises `BadRequest`: it does not fit."""
-    if one.op == "unknown":
+    if one.op in ("unknown", "known"):
         return None
     if one.op == "in":
         if not isinstance(one.value, tuple):
@@ -138,27 +153,40 @@ def _node_condition(building: _SurveyBuilder) -> str:
 
 
 def _where_condition(building: _SurveyBuilder, one: Where, path: str) -> str:
-    other = find_joined_type(building.ontology, building.kind, one.via, one.to, path)
+    if one.via is None and (one.negated or one.forward is not None):
+        raise BadRequest("only a condition on linked nodes has it", field=f"{path}.{'negated' if one.negated else 'forward'}")
+    if one.op in ("linked", "unlinked"):
+        if one.via is None:
+            raise BadRequest(f"`{one.op}` needs a relationship type", field=f"{path}.via")
+        types = find_joined_types(building.ontology, building.kind, one.via, one.to, path, one.forward)
+        return _linked_condition(one, types, "", (one.op == "unlinked") is not one.negated)
+    other = find_joined_type(building.ontology, building.kind, one.via, one.to, path, one.forward)
     kind, node = (building.kind, "n") if other is None else (other, "m")
     found = find_property(kind, one.property, f"{path}.property")
     value = comparison_value(one, found, path)
     stated = f"{node}.{found.name}"
-    if one.op == "unknown":
-        test = f"{stated} IS NULL" if other is None else f"{stated} IS NOT NULL"
+    if one.op in ("unknown", "known"):
+        # What no joined node states is unknown, whether there is such a node or not.
+        test = f"{stated} IS NULL" if other is None and one.op == "unknown" else f"{stated} IS NOT NULL"
     else:
         folded = f"toLower({stated})" if one.op == "contains" or ignores_case(found) else stated
         test = f"{folded} {one.op.upper()} {building.given(value)}"
     if other is None:
         return test
-    # What no joined node states is unknown, whether there is such a node or not.
-    no = "NOT " if one.op == "unknown" else ""
-    return f"{no}EXISTS {{ MATCH (n)-[:{one.via}]-(m:{kind.name}) WHERE m.tenant = $tenant AND m.year = n.year AND {test} }}"
+    return _linked_condition(one, (kind.name,), f" AND {test}", (one.op == "unknown") is not one.negated)
+
+
+def _linked_condition(one: Where, types: tuple[str, ...], test: str, absent: bool) -> str:
+    back, forth = "<-" if one.forward is False else "-", "->" if one.forward else "-"
+    linked = f"MATCH (n){back}[:{one.via}]{forth}(m:{'|'.join(types)}) WHERE m.tenant = $tenant AND m.year = n.year{test}"
+    return f"{'NOT ' if absent else ''}EXISTS {{ {linked} }}"
 
 
 def _group_statement(building: _SurveyBuilder, fits: str) -> str:
     survey = building.survey
-    if survey.after is not None or survey.show:
-        raise BadRequest("only a list has pages and properties to show", field="after" if survey.after else "show")
+    for name in ("after", "show", "via", "to"):
+        if getattr(survey, name):
+            raise BadRequest("only a list has pages, properties to show and linked nodes to count", field=name)
     lines = [f"MATCH (n:{building.kind.name}) WHERE {fits}"]
     groups = []
     for i, by in enumerate(survey.group_by):
@@ -204,8 +232,9 @@ def _measure_expression(building: _SurveyBuilder) -> str:
     fitting = [name for name, each in building.kind.properties.items() if each.kind in kinds]
     if of is None or of not in fitting:
         raise BadRequest(f"`{measure}` needs a property to take{suggest_nearest(of or '', fitting)}", field="of")
+    taken = f"percentileCont(n.{of}, 0.5)" if measure == "median" else f"{measure}(n.{of})"
     # The sum of nothing known is not zero.
-    return f"CASE WHEN count(n.{of}) = 0 THEN null ELSE {measure}(n.{of}) END"
+    return f"CASE WHEN count(n.{of}) = 0 THEN null ELSE {taken} END"
 
 
 def _known_expression(building: _SurveyBuilder, keys: list[str]) -> str:
@@ -221,8 +250,20 @@ def _list_statement(building: _SurveyBuilder, fits: str) -> tuple[str, tuple[str
     if survey.group_by:
         raise BadRequest("a list has no groups", field="group_by")
     shown = [find_property(building.kind, name, f"show.{i}").name for i, name in enumerate(survey.show)]
-    order = f"n.id{back}, n.year{back}"
-    if "value" in survey.order:
+    order, links = f"n.id{back}, n.year{back}", ""
+    if survey.via is not None:
+        types = find_joined_types(building.ontology, building.kind, survey.via, survey.to, "")
+        links = (
+            f" OPTIONAL MATCH (n)-[:{survey.via}]-(m:{'|'.join(types)}) WHERE m.tenant = $tenant AND m.year = n.year"
+            " WITH n, count(DISTINCT m) AS linked"
+        )
+    elif survey.to is not None:
+        raise BadRequest("without `via` there is nothing that leads there", field="to")
+    if "value" in survey.order and survey.via is not None:
+        if survey.of is not None or survey.after is not None:
+            raise BadRequest("a list by linked nodes takes no `of`, and has no pages", field="of" if survey.of else "after")
+        order = f"linked{back}, n.id, n.year"
+    elif "value" in survey.order:
         if survey.of is None or survey.after is not None:
             raise BadRequest("a list by value needs `of`, and has no pages", field="of" if survey.of is None else "after")
         of = find_property(building.kind, survey.of, "of").name
@@ -231,8 +272,10 @@ def _list_statement(building: _SurveyBuilder, fits: str) -> tuple[str, tuple[str
     elif survey.after is not None:
         fits = f"{fits} AND {_page_condition(building, survey.after, '<' if back else '>')}"
     shown = list(dict.fromkeys(name for name in shown if name not in ("id", "name")))
-    columns = ", ".join(["n.id AS id", "n.name AS name", "n.year AS year", *(f"n.{x} AS p{i}" for i, x in enumerate(shown))])
-    return f"MATCH (n:{building.kind.name}) WHERE {fits} RETURN {columns} ORDER BY {order} LIMIT $limit", tuple(shown)
+    columns = ["n.id AS id", "n.name AS name", "n.year AS year", *(f"n.{x} AS p{i}" for i, x in enumerate(shown))]
+    columns += ["linked"] if links else []
+    listed = f"MATCH (n:{building.kind.name}) WHERE {fits}{links} RETURN {', '.join(columns)} ORDER BY {order} LIMIT $limit"
+    return listed, tuple(shown)
 
 
 def _page_condition(building: _SurveyBuilder, after: str, sign: str) -> str:

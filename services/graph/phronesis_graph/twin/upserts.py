@@ -11,6 +11,7 @@ from phronesis_contracts import BadRequest
 from phronesis_contracts.twin import Level, NodeRef, Upsert, UpsertNode
 
 from .ontology import LevelRule, NodeType, Ontology, RelationshipType, check_value, suggest_nearest
+from .vocabulary import join_aliases
 
 Value = str | float | int
 
@@ -130,6 +131,8 @@ def _to_record(ontology: Ontology, tenant: str, node: UpsertNode, path: str) -> 
     body: dict[str, Value] = {"id": node.id, "name": node.name, "year": node.year, "level": node.level.value, **own}
     if node.quarter is not None:
         body["quarter"] = node.quarter
+    if node.aliases:
+        body["aliases"] = join_aliases(node.aliases)
     digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
     key = f"{tenant}/{node.key}"
     everything = {**body, "tenant": tenant, "key": key, "hash": digest}

@@ -176,8 +176,6 @@ _LATE = "the instructions are not loaded yet"
 
 
 class LibraryHandlers:
-    """The handlers of what is read."""
-
     def __init__(self, store: Store, libraries: LibraryCache, exposures: Exposures) -> None:
         self._store = store
         self._libraries = libraries

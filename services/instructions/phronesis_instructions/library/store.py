@@ -232,8 +232,6 @@ _SELF = Principal(tenant=SYSTEM_TENANT, user="instructions", role=Role.ADMIN)
 
 
 class PostgresStore:
-    """The schema `instructions`."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 

@@ -64,7 +64,6 @@ class Text:
 
 
 def mode_tag(mode: str) -> str:
-    """Tag of the bundle of a data mode."""
     return f"tier2_mode_{mode.lower()}"
 
 
@@ -127,12 +126,10 @@ def allowed_servers(text: str) -> tuple[str, ...]:
 
 
 def unknown_tools(text: str) -> list[str]:
-    """The names in it that no tool has."""
     return [name for name in allowed_tools(text) if name not in TOOLS]
 
 
 def is_allow_list(tag: str) -> bool:
-    """Whether the text of this tag is an allow-list."""
     return tag.endswith(f"/{PURPOSE}")
 
 

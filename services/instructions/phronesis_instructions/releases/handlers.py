@@ -32,11 +32,7 @@ class _Handlers:
 
 
 class ReleaseHandlers(_Handlers):
-    """Handlers of releases.
-
-    Args:
-        announce: called after a change, whose event stands in the outbox.
-    """
+    """Handlers of releases. `announce`: called after a change, whose event stands in the outbox."""
 
     def __init__(self, libraries: LibraryCache, releases: Releases, announce: Callable[[], None]) -> None:
         super().__init__(libraries, announce)
@@ -87,11 +83,7 @@ def _changes(library: Library, old: Mapping[str, Text], new: Mapping[str, Text])
 
 
 class ExperimentHandlers(_Handlers):
-    """Handlers of experiments.
-
-    Args:
-        announce: called after a change, whose event stands in the outbox.
-    """
+    """Handlers of experiments. `announce`: called after a change, whose event stands in the outbox."""
 
     def __init__(self, libraries: LibraryCache, experiments: PostgresExperiments, announce: Callable[[], None]) -> None:
         super().__init__(libraries, announce)

@@ -182,11 +182,7 @@ _COUNT = "UPDATE experiment_arms SET users = users + 1 WHERE tenant = $1 AND exp
 
 
 class PostgresExposures:
-    """Arms by user.
-
-    Args:
-        announce: called after a first exposure, whose news stands in the outbox.
-    """
+    """Arms by user. `announce`: called after a first exposure, whose news stands in the outbox."""
 
     def __init__(self, database: Database, announce: Callable[[], None]) -> None:
         self._database = database

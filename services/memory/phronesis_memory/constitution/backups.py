@@ -37,8 +37,6 @@ class Manifest(Message):
 
 
 class BackupWriter:
-    """Writes the lines of one backup."""
-
     def __init__(self, bucket: Bucket, folder: str) -> None:
         self._bucket, self._folder = bucket, folder
         self._lines: list[str] = []
@@ -115,7 +113,6 @@ async def verify_backup(bucket: Bucket, folder: str) -> Manifest:
 
 
 async def list_backups(bucket: Bucket, tenant: str) -> list[Backup]:
-    """The whole backups of a tenant, the latest first."""
     folders = [
         name.rpartition("/")[0] for name in await bucket.names() if _belongs_to(name, tenant) and name.endswith(_MANIFEST)
     ]

@@ -48,8 +48,6 @@ LIBRARIES = (
 
 @dataclass(frozen=True)
 class Clustering:
-    """Which group each vector is in."""
-
     labels: Labels
     silhouette: float
     """Mean of those that are in a group, by cosine distance; 0 where there are fewer than two groups."""

@@ -115,8 +115,6 @@ _AROUND = 0.6
 
 @dataclass(frozen=True)
 class Clause:
-    """A part of a text that asks for one thing."""
-
     said: str
     denied: bool
     """Whether an odd number of its words turn it into its opposite."""

@@ -27,8 +27,6 @@ _URGENT_TYPES = tuple(name for name, kind in TYPES.items() if kind.tier is not N
 
 
 class BusConstitutionGraph:
-    """The graph service, on the bus."""
-
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
 
@@ -47,12 +45,12 @@ class BusConstitutionGraph:
                 limit = max(1, limit // 4)
 
     async def walk_links(self, tenant: str, after: ConstitutionLink | None, limit: int) -> tuple[ConstitutionLink, ...]:
-        asked = WalkLinks(limit=limit) if after is None else WalkLinks(after_from=after.from_id, after=after.id, limit=limit)
-        return (await ask(self._bus, _service_principal(tenant), WALK_LINKS, asked)).relationships
+        request = WalkLinks(limit=limit) if after is None else WalkLinks(after_from=after.from_id, after=after.id, limit=limit)
+        return (await ask(self._bus, _service_principal(tenant), WALK_LINKS, request)).relationships
 
     async def changed_since(self, tenant: str, at: datetime) -> Mapping[str, int]:
-        asked = ChangedSince(at=at, types=_URGENT_TYPES)
-        return (await ask(self._bus, _service_principal(tenant), CHANGED_SINCE, asked)).versions
+        request = ChangedSince(at=at, types=_URGENT_TYPES)
+        return (await ask(self._bus, _service_principal(tenant), CHANGED_SINCE, request)).versions
 
     async def restore(
         self,
@@ -91,8 +89,6 @@ _SIDE_BY_SIDE = 8
 
 
 class BusStructure:
-    """The graph service, on the bus."""
-
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
 
@@ -127,8 +123,8 @@ class BusStructure:
         found: dict[str, tuple[Mention, ...]] = {}
         for at in range(0, len(ids), _ENDS):
             some = tuple(ids[at : at + _ENDS])
-            asked = Outcomes(ids=some, relationship=relationship, types=tuple(types), statuses=tuple(statuses))
-            found |= (await ask(self._bus, who, OUTCOMES, asked)).found
+            request = Outcomes(ids=some, relationship=relationship, types=tuple(types), statuses=tuple(statuses))
+            found |= (await ask(self._bus, who, OUTCOMES, request)).found
         return found
 
     async def create(self, who: Principal, type: str, fields: Mapping[str, Any]) -> ConstitutionNode:

@@ -38,8 +38,6 @@ from .store import NodeRecords, RecordReader, VectorAudit, VectorRestore
 
 
 class VectorHandlers:
-    """The handlers."""
-
     def __init__(
         self,
         following: GraphFollower,

@@ -93,11 +93,11 @@ async def write_versions(
 def _rows(
     tenant: str, facts: NodeSnapshot, news: Sequence[NodeNews], last: Mapping[str, Any], seen: bool, actor: str, now: datetime
 ) -> list[tuple[object, ...]]:
-    told = {one.version: one for one in news if one.operation is not Operation.DELETE and one.version <= facts.version}
+    by_version = {one.version: one for one in news if one.operation is not Operation.DELETE and one.version <= facts.version}
     fields = {} if seen else _changes(last, facts.content)
     rows: list[tuple[object, ...]] = []
-    for version in sorted({*told, facts.version}):
-        mine, one = version == facts.version, told.get(version)
+    for version in sorted({*by_version, facts.version}):
+        mine, one = version == facts.version, by_version.get(version)
         changed = list(one.changed) if one is not None else sorted(fields)
         operation = one.operation if one is not None else Operation.UPDATE if version > 1 else Operation.CREATE
         values = fields if mine else {}
@@ -125,8 +125,6 @@ async def erase_versions(
 
 
 class NodeHistory:
-    """`History` on the tables of versions and pairs."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 

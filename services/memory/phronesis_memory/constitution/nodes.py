@@ -55,18 +55,18 @@ def snapshot_of(node: ConstitutionNode) -> NodeSnapshot:
     """What memory keeps of a node that was read in full."""
     kind = TYPES[node.type]
     body = "" if kind.tier is None else text_of_node(node, kind)
-    told = _without_unstorable(node.model_dump(mode="json"))
+    fields = _without_unstorable(node.model_dump(mode="json"))
     return NodeSnapshot(
         node.id,
         node.type,
         kind.layer,
         kind.tier,
         lifecycle_of(node.status or ""),
-        told["title"],
+        fields["title"],
         node.version or 1,
         node.created_at or _NEVER,
         node.updated_at or _NEVER,
-        {name: value for name, value in told.items() if name not in _NOT_CONTENT and value is not None},
+        {name: value for name, value in fields.items() if name not in _NOT_CONTENT and value is not None},
         body,
         hashlib.sha256(body.encode()).hexdigest(),
         count(body) if body else 0,
@@ -79,9 +79,9 @@ def text_of_node(node: ConstitutionNode, kind: NodeType) -> str:
     Returns:
         At most `MOST` characters that can be stored and sent; empty where the node has none of the fields.
     """
-    told = node.model_dump(mode="json")
+    fields = node.model_dump(mode="json")
     # A field that the type does not declare is kept in the bag.
-    values = {name: told.get(name, (told.get("properties") or {}).get(name)) for name in kind.text}
+    values = {name: fields.get(name, (fields.get("properties") or {}).get(name)) for name in kind.text}
     lines = [_line(name, said) for name, value in values.items() if (said := _value_as_text(value))]
     label = _HUMP.sub(" ", kind.label).lower()
     return "\n".join([label, *lines])[:MAX_CHARACTERS] if lines else ""

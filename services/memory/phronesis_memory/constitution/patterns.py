@@ -25,8 +25,6 @@ from .semantic import SemanticFinder, goals_of_strategies, total_return, without
 
 
 class GoalOutcome(StrEnum):
-    """What became of a goal."""
-
     ACHIEVED = "achieved"
     FAILED = "failed"
     OPEN = "open"
@@ -111,8 +109,6 @@ class Pattern:
 
 
 class Patterns:
-    """Detects patterns."""
-
     def __init__(self, vectors: NodeVectors, structure: Structure) -> None:
         self._vectors, self._structure = vectors, structure
 
@@ -279,8 +275,8 @@ def _evidence_draft(pattern: Pattern) -> dict[str, Any]:
 
 
 def _outcome_note(node: ConstitutionNode) -> str:
-    told = node.model_extra or {}
-    roi, outcome = told.get("roi"), told.get("outcome")
+    extra = node.model_extra or {}
+    roi, outcome = extra.get("roi"), extra.get("outcome")
     total = roi.get("total") if isinstance(roi, Mapping) else None
     return f", return {total:g}" if isinstance(total, int | float) else f", outcome: {outcome}" if outcome else ""
 
@@ -290,22 +286,20 @@ GOALS = frozenset({"goal"})
 
 
 class Analogies:
-    """Finds analogies."""
-
     def __init__(self, meaning: SemanticFinder) -> None:
         self._meaning = meaning
 
     async def find(self, who: Principal, id: str, limit: int) -> list[Analogy]:
         """The achieved goals that are most like a goal, each with its strategies. Raises `NotFound`."""
-        asked = await gather_vectors(
+        vectors = await gather_vectors(
             self._meaning.vectors, who.tenant, NodeFilter(types=GOALS, lifecycle=None, ids=frozenset({id}))
         )
-        if not asked.ids:
+        if not vectors.ids:
             raise NotFound("there is no goal with this id, or it is not embedded yet", field="id")
         chosen = NodeFilter(types=GOALS, lifecycle=None)
         reached = await self._meaning.near(
             who,
-            asked.points[0],
+            vectors.points[0],
             chosen,
             0.0,
             limit,

@@ -41,8 +41,6 @@ class NodeFilter:
 
 @dataclass(frozen=True)
 class NodeHit:
-    """A node near a vector."""
-
     id: str
     type: str
     layer: Layer
@@ -188,8 +186,6 @@ class ConstitutionGraph(Protocol):
 
 
 class Bucket(Protocol):
-    """Where backups are kept."""
-
     async def put(self, name: str, data: bytes) -> None:
         """Store `data` under `name`."""
 
@@ -247,8 +243,6 @@ class Retrievals(Protocol):
 
 @dataclass(frozen=True)
 class TopicMember:
-    """A node of a topic."""
-
     id: str
     type: str
     layer: str

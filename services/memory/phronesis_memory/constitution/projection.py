@@ -26,8 +26,6 @@ _News = Mapping[str, Sequence[NodeNews]]
 
 
 class GraphFollower:
-    """Makes records of nodes."""
-
     def __init__(
         self,
         graph: ConstitutionGraph,

@@ -108,7 +108,6 @@ def apply_defaults(request: Request, changed: Mapping[str, float]) -> Request:
 
 
 def default_value(changed: Mapping[str, float], name: str) -> float:
-    """One default."""
     return changed.get(name, TUNABLE[name])
 
 

@@ -152,7 +152,7 @@ class HybridFinder:
     async def _near(self, who: Principal, anchor: str | None, chosen: NodeFilter, by: HybridWeights) -> Sequence[Reached]:
         if anchor is None:
             return ()
-        asked = Near(
+        request = Near(
             id=anchor,
             max_depth=by.max_depth,
             layers=tuple(sorted(chosen.layers)),
@@ -160,7 +160,7 @@ class HybridFinder:
             status=chosen.lifecycle or Near.model_fields["status"].default,
             limit=STRUCTURAL,
         )
-        reached = await self._meaning.structure.near(who, asked)
+        reached = await self._meaning.structure.near(who, request)
         if chosen.topic is None or not reached:
             return reached
         of_topic = {one.id async for one in self._meaning.vectors.scan(who.tenant, _narrow_filter(chosen, reached))}
@@ -246,15 +246,15 @@ class NodeSearch:
         self._hybrid = HybridFinder(meaning)
         self._supports = SupportFinder(meaning)
 
-    async def semantic(self, who: Principal, asked: search.SemanticSearch) -> search.SemanticFound:
-        chosen = await self._begun(who, asked)
+    async def semantic(self, who: Principal, request: search.SemanticSearch) -> search.SemanticFound:
+        chosen = await self._begun(who, request)
         vector, warnings = await asyncio.gather(
-            self._meaning.question(who.tenant, asked.query), self._meaning.warnings(who.tenant, chosen)
+            self._meaning.question(who.tenant, request.query), self._meaning.warnings(who.tenant, chosen)
         )
-        near = await self._meaning.near(who, vector, chosen, _number_or_zero(asked.min_similarity), asked.top_k)
+        near = await self._meaning.near(who, vector, chosen, _number_or_zero(request.min_similarity), request.top_k)
         found = (
             await self._linked(who, near)
-            if asked.include_relationships
+            if request.include_relationships
             else [search.Hit(node=without_provenance(n.node), score=n.score) for n in near]
         )
         results, tokens, truncated = fit_results(found, search.SEARCH_TOKENS)
@@ -263,23 +263,24 @@ class NodeSearch:
             stats=search.SearchStats(
                 total_results=len(results), avg_score=_mean([one.score for one in results]), token_estimate=tokens
             ),
-            query_embedding=_to_numbers(vector) if asked.include_query_embedding else None,
+            query_embedding=_to_numbers(vector) if request.include_query_embedding else None,
             truncated=truncated,
             warnings=warnings,
         )
 
-    async def hybrid(self, who: Principal, asked: search.HybridSearch) -> search.HybridFound:
+    async def hybrid(self, who: Principal, request: search.HybridSearch) -> search.HybridFound:
         by = make_weights(
-            _number_or_zero(asked.structural_weight),
-            _number_or_zero(asked.semantic_weight),
-            _number_or_zero(asked.min_similarity),
-            asked.max_depth,
-            asked.top_k,
-            asked.rerank,
+            _number_or_zero(request.structural_weight),
+            _number_or_zero(request.semantic_weight),
+            _number_or_zero(request.min_similarity),
+            request.max_depth,
+            request.top_k,
+            request.rerank,
         )
-        chosen = await self._begun(who, asked)
+        chosen = await self._begun(who, request)
         (found, degraded), warnings = await asyncio.gather(
-            self._hybrid.find(who, asked.query, asked.anchor_node_id, chosen, by), self._meaning.warnings(who.tenant, chosen)
+            self._hybrid.find(who, request.query, request.anchor_node_id, chosen, by),
+            self._meaning.warnings(who.tenant, chosen),
         )
         results, tokens, truncated = fit_results(found, search.SEARCH_TOKENS)
         stats = search.HybridStats(
@@ -290,33 +291,33 @@ class NodeSearch:
         )
         return search.HybridFound(results=results, stats=stats, truncated=truncated, degraded=degraded, warnings=warnings)
 
-    async def insights(self, who: Principal, asked: search.InsightSearch) -> search.SupportedFound:
-        floor, sure = _number_or_zero(asked.min_similarity), _number_or_zero(asked.min_confidence)
-        return _to_supported_found(await self._supports.insights(who, asked.query, floor, sure, asked.top_k))
+    async def insights(self, who: Principal, request: search.InsightSearch) -> search.SupportedFound:
+        floor, sure = _number_or_zero(request.min_similarity), _number_or_zero(request.min_confidence)
+        return _to_supported_found(await self._supports.insights(who, request.query, floor, sure, request.top_k))
 
-    async def precedents(self, who: Principal, asked: search.PrecedentSearch) -> search.SupportedFound:
-        start = normalize_time(asked.start_date, "startDate")
-        by = PrecedentCriteria(_number_or_zero(asked.min_similarity), asked.min_roi, start, asked.limit)
-        return _to_supported_found(await self._supports.precedents(who, asked.query, by))
+    async def precedents(self, who: Principal, request: search.PrecedentSearch) -> search.SupportedFound:
+        start = normalize_time(request.start_date, "startDate")
+        by = PrecedentCriteria(_number_or_zero(request.min_similarity), request.min_roi, start, request.limit)
+        return _to_supported_found(await self._supports.precedents(who, request.query, by))
 
     async def goal(
-        self, who: Principal, asked: search.GoalSearch, floor: float, weights: search.HybridSearch
+        self, who: Principal, request: search.GoalSearch, floor: float, weights: search.HybridSearch
     ) -> search.GoalFound:
         """The goal that is spoken of, and what is around it. Raises `NoSuchGoal`: none is as near as the floor."""
-        filter_of_request(search.Sought(query=asked.query, types=asked.types))
-        vector = await self._meaning.question(who.tenant, asked.query)
+        filter_of_request(search.Sought(query=request.query, types=request.types))
+        vector = await self._meaning.question(who.tenant, request.query)
         goals = await self._meaning.near(who, vector, _GOALS, floor, 1)
         if not goals:
             raise search.NoSuchGoal("no goal matches these words", field="query")
         [goal] = goals
         around = weights.model_copy(
-            update={"anchor_node_id": goal.node.id, "types": asked.types, "top_k": asked.top_k, "max_depth": 2}
+            update={"anchor_node_id": goal.node.id, "types": request.types, "top_k": request.top_k, "max_depth": 2}
         )
         return search.GoalFound(goal=without_provenance(goal.node), goal_score=goal.score, found=await self.hybrid(who, around))
 
-    async def _begun(self, who: Principal, asked: search.Sought) -> NodeFilter:
-        chosen = filter_of_request(asked, asked.topic)
-        if asked.consistency == "strong":
+    async def _begun(self, who: Principal, request: search.Sought) -> NodeFilter:
+        chosen = filter_of_request(request, request.topic)
+        if request.consistency == "strong":
             await self._meaning.vectors.settled(who.tenant)
         return chosen
 

@@ -45,35 +45,33 @@ _TRIES, _PAUSE = 4, 0.5
 
 
 class SearchHandlers:
-    """The handlers of searches."""
-
     def __init__(self, finding: NodeSearch, retrievals: Retrievals, log: RetrievalLog, answers: AnswerCache) -> None:
         self._finding, self._retrievals = finding, retrievals
         self._log, self._answers = log, answers
 
     async def semantic_search(self, call: Call, request: search.SemanticSearch) -> search.SemanticFound:
-        asked = apply_defaults(request, await self._changed(call.who))
-        return await self._answered(call.who, "semantic.search.v1", asked, self._finding.semantic)
+        completed = apply_defaults(request, await self._changed(call.who))
+        return await self._answered(call.who, "semantic.search.v1", completed, self._finding.semantic)
 
     async def hybrid_search(self, call: Call, request: search.HybridSearch) -> search.HybridFound:
-        asked = apply_defaults(request, await self._changed(call.who))
-        return await self._answered(call.who, "hybrid.search.v1", asked, self._finding.hybrid)
+        completed = apply_defaults(request, await self._changed(call.who))
+        return await self._answered(call.who, "hybrid.search.v1", completed, self._finding.hybrid)
 
     async def insight_search(self, call: Call, request: search.InsightSearch) -> search.SupportedFound:
-        asked = apply_defaults(request, await self._changed(call.who))
-        return await self._answered(call.who, "insight.search.v1", asked, self._finding.insights)
+        completed = apply_defaults(request, await self._changed(call.who))
+        return await self._answered(call.who, "insight.search.v1", completed, self._finding.insights)
 
     async def precedent_search(self, call: Call, request: search.PrecedentSearch) -> search.SupportedFound:
-        asked = apply_defaults(request, await self._changed(call.who))
-        return await self._answered(call.who, "decision.precedents.v1", asked, self._finding.precedents)
+        completed = apply_defaults(request, await self._changed(call.who))
+        return await self._answered(call.who, "decision.precedents.v1", completed, self._finding.precedents)
 
     async def goal_search(self, call: Call, request: search.GoalSearch) -> search.GoalFound:
         """A goal by its words, and what is around it."""
         changed = await self._changed(call.who)
 
-        async def find(who: Principal, asked: search.GoalSearch) -> search.GoalFound:
-            weights = apply_defaults(search.HybridSearch(query=asked.query), changed)
-            return await self._finding.goal(who, asked, default_value(changed, "goal.minSimilarity"), weights)
+        async def find(who: Principal, completed: search.GoalSearch) -> search.GoalFound:
+            weights = apply_defaults(search.HybridSearch(query=completed.query), changed)
+            return await self._finding.goal(who, completed, default_value(changed, "goal.minSimilarity"), weights)
 
         return await self._answered(call.who, "goal.search.v1", request, find)
 
@@ -110,32 +108,32 @@ class SearchHandlers:
             return {}
 
     async def _answered(
-        self, who: Principal, tool: str, asked: Request, find: Callable[[Principal, Request], Awaitable[Found]]
+        self, who: Principal, tool: str, completed: Request, find: Callable[[Principal, Request], Awaitable[Found]]
     ) -> Found:
-        check_storable(asked)
+        check_storable(completed)
         began, id, outcome = perf_counter(), str(uuid4()), "failed"
         answer: Found | None = None
         try:
-            answer = _with_retrieval_id(await self._kept_or_found(who, tool, asked, find), id)
+            answer = _with_retrieval_id(await self._kept_or_found(who, tool, completed, find), id)
             outcome = "ok"
             return answer
         except ServiceError as error:
             outcome = error.code
             raise
         finally:
-            arguments, milliseconds = asked.model_dump(mode="json", exclude={"query"}), 1_000 * (perf_counter() - began)
-            row = Retrieval(id, who.tenant, tool, who.user, asked.query, arguments, milliseconds, outcome)
+            arguments, milliseconds = completed.model_dump(mode="json", exclude={"query"}), 1_000 * (perf_counter() - began)
+            row = Retrieval(id, who.tenant, tool, who.user, completed.query, arguments, milliseconds, outcome)
             self._log.add(row if answer is None else replace(row, **_log_figures(answer)))
 
     async def _kept_or_found(
-        self, who: Principal, tool: str, asked: Request, find: Callable[[Principal, Request], Awaitable[Found]]
+        self, who: Principal, tool: str, completed: Request, find: Callable[[Principal, Request], Awaitable[Found]]
     ) -> Found:
-        place = self._answers.place(who, tool, asked.model_dump_json())
-        strong = getattr(asked, "consistency", "") == "strong"
+        place = self._answers.place(who, tool, completed.model_dump_json())
+        strong = getattr(completed, "consistency", "") == "strong"
         kept: Found | None = None if strong else self._answers.find(place)
         if kept is not None:
             return kept
-        found = await find(who, asked)
+        found = await find(who, completed)
         if not strong and not _is_incomplete(found):
             self._answers.keep(place, _with_fields(found, cached=True))
         return found
@@ -175,8 +173,6 @@ def _log_figures(found: Found) -> dict[str, Any]:
 
 
 class ReasoningHandlers:
-    """The handlers."""
-
     def __init__(
         self,
         topics: Topics,
@@ -304,7 +300,6 @@ def assemble_reasoning(sources: Sources) -> ReasoningHandlers:
 
 
 async def serve_searches(bus: Bus, sources: Sources, settings: RetrievalSettings, wake: Callable[[], None]) -> None:
-    """Serve the searches, and what reasons over the graph."""
     found, log = assemble_searches(sources, settings, wake)
     span = partial(trace_handler, bus.tracing, "search_memory", STORE)
 

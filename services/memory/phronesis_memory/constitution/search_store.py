@@ -201,8 +201,6 @@ _ALONE = "SELECT pg_advisory_xact_lock(hashtextextended('constitution-topics ' |
 
 
 class PostgresTopics:
-    """`TopicStore` on the tables of migration 0011."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 

@@ -201,8 +201,6 @@ _SPOT = """
 
 
 class RecordReader:
-    """Reads the records."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -353,8 +351,6 @@ SERVICE = "memory"
 
 
 class VectorAudit:
-    """Writes entries."""
-
     def __init__(self, database: Database, wake: Callable[[], None]) -> None:
         self._database, self._wake = database, wake
 

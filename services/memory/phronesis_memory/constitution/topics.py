@@ -62,8 +62,8 @@ class Topics:
             raise NotFound("there is no such topic; topics.list.v1 lists them", field="topicId")
         ids, total = found
         nodes = await self._structure.nodes(who, ids) if ids else {}
-        told: tuple[Mention, ...] = tuple(mention(nodes[id]) for id in ids if id in nodes)
-        return TopicNodesFound(nodes=told, total=total)
+        mentions: tuple[Mention, ...] = tuple(mention(nodes[id]) for id in ids if id in nodes)
+        return TopicNodesFound(nodes=mentions, total=total)
 
     async def _found(self, tenant: str) -> TopicRun:
         async with self._finding:  # one at a time: each takes a whole core

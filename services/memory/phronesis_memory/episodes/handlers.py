@@ -101,8 +101,6 @@ STORE = "experience"
 
 @dataclass(frozen=True)
 class Experience:
-    """The handlers of experience."""
-
     remembering: EpisodeRecall
     querying: MemoryQueries
     strategies: StrategyHandlers
@@ -146,7 +144,6 @@ async def serve_experience(
     wake: Callable[[], None],
     queries: QueryVectors,
 ) -> None:
-    """Wire the handlers and let them answer."""
     made = assemble_experience(database, embedder, settings, vectors, wake, queries=queries)
     span = partial(trace_handler, bus.tracing)
     await serve(bus, episodes.RECALL_EPISODES, span("search_memory", STORE, made.remembering.recall_episodes))

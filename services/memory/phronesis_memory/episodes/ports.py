@@ -13,8 +13,6 @@ from ..values import Audience, Item
 
 
 class Episodes(Protocol):
-    """The store of episodes."""
-
     async def episodes(self, who: Principal, scores: Mapping[str, float]) -> list[Episode]:
         """Those of the caller's episodes with these ids and scores, in their order."""
 
@@ -22,7 +20,7 @@ class Episodes(Protocol):
 class Outcomes(Protocol):
     """The store of what came of tool calls."""
 
-    async def statistics(self, who: Principal, asked: AskToolStatistics) -> ToolStatistics:
+    async def statistics(self, who: Principal, request: AskToolStatistics) -> ToolStatistics:
         """How often the caller's tools were called, and how often that worked."""
 
     async def failures(self, who: Principal, query: str, limit: int) -> list[MemoryHit]:
@@ -31,14 +29,10 @@ class Outcomes(Protocol):
 
 
 class Profiles(Protocol):
-    """Reads profiles."""
-
     async def get(self, who: Principal) -> Profile:
         """The caller's profile."""
 
 
 class Items(Protocol):
-    """Reads items."""
-
     async def items(self, audience: Audience, ids: Sequence[str]) -> list[Item]:
         """Those of the items that the audience holds."""

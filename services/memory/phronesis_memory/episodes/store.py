@@ -29,8 +29,6 @@ _OUTCOMES = """
 
 
 class PostgresEpisodes:
-    """`Episodes` on the tables `items` and `tool_outcomes`."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -112,14 +110,12 @@ async def write_outcomes(
 
 
 class PostgresOutcomes:
-    """`Outcomes` on the table `tool_outcomes`."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def statistics(self, who: Principal, asked: contract.AskToolStatistics) -> contract.ToolStatistics:
+    async def statistics(self, who: Principal, request: contract.AskToolStatistics) -> contract.ToolStatistics:
         async with self._database.connection(who.tenant) as connection:
-            rows = await connection.fetch(_USES, who.tenant, who.user, list(asked.tools), asked.limit)
+            rows = await connection.fetch(_USES, who.tenant, who.user, list(request.tools), request.limit)
         return contract.ToolStatistics(
             tools=tuple(
                 contract.ToolUse(
@@ -171,8 +167,6 @@ _COUNT = "UPDATE strategies SET uses = $2, wins = $3, retired = $4 WHERE item_id
 
 
 class PostgresStrategies:
-    """Strategies, on the tables `items` and `strategies`."""
-
     def __init__(self, database: Database, vectors: VectorIndex, wake: Callable[[], None]) -> None:
         self._database, self._vectors, self._wake = database, vectors, wake
 

@@ -103,5 +103,5 @@ def _entries(value: Any, path: tuple[str, ...]) -> Iterable[tuple[str, str]]:
 
 def word_overlap(query: str, text: str) -> float:
     """The share of a question's words, as stems, that stand in a text: 0 to 1."""
-    asked = set(stems(query))
-    return len(asked & set(stems(re.sub(r"[._]", " ", text)))) / len(asked) if asked else 0.0
+    terms = set(stems(query))
+    return len(terms & set(stems(re.sub(r"[._]", " ", text)))) / len(terms) if terms else 0.0

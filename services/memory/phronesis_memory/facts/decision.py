@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -12,6 +10,7 @@ from typing import Literal
 from phronesis_contracts.facts import FactKind, Origin, Statement
 
 from ..values import Draft
+from .predicates import NEGATION, known_name, slot_of
 
 TRUST: dict[Origin, float] = {Origin.USER: 1.0, Origin.IMPORT: 0.8, Origin.REPLY: 0.3, Origin.MEDIA: 0.3, Origin.TOOL: 0.3}
 """How far each origin is trusted, 0 to 1."""
@@ -81,40 +80,6 @@ class StoredFact:
         for one in self.evidence:
             doubt *= 1.0 - min(0.95, one.confidence * TRUST[one.origin])
         return round(1.0 - doubt, 4)
-
-
-NEGATION = "not:"
-"""What the value of a negated statement begins with."""
-SINGLE_VALUED = frozenset({"called", "works at", "works in", "works as", "works for", "lives in", "is from", "reports to"})
-"""Verbs that have one object at a time; so has every noun that ends in `is`, but for those of `MANY_VALUED`."""
-MANY_VALUED = frozenset(
-    "aunt brother cat child colleague cousin daughter dog friend hobby neighbour neighbor pet sister skill son uncle".split()
-)
-_IS = " is"
-_AROUND = re.compile(r"\s(?=(?:at|for|in|on|over|than|to|when|with|during|after|before)\s)")
-
-
-def normalize(text: str) -> str:
-    """`text` as it is compared: without capitals, full stops at its end, and doubled spaces."""
-    return " ".join(unicodedata.normalize("NFC", text).casefold().split()).strip(" .,;:!\"'“”‘’")
-
-
-def slot_of(statement: Statement) -> tuple[str, str]:
-    """The slot of a statement, and its value there."""
-    predicate, thing = normalize(statement.predicate), normalize(statement.object)
-    told = NEGATION if statement.negated else ""
-    place = f"{normalize(statement.subject)}|{predicate}"
-    if statement.kind is FactKind.PREFERENCE and predicate == "prefers":
-        return f"{place}|{_topic_of(thing)}", told + thing
-    if predicate in SINGLE_VALUED or (predicate.endswith(_IS) and predicate.removesuffix(_IS) not in MANY_VALUED):
-        return place, told + thing
-    return f"{place}|{thing}", told
-
-
-def _topic_of(thing: str) -> str:
-    parts = _AROUND.split(thing, maxsplit=1)
-    words = parts[0].split()
-    return " ".join([words[-1] if words else "", *parts[1:]])
 
 
 DraftsByText = Mapping[str, Draft]
@@ -269,7 +234,7 @@ def _fact_of_assertion(saying: Assertion) -> StoredFact:
         value=value,
         kind=statement.kind,
         subject=statement.subject,
-        predicate=statement.predicate,
+        predicate=known_name(statement.predicate),
         object=statement.object,
         text=statement.text,
         negated=statement.negated,

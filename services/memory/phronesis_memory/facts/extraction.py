@@ -1,266 +1,460 @@
-"""Statements from a user's own sentences by rules, and from the lines of an import; secrets are refused."""
+"""Statements from a user's own sentences, by the patterns of their language. What is asked, supposed or quoted is none."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
-from pydantic import AwareDatetime, ConfigDict, Field, ValidationError
+from phronesis_contracts.facts import FactKind, Statement
 
-from phronesis_contracts import BadRequest, Message
-from phronesis_contracts.facts import MAX_IMPORT_LINES, FactKind, Origin, Statement
-
-from ..values import is_storable
-
-_SHAPES = re.compile(
-    r"""
-      -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY
-    | \b(?:sk|pk|rk)[-_](?:[a-z]+[-_])*[A-Za-z0-9_-]{16,}
-    | \bgh[pousr]_[A-Za-z0-9]{20,} | \bgithub_pat_\w{20,} | \bglpat-[\w-]{16,} | \bgsk_[A-Za-z0-9]{20,}
-    | \bphr_[A-Za-z0-9_-]{16,} | \bxox[abprs]-[\w-]{10,} | \bAKIA[0-9A-Z]{12,} | \bAIza[\w-]{30,}
-    | \beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*
-    | \b[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/@]+@
-    """,
-    re.VERBOSE,
-)
-_NAMED = re.compile(
-    r"\b(?:pass(?:word|phrase|code|wd)|pin(?:\s+(?:code|number))?|secret(?:\s+key)?|api[\s_-]?key|access[\s_-]?(?:key|token)"
-    r"|private[\s_-]?key|bearer|credentials?|cvv|cvc|otp|seed\s+phrase|security\s+(?:code|answer))\b\s*(?:is\b|are\b|[:=])\s*\S",
-    re.IGNORECASE,
-)
-_DIGITS = re.compile(r"(?<!\d)\d(?:[ -]?\d){12,18}(?!\d)")
-
-
-def has_secret(text: str) -> bool:
-    """Whether a text holds what looks like a key, a named password, or a card number."""
-    return bool(_SHAPES.search(text) or _NAMED.search(text) or any(_luhn(found[0]) for found in _DIGITS.finditer(text)))
-
-
-def _luhn(number: str) -> bool:
-    digits = [int(one) for one in number if one.isdigit()]
-    doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
-    return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
-
+from .language import Complement, Language, Rule, expand, fill, language_of, noun_of, restore
+from .predicates import IS, predicate_of
+from .wording import USER, sentence_of
 
 MAX_STATEMENTS = 20
 """Statements of one message."""
 _LOOK_AT = 8_000
 """Characters of a message that are looked at."""
+_CLAUSE = 400
+"""Characters of a clause that are looked at: patterns with several gaps take longer the longer it is."""
 _LONGEST = 200
 """Characters of an object; a longer one is a story, and no fact."""
 _BY_RULE = 0.9
 """How sure a rule is: it takes the words as they stand."""
-_END = re.compile(r"(?<=[.!?])\s+|\n+|;\s+")
-_TAIL = re.compile(
-    r"\s*(?:,\s*|\s+)(?:please|now|from now on|again|too|as well|by the way|thanks|thank you|though|because .*|since .*|so .*"
-    r"|but .*|and (?:i|my|please) .*)\s*$",
-    re.IGNORECASE,
-)
-_LEAD = re.compile(
-    r"^(?:(?:and|also|so|well|ok|okay|yes|no|oh|hi|hello|hey|actually|by the way|fyi|please|note that|just so you know"
-    r"|from now on|remember(?: that)?|correction)\b[,:]?\s+)+",
-    re.IGNORECASE,
-)
-_REPORTED_SPEECH = re.compile(r"^(?:please\s+)?(?:remember|note|keep in mind)\s+that\s+(?P<what>.+)$", re.IGNORECASE)
-_PEOPLE = frozenset(
-    "assistant aunt boss brother child colleague cousin daughter deputy director father friend husband manager mentor mother"
-    " neighbour neighbor parent partner sister son supervisor teacher team uncle wife".split()
-)
-_IDLE = frozenset(
-    "aim answer argument bad concern fault feeling guess hope idea intention issue message mistake opinion plan point problem"
-    " question reason request suggestion task thing thought turn understanding view way word worry".split()
-)
-_NAME = r"[A-Z][\w'-]+(?: [A-Z][\w'-]+){0,3}"
-_NO_NAMES = r"(?:This|That|It|There|What|Which|Who|The|He|She|They|We|You|Here|Today|Tomorrow|My)\b"
-Make = Callable[[re.Match[str]], Statement | None]
-
-
-def extract_statements(text: str) -> tuple[Statement, ...]:
-    """What a user states in a message about themselves and those around them, in the order of the message."""
-    found: list[Statement] = []
-    for sentence in _sentences(text[:_LOOK_AT]):
-        found.extend(_of_sentence(sentence))
-    return tuple(found[:MAX_STATEMENTS])
-
-
-def _sentences(text: str) -> Iterator[str]:
-    straight = text.replace("’", "'").replace("‘", "'").replace("\x00", " ")
-    for sentence in _END.split(straight):
-        one = sentence.strip().lstrip("-*>• ")
-        # A question states nothing, and a quotation is somebody else's.
-        if one and not one.endswith("?") and not one.startswith(('"', "“", "if ", "If ")):
-            yield one.rstrip(".! ")
-
-
-def _of_sentence(sentence: str) -> list[Statement]:
-    bare = _LEAD.sub("", sentence)
-    for pattern, make in _RULES:
-        if match := pattern.match(bare):
-            made = make(match)
-            return [made] if made else []
-    if told := _REPORTED_SPEECH.match(sentence):
-        return [made] if (made := _statement("noted", told["what"], "The user said: {}")) else []
-    return []
-
-
-def _statement(
-    predicate: str, thing: str, text: str, *, kind: FactKind = FactKind.FACT, subject: str = "user", negated: bool = False
-) -> Statement | None:
-    what = _TAIL.sub("", " ".join(thing.split())).strip(" ,.:;\"'“”")
-    if not what or len(what) > _LONGEST:
-        return None
-    return Statement(
-        kind=kind,
-        subject=subject,
-        predicate=predicate,
-        object=what,
-        text=f"{text.format(what)}."[:2_000],
-        negated=negated,
-        confidence=_BY_RULE,
-    )
-
-
-def _preference(predicate: str, text: str, *, negated: bool = False) -> Make:
-    return lambda match: _statement(predicate, match["what"], text, kind=FactKind.PREFERENCE, negated=negated)
-
-
-def _fact(predicate: str, text: str, *, negated: bool = False) -> Make:
-    return lambda match: _statement(predicate, match["what"], text, negated=negated)
-
-
-def _own(match: re.Match[str]) -> Statement | None:
-    """`my X is Y`."""
-    noun, last = match["noun"].lower(), match["noun"].lower().split()[-1]
-    if last in _IDLE or noun == "name":
-        return _statement("called", match["what"], "The user is called {}") if noun == "name" else None
-    kind = FactKind.RELATION if last in _PEOPLE else FactKind.FACT
-    negated = bool(match["no"])
-    text = f"The user's {match['noun']} is {'not ' if negated else ''}{{}}"
-    return _statement(f"{noun} is", match["what"], text, kind=kind, negated=negated)
-
-
-def _is_mine(match: re.Match[str]) -> Statement | None:
-    """`Fatima is my manager`."""
-    noun = match["noun"].lower()
-    if noun.split()[-1] in _IDLE:
-        return None
-    return _statement(f"{noun} is", match["what"], f"The user's {match['noun']} is {{}}", kind=FactKind.RELATION)
-
-
-def _of_other(match: re.Match[str]) -> Statement | None:
-    """`Fatima leads the audit`."""
-    who, verb = match["who"], match["verb"]
-    return _statement(verb, match["what"], f"{who} {verb} {{}}", kind=FactKind.RELATION, subject=who)
-
-
-def _is_a(match: re.Match[str]) -> Statement | None:
-    """`Atlas is the payroll project`."""
-    who = match["who"]
-    return _statement("is", match["what"], f"{who} is {{}}", kind=FactKind.ENTITY, subject=who)
-
-
-def _rule(pattern: str, make: Make, *, names: bool = False) -> tuple[re.Pattern[str], Make]:
-    return re.compile(f"^{pattern}$", re.NOFLAG if names else re.IGNORECASE), make
-
-
-_WHAT = r"(?P<what>.+)"
-_RULES: tuple[tuple[re.Pattern[str], Make], ...] = (
-    _rule(rf"(?:you can |please )?call me {_WHAT}", _fact("called", "The user is called {}")),
-    _rule(rf"i(?:'d| would)?(?: really| much)? prefer (?!not\b){_WHAT}", _preference("prefers", "The user prefers {}")),
-    _rule(
-        rf"i (?:(?:really )?(?:don't|do not)|no longer|never) (?:like|love|enjoy|want) {_WHAT}",
-        _preference("likes", "The user does not like {}", negated=True),
-    ),
-    _rule(rf"i (?:hate|dislike|can't stand) {_WHAT}", _preference("likes", "The user does not like {}", negated=True)),
-    _rule(rf"i(?: really)? (?:like|love|enjoy) {_WHAT}", _preference("likes", "The user likes {}")),
-    _rule(rf"i never {_WHAT}", _preference("always", "The user never does this: {}", negated=True)),
-    _rule(rf"i always {_WHAT}", _preference("always", "The user always does this: {}")),
-    _rule(
-        rf"i (?:no longer|don't|do not) work (?:at|for) {_WHAT}",
-        _fact("works at", "The user does not work at {}", negated=True),
-    ),
-    _rule(rf"i(?: now)? work (?:at|for) {_WHAT}", _fact("works at", "The user works at {}")),
-    _rule(rf"i(?: now)? work in {_WHAT}", _fact("works in", "The user works in {}")),
-    _rule(rf"i(?: now)? work as (?:an? |the )?{_WHAT}", _fact("works as", "The user works as {}")),
-    _rule(rf"i(?: now)? live in {_WHAT}|i(?:'ve| have)? moved to (?P<moved>.+)", lambda match: _lives(match)),
-    _rule(rf"i(?:'m| am) (?:originally )?from {_WHAT}", _fact("is from", "The user is from {}")),
-    _rule(rf"i speak {_WHAT}", _fact("speaks", "The user speaks {}")),
-    _rule(rf"i report to {_WHAT}", _fact("reports to", "The user reports to {}")),
-    _rule(rf"my (?P<noun>[a-z][a-z' -]{{1,40}}?) (?:is|are) (?P<no>not )?(?!to\b|that\b|whether\b|how\b|why\b){_WHAT}", _own),
-    _rule(rf"(?P<what>{_NAME}) is my (?P<noun>[a-z][a-z -]{{1,40}})", _is_mine, names=True),
-    _rule(
-        rf"(?P<who>{_NAME}) (?P<verb>leads|manages|heads|owns|works at|works for|works in|lives in|reports to) {_WHAT}",
-        _of_other,
-        names=True,
-    ),
-    _rule(rf"(?P<who>(?!{_NO_NAMES}){_NAME}) is (?P<what>(?:a|an|the|our) .+)", _is_a, names=True),
-)
-
-
-def _lives(match: re.Match[str]) -> Statement | None:
-    return _statement("lives in", match["what"] or match["moved"], "The user lives in {}")
-
-
-class _LineContent(Message):
-    model_config = ConfigDict(extra="forbid")
-
-    text: str = Field(min_length=1, max_length=2_000)
-    kind: FactKind = FactKind.FACT
-    subject: str = Field(default="user", min_length=1, max_length=200)
-    predicate: str | None = Field(default=None, min_length=1, max_length=100)
-    object: str | None = Field(default=None, min_length=1, max_length=1_000)
-    negated: bool = False
-    confidence: float = Field(default=0.8, ge=0.0, le=1.0)
-    at: AwareDatetime | None = None
+_QUOTED = re.compile(r'"[^"]{0,400}"|“[^”]{0,400}”|„[^“”]{0,400}[“”]|«[^»]{0,400}»')
+_BREAK = re.compile(r"(?<=[.!?])[\"”“]?\s+|\n+|;\s+")
+_CUT = frozenset({",", ";", "-", "–", "—"})
 
 
 @dataclass(frozen=True)
-class ImportLine:
-    """One line: its number from 1, what it states, and since when; nothing where it is skipped."""
+class Found:
+    """What one clause states, before it is put into words."""
 
-    number: int
-    statements: tuple[Statement, ...]
-    at: datetime | None
-
-
-def read_import(lines: str) -> list[ImportLine]:
-    """The lines of an import, without empty ones. Raises `BadRequest`: one does not parse (`field` names it), or too many."""
-    found = [(number, line) for number, line in enumerate(lines.splitlines(), 1) if line.strip()]
-    if len(found) > MAX_IMPORT_LINES:
-        raise BadRequest(f"at most {MAX_IMPORT_LINES} lines at once, not {len(found)}", field="lines")
-    if not found:
-        raise BadRequest("there is no line", field="lines")
-    return [_read_line(number, line) for number, line in found]
+    predicate: str
+    object: str
+    subject: str = USER
+    negated: bool = False
 
 
-def _read_line(number: int, text: str) -> ImportLine:
-    try:
-        value: Any = json.loads(text)
-        if not is_storable(value):
-            raise BadRequest(f"line {number}: no NUL characters and no infinite numbers", field=f"lines.{number}")
-        line = _LineContent.model_validate(value)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise BadRequest(f"line {number} is not JSON", field=f"lines.{number}") from error
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        wrong = f"{where}: {first['msg']}" if where else first["msg"]
-        raise BadRequest(f"line {number}: {wrong}"[:300], field=f"lines.{number}") from error
-    if (line.predicate is None) != (line.object is None):
-        raise BadRequest(f"line {number}: predicate and object come together", field=f"lines.{number}")
-    return ImportLine(number, () if has_secret(text) else _statements_of_line(line), line.at)
+@dataclass
+class _Message:
+    """What is known of a message while its sentences are read."""
+
+    language: Language
+    person: str = ""
+    """Whom a pronoun stands for: the last of the user's people that was named."""
+    gender: str = ""
+    remembered: bool = False
+    carries: tuple[str, ...] = field(default_factory=tuple)
 
 
-def _statements_of_line(line: _LineContent) -> tuple[Statement, ...]:
-    if line.predicate is not None and line.object is not None:
-        fields = line.model_dump(exclude={"at"})
-        return (Statement(**fields, origin=Origin.IMPORT),)
-    drawn = extract_statements(line.text)
-    if drawn:
-        return tuple(one.model_copy(update={"origin": Origin.IMPORT, "confidence": line.confidence}) for one in drawn)
-    note = {"kind": line.kind, "subject": line.subject, "predicate": "noted", "object": line.text[:1_000]}
-    return (Statement.model_validate({**note, "text": line.text, "confidence": line.confidence, "origin": Origin.IMPORT}),)
+def extract_statements(text: str, language: str | Language | None = None) -> tuple[Statement, ...]:
+    """What a user states in a message about themselves and those around them, in the order of the message.
+
+    Args:
+        language: its code, such as `en`; without one the language is told by its words.
+    """
+    spoken = language_of(text, language)
+    message = _Message(spoken)
+    found: list[Found] = []
+    for sentence in sentences(text[:_LOOK_AT], spoken):
+        if _ends_reading(sentence, spoken):
+            break
+        found.extend(_read_sentence(sentence, message))
+    made = (_statement(one, spoken) for one in dict.fromkeys(found))
+    return tuple([one for one in made if one is not None][:MAX_STATEMENTS])
+
+
+def sentences(text: str, language: Language) -> Iterator[str]:
+    """The sentences of a text, without list marks, each with the sign that ends it."""
+    plain = text.replace("\x00", " ")
+    start = 0
+    short = language.words("abbreviations")
+    months = language.words("months")
+    for end in _BREAK.finditer(plain):
+        before = plain[start : end.start()].rstrip()
+        last = before.split()[-1].rstrip(".").casefold() if before.split() else ""
+        following = plain[end.end() :].split(maxsplit=1)
+        if before.endswith(".") and "\n" not in end[0]:
+            if last in short or (last.isdigit() and following and following[0].casefold().strip(".,") in months):
+                continue
+        start, one = end.end(), before
+        if one.strip(" -*>•"):
+            yield one.strip().lstrip("-*>• ")
+    if rest := plain[start:].strip().lstrip("-*>• "):
+        yield rest
+
+
+def _ends_reading(sentence: str, language: Language) -> bool:
+    """Whether a message is somebody else's from this sentence on: a story, a role, or a text to work on."""
+    plain = without_leads(expand(sentence, language) + " ", language)
+    if language.any_of("fiction").match(plain):
+        return True
+    return bool(language.any_of("tasks").match(plain)) and (":" in sentence or '"' in sentence)
+
+
+def without_leads(text: str, language: Language) -> str:
+    """A sentence without the words that only open it."""
+    lead = language.any_of("leads")
+    while found := lead.match(text):
+        rest = text[found.end() :].lstrip(" ,:!.")
+        if not rest:
+            break
+        text = rest
+    return text
+
+
+def _read_sentence(sentence: str, message: _Message) -> list[Found]:
+    language = message.language
+    asked = sentence.rstrip(" \"'”").endswith("?")
+    if language.any_of("tasks").match(f"{expand(sentence, language)} "):
+        return []
+    quoted = _QUOTED.sub(lambda one: " " if len(one[0].split()) > 2 else one[0].strip('"“”„«»'), sentence)
+    plain = f"{expand(quoted.rstrip(' .!?'), language)} "
+    opened = without_leads(plain, language)
+    told = language.any_of("remember").match(opened) or language.any_of("remember").match(plain)
+    body = (opened if told and told.string is opened else plain)[told.end() :].lstrip(" ,:") if told else opened
+    message.remembered = told is not None
+    if told is None and ((quoted != sentence and not plain.strip()) or _is_reported(plain, language)):
+        return []
+    clauses = _clauses(without_leads(body, language), message)
+    if asked and told is None:
+        clauses = clauses[:-1] if language.any_of("openers").match(clauses[-1]) else []
+    found: list[Found] = []
+    for clause in clauses:
+        if language.any_of("hypothetical").match(clause):
+            break
+        found.extend(_read_clause(clause, message))
+    if told is not None and not found and body.strip():
+        found.append(Found("noted", restore(body)))
+    return found
+
+
+def _is_reported(text: str, language: Language) -> bool:
+    found = re.search(rf"(?:^|\s)(?:{language.any_of('reported').pattern})", text, re.IGNORECASE)
+    before = text[: found.start()].split() if found else []
+    return found is not None and (not before or before[-1].casefold() not in language.words("first"))
+
+
+def _clauses(text: str, message: _Message) -> list[str]:
+    """A sentence cut where something else is stated; a clause without its subject is given that of the one before."""
+    language = message.language
+    words = text.split()
+    joins = frozenset(language.words("conjunctions")) | _CUT
+    found: list[str] = []
+    start, subject = 0, ""
+    carried = _carries(" ".join(words) + " ", language)
+    position = 1
+    while position < len(words):
+        if words[position - 1].casefold() not in joins or words[position].casefold() in joins:
+            position += 1
+            continue
+        rest = " ".join(words[position:])[:_CLAUSE] + " "
+        subject_here = _opening(rest, carried, language, message)
+        if subject_here is None:
+            position += 1
+            continue
+        end = position
+        while end > start and words[end - 1].casefold() in joins:
+            end -= 1
+        found.append(f"{subject}{' '.join(words[start:end])} ")
+        start, subject = position, subject_here
+        carried = _carries(subject + rest, language) or carried
+        position += 1
+    found.append(f"{subject}{' '.join(words[start:])} ")
+    return [one for one in found if one.strip()]
+
+
+def _carries(clause: str, language: Language) -> tuple[str, ...]:
+    """What may stand for the subject of the next clause: this one's, with its auxiliary and without."""
+    for pattern in (language.subject, language.other):
+        if found := re.match(pattern, clause, re.IGNORECASE):
+            after = clause[found.end() :].split(maxsplit=1)
+            auxiliary = after[0] if after and after[0].casefold() in language.words("auxiliaries") else ""
+            groups = found.groupdict()
+            plain = clause[: found.end("whose")] + " " if groups.get("whose") else found[0]
+            return tuple(one for one in (f"{plain}{auxiliary} " if auxiliary else "", plain) if one)
+    return ()
+
+
+def _opening(rest: str, carried: Sequence[str], language: Language, message: _Message) -> str | None:
+    """The subject that a clause lacks where these words open one, empty where it has its own; `None` where they do not."""
+    if language.any_of("hypothetical").match(rest) or language.any_of("openers").match(rest):
+        return ""
+    own = without_leads(rest, language)
+    if any(_opens(rule, own, message) for rule in language.rules):
+        return ""
+    for subject in carried:
+        if any(rule.carry and _opens(rule, subject + rest, message) for rule in language.rules):
+            return subject
+    return None
+
+
+def _opens(rule: Rule, text: str, message: _Message) -> bool:
+    if rule.remembered and not message.remembered:
+        return False
+    for pattern in (rule.form.first, rule.form.third):
+        if pattern is not None and (found := pattern.match(text)):
+            if "things" in pattern.groupindex:
+                return bool(re.match(_counted(message.language), text[found.start("things") :], re.IGNORECASE))
+            return rule.head is None or bool(message.language.heads(rule.head).match(text[found.start("what") :]))
+    return False
+
+
+def _counted(language: Language) -> str:
+    """What things that somebody has begin with."""
+    return rf"(?:\d+|{'|'.join(_either_of(language, key) for key in ('numbers', 'articles', 'my'))})\s"
+
+
+def _read_clause(clause: str, message: _Message) -> list[Found]:
+    language = message.language
+    text = _trimmed(without_leads(clause, language)[:_CLAUSE], language)
+    for rule in language.rules:
+        if rule.remembered and not message.remembered:
+            continue
+        for pattern in (rule.form.first, rule.form.third):
+            if pattern is None or (match := pattern.fullmatch(text)) is None:
+                continue
+            if (found := _of_match(rule, match, message)) is not None:
+                return found
+    return _things(text, USER, message, bare=False)
+
+
+def _trimmed(text: str, language: Language) -> str:
+    tail = re.compile(rf"(?:,\s+)?(?<=\s)(?:{language.any_of('tails').pattern})$", re.IGNORECASE)
+    while True:
+        shorter = tail.sub("", text).rstrip(" ,.!") + " "
+        if shorter == text or not shorter.strip():
+            return text
+        text = shorter
+
+
+def _of_match(rule: Rule, match: re.Match[str], message: _Message) -> list[Found] | None:
+    """What a rule that matches states; `None` where it does not hold after all."""
+    language = message.language
+    groups: dict[str, str | None] = {name: value.strip(" ,") if value else value for name, value in match.groupdict().items()}
+    subject, found = _subject(rule, groups, message)
+    made: list[Found] | None
+    if subject is None or (rule.contains and not language.contains(rule.contains).search(match[0])):
+        return None
+    negated = rule.negated or bool(groups.get("no"))
+    for told in rule.told:
+        value = fill(told.value, groups)
+        if told.predicate == "things":
+            made = _things(f"{value} ", subject, message, bare=True, negated=negated)
+            if not made:
+                return None
+            found.extend(made)
+            continue
+        predicate = _predicate(told.predicate, groups, value, language)
+        if predicate is None:
+            return None
+        made = _objects(predicate, value, subject, rule, message, negated=negated)
+        if made is None:
+            return None
+        found.extend(made)
+    return found
+
+
+def _subject(rule: Rule, groups: dict[str, str | None], message: _Message) -> tuple[str | None, list[Found]]:
+    """Whom a match is about, and what its subject states by itself: `my wife Anna works here` names the wife."""
+    language = message.language
+    if rule.of is not None:
+        named = fill(rule.of, groups)
+        relation = language.relations.get(named.casefold())
+        return (_of_user(relation.name) if relation else named), []
+    if whose := groups.get("whose"):
+        relation = language.relations[" ".join(whose.casefold().split())]
+        message.person, message.gender = _of_user(relation.name), relation.gender
+        names = _listed(groups.get("their") or "", language)
+        return message.person, [Found(f"{relation.name}{IS}", restore(name)) for name in names]
+    if name := groups.get("they"):
+        relation = language.relations.get(name.casefold())
+        return (_of_user(relation.name) if relation else name), []
+    if pronoun := groups.get("pronoun"):
+        gender = language.raw["pronouns"][pronoun.casefold()]
+        return (message.person if message.person and message.gender in ("", gender) else None), []
+    return USER, []
+
+
+def _of_user(relation: str) -> str:
+    return f"{USER}'s {relation}"
+
+
+def _predicate(template: str, groups: dict[str, str | None], value: str, language: Language) -> str | None:
+    """The predicate that a template names; `None` where its noun or object says nothing that lasts."""
+    if template == "{rel} is":
+        return f"{language.relations[' '.join((groups['rel'] or '').casefold().split())].name}{IS}"
+    if template != "{noun}":
+        return fill(template, groups).casefold()
+    plain = noun_of(groups["noun"] or "", language)
+    if plain in language.words("idle") or plain.split()[-1] in language.words("idle"):
+        return None
+    if re.match(rf"(?:{language.any_of('vague').pattern})", f"{value} ", re.IGNORECASE):
+        return None
+    relation = language.relations.get(plain)
+    if relation is not None:
+        return f"{relation.name}{IS}" if re.fullmatch(language.name_words, f"{value} ", re.IGNORECASE) else None
+    if known := language.nouns.get(plain):
+        return known if known not in ("works at", "plans", "drives") or known == "works at" else f"{plain}{IS}"
+    return f"{plain}{IS}"
+
+
+def _objects(predicate: str, value: str, subject: str, rule: Rule, message: _Message, *, negated: bool) -> list[Found] | None:
+    """The objects of one predicate, and what stands after them as a statement of its own."""
+    language = message.language
+    value, more = _complemented(predicate, value, subject, message)
+    if rule.head and not language.heads(rule.head).fullmatch(f"{value} "):
+        return None
+    joined = predicate_of(predicate).list
+    found = []
+    for one in _listed(value, language) if joined else [value]:
+        thing, denied = _stripped(predicate, one, language)
+        if thing:
+            found.append(_named(Found(predicate, thing, subject, negated != denied)))
+    return [*found, *more] if found else None
+
+
+def _named(one: Found) -> Found:
+    """A name of the user's wife says who she is: it is kept as what is known of the user."""
+    own = f"{USER}'s "
+    if one.predicate == "called" and one.subject.startswith(own):
+        return Found(f"{one.subject.removeprefix(own)}{IS}", one.object, USER, one.negated)
+    return one
+
+
+def _complemented(predicate: str, value: str, subject: str, message: _Message) -> tuple[str, list[Found]]:
+    language = message.language
+    words = value.split()
+    for at in range(1, len(words)):
+        rest = " ".join(words[at:]) + " "
+        for one in language.complements:
+            if predicate in one.of and (match := one.pattern.fullmatch(rest)):
+                return " ".join(words[:at]), _of_complement(one, match, subject, message)
+    return value, []
+
+
+def _of_complement(one: Complement, match: re.Match[str], subject: str, message: _Message) -> list[Found]:
+    if one.predicate is None:
+        return []
+    if one.predicate == "things":
+        return _things(f"{match['things']}", subject, message, bare=False)
+    rest, more = _complemented(one.predicate, match["what"].strip(), subject, message)
+    thing, _ = _stripped(one.predicate, rest, message.language)
+    return [Found(one.predicate, thing, subject), *more] if thing else more
+
+
+def _listed(value: str, language: Language) -> list[str]:
+    joins = "|".join(re.escape(one).replace(r"\ ", r"\s+") for one in sorted(language.words("lists"), key=len, reverse=True))
+    parts = re.split(rf"\s*,\s+(?:(?:{joins})\s+)?|\s+(?:{joins})\s+", f"{value} ")
+    return [one.strip() for one in parts if one.strip()]
+
+
+def _stripped(predicate: str, value: str, language: Language) -> tuple[str, bool]:
+    """An object without what does not belong to it, and whether it is denied."""
+    trims = language.any_of("trims").pattern
+    text = re.split(rf"(?:,\s+)?(?<=\s)(?:{trims})", f" {value} ", maxsplit=1, flags=re.IGNORECASE)[0]
+    text = _trimmed(f"{text.strip()} ", language).strip()
+    denied = False
+    told: dict[str, list[str]] = language.raw.get("strip") or {}
+    deny = language.words("denials")
+    changed = True
+    while changed:
+        changed = False
+        for word in sorted(told.get(predicate, ()), key=len, reverse=True):
+            if text.casefold().startswith(f"{word} "):
+                text, changed = text[len(word) + 1 :], True
+        for word in deny:
+            if predicate_of(predicate).list and text.casefold().startswith(f"{word} "):
+                text, denied, changed = text[len(word) + 1 :], True, True
+    return restore(text), denied
+
+
+def _things(text: str, subject: str, message: _Message, *, bare: bool, negated: bool = False) -> list[Found]:
+    """People, animals and things that somebody has, from a list of them: each by name, or by number.
+
+    Args:
+        bare: whether things that are no relation count too.
+    """
+    language = message.language
+    found: list[Found] = []
+    latest = ""
+    count = _either_of(language, "numbers") + "|" + _either_of(language, "articles")
+    mine = _either_of(language, "my")
+    pattern = re.compile(
+        rf"(?:(?P<count>\d+|{count})\s+|(?P<mine>{mine})\s+)?(?P<many>(?:\d+|{_either_of(language, 'numbers')})\s+)?"
+        rf"(?:(?:{language.class_words('adjective')}))*(?P<rel>{language.rel})\s+"
+        rf"(?:(?:{_either_of(language, 'naming')})\s+)?(?P<names>{language.name_words})?",
+        re.IGNORECASE,
+    )
+    for item in _listed(text, language):
+        if latest and re.fullmatch(language.name_words, f"{item} ", re.IGNORECASE) and subject == USER:
+            found.append(Found(f"{latest}{IS}", restore(item)))
+            continue
+        match = pattern.fullmatch(f"{item} ")
+        if match is None:
+            if not bare:
+                return []
+            denied = item.split()[0].casefold() in language.words("denials")
+            if (thing := _possession(item, language)) is None:
+                return found
+            thing = thing.split(maxsplit=1)[1] if denied else thing
+            found.append(Found("has", thing, subject, negated or denied))
+            continue
+        relation = language.relations[" ".join(match["rel"].casefold().split())]
+        latest = relation.name
+        message.person, message.gender = _of_user(latest), relation.gender
+        name = restore(match["names"] or "")
+        if name and subject == USER:
+            found.append(Found(f"{relation.name}{IS}", name))
+        if (match["count"] or match["many"]) and (not name or relation.plural):
+            said = item.split(match["names"].strip(), 1)[0] if name else item
+            denied = (match["count"] or "").casefold() in language.words("denials")
+            found.append(Found("has", restore(said), subject, negated or denied))
+    return found
+
+
+def _possession(item: str, language: Language) -> str | None:
+    text, _ = _stripped("has", item, language)
+    words = text.split()
+    if not words or len(words) > 8:
+        return None
+    known = frozenset((*language.words("articles"), *language.words("numbers"), *language.words("my")))
+    if words[0].casefold() not in known and not words[0].isdigit():
+        return None
+    rest = " ".join(words[1:]).casefold()
+    idle = language.words("idle")
+    if not rest or any(re.search(rf"(?:^|\s){re.escape(one)}(?:\s|$)", rest) for one in idle):
+        return None
+    return text
+
+
+def _either_of(language: Language, key: str) -> str:
+    words = sorted(language.words(key), key=len, reverse=True)
+    return "|".join(re.escape(one).replace(r"\ ", r"\s+") for one in words) or "(?!)"
+
+
+def _statement(found: Found, language: Language) -> Statement | None:
+    thing = found.object.strip()
+    if not thing or thing.casefold() in language.words("empty") or len(thing) > _LONGEST or len(found.predicate) > 100:
+        return None
+    known = predicate_of(found.predicate)
+    statement = Statement(
+        kind=_kind(found, known.kind),
+        subject=found.subject[:200],
+        predicate=found.predicate,
+        object=thing,
+        text="-",
+        negated=found.negated,
+        confidence=_BY_RULE,
+    )
+    return statement.model_copy(update={"text": sentence_of(statement, language)[:2_000]})
+
+
+def _kind(found: Found, kind: FactKind) -> FactKind:
+    if found.subject == USER:
+        return kind
+    if found.predicate == "is" and not found.subject.startswith(f"{USER}'s "):
+        return FactKind.ENTITY
+    return FactKind.RELATION

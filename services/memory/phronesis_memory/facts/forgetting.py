@@ -21,7 +21,7 @@ from ..items.rows import add_tombstones, lock_owner, remove_items
 from ..ports import VectorIndex
 from ..values import owner_of_facts, parse_ids
 from ..vectors.changes import hold_event
-from .decision import normalize
+from .predicates import normalize
 from .store import COLUMNS, fact_for_owner, fact_tombstone, facts_from_rows
 
 _REPORTERS = {"graph", "orchestrator"}

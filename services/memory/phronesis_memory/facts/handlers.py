@@ -8,10 +8,10 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from phronesis_bus import Bus, Call, News, follow, serve
-from phronesis_contracts import BadRequest, ServiceError, Unavailable, facts
+from phronesis_contracts import BadRequest, Principal, ServiceError, Unavailable, facts
 from phronesis_contracts.deletions import ConversationDeleted, Purged
 from phronesis_contracts.twin import GRAPH_PURGED
 from phronesis_postgres import Database
@@ -25,10 +25,17 @@ from ..settings import MemorySettings
 from ..tracing import trace_handler
 from ..values import MEMORY_KIND, Audience, Draft, is_storable, owner_of_facts
 from ..words.analysis import stems
+from .corrections import find_correction, resolve
 from .decision import PREFERENCE_ORIGINS, Assertion, DraftsByText, Evidence, StoredFact, TextMissing
-from .extraction import extract_statements, has_secret, read_import
+from .extraction import extract_statements
 from .forgetting import PostgresForgettings
+from .imports import read_import
+from .language import Language, language_of, prepare
+from .predicates import normalize, predicate_of
+from .questions import ABOUT, EVERYTHING, Wanted, choose, names_of, read_question
+from .secrets import has_secret
 from .store import PostgresFacts
+from .wording import USER, words_to_user
 
 HALF_LIFE = 90.0
 """Days after which a fact that was not said again counts half as recent."""
@@ -57,10 +64,16 @@ def score_of(reason: facts.Why) -> float:
     return round(sum(parts), 4)
 
 
+def _found_by_question(fact: StoredFact, sure: float) -> Candidate:
+    return Candidate(fact.id, MEMORY_KIND, "", sure, cosine=None, bm25=None, coverage=0.0)
+
+
 T = TypeVar("T")
 _WIDER = 3
 """Facts that are searched for each that is asked for: trust and age order them anew."""
 _TRIES = 3
+_LOOKED_UP = 200
+"""Facts among which an answer is chosen: the newest that a question may mean."""
 
 
 class FactHandlers:
@@ -81,12 +94,71 @@ class FactHandlers:
         """Take in what a turn taught: what a model drew from it, or, without one, what rules draw from the user's words."""
         if not is_storable(request.model_dump(mode="json")):
             raise BadRequest("no NUL characters and no infinite numbers")
-        said = extract_statements(request.said) if request.statements is None else request.statements
+        spoken = language_of(request.said, request.language)
+        said, correction = await self._stated(call, request, spoken)
         fit = [one for one in said if _is_storable_statement(one)]
         sayings = [_assertion_of_turn(request, number, one) for number, one in enumerate(fit)]
-        return await self._written(
-            [one.text for one in fit], lambda drafts: self._facts.learn(call, request, sayings, drafts, len(said) - len(fit))
+        refused = len(said) - len(fit)
+
+        async def write(drafts: DraftsByText) -> facts.Learnt:
+            return await self._facts.learn(call, request, sayings, drafts, refused, lambda fact: words_to_user(fact, spoken))
+
+        learnt = await self._written([one.text for one in fit], write)
+        return learnt.model_copy(update={"correction": correction}) if correction else learnt
+
+    async def _stated(
+        self, call: Call, request: facts.Learn, language: Language
+    ) -> tuple[Sequence[facts.Statement], Literal["made", "unclear"] | None]:
+        """What a turn states, and whether it corrects what was said before in its conversation."""
+        if request.statements is not None:
+            return request.statements, None
+        amends = find_correction(request.said, request.language)
+        if amends is not None:
+            recent = await self._facts.said_in(call.who, request.conversation_id, request.said_at)
+            if right := resolve(amends, recent, request.conversation_id, language):
+                return right, "made"
+        # Many patterns over a long message take their time: the loop goes on meanwhile.
+        said = await asyncio.to_thread(extract_statements, request.said, request.language)
+        return said, "unclear" if amends is not None and not said and amends.certain else None
+
+    async def ask_facts(self, call: Call, request: facts.AskFacts) -> facts.AnsweredFacts:
+        """The facts that answer a question directly; none where it was never told, or where it asks for something else."""
+        wanted = read_question(request.question, request.language)
+        if wanted is None:
+            return facts.AnsweredFacts(known=False, understood=False)
+        found = await self._looked_up(call.who, wanted, request.as_of)
+        owned = {fact.id: shown for fact, shown in found}
+        spoken = language_of(request.question, request.language)
+        answers = tuple(
+            facts.AnsweringFact(fact=owned[fact.id], words=words_to_user(fact, spoken), confidence=sure)
+            for fact, sure in choose(wanted, [fact for fact, _ in found])[: request.limit]
         )
+        return facts.AnsweredFacts(
+            facts=answers,
+            known=bool(answers),
+            understood=bool(answers) or not wanted.soft,
+            subject=wanted.subject,
+            predicates=wanted.predicates,
+        )
+
+    async def _looked_up(self, who: Principal, wanted: Wanted, at: datetime | None) -> list[tuple[StoredFact, facts.Fact]]:
+        if wanted.by_words:
+            return await self._facts.find_words(who, wanted.words, at, _LOOKED_UP)
+        subjects: tuple[str, ...] = (wanted.subject,)
+        related: list[tuple[StoredFact, facts.Fact]] = []
+        if wanted.subject != USER:
+            related = await self._facts.find(who, (USER,), (), at, _LOOKED_UP)
+            subjects = names_of(wanted.subject, [fact for fact, _ in related])
+        names = tuple(normalize(one) for one in subjects)
+        if wanted.predicates[0] == EVERYTHING:
+            return await self._facts.find(who, () if wanted.subject == USER else names, (), at, _LOOKED_UP)
+        if wanted.predicates[0] == ABOUT:
+            own = [(fact, shown) for fact, shown in related if normalize(fact.object) in names and not fact.negated]
+            noted = await self._facts.find_words(who, stems(wanted.subject), at, _LOOKED_UP)
+            of_them = await self._facts.find(who, names, (), at, _LOOKED_UP)
+            return list({fact.id: (fact, shown) for fact, shown in (*own, *of_them, *noted)}.values())
+        asked = tuple(dict.fromkeys(name for one in wanted.predicates for name in (normalize(one), predicate_of(one).name)))
+        return await self._facts.find(who, names, asked, at, _LOOKED_UP)
 
     async def import_memory(self, call: Call, request: facts.ImportMemory) -> facts.ImportedMemory:
         """Take facts in from JSON Lines, all lines or none, once for the call's key."""
@@ -138,11 +210,27 @@ class FactHandlers:
             for one in candidates
             if one.id in behind
         ]
+        asked = await self._answering(call.who, request.query)
+        reasons = [*asked, *(pair for pair in reasons if pair[0].id not in {fact.id for fact, _ in asked})]
         ranked = sorted(
             (facts.RecalledFact(fact=fact, score=score_of(reason), why=reason) for fact, reason in reasons),
             key=lambda one: (-one.score, one.fact.id),
         )
         return facts.RecalledFacts(facts=tuple(ranked[: request.limit]), degraded=tuple(sorted(found.degraded)))
+
+    async def _answering(self, who: Principal, query: str) -> list[tuple[facts.Fact, facts.Why]]:
+        """Facts that a query asks for in so many words, whatever words they were said in."""
+        wanted = read_question(query)
+        if wanted is None or wanted.by_words or wanted.predicates[0] in (EVERYTHING, ABOUT):
+            return []
+        found = await self._looked_up(who, wanted, None)
+        shown, now = {fact.id: one for fact, one in found}, self._now()
+        answers = choose(wanted, [fact for fact, _ in found])
+        reasons = [explain_score(query, _found_by_question(fact, sure), fact, now) for fact, sure in answers]
+        return [
+            (shown[fact.id], reason.model_copy(update={"asked": True}))
+            for (fact, _), reason in zip(answers, reasons, strict=True)
+        ]
 
     async def preview_forgetting(self, call: Call, request: facts.ForgetFor) -> facts.ForgettingPreview:
         _check_target(request)
@@ -239,6 +327,8 @@ async def serve_facts(
     """
     handlers, forgettings = assemble_facts(database, embedder, settings, wake, vectors, queries)
     span = partial(trace_handler, bus.tracing)
+    await asyncio.to_thread(prepare)
+    await serve(bus, facts.ASK_FACTS, span("search_memory", STORE, handlers.ask_facts))
     await serve(bus, facts.LEARN, span("upsert_memory", STORE, handlers.learn))
     await serve(bus, facts.LIST_FACTS_TOOL, span("search_memory", STORE, handlers.list_facts))
     await serve(bus, facts.RECALL_FACTS_TOOL, span("search_memory", STORE, handlers.recall_facts))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from uuid import UUID, uuid4
 
 import asyncpg
@@ -22,6 +23,7 @@ from phronesis_contracts.facts import (
     LearntFact,
     ListFacts,
     Origin,
+    ReplacedFact,
 )
 from phronesis_contracts.service import AUDITED
 from phronesis_postgres import Connection, Database, write_news, write_once
@@ -29,7 +31,8 @@ from phronesis_postgres import Connection, Database, write_news, write_once
 from ..items.rows import lock_owner, remove_items, write_items
 from ..ports import VectorIndex
 from ..values import owner_of_facts
-from .decision import Assertion, Decision, DraftsByText, Evidence, StoredFact, TextMissing, decide, normalize, slot_of
+from .decision import Assertion, Decision, DraftsByText, Evidence, StoredFact, TextMissing, decide
+from .predicates import normalize, slot_of
 
 COLUMNS = """id, slot, value, kind, subject, predicate, object, body, negated, valid_from, valid_to, superseded_by, ended_at,
     item_id, recorded_at"""
@@ -159,7 +162,41 @@ _LISTED = """
     FROM facts WHERE tenant = $1 AND owner = $2 AND ($3::text IS NULL OR lower(subject) = $3)
     AND ($4::text IS NULL OR kind = $4) AND ($5 OR valid_to IS NULL)"""
 _PAGE = f"SELECT {COLUMNS} {_LISTED} ORDER BY recorded_at DESC, valid_from DESC, id LIMIT $6 OFFSET $7"
+_RECENT = 50
+"""Facts among which a correction looks for what it corrects."""
+_OF_TURN = f"""
+    SELECT {COLUMNS} FROM facts WHERE tenant = $1 AND owner = $2
+    AND id IN (SELECT fact_id FROM fact_sources WHERE turn_id = $3) ORDER BY valid_from, id"""  # noqa: S608
+_TOLD = f"""
+    SELECT {COLUMNS} FROM facts WHERE tenant = $1 AND owner = $2
+    AND (id = ANY($3::uuid[]) OR superseded_by = ANY($3::uuid[])) ORDER BY valid_from, id"""  # noqa: S608
+_SAID = f"""
+    SELECT {COLUMNS}, (
+        SELECT max(said_at) FROM fact_sources WHERE fact_id = facts.id AND conversation_id = $3 AND said_at < $4
+    ) AS said FROM facts WHERE tenant = $1 AND owner = $2 AND valid_to IS NULL
+    ORDER BY said DESC NULLS LAST, valid_from DESC, id LIMIT $5"""  # noqa: S608
+_AT = "(($AT::timestamptz IS NULL AND valid_to IS NULL) OR (valid_from <= $AT AND (valid_to IS NULL OR valid_to > $AT)))"
+_ABOUT = f"""
+    SELECT {COLUMNS} FROM facts WHERE tenant = $1 AND owner = $2
+    AND ($3::text[] IS NULL OR lower(subject) = ANY($3)) AND ($4::text[] IS NULL OR lower(predicate) = ANY($4))
+    AND {_AT.replace("$AT", "$5")} ORDER BY valid_from DESC, id LIMIT $6"""  # noqa: S608
+_WITH_WORDS = f"""
+    SELECT {COLUMNS} FROM facts WHERE tenant = $1 AND owner = $2 AND (body ILIKE ANY($3::text[]))
+    AND {_AT.replace("$AT", "$4")} ORDER BY valid_from DESC, id LIMIT $5"""  # noqa: S608
 _ITEMS = "SELECT item_id FROM facts WHERE id = ANY($1::uuid[]) AND item_id IS NOT NULL"
+
+
+def _unsaid(sayings: Sequence[Assertion], before: Sequence[StoredFact], turn_id: str) -> list[Assertion]:
+    """What a turn states beyond what was learnt of it before, under numbers that are not taken."""
+    known = {(fact.slot, fact.value) for fact in before}
+    taken = sum(one.turn_id == turn_id for fact in before for one in fact.evidence)
+    if not taken:
+        return list(sayings)
+    left = [one for one in sayings if slot_of(one.statement) not in known]
+    return [
+        replace(one, evidence=replace(one.evidence, source=f"turn:{turn_id}/{taken + number}"))
+        for number, one in enumerate(left)
+    ]
 
 
 @dataclass
@@ -180,8 +217,19 @@ class PostgresFacts:
         self._database, self._vectors, self._wake = database, vectors, wake
 
     async def learn(
-        self, call: Call, request: Learn, sayings: Sequence[Assertion], drafts: DraftsByText, refused: int
+        self,
+        call: Call,
+        request: Learn,
+        sayings: Sequence[Assertion],
+        drafts: DraftsByText,
+        refused: int,
+        words: Callable[[StoredFact], str],
     ) -> Learnt:
+        """Take in what a turn states, once: what was learnt of it before is left out.
+
+        Args:
+            words: makes a sentence to the user of a fact.
+        """
         touched: list[str] = []
 
         async def work(connection: Connection) -> Learnt:
@@ -189,7 +237,11 @@ class PostgresFacts:
             names = [fact_tombstone("turn", request.turn_id), fact_tombstone("conversation", request.conversation_id)]
             if await _is_forgotten(connection, call.who, names):
                 return Learnt()
-            done = await self._take(_FactWrite(connection, call.who, drafts, touched), sayings)
+            before = await self._of_turn(connection, call.who, request.turn_id)
+            if before and request.statements is None:
+                return Learnt(facts=tuple(LearntFact(id=one.id, status="confirmed") for one in before), refused=refused)
+            new = _unsaid(sayings, before, request.turn_id)
+            done = await self._take(_FactWrite(connection, call.who, drafts, touched), new)
             if done:
                 entry = {"turn_id": request.turn_id, "facts": [one.told for one in done]}
                 await write_news(
@@ -200,7 +252,28 @@ class PostgresFacts:
 
         result = await write_once(self._database, call, request, Learnt, work)
         await self._settled(call.who, touched)
-        return result
+        return await self._in_words(call.who, result, words)
+
+    async def _in_words(self, who: Principal, learnt: Learnt, words: Callable[[StoredFact], str]) -> Learnt:
+        """Add the facts' words, which no stored result may hold: what is forgotten has to be gone there too."""
+        ids = [UUID(one.id) for one in learnt.facts]
+        if not ids:
+            return learnt
+        async with self._database.connection(who.tenant) as connection:
+            rows = await connection.fetch(_TOLD, who.tenant, who.user, ids)
+            facts = await facts_from_rows(connection, rows)
+        by_id = {fact.id: fact for fact in facts}
+        told = []
+        for one in learnt.facts:
+            if (fact := by_id.get(one.id)) is None:
+                told.append(one)
+                continue
+            gone = [
+                old for old in facts if one.status == "added" and old.superseded_by == one.id and old.valid_to != old.valid_from
+            ]
+            replaced = tuple(ReplacedFact(id=old.id, text=old.text, words=words(old)) for old in gone)
+            told.append(one.model_copy(update={"text": fact.text, "words": words(fact), "replaced": replaced}))
+        return learnt.model_copy(update={"facts": tuple(told)})
 
     async def take_in(
         self, call: Call, request: ImportMemory, sayings: Sequence[Assertion], drafts: DraftsByText, result: ImportedMemory
@@ -263,6 +336,43 @@ class PostgresFacts:
         [done] = await write_items(connection, self._vectors, who.tenant, owner, version, [ready])
         await connection.execute("UPDATE facts SET item_id = $2 WHERE id = $1", fact.id, done.id)
         return done.id
+
+    async def _of_turn(self, connection: Connection, who: Principal, turn_id: str) -> list[StoredFact]:
+        rows = await connection.fetch(_OF_TURN, who.tenant, who.user, turn_id)
+        return await facts_from_rows(connection, rows)
+
+    async def said_in(self, who: Principal, conversation_id: str, before: datetime) -> list[StoredFact]:
+        """Held facts that were said in a conversation before a time, those said last first; then the user's newest others."""
+        async with self._database.connection(who.tenant) as connection:
+            rows = await connection.fetch(_SAID, who.tenant, who.user, conversation_id, before, _RECENT)
+            return await facts_from_rows(connection, rows)
+
+    async def find(
+        self, who: Principal, subjects: Sequence[str], predicates: Sequence[str], at: datetime | None, limit: int
+    ) -> list[tuple[StoredFact, Fact]]:
+        """Facts about any of these subjects, held now or `at` a time, the newest first.
+
+        Args:
+            subjects: without capitals; none stands for every subject.
+            predicates: without capitals; none stands for every predicate.
+        """
+        asked = (who.tenant, who.user, list(subjects) or None, list(predicates) or None, at, limit)
+        return await self._found(who, _ABOUT, asked)
+
+    async def find_words(
+        self, who: Principal, words: Sequence[str], at: datetime | None, limit: int
+    ) -> list[tuple[StoredFact, Fact]]:
+        """Facts whose text holds one of these words, as they begin, held now or `at` a time, the newest first."""
+        patterns = [
+            "%" + word.removesuffix("i").replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%" for word in words
+        ]
+        return await self._found(who, _WITH_WORDS, (who.tenant, who.user, patterns, at, limit))
+
+    async def _found(self, who: Principal, statement: str, asked: Sequence[object]) -> list[tuple[StoredFact, Fact]]:
+        async with self._database.connection(who.tenant) as connection:
+            rows = await connection.fetch(statement, *asked)
+            facts = await facts_from_rows(connection, rows)
+        return [(fact, fact_for_owner(fact, row)) for fact, row in zip(facts, rows, strict=True)]
 
     async def list(self, who: Principal, request: ListFacts) -> FactList:
         subject = normalize(request.subject) if request.subject is not None else None

@@ -70,8 +70,6 @@ _MAKER_OF_KIND = {memory.ItemKind.NODE: "the graph", memory.ItemKind.STRATEGY: "
 
 
 class ItemHandlers:
-    """The handlers of items."""
-
     def __init__(
         self,
         knowledge: Knowledge,
@@ -169,8 +167,6 @@ def _check_items(request: memory.Remember) -> None:
 
 
 class BusGraph:
-    """The graph service, on the bus."""
-
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
 

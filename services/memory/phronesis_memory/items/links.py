@@ -51,8 +51,6 @@ _LINKS = 1_000
 
 @dataclass(frozen=True)
 class LinkedItem:
-    """A stored item with its links."""
-
     node: KnowledgeNode
     links: tuple[KnowledgeLink, ...]
 
@@ -118,7 +116,6 @@ async def write_links(connection: Connection, tenant: str, linked: Sequence[Link
 
 
 async def read_links(connection: Connection, ids: Sequence[str]) -> dict[str, tuple[KnowledgeLink, ...]]:
-    """The links of items, by their source."""
     found: defaultdict[str, list[KnowledgeLink]] = defaultdict(list)
     for row in await connection.fetch(_OF, list(ids)):
         source = str(row["source"])

@@ -32,8 +32,6 @@ _TITLES = """
 
 
 class PostgresKnowledge:
-    """`Knowledge` on the table `items`."""
-
     def __init__(self, database: Database, vectors: VectorIndex, wake: Callable[[], None]) -> None:
         self._database, self._vectors, self._wake = database, vectors, wake
 

@@ -11,8 +11,6 @@ from .store import PostgresProfiles
 
 
 class ProfileHandlers:
-    """The handlers of the caller's profile."""
-
     def __init__(self, profiles: PostgresProfiles) -> None:
         self._profiles = profiles
 

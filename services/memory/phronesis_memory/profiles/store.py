@@ -41,7 +41,6 @@ class PostgresProfiles:
         self._database, self._wake = database, wake
 
     async def get(self, who: Principal) -> Profile:
-        """The caller's profile; empty for a new user."""
         async with self._database.connection(who.tenant) as connection:
             return _profile_from_row(await connection.fetchrow(_READ, who.tenant, who.user))
 

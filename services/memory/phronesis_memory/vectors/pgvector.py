@@ -103,7 +103,6 @@ class Conditions:
         return " AND ".join(self._parts)
 
     def add(self, condition: str, *values: object) -> None:
-        """Add a condition, with `{}` where a value stands."""
         self._parts.append(condition.format(*map(self.value, values)))
 
     def value(self, value: object) -> str:

@@ -192,13 +192,11 @@ async def insert(
 
 
 async def remove(client: WeaviateAsyncClient, tenant: str, ids: Sequence[str]) -> None:
-    """Delete objects of one tenant from every collection."""
     for name in KINDS:
         await remove_from(client, name, tenant, ids)
 
 
 async def remove_all(client: WeaviateAsyncClient) -> None:
-    """Delete every object of every tenant."""
     for name in KINDS:
         await client.collections.delete(name)
 

@@ -43,7 +43,6 @@ def stems(text: str) -> list[str]:
 
 
 def count_words(text: str) -> Words:
-    """The stems of `text`, counted."""
     found = Counter(stems(text))
     return Words(dict(found), found.total())
 

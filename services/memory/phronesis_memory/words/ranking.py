@@ -64,10 +64,10 @@ def bm25(weights: Weights, rows: Rows) -> tuple[npt.NDArray[np.float64], npt.NDA
     items = len(rows.sizes)
     if not items or not weights.idf:
         return np.zeros(items), np.zeros(items)
-    asked = np.array(sorted(weights.idf), dtype=np.int64)
-    weight = np.array([weights.idf[int(t)] for t in asked])
-    place = np.minimum(np.searchsorted(asked, rows.terms), len(asked) - 1)
-    hit = np.flatnonzero(asked[place] == rows.terms)
+    terms = np.array(sorted(weights.idf), dtype=np.int64)
+    weight = np.array([weights.idf[int(t)] for t in terms])
+    place = np.minimum(np.searchsorted(terms, rows.terms), len(terms) - 1)
+    hit = np.flatnonzero(terms[place] == rows.terms)
     item = np.repeat(np.arange(items), rows.sizes)[hit]
     found, counts = weight[place[hit]], rows.counts[hit].astype(np.float64)
     parts = found * counts * (K1 + 1) / (counts + _norms(weights, rows)[item])

@@ -71,8 +71,6 @@ class _Query:
 
 
 class PostgresTexts:
-    """`TextIndex` on the tables `texts`, `words` and `scopes`."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 

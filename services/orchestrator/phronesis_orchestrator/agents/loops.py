@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opentelemetry.trace import get_current_span
 
-from phronesis_contracts import ServiceError
+from phronesis_contracts import ModelUnavailable, ServiceError
 from phronesis_contracts.answers import Analysis
 from phronesis_contracts.memory import AugmentedMemoryContext
 from phronesis_contracts.orchestrator import Directive, Source
@@ -34,19 +34,22 @@ from ..models.reasoner import (
     TurnContext,
 )
 from ..turns.execution import TurnRun
-from .analyst.answer import analyse
+from ..understanding.answering import answer_by_rules, directive_after, to_analysis
+from ..understanding.plan import Focus
 from .check import Diagnosis, answer_at_once, apology, check_draft, diagnose
 from .cognition.preparation import apply_decision, prepare_plan
 from .counsel.tools import TurnTools
 from .counsel.turn import counsel
+from .extractive import Extractive
 from .findings import Findings, build_executor
 from .presentation import Wording, reader_texts
 from .text import key_phrases
-from .tools import MAX_ROUNDS, MAX_TURN_CALLS, Gate, Toolbox, build_toolbox, uses_allow_list
+from .tools import MAX_ROUNDS, MAX_TURN_CALLS, RECORDS, Gate, Toolbox, build_toolbox, uses_allow_list
 
 log = logging.getLogger(__name__)
 
-_APOLOGY = "I am sorry, I could not put an answer together. Please ask again."
+EXTRACTIVE = "extractive"
+"""Name of the reasoner without a language model."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +62,45 @@ class LoopAnswer:
     memory: AugmentedMemoryContext | None
     analysis: Analysis | None = None
     """The whole answer of an analyst."""
-    sources: tuple[Source, ...] = ()
-    """What the answer cites, where its loop knows that."""
+    sources: tuple[Source, ...] | None = None
+    """What the answer rests on, where its loop knows that; else what retrieval gave, by its rank."""
+    focus: Focus | None = None
+    """What the conversation is about from now on; as before where it is `None`."""
+    reasoner: str = ""
+    """Who answered, where that is another than the turn was begun with."""
+
+
+async def by_rules(running: TurnRun, turn: TurnContext) -> LoopAnswer:
+    """The answer without a language model. Raises `ServiceError`: what it has to be read from is away."""
+    answer = await answer_by_rules(running, turn)
+    if turn.agent is not None and RECORDS in turn.agent.stages:
+        analysis = to_analysis(answer)
+        return LoopAnswer(analysis.answer, turn.directive, "", answer.memory, analysis, answer.sources, answer.focus)
+    directive, reason = directive_after(answer)
+    return LoopAnswer(answer.written.text, directive, reason, answer.memory, None, answer.sources, answer.focus)
+
+
+async def fall_back_to_rules(running: TurnRun, turn: TurnContext) -> LoopAnswer:
+    """The rules' answer to a turn whose model failed for good; the reply is marked for it, and the stance stays.
+
+    Nothing of it is journalled as a model's step, so that whoever takes the turn over does not mistake it for the model's.
+
+    Raises:
+        ServiceError: what the rules cannot do without failed, too.
+    """
+    running.degrade("model")
+    if turn.agent is not None and uses_allow_list(turn.agent):
+        text, seen = await counsel(running, Extractive(), turn)
+        answer = LoopAnswer(text, turn.directive, "", None, sources=seen.sources(text))
+    else:
+        answer = replace(await by_rules(running, turn), directive=turn.directive)
+    return replace(answer, reasoner=EXTRACTIVE)
 
 
 async def run_router(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> LoopAnswer:
     """One router call, at most one retrieval, one final call; each call is repaired at most once."""
+    if reasoner.name == EXTRACTIVE:
+        return await by_rules(running, turn)
     with running.phase("II route"):
         routed = await _route(running, reasoner, turn)
         log.info("the router decided: %s", routed.decision)
@@ -78,6 +114,8 @@ async def run_router(running: TurnRun, reasoner: Reasoner, turn: TurnContext) ->
     turn = await prepare_plan(running, reasoner, turn, found=_size(memory) if memory else None)
     with running.phase("IV answer"):
         composed = await _compose(running, reasoner, turn, routed.direct_response, memory)
+        if composed is None:
+            return await fall_back_to_rules(running, turn)
     directive = composed.next_agent_directive
     if directive is None:
         log.warning("no usable directive; the earlier one stays")
@@ -123,8 +161,8 @@ def _size(memory: AugmentedMemoryContext) -> int:
 
 async def _compose(
     running: TurnRun, reasoner: Reasoner, turn: TurnContext, draft: str | None, memory: AugmentedMemoryContext | None
-) -> ComposedReply:
-    """The reply; where the model gives none, what can be saved of it, the draft, or an apology."""
+) -> ComposedReply | None:
+    """The reply; where the model gives none, what can be saved of it, or the draft; `None` where there is neither."""
     fault: Fault | None = None
     try:
         answer = await running.steps.made("compose", ComposedReply, lambda: reasoner.compose(turn, draft, memory))
@@ -136,13 +174,17 @@ async def _compose(
         if answer.value is not None:
             return answer.value
         fault = answer.fault or fault
+    except ModelUnavailable as error:
+        log.warning("the final call failed: %s", error.code)
     except ServiceError as error:
         if not draft and fault is None:
             raise
         log.warning("the final call failed: %s", error.code)
+    saved = (salvage(fault.said) if fault else None) or draft
+    if saved is None:
+        return None
     running.degrade("final")
-    phrases = turn.agent.phrases if turn.agent else {}
-    return ComposedReply(user_response=(salvage(fault.said) if fault else None) or draft or phrases.get("apology") or _APOLOGY)
+    return ComposedReply(user_response=saved)
 
 
 _NO_DATA = "I answer this without data, and your question needs some."
@@ -151,9 +193,11 @@ _NO_DATA = "I answer this without data, and your question needs some."
 async def run_quick(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> LoopAnswer:
     """Answer in one call; a message that needs data is told so."""
     if not isinstance(reasoner, Inquirer):
-        return analysis_answer(turn, await analyse(running, turn))
+        return await by_rules(running, turn)
     classified = await classify(running, reasoner, turn)
-    if classified is None or classified.reads:
+    if classified is None:
+        return await fall_back_to_rules(running, turn)
+    if classified.reads:
         return analysis_answer(turn, no_answer(turn, classified))
     return analysis_answer(turn, answer_at_once(classified))
 
@@ -161,7 +205,11 @@ async def run_quick(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> 
 async def classify(running: TurnRun, reasoner: Inquirer, turn: TurnContext) -> Classification | None:
     """The mode of the message, repaired once; `None` where the model gives none."""
     with running.phase("classify"):
-        answer = await running.steps.made("classify", Classification, lambda: reasoner.classify(turn))
+        try:
+            answer = await running.steps.made("classify", Classification, lambda: reasoner.classify(turn))
+        except ModelUnavailable as error:
+            log.warning("the classification failed: %s", error.code)
+            return None
         if answer.value is None:
             fault = answer.fault
             try:
@@ -182,13 +230,10 @@ def analysis_answer(turn: TurnContext, analysis: Analysis) -> LoopAnswer:
     return LoopAnswer(analysis.answer, turn.directive, "", None, analysis)
 
 
-def no_answer(turn: TurnContext, classified: Classification | None) -> Analysis:
-    """The answer where the model made no sense twice, or where data is needed and the agent reads none."""
+def no_answer(turn: TurnContext, classified: Classification) -> Analysis:
+    """The answer where data is needed and the agent reads none."""
     phrases = turn.agent.phrases if turn.agent else {}
-    if classified is not None:
-        return apology(classified, Findings(), Diagnosis(), phrases.get("no_data") or _NO_DATA)
-    unclear = Classification(mode="J", intent="not understood")
-    return apology(unclear, Findings(), Diagnosis(), phrases.get("apology") or _APOLOGY)
+    return apology(classified, Findings(), Diagnosis(), phrases.get("no_data") or _NO_DATA)
 
 
 _ENOUGH = 0.6
@@ -198,13 +243,17 @@ _ENOUGH = 0.6
 async def run_tools(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> LoopAnswer:
     """One entry for one message: a message that needs no data leaves after one call, without a tool."""
     if turn.agent is not None and uses_allow_list(turn.agent):
-        text, seen = await counsel(running, reasoner, turn)
+        try:
+            text, seen = await counsel(running, reasoner, turn)
+        except ModelUnavailable as error:
+            log.warning("the model failed before it did anything: %s", error.code)
+            return await fall_back_to_rules(running, turn)
         return LoopAnswer(text, turn.directive, "", None, sources=seen.sources(text))
     if not isinstance(reasoner, Inquirer):
-        return analysis_answer(turn, await analyse(running, turn))
+        return await by_rules(running, turn)
     classified = await classify(running, reasoner, turn)
     if classified is None:
-        return analysis_answer(turn, no_answer(turn, None))
+        return await fall_back_to_rules(running, turn)
     if not classified.reads:
         return analysis_answer(turn, answer_at_once(classified))
     assert turn.agent is not None, "a model classified it by the agent's prompts"
@@ -213,7 +262,8 @@ async def run_tools(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> 
     toolbox = build_toolbox(turn.agent, running.claim.who, turn_tools.tools)
     turn = apply_decision(running, turn, classified.tier, action=True)
     turn = await prepare_plan(running, reasoner, turn, tuple(toolbox.tools.values()))
-    return analysis_answer(turn, await AnalystWork(running, reasoner, turn, classified, toolbox).analysis())
+    analysis = await AnalystWork(running, reasoner, turn, classified, toolbox).analysis()
+    return analysis_answer(turn, analysis) if analysis is not None else await fall_back_to_rules(running, turn)
 
 
 class AnalystWork:
@@ -232,21 +282,18 @@ class AnalystWork:
         self._inquiry = Inquiry(classified.mode, classified.intent, toolbox.definitions(), new_mark(turn))
         self._due = time.monotonic() + _ENOUGH * running.settings.turn_limit
 
-    async def analysis(self) -> Analysis:
-        """The whole answer."""
+    async def analysis(self) -> Analysis | None:
+        """The whole answer; `None` where the model gave none."""
         draft = await self._run_rounds()
-        if draft is not None:
-            draft = await self._reword(draft)
+        if draft is None:
+            return None
+        draft = await self._reword(draft)
         findings, running = self._findings, self._running
         with running.phase("4 reconcile"):
             diagnosis = await diagnose(running, self._turn.user_text, self._classified.mode, findings)
         running.instructions(findings.instruction_tokens)
         get_current_span().set_attribute("phronesis.instructions.tags", findings.tags)
         with running.phase("5 return"):
-            if draft is None:
-                running.degrade("final")
-                text = self._agent.phrases.get("apology") or _APOLOGY
-                return apology(self._classified, findings, diagnosis, text)
             return check_draft(self._classified, draft, findings, diagnosis, len(running.degraded))
 
     async def _run_rounds(self) -> Draft | None:
@@ -272,6 +319,9 @@ class AnalystWork:
         try:
             with self._running.phase("1 requirements" if number > 1 and not self._findings.tags else "think"):
                 answer = await self._running.steps.made(name, Move, lambda: self._reasoner.proceed(self._turn, self._inquiry))
+        except ModelUnavailable as error:
+            log.warning("the model failed: %s", error.code)
+            return None
         except ServiceError as error:
             if not self._findings.reads:
                 raise

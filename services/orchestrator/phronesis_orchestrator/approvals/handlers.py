@@ -43,7 +43,6 @@ class ApprovalHandlers:
         return await self._approvals.approval(call.who, request)
 
     async def approvals(self, call: Call, request: ListApprovals) -> Approvals:
-        """The caller's approvals."""
         return await self._approvals.approvals(call.who, request)
 
     async def answer(self, call: Call, request: AnswerApproval) -> Approval:

@@ -87,8 +87,6 @@ TABLE: RiskTable = build_table(ROWS)
 
 
 class Ruling(StrEnum):
-    """What becomes of a call."""
-
     ALLOW = "allow"
     ASK = "ask"
     """A person has to allow it first."""
@@ -160,8 +158,6 @@ _LONGEST, _MOST = 10_000, 500
 
 @dataclass(frozen=True)
 class ApprovalRequest:
-    """What a person is asked."""
-
     approval_id: str
     step: str
     verdict: Verdict
@@ -225,12 +221,10 @@ def request_approval(turn_id: str, step: str, verdict: Verdict, request: Message
 
 
 def make_approval_id(turn_id: str, step: str) -> str:
-    """Id of the approval of a turn's step."""
     return str(uuid5(_APPROVALS, f"{turn_id}/{step}"))
 
 
 def call_arguments(request: Message) -> dict[str, Any]:
-    """The arguments of a call as JSON."""
     return request.model_dump(mode="json", by_alias=True)
 
 

@@ -78,8 +78,6 @@ _STATUS = {Decision.APPROVE: ApprovalStatus.GRANTED, Decision.REFUSE: ApprovalSt
 
 
 class PostgresApprovals:
-    """Approvals, and the turns that wait for them."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -104,8 +102,8 @@ class PostgresApprovals:
             )
             if not waits:
                 raise LostClaim(claim.turn_id)
-            told = {"approval_id": asked.approval_id, "turn_id": claim.turn_id, "tool": verdict.tool}
-            await _audit(connection, tenant, audit_entry(claim.who, "approval.ask", told))
+            details = {"approval_id": asked.approval_id, "turn_id": claim.turn_id, "tool": verdict.tool}
+            await _audit(connection, tenant, audit_entry(claim.who, "approval.ask", details))
 
     async def answered(self, claim: Claim, approval_id: str) -> ApprovalAnswer | None:
         async with self._database.connection(claim.who.tenant) as connection:
@@ -157,8 +155,8 @@ class PostgresApprovals:
             if row is None:
                 return _repeat_answer(await _find_approval(connection, who, id), who, status)
             await connection.execute(_RESUME, row["turn_id"], row["expires_at"])
-            told = {"approval_id": str(id), "turn_id": str(row["turn_id"]), "tool": row["tool"], "decision": answer.decision}
-            await _audit(connection, who.tenant, audit_entry(who, "approval.answer", told))
+            details = {"approval_id": str(id), "turn_id": str(row["turn_id"]), "tool": row["tool"], "decision": answer.decision}
+            await _audit(connection, who.tenant, audit_entry(who, "approval.answer", details))
         return _approval_from_row(row)
 
     async def expire(self, limit: int) -> list[ExpiredWait]:
@@ -218,6 +216,6 @@ async def _announce(connection: Connection, row: asyncpg.Record, tool: str) -> N
         user_text=row["text"] or "",
     )
     await write_news(connection, SERVICE, who.tenant, TURN_ENDED, news)
-    told = {"approval_id": str(row["approval_id"]), "turn_id": news.turn_id, "tool": tool}
-    entry = audit_entry(who, "approval.expire", told, code=ApprovalExpired.code)
+    details = {"approval_id": str(row["approval_id"]), "turn_id": news.turn_id, "tool": tool}
+    entry = audit_entry(who, "approval.expire", details, code=ApprovalExpired.code)
     await write_news(connection, SERVICE, who.tenant, AUDITED[SERVICE], entry)

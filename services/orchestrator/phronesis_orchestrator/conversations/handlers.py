@@ -39,7 +39,6 @@ class ConversationHandlers:
         return await self._conversations.get(call.who, request)
 
     async def list(self, call: Call, request: ListConversations) -> ConversationPage:
-        """The caller's conversations, page by page."""
         return await self._conversations.page(call.who, request)
 
     async def find(self, call: Call, request: FindConversation) -> FoundConversation:
@@ -56,7 +55,6 @@ class ConversationHandlers:
         return deletion
 
     async def deletion(self, call: Call, request: DeletionRef) -> Deletion:
-        """How far a deletion is."""
         return await self._conversations.deletion(call.who, request.deletion_id)
 
     async def on_purged(self, news: News, event: Purged, service: str) -> None:
@@ -65,7 +63,6 @@ class ConversationHandlers:
 
 
 async def serve_conversations(bus: Bus, handlers: ConversationHandlers) -> None:
-    """Wire conversations to the bus."""
     await serve(bus, CONVERSATION_GET, handlers.get)
     await serve(bus, CONVERSATION_LIST, handlers.list)
     await serve(bus, CONVERSATION_FIND, handlers.find)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from phronesis_contracts import Message
-from phronesis_contracts.orchestrator import Directive
+from phronesis_contracts.orchestrator import Directive, Reply
+
+from ..understanding.plan import NO_FOCUS, Focus
 
 WINDOW = 10
 """Newest turns that a prompt holds word for word."""
@@ -23,8 +25,6 @@ MAX_CHARS = 16_000
 
 @dataclass(frozen=True)
 class PastMessage:
-    """One message of the history."""
-
     role: str
     text: str
     seq: int | None = None
@@ -39,6 +39,11 @@ class PastTurn:
     """Number of the turn's first message."""
     user: str
     reply: str
+
+
+def reply_for_models(reply: Reply) -> str:
+    """What later turns may see of a reply: nothing where the final call failed, since a model would say it again."""
+    return "" if "final" in reply.degraded else reply.user_response
 
 
 class Note(Message):
@@ -73,6 +78,8 @@ class Past:
 
     directive: Directive = Directive.SUPPORTIVE_COMPANION
     summary: Summary = NO_SUMMARY
+    focus: Focus = NO_FOCUS
+    """What was last spoken of."""
     kept: tuple[PastTurn, ...] = ()
     """The turns that the summary keeps word for word."""
     aged: tuple[PastTurn, ...] = ()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import logging
 import struct
 from collections import defaultdict
 from collections.abc import Iterable
@@ -17,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
 import asyncpg
+from pydantic import ValidationError
 
 from phronesis_bus import audit_entry
 from phronesis_contracts import BadRequest, NotFound, Principal
@@ -37,7 +39,10 @@ from phronesis_contracts.service import AUDITED
 from phronesis_postgres import Connection, Database, write_news
 
 from ..turns.turn import parse_uuid
+from ..understanding.plan import Focus
 from .history import AGED, MAX_CHARS, WINDOW, Past, PastTurn, Summary
+
+log = logging.getLogger(__name__)
 
 TITLE = 60
 """Characters of a title."""
@@ -135,28 +140,30 @@ WHERE ending.digests = $4::text[] AND (NOT $5 OR cardinality($4::text[]) = (
     SELECT count(*) FROM turns t WHERE t.conversation_id = c.id AND t.status = 'completed'))
 ORDER BY c.updated_at DESC LIMIT 1"""  # noqa: S608
 """Of the caller's hundred newest conversations with an agent."""
-# One round trip. Each part is a walk of the messages' primary key, and ends at its limit.
+# One round trip. Each part is a walk of the messages' primary key, and ends at its limit. What was said in place of a final
+# answer that failed is left out: a model would take it for an answer of its own, and say it again.
 _READ = """
 WITH head AS (
-    SELECT id, directive, summary, summary_through FROM conversations WHERE id = $1
+    SELECT id, directive, summary, summary_through, focus FROM conversations WHERE id = $1
 ), newest AS (
-    SELECT seq, role, text FROM messages WHERE conversation_id = $1 ORDER BY seq DESC LIMIT $2
+    SELECT seq, role, text, turn_id FROM messages WHERE conversation_id = $1 ORDER BY seq DESC LIMIT $2
 ), aged AS (
-    SELECT seq, role, text FROM messages
+    SELECT seq, role, text, turn_id FROM messages
     WHERE conversation_id = $1 AND seq > (SELECT summary_through FROM head) AND seq < (SELECT min(seq) FROM newest)
     ORDER BY seq LIMIT $3
 ), kept AS (
-    SELECT seq, role, text FROM messages WHERE conversation_id = $1 AND seq IN (
+    SELECT seq, role, text, turn_id FROM messages WHERE conversation_id = $1 AND seq IN (
         SELECT first::bigint + more FROM head, jsonb_array_elements_text(head.summary -> 'kept') AS of (first),
             generate_series(0, 1) AS more
     )
 )
-SELECT head.directive, head.summary, said.part, said.seq, said.role, left(said.text, $4) AS text
+SELECT head.directive, head.summary, head.focus, said.part, said.seq, said.role,
+    CASE WHEN ended.reply -> 'degraded' ? 'final' AND said.role = 'assistant' THEN '' ELSE left(said.text, $4) END AS text
 FROM head LEFT JOIN (
     SELECT 'window' AS part, * FROM newest UNION ALL
     SELECT 'aged', * FROM aged UNION ALL
     SELECT 'kept', * FROM kept
-) AS said ON true
+) AS said ON true LEFT JOIN turns AS ended ON ended.id = said.turn_id
 ORDER BY said.seq
 """
 _KEEP = """
@@ -173,7 +180,7 @@ SELECT id FROM turns WHERE conversation_id = $1 AND tenant = $2 AND user_id = $3
 FOR UPDATE
 """
 _HIDE = """
-UPDATE conversations SET deleted_at = now(), directive = 'supportive_companion', summary = NULL
+UPDATE conversations SET deleted_at = now(), directive = 'supportive_companion', summary = NULL, focus = NULL
 WHERE id = $1 AND tenant = $2 AND user_id = $3 AND deleted_at IS NULL RETURNING id
 """
 # Media of this conversation that no other turn of the user refers to.
@@ -219,8 +226,6 @@ UPDATE deletions SET completed_at = now() WHERE id = $1 AND tenant = $2 AND comp
 
 
 class PostgresConversations:
-    """Conversations and their messages."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -299,6 +304,7 @@ class PostgresConversations:
         return Past(
             directive=Directive(rows[0]["directive"]),
             summary=Summary.model_validate(rows[0]["summary"] or {}),
+            focus=_focus_from_row(rows[0]["focus"]),
             kept=parts["kept"],
             aged=parts["aged"],
             window=parts["window"],
@@ -355,6 +361,15 @@ def _summary_from_row(row: asyncpg.Record) -> ConversationSummary:
         updated_at=row["updated_at"],
         turns=row["turns"],
     )
+
+
+def _focus_from_row(stored: object) -> Focus:
+    """A focus of another version that does not read is dropped: the next message then stands by itself."""
+    try:
+        return Focus.model_validate(stored or {})
+    except ValidationError as error:
+        log.warning("the focus of a conversation could not be read: %d errors", error.error_count())
+        return Focus()
 
 
 def turns_from_rows(rows: Iterable[asyncpg.Record]) -> list[PastTurn]:

@@ -190,9 +190,9 @@ def _messages(turn: PastTurn, *, numbered: bool) -> Iterable[PastMessage]:
 def _notes(turn: PastTurn) -> list[Note]:
     """The most telling sentences of a turn: of what the user said, and of the answer where there was a question."""
     user = strip_attachments(turn.user)[:_LOOK_AT]
-    asked = "?" in user
+    is_question = "?" in user
     found = _notes_from_text(turn.seq, "user", user, _OF_USER)
-    return [*found, *_notes_from_text(turn.seq + 1, "assistant", turn.reply[:_LOOK_AT], _OF_REPLY)] if asked else found
+    return [*found, *_notes_from_text(turn.seq + 1, "assistant", turn.reply[:_LOOK_AT], _OF_REPLY)] if is_question else found
 
 
 def _notes_from_text(seq: int, role: str, text: str, most: int) -> list[Note]:

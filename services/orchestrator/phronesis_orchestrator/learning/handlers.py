@@ -25,8 +25,6 @@ from .statements import PURPOSE, Copies, Drawer, Drawn, EndedTurn, Streams, Unle
 
 
 class BusStreams:
-    """`Streams` on the bus."""
-
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
 
@@ -110,7 +108,6 @@ class Learner:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to learn."""
         self._task = asyncio.create_task(self._loop(), name="learner")
 
     async def stop(self) -> None:

@@ -129,8 +129,8 @@ def match_statements(drawn: Drawn, batch: Sequence[EndedTurn]) -> dict[str, tupl
         origin = _author(one.quote, turn)
         if origin is None or (one.kind is FactKind.PREFERENCE and origin is not Origin.USER):
             continue
-        told = one.model_dump(exclude={"turn", "quote"})
-        found[turn.turn_id].append(Statement.model_validate({**told, "origin": origin}))
+        fields = one.model_dump(exclude={"turn", "quote"})
+        found[turn.turn_id].append(Statement.model_validate({**fields, "origin": origin}))
     return {id: tuple(statements) for id, statements in found.items()}
 
 

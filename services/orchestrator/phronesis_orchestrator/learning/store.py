@@ -30,8 +30,8 @@ UPDATE turns SET erased = true, fence = fence + 1, request = '{}', principal = '
 WHERE id = ANY($1::uuid[])
 """
 _SUMMARIES = """
-UPDATE conversations SET summary = NULL, summary_through = 0
-WHERE summary IS NOT NULL AND id IN (SELECT conversation_id FROM turns WHERE id = ANY($1::uuid[]))
+UPDATE conversations SET summary = NULL, summary_through = 0, focus = NULL
+WHERE (summary IS NOT NULL OR focus IS NOT NULL) AND id IN (SELECT conversation_id FROM turns WHERE id = ANY($1::uuid[]))
 """
 _REMOVE = {
     "messages": "DELETE FROM messages WHERE turn_id = ANY($1::uuid[])",
@@ -58,8 +58,6 @@ _UNSEND = "DELETE FROM outbox WHERE tenant = $1 AND subject = $2 AND position($3
 
 
 class PostgresCopies:
-    """`Copies` on the tables of turns and messages."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -121,8 +119,6 @@ RETURNING turns.id, conversation_id, principal, agent, coalesce(request ->> 'tex
 
 
 class PostgresUnlearnt:
-    """`Unlearnt` on the table `turns`."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 

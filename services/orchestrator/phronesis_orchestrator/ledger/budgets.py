@@ -101,7 +101,6 @@ class Budgets:
 
 
 def describe_limit(limit: Limit) -> str:
-    """A limit in words."""
     most = [f"{limit.tokens} tokens"] if limit.tokens is not None else []
     most += [f"{limit.usd:g} US dollars"] if limit.usd is not None else []
     whose = " of this user" if limit.user else " of the tenant"

@@ -22,8 +22,6 @@ from .store import PostgresLedger
 
 
 class LedgerHandlers:
-    """The handlers."""
-
     def __init__(self, ledger: PostgresLedger, budgets: Budgets, wake: Callable[[], None]) -> None:
         self._ledger, self._budgets, self._wake = ledger, budgets, wake
 
@@ -47,7 +45,6 @@ class LedgerHandlers:
 
 
 async def serve_ledger(bus: Bus, ledger: PostgresLedger, budgets: Budgets, wake: Callable[[], None]) -> None:
-    """Wire the ledger to the bus."""
     handlers = LedgerHandlers(ledger, budgets, wake)
     await serve(bus, USAGE_GET_TOOL, handlers.usage)
     await serve(bus, LIMITS_GET_TOOL, handlers.limits)

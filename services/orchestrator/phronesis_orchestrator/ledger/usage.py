@@ -62,8 +62,6 @@ class AskedModel:
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """One entry of the ledger: a call to a model with all its tries."""
-
     step: str
     asked: AskedModel
     spent: CallUsage

@@ -6,9 +6,10 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 from phronesis_bus.envelope import remaining
 from phronesis_bus.tracing import Tracing
@@ -16,9 +17,13 @@ from phronesis_contracts import Message, ModelRateLimited, ModelUnavailable, Ser
 from phronesis_contracts.instructions import AgentProfile
 
 from ..ledger.usage import AskedModel, CallUsage, admission
-from .client import CallTelemetry, ChatClient, ChatRequest, Completion, TryFailed
+from .capabilities import Capabilities, CapabilityCache, schema_options
+from .client import CallTelemetry, ChatClient, ChatRequest
+from .completions import Completion, TryFailed
+from .limits import TRIES, CallLimits, Limits, Purpose
+from .prompts import fit_tools, with_keys
 from .reasoner import Answer, CallFailed, Fault, TurnContext, current_call
-from .templates import SCHEMAS, BadTemplate
+from .templates import FREE_SCHEMAS, SCHEMAS, BadTemplate
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +86,6 @@ class Breaker:
                 log.warning("%s failed %d times in a row; no calls for %g s", self._endpoint, self._failures, self._rest)
 
 
-TRIES = 3
 _LONGEST_WAIT = 4.0
 _LEAST = 0.2
 """Seconds below which a try is not begun."""
@@ -115,14 +119,17 @@ class RetryPolicy:
         return self._breaker.is_open
 
     async def run(
-        self, attempt: Callable[[float], Awaitable[Returned]], limit: float, tries: int = TRIES
+        self, attempt: Callable[[float], Awaitable[Returned]], limit: float, tries: int = TRIES, reserve: float = 0.0
     ) -> TriedResult[Returned]:
         """Call `attempt` with the seconds it may take, at most `tries` times.
+
+        Args:
+            reserve: seconds of the work at hand that are left for what follows.
 
         Raises:
             CallFailed: it failed for good, no time is left, or the breaker is open.
         """
-        due = time.monotonic() + remaining(limit)
+        due = time.monotonic() + remaining(limit + reserve) - reserve
         spent = CallUsage()
         for number in range(1, tries + 1):
             left = due - time.monotonic()
@@ -143,7 +150,9 @@ class RetryPolicy:
                 wait = self._wait(failed, number)
                 last = not failed.again or number == tries or wait + _LEAST > due - time.monotonic()
                 # One that is asked too often is not ill; not when the call came to nothing over it, though.
-                healthy = False if failed.again and (last or not failed.busy) else None
+                # Nor is one that a prompt was too long for.
+                ill = failed.again and not failed.too_long and (last or not failed.busy)
+                healthy = False if ill else None
                 if last:
                     raise CallFailed(_final_error(failed), spent) from failed
             finally:
@@ -163,46 +172,18 @@ def _final_error(failed: TryFailed) -> ServiceError:
 
 
 STEP_HEADER = "X-Phronesis-Step"
-_STRICT = ("openai/gpt-oss-", "gpt-4o", "gpt-4.1", "gpt-5")
-"""Beginnings of the names of models that keep to a JSON Schema while they write; the others are asked for JSON alone."""
 _WHY = {
     "tool_calls": " No tool is offered: answer with the JSON object.",
     "length": " The answer was cut at its greatest length: be shorter.",
     "content_filter": " A filter held the answer back.",
 }
 """What the end of an answer adds to what is wrong with it, by the provider's name for that end."""
+_SMALLER, _LEAST_SCALE = 0.75, 0.3
+"""What the room of a prompt is multiplied by where the endpoint counts more tokens than we do, and where that ends."""
 Value = TypeVar("Value", bound=Message)
 Prompt = Sequence[Mapping[str, Any]]
-Purpose = Literal[
-    "router",
-    "final",
-    "summarise",
-    "classify",
-    "tools",
-    "rewrite",
-    "learn",
-    "intent",
-    "preflight",
-    "reflect",
-    "decompose",
-    "evaluate",
-    "criticise",
-    "task_report",
-]
-
-
-@dataclass(frozen=True)
-class CallLimits:
-    """How the calls of one purpose are made."""
-
-    model: str
-    seconds: float
-    """For all tries together."""
-    max_tokens: int
-    """Tokens that the model may write, its reasoning counted in."""
-    effort: str
-    """How hard a reasoning model thinks; sent to models that take it."""
-    tries: int = TRIES
+BuildPrompt = Callable[[int], Prompt]
+"""Makes a prompt of at most so many tokens."""
 
 
 def fill_prompt(turn: TurnContext, make: Callable[[AgentProfile], Prompt]) -> Prompt:
@@ -221,62 +202,160 @@ def parse_text(parse: Callable[[str], Value | Fault]) -> Callable[[Completion], 
     return lambda done: parse(done.text)
 
 
+@dataclass(frozen=True)
+class ToolOffer:
+    """The tools that a call may make."""
+
+    definitions: tuple[dict[str, Any], ...]
+    """As the chat API takes them."""
+    closing: bool
+    """Whether the model may call none any more, and has to answer."""
+
+
 class Calls:
-    """Makes calls to one provider. `tracing`: where the spans go."""
+    """Makes calls to one provider.
+
+    Args:
+        tracing: where the spans go.
+        capabilities: what the endpoint can do with each model.
+        concurrency: calls that it is asked at once; others wait for their turn.
+        reserve: seconds of a turn's time that calls leave for the rules to answer in.
+    """
 
     def __init__(
-        self, client: ChatClient, tracing: Tracing, limits: Mapping[Purpose, CallLimits], patience: Mapping[str, RetryPolicy]
+        self,
+        client: ChatClient,
+        tracing: Tracing,
+        limits: Limits,
+        patience: Mapping[str, RetryPolicy],
+        capabilities: CapabilityCache,
+        concurrency: int,
+        reserve: float,
     ) -> None:
         self._client, self._tracing, self._limits, self._patience = client, tracing, limits, patience
+        self._capabilities, self._reserve = capabilities, reserve
+        self._turns = asyncio.Semaphore(concurrency)
+        self._scales: dict[str, float] = {}
 
     async def ask(
         self,
         purpose: Purpose,
-        messages: Sequence[Mapping[str, Any]],
+        build: BuildPrompt,
+        room: int,
         parse: Callable[[Completion], Value | Fault],
-        tools: Mapping[str, Any] | None = None,
+        offer: ToolOffer | None = None,
         model: str | None = None,
     ) -> Answer[Value]:
         """Ask once, with patience.
 
         Args:
+            room: tokens of the prompt at most; fewer where the model holds fewer.
+            offer: the tools that may be called.
             model: in place of the purpose's own, where the turn's tier names one.
 
         Raises:
             CallFailed: no answer came.
+            ModelUnavailable: the prompt cannot be filled.
             BudgetExceeded: a limit of the turn's tenant is reached.
         """
         limits = self._limits[purpose] if model is None else replace(self._limits[purpose], model=model)
         asked = AskedModel(purpose, limits.model)
         if (admit := admission.get()) is not None:
             await admit()
-        options = self._options(purpose, limits, tools)
-        call = ChatRequest(limits.model, messages, options, {STEP_HEADER: current_call.get() or purpose})
         watch = CallTelemetry(self._tracing, self._client.provider, purpose, limits.max_tokens)
+
+        async def attempt(left: float) -> Completion:
+            return await self._attempt(purpose, limits, build, room, offer, watch, time.monotonic() + left)
+
         try:
-            tried = await self._patience[limits.model].run(
-                lambda left: watch.send(self._client, call, left), limits.seconds, limits.tries
-            )
+            tried = await self._patience[limits.model].run(attempt, limits.seconds, limits.tries, self._reserve)
         except CallFailed as failed:
-            failed.cost_usd, failed.asked = watch.cost(call.model, failed.spent), asked
+            failed.cost_usd, failed.asked = watch.cost(limits.model, failed.spent), asked
             raise
         done = tried.value
         spent = tried.before.plus(done.spent)
-        paid = watch.cost(call.model, spent)
+        paid = watch.cost(limits.model, spent)
         parsed = parse(done)
         if isinstance(parsed, Fault):
             log.warning("the model's answer for %s is no good (finish: %s)", purpose, done.finish)
             return Answer(None, Fault(parsed.said, f"{parsed.wrong}{_WHY.get(done.finish or '', '')}"), spent, paid, asked)
         return Answer(parsed, None, spent, paid, asked)
 
-    def _options(self, purpose: Purpose, limits: CallLimits, tools: Mapping[str, Any] | None) -> dict[str, Any]:
-        options: dict[str, Any] = {"max_completion_tokens": limits.max_tokens}
-        if tools is not None:
-            options |= tools
-        elif purpose in SCHEMAS and limits.model.startswith(_STRICT):
-            schema = {"name": purpose, "strict": True, "schema": SCHEMAS[purpose]}
-            options["response_format"] = {"type": "json_schema", "json_schema": schema}
-        else:
+    async def _attempt(
+        self,
+        purpose: Purpose,
+        limits: CallLimits,
+        build: BuildPrompt,
+        room: int,
+        offer: ToolOffer | None,
+        watch: CallTelemetry,
+        due: float,
+    ) -> Completion:
+        """One try: with what the endpoint can do, in a size that the model holds, when its turn has come."""
+        able = await self._able(limits.model, due)
+        if offer is not None and not able.tools:
+            raise TryFailed("the language model takes no tools", again=False, spent=CallUsage())
+        async with self._turn(due):
+            fitting = int(self._scales.get(limits.model, 1.0) * min(room, (able.context_tokens or room) - limits.max_tokens))
+            messages = build(fitting)
+            options = self._options(purpose, limits, offer, able, fitting)
+            if not able.structured.enforces and purpose in SCHEMAS and offer is None:
+                messages = with_keys(messages, SCHEMAS[purpose])
+            call = ChatRequest(limits.model, messages, options, {STEP_HEADER: current_call.get() or purpose})
+            try:
+                return await watch.send(self._client, call, due - time.monotonic())
+            except TryFailed as failed:
+                if failed.too_long:
+                    failed.again = self._made_smaller(limits.model)
+                elif failed.refuses_form and await self._changed(limits.model, able, due):
+                    failed.again = True
+                raise
+
+    def _made_smaller(self, model: str) -> bool:
+        """Make this model's prompts smaller, since it counts more tokens than we do; whether that is still of use."""
+        scale = self._scales.get(model, 1.0) * _SMALLER
+        if scale < _LEAST_SCALE:
+            return False
+        self._scales[model] = scale
+        return True
+
+    async def _able(self, model: str, due: float) -> Capabilities:
+        try:
+            async with asyncio.timeout(max(0.0, due - time.monotonic())):
+                return await self._capabilities.of(model)
+        except TimeoutError as error:
+            raise TryFailed("the language model did not answer in time", again=True, spent=CallUsage()) from error
+
+    async def _changed(self, model: str, before: Capabilities, due: float) -> bool:
+        """Whether an endpoint that refused a request turns out to take other forms than it did."""
+        return self._capabilities.doubt(model) and await self._able(model, due) != before
+
+    @asynccontextmanager
+    async def _turn(self, due: float) -> AsyncIterator[None]:
+        """A place among the calls that are made at once."""
+        try:
+            async with asyncio.timeout(max(0.0, due - time.monotonic())):
+                await self._turns.acquire()
+        except TimeoutError as error:
+            detail = "other calls to the language model took all the time"
+            raise TryFailed(detail, again=False, busy=True, spent=CallUsage()) from error
+        try:
+            yield
+        finally:
+            self._turns.release()
+
+    def _options(
+        self, purpose: Purpose, limits: CallLimits, offer: ToolOffer | None, able: Capabilities, room: int
+    ) -> dict[str, Any]:
+        options: dict[str, Any] = {able.limit_field: limits.max_tokens}
+        free = FREE_SCHEMAS.get(purpose) if able.structured.takes_free_schemas else None
+        if offer is not None and not (offer.closing and free):
+            options |= {"tools": fit_tools(offer.definitions, room), "tool_choice": "none" if offer.closing else "auto"}
+        elif purpose in SCHEMAS:
+            options |= schema_options(able.structured, purpose, SCHEMAS[purpose])
+        elif free:
+            options |= schema_options(able.structured, purpose, free)
+        elif able.json_object:
             options["response_format"] = {"type": "json_object"}
         if self._client.provider == "groq" and limits.model.startswith("openai/gpt-oss-"):
             options |= {"reasoning_effort": limits.effort, "include_reasoning": False}

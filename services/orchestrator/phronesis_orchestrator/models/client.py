@@ -6,202 +6,46 @@ import asyncio
 import importlib
 import json
 import logging
-import math
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from opentelemetry.trace import Span, SpanKind
-from pydantic import BaseModel, ValidationError
-from pydantic_core import from_json
 
 from phronesis_bus import Tracing
 from phronesis_bus.metrics import MODEL_SECONDS, MODEL_TOKENS
 from phronesis_bus.tracing import conversation
+from phronesis_tokens import count
 
 from ..ledger.budgets import price_call
 from ..ledger.usage import CallUsage
 from ..metrics import COST
-from .parsing import make_storable
-from .reasoner import MAX_CALLS, ToolCall
-
-_MISCONFIGURED = {
-    400: "the language model refused the request",
-    401: "the language model refused the key",
-    402: "the language model's account has no credit",
-    403: "the language model refused the key's permissions",
-    404: "the language model's provider does not know the model or the address",
-    413: "the request is too large for the language model",
-    422: "the language model refused the request",
-}
-_BUSY = frozenset({429, 498})
-_TOO_LONG = ("context_length_exceeded", "request_too_large")
-_ONE_CALL = CallUsage(model_calls=1)
-
-
-class TryFailed(Exception):
-    """One try gave no usable answer.
-
-    Args:
-        again: whether another try may succeed.
-        after: seconds that the provider asked to wait.
-        busy: whether the provider is merely asked too often.
-        misconfigured: whether only an operator can mend it.
-        spent: what the try used: no call where the provider never saw it, and the tokens that the provider told.
-    """
-
-    def __init__(
-        self,
-        detail: str,
-        *,
-        again: bool,
-        after: float | None = None,
-        busy: bool = False,
-        misconfigured: bool = False,
-        spent: CallUsage = _ONE_CALL,
-    ) -> None:
-        super().__init__(detail)
-        self.detail, self.again, self.after, self.busy, self.misconfigured = detail, again, after, busy, misconfigured
-        self.spent = spent
-
-
-def failure_from_status(status: int, headers: Mapping[str, str], code: str | None, spent: CallUsage = _ONE_CALL) -> TryFailed:
-    """The failure that an HTTP status states."""
-    if status in _BUSY:
-        again = code != "insufficient_quota"
-        return TryFailed("the language model is over its rate", again=again, after=retry_after(headers), busy=True, spent=spent)
-    if code in _TOO_LONG:
-        return TryFailed("the prompt is too long for the language model", again=False, spent=spent)
-    if detail := _MISCONFIGURED.get(status):
-        return TryFailed(detail, again=False, misconfigured=True, spent=spent)
-    again = status >= 500 or status in (408, 409, 425)
-    after = retry_after(headers)
-    return TryFailed(f"the language model answered with status {status}", again=again, after=after, spent=spent)
-
-
-def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """Seconds that a `Retry-After` asks for, given as a number or as a date; `None` without one that can be read."""
-    value = headers.get("retry-after", "").strip()
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            seconds = (parsedate_to_datetime(value) - (now or datetime.now(UTC))).total_seconds()
-        except (ValueError, TypeError):
-            return None
-    return max(0.0, seconds) if math.isfinite(seconds) else None
-
-
-_MOST_TOKENS = 100_000_000
-"""More than any call uses: a greater figure is not believed."""
-_LONGEST_NAME = 64
-"""Characters of a tool's name."""
-_LONGEST_ARGUMENTS = 50_000
-"""Characters of a call's arguments; longer ones are cut, and so are no JSON any more."""
-
-
-@dataclass(frozen=True)
-class Completion:
-    """What was answered."""
-
-    text: str
-    spent: CallUsage
-    model: str | None = None
-    finish: str | None = None
-    calls: tuple[ToolCall, ...] = ()
-    """The first tool calls that it asks for."""
-
-
-class _Function(BaseModel):
-    name: str = ""
-    arguments: str | dict[str, Any] | None = None
-
-
-class _Call(BaseModel):
-    function: _Function = _Function()
-
-
-class _Message(BaseModel):
-    content: str | None = None
-    tool_calls: list[_Call] | None = None
-
-
-class _Choice(BaseModel):
-    message: _Message = _Message()
-    finish_reason: str | None = None
-
-
-class _Body(BaseModel):
-    choices: list[_Choice]
-    model: str | None = None
-
-
-def parse_completion(body: bytes) -> Completion:
-    """A completion from the body that carries it. Raises `TryFailed` where it is none."""
-    spent = read_usage(body)
-    try:
-        read = _Body.model_validate_json(body)
-    except ValidationError as error:
-        raise TryFailed("the language model's answer is no completion", again=True, spent=spent) from error
-    choice = read.choices[0] if read.choices else _Choice()
-    calls = tuple(_call(call.function) for call in (choice.message.tool_calls or [])[:MAX_CALLS])
-    return Completion(choice.message.content or "", spent, read.model, choice.finish_reason, calls)
-
-
-def read_usage(body: bytes) -> CallUsage:
-    """One call, and the tokens that an answer of whatever kind says it used."""
-    try:
-        found = from_json(body)
-    except ValueError:
-        found = None
-    usage = found.get("usage") if isinstance(found, dict) else None
-    told = usage if isinstance(usage, dict) else {}
-    read, written = (told.get(f"{part}_tokens_details") for part in ("prompt", "completion"))
-    return CallUsage(
-        model_calls=1,
-        input_tokens=_count(told.get("prompt_tokens")),
-        output_tokens=_count(told.get("completion_tokens")),
-        cached_tokens=_count(read.get("cached_tokens") if isinstance(read, dict) else None),
-        reasoning_tokens=_count(written.get("reasoning_tokens") if isinstance(written, dict) else None),
-    )
-
-
-def _count(told: object) -> int:
-    return told if isinstance(told, int) and 0 <= told <= _MOST_TOKENS else 0
-
-
-def read_error(body: object) -> dict[str, Any]:
-    """The provider's error object."""
-    error = body.get("error", body) if isinstance(body, dict) else None
-    return error if isinstance(error, dict) else {}
-
-
-def refused_text(error: dict[str, Any]) -> str | None:
-    """What the model said where the provider itself refused it as no JSON, or as a call of a tool it was not offered."""
-    if error.get("code") not in ("json_validate_failed", "tool_use_failed"):
-        return None
-    return str(make_storable(str(error.get("failed_generation") or ""))) or "(nothing)"
-
-
-def _call(function: _Function) -> ToolCall:
-    given = function.arguments
-    arguments = given if isinstance(given, str) else "" if given is None else json.dumps(given)
-    return ToolCall(name=make_storable(function.name)[:_LONGEST_NAME], arguments=make_storable(arguments)[:_LONGEST_ARGUMENTS])
-
+from .completions import (
+    Completion,
+    PiecedCompletion,
+    TryFailed,
+    failure_from_status,
+    parse_completion,
+    read_error,
+    read_usage,
+    refused_text,
+)
 
 MAX_BODY = 4_000_000
 """Bytes of an answer that are read."""
 _CONNECT, _POOL = 3.0, 2.0
 """Seconds to connect, and to get a connection from the pool."""
 _CONNECTIONS = 100
-_CONNECT, _POOL = 3.0, 2.0
-"""Seconds to connect, and to get a connection from the pool."""
-_CONNECTIONS = 100
 
+_TOLD = 300
+"""Characters of an error's text that are looked at."""
+_COUNTED = 200_000
+"""Tokens up to which a text is counted."""
+_STREAMED: dict[str, Any] = {"stream": True, "extra_body": {"stream_options": {"include_usage": True}}}
+OnText = Callable[[str], Awaitable[None]]
+"""Takes a piece of an answer's text as it comes."""
 Provider = Literal["groq", "openai"]
 _LIBRARIES: dict[Provider, tuple[str, str, str]] = {
     "groq": ("groq", "AsyncGroq", "httpx"),
@@ -240,17 +84,34 @@ class ChatClient:
         self._sdk, self._http = importlib.import_module(sdk), importlib.import_module(http)
         logging.getLogger(sdk).setLevel(logging.WARNING)  # at debug level it would log whole messages
         self._make = getattr(self._sdk, client)
+        self._raw = self._http.Response
         self._key, self._url = key, url
         self._pool = self._new_pool()
+
+    @property
+    def url(self) -> str:
+        """The address, without a user or a query that may stand for a secret."""
+        address = self._pool.client.base_url
+        return str(address.copy_with(userinfo=b"", query=None, fragment=None))
 
     async def close(self) -> None:
         await self._pool.client.close()
 
-    async def send(self, call: ChatRequest, seconds: float) -> Completion:
-        """Ask once. Raises `TryFailed`: no usable answer within `seconds`."""
+    async def send(self, call: ChatRequest, seconds: float, on_text: OnText | None = None) -> Completion:
+        """Ask once.
+
+        Args:
+            seconds: that it may take.
+            on_text: asks for the answer in pieces, and is given the text of each.
+
+        Raises:
+            TryFailed: no usable answer within `seconds`.
+        """
         async with self._borrowed() as client:
             try:
                 async with asyncio.timeout(seconds):
+                    if on_text is not None:
+                        return await self._stream(client, call, seconds, on_text)
                     return parse_completion(await self._post(client, call, seconds))
             except TimeoutError as error:
                 raise TryFailed("the language model did not answer in time", again=True) from error
@@ -258,25 +119,62 @@ class ChatClient:
                 told, stated = read_usage(error.response.content), read_error(error.body)
                 if said := refused_text(stated):
                     return Completion(said, told, finish="rejected")
-                raise failure_from_status(error.status_code, error.response.headers, stated.get("code"), told) from error
+                failed = failure_from_status(error.status_code, error.response.headers, stated.get("code"), told)
+                failed.told = str(stated.get("message") or "")[:_TOLD]
+                raise failed from error
             except (self._sdk.APIConnectionError, self._http.HTTPError) as error:
                 raise self._connection_failed(error) from error
 
+    async def get(self, path: str, seconds: float) -> bytes | None:
+        """What the endpoint says under a path beside its API; `None` where it says nothing.
+
+        Args:
+            path: from the API's address, or with a slash before it from the host's.
+        """
+        async with self._borrowed() as client:
+            try:
+                async with asyncio.timeout(seconds):
+                    host = str(client.base_url.copy_with(path="/")).rstrip("/")
+                    return bytes((await client.get(f"{host}{path}" if path[0] == "/" else path, cast_to=self._raw)).content)
+            except (TimeoutError, self._sdk.APIError, self._http.HTTPError):
+                return None
+
     async def _post(self, client: Any, call: ChatRequest, seconds: float) -> bytes:
-        request = client.chat.completions.with_streaming_response.create(
+        body = bytearray()
+        async with self._request(client, call, seconds, {}) as response:
+            async for chunk in response.iter_bytes():
+                body += chunk
+                _check_size(len(body))
+        return bytes(body)
+
+    async def _stream(self, client: Any, call: ChatRequest, seconds: float, on_text: OnText) -> Completion:
+        pieces, size = PiecedCompletion(), 0
+        async with self._request(client, call, seconds, _STREAMED) as response:
+            whole = bytearray() if "text/event-stream" not in response.headers.get("content-type", "") else None
+            async for chunk in response.iter_bytes():
+                size += len(chunk)
+                _check_size(size)
+                if whole is not None:
+                    whole += chunk
+                elif text := pieces.feed(chunk):
+                    await on_text(text)
+        if whole is not None:  # it does not know the option
+            done = parse_completion(bytes(whole))
+            await on_text(done.text)
+            return replace(done, streamed=False)
+        done = pieces.ended()
+        return done if pieces.counted else replace(done, spent=_estimate(call, done))
+
+    def _request(self, client: Any, call: ChatRequest, seconds: float, more: Mapping[str, Any]) -> Any:
+        options = {**call.options, **more}
+        options["extra_body"] = {**call.options.get("extra_body", {}), **more.get("extra_body", {})}
+        return client.chat.completions.with_streaming_response.create(
             model=call.model,
             messages=call.messages,
             extra_headers=call.headers,
             timeout=self._http.Timeout(seconds, connect=min(_CONNECT, seconds), pool=min(_POOL, seconds)),
-            **call.options,
+            **options,
         )
-        body = bytearray()
-        async with request as response:
-            async for chunk in response.iter_bytes():
-                body += chunk
-                if len(body) > MAX_BODY:
-                    raise TryFailed("the language model's answer is too long", again=False)
-        return bytes(body)
 
     def _connection_failed(self, error: Exception) -> TryFailed:
         cause = error.__cause__ if isinstance(error, self._sdk.APIConnectionError) else error
@@ -306,6 +204,17 @@ class ChatClient:
                 await pool.client.close()
 
 
+def _check_size(size: int) -> None:
+    if size > MAX_BODY:
+        raise TryFailed("the language model's answer is too long", again=False)
+
+
+def _estimate(call: ChatRequest, done: Completion) -> CallUsage:
+    """What a call used, counted here: some servers do not say it behind a stream."""
+    read = sum(count(str(message.get("content") or ""), _COUNTED) for message in call.messages)
+    return CallUsage(model_calls=1, input_tokens=read, output_tokens=count(done.text, _COUNTED))
+
+
 _CHAT = "chat"
 
 
@@ -321,7 +230,7 @@ class CallTelemetry:
     def __init__(self, tracing: Tracing, provider: str, purpose: str, max_tokens: int) -> None:
         self._tracing, self._provider, self._purpose, self._max_tokens = tracing, provider, purpose, max_tokens
 
-    async def send(self, client: ChatClient, call: ChatRequest, seconds: float) -> Completion:
+    async def send(self, client: ChatClient, call: ChatRequest, seconds: float, on_text: OnText | None = None) -> Completion:
         """Try once. Raises `TryFailed`."""
         began, failure = time.perf_counter(), "failed"
         with self._tracing.span(
@@ -338,7 +247,7 @@ class CallTelemetry:
             if self._tracing.captures:
                 self._tracing.note(span, "gen_ai.input.messages", json.dumps(call.messages))
             try:
-                done = await client.send(call, seconds)
+                done = await client.send(call, seconds, on_text)
                 failure = ""
             except TryFailed as failed:
                 failure = _failure_type(failed)

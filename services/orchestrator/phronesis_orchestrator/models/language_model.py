@@ -17,12 +17,15 @@ from ..agents.cognition.thought import LIGHT, Tier
 from ..conversations.history import PastTurn, Summary
 from ..learning.statements import Drawn, EndedTurn, batch_lines, parse_drawn
 from ..metrics import BREAKER
-from ..tasks.decisions import CRITICISM, DECOMPOSITION, EVALUATION
+from ..settings import ModelSettings
 from ..tasks.plan import Plan
 from ..tasks.ports import Criticism, GoalKnowledge, Verdict, WrittenReport
-from ..tasks.report import WRITING, block_text, plan_lines, result_lines, state_lines
-from .calls import Breaker, CallLimits, Calls, Purpose, RetryPolicy, fill_prompt, parse_text
-from .client import ChatClient, Completion, Provider
+from ..tasks.report import block_text, plan_lines, result_lines, state_lines
+from .calls import Breaker, Calls, Prompt, RetryPolicy, ToolOffer, fill_prompt, parse_text
+from .capabilities import CapabilityCache
+from .client import ChatClient, Provider
+from .completions import Completion
+from .limits import Limits, ModelProfile, Purpose
 from .parsing import (
     MAX_SAID,
     make_storable,
@@ -39,6 +42,7 @@ from .parsing import (
     parse_summarised,
     parse_verdict,
 )
+from .probes import EndpointProber
 from .prompts import classify_messages, final_messages, inquiry_messages, opening_messages, router_messages, summarise_messages
 from .reasoner import (
     Answer,
@@ -55,7 +59,7 @@ from .reasoner import (
     RouteDecision,
     TurnContext,
 )
-from .templates import ANSWER, Line
+from .templates import Line
 
 
 def models_by_tier(light: str, deep: str) -> Mapping[Tier, str]:
@@ -68,22 +72,12 @@ _SHARE = 2
 Said = TypeVar("Said", bound=Message)
 
 
-def task_call_limits(router: CallLimits, final: CallLimits) -> dict[Purpose, CallLimits]:
-    """Limits of the calls of tasks, each made once: the evaluation by the fast model, the others by the better one."""
-    return {
-        "decompose": replace(final, seconds=DECOMPOSITION, tries=1),
-        "evaluate": replace(router, seconds=EVALUATION, tries=1),
-        "criticise": replace(final, seconds=CRITICISM, effort="low", tries=1),
-        "task_report": replace(final, seconds=WRITING, tries=1),
-    }
-
-
 class ChatPlanner:
-    """A `Planner` with a language model behind it. `budget`: tokens of a prompt."""
+    """A `Planner` with a language model behind it. `room`: tokens of a prompt."""
 
-    def __init__(self, calls: Calls, budget: int) -> None:
+    def __init__(self, calls: Calls, room: int) -> None:
         self._of_tasks = calls
-        self._room = budget
+        self._room = room
 
     async def decompose(self, turn: TurnContext, known: GoalKnowledge) -> Answer[Plan]:
         return await self._decided("decompose", turn, plan_lines(known), parse_plan)
@@ -110,105 +104,119 @@ class ChatPlanner:
         parse: Callable[[str], Said | Fault],
         draft: str | None = None,
     ) -> Answer[Said]:
-        block = block_text(lines, self._room // _SHARE)
-        shown = replace(turn, thought=replace(turn.thought, plan=block))
-        messages = fill_prompt(turn, lambda agent: opening_messages(purpose, agent, shown, None, self._room, draft=draft))
-        return await self._of_tasks.ask(purpose, messages, parse_text(parse))
+        kept = tuple(lines)
+
+        def build(room: int) -> Prompt:
+            shown = replace(turn, thought=replace(turn.thought, plan=block_text(kept, room // _SHARE)))
+            return fill_prompt(turn, lambda agent: opening_messages(purpose, agent, shown, None, room, draft=draft))
+
+        return await self._of_tasks.ask(purpose, build, self._room, parse_text(parse))
 
 
-_SUMMARISE = 4.0
-"""Seconds for a summary: it runs beside the loop, and the reply waits for it no longer than this."""
-_CLASSIFY = 12.0
-"""Seconds for the first call of an analyst, which for most messages is the only one."""
-_LEARN, _DRAWN = 30.0, 4_000
-"""Seconds and tokens of drawing facts from a batch of ended turns; nobody waits for it."""
-_INTENT = 4.0
-"""Seconds for saying what a message is; rules say it after that."""
-_REFLECT = 8.0
-"""Seconds for looking back at a text."""
-_ROUNDS = 2
-"""How many times the room of another prompt the analysts' has: it carries instructions and what was read."""
+_ROOMY = 8_000
+"""Tokens of context from which on a hosted model is taken to hold twice as many, for the analysts' prompts."""
 
 
 class LanguageModel(ChatPlanner):
-    """A `Reasoner` with a language model behind it. `tracing`: where the spans go. `budget`: tokens of a prompt."""
+    """A `Reasoner` with a language model behind it.
+
+    Args:
+        tracing: where the spans go.
+        limits: of the calls, by purpose.
+        budget: tokens of a prompt.
+        patience: makes the retry policy of a model.
+        rounds: how many times that room the analysts' prompts have: they carry instructions and what was read.
+        concurrency: calls that the endpoint is asked at once.
+        reserve: seconds of a turn's time that calls leave for the rules to answer in.
+        lifetime: seconds after which it is found out anew what the endpoint can do.
+    """
 
     def __init__(
         self,
         client: ChatClient,
         tracing: Tracing,
-        router: CallLimits,
-        final: CallLimits,
+        limits: Limits,
         budget: int,
         patience: Callable[[str], RetryPolicy],
+        *,
+        rounds: int = 2,
+        concurrency: int = 100,
+        reserve: float = 0.0,
+        lifetime: float = 3_600.0,
     ) -> None:
         self.name: str = client.provider
         self._client = client
-        limits: dict[Purpose, CallLimits] = {
-            "router": router,
-            "final": final,
-            "summarise": replace(router, seconds=min(router.seconds, _SUMMARISE)),
-            "classify": replace(final, seconds=min(final.seconds, _CLASSIFY), effort="low"),
-            "tools": final,
-            "rewrite": final,
-            "learn": replace(router, seconds=_LEARN, max_tokens=_DRAWN),
-            "intent": replace(router, seconds=min(router.seconds, _INTENT)),
-            "preflight": replace(router, tries=1),
-            "reflect": replace(final, seconds=min(final.seconds, _REFLECT), effort="low"),
-            **task_call_limits(router, final),
-        }
-        self._models = models_by_tier(router.model, final.model)
-        self._budget = budget
-        patiences = {model: patience(model) for model in {router.model, final.model}}
-        self._calls = Calls(client, tracing, limits, patiences)
-        super().__init__(self._calls, _ROUNDS * budget)
+        self._models = models_by_tier(limits["router"].model, limits["final"].model)
+        self._budget, self._of_rounds = budget, rounds * budget
+        patiences = {model: patience(model) for model in {one.model for one in limits.values()}}
+        self.capabilities = CapabilityCache(EndpointProber(client), lifetime)
+        self._calls = Calls(client, tracing, limits, patiences, self.capabilities, concurrency, reserve)
+        super().__init__(self._calls, self._of_rounds)
         for name, patient in patiences.items():
             tracing.metrics.watch(BREAKER, partial(_is_open, patient), name)
 
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of the models that are asked."""
+        return tuple(dict.fromkeys(self._models.values()))
+
+    @property
+    def url(self) -> str:
+        """The address of the endpoint, without what stands for a secret in it."""
+        return self._client.url
+
     async def close(self) -> None:
         """Close the connections to the provider."""
+        await self.capabilities.close()
         await self._client.close()
 
     async def route(self, turn: TurnContext, fault: Fault | None = None) -> Answer[RouteDecision]:
-        messages = fill_prompt(turn, lambda agent: router_messages(agent, turn, fault, self._budget))
-        return await self._calls.ask("router", messages, parse_text(parse_routed))
+        def build(room: int) -> Prompt:
+            return fill_prompt(turn, lambda agent: router_messages(agent, turn, fault, room))
+
+        return await self._calls.ask("router", build, self._budget, parse_text(parse_routed))
 
     async def compose(
         self, turn: TurnContext, draft: str | None, memory: AugmentedMemoryContext | None, fault: Fault | None = None
     ) -> Answer[ComposedReply]:
-        messages = fill_prompt(turn, lambda agent: final_messages(agent, turn, draft, memory, fault, self._budget))
-        return await self._calls.ask("final", messages, parse_text(parse_composed), model=self._model(turn))
+        def build(room: int) -> Prompt:
+            return fill_prompt(turn, lambda agent: final_messages(agent, turn, draft, memory, fault, room))
+
+        return await self._calls.ask("final", build, self._budget, parse_text(parse_composed), model=self._model(turn))
 
     async def summarise(self, turn: TurnContext, earlier: Summary, dropped: tuple[PastTurn, ...]) -> Answer[ModelSummary]:
-        messages = fill_prompt(turn, lambda agent: summarise_messages(agent, turn, earlier, dropped, self._budget))
-        return await self._calls.ask("summarise", messages, parse_text(parse_summarised))
+        def build(room: int) -> Prompt:
+            return fill_prompt(turn, lambda agent: summarise_messages(agent, turn, earlier, dropped, room))
+
+        return await self._calls.ask("summarise", build, self._budget, parse_text(parse_summarised))
 
     async def classify(self, turn: TurnContext, fault: Fault | None = None) -> Answer[Classification]:
-        messages = fill_prompt(turn, lambda agent: classify_messages(agent, turn, fault, self._budget))
-        return await self._calls.ask("classify", messages, parse_text(parse_classified))
+        def build(room: int) -> Prompt:
+            return fill_prompt(turn, lambda agent: classify_messages(agent, turn, fault, room))
+
+        return await self._calls.ask("classify", build, self._budget, parse_text(parse_classified))
 
     async def proceed(self, turn: TurnContext, inquiry: Inquiry) -> Answer[Move]:
-        messages = fill_prompt(turn, lambda agent: inquiry_messages(agent, turn, inquiry, _ROUNDS * self._budget))
-        offered = {"tools": list(inquiry.tools), "tool_choice": "none" if inquiry.closing else "auto"}
-        return await self._calls.ask("tools", messages, _parse_move, offered, self._model(turn))
+        def build(room: int) -> Prompt:
+            return fill_prompt(turn, lambda agent: inquiry_messages(agent, turn, inquiry, room))
+
+        offer = ToolOffer(inquiry.tools, inquiry.closing)
+        return await self._calls.ask("tools", build, self._of_rounds, _parse_move, offer, self._model(turn))
 
     async def rewrite(self, turn: TurnContext, inquiry: Inquiry, fault: Fault) -> Answer[Draft]:
-        messages = fill_prompt(turn, lambda agent: inquiry_messages(agent, turn, inquiry, _ROUNDS * self._budget, fault))
-        return await self._calls.ask("rewrite", messages, parse_text(parse_draft), model=self._model(turn))
+        def build(room: int) -> Prompt:
+            return fill_prompt(turn, lambda agent: inquiry_messages(agent, turn, inquiry, room, fault))
+
+        return await self._calls.ask("rewrite", build, self._of_rounds, parse_text(parse_draft), model=self._model(turn))
 
     async def decide(self, turn: TurnContext) -> Answer[IntentDecision]:
-        messages = fill_prompt(turn, lambda agent: opening_messages("intent", agent, turn, None, self._budget))
-        return await self._calls.ask("intent", messages, parse_text(parse_decided))
+        return await self._opening("intent", turn, parse_text(parse_decided))
 
     async def look_ahead(self, turn: TurnContext) -> Answer[LookAhead]:
-        messages = fill_prompt(turn, lambda agent: opening_messages("preflight", agent, turn, None, self._budget))
-        return await self._calls.ask("preflight", messages, parse_text(parse_look_ahead))
+        return await self._opening("preflight", turn, parse_text(parse_look_ahead))
 
     async def reflect(self, turn: TurnContext, draft: Draft) -> Answer[Reflection]:
-        messages = fill_prompt(
-            turn, lambda agent: opening_messages("reflect", agent, turn, None, self._budget, draft=draft.answer)
-        )
-        return await self._calls.ask("reflect", messages, parse_text(parse_reflected))
+        return await self._opening("reflect", turn, parse_text(parse_reflected), draft.answer)
 
     def _model(self, turn: TurnContext) -> str | None:
         intent = turn.thought.intent
@@ -216,8 +224,15 @@ class LanguageModel(ChatPlanner):
 
     async def draw(self, agent: AgentProfile, batch: Sequence[EndedTurn]) -> Answer[Drawn]:
         shown = TurnContext(agent, {}, batch_lines(batch), Directive.FOCUSED_ANALYST, "", "")
-        messages = fill_prompt(shown, lambda whose: opening_messages("learn", whose, shown, None, self._budget))
-        return await self._calls.ask("learn", messages, parse_text(parse_drawn))
+        return await self._opening("learn", shown, parse_text(parse_drawn))
+
+    async def _opening(
+        self, purpose: Purpose, turn: TurnContext, parse: Callable[[Completion], Said | Fault], draft: str | None = None
+    ) -> Answer[Said]:
+        def build(room: int) -> Prompt:
+            return fill_prompt(turn, lambda agent: opening_messages(purpose, agent, turn, None, room, draft=draft))
+
+        return await self._calls.ask(purpose, build, self._budget, parse)
 
 
 def _parse_move(done: Completion) -> Move:
@@ -229,28 +244,27 @@ def _is_open(patience: RetryPolicy) -> float:
 
 
 def build_language_model(
-    provider: Provider,
-    key: str,
-    tracing: Tracing,
-    *,
-    url: str | None = None,
-    model: str = "openai/gpt-oss-120b",
-    light_model: str = "openai/gpt-oss-20b",
-    budget: int = 12_000,
-    backoff: float = 0.5,
+    provider: Provider, key: str, tracing: Tracing, settings: ModelSettings | None = None, *, backoff: float = 0.5
 ) -> LanguageModel:
-    """A reasoner on one provider, with its limits: 8 s for the router, 20 s for the final call.
+    """A reasoner on one provider.
 
     Args:
         provider: `groq`, or `openai` for any address that speaks OpenAI's API.
         tracing: where the spans go.
-        url: address instead of the provider's own; for `groq` without, for `openai` with the `/v1`.
-        budget: tokens of a prompt.
+        settings: its address, models and limits; for `groq` the address without, for `openai` with the `/v1`.
         backoff: seconds that the first wait between tries may take.
     """
-    router = CallLimits(light_model, seconds=8.0, max_tokens=2_000, effort="low")
-    final = CallLimits(model, seconds=20.0, max_tokens=ANSWER, effort="medium")
-    client = ChatClient(provider, key, url)
+    settings = settings or ModelSettings()
+    limits, context = settings.limits, settings.context_tokens
+    roomy = settings.model_profile is ModelProfile.HOSTED and context >= _ROOMY
     return LanguageModel(
-        client, tracing, router, final, budget, lambda asked: RetryPolicy(Breaker(f"the model {asked}"), backoff)
+        ChatClient(provider, key, settings.model_url),
+        tracing,
+        limits,
+        context - max(one.max_tokens for one in limits.values()),
+        lambda asked: RetryPolicy(Breaker(f"the model {asked}"), backoff),
+        rounds=2 if roomy else 1,
+        concurrency=settings.calls_at_once,
+        reserve=settings.rules_reserve,
+        lifetime=settings.model_probe_lifetime,
     )

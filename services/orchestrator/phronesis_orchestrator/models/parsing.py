@@ -1,4 +1,4 @@
-"""From what a model wrote to a value: parsed against the schema, never trusted, never mended by guessing."""
+"""From what a model wrote to a value: parsed by the schema, never trusted, mended only where one thing can be meant."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from phronesis_contracts.orchestrator import Directive
 from ..agents.cognition.thought import CONTENT_WRITER, Tier, parse_tier
 from ..tasks.plan import Plan
 from ..tasks.ports import Criticism, Verdict, WrittenReport
+from .leniency import find_object, nearest
 from .reasoner import (
     Classification,
     ComposedReply,
@@ -39,6 +40,8 @@ MAX_REPLY = 50_000
 """Characters of a reply; no model that keeps to its limit of tokens comes near it."""
 _FENCED = re.compile(r"\A```[A-Za-z]*\s*\n(.*?)\n?\s*```\Z", re.S)
 _REPLY = re.compile(r'"user_response"\s*:\s*"((?:[^"\\]|\\.)*)', re.S)
+_DECISIONS = ("respond_directly", "query_memory")
+TIERS = [tier.value for tier in Tier]
 _DIRECTIVES = {directive.value for directive in Directive}
 M = TypeVar("M", bound=Message)
 
@@ -75,7 +78,8 @@ def parse_routed(said: str) -> RouteDecision | Fault:
         log.debug("thought process of the router: %s", thought)  # at no other level
     if found.get("key_phrases") is None:
         found.pop("key_phrases", None)
-    found["tier"] = parse_tier(found.get("tier"))
+    found["tier"] = parse_tier(nearest(found.get("tier"), TIERS))
+    found["decision"] = nearest(found.get("decision"), _DECISIONS) or found.get("decision")
     draft = found.get("direct_response")
     if isinstance(draft, str) and not draft.strip():
         found["direct_response"] = None
@@ -92,10 +96,9 @@ def parse_composed(said: str) -> ComposedReply | Fault:
         found["user_response"] = reply.strip()  # blank is then too short
         if len(reply) > MAX_REPLY:
             return make_fault(said, f"user_response: at most {MAX_REPLY} characters")
-    directive = found.get("next_agent_directive")
-    if not isinstance(directive, str) or directive not in _DIRECTIVES:
+    found["next_agent_directive"] = nearest(found.get("next_agent_directive"), _DIRECTIVES)
+    if found["next_agent_directive"] is None:
         log.warning("the final answer names no known directive")
-        found["next_agent_directive"] = None
     reasoning = found.get("directive_reasoning")
     found["directive_reasoning"] = reasoning[:MAX_REASONING] if isinstance(reasoning, str) else ""
     return validate_answer(ComposedReply, found, said)
@@ -132,17 +135,28 @@ def _reply(text: str) -> str | None:
 
 
 def read_object(said: str) -> dict[str, Any] | Fault:
-    """The JSON object that an answer is, its code fence aside; or what is wrong with it."""
+    """The JSON object that an answer is, or that stands in it; or what is wrong with it."""
     text = said[:MAX_SAID].strip()
     if fenced := _FENCED.match(text):
         text = fenced[1]
     try:
-        found = from_json(text, allow_inf_nan=False)
-        if isinstance(found, dict):
-            found = json.loads(text, object_pairs_hook=_reject_repeated_keys)
+        found = _load(text)
     except ValueError as error:
-        return make_fault(said, f"The answer is not JSON: {error}" if text else "The answer is empty.")
+        wrong = f"The answer is not JSON: {error}" if text else "The answer is empty."
+        inside = find_object(text)
+        if inside is None or inside == text:
+            return make_fault(said, wrong)
+        try:
+            found = _load(inside)
+        except ValueError:
+            return make_fault(said, wrong)
     return found if isinstance(found, dict) else make_fault(said, "The answer is not a JSON object.")
+
+
+def _load(text: str) -> Any:
+    """Raises `ValueError`: it is no JSON, or a key of an object stands twice."""
+    found = from_json(text, allow_inf_nan=False)
+    return json.loads(text, object_pairs_hook=_reject_repeated_keys) if isinstance(found, dict) else found
 
 
 def _reject_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -178,6 +192,7 @@ MAX_INSIGHTS = 20
 MAX_CHARTS = 12
 _LONGEST = 2_000
 """Characters of one insight, of an intent, and of a trace of thought."""
+_LETTER = re.compile(r"\s*(?:mode\s*)?([A-J])\s*(?:\Z|[:.)(-])", re.I)
 _TEXT = {"type": "string"}
 CLASSIFIED_SCHEMA = strict_object(
     mode={"type": "string", "enum": list(get_args(Mode))},
@@ -204,7 +219,7 @@ def parse_classified(said: str) -> Classification | Fault:
     found = read_object(said)
     if isinstance(found, Fault):
         return found
-    mode, answer = found.get("mode"), _limited_text(found.get("answer"), MAX_REPLY)
+    mode, answer = _mode(found.get("mode")), _limited_text(found.get("answer"), MAX_REPLY)
     if mode not in get_args(Mode):
         return make_fault(said, "mode: one letter from A to J")
     if mode not in DATA_MODES and not answer:
@@ -216,9 +231,15 @@ def parse_classified(said: str) -> Classification | Fault:
         "answer": "" if mode in DATA_MODES else answer,
         "analysis": _insights(found.get("analysis")),
         "confidence": _confidence(found.get("confidence")),
-        "tier": parse_tier(found.get("tier")),
+        "tier": parse_tier(nearest(found.get("tier"), TIERS)),
     }
     return validate_answer(Classification, told, said)
+
+
+def _mode(given: object) -> object:
+    """The letter of a mode, also where its name or a word about it stands beside it."""
+    match = _LETTER.match(given) if isinstance(given, str) else None
+    return match[1].upper() if match else given
 
 
 def parse_draft(said: str) -> Draft | Fault:
@@ -262,7 +283,6 @@ def _confidence(value: object) -> float | None:
     return float(value)
 
 
-TIERS = [tier.value for tier in Tier]
 DECIDED_SCHEMA = strict_object(
     tier={"type": "string", "enum": TIERS},
     branch={"type": "string", "enum": ["action", "conversation"]},
@@ -281,13 +301,14 @@ def parse_decided(said: str) -> IntentDecision | Fault:
     found = read_object(said)
     if isinstance(found, Fault):
         return found
-    tier = parse_tier(found.get("tier"))
+    tier = parse_tier(nearest(found.get("tier"), TIERS))
     if tier is None:
         return make_fault(said, f"tier: one of {', '.join(TIERS)}")
-    if found.get("branch") not in ("action", "conversation"):
+    branch = nearest(found.get("branch"), ("action", "conversation"))
+    if branch is None:
         return make_fault(said, "branch: action or conversation")
     persona = found.get("persona") if found.get("persona") == CONTENT_WRITER else None
-    return IntentDecision(tier=tier, action=found["branch"] == "action", persona=persona, topic=found.get("topic") is True)
+    return IntentDecision(tier=tier, action=branch == "action", persona=persona, topic=found.get("topic") is True)
 
 
 def parse_look_ahead(said: str) -> LookAhead | Fault:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -107,6 +107,14 @@ def memory_lines(memory: AugmentedMemoryContext | None) -> list[Line]:
 
 _OF_MESSAGE = 4
 """Tokens around a message: its beginning, its role, the beginning of its text, and its end."""
+_SLACK = 16
+"""Tokens that joined texts may have more than they have alone."""
+_SMALL = 3_000
+"""Tokens below which a prompt's tools and rounds give more of their share to its message."""
+_SAID_EMPTY = frozenset({"message", "memory"})
+"""Blocks that say something where they hold nothing; the others are then left out where there is little room."""
+_OF_BOOTSTRAP = 4
+"""Where instructions are cut, the agent's general ones keep one part in so many."""
 _OF_PROVIDER = 100
 """Tokens that providers of gpt-oss put before a prompt: who the model is, the date, its channels, how hard to think."""
 _OF_REPAIR = 8
@@ -208,14 +216,25 @@ def _messages(
     # The plan has a budget and an order of dropping of its own, so it stands as a whole.
     thought = [render_block(mark, "plan", [clean(plan)], "")] if plan else []
     values = {**_values(purpose, agent, turn, mark, parts), "mode": mode, "plan": "(block plan)" if plan else "(none)"}
-    system = clean("\n\n".join(part for part in (agent.bootstrap, render(template, values)) if part))
+    ours, step = clean(agent.bootstrap), clean(render(template, values))
     repair = _repair(agent, fault, values, budget // _OF_REPAIR) if fault else []
 
     def filled(room: int) -> list[ChatMessage]:
+        system = "\n\n".join(part for part in (ours, step) if part)
         data = (render_block(mark, part, lines, _empty(agent, part, unfound)) for part, lines in fit_parts(parts, room).items())
         return [{"role": "system", "content": system}, {"role": "user", "content": "\n".join((*data, *thought))}, *repair]
 
-    room = budget - prompt_size(filled(0), purpose, budget)
+    room = budget - prompt_size(filled(0), purpose, 2 * budget)
+    wanted = sum(count(line.text, budget) for line in parts.get("message", ())) + _SLACK
+    if room < wanted:
+        parts = {part: lines for part, lines in parts.items() if lines or part in _SAID_EMPTY}
+        room = budget - prompt_size(filled(0), purpose, 2 * budget)
+    if room < wanted:
+        # The instructions give way to the message, down to half of the prompt: those of the agent before those of the step.
+        allowed = max(budget // 2, count(ours, budget) + count(step, budget) - (wanted - room))
+        step_size = min(count(step, allowed), allowed - min(count(ours, allowed), allowed // _OF_BOOTSTRAP))
+        ours, step = cut_middle(ours, allowed - step_size), cut_middle(step, step_size)
+        room = budget - prompt_size(filled(0), purpose, 2 * budget)
     for _ in range(_TRIES):
         if room <= 0:
             break
@@ -225,6 +244,45 @@ def _messages(
             return messages
         room -= over
     raise BadTemplate(f"{agent.agent}, prompt {purpose!r}: it leaves no room for a turn in {budget} tokens")
+
+
+_CUT_LINES = "[...]"
+
+
+def cut_middle(text: str, limit: int) -> str:
+    """A text in at most about `limit` tokens: its first and its last lines, since the form of an answer stands at the end."""
+    if count(text, limit + 1) <= limit:
+        return text
+    lines = text.split("\n")
+    head, tail = list[str](), list[str]()
+    left = limit - count(_CUT_LINES, limit) - 1
+    while lines:
+        line = lines.pop(-1 if len(tail) <= len(head) else 0)
+        size = count(line, limit) + 1
+        if size > left:
+            if not tail and left > 0:  # not even one line fits
+                return cut(line, limit)
+            break
+        (tail if len(tail) <= len(head) else head).append(line)
+        left -= size
+    return "\n".join([*head, _CUT_LINES, *reversed(tail)])
+
+
+def with_keys(messages: Sequence[Mapping[str, Any]], schema: dict[str, Any]) -> list[ChatMessage]:
+    """A prompt that lists the keys of its answer at its very end, for endpoints that hold a model to no schema."""
+    keys = ", ".join(f'"{name}": {_kind(told)}' for name, told in schema["properties"].items())
+    *before, last = messages
+    asked = f"{last['content']}\n\nAnswer with one JSON object with exactly these keys: {{{keys}}}"
+    return [*map(dict, before), {**last, "content": asked}]
+
+
+def _kind(told: dict[str, Any]) -> str:
+    if "enum" in told:
+        return " or ".join(json.dumps(one) for one in told["enum"])
+    kind = told.get("type", "value")
+    if kind == "array":
+        return f"[{_kind(told.get('items', {}))}, ...]"
+    return " or ".join(kind) if isinstance(kind, list) else str(kind)
 
 
 def _select_parts(parts: dict[str, list[Line]], named: frozenset[str]) -> dict[str, list[Line]]:
@@ -283,11 +341,63 @@ def inquiry_messages(
     Raises:
         BadTemplate: a prompt is missing, or there is no room for a turn.
     """
-    opened = opening_messages("tools", agent, turn, None, budget // _OF_OPENING, inquiry.mark, inquiry.mode)
+    opening = budget // (2 if budget < _SMALL else _OF_OPENING)
+    opened = opening_messages("tools", agent, turn, None, opening, inquiry.mark, inquiry.mode)
     closed = _closing(agent, inquiry, fault, budget // _OF_REPAIR)
-    offered = count(json.dumps(inquiry.tools), budget)
+    offered = count(json.dumps(fit_tools(inquiry.tools, budget)), budget)
     room = budget - offered - prompt_size([*opened, *closed], "tools", budget)
     return [*opened, *_rounds(inquiry, room), *closed]
+
+
+_SAID = ("description", "title", "examples")
+_DESCRIPTION = 24
+"""Tokens of a tool's description where there is little room."""
+
+
+def fit_tools(tools: Sequence[dict[str, Any]], budget: int) -> list[dict[str, Any]]:
+    """The tools in a form that leaves room for a turn: described more and more briefly, and the last ones left out at last.
+
+    Args:
+        budget: tokens of the whole prompt; the tools take a third of it at most, of a long one half.
+    """
+    limit = budget // 4 if budget < _SMALL else min(budget // 2, max(budget // 3, budget - 8_000))
+    found = list(tools)
+    for shorter in (lambda one: one, _undescribed, _briefly, _typed):
+        found = [shorter(tool) for tool in found]
+        if count(json.dumps(found), limit + 1) <= limit:
+            return found
+    while found and count(json.dumps(found), limit + 1) > limit:
+        found.pop()
+    return found
+
+
+def _undescribed(tool: dict[str, Any]) -> dict[str, Any]:
+    """Without what is said of single arguments."""
+
+    def bare(value: Any, name: str = "") -> Any:
+        if isinstance(value, dict):
+            named = name in ("properties", "$defs")  # there a key is a name and no keyword
+            return {
+                key: bare(one, key) for key, one in value.items() if named or key not in ("description", "title", "examples")
+            }
+        return [bare(one) for one in value] if isinstance(value, list) else value
+
+    function = tool["function"]
+    return {**tool, "function": {**function, "parameters": bare(function.get("parameters", {}))}}
+
+
+def _briefly(tool: dict[str, Any]) -> dict[str, Any]:
+    function = tool["function"]
+    return {**tool, "function": {**function, "description": cut(str(function.get("description", "")), _DESCRIPTION)}}
+
+
+def _typed(tool: dict[str, Any]) -> dict[str, Any]:
+    """With the names and types of its arguments alone."""
+    function = tool["function"]
+    given = function.get("parameters", {})
+    named = {name: {"type": told["type"]} if "type" in told else {} for name, told in given.get("properties", {}).items()}
+    parameters = {"type": "object", "properties": named, "required": given.get("required", [])}
+    return {**tool, "function": {**function, "parameters": parameters}}
 
 
 def _closing(agent: AgentProfile, inquiry: Inquiry, fault: Fault | None, limit: int) -> list[ChatMessage]:
@@ -311,8 +421,10 @@ def _rounds(inquiry: Inquiry, room: int) -> list[ChatMessage]:
                 if result.kind == kind:
                     results[at] = CallResult(result.call, _LEFT_OUT, kind)
                     messages = _write_rounds(inquiry, shown)
-    if _tokens(messages, room) > room:
-        raise BadTemplate("the rounds of an inquiry leave no room for its answer")
+    for begin in range(1, len(shown) + 1):
+        if _tokens(messages, room) <= room:
+            break
+        messages = _write_rounds(inquiry, shown, begin)
     return messages
 
 
@@ -321,9 +433,10 @@ def _tokens(messages: list[ChatMessage], limit: int) -> int:
     return called + prompt_size(messages, "tools", limit)
 
 
-def _write_rounds(inquiry: Inquiry, shown: list[list[CallResult]]) -> list[ChatMessage]:
+def _write_rounds(inquiry: Inquiry, shown: list[list[CallResult]], begin: int = 0) -> list[ChatMessage]:
+    """The rounds as messages, without the oldest where `begin` says so."""
     found: list[ChatMessage] = []
-    for number, ((move, _), results) in enumerate(zip(inquiry.rounds, shown, strict=True), 1):
+    for number, ((move, _), results) in list(enumerate(zip(inquiry.rounds, shown, strict=True), 1))[begin:]:
         found += _round(inquiry.mark, number, move, results)
     return found
 

@@ -17,6 +17,8 @@ from phronesis_contracts.orchestrator import Directive
 from ..agents.cognition.thought import NO_THOUGHT, Thought, Tier, sanitize_line
 from ..conversations.history import NO_SUMMARY, PastMessage, PastTurn, Summary
 from ..ledger.usage import AskedModel, CallUsage
+from ..understanding.plan import NO_FOCUS, Focus
+from .capabilities import CapabilityCache
 
 current_call: ContextVar[str | None] = ContextVar("step", default=None)
 """`<turn>/<step>` of the call at hand; it goes to the provider as a header, so that calls can be told apart there."""
@@ -115,6 +117,8 @@ class TurnContext:
     """What is left of the turns before the history."""
     thought: Thought = NO_THOUGHT
     """What was thought about the message before the work on it."""
+    focus: Focus = NO_FOCUS
+    """What the conversation is about, as its last plan left it."""
 
 
 class Reasoner(Protocol):
@@ -156,6 +160,21 @@ class Summariser(Protocol):
             earlier: the summary so far.
             dropped: the turns to take into it, oldest first.
         """
+
+
+@runtime_checkable
+class Probed(Protocol):
+    """A reasoner behind an endpoint of which it is found out what it can do."""
+
+    capabilities: CapabilityCache
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of the models that are asked."""
+
+    @property
+    def url(self) -> str:
+        """The address of the endpoint, without secrets."""
 
 
 MAX_CALLS = 16

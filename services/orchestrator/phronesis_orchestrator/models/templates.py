@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from phronesis_tokens import clean, count, cut
 
 from ..agents.tools import uses_allow_list
 from ..learning.statements import DRAWN_SCHEMA
+from .limits import OPTIONAL_CALLS, OptionalCall
 from .parsing import (
     CLASSIFIED_SCHEMA,
     COMPOSED_SCHEMA,
@@ -80,6 +81,18 @@ SCHEMAS: Mapping[str, dict[str, Any]] = {
 SHOWN: Mapping[str, dict[str, Any]] = {**SCHEMAS, "tools": DRAFT_SHAPE, "decompose": PLAN_SHAPE, "task_report": REPORT_SHAPE}
 """What stands in the place of `{{schema}}`."""
 
+_DRAFTED = {
+    "type": "object",
+    "properties": {
+        "answer": {"type": "string"},
+        "analysis": {"type": "array", "items": {"type": "string"}},
+        "confidence": {"type": "number"},
+    },
+    "required": ["answer"],
+}
+FREE_SCHEMAS: Mapping[str, dict[str, Any]] = {"tools": _DRAFTED, "rewrite": _DRAFTED}
+"""What an answer of a purpose without a strict schema must fit, for endpoints that take any schema."""
+
 _NOTICING = frozenset({"final", "tools"})
 """Purposes that are told what was noticed."""
 
@@ -116,6 +129,14 @@ def check_prompts(agent: AgentProfile) -> None:
             raise BadTemplate(f"{agent.agent}, prompt {purpose!r}: unknown placeholders: {', '.join(sorted(unknown))}")
 
 
+def without_calls(agent: AgentProfile, made: Collection[OptionalCall]) -> AgentProfile:
+    """The profile without the prompts of optional calls that are not made: rules, or nobody, then do what they are for."""
+    left_out = OPTIONAL_CALLS - set(made)
+    if not left_out & set(agent.prompts):
+        return agent
+    return agent.model_copy(update={"prompts": {name: text for name, text in agent.prompts.items() if name not in left_out}})
+
+
 def find_template(agent: AgentProfile, purpose: str) -> str:
     """The template for a purpose. Raises `BadTemplate` where there is none."""
     template = agent.prompts.get(purpose, "")
@@ -136,8 +157,6 @@ def template_with_notice(agent: AgentProfile, purpose: str) -> str:
     return f"{template.rstrip()}\n\n{noticed}"
 
 
-ANSWER = 4_000
-"""Tokens that are kept free for the answer: the most that any call lets a model write."""
 SHARES: dict[str, float] = {
     "history": 0.20,
     "summary": 0.10,
@@ -152,6 +171,10 @@ SHARES: dict[str, float] = {
 What a part leaves unused goes to the others, to the last of this list first: so the history is the first to be cut down to
 its share, and the profile the last.
 """
+SMALL_ROOM = 800
+"""Tokens of room below which the message comes before all shares."""
+_OF_MESSAGE = 3
+"""Quarters of such a room that it may take."""
 _NEWEST = frozenset({"history", "summary"})
 """Parts that lose their oldest lines; the others lose their last."""
 _EVEN = frozenset({"attachments"})
@@ -209,7 +232,9 @@ def fit_parts(parts: Parts, room: int) -> dict[str, list[str]]:
     A line that is cut ends with a mark, and where lines are left out another says how many.
     """
     needed = {part: _size(lines, room) for part, lines in parts.items()}
-    granted = {part: min(needed[part], int(SHARES[part] * room)) for part in parts}
+    first = min(needed.get("message", 0), _OF_MESSAGE * room // 4) if room < SMALL_ROOM else 0
+    rest = room - first
+    granted = {part: max(min(needed[part], int(SHARES[part] * rest)), first * (part == "message")) for part in parts}
     left = max(0, room - sum(granted.values()))
     for part in reversed(SHARES):
         if part in parts:

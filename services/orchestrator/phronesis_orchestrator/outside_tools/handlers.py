@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from phronesis_bus import Bus, Call, ask, serve
@@ -35,11 +37,13 @@ from phronesis_contracts.outside import (
 )
 
 from ..turns.neighbours import BusNeighbours
-from .mcp import McpConnector
 from .offers import CALLED, OFFERED, Offers, OutsideArguments, OutsideResult
 from .pool import OutsideCalls, SessionPool
-from .ports import Connect, Resolve, Seal, Server, Servers, secrets_owner
+from .ports import Connect, Resolve, Seal, Server, Servers, ServerSession, secrets_owner
 from .schemas import ListedTool, compare_tools, parse_tools
+
+if TYPE_CHECKING:
+    from .mcp import McpConnector
 
 _LOOK = 20.0
 """Seconds that looking at a server may take."""
@@ -186,7 +190,12 @@ async def serve_outside(
     async def resolve(who: Principal, url: str) -> ResolvedAddress:
         return await ask(bus, who, RESOLVE_ADDRESS, ResolveAddress(url=url), timeout=_LIMIT)
 
-    connect = McpConnector(resolve, seal, commands)
+    @asynccontextmanager
+    async def connect(who: Principal, server: Server) -> AsyncIterator[ServerSession]:
+        connector = await asyncio.to_thread(_load_connector)
+        async with connector(resolve, seal, commands)(who, server) as session:
+            yield session
+
     sessions = SessionPool(connect)
     bus.on_stop(sessions.close)
     handlers = OutsideHandlers(servers, connect, resolve, seal, commands, wake)
@@ -200,3 +209,10 @@ async def serve_outside(
     await serve(bus, REMOVE_SERVER_TOOL, handlers.remove)
     neighbours.inside(OFFERED, offers.offered)
     neighbours.inside(Tool("outside", "Any outside tool.", Rpc(CALLED, OutsideArguments, OutsideResult)), offers.called)
+
+
+def _load_connector() -> type[McpConnector]:
+    """The SDK takes a third of the service's start to load, and most installations have no external server."""
+    from .mcp import McpConnector
+
+    return McpConnector

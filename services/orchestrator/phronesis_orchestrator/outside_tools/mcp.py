@@ -83,7 +83,6 @@ class PinnedTransport(httpx2.AsyncBaseTransport):
         raise failed or httpx2.ConnectError("the address leads nowhere", request=request)
 
     async def aclose(self) -> None:
-        """Close the connections."""
         await self._transport.aclose()
 
 
@@ -142,16 +141,16 @@ async def command_streams(command: tuple[str, ...]) -> AsyncIterator[TransportSt
     """
     with tempfile.TemporaryDirectory(prefix="phronesis-mcp-", ignore_cleanup_errors=True) as home:
         process = await _start_process(command, home)
-        heard, hears = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        inbound, reader = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         says, said = anyio.create_memory_object_stream[SessionMessage](0)
-        tasks = [asyncio.create_task(_read(process, heard)), asyncio.create_task(_write(process, said))]
+        tasks = [asyncio.create_task(_read(process, inbound)), asyncio.create_task(_write(process, said))]
         try:
-            yield hears, says
+            yield reader, says
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.shield(asyncio.create_task(_end(process, tasks)))
-            for stream in (heard, hears, says, said):
+            for stream in (inbound, reader, says, said):
                 stream.close()
 
 
@@ -171,13 +170,13 @@ async def _start_process(command: tuple[str, ...], home: str) -> Process:
         raise OutsideFailed("the command cannot be started") from error
 
 
-async def _read(process: Process, heard: anyio.abc.ObjectSendStream[SessionMessage | Exception]) -> None:
+async def _read(process: Process, inbound: anyio.abc.ObjectSendStream[SessionMessage | Exception]) -> None:
     """Pass lines on until one is no message, or too long: what comes after it could be anything."""
     assert process.stdout is not None
-    async with heard:
+    async with inbound:
         with contextlib.suppress(ValueError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             while line := await process.stdout.readline():
-                await heard.send(SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False)))
+                await inbound.send(SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False)))
 
 
 async def _write(process: Process, said: anyio.abc.ObjectReceiveStream[SessionMessage]) -> None:
@@ -216,8 +215,6 @@ _KEY = "phronesis/idempotency-key"
 
 @dataclass(frozen=True)
 class McpResult:
-    """What a tool gave."""
-
     text: str
     failed: bool
 

@@ -109,8 +109,6 @@ class Servers(Protocol):
 
 
 class ServerSession(Protocol):
-    """An open session with one server."""
-
     async def tools(self) -> Sequence[Any]:
         """The members of its list of tools, as JSON. Raises `OutsideFailed`."""
 
@@ -119,8 +117,6 @@ class ServerSession(Protocol):
 
 
 class ToolAnswer(Protocol):
-    """What a tool gave."""
-
     @property
     def text(self) -> str:
         """Its text, uncut."""
@@ -131,8 +127,6 @@ class ToolAnswer(Protocol):
 
 
 class Connect(Protocol):
-    """Opens sessions."""
-
     def __call__(self, who: Principal, server: Server) -> AbstractAsyncContextManager[ServerSession]:
         """A session for the length of a block. Raises `OutsideFailed`, `CommandsOff`, `BadRequest` (address), `Unavailable`."""
 

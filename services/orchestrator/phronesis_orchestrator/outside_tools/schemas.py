@@ -169,7 +169,6 @@ class ListedTool:
 
 
 def full_tool_name(server: str, tool: str) -> str:
-    """The name that a tool of a server is called by."""
     return f"{PREFIX}{server}.{tool}"
 
 

@@ -74,8 +74,8 @@ class PostgresServers:
                 raise Conflict("there is a server of that name, or the tenant has too many", field="name")
             # Of an address the host alone, of a command the program: the rest may hold what is nobody else's business.
             host = urlsplit(request.url).hostname if request.url else None
-            told = {"name": request.name, "host": host, "program": command[0] if command else None, "headers": names}
-            return await _reply_with_change(connection, call, request.name, "mcp_servers.add", told)
+            details = {"name": request.name, "host": host, "program": command[0] if command else None, "headers": names}
+            return await _reply_with_change(connection, call, request.name, "mcp_servers.add", details)
 
         return await write_once(self._database, call, request, OutsideServer, write)
 
@@ -86,8 +86,11 @@ class PostgresServers:
                 stated = (tool.name, tool.description, tool.parameters, tool.pin, int(tool.risk), tool.idempotent)
                 row = (call.who.tenant, request.name, *stated, tool.accepted_by, tool.accepted_at)
                 await connection.execute(_ACCEPT, *row)
-            told = {"name": request.name, "tools": [f"{tool.name} {tool.risk.name.lower()} {tool.pin[:12]}" for tool in tools]}
-            return await _reply_with_change(connection, call, request.name, "mcp_servers.accept", told)
+            details = {
+                "name": request.name,
+                "tools": [f"{tool.name} {tool.risk.name.lower()} {tool.pin[:12]}" for tool in tools],
+            }
+            return await _reply_with_change(connection, call, request.name, "mcp_servers.accept", details)
 
         return await write_once(self._database, call, request, OutsideServer, write)
 
@@ -99,12 +102,12 @@ class PostgresServers:
                 if not await connection.fetchval(_JUDGE, tenant, name, tool.name, int(tool.risk), tool.idempotent):
                     raise NotFound(f"no tool {tool.name} is accepted", field="tools")
             await connection.execute(_WITHDRAW, tenant, name, list(request.withdrawn))
-            told = {
+            details = {
                 "name": name,
                 "tools": [f"{tool.name} {tool.risk.name.lower()}" for tool in request.tools],
                 "withdrawn": list(request.withdrawn),
             }
-            return await _reply_with_change(connection, call, name, "mcp_servers.judge", told)
+            return await _reply_with_change(connection, call, name, "mcp_servers.judge", details)
 
         return await write_once(self._database, call, request, OutsideServer, write)
 
@@ -151,10 +154,12 @@ async def _lock(connection: Connection, call: Call, name: str) -> None:
         raise UnknownServer("there is no such server")
 
 
-async def _reply_with_change(connection: Connection, call: Call, name: str, action: str, told: dict[str, Any]) -> OutsideServer:
-    await _audit(connection, call, action, told)
+async def _reply_with_change(
+    connection: Connection, call: Call, name: str, action: str, details: dict[str, Any]
+) -> OutsideServer:
+    await _audit(connection, call, action, details)
     return _only(await _read(connection, call.who.tenant, name)).to_contract()
 
 
-async def _audit(connection: Connection, call: Call, action: str, told: dict[str, Any]) -> None:
-    await write_news(connection, SERVICE, call.who.tenant, AUDITED[SERVICE], audit_entry(call.who, action, told))
+async def _audit(connection: Connection, call: Call, action: str, details: dict[str, Any]) -> None:
+    await write_news(connection, SERVICE, call.who.tenant, AUDITED[SERVICE], audit_entry(call.who, action, details))

@@ -36,8 +36,6 @@ class Calendar:
 
 @dataclass(frozen=True)
 class Occurrence:
-    """One event at one time."""
-
     title: str
     start: datetime
     end: datetime
@@ -75,12 +73,10 @@ class Window:
 
     @property
     def start(self) -> datetime:
-        """The moment at which it begins."""
         return midnight(self.first, self.zone)
 
     @property
     def stop(self) -> datetime:
-        """The moment at which it ends."""
         return midnight(self.end, self.zone)
 
     def days(self) -> Iterator[date]:
@@ -88,7 +84,6 @@ class Window:
 
 
 def midnight(day: date, zone: ZoneInfo) -> datetime:
-    """The beginning of a day in a time zone."""
     return datetime.combine(day, time(), zone)
 
 

@@ -120,7 +120,7 @@ class CalendarReaders:
             process = await self._process()
             try:
                 async with asyncio.timeout(self._seconds):
-                    told = await _ask_process(process, question)
+                    reply = await _ask_process(process, question)
             except TimeoutError as error:
                 _kill(process)
                 raise TimedOut("the calendar takes too long to read") from error
@@ -131,10 +131,9 @@ class CalendarReaders:
                 _kill(process)
                 raise
             self._idle.append(process)
-        return _events_from_answer(told)
+        return _events_from_answer(reply)
 
     async def close(self) -> None:
-        """End the processes."""
         if self._starting is not None:
             await asyncio.wait((self._starting,))
         for process in self._idle:
@@ -183,8 +182,8 @@ async def _ask_process(process: Process, question: dict[str, Any]) -> dict[str, 
 async def _line(process: Process) -> dict[str, Any]:
     """The next answer. Raises `ValueError` where the process has ended, or says more than it may."""
     assert process.stdout is not None
-    told: dict[str, Any] = json.loads(await process.stdout.readline())
-    return told
+    reply: dict[str, Any] = json.loads(await process.stdout.readline())
+    return reply
 
 
 def _kill(process: Process) -> None:
@@ -192,14 +191,14 @@ def _kill(process: Process) -> None:
         process.kill()
 
 
-def _events_from_answer(told: dict[str, Any]) -> WindowEvents:
-    match told.get("failed"):
+def _events_from_answer(reply: dict[str, Any]) -> WindowEvents:
+    match reply.get("failed"):
         case "no_calendar":
             raise UnsupportedMedia("this is no calendar in the iCalendar format", field="url")
         case "too_much":
             raise TooLarge("the calendar has too many events", field="url")
     times = (
         Occurrence(title, datetime.fromisoformat(start), datetime.fromisoformat(end), whole)
-        for title, start, end, whole in told["found"]
+        for title, start, end, whole in reply["found"]
     )
-    return WindowEvents(tuple(times), told["unreadable"])
+    return WindowEvents(tuple(times), reply["unreadable"])

@@ -199,15 +199,15 @@ async def serve_sessions(
 ) -> None:
     """Wire them to the bus, and to the turns of this service. `calendars`: where calendars are kept."""
 
-    async def asked(who: Principal, rpc: Rpc[In, Out_], request: In, limit: float) -> Out_:
+    async def send_request(who: Principal, rpc: Rpc[In, Out_], request: In, limit: float) -> Out_:
         return await ask(bus, who, rpc, request, timeout=limit)
 
     def now() -> datetime:
         return datetime.now(UTC)
 
-    events = CalendarLookup(asked, reader, seal)
-    workload = Workload(asked, calendars, events, now)
-    sessions = Sessions(Parts(asked), workload, calendars, bus.tracing.metrics)
+    events = CalendarLookup(send_request, reader, seal)
+    workload = Workload(send_request, calendars, events, now)
+    sessions = Sessions(Parts(send_request), workload, calendars, bus.tracing.metrics)
     usage = WindowUsage(sessions, neighbours.agent)
     handlers = CalendarHandlers(calendars, events, seal, now, wake)
     await follow(bus, CONSTITUTION_CHANGED, sessions.on_constitution_changed, every_copy=True)

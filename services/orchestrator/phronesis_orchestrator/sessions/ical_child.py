@@ -42,8 +42,6 @@ class TooManyEvents(Exception):
 
 @dataclass(frozen=True)
 class IcalEvent:
-    """One event at one time."""
-
     title: str
     start: datetime
     end: datetime
@@ -181,8 +179,8 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
         return {"failed": "no_calendar"}
     except (TooManyEvents, MemoryError, RecursionError):
         return {"failed": "too_much"}
-    told = [[one.title, one.start.isoformat(), one.end.isoformat(), one.whole_day] for one in found]
-    return {"found": told, "unreadable": unreadable}
+    reply = [[one.title, one.start.isoformat(), one.end.isoformat(), one.whole_day] for one in found]
+    return {"found": reply, "unreadable": unreadable}
 
 
 def main() -> None:
@@ -196,8 +194,8 @@ def main() -> None:
         _write_line(answer(json.loads(line)))
 
 
-def _write_line(told: dict[str, Any]) -> None:
-    sys.stdout.buffer.write(json.dumps(told).encode() + b"\n")
+def _write_line(reply: dict[str, Any]) -> None:
+    sys.stdout.buffer.write(json.dumps(reply).encode() + b"\n")
     sys.stdout.buffer.flush()
 
 

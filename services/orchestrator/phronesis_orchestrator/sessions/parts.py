@@ -135,8 +135,6 @@ _HEAVY = ("properties", "metadata", "embedding", "provenance")
 
 @dataclass(frozen=True)
 class Part(Generic[Node]):
-    """A part as it is told."""
-
     nodes: tuple[Node, ...]
     links: tuple[ConstitutionLink, ...]
     tokens: int

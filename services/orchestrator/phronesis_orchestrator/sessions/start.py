@@ -130,7 +130,6 @@ class PartCache(Generic[Value]):
             load.stale = True
 
     def clear(self) -> None:
-        """Forget everything."""
         self._values.clear()
         for loads in self._loads.values():
             for load in loads:
@@ -152,8 +151,6 @@ _NO_VISION: Part[VisionNode] = Part((), (), 0)
 
 @dataclass(frozen=True)
 class _LoadedPart(Generic[Value]):
-    """A part, and how it was come by."""
-
     value: Value | None = None
     cached: bool = False
     problem: tuple[str, ...] = ()

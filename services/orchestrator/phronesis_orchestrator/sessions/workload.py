@@ -31,7 +31,6 @@ YELLOW, RED = 75.0, 85.0
 
 
 def count_available_hours(window: Window, hours: Sequence[float]) -> float:
-    """The working hours of a window."""
     return round(sum(hours[day.weekday()] for day in window.days()), 2)
 
 
@@ -128,8 +127,6 @@ _CALENDAR = 2.0
 
 
 class Workload:
-    """Assesses workloads."""
-
     def __init__(self, ask: Ask, calendars: Calendars, events: CalendarLookup, now: Callable[[], datetime]) -> None:
         self._ask, self._calendars, self._events, self._now = ask, calendars, events, now
 

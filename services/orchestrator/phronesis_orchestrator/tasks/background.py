@@ -77,8 +77,8 @@ class TaskCaller:
 
     async def call(self, step: str, name: str, arguments: dict[str, Any]) -> ToolResult:
         manner = _TaskHooks(self._running)
-        hands = ToolExecutor(self._running, self._box, _TaskGate(self._box, self._running.claim.who), manner, self._table)
-        made = await hands.call(step, ToolCall(name=legal_name(name), arguments=json.dumps(arguments)))
+        executor = ToolExecutor(self._running, self._box, _TaskGate(self._box, self._running.claim.who), manner, self._table)
+        made = await executor.call(step, ToolCall(name=legal_name(name), arguments=json.dumps(arguments)))
         return ToolResult(made.called.ok, made.result.text, manner.answer, made.called.code, (name,))
 
 
@@ -289,8 +289,8 @@ class _TaskRun:
         if not good:
             return
         await self._parts.store.keep_template(claim, goal_signature(goal, claim.agent), done.plan)
-        told = describe_approach(goal, done, text)
-        await self._parts.strategies.record(claim, goal[:GOAL], told, score, succeeded=succeeded)
+        approach = describe_approach(goal, done, text)
+        await self._parts.strategies.record(claim, goal[:GOAL], approach, score, succeeded=succeeded)
 
 
 def describe_approach(goal: str, done: WavesResult, text: WrittenReport) -> Strategy:
@@ -300,10 +300,10 @@ def describe_approach(goal: str, done: WavesResult, text: WrittenReport) -> Stra
     """
     kept = [one for one in done.known.worked if one.step.id in text.used or not one.step.optional]
     tools = tuple(dict.fromkeys(tool for one in kept for tool in one.outcome.tools))
-    told = "; ".join(f"{one.step.wave}. {one.step.description}" for one in kept)
+    approach = "; ".join(f"{one.step.wave}. {one.step.description}" for one in kept)
     kind = f"{done.plan.kind}: " if done.plan.kind else ""
     avoid = "; ".join(f"{one.step.description} ({one.outcome.code})" for one in done.known.failed)
-    return Strategy("", goal, f"{kind}{told}"[:4_000], tools[:50], avoid[:4_000])
+    return Strategy("", goal, f"{kind}{approach}"[:4_000], tools[:50], avoid[:4_000])
 
 
 def _report_text(report: TaskReport) -> str:

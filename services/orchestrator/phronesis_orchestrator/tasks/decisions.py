@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
@@ -10,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Generic
 
-from phronesis_contracts import ServiceError, TimedOut
+from phronesis_contracts import ServiceError
 from phronesis_contracts.orchestrator import Problem, TaskBudget
 from phronesis_contracts.tasks import NoPlan
 
@@ -101,20 +100,18 @@ class _Used:
     cost_usd: float | None = None
 
 
-async def decide(
-    steps: Steps, name: str, model: type[Value], call: Callable[[], Awaitable[Answer[Value]]], seconds: float
-) -> Decision[Value]:
-    """Make a decision within its time, or read what it was. Whatever goes wrong with it is its outcome, and is journalled.
+async def decide(steps: Steps, name: str, model: type[Value], call: Callable[[], Awaitable[Answer[Value]]]) -> Decision[Value]:
+    """Make a decision, or read what it was. Whatever goes wrong with it is its outcome, and is journalled.
 
     Args:
-        seconds: that it may take, all in all.
+        call: asks a model, which has limits of its own, or rules.
     """
     fresh = False
 
     async def make() -> dict[str, Any]:
         nonlocal fresh
         fresh = True
-        return await _try_call(steps, name, model, call, seconds)
+        return await _try_call(steps, name, model, call)
 
     found = await steps.called(name, step_purpose(name), make)
     if not fresh:
@@ -130,14 +127,12 @@ def step_purpose(name: str) -> str:
 
 
 async def _try_call(
-    steps: Steps, name: str, model: type[Value], call: Callable[[], Awaitable[Answer[Value]]], seconds: float
+    steps: Steps, name: str, model: type[Value], call: Callable[[], Awaitable[Answer[Value]]]
 ) -> dict[str, Any]:
     used = _Used(CallUsage())
     value: Value | None = None
     try:
-        answer = await steps.made(
-            f"{name}.call", model, lambda: _call_in_time(call, seconds, used), label=f"{step_purpose(name)}.call"
-        )
+        answer = await steps.made(f"{name}.call", model, lambda: _noting_spent(call, used), label=f"{step_purpose(name)}.call")
         used.spent, used.cost_usd = answer.spent, answer.cost_usd
         value, why = answer.value, "" if answer.value is not None else "unreadable"
     except (JournalAway, LostClaim):
@@ -150,29 +145,22 @@ async def _try_call(
         why = type(error).__name__
     if why:
         log.warning("the decision %s could not be made: %s", name, why)
-    told = value.model_dump(mode="json") if value is not None else None
-    return {"value": told, "why": why, "spent": used.spent.model_dump(), "cost_usd": used.cost_usd}
+    payload = value.model_dump(mode="json") if value is not None else None
+    return {"value": payload, "why": why, "spent": used.spent.model_dump(), "cost_usd": used.cost_usd}
 
 
-async def _call_in_time(call: Callable[[], Awaitable[Answer[Value]]], seconds: float, used: _Used) -> Answer[Value]:
+async def _noting_spent(call: Callable[[], Awaitable[Answer[Value]]], used: _Used) -> Answer[Value]:
     try:
-        async with asyncio.timeout(max(0.0, seconds)):
-            return await call()
+        return await call()
     except CallFailed as failed:
         used.spent, used.cost_usd = failed.spent, failed.cost_usd
         raise
-    except TimeoutError as error:
-        raise CallFailed(TimedOut("it took too long"), CallUsage()) from error
 
 
 ENOUGH_RESULTS = 3
 """Results of the whole task from which on a boundary without a failure is looked at."""
 MAX_EVALUATIONS = 3
 """Evaluations of one task."""
-EVALUATION = 3.0
-"""Seconds that an evaluation may take."""
-DECOMPOSITION = 20.0
-"""Seconds that a new plan may take."""
 
 
 @dataclass
@@ -197,11 +185,11 @@ class Replanner:
         planner = self.planner
         self.evaluations += 1
         name = f"task.evaluate.{last}"
-        verdict = await decide(self.steps, name, Verdict, lambda: planner.evaluate(self.context, known), EVALUATION)
+        verdict = await decide(self.steps, name, Verdict, lambda: planner.evaluate(self.context, known))
         if verdict.value is None or not verdict.value.revise or self.meter.model():
             return remaining
         self.asked = True
-        made = await decide(self.steps, "task.replan", Plan, lambda: planner.decompose(self.context, known), DECOMPOSITION)
+        made = await decide(self.steps, "task.replan", Plan, lambda: planner.decompose(self.context, known))
         return self._taken(made.value, last, known) if made.value is not None else remaining
 
     def _worth(self, known: GoalKnowledge, failures: Sequence[StepResult]) -> bool:
@@ -256,7 +244,7 @@ async def make_plan(
     async def make() -> Answer[Plan]:
         return await planner.decompose(context, known) if planner is not None else Answer(rules(known))
 
-    made = await decide(steps, "task.plan", Plan, make, DECOMPOSITION)
+    made = await decide(steps, "task.plan", Plan, make)
     if made.value is None and planner is None:
         raise NoPlan("without a language model only tasks over the portfolio and the constitution are understood")
     plan = made.value or known.template
@@ -289,8 +277,6 @@ def shorten_plan(plan: Plan, strategies: tuple[Strategy, ...]) -> Plan:
 
 GOOD = 0.75
 """The score from which on a task's approach is kept."""
-CRITICISM = 10.0
-"""Seconds that it may take."""
 
 
 def is_good(score: float | None) -> bool:
@@ -308,7 +294,7 @@ async def validate_task(
             return await planner.criticise(context, known, written)
         return Answer(Criticism(score=score_by_rules(known.worked, known.failed, skipped, written), reason="by rules"))
 
-    found = await decide(steps, "task.critic", Criticism, make, CRITICISM)
+    found = await decide(steps, "task.critic", Criticism, make)
     return found.value.score if found.value is not None else None
 
 

@@ -23,8 +23,6 @@ class TaskQueries(TaskStore, Protocol):
 
 
 class Canceller(Protocol):
-    """Cancels turns."""
-
     async def cancel(self, call: Call, request: TurnRef) -> Turn:
         """Cancel a turn. Raises `NotFound`, `TurnEnded`."""
 
@@ -40,7 +38,6 @@ class TaskHandlers:
         return await self._tasks.get(call.who, request.task_id)
 
     async def list(self, call: Call, request: ListTasks) -> Tasks:
-        """The caller's tasks."""
         return await self._tasks.list(call.who, request)
 
     async def cancel(self, call: Call, request: TaskRef) -> Task:
@@ -50,7 +47,6 @@ class TaskHandlers:
 
 
 async def serve_tasks(bus: Bus, tasks: TaskQueries, turns: Canceller) -> None:
-    """Answer questions about tasks."""
     handlers = TaskHandlers(tasks, turns)
     await serve(bus, TASK_GET, handlers.get)
     await serve(bus, TASK_LIST, handlers.list)

@@ -50,8 +50,6 @@ class Caller(Protocol):
 
 @dataclass(frozen=True)
 class StepResult:
-    """What became of one step."""
-
     step: Step
     outcome: ToolResult
     ms: int = 0
@@ -144,7 +142,7 @@ class Strategies(Protocol):
     async def recall(self, who: Principal, goal: str, n: int) -> tuple[Strategy, ...]:
         """Those for goals like this one, best first. Never raises: without memory there are none."""
 
-    async def record(self, claim: Claim, goal: str, told: Strategy, score: float | None, *, succeeded: bool) -> None:
+    async def record(self, claim: Claim, goal: str, strategy: Strategy, score: float | None, *, succeeded: bool) -> None:
         """Keep how a task was done. Never raises."""
 
     async def outcome(self, claim: Claim, ids: tuple[str, ...], *, worked: bool) -> None:

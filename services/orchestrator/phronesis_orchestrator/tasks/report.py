@@ -78,8 +78,6 @@ def _tool(offered: tuple[str, str, dict[str, Any]]) -> Line:
     return Line.json(what="tool", name=name, description=description, arguments=arguments)
 
 
-WRITING = 30.0
-"""Seconds that a model may take to write the report."""
 _DOCUMENT = 19_000
 """Characters of a report that are saved; an item of the memory has room for 20,000."""
 _CUT = "\n\n(The document is cut here; the task holds the whole report.)"
@@ -99,7 +97,7 @@ async def write_report(
     async def make() -> Answer[WrittenReport]:
         return await planner.write(context, known) if planner is not None else Answer(rules(known))
 
-    made = await decide(steps, "task.report", WrittenReport, make, WRITING)
+    made = await decide(steps, "task.report", WrittenReport, make)
     return made.value or list_results(known)
 
 

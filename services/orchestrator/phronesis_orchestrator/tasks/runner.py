@@ -52,9 +52,9 @@ class ProgressBoard:
         await self._running.show("wave_started", wave=number, steps=[step.id for step in steps])
 
     async def step(self, result: StepResult) -> None:
-        told = _ended_step(result)
-        self._steps[result.step.id] = told
-        await self._running.show("step_finished", step=told.id, state=told.state.value, ms=told.ms, code=told.code)
+        ended = _ended_step(result)
+        self._steps[result.step.id] = ended
+        await self._running.show("step_finished", step=ended.id, state=ended.state.value, ms=ended.ms, code=ended.code)
 
     async def wave_ended(self, number: int) -> None:
         await self.update()
@@ -105,8 +105,8 @@ async def work_on_step(
     offered: tuple[Any, ...],
 ) -> ToolResult:
     """What a step gave."""
-    asked = replace(context, user_text=step.description, final_input=step.description)
-    inquiry = Inquiry("task", step.description, offered, new_mark(asked))
+    step_context = replace(context, user_text=step.description, final_input=step.description)
+    inquiry = Inquiry("task", step.description, offered, new_mark(step_context))
     tools: list[str] = []
     for number in range(1, MAX_ROUNDS + 1):
         inquiry.closing = number == MAX_ROUNDS
@@ -114,7 +114,7 @@ async def work_on_step(
             return ToolResult(False, limit.detail, code=limit.code, tools=tuple(tools))
         name = f"task.step.{step.id}.round.{number}"
         try:
-            move = (await steps.made(name, Move, lambda: reasoner.proceed(asked, inquiry), label="task.round")).value
+            move = (await steps.made(name, Move, lambda: reasoner.proceed(step_context, inquiry), label="task.round")).value
         except ServiceError as error:
             return ToolResult(False, error.detail, code=error.code, tools=tuple(tools))
         if move is None or not move.calls or inquiry.closing:

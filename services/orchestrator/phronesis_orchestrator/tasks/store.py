@@ -49,8 +49,6 @@ WHERE turns.tenant = $1 AND turns.user_id = $2 AND turns.background AND NOT turn
 
 
 class PostgresTasks:
-    """The store of tasks."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -141,15 +139,15 @@ class RememberedStrategies:
             return ()
         return tuple(Strategy(one.id, one.goal, one.approach, one.tools_used, one.avoid) for one in found.strategies)
 
-    async def record(self, claim: Claim, goal: str, told: Strategy, score: float | None, *, succeeded: bool) -> None:
+    async def record(self, claim: Claim, goal: str, strategy: Strategy, score: float | None, *, succeeded: bool) -> None:
         request = RecordStrategy(
             task_id=claim.turn_id,
             goal=goal[:MAX_GOAL],
-            approach=told.approach[:MAX_APPROACH],
-            tools_used=told.tools_used,
+            approach=strategy.approach[:MAX_APPROACH],
+            tools_used=strategy.tools_used,
             score=score,
             succeeded=succeeded,
-            avoid=told.avoid[:MAX_APPROACH],
+            avoid=strategy.avoid[:MAX_APPROACH],
             conversation_id=claim.conversation_id,
         )
         try:

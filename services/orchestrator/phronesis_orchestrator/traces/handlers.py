@@ -33,6 +33,7 @@ from ..settings import OrchestratorSettings
 from ..turns.ports import Neighbours
 from ..turns.run import TurnRunner, TurnServices
 from ..turns.turn import Claim, Completed, Failed
+from ..understanding.vocabularies import Vocabularies
 from .record import StoredRecord, TurnRecord
 from .replay import (
     BlankJournal,
@@ -53,8 +54,6 @@ RunReplay = Callable[[ReplayStores, RecordedNeighbours, Claim, TurnRecord], Awai
 
 
 class TraceHandlers:
-    """The handlers."""
-
     def __init__(self, traces: PostgresTraces, ledger: PostgresLedger, live: Neighbours, run: RunReplay) -> None:
         self._traces, self._ledger, self._live, self._run = traces, ledger, live, run
 
@@ -113,7 +112,6 @@ class TraceHandlers:
         return build_trace(found.turn, found.record or StoredRecord(), calls, found.forgotten)
 
     async def on_audited(self, news: News, event: Audited, service: str) -> None:
-        """Store an audit entry."""
         await self._traces.audit(news.id, news.tenant, service, event)
 
     async def on_forgotten(self, news: News, event: ItemsForgotten) -> None:
@@ -123,7 +121,6 @@ class TraceHandlers:
 
 
 async def serve_traces(bus: Bus, handlers: TraceHandlers) -> None:
-    """Wire traces, replays and the audit trail to the bus."""
     await serve(bus, TURN_TRACE_TOOL, handlers.trace)
     await serve(bus, TURN_REPLAY_TOOL, handlers.replay)
     await follow(bus, ITEMS_FORGOTTEN, handlers.on_forgotten, workers=1)
@@ -161,7 +158,13 @@ def _compare_runs(
     )
 
 
-def build_replay_runner(reasoner: Reasoner, settings: OrchestratorSettings, tracing: Tracing, ledger: Ledger) -> RunReplay:
+def build_replay_runner(
+    reasoner: Reasoner,
+    settings: OrchestratorSettings,
+    tracing: Tracing,
+    ledger: Ledger,
+    vocabularies: Vocabularies | None = None,
+) -> RunReplay:
     """Runs claims on stand-ins, held to the limits as turns are. `tracing`: where spans go."""
 
     async def show(claim: Claim, line: TurnProgress) -> None:
@@ -180,6 +183,7 @@ def build_replay_runner(reasoner: Reasoner, settings: OrchestratorSettings, trac
             ended=lambda: None,
             ledger=ledger,
             approvals=stores.approvals,
+            vocabularies=vocabularies,
         )
         await TurnRunner(services).run(claim, record)
 

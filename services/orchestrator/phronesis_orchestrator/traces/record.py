@@ -16,13 +16,14 @@ from phronesis_bus import Metric, Tracing, audit_entry
 from phronesis_contracts import Message, Principal, Risk, Rpc
 from phronesis_contracts.answers import MAX_CALLS, MAX_STAGES, MAX_USED, StageRun
 from phronesis_contracts.catalog import TOOLS
-from phronesis_contracts.facts import RecalledFacts
+from phronesis_contracts.facts import LEARN, AnsweredFacts, Learnt, LearntFact, RecalledFacts
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.memory import AugmentedMemoryContext, Profile, Recalled, RecalledMemories
 from phronesis_contracts.orchestrator import Directive
 from phronesis_contracts.tools import Tool
 
 from ..conversations.history import Past, PastTurn
+from ..understanding.plan import Focus
 
 
 @dataclass
@@ -88,6 +89,7 @@ class ShownHistory(Message):
     """The history that the turn was shown: numbers of messages, and no text."""
 
     directive: Directive = Directive.SUPPORTIVE_COMPANION
+    focus: Focus = Focus()
     summary_through: int = 0
     kept: tuple[int, ...] = ()
     aged: tuple[int, ...] = ()
@@ -145,6 +147,7 @@ class TurnRecord:
         """Note which messages the turn was shown."""
         self.past = ShownHistory(
             directive=past.directive,
+            focus=past.focus,
             summary_through=past.summary.through,
             **{part: _numbers(getattr(past, part)) for part in ("kept", "aged", "window")},
         )
@@ -215,6 +218,8 @@ _OWNERS = ("memory", "media")
 """Services whose texts are people's own: memories, profiles, attachments."""
 _NAMING = ("scope", "key", "ids", "external_id", "kind")
 """Arguments of a write that say which memory it is about."""
+_WRITES = frozenset({LEARN.subject})
+"""Writes that are no tool."""
 _OF_THE_GRAPH = "memory.v1.constitution."
 """Searches of nodes that the graph owns."""
 _BY_SUBJECT: dict[str, Tool[Any, Any]] = {tool.rpc.subject: tool for tool in reversed(TOOLS.values())}
@@ -241,9 +246,16 @@ def is_held(rpc: Rpc[Any, Any], answer: Message) -> bool:
     if rpc.service not in _OWNERS or rpc.subject.startswith(_OF_THE_GRAPH):
         return False
     tool = find_tool(rpc)
-    if tool is not None and tool.risk > Risk.READ:
+    if rpc.subject in _WRITES or (tool is not None and tool.risk > Risk.READ):
         return False  # the receipt of a write; it must never be asked for again
     return not _is_empty(answer)
+
+
+def strip_texts(answer: Message) -> Message:
+    """The receipt of a write as it is recorded: without the texts that its owner alone keeps."""
+    if isinstance(answer, Learnt):
+        return answer.model_copy(update={"facts": tuple(LearntFact(id=one.id, status=one.status) for one in answer.facts)})
+    return answer
 
 
 def _is_empty(answer: Message) -> bool:
@@ -254,7 +266,7 @@ def _is_empty(answer: Message) -> bool:
             return not answer.snippets
         case Recalled():
             return not answer.items
-        case RecalledFacts():
+        case RecalledFacts() | AnsweredFacts():
             return not answer.facts
         case Profile():
             return not answer.profile
@@ -273,6 +285,8 @@ def list_items(answer: Message) -> tuple[Item, ...]:
             return tuple(Item(id=one.id, kind=one.kind, score=one.score) for one in answer.items)
         case RecalledFacts():
             return tuple(Item(id=one.fact.id, kind="fact", score=one.score) for one in answer.facts)
+        case AnsweredFacts():
+            return tuple(Item(id=one.fact.id, kind="fact", score=one.confidence) for one in answer.facts)
     return ()
 
 
@@ -296,8 +310,9 @@ def restore_answer(answer: Message, items: tuple[Item, ...]) -> tuple[Message, t
         case Recalled():
             listed = _in_recorded_order(answer.items, ranks)
             there, again = {one.id for one in listed}, answer.model_copy(update={"items": listed})
-        case RecalledFacts():
-            facts = tuple(sorted((one for one in answer.facts if one.fact.id in ranks), key=lambda one: ranks[one.fact.id][0]))
+        case RecalledFacts() | AnsweredFacts():
+            known = tuple(one for one in answer.facts if one.fact.id in ranks)
+            facts = tuple(sorted(known, key=lambda one: ranks[one.fact.id][0]))
             there, again = {one.fact.id for one in facts}, answer.model_copy(update={"facts": facts})
         case _:
             return answer, ()

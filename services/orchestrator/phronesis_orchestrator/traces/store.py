@@ -64,10 +64,10 @@ class PostgresTraces:
     async def recorded(self, who: Principal, turn_id: str, *, any_user: bool) -> RecordedTurn:
         """A turn of the caller, or of any user of the tenant. Raises `NotFound`; `TurnForgotten` where its texts are gone."""
         async with self._database.connection(who.tenant) as connection:
-            asked = (parse_uuid(turn_id, "turn"), who.tenant, who.user, any_user)
-            row = await connection.fetchrow(_OF, *asked)
+            parameters = (parse_uuid(turn_id, "turn"), who.tenant, who.user, any_user)
+            row = await connection.fetchrow(_OF, *parameters)
             if row is None:
-                raise _not_found(await connection.fetchval(_GONE, *asked))
+                raise _not_found(await connection.fetchval(_GONE, *parameters))
         record = StoredRecord.model_validate_json(row["record"]) if row["record"] is not None else None
         return RecordedTurn(_claim(row), turn_from_row(row), record, frozenset(row["forgotten"] or ()))
 
@@ -89,7 +89,12 @@ class PostgresTraces:
         shown = {name: tuple(turns[seq] for seq in seqs if seq in turns) for name, seqs in parts.items()}
         whole = all(len(shown[name]) == len(seqs) for name, seqs in parts.items())
         return Past(
-            directive=remembered.directive, summary=summary, kept=shown["kept"], aged=shown["aged"], window=shown["window"]
+            directive=remembered.directive,
+            summary=summary,
+            focus=remembered.focus,
+            kept=shown["kept"],
+            aged=shown["aged"],
+            window=shown["window"],
         ), stands and whole
 
     async def answers_of(self, tenant: str, turn_id: str) -> dict[str, ApprovalAnswer]:

@@ -28,7 +28,6 @@ _DEEPEST = 6
 
 
 def build_trace(turn: Turn, record: StoredRecord, calls: tuple[ModelCalled, ...], forgotten: frozenset[str]) -> AnswerTrace:
-    """The whole trace."""
     reply, notes, facts = turn.reply, record.notes, list_used_facts(record)
     plan = notes.get("plan") or ()
     return AnswerTrace(
@@ -61,14 +60,12 @@ def list_tool_calls(record: StoredRecord) -> tuple[ToolCalled, ...]:
 
 
 def describe_call(question: Question) -> ToolCalled:
-    """A question as a trace shows it."""
     outcome = question.problem["code"] if question.problem else "ok"
     name = question.tool or question.subject
     return ToolCalled(step=question.step, name=name, arguments=question.arguments, outcome=outcome, ms=question.ms)
 
 
 def list_gaps(record: StoredRecord) -> tuple[FoundGap, ...]:
-    """The gaps that the graph found."""
     found = [one.answer for one in record.questions if one.subject == DIAGNOSE_GAPS.subject and one.answer]
     gaps = [gap for answer in found for gap in answer.get("gaps", ())]
     return tuple(

@@ -36,8 +36,10 @@ from ..traces.record import (
     list_items,
     measure,
     message_digest,
+    strip_texts,
     trace_arguments,
 )
+from ..understanding.vocabularies import Vocabularies
 from .ports import Journal, Neighbours
 from .turn import AlreadyBegun, Claim
 
@@ -56,8 +58,6 @@ class JournalAway(Exception):
 
 
 class Steps:
-    """The steps of one claimed turn."""
-
     def __init__(self, journal: Journal, claim: Claim, tracing: Tracing, ledger: Ledger = NO_LEDGER) -> None:
         self._ledger, self._journal, self._claim, self._tracing = ledger, journal, claim, tracing
         self.spent = CallUsage()
@@ -235,7 +235,7 @@ def _recorded_answer(rpc: Rpc[In, Given], answer: Given) -> dict[str, object]:
     """What is recorded of an answer: all of it, or, where its owner alone keeps the text, a digest."""
     if is_held(rpc, answer):
         return {"held": message_digest(answer), "items": list_items(answer)}
-    return {"answer": answer.model_dump(mode="json", by_alias=True), "items": list_items(answer)}
+    return {"answer": strip_texts(answer).model_dump(mode="json", by_alias=True), "items": list_items(answer)}
 
 
 def _elapsed_ms(began: float) -> int:
@@ -267,6 +267,8 @@ class TurnRun:
     record: TurnRecord = field(default_factory=TurnRecord)
     """How the answer comes about."""
     cognition: Cognition = field(default_factory=Cognition)
+    vocabularies: Vocabularies | None = None
+    """The words of the tenants' twins; `None` where no twin can be read."""
 
     def phase(self, name: str) -> AbstractContextManager[MeasuredOutcome]:
         """A span for one phase, its time, and its place in the record."""

@@ -101,7 +101,6 @@ class TurnHandlers:
         return await self._turns.get(call.who, request.turn_id)
 
     async def list(self, call: Call, request: ListTurns) -> Turns:
-        """The caller's turns."""
         return await self._turns.list(call.who, request)
 
     async def cancel(self, call: Call, request: TurnRef) -> Turn:

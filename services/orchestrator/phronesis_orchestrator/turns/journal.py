@@ -39,8 +39,6 @@ ON CONFLICT (turn_id) DO UPDATE SET record = excluded.record, memories = exclude
 
 
 class PostgresJournal:
-    """The journal, in the same schema."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 from phronesis_bus import Bus, Call, ask
@@ -26,6 +26,8 @@ from phronesis_contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryCon
 from phronesis_contracts.messages import In, Out_
 
 from ..agents.cognition.thought import KnownStrategy, PastEpisode, ToolRecord
+from ..models.limits import OPTIONAL_CALLS, OptionalCall
+from ..models.templates import without_calls
 
 log = logging.getLogger(__name__)
 
@@ -38,10 +40,15 @@ _TOOLS = {MediaKind.DOCUMENT: EXTRACT_TEXT, MediaKind.IMAGE: CAPTION, MediaKind.
 
 
 class BusNeighbours:
-    """Asks over the bus. Agents' profiles are cached, dropped at a release, and looked up anew every minute."""
+    """Asks over the bus. Agents' profiles are cached, dropped at a release, and looked up anew every minute.
 
-    def __init__(self, bus: Bus) -> None:
+    Args:
+        optional: optional model calls that are made; the prompts of the others are left out of every profile.
+    """
+
+    def __init__(self, bus: Bus, optional: Collection[OptionalCall] = OPTIONAL_CALLS) -> None:
         self._bus = bus
+        self._optional = optional
         self._agents: dict[tuple[str, str, str], tuple[AgentProfile, float]] = {}
         self._inside: dict[str, Callable[[Call, Any], Awaitable[Any]]] = {}
 
@@ -55,7 +62,8 @@ class BusNeighbours:
         if cached is not None and time.monotonic() - cached[1] < _FRESH:
             return cached[0]
         try:
-            profile = await ask(self._bus, who, AGENT_GET, AgentRef(agent=name), timeout=2)
+            found = await ask(self._bus, who, AGENT_GET, AgentRef(agent=name), timeout=2)
+            profile = without_calls(found, self._optional)
         except (Unavailable, TimedOut):
             if cached is None:
                 raise
@@ -98,8 +106,6 @@ _NAMED = 50
 
 
 class BusExperience:
-    """`Experience` of the memory service."""
-
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
 

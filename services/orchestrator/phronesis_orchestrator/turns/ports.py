@@ -39,8 +39,6 @@ class TurnQueue(Protocol):
 
 
 class Journal(Protocol):
-    """The journal of running turns."""
-
     async def intend(self, claim: Claim, step: str, intent: dict[str, Any], *, once: bool = False) -> dict[str, Any] | None:
         """Write down that `step` is about to be made; the result where it was made before.
 
@@ -66,8 +64,6 @@ class Journal(Protocol):
 
 
 class Conversations(Protocol):
-    """Conversations and their messages."""
-
     async def recent(self, tenant: str, conversation_id: str) -> Past:
         """The directive in force, the newest turns, and the summary with the turns that it does not cover yet."""
 

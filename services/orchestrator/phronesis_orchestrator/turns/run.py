@@ -45,6 +45,7 @@ from ..models.reasoner import Reasoner, TurnContext
 from ..settings import OrchestratorSettings
 from ..tasks.background import Background, can_plan
 from ..traces.record import TurnRecord
+from ..understanding.vocabularies import Vocabularies
 from .execution import JournalAway, RecordingNeighbours, ShowProgress, Steps, TurnRun
 from .ports import Conversations, Journal, Neighbours, TurnEnding, TurnQueue
 from .turn import Claim, Completed, Failed, LostClaim, attempt_limit, problem_from_error
@@ -70,13 +71,13 @@ class TurnServices:
     approvals: ApprovalWaits | None = None
     """`None` where nobody can be asked."""
     cognition: Cognition = field(default_factory=Cognition)
+    vocabularies: Vocabularies | None = None
+    """`None` where no twin can be read."""
     background: Background | None = None
     """`None` where no background tasks run."""
 
 
 class TurnRunner:
-    """Runs claimed turns."""
-
     def __init__(self, services: TurnServices) -> None:
         self._services = services
 
@@ -165,6 +166,7 @@ class TurnRunner:
             approvals=services.approvals,
             record=record,
             cognition=services.cognition,
+            vocabularies=services.vocabularies,
         )
         with running.phase("I media"):
             past, weigh = (
@@ -189,6 +191,7 @@ class TurnRunner:
             user_text=request.text,
             media_text=media.text,
             summary=background.summary,
+            focus=background.past.focus,
         )
         if not request.text.strip() and not media.documents:
             error = UnsupportedMedia("no attachment of this message could be read", field="currentMessageMedia")
@@ -215,9 +218,9 @@ class TurnRunner:
             turn_id=claim.turn_id,
             user_response=answer.text,
             next_agent_directive=answer.directive,
-            reasoner=reasoner.name,
+            reasoner=answer.reasoner or reasoner.name,
             degraded=tuple(running.degraded),
-            sources=(*list_sources(focus(turn), documents, answer.memory), *answer.sources),
+            sources=answer.sources if answer.sources is not None else list_sources(focus(turn), documents, answer.memory),
             usage=_usage(running, claim, turn),
             analysis=answer.analysis,
         )
@@ -228,6 +231,7 @@ class TurnRunner:
             answer.reasoning,
             recalled=recalled_ids(answer.memory),
             tier=running.tier,
+            focus=answer.focus,
         )
 
 
@@ -284,7 +288,6 @@ class Worker:
 
     @property
     def running(self) -> int:
-        """Turns that run here at this moment."""
         return len(self._running)
 
     @property

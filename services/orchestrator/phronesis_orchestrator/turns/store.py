@@ -21,6 +21,7 @@ from phronesis_contracts.orchestrator import (
 )
 from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news
 
+from ..conversations.history import reply_for_models
 from ..metrics import OLDEST, OPEN
 from .turn import Accepted, Claim, Completed, Failed, LostClaim, NewTurn, new_conversation_id, parse_uuid
 
@@ -88,7 +89,8 @@ WITH mine AS (
     WHERE id = $1 AND fence = $2 AND status = 'running' AND lease_until > now()
     RETURNING id, conversation_id
 ), place AS (
-    UPDATE conversations SET next_message = next_message + 2, directive = $6, updated_at = now() FROM mine
+    UPDATE conversations SET next_message = next_message + 2, directive = $6, focus = coalesce($13, focus), updated_at = now()
+    FROM mine
     WHERE conversations.id = mine.conversation_id RETURNING conversations.id, next_message - 2 AS seq
 ), said AS (
     INSERT INTO messages (conversation_id, seq, turn_id, role, text)
@@ -187,7 +189,7 @@ class PostgresTurns:
             await self._fail(claim, end)
 
     async def _complete(self, claim: Claim, end: Completed) -> None:
-        news = _news(claim, end, TurnStatus.COMPLETED, end.user_text, end.reply.user_response)
+        news = _news(claim, end, TurnStatus.COMPLETED, end.user_text, reply_for_models(end.reply))
         row = end_outbox_row(claim.who.tenant, news)
         async with self._database.transaction(claim.who.tenant) as connection:
             ended = await connection.fetchval(
@@ -202,6 +204,7 @@ class PostgresTurns:
                 claim.who.tenant,
                 *row,
                 list(end.recalled),
+                None if end.focus is None else end.focus.model_dump(mode="json"),
             )
         if not ended:
             raise LostClaim(claim.turn_id)
@@ -329,7 +332,6 @@ async def _place(connection: Connection, turn: NewTurn) -> tuple[UUID, int]:
 
 
 def turn_from_row(row: asyncpg.Record, *, with_reply: bool = True) -> Turn:
-    """A turn's row as the contract states it."""
     return Turn.model_validate(
         {
             "turn_id": str(row["id"]),

@@ -10,6 +10,8 @@ from phronesis_contracts import BadRequest, NotFound, Principal, ServiceError
 from phronesis_contracts.orchestrator import Directive, Problem, Reply, SubmitTurn, ToolOutcome, TurnStatus
 from phronesis_contracts.tasks import MAX_GOAL
 
+from ..understanding.plan import Focus
+
 _CONVERSATIONS = UUID("0f4f7f0a-1f1c-5a43-8b55-0c5d3f3c2a10")
 
 
@@ -36,8 +38,6 @@ def parse_uuid(text: str, what: str, *, field: str | None = None) -> UUID:
 
 @dataclass(frozen=True)
 class NewTurn:
-    """A turn to accept."""
-
     id: str
     who: Principal
     request: SubmitTurn
@@ -90,12 +90,12 @@ class Completed:
     tier: str | None = None
     recalled: tuple[str, ...] = ()
     """Ids of what memory put before the turn."""
+    focus: Focus | None = None
+    """What the conversation is about from now on; as before where it is `None`."""
 
 
 @dataclass(frozen=True)
 class Failed:
-    """The end of a turn that has no reply."""
-
     status: TurnStatus
     problem: Problem
     tools: tuple[ToolOutcome, ...] = ()

@@ -13,12 +13,13 @@ from phronesis_contracts.constitution.values import ConstitutionNode
 from phronesis_contracts.constitution.writes import CREATE, UPDATE
 from phronesis_contracts.orchestrator import Problem
 from phronesis_gateway.console.constitution.pages import create_page, edit_page, form_values, read_form
+from tests.support.cases import for_each
 
 ANN = Principal(tenant="acme", user="ann", role=Role.MAESTRO)
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("name", TYPES)
+@for_each("name", TYPES)
 def test_a_form_asks_for_every_property_of_its_type(name: str) -> None:
     kind = TYPES[name]
     asked = set(re.findall(r'name="([A-Za-z]+)"', str(create_page(ANN, kind, "key", {}, None))))

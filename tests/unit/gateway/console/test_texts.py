@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phronesis_gateway.console.answer import MAX_ROWS, format_value, render_markdown, render_rich_text, render_table, sanitise
+from tests.support.cases import for_each
 
 PARTS = st.sampled_from(
     (
@@ -55,7 +56,7 @@ def test_a_link_leaves_the_page_alone() -> None:
     assert render_markdown("[x](https://gov.example)") == link
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "shown"),
     [
         (None, "—"),

@@ -11,6 +11,7 @@ from phronesis_orchestrator.agents.cognition.thought import CONTENT_WRITER, DEEP
 from phronesis_orchestrator.models.language_model import models_by_tier
 from phronesis_orchestrator.models.parsing import parse_decided, parse_look_ahead, parse_reflected
 from phronesis_orchestrator.models.reasoner import Fault, IntentDecision, LookAhead, Reflection
+from tests.support.cases import for_each
 
 
 @pytest.mark.req("V-012", "V-C03")
@@ -30,7 +31,7 @@ def test_a_tier_has_the_model_of_the_settings_whatever_its_name() -> None:
 
 
 @pytest.mark.req("V-013", "V-009")
-@pytest.mark.parametrize(
+@for_each(
     ("text", "found"),
     [
         ("Hello!", Intent(Tier.FLASH, action=False)),

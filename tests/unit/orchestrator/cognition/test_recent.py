@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from phronesis_contracts import Unavailable
@@ -43,6 +45,15 @@ async def test_what_was_kept_holds_the_turn_that_ended_since() -> None:
     found = await pasts.read(store, "acme", turn.conversation_id)
     assert found.window[-1] == PastTurn(1_003, "And a dog.", "Noted too.")
     assert found.directive is Directive.FOCUSED_ANALYST
+
+
+async def test_what_was_said_in_place_of_a_failed_answer_is_not_shown_again() -> None:
+    store, pasts, turn = FakeConversations(history=SAID), RecentHistory(), claim()
+    await pasts.read(store, "acme", turn.conversation_id)
+    end = completed("And a dog.", "I am sorry.")
+    pasts.note(turn, replace(end, reply=end.reply.model_copy(update={"degraded": ("final",)})))
+    store.error = Unavailable("away")
+    assert (await pasts.read(store, "acme", turn.conversation_id)).window[-1] == PastTurn(1_003, "And a dog.", "")
 
 
 @pytest.mark.req("V-161")

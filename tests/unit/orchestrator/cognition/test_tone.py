@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from phronesis_orchestrator.agents.cognition.preparation import detect_tone
 from phronesis_orchestrator.agents.cognition.thought import Tone, ToneLabel
+from tests.support.cases import for_each
 
 
 @pytest.mark.req("V-074", "V-075", "V-C11")
-@pytest.mark.parametrize(
+@for_each(
     ("text", "label", "urgency"),
     [
         ("I need this ASAP.", ToneLabel.URGENT, 0.9),

@@ -22,6 +22,7 @@ from phronesis_orchestrator.approvals.policy import (
     judge,
     narrow_tools,
 )
+from tests.support.cases import for_each
 
 LINKEDIN = build_table(
     (
@@ -51,7 +52,7 @@ def test_two_actions_of_one_tool_carry_different_levels() -> None:
 
 
 @pytest.mark.req("V-067")
-@pytest.mark.parametrize(
+@for_each(
     ("tool", "given", "expected"),
     [
         ("query_graph", {"cypher_query": "MATCH (n) RETURN n", "read_only": True}, Ruling.ALLOW),

@@ -7,6 +7,7 @@ import pytest
 from phronesis_contracts.constitution.registry import Layer
 from phronesis_contracts.constitution.writes import ConstitutionChanged, LinkNews, NodeNews, Operation
 from phronesis_orchestrator.sessions.start import touches_foundation, touches_vision, touches_work
+from tests.support.cases import for_each
 
 PARENTS = frozenset({"p1"})
 CREATE, UPDATE, DELETE = Operation.CREATE, Operation.UPDATE, Operation.DELETE
@@ -33,7 +34,7 @@ F, V, S, E = Layer.FOUNDATION, Layer.VISION, Layer.STRATEGY, Layer.EXECUTION
 
 
 @pytest.mark.req("O-323")
-@pytest.mark.parametrize(
+@for_each(
     ("news", "parts"),
     [
         (wrote("x", "value", F, CREATE), "f"),

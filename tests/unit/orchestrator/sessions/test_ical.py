@@ -6,11 +6,12 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from phronesis_orchestrator.sessions import ical_child
 from phronesis_orchestrator.sessions.ical_child import IcalEvent, NotACalendar, TooManyEvents, drop_far_events, find_events
+from tests.support.cases import for_each
 
 BERLIN = ZoneInfo("Europe/Berlin")
 MONDAY = datetime(2026, 11, 23, tzinfo=BERLIN)
@@ -189,7 +190,7 @@ def test_more_events_than_are_read_are_refused(monkeypatch: pytest.MonkeyPatch) 
         found(*(f"UID:{n}\nDTSTART:20261124T090000Z" for n in range(3)))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("event", "stays"),
     [
         ("DTSTART:20200101T090000Z\nDTEND:20200101T100000Z", False),
@@ -238,13 +239,11 @@ _LINE = st.one_of(
 )
 
 
-@settings(max_examples=300)
 @given(st.lists(_LINE, max_size=25).map(lambda lines: "\r\n".join(lines).encode("utf-8", "replace")))
 def test_whatever_lines_a_calendar_has_it_is_read_or_is_none(body: bytes) -> None:
     read(b"BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\n" + body + b"\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n")
 
 
-@settings(max_examples=200)
 @given(st.binary(max_size=400))
 def test_whatever_bytes_there_are_they_are_read_or_are_no_calendar(data: bytes) -> None:
     read(data)

@@ -30,8 +30,6 @@ _BEND = 42
 
 @dataclass(frozen=True)
 class NodeShape:
-    """A node in its place."""
-
     node: ConstitutionNode
     x: int
     y: int
@@ -39,8 +37,6 @@ class NodeShape:
 
 @dataclass(frozen=True)
 class Line:
-    """A relationship from box to box."""
-
     link: ConstitutionLink
     path: str
     """As SVG writes it."""
@@ -48,8 +44,6 @@ class Line:
 
 @dataclass(frozen=True)
 class Column:
-    """The name above a layer's boxes."""
-
     layer: Layer
     x: int
 
@@ -118,7 +112,6 @@ _LETTERS, _LINES = 25, 2
 
 
 def render_graph(found: SubgraphFound, middle: str | None = None) -> h.Element:
-    """A graph as a picture, one node of it marked."""
     if not found.nodes:
         return h.p(".note")["There is nothing to draw yet."]
     made = lay_out(found.nodes, found.relationships)

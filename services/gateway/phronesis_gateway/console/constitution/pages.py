@@ -79,7 +79,6 @@ def layer_page(who: Principal, layer: Layer, status: Lifecycle, found: LayerPage
 
 
 def search_page(who: Principal, text: str, found: SemanticFound) -> h.Element:
-    """What was found by meaning."""
     rows = [(hit.node, f"{hit.score:.2f}") for hit in found.results]
     return page_frame(
         who,
@@ -175,7 +174,6 @@ _INPUTS: dict[Kind, dict[str, str]] = {
 
 
 def create_page(who: Principal, kind: NodeType, key: str, filled: Mapping[str, str], problem: Problem | None) -> h.Element:
-    """The form for a new node."""
     inside = [h.input(type="hidden", name="key", value=key), h.input(type="hidden", name="type", value=kind.name)]
     return page_frame(
         who,
@@ -200,7 +198,6 @@ def edit_page(
 
 
 def form_values(kind: NodeType, node: ConstitutionNode) -> dict[str, str]:
-    """What stands in the form of a node."""
     said = node.model_dump(mode="json", by_alias=True)
     return {name: _value_text(said.get(name)) for name in (*_COMMON, "status", *(one.name for one in kind.properties))}
 

@@ -22,7 +22,6 @@ PATH = "/console/constitution"
 
 
 def page_address(*parts: str, **query: str | None) -> str:
-    """The address of a page."""
     given = {name: value for name, value in query.items() if value is not None}
     return "/".join((PATH, *(quote(part, safe="") for part in parts))) + (f"?{urlencode(given)}" if given else "")
 
@@ -43,7 +42,6 @@ def may_write(who: Principal, layer: Layer) -> bool:
 
 
 def format_value(value: Any) -> str:
-    """A value of a node as people read it."""
     match value:
         case None | "":
             return "—"
@@ -58,7 +56,6 @@ def format_value(value: Any) -> str:
 
 
 def render_tasks(found: WorkloadAssessed) -> h.Element:
-    """The tasks that are due, or their sum."""
     if not found.tasks.items:
         return h.p[f"{found.tasks.total} tasks, {found.tasks.total_effort_hours:g} hours."]
     cells = ((each.due_date or "—", each, each.status, each.effort_hours) for each in found.tasks.items)
@@ -98,7 +95,6 @@ def render_nodes(nodes: Iterable[ConstitutionNode], scores: list[str] | None = N
 
 
 def render_ladder(found: LadderClimbed | None) -> h.Element | None:
-    """A goal's ladder, the goal first."""
     if found is None:
         return None
     return h.section(".ladder", aria_label="Ladder")[
@@ -107,12 +103,10 @@ def render_ladder(found: LadderClimbed | None) -> h.Element | None:
 
 
 def render_mention(each: Mention) -> h.Fragment:
-    """A link to a node."""
     return h.fragment[h.a(href=page_address("nodes", each.id))[each.title], h.span(".note")[f" {field_label(each.type)}"]]
 
 
 def render_times(node: ConstitutionNode) -> h.Element | None:
-    """When a node was made and changed."""
     if node.created_at is None or node.updated_at is None:
         return None
     return h.p(".note")[f"made {node.created_at:%d %b %Y}, changed {node.updated_at:%d %b %Y %H:%M}, version {node.version}"]

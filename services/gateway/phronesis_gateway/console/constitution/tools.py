@@ -36,8 +36,6 @@ _PAGE = 100
 
 
 class GraphTools:
-    """Calls tools."""
-
     def __init__(self, bus: Bus, offers: Offers) -> None:
         self._bus = bus
         self._offers = offers

@@ -12,7 +12,7 @@ from typing import Protocol
 from phronesis_bus import Kind, Metric, Tracing
 from phronesis_contracts import Principal, ServiceError
 
-from ...conversations.history import WINDOW, Past, PastTurn
+from ...conversations.history import WINDOW, Past, PastTurn, reply_for_models
 from ...conversations.summary import Scoring
 from ...settings import CognitionSettings
 from ...traces.record import MeasuredOutcome, measure
@@ -160,8 +160,9 @@ class RecentHistory:
             return
         window = kept.past.window
         seq = window[-1].seq + 2 if window else 1
-        said = PastTurn(seq, end.user_text, end.reply.user_response)
-        self._put(key, replace(kept.past, directive=end.directive, window=(*window, said)))
+        said = PastTurn(seq, end.user_text, reply_for_models(end.reply))
+        focus = end.focus or kept.past.focus
+        self._put(key, replace(kept.past, directive=end.directive, focus=focus, window=(*window, said)))
 
     def _put(self, key: tuple[str, str], past: Past) -> None:
         window = tuple(_short(turn) for turn in past.window[-WINDOW:])

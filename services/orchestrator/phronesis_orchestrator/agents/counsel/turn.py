@@ -7,7 +7,7 @@ import logging
 import time
 from typing import Any
 
-from phronesis_contracts import Message, ServiceError, Tool
+from phronesis_contracts import Message, ModelUnavailable, Risk, ServiceError, Tool
 from phronesis_contracts.constitution.insight import CHECK_POLICY_TOOL, CheckPolicy, PolicyChecked, RuleHit
 from phronesis_contracts.constitution.session import START_SESSION_TOOL
 from phronesis_contracts.constitution.writes import GuardrailHit, NodeWrite
@@ -147,6 +147,13 @@ class CounselWork:
             return paragraphs(rules, refused) or None
         return paragraphs(sanitize_answer(self._desk.record.kept(draft.answer)), rules, refused)
 
+    @property
+    def wrote(self) -> bool:
+        """Whether a tool was called that does more than read."""
+        risks = {legal_name(name): tool.risk for name, tool in self._desk.tools.items()}
+        called = {call.name for move, _ in self._inquiry.rounds for call in move.calls}
+        return any(risks.get(name, Risk.READ) > Risk.READ for name in called)
+
     async def _begun(self) -> None:
         text = (self._turn.user_text or self._turn.final_input)[:_LONGEST]
         calls = []
@@ -207,7 +214,12 @@ _NO_TOOLS = "Your role may use none of this agent's tools, so it can look nothin
 
 
 async def counsel(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> tuple[str, SeenNodes]:
-    """The reply, and the nodes that were seen for it. Raises `ServiceError`: what the answer cannot do without failed."""
+    """The reply, and the nodes that were seen for it.
+
+    Raises:
+        ModelUnavailable: the model failed, and nothing was changed yet.
+        ServiceError: what else the answer cannot do without failed.
+    """
     agent = turn.agent
     assert agent is not None, "the tools are those of its list"
     desk = TurnTools(running, agent)
@@ -218,8 +230,11 @@ async def counsel(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> tu
     if not isinstance(reasoner, Inquirer):
         return await answer_by_rules(running, turn, desk), desk.record
     turn = await prepare_plan(running, reasoner, turn, tuple(desk.tools.values()))
-    answer = await CounselWork(running, reasoner, turn, desk).answer()
+    work = CounselWork(running, reasoner, turn, desk)
+    answer = await work.answer()
     if answer is None:
+        if not work.wrote:
+            raise ModelUnavailable("the language model gave no usable answer, and changed nothing")
         running.degrade("final")
         answer = agent.phrases.get("apology") or _APOLOGY
     return answer, desk.record

@@ -1,0 +1,219 @@
+"""Questions about the user: what they ask for, and which facts answer them. No fact is better than a wrong one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from phronesis_contracts.facts import FactKind, Statement
+
+from ..words.analysis import stems
+from .decision import StoredFact
+from .extraction import extract_statements
+from .language import Ask, Language, expand, fill, language_of, noun_of, restore
+from .predicates import IS, beside, is_relation, normalize, predicate_of, related
+from .wording import USER
+
+EVERYTHING = "everything"
+_HOLDING = frozenset({"has", "plans", "noted"})
+"""Predicates whose objects are things of many kinds."""
+ABOUT = "about"
+"""What a question for anything about somebody that has a name asks for."""
+_EXACT = 1.0
+_BY_WORDS = 0.7
+"""How sure an answer is that only shares its words with the question."""
+_FEWEST = 2
+"""Words of a question that a fact has to share, where it has so many."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a question asks for."""
+
+    subject: str
+    """`user`, `user's <relation>`, or a name."""
+    predicates: tuple[str, ...]
+    object: str | None = None
+    """What the object has to be, or to hold, where one is named."""
+    holds: tuple[frozenset[str], ...] = ()
+    """Stems, of which the object of what stands for many things must hold one group whole."""
+    yes_or_no: bool = False
+    negated: bool = False
+    soft: bool = False
+    """Whether it may as well ask for something else, unless there is an answer."""
+    words: tuple[str, ...] = ()
+    """Stems to find a fact by, where no pattern fits."""
+    all_words: bool = False
+    """Whether a fact has to share all of them."""
+
+    @property
+    def by_words(self) -> bool:
+        """Whether it is looked for by its words alone."""
+        return not self.predicates
+
+
+def read_question(text: str, language: str | None = None) -> Wanted | None:
+    """What a question about the user asks for; `None` for one that is none."""
+    spoken = language_of(text, language)
+    plain = expand(text[:400].strip().rstrip(" .!?"), spoken) + " "
+    rest = _without_tails(_without_leads(plain, spoken), spoken)
+    for ask in spoken.asks:
+        for pattern in (ask.form.first, ask.form.third):
+            if pattern is not None and (match := pattern.fullmatch(rest)) and (found := _wanted(ask, match, spoken)):
+                return found
+    stated = extract_statements(f"{rest.strip()}.", spoken)
+    if stated:
+        one: Statement = stated[0]
+        return Wanted(one.subject, (predicate_of(one.predicate).name,), one.object, yes_or_no=True, negated=one.negated)
+    words = tuple(dict.fromkeys(stem for stem in stems(rest) if stem not in _plain(spoken)))
+    of_user = _about_user(plain, spoken)
+    if not words or (not of_user and len(words) < _FEWEST):
+        return None
+    return Wanted(USER, (), words=words, soft=True, all_words=not of_user)
+
+
+def _without_leads(text: str, language: Language) -> str:
+    lead = language.any_of("question_leads")
+    while (found := lead.match(text)) and (rest := text[found.end() :].lstrip(" ,:")):
+        text = rest
+    return text
+
+
+def _without_tails(text: str, language: Language) -> str:
+    tail = re.compile(rf"(?:,\s+)?(?<=\s)(?:{language.any_of('question_tails').pattern})$", re.IGNORECASE)
+    while (shorter := tail.sub("", text).rstrip(" ,.!?") + " ") != text and shorter.strip():
+        text = shorter
+    return text
+
+
+def _plain(language: Language) -> frozenset[str]:
+    return frozenset(stem for word in language.words("plain_words") for stem in stems(word))
+
+
+def _about_user(text: str, language: Language) -> bool:
+    own = frozenset((*language.words("first"), *language.words("my"), *language.words("me")))
+    return any(word.casefold() in own for word in text.split())
+
+
+def _wanted(ask: Ask, match: re.Match[str], language: Language) -> Wanted | None:
+    groups = {name: value.strip(" ,") if value else value for name, value in match.groupdict().items()}
+    subject = _subject(ask, groups, language)
+    if subject is None:
+        return None
+    thing = restore(fill(ask.object, groups)) if ask.object else None
+    if thing is not None and (not thing or len(thing.split()) > 8):
+        return None
+    base = Wanted(subject, (), thing or None, yes_or_no=thing is not None, negated=ask.negated, soft=ask.soft)
+    if ask.predicates == ("{noun}",) or ask.predicates == ("{rel}",):
+        return _by_noun(groups.get("noun") or groups.get("rel") or "", base, language)
+    holds = (frozenset(stems(ask.about)),) if ask.about else ()
+    return replace(base, predicates=ask.predicates, holds=holds)
+
+
+def _subject(ask: Ask, groups: dict[str, str | None], language: Language) -> str | None:
+    if ask.of is not None:
+        named = fill(ask.of, groups)
+        relation = language.relations.get(named.casefold())
+        return f"{USER}'s {relation.name}" if relation else named
+    if whose := groups.get("whose"):
+        return f"{USER}'s {language.relations[' '.join(whose.casefold().split())].name}"
+    if groups.get("pronoun"):
+        return None
+    return groups.get("they") or USER
+
+
+def _by_noun(noun: str, base: Wanted, language: Language) -> Wanted | None:
+    """What a noun stands for: a relation, a predicate, or an open property of that name."""
+    plain = noun_of(noun, language)
+    relation = language.relations.get(plain)
+    if relation is not None:
+        names = related(relation.name)
+        forms = tuple(frozenset(stems(form)) for form, one in language.relations.items() if one.name in names)
+        return replace(base, predicates=(*(f"{name}{IS}" for name in names), "has"), holds=forms)
+    if plain in language.words("idle"):
+        return None
+    own = f"{USER}'s "
+    predicate = language.nouns.get(plain)
+    if predicate == "called" and base.subject.startswith(own):
+        return _by_noun(base.subject.removeprefix(own), replace(base, subject=USER), language)
+    known = (predicate, *beside(predicate)) if predicate else ()
+    open_ones = (f"{plain}{IS}", f"{plain.removesuffix('s')}{IS}", f"{plain}s{IS}", *known, "has", "plans", "noted")
+    return replace(base, predicates=tuple(dict.fromkeys(open_ones)), holds=(frozenset(stems(plain)),))
+
+
+def choose(wanted: Wanted, facts: Sequence[StoredFact]) -> list[tuple[StoredFact, float]]:
+    """The facts that answer a question, surest first, each with how sure that is, 0 to 1."""
+    if wanted.by_words:
+        return _share_words(wanted, facts)
+    if wanted.predicates[0] in (EVERYTHING, ABOUT):
+        return [(one, _EXACT) for one in dict.fromkeys(facts)]
+    for predicate in wanted.predicates:
+        fit = [one for one in facts if predicate_of(one.predicate).name == predicate_of(predicate).name and _fits(wanted, one)]
+        if chosen := _right_sign(wanted, fit):
+            also = _others(wanted, predicate, facts)
+            return [(one, round(_EXACT * one.confidence, 4)) for one in (*chosen, *also)]
+    return []
+
+
+def _others(wanted: Wanted, predicate: str, facts: Sequence[StoredFact]) -> list[StoredFact]:
+    """What belongs to the same answer: of children, the sons and the daughters."""
+    if not predicate.endswith(IS) or not is_relation(predicate.removesuffix(IS)):
+        return []
+    rest = wanted.predicates[wanted.predicates.index(predicate) + 1 :]
+    found: list[StoredFact] = []
+    for other in rest:
+        if other == "has" or (other.endswith(IS) and is_relation(other.removesuffix(IS))):
+            same = (one for one in facts if predicate_of(one.predicate).name == other and not one.negated)
+            found.extend(one for one in same if _fits(wanted, one))
+    return found
+
+
+def _fits(wanted: Wanted, fact: StoredFact) -> bool:
+    if wanted.holds and fact.predicate in _HOLDING:
+        own = set(stems(fact.object))
+        if not any(words and words <= own for words in wanted.holds):
+            return False
+    if wanted.object is None or predicate_of(fact.predicate).values == "one":
+        return True
+    asked, own = set(stems(wanted.object)), set(stems(fact.object))
+    return bool(asked) and (asked <= own or own <= asked) and bool(own)
+
+
+def _right_sign(wanted: Wanted, fit: Sequence[StoredFact]) -> list[StoredFact]:
+    """What is so, or what is not where that is asked for. Of one value at a time, that it is not so answers too."""
+    if wanted.yes_or_no:
+        return list(fit)
+    right = [one for one in fit if one.negated == wanted.negated]
+    if right or not fit:
+        return right
+    predicate = predicate_of(fit[0].predicate)
+    return list(fit) if predicate.values == "one" or predicate.denials else []
+
+
+def _share_words(wanted: Wanted, facts: Sequence[StoredFact]) -> list[tuple[StoredFact, float]]:
+    asked = set(wanted.words)
+    fewest = len(asked) if wanted.all_words or len(asked) <= _FEWEST else len(asked) - 1
+    found = []
+    for one in facts:
+        own = set(stems(f"{one.text} {one.predicate}"))
+        shared = asked & own
+        if len(shared) >= fewest:
+            found.append((one, round(_BY_WORDS * one.confidence * len(shared) / len(asked), 4)))
+    return sorted(found, key=lambda pair: -pair[1])
+
+
+def names_of(subject: str, facts: Sequence[StoredFact]) -> tuple[str, ...]:
+    """What else stands for a subject, by the user's relations: a wife's name for `user's wife`, and the other way round."""
+    own = f"{USER}'s "
+    plain = normalize(subject)
+    found = [subject]
+    for one in facts:
+        relation = predicate_of(one.predicate).name.removesuffix(IS)
+        if one.kind is not FactKind.RELATION or one.negated or one.subject != USER or not is_relation(relation):
+            continue
+        if plain.startswith(own) and relation in related(plain.removeprefix(own)):
+            found.extend((one.object, f"{own}{relation}"))
+        elif normalize(one.object) == plain:
+            found.append(f"{own}{relation}")
+    return tuple(dict.fromkeys(found))

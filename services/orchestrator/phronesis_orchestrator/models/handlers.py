@@ -1,0 +1,60 @@
+"""What is said of the models that turns are answered with."""
+
+from __future__ import annotations
+
+import asyncio
+
+from phronesis_bus import Bus, Call, serve
+from phronesis_contracts.models import MODELS_GET_TOOL, GetModels, ModelAbilities, ModelsFound
+
+from ..settings import ModelSettings
+from .capabilities import CapabilityCache
+from .completions import TryFailed
+from .reasoner import Probed, Reasoner
+
+_SECONDS = 25.0
+"""Seconds to find out what an endpoint can do, where it is not known."""
+
+
+class ModelHandlers:
+    """The handlers. `reasoner`: what answers turns."""
+
+    def __init__(self, reasoner: Reasoner, settings: ModelSettings) -> None:
+        self._reasoner, self._settings = reasoner, settings
+
+    async def models(self, call: Call, request: GetModels) -> ModelsFound:
+        """The models, with what is known of each or found out now."""
+        reasoner = self._reasoner
+        if not isinstance(reasoner, Probed):
+            return ModelsFound(reasoner=reasoner.name)
+        found = await asyncio.gather(*(_abilities(reasoner.capabilities, model) for model in reasoner.models))
+        return ModelsFound(
+            reasoner=reasoner.name,
+            profile=self._settings.model_profile.value,
+            endpoint=reasoner.url,
+            context_tokens=self._settings.context_tokens,
+            models=tuple(found),
+        )
+
+
+async def _abilities(capabilities: CapabilityCache, model: str) -> ModelAbilities:
+    try:
+        async with asyncio.timeout(_SECONDS):
+            able = await capabilities.of(model)
+    except TryFailed as failed:
+        return ModelAbilities(name=model, reached=False, problem=failed.detail)
+    except TimeoutError:
+        return ModelAbilities(name=model, reached=False, problem="the endpoint did not answer in time")
+    return ModelAbilities(
+        name=model,
+        reached=True,
+        structured=able.structured.value,
+        tools=able.tools,
+        streaming=able.streaming,
+        context_tokens=able.context_tokens,
+    )
+
+
+async def serve_models(bus: Bus, reasoner: Reasoner, settings: ModelSettings) -> None:
+    """Wire the handlers to the bus."""
+    await serve(bus, MODELS_GET_TOOL, ModelHandlers(reasoner, settings).models)

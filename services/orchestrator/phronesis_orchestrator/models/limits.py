@@ -1,0 +1,147 @@
+"""Limits of model calls by purpose, and the profiles that they come from: a hosted model, or one on a machine of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal, get_args
+
+Purpose = Literal[
+    "router",
+    "final",
+    "summarise",
+    "classify",
+    "tools",
+    "rewrite",
+    "learn",
+    "intent",
+    "preflight",
+    "reflect",
+    "decompose",
+    "evaluate",
+    "criticise",
+    "task_report",
+]
+"""What a model is called for."""
+PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
+OptionalCall = Literal["intent", "preflight", "reflect", "summarise", "learn"]
+"""Calls that a turn can do without: rules, or nobody, then do what they are for."""
+OPTIONAL_CALLS: frozenset[OptionalCall] = frozenset(get_args(OptionalCall))
+
+
+class ModelProfile(StrEnum):
+    """What the limits are made for."""
+
+    HOSTED = "hosted"
+    """A provider's model: it answers within seconds, and serves many calls at once."""
+    LOCAL = "local"
+    """A model on the machine itself: slow is no error, and one call is made at a time."""
+
+
+TRIES = 3
+"""Tries of a call where nothing else is said."""
+
+
+@dataclass(frozen=True)
+class CallLimits:
+    """How the calls of one purpose are made."""
+
+    model: str
+    seconds: float
+    """For all tries together."""
+    max_tokens: int
+    """Tokens that the model may write, its reasoning counted in."""
+    effort: str
+    """How hard a reasoning model thinks; sent to models that take it."""
+    tries: int = TRIES
+
+
+Limits = Mapping[Purpose, CallLimits]
+_LIGHT: frozenset[Purpose] = frozenset({"router", "summarise", "learn", "intent", "preflight", "evaluate"})
+"""Purposes of the light model, where the turn's tier names none."""
+_EFFORT: dict[Purpose, str] = {"final": "medium", "tools": "medium", "rewrite": "medium", "decompose": "medium"}
+_ONE_TRY: frozenset[Purpose] = frozenset({"preflight", "decompose", "evaluate", "criticise", "task_report"})
+ANSWER = 4_000
+"""Tokens that the longest answers may have."""
+_SHARE = 4
+"""An answer takes at most one part in so many of the context."""
+_HOSTED_SECONDS: dict[Purpose, float] = {
+    "router": 8.0,
+    "final": 20.0,
+    "summarise": 4.0,
+    "classify": 12.0,
+    "tools": 20.0,
+    "rewrite": 20.0,
+    "learn": 30.0,
+    "intent": 4.0,
+    "preflight": 8.0,
+    "reflect": 8.0,
+    "decompose": 20.0,
+    "evaluate": 3.0,
+    "criticise": 10.0,
+    "task_report": 30.0,
+}
+_HOSTED_TOKENS: dict[Purpose, int] = {
+    purpose: 2_000 if purpose in _LIGHT and purpose != "learn" else ANSWER for purpose in PURPOSES
+}
+_LOCAL_SECONDS: dict[Purpose, float] = {
+    purpose: 420.0 if purpose in ("final", "tools", "rewrite", "decompose", "task_report", "learn") else 180.0
+    for purpose in PURPOSES
+}
+_LOCAL_TOKENS: dict[Purpose, int] = {
+    purpose: 256 if purpose in ("router", "classify", "intent", "evaluate", "criticise") else 512 for purpose in PURPOSES
+}
+
+
+@dataclass(frozen=True)
+class ProfileDefaults:
+    """What a profile sets where a setting is left out."""
+
+    seconds: Mapping[Purpose, float]
+    tokens: Mapping[Purpose, int]
+    tries: int
+    concurrency: int
+    """Calls that one endpoint is asked at once."""
+    optional: frozenset[OptionalCall]
+    turn_limit: float
+    """Seconds of one attempt at a turn."""
+    reserve: float
+    """Seconds of a turn's time that model calls leave for the rules to answer in."""
+
+
+PROFILES: Mapping[ModelProfile, ProfileDefaults] = {
+    ModelProfile.HOSTED: ProfileDefaults(_HOSTED_SECONDS, _HOSTED_TOKENS, TRIES, 100, OPTIONAL_CALLS, 60.0, 5.0),
+    ModelProfile.LOCAL: ProfileDefaults(_LOCAL_SECONDS, _LOCAL_TOKENS, 2, 1, frozenset(), 840.0, 30.0),
+}
+
+
+def call_limits(
+    profile: ModelProfile,
+    light: str,
+    deep: str,
+    context: int,
+    seconds: Mapping[Purpose, float] | None = None,
+    tokens: Mapping[Purpose, int] | None = None,
+    tries: Mapping[Purpose, int] | None = None,
+) -> dict[Purpose, CallLimits]:
+    """The limits of every purpose.
+
+    Args:
+        light: name of the light model.
+        deep: name of the other.
+        context: tokens that a prompt and its answer may have together; no answer takes more than a quarter of them.
+        seconds: in place of the profile's, by purpose; `tokens` and `tries` likewise.
+    """
+    known = PROFILES[profile]
+    all_seconds, all_tokens = {**known.seconds, **(seconds or {})}, {**known.tokens, **(tokens or {})}
+    return {
+        purpose: CallLimits(
+            light if purpose in _LIGHT else deep,
+            all_seconds[purpose],
+            min(all_tokens[purpose], context // _SHARE),
+            _EFFORT.get(purpose, "low"),
+            (tries or {}).get(purpose, 1 if purpose in _ONE_TRY else known.tries),
+        )
+        for purpose in PURPOSES
+    }

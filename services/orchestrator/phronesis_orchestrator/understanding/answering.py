@@ -1,0 +1,426 @@
+"""A message answered by rules: understood, looked up in the twin, the person's facts, the documents or memory, and said."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from phronesis_contracts import BadRequest, ServiceError
+from phronesis_contracts.answers import Analysis, AnswerData, MemoryProcess, Mode
+from phronesis_contracts.memory import AugmentedMemoryContext
+from phronesis_contracts.orchestrator import Directive, Source
+
+from ..agents.presentation import sanitize_answer, sanitize_text
+from ..agents.tools import RECORDS
+from ..models.reasoner import MAX_PHRASE, TurnContext
+from ..turns.execution import TurnRun
+from .confidence import confidence
+from .executor import execute
+from .finding import Finding
+from .language import detect, languages
+from .lexicon import Lexicon
+from .personal import answer_about_user
+from .plan import (
+    DATA_PLANS,
+    MAX_ENTITIES,
+    AboutUser,
+    Aggregate,
+    Change,
+    Compare,
+    Compose,
+    Coverage,
+    Describe,
+    EntityRef,
+    Filter,
+    Focus,
+    Gaps,
+    Plan,
+    Rank,
+    Relate,
+    Search,
+    Select,
+    Selection,
+    Talk,
+    Understood,
+    Unknown,
+)
+from .planner import understand
+from .reader import TwinReader
+from .schema import Schema
+from .search import Passage, Quote, attached, passages_of, quote
+from .wording import Wording, Written
+from .writer import write
+
+log = logging.getLogger(__name__)
+
+_QUOTED_SURE = 0.75
+"""What a quoted answer is worth, times how much of the question it supports: the words fit, the sense may not."""
+_NAMED_SURE = 0.5
+"""What names that are near in meaning are worth."""
+_NO_ANSWER = 0.0
+_SAID = 1.0
+
+
+@dataclass(frozen=True)
+class RuleAnswer:
+    """An answer by rules, in the parts that the agents' loops hand on."""
+
+    understood: Understood
+    written: Written
+    sure: float
+    mode: Mode
+    finding: Finding | None = None
+    memory: AugmentedMemoryContext | None = None
+    """What retrieval gave, where it was asked."""
+    sources: tuple[Source, ...] = ()
+    """What supports the answer, and nothing else."""
+    focus: Focus | None = None
+    notes: tuple[str, ...] = field(default=())
+
+
+async def answer_by_rules(running: TurnRun, turn: TurnContext) -> RuleAnswer:
+    """Answer the turn's message. A part that is away is left out, and marks the reply.
+
+    Raises:
+        ServiceError: the twin is asked about, and cannot be read.
+    """
+    return await _Answering(running, turn).answer()
+
+
+class _Answering:
+    def __init__(self, running: TurnRun, turn: TurnContext) -> None:
+        self._running, self._turn = running, turn
+        self._text = " ".join((turn.user_text or "").split())
+        self._language = detect(self._text, turn.focus.language)
+        self._analyst = turn.agent is not None and RECORDS in turn.agent.stages
+
+    async def answer(self) -> RuleAnswer:
+        with self._running.phase("II route"):
+            lexicon = await self._lexicon()
+            understood = understand(self._text, lexicon, self._turn.focus, self._language)
+            if lexicon is not None and isinstance(understood.plan, Unknown) and understood.plan.reason == "words":
+                understood, lexicon = await self._in_another_language(understood, lexicon)
+            await self._running.show(
+                "routed",
+                decision="respond_directly" if isinstance(understood.plan, Talk | Compose) else "query_memory",
+                plan=(understood.plan.kind, *understood.notes),
+            )
+        schema = Schema(lexicon.view.ontology) if lexicon is not None else EMPTY_SCHEMA
+        words = Wording(schema, self._language.name)
+        answer = await self._by_kind(understood, lexicon, schema, words)
+        if understood.notes and isinstance(understood.plan, DATA_PLANS):
+            said = words.sentence("mended", mended=", ".join(understood.notes))
+            answer = replace(answer, written=replace(answer.written, text=f"{answer.written.text}\n\n{said}"))
+        return answer
+
+    async def _in_another_language(self, understood: Understood, lexicon: Lexicon) -> tuple[Understood, Lexicon]:
+        """The message in a language in which all of its words are known; as it was where there is none."""
+        for language in languages().values():
+            if language.name == self._language.name:
+                continue
+            before, self._language = self._language, language
+            other = await self._lexicon()
+            again = understand(self._text, other, self._turn.focus, language)
+            if other is not None and isinstance(again.plan, DATA_PLANS):
+                return again, other
+            self._language = before
+        return understood, lexicon
+
+    async def _lexicon(self) -> Lexicon | None:
+        vocabularies = self._running.vocabularies
+        if vocabularies is None:
+            return None
+        try:
+            return await vocabularies.lexicon(self._running.claim.who, self._language)
+        except ServiceError as error:
+            log.warning("the words of the twin cannot be read: %s", error.code)
+            if self._analyst:
+                raise
+            self._running.degrade("graph")
+            return None
+
+    async def _by_kind(self, understood: Understood, lexicon: Lexicon | None, schema: Schema, words: Wording) -> RuleAnswer:
+        plan = understood.plan
+        if self._turn.media_text and not isinstance(plan, DATA_PLANS | AboutUser):
+            found = await self._from_documents(understood, words)
+            if found is not None:
+                return found
+        match plan:
+            case Talk():
+                return self._talk(understood, plan, schema)
+            case AboutUser():
+                return await self._about_user(understood, plan, lexicon, schema, words)
+            case Compose() if self._from_memory_first(plan):
+                found = await self._searched(understood, words)
+                return found or self._said(understood, write(None, plan, schema, words.language), "F", _NO_ANSWER)
+            case Compose():
+                mode: Mode = "D" if plan.task == "suppose" else "F"
+                return self._said(understood, write(None, plan, schema, words.language), mode, _NO_ANSWER)
+            case Search():
+                found = await self._searched(understood, words, plan.text)
+                return found or await self._unknown(understood, Unknown(reason="empty", words=self._text[:200]), schema, words)
+            case Unknown():
+                return await self._unknown(understood, plan, schema, words)
+        return await self._of_twin(understood, lexicon, schema)
+
+    def _from_memory_first(self, plan: Compose) -> bool:
+        """Whether an order to explain or sum up may be answered by quoting what is stored."""
+        return plan.task in ("explain", "summarise") and not self._analyst
+
+    def _said(self, understood: Understood, written: Written, mode: Mode, sure: float, **more: object) -> RuleAnswer:
+        return RuleAnswer(understood, written, sure, mode, **more)  # type: ignore[arg-type]
+
+    # -- talk and the person ----------------------------------------------------------------------------------
+
+    def _talk(self, understood: Understood, plan: Talk, schema: Schema) -> RuleAnswer:
+        mode: Mode = "G" if plan.about in ("self", "help", "override") else "I"
+        own = self._own_phrase(plan.about)
+        if own:
+            return self._said(understood, Written(own), mode, _SAID)
+        told = ""
+        if plan.about == "time":
+            told = f"{datetime.now(UTC):%A, %Y-%m-%d, %H:%M} UTC"
+        elif plan.about == "earlier":
+            before = [past.text for past in self._turn.history if past.role == "user"]
+            told = " / ".join(" ".join(text.split())[:200] for text in before[-3:])
+        return self._said(understood, write(None, plan, schema, self._language.name, told), mode, _SAID)
+
+    def _own_phrase(self, about: str) -> str:
+        """The agent's own sentence for a courtesy, in the language that its texts are written in."""
+        if self._turn.agent is None or self._language.name != "en":
+            return ""
+        name = "about" if about in ("self", "help") else about
+        return self._turn.agent.phrases.get(name, "").strip() if name in ("greeting", "thanks", "farewell", "about") else ""
+
+    async def _about_user(
+        self, understood: Understood, plan: AboutUser, lexicon: Lexicon | None, schema: Schema, words: Wording
+    ) -> RuleAnswer:
+        found = await answer_about_user(self._running, plan, self._language, words)
+        if found is not None:
+            sources = tuple(
+                Source(id=one.id, type="fact", title=one.title, score=1.0, snippet=one.text[:240]) for one in found.facts
+            )
+            return self._said(understood, Written(found.text), "A", found.sure, sources=sources)
+        if lexicon is not None:
+            of_data = understand(self._text, lexicon, self._turn.focus, self._language, personal=False)
+            if isinstance(of_data.plan, DATA_PLANS):
+                return await self._of_twin(of_data, lexicon, schema)
+        searched = await self._searched(understood, words)
+        if searched is not None:
+            return searched
+        return self._said(understood, Written(words.sentence("personal/unknown")), "A", _NO_ANSWER)
+
+    # -- the twin ---------------------------------------------------------------------------------------------
+
+    async def _of_twin(self, understood: Understood, lexicon: Lexicon | None, schema: Schema) -> RuleAnswer:
+        assert lexicon is not None, "only a lexicon makes a plan of the twin"
+        plan, running = understood.plan, self._running
+        with running.phase("3 recall"):
+            try:
+                finding = await execute(plan, TwinReader(running.neighbours, running.claim.who, schema))
+            except BadRequest as refused:
+                log.warning("a plan was refused by the graph: %s", refused.code)
+                plan = Unknown(reason="unsupported", words=self._text[:200])
+                return self._said(understood, write(None, plan, schema, self._language.name), "E", _NO_ANSWER)
+        written = write(finding, plan, schema, self._language.name)
+        answered = finding.outcome == "found" or finding.outcome == "empty"
+        return RuleAnswer(
+            understood,
+            written,
+            confidence(finding, understood, len(running.degraded)),
+            _mode_of(plan, understood.leans),
+            finding,
+            sources=_node_sources(finding),
+            focus=focus_after(self._turn.focus, plan, finding, self._language.name) if answered else None,
+        )
+
+    # -- passages ---------------------------------------------------------------------------------------------
+
+    async def _from_documents(self, understood: Understood, words: Wording, text: str | None = None) -> RuleAnswer | None:
+        asked = text or self._text
+        found = quote(asked, attached(self._turn.media_text), self._language, given=True)
+        return self._quoted(understood, found, words) if found else None
+
+    async def _searched(self, understood: Understood, words: Wording, text: str | None = None) -> RuleAnswer | None:
+        """Quoted from the conversation's documents, else from what memory and the twin hold; `None` where nothing supports it."""
+        if (of_documents := await self._from_documents(understood, words, text)) is not None:
+            return of_documents
+        memory = await self._retrieve(text or self._text)
+        found = quote(text or self._text, passages_of(memory), self._language)
+        return self._quoted(understood, found, words, memory) if found else None
+
+    async def _retrieve(self, text: str) -> AugmentedMemoryContext | None:
+        running = self._running
+        with running.phase("III retrieve"):
+            try:
+                memory = await running.retrieve((text[:MAX_PHRASE],))
+            except ServiceError as error:
+                log.warning("retrieval failed: %s", error.code)
+                running.degrade("memory")
+                return None
+        for part in memory.degraded:
+            running.degrade(part)
+        await running.show("retrieved", found=len(memory.memory_units) + len(memory.concepts))
+        return memory
+
+    def _quoted(
+        self, understood: Understood, found: Sequence[Quote], words: Wording, memory: AugmentedMemoryContext | None = None
+    ) -> RuleAnswer:
+        paragraphs = [f"**{_titled(one.passage)}**: {' '.join(one.sentences)}" for one in found]
+        text = "\n\n".join((*paragraphs, words.sentence("quoted")))
+        sources = tuple(
+            Source(
+                id=one.passage.id,
+                type=one.passage.kind,
+                title=_titled(one.passage),
+                score=round(one.support, 4),
+                snippet=" ".join(one.sentences)[:240],
+            )
+            for one in found
+        )
+        sure = round(_QUOTED_SURE * found[0].support * understood.certainty, 3)
+        return self._said(understood, Written(text), "A", sure, memory=memory, sources=sources)
+
+    async def _unknown(self, understood: Understood, plan: Unknown, schema: Schema, words: Wording) -> RuleAnswer:
+        mode: Mode = "J" if plan.reason in ("reference", "words", "scope") else "A" if plan.reason == "empty" else "E"
+        memory = None
+        if plan.reason in ("words", "scope", "empty", "property", "reference") and self._text:
+            searched = await self._searched(understood, words)
+            if searched is not None and (not self._analyst or plan.reason != "reference"):
+                return searched
+        if plan.reason in ("words", "scope") and not self._analyst:
+            text = self._turn.agent.phrases.get("nothing_found", "") if self._turn.agent and words.language == "en" else ""
+            return self._said(understood, Written(text or words.sentence("nothing_found")), mode, _NO_ANSWER, memory=memory)
+        return self._said(understood, write(None, plan, schema, self._language.name), mode, _NO_ANSWER, memory=memory)
+
+
+EMPTY_SCHEMA = Schema.empty()
+
+
+def _titled(passage: Passage) -> str:
+    return f"{passage.title}, {passage.place}" if passage.place else passage.title
+
+
+def _node_sources(finding: Finding) -> tuple[Source, ...]:
+    """The nodes that an answer rests on, with the names that it has for them."""
+    names = {(one.type, one.id): one.name for one in finding.entities}
+    found = []
+    for key in finding.sources[:10]:
+        type, _, rest = key.partition("/")
+        id, _, year = rest.rpartition("/")
+        found.append(Source(id=key, type="node", title=names.get((type, id), id), score=1.0, snippet=year))
+    return tuple(found)
+
+
+def _mode_of(plan: Plan, leans: bool) -> Mode:
+    if leans:
+        return "C"
+    match plan:
+        case Gaps() | Relate(hops=2 | 3 | 4) | Change():
+            return "B"
+        case Coverage(about="concept"):
+            return "H"
+    return "A"
+
+
+def focus_after(before: Focus, plan: Plan, finding: Finding, language: str) -> Focus:
+    """What a conversation is about once a plan was answered: its things, its set, its properties and its years."""
+    entities: tuple[EntityRef, ...] = finding.entities[:MAX_ENTITIES]
+    selection: Selection | None = None
+    properties: tuple[str, ...] = ()
+    years: tuple[int, ...] = ()
+    match plan:
+        case Select():
+            selection, properties, years = plan.of, plan.show, plan.of.years
+        case Aggregate():
+            selection, years = _top_group(plan, finding), plan.of.years
+            properties = (plan.property,) if plan.property else ()
+        case Rank():
+            selection, years = plan.of, plan.of.years
+            properties = (plan.by,) if plan.by else ()
+        case Compare():
+            selection, years = plan.sides[0].of, plan.sides[0].of.years
+            properties = (plan.sides[0].property,) if plan.sides[0].property else ()
+        case Change():
+            years = (plan.since, plan.until)
+            if len(finding.entities) > MAX_ENTITIES:
+                selection = plan.of
+        case Describe():
+            properties, years = plan.properties, plan.years
+            entities = entities or plan.entities
+        case Gaps():
+            selection, years = plan.of, plan.years
+            entities = entities or plan.entities
+        case Relate():
+            years = (plan.year,)
+            entities = entities if plan.to or len(entities) > 1 else (plan.source,)
+        case Coverage():
+            return before.model_copy(update={"plan": plan, "language": language})
+    if isinstance(plan, Select) and len(entities) == 1:
+        selection = plan.of
+    return Focus(plan=plan, selection=selection, entities=entities, properties=properties, years=years, language=language)
+
+
+def _top_group(plan: Aggregate, finding: Finding) -> Selection:
+    """The set of a figure; where the top group alone was asked for, the members of that group."""
+    by = plan.group_by[0] if len(plan.group_by) == 1 and plan.limit == 1 and len(finding.rows) == 1 else None
+    group = finding.rows[0].get("group") if by is not None else None
+    if by is None or not isinstance(group, str) or by.property == "year":
+        return plan.of
+    top = Filter(property=by.property, value=group, via=by.via, to=by.to, words=group)
+    return plan.of.model_copy(update={"filters": (*plan.of.filters, top)[:8]})
+
+
+def to_analysis(answer: RuleAnswer) -> Analysis:
+    """The whole answer of an analyst."""
+    finding, written = answer.finding, answer.written
+    kind = answer.understood.plan.kind
+    reads = len(finding.statements) if finding is not None else 0
+    trace = f"Understood as: {kind}, certainty {answer.understood.certainty:g}. Reads of the records: {reads}."
+    if answer.understood.notes:
+        trace += f" Spelling: {', '.join(answer.understood.notes)}."
+    return Analysis(
+        mode=answer.mode,
+        memory_process=MemoryProcess(intent=_INTENTS[kind], thought_trace=trace),
+        answer=sanitize_answer(written.text),
+        analysis=tuple(sanitize_text(text) for text in written.insights),
+        data=AnswerData(query_results=written.rows, summary_stats=dict(written.stats)),
+        visualizations=written.charts,
+        cypher_executed="; ".join(finding.statements) if finding is not None and finding.statements else None,
+        confidence=answer.sure,
+    )
+
+
+_INTENTS = {
+    "select": "a list",
+    "aggregate": "a figure over a set",
+    "rank": "a ranking",
+    "compare": "a comparison",
+    "change": "a change over time",
+    "relate": "what something is linked to",
+    "gaps": "what is missing",
+    "describe": "what is on record of something",
+    "coverage": "what the data covers",
+    "search": "a passage",
+    "user": "something about the person",
+    "act": "an action",
+    "compose": "a text to be written",
+    "talk": "conversation",
+    "unknown": "not understood completely",
+}
+
+
+def directive_after(answer: RuleAnswer) -> tuple[Directive, str]:
+    """The stance for the next turn, with its reason."""
+    match answer.understood.plan:
+        case Talk(about="feeling" | "frustration"):
+            return Directive.SUPPORTIVE_COMPANION, "The message speaks of a feeling."
+        case Talk() | AboutUser():
+            return Directive.SUPPORTIVE_COMPANION, "The message was a courtesy, or about the person."
+        case Compose():
+            return Directive.CREATIVE_COLLABORATOR, "The message asks for ideas or a text."
+        case Search() | Unknown():
+            return Directive.CURIOUS_EXPLORER, "The message opens a subject."
+    return Directive.FOCUSED_ANALYST, "The message asks for facts and figures."

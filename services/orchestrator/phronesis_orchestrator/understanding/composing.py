@@ -1,0 +1,840 @@
+"""From a reading to a plan over the twin: which set is meant, on what conditions, and what is wanted of it.
+
+Every word has to be explained by what became of it; a word that is left over makes the plan `Unknown`, not a guess.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from phronesis_contracts.twin import GroupBy, Level
+
+from .language import Sense
+from .lexicon import Lexicon, VocabularyView
+from .plan import (
+    MAX_ENTITIES,
+    EntityRef,
+    Filter,
+    Focus,
+    Selection,
+    Unknown,
+)
+from .reading import Item, Reading, folded_words
+
+_COMPARISONS: dict[str, Literal["<", "<=", ">", ">=", "="]] = {
+    "compare_greater": ">",
+    "compare_at_least": ">=",
+    "compare_less": "<",
+    "compare_at_most": "<=",
+    "compare_equal": "=",
+}
+_MEASURES: dict[str, Literal["sum", "mean", "median", "min", "max"]] = {
+    "median": "median",
+    "mean": "mean",
+    "sum": "sum",
+    "min": "min",
+    "max": "max",
+}
+_FREE = frozenset(
+    "small question_words list also follow_up scope pronoun_one pronoun_many year_word existence detail number place group or each"
+    " relative_years only breakdown history more less about with numbers ordinals coverage concept money yes_or_no best worst between compare_at_least by_date purpose with_each".split()
+)
+"""Kinds that may be left over: they were used where they mattered."""
+_GUESSED = 0.8
+"""Certainty of a plan that had to choose between readings."""
+_QUOTED = re.compile(r"[\"“„«]([^\"“”„«»]{2,60})[\"”“»]")
+_TOP = 10
+"""Members of a ranking whose length was not stated."""
+
+
+class NotUnderstood(Exception):
+    """No plan can be made; carries the `Unknown` that says why."""
+
+    def __init__(self, plan: Unknown) -> None:
+        super().__init__(plan.reason)
+        self.plan = plan
+
+
+@dataclass
+class Composition:
+    """One reading on its way to a plan."""
+
+    reading: Reading
+    lexicon: Lexicon
+    focus: Focus
+    base: Selection | None = None
+    """The set that a plural pronoun refers to."""
+    named: tuple[EntityRef, ...] = ()
+    """The things that a singular pronoun or an ordinal refers to."""
+    certainty: float = 1.0
+    notes: list[str] = field(default_factory=list)
+    linked: list[EntityRef] = field(default_factory=list)
+    """Things that members of the set are linked to, as a condition."""
+    used: set[int] = field(default_factory=set)
+    """Places of the words that were taken up."""
+
+    @property
+    def view(self) -> VocabularyView:
+        return self.lexicon.view
+
+    # -- items ------------------------------------------------------------------------------------------------
+
+    def open(self, *kinds: str) -> list[Item]:
+        """Items of one of the kinds that were not taken up."""
+        return [item for item in self.reading.of(*kinds) if item.at not in self.used]
+
+    def take(self, *items: Item | None) -> None:
+        """Note that items were taken up."""
+        for item in items:
+            if item is not None:
+                self.used.update(range(item.at, item.end))
+
+    def has(self, *kinds: str) -> bool:
+        return bool(self.open(*kinds))
+
+    def before(
+        self, item: Item, kinds: Iterable[str], across: Iterable[str] = ("small", "question_words", "also")
+    ) -> Item | None:
+        """The item of one of the kinds right before `item`, other kinds in `across` between them."""
+        kinds, across = frozenset(kinds), frozenset(across)
+        for one in reversed([each for each in self.reading.items if each.end <= item.at]):
+            if one.has(*kinds) and one.at not in self.used:
+                return one
+            if one.senses and not one.has(*across):
+                return None
+            if not one.senses:
+                return None
+        return None
+
+    def after(
+        self, item: Item, kinds: Iterable[str], across: Iterable[str] = ("small", "question_words", "also")
+    ) -> Item | None:
+        """The item of one of the kinds right after `item`, other kinds in `across` between them."""
+        kinds, across = frozenset(kinds), frozenset(across)
+        for one in [each for each in self.reading.items if each.at >= item.end]:
+            if one.has(*kinds) and one.at not in self.used:
+                return one
+            if not one.senses or not one.has(*across):
+                return None
+        return None
+
+    def asks(self, word: str) -> bool:
+        """Whether a question word stands in the message: `who`, `when` …"""
+        return any(word in item.of("question_words") for item in self.reading.items)
+
+    # -- types ------------------------------------------------------------------------------------------------
+
+    def subject(self) -> tuple[str, Level | None, Item | None]:
+        """The type that is asked about, its level, and the item that names it; it is taken up."""
+        heads = [item for item in self.open("type") if self._is_head(item) and not self._is_scope(item)]
+        if heads:
+            head = heads[0]
+            type, level = self.type_of(head)
+            self.take(head)
+            for other in heads[1:]:
+                if all(type == one for one, _ in other.of("type")):
+                    self.take(other)
+            return type, level if level else self.view.usual_level(type), head
+        if self.base is not None:
+            return self.base.type, self.base.level, None
+        supposed = self.supposed()
+        if supposed is None:
+            words = self.left_over()
+            raise NotUnderstood(Unknown(reason="words" if words else "reference", words=words or self.reading.text[:200]))
+        return supposed, self.view.usual_level(supposed), None
+
+    def _is_scope(self, item: Item) -> bool:
+        """Whether a type's noun means all that there is: how many are there in the portfolio?"""
+        whole = item.has("scope") and item.text.casefold() in self.reading.language.words.get("scope", ())
+        if whole and self.before(item, ("count", "question_words"), ()) is None:
+            self.take(item)
+            return True
+        return False
+
+    def _is_head(self, item: Item) -> bool:
+        if self.before(item, ("group", "each")) is not None and not self._leads(item):
+            return False
+        return (
+            self.before(item, ("with", "without")) is None
+            and self.before(item, tuple(_COMPARISONS), ("number", "small", "numbers")) is None
+        )
+
+    def _leads(self, item: Item) -> bool:
+        """Whether nothing but small words stands before an item."""
+        first = next((one for one in self.reading.items if one.has("type")), None)
+        return first is item and not self.before(item, ("group",))
+
+    def type_of(self, item: Item) -> tuple[str, Level | None]:
+        """The best of the types that a word may name: the one that the rest of the message fits, then the one that has things."""
+        options = list(dict.fromkeys(item.of("type")))
+        if len(options) == 1:
+            return options[0]  # type: ignore[no-any-return]
+        scored = sorted(options, key=lambda one: (-self.support(one[0], item), -len(self._at_level(*one)), options.index(one)))
+        return scored[0]  # type: ignore[no-any-return]
+
+    def _at_level(self, type: str, level: Level | None) -> list[object]:
+        return [one for one in self.view.things(type) if level is None or one.level == level]
+
+    def support(self, type: str, besides: Item | None = None) -> float:
+        """How well a message fits a type."""
+        score = 0.0
+        for item in self.reading.items:
+            if item is besides:
+                continue
+            own = [*item.of("property"), *item.of("superlative"), *item.of("value")]
+            score += 1.0 if any(one[0] == type for one in own) else 0.0
+            score += 0.5 if any(self.joins(name, type) for name, _ in item.of("relation")) else 0.0
+            score += 0.7 if any(self.view.between(type, ref.type) for refs in item.of("entity") for ref in refs[:1]) else 0.0
+            others = {one for one, _ in item.of("type")} - {type}
+            score += 0.4 if any(self.view.between(type, other) for other in others) else 0.0
+        return score + (0.3 if self.view.things(type) else 0.0)
+
+    def joins(self, relationship: str, type: str) -> bool:
+        found = self.view.relationships.get(relationship)
+        return found is not None and (type in found.sources or type in found.targets)
+
+    def supposed(self) -> str | None:
+        """The type that a message without one is about: what its properties and values belong to."""
+        types = [one.name for one in self.view.ontology.types if self.view.things(one.name)]
+        owned = [
+            type
+            for item in self.reading.items
+            if item.at not in self.used
+            for type in {one[0] for kind in ("property", "superlative", "value") for one in item.of(kind)}
+        ]
+        if not owned:
+            return None
+        return max(types, key=lambda type: (owned.count(type), self.support(type), len(self.view.things(type))), default=None)
+
+    # -- time -------------------------------------------------------------------------------------------------
+
+    def years(self, type: str, *, apart: bool = False) -> tuple[int, ...]:
+        """The years that a message states, in their order; empty where it states none. `apart`: two are two, and no range."""
+        known = self.view.years_of(type)
+        stated: list[int] = []
+        items = self.open("year", "relative_years")
+        for item in items:
+            year = self.year(item, known)
+            if year is None:
+                continue
+            lead = self.before(
+                item,
+                ("since", "until", "before", "after", "between", "compare_at_most", "compare_at_least"),
+                ("small", "year_word"),
+            )
+            tail = self.after(item, ("since",), ())
+            self.take(item)
+            if (lead is not None and lead.has("since", "compare_at_least") and not lead.has("small")) or tail is not None:
+                stated += [one for one in known if one >= year]
+            elif lead is not None and lead.has("until", "compare_at_most"):
+                stated += [one for one in known if one <= year]
+            elif lead is not None and lead.has("before"):
+                stated += [one for one in known if one < year]
+            elif lead is not None and lead.has("after"):
+                stated += [one for one in known if one > year]
+            else:
+                stated.append(year)
+            self.take(lead if lead is not None and not lead.has("small") else None, tail)
+        if len(stated) == 2 and not apart and self._is_range(items):
+            low, high = sorted(stated)
+            stated = [one for one in known if low <= one <= high] or stated
+        return tuple(dict.fromkeys(stated))
+
+    def year(self, item: Item, known: Sequence[int]) -> int | None:
+        if item.has("year"):
+            return int(item.of("year")[0])
+        if not known:
+            return None
+        step = item.of("relative_years")[0]
+        if step == "first":
+            return known[0]
+        if step == "same":
+            return self.focus.years[-1] if self.focus.years else None
+        anchor = self.focus.years[-1] if self.focus.years and step in (-1, 1) else known[-1]
+        return int(anchor) + int(step)
+
+    def _is_range(self, items: Sequence[Item]) -> bool:
+        if len(items) != 2:
+            return False
+        words = [token.folded for token in self.reading.tokens[items[0].end : items[1].at]]
+        return bool({"-", "to", "until", "till", "through", "bis", "/"} & set(words)) or self.reading.has("between")
+
+    def default_years(self, type: str, linked: Iterable[EntityRef] = ()) -> tuple[int, ...]:
+        """The year of a message that states none: that of the set spoken of, else the newest in which the named things are."""
+        if self.base is not None and self.base.type == type:
+            return self.base.years
+        known = self.view.years_of(type)
+        if not known:
+            raise NotUnderstood(Unknown(reason="empty", detail={"type": type}))
+        there = [year for year in known if all(year in ref.years for ref in linked)]
+        return (there[-1] if there else known[-1],)
+
+    # -- conditions -------------------------------------------------------------------------------------------
+
+    def filters(self, type: str) -> tuple[Filter, ...]:
+        """The conditions of a set, in the order of the message."""
+        found: list[Filter] = []
+        found += self._dates(type)
+        found += self.sizes(type)
+        found += self._absences(type)
+        found += self.values(type)
+        found += self._linked_entities(type)
+        return tuple(found)
+
+    def _negation(self, item: Item) -> Item | None:
+        return self.before(item, ("not",), ("small", "property", "question_words"))
+
+    def values(self, type: str) -> list[Filter]:
+        grouped: dict[tuple[str, str | None, str | None, bool], list[tuple[str, str]]] = {}
+        for item in self.open("value"):
+            if item.has("type") and item.at in self.used:
+                continue
+            if any(t == type for t, _ in item.of("property")) and not any(one[0] == type for one in item.of("value")):
+                continue  # a property of the thing itself goes before a value of something that it is linked to
+            chosen = self._value_of(item, type)
+            if chosen is None:
+                continue
+            owner, property, value = chosen
+            no = self._negation(item)
+            via, to = (None, None) if owner == type else self.link(type, owner, item)
+            grouped.setdefault((property, via, to, no is not None), []).append((value, item.text))
+            self.take(item, no)
+            near = self.before(item, ("property",), ("small", "compare_equal")) or self.after(item, ("property",), ())
+            if near is not None and any(one == (owner, property) for one in near.of("property")):
+                self.take(near)
+        found = []
+        for (property, via, to, negated), values in grouped.items():
+            distinct = tuple(dict.fromkeys(value for value, _ in values))
+            words = ", ".join(dict.fromkeys(distinct))
+            if negated:
+                found += [Filter(property=property, op="<>", value=one, via=via, to=to, words=one) for one in distinct]
+            elif len(distinct) == 1:
+                found.append(Filter(property=property, op="=", value=distinct[0], via=via, to=to, words=words))
+            else:
+                found.append(Filter(property=property, op="in", value=distinct, via=via, to=to, words=words))
+        return found
+
+    def _value_of(self, item: Item, type: str) -> tuple[str, str, str] | None:
+        options = list(dict.fromkeys(item.of("value")))
+        own = [one for one in options if one[0] == type]
+        near = [prop for one in self.reading.of("property") for prop in one.of("property")]
+        if own:
+            return max(own, key=lambda one: ((one[0], one[1]) in near, self._known_count(one), -own.index(one)))  # type: ignore[no-any-return]
+        linked = [one for one in options if self.view.between(type, one[0])]
+        return linked[0] if linked else None
+
+    def _known_count(self, one: tuple[str, str, str]) -> int:
+        stored = self.view.known.get((one[0], one[1]))
+        return next((value.nodes for value in stored.values if value.value == one[2]), 0) if stored else 0
+
+    def link(self, type: str, other: str, item: Item | None) -> tuple[str, str]:
+        """The relationship that joins two types: the one that the message names, or the only one. Raises `NotUnderstood`."""
+        ways = [relationship.name for relationship, _ in self.view.between(type, other)]
+        said = [name for one in self.reading.of("relation") for name, _ in one.of("relation") if name in ways]
+        if said:
+            for one in self.open("relation"):
+                if any(name == said[0] for name, _ in one.of("relation")):
+                    self.take(one)
+            return said[0], other
+        if len(ways) == 1:
+            return ways[0], other
+        detail = {"type": type, "other": other}
+        words = item.text if item is not None else ""
+        if not ways:
+            raise NotUnderstood(Unknown(reason="relationship", words=words, detail=detail))
+        raise NotUnderstood(Unknown(reason="relationship", words=words, detail={**detail, "ways": ", ".join(ways)}))
+
+    def _linked_entities(self, type: str) -> list[Filter]:
+        grouped: dict[tuple[str, str, bool], list[EntityRef]] = {}
+        found: list[Filter] = []
+        for item in self.open("entity"):
+            refs = self.refs(item, type)
+            if not refs or refs[0].type == type:
+                continue
+            no = self._negation(item)
+            if self._is_further(type, refs[0].type) and (filter := self._two_hops(type, refs, item, no)) is not None:
+                found.append(filter)
+                self.take(item, no, *self.appositions(item, refs[0].type))
+                continue
+            via, to = self.link(type, refs[0].type, item)
+            grouped.setdefault((via, to, no is not None), []).extend(refs)
+            self.linked += refs if no is None else ()
+            self.take(item, no, *self.appositions(item, refs[0].type))
+        for ref in self.named:
+            if ref.type != type:
+                via, to = self.link(type, ref.type, None)
+                grouped.setdefault((via, to, False), []).append(ref)
+        for (via, to, negated), refs_of in grouped.items():
+            ids = tuple(dict.fromkeys(ref.id for ref in refs_of))
+            words = ", ".join(dict.fromkeys(ref.name for ref in refs_of))
+            if negated:
+                found += [Filter(property="id", op="<>", value=one, via=via, to=to, words=words) for one in ids]
+            elif len(ids) == 1:
+                found.append(Filter(property="id", op="=", value=ids[0], via=via, to=to, words=words))
+            else:
+                found.append(Filter(property="id", op="in", value=ids, via=via, to=to, words=words))
+        return found
+
+    def _is_further(self, type: str, other: str) -> bool:
+        """Whether another type stands between two: they are not joined, or the phrase that is said joins it to the further one."""
+        direct = {one.name for one, _ in self.view.between(type, other)}
+        if not direct:
+            return True
+        middles = {name for each in self.open("type") for name, _ in each.of("type") if self.view.between(type, name)}
+        said = {name for each in self.open("relation") for name, _ in each.of("relation")}
+        return not said & direct and any(said & {one.name for one, _ in self.view.between(middle, other)} for middle in middles)
+
+    def _two_hops(self, type: str, refs: tuple[EntityRef, ...], item: Item, no: Item | None) -> Filter | None:
+        """A condition by way of a third type: cameras lent to a film that was shot on that stage."""
+        other = refs[0].type
+        between = [
+            one.name
+            for one in self.view.ontology.types
+            if self.view.between(type, one.name) and self.view.between(one.name, other)
+        ]
+        said = [(each, name) for each in self.open("type") for name, _ in each.of("type") if name in between]
+        if said:
+            self.take(said[0][0])
+        elif len(between) != 1:
+            return None
+        else:
+            self.certainty = min(self.certainty, _GUESSED)
+        middle = said[0][1] if said else between[0]
+        via, to = self.link(type, middle, item)
+        inner_via, inner_to = self.link(middle, other, item)
+        words = ", ".join(dict.fromkeys(ref.name for ref in refs))
+        ids = tuple(dict.fromkeys(ref.id for ref in refs))
+        inner = Filter(property="id", op="in", value=ids, via=inner_via, to=inner_to, words=words)
+        return Filter(property="id", op="linked" if no is None else "unlinked", via=via, to=to, where=(inner,))
+
+    def appositions(self, item: Item, type: str) -> list[Item]:
+        """The type's noun right before or after a name: the vendor Acme, Acme department."""
+        near = [self.before(item, ("type",), ("small",)), self.after(item, ("type",), ())]
+        return [one for one in near if one is not None and any(name == type for name, _ in one.of("type"))]
+
+    def refs(self, item: Item, type: str | None) -> tuple[EntityRef, ...]:
+        """The things that a name stands for: of the type asked about, else of one that it is joined to. Raises `NotUnderstood`."""
+        options = [refs for refs in item.of("entity") if refs]
+        if not options:
+            return ()
+        near = [
+            t
+            for one in (self.before(item, ("type",), ("small",)), self.after(item, ("type",), ()))
+            if one
+            for t, _ in one.of("type")
+        ]
+
+        def fits(refs: tuple[EntityRef, ...]) -> tuple[bool, bool, bool, int]:
+            own = refs[0].type
+            return (own == type, own in near, type is not None and bool(self.view.between(type, own)), -len(refs))
+
+        best: tuple[EntityRef, ...] = max(options, key=fits)
+        names = dict.fromkeys(ref.name for ref in best)
+        if len(names) > 1 and not item.whole:
+            latest = self._present(best)
+            if len(dict.fromkeys(ref.name for ref in latest)) == 1:
+                return latest
+            raise NotUnderstood(Unknown(reason="ambiguous", words=item.text, choices=best[:12]))
+        if len(options) > 1 and type is None and not near:
+            self.certainty = min(self.certainty, 0.9)
+        return best
+
+    def _present(self, refs: tuple[EntityRef, ...]) -> tuple[EntityRef, ...]:
+        years = {year for item in self.reading.of("year") for year in item.of("year")}
+        there = tuple(ref for ref in refs if years & set(ref.years)) if years else ()
+        return there or refs
+
+    def sizes(self, type: str) -> list[Filter]:
+        """Conditions such as “more than £1 billion”, “score above 7” and “between 5 and 10 t”."""
+        found: list[Filter] = []
+        for cmp in self.open(*_COMPARISONS, "between"):
+            number = self.after(cmp, ("amount", "number", "numbers"), ("small", "also", "relation"))
+            if number is None or (number.has("year") and not number.has("amount") and not self._is_size(cmp, number, type)):
+                continue
+            counted = self.after(number, ("type",), ("small",))
+            if counted is not None and not number.has("amount"):
+                continue  # how many of them: a condition on groups
+            second = self.after(number, ("amount", "number"), ("small", "also")) if cmp.has("between") else None
+            property = self._measured(type, cmp, second or number)
+            if property is None or (cmp.has("between") and second is None):
+                continue
+            value = self._scaled(type, property, self._like(number, second) if second is not None else number)
+            if second is not None:
+                high = self._scaled(type, property, self._like(second, number))
+                found += [Filter(property=property, op=">=", value=value), Filter(property=property, op="<=", value=high)]
+                self.take(second)
+            else:
+                found.append(Filter(property=property, op=self._operator(cmp, number), value=value))
+            self.take(cmp, number)
+            for near in (self.before(cmp, ("property",)), self.after(number, ("property",))):
+                if near is not None and (type, property) in near.of("property"):
+                    self.take(near)
+        for number in self.open("amount"):  # “or more” after the figure
+            tail = self.after(number, ("compare_at_least", "compare_at_most"), ())
+            property = self._measured(type, number, number) if tail is not None else None
+            if tail is not None and property is not None:
+                found.append(
+                    Filter(property=property, op=self._operator(tail, number), value=self._scaled(type, property, number))
+                )
+                self.take(tail, number)
+        return found
+
+    def _is_size(self, cmp: Item, number: Item, type: str) -> bool:
+        if number.of("year")[0] in self.view.years:
+            return False
+        near = self.before(cmp, ("property",))
+        kinds = [self.view.property(t, p) for t, p in near.of("property") if t == type] if near else []
+        return any(one is not None and one.kind == "number" for one in kinds)
+
+    def _operator(self, cmp: Item, number: Item) -> Literal["<", "<=", ">", ">=", "="]:
+        tail = self.after(number, ("compare_at_least", "compare_at_most"), ())
+        if tail is not None:
+            self.take(tail)
+            return ">=" if tail.has("compare_at_least") else "<="
+        no = self.before(cmp, ("not",), ("small",))
+        op = next(sign for kind, sign in _COMPARISONS.items() if cmp.has(kind))
+        if no is None:
+            return op
+        self.take(no)
+        opposite: dict[str, Literal["<", "<=", ">", ">=", "="]] = {">": "<=", ">=": "<", "<": ">=", "<=": ">", "=": "="}
+        return opposite[op]
+
+    def _like(self, one: Item, other: Item) -> Item:
+        """A figure in the scale of the other one, where it states none: between 1 and 2 million."""
+        if one.has("amount") or not other.has("amount") or not one.has("number"):
+            return one
+        _, scale, unit, currency = other.of("amount")[0]
+        return replace(one, senses=(Sense("amount", (one.of("number")[0], scale, unit, currency)),))
+
+    def _measured(self, type: str, cmp: Item, number: Item) -> str | None:
+        """The property that a figure belongs to: the nearest that is named, else the one that has its unit."""
+        named = [
+            (abs(item.at - cmp.at), property)
+            for item in self.reading.of("property", "superlative")
+            for owner, property in [*item.of("property"), *((one[0], one[1]) for one in item.of("superlative"))]
+            if owner == type and self.kind(type, property) == "number"
+        ]
+        if named:
+            nearest = min(distance for distance, _ in named)
+            options: list[str] = list(dict.fromkeys(property for distance, property in named if distance == nearest))
+            return max(options, key=lambda one: (self.count_known(type, one), -options.index(one)))
+        if number.has("amount"):
+            _, scale, unit, currency = number.of("amount")[0]
+            fitting = [
+                one.name
+                for one in self.view.properties(type)
+                if one.kind == "number"
+                and ((unit and one.unit == unit) or (not unit and self.is_money(one.unit) and (currency or scale > 1)))
+            ]
+            if fitting:
+                if len(fitting) > 1:
+                    self.certainty = min(self.certainty, 0.9)
+                return max(
+                    fitting, key=lambda one: (self._is_ranked(type, one), self.count_known(type, one), -fitting.index(one))
+                )
+        numbers = [one.name for one in self.view.properties(type) if one.kind == "number" and self.count_known(type, one.name)]
+        return numbers[0] if len(numbers) == 1 else None
+
+    def _is_ranked(self, type: str, property: str) -> bool:
+        """Whether people rank by a property: the ontology has superlatives for it."""
+        found = self.view.property(type, property)
+        return found is not None and bool(found.most or found.least)
+
+    def main_money(self, type: str) -> str | None:
+        """The property that “how much” asks for: of those in money the one that people rank by, else the best known."""
+        money = [
+            one.name
+            for one in self.view.properties(type)
+            if one.kind == "number" and self.is_money(one.unit) and self.count_known(type, one.name)
+        ]
+        return max(
+            money, key=lambda one: (self._is_ranked(type, one), self.count_known(type, one), -money.index(one)), default=None
+        )
+
+    def is_money(self, unit: str | None) -> bool:
+        return unit is not None and any(
+            sense.kind == "currencies"
+            for token in self.reading.language.tokens(unit)
+            for sense in self.reading.language.phrases.get((token.stem,), ())
+        )
+
+    def kind(self, type: str, property: str) -> str:
+        found = self.view.property(type, property)
+        return found.kind if found is not None else ""
+
+    def count_known(self, type: str, property: str) -> int:
+        stored = self.view.known.get((type, property))
+        return stored.known if stored else 0
+
+    def _scaled(self, type: str, property: str, number: Item) -> float:
+        """A figure in the unit of its property: £2 bn of a property in £ million is 2000."""
+        if number.has("amount"):
+            value, scale, _, _ = number.of("amount")[0]
+        elif number.has("number"):
+            return float(number.of("number")[0])
+        else:
+            return float(number.of("numbers")[0])
+        found = self.view.property(type, property)
+        unit = found.unit if found is not None and found.unit else ""
+        own = next(
+            (
+                float(sense.value)
+                for token in self.reading.language.tokens(unit)
+                for sense in self.reading.language.phrases.get((token.stem,), ())
+                if sense.kind == "multipliers"
+            ),
+            1.0,
+        )
+        if scale == 1.0 and own > 1.0:
+            return float(value) / own if value >= own else float(value)
+        return float(value * scale / own)
+
+    def _dates(self, type: str) -> list[Filter]:
+        """Conditions such as “ending before 2025” and “launched between 2010 and 2015”."""
+        found: list[Filter] = []
+        known = set(self.view.years_of(type))
+        for item in self.open("property"):
+            dates = [p for t, p in item.of("property") if t == type and self.kind(t, p) == "date"]
+            if not dates:
+                continue
+            lead = self.after(
+                item,
+                ("before", "after", "since", "until", "by_date", "between", "compare_at_most", "compare_at_least"),
+                ("small", "year_word"),
+            )
+            year = self.after(lead or item, ("year", "relative_years"), ("small", "year_word", "months", "number"))
+            if year is None or (lead is None and not self._is_verb_of_time(type, item, year, known)):
+                continue
+            value = self.year(year, sorted(known))
+            if value is None:
+                continue
+            second = (
+                self.after(year, ("year",), ("small", "also", "until")) if lead is not None and lead.has("between") else None
+            )
+            for op, edge in self._edges(lead, value, self.year(second, ()) if second is not None else None):
+                found.append(Filter(property=dates[0], op=op, value=edge, words=year.text))
+            self.take(item, year, second, lead)
+        return found
+
+    def _is_verb_of_time(self, type: str, item: Item, year: Item, known: set[int]) -> bool:
+        """Whether a year after a date belongs to it: always where the store has no such year, else after a verb alone."""
+        if year.has("relative_years"):
+            return False
+        between = self.reading.tokens[item.end : year.at]
+        return int(year.of("year")[0]) not in known or (
+            len(between) <= 1 and not self.asks("when") and not self._named_of(type)
+        )
+
+    def _named_of(self, type: str) -> bool:
+        return any(refs[0].type == type for item in self.open("entity") for refs in item.of("entity") if refs)
+
+    def _edges(self, lead: Item | None, year: int, second: int | None) -> list[tuple[Literal["<", "<=", ">", ">="], str]]:
+        first, last = f"{year}-01-01", f"{year}-12-31"
+        if lead is None:
+            return [(">=", first), ("<=", last)]
+        if lead.has("between"):
+            return [(">=", first), ("<=", f"{second or year}-12-31")]
+        if lead.has("before"):
+            return [("<", first)]
+        if lead.has("after"):
+            return [(">", last)]
+        if lead.has("since", "compare_at_least"):
+            return [(">=", first)]
+        return [("<=", last)]
+
+    def _absences(self, type: str) -> list[Filter]:
+        """Conditions such as “without an end date”, “not published” and “that have no vendor”."""
+        found: list[Filter] = []
+        for no in self.open("without", "unknown", "with", "missing"):
+            if no.has("with") and not no.has("without") and self.after(no, ("missing", "unknown")) is not None:
+                self.take(no)  # with a missing date: the next one says it
+                continue
+            what = self._absent(no, type)
+            if what is None:
+                continue
+            item, filter = what
+            found.append(filter)
+            self.take(no, item)
+        return found
+
+    def _absent(self, no: Item, type: str) -> tuple[Item, Filter] | None:
+        negative = not no.has("with") or no.has("without", "unknown")
+        across = ("small", "unknown", "question_words", *(("value",) if negative else ()))
+        near = [self.after(no, ("property", "type"), across)]
+        if no.has("unknown", "missing"):
+            near.append(self.before(no, ("property",), ("small", "type")) or self.before(no, ("type",), ("small",)))
+        for item in near:
+            if item is None:
+                continue
+            own = [p for t, p in item.of("property") if t == type]
+            if own:
+                best = max(own, key=lambda one: self.count_known(type, one))
+                if not negative and self.after(item, tuple(_COMPARISONS), ("small",)) is not None:
+                    return None
+                return item, Filter(property=best, op="unknown" if negative else "known")
+            others = [t for t, _ in item.of("type") if t != type and self.view.between(type, t)]
+            if others and negative and (valued := self._linked_value(no, item, others[0])) is not None:
+                value, property = valued
+                via, to = self.link(type, others[0], item)
+                self.take(value)
+                return item, Filter(property=property, op="<>", value=value.of("value")[0][2], via=via, to=to, words=value.text)
+            if others and (no.has("without", "with") or negative):
+                via, to = self.link(type, others[0], item)
+                unlinked: Literal["linked", "unlinked"] = "unlinked" if negative else "linked"
+                return item, Filter(property="id", op=unlinked, via=via, to=to)
+        return None
+
+    def _linked_value(self, no: Item, item: Item, type: str) -> tuple[Item, str] | None:
+        """A value between a negation and a type: no red projects."""
+        for one in self.open("value"):
+            own = [v for v in one.of("value") if v[0] == type]
+            if no.end <= one.at < item.at and own:
+                return one, own[0][1]
+        return None
+
+    # -- groups -----------------------------------------------------------------------------------------------
+
+    def groups(self, type: str) -> tuple[GroupBy, ...]:
+        """What a figure is broken down by."""
+        found: list[GroupBy] = []
+        for yearly in self.open("each_year"):
+            found.append(GroupBy(property="year"))
+            self.take(yearly)
+        for marker in self.open("group", "each", "breakdown"):
+            item = self.after(marker, ("type", "property", "year_word"), ("small", "group", "each", "breakdown", "scope"))
+            if item is None or item.at in self.used:
+                continue
+            group = self._group(type, item)
+            if group is None:
+                continue
+            found.append(group)
+            self.take(marker, item)
+            if (second := self.after(item, ("type", "property", "year_word"), ("also", "small"))) is not None:
+                if (also := self._group(type, second)) is not None and also not in found:
+                    found.append(also)
+                    self.take(second)
+        return tuple(dict.fromkeys(found))[:2]
+
+    def _group(self, type: str, item: Item) -> GroupBy | None:
+        if item.has("year_word"):
+            return GroupBy(property="year")
+        own = [p for t, p in item.of("property") if t == type and self.kind(t, p) == "string"]
+        if own:
+            return GroupBy(property=own[0])
+        for other, _ in item.of("type"):
+            if other != type and self.view.between(type, other):
+                via, to = self.link(type, other, item)
+                return GroupBy(property="name", via=via, to=to)
+        return None
+
+    # -- what is wanted ---------------------------------------------------------------------------------------
+
+    def properties(self, type: str | None) -> tuple[str, ...]:
+        """The properties of a type that a message names and that were not taken up."""
+        found: list[str] = []
+        for item in self.open("property", "superlative"):
+            own = [p for t, p in item.of("property") if t == type] or [
+                one[1] for one in item.of("superlative") if one[0] == type
+            ]
+            if own and type is not None:
+                found.append(max(own, key=lambda one: (self.count_known(type, one), -own.index(one))))
+                self.take(item)
+        return tuple(dict.fromkeys(found))
+
+    def number_of(self, measure: str, type: str) -> str | None:
+        """The property that a measure takes: the named one, else the only one, else that of the unit asked for."""
+        named = [p for p in self.properties(type) if self.kind(type, p) == "number" or measure in ("min", "max")]
+        if named:
+            return named[0]
+        numbers = [one for one in self.view.properties(type) if one.kind == "number" and self.count_known(type, one.name)]
+        if self.asks("how_much") or self.has("money"):
+            if (money := self.main_money(type)) is not None:
+                return money
+        return numbers[0].name if len(numbers) == 1 else None
+
+    def limit(self) -> int | None:
+        """How many are wanted: the top 5, the three largest."""
+        for item in self.open("number", "numbers"):
+            if item.has("year"):
+                continue
+            value = (item.of("number") or item.of("numbers"))[0]
+            if 1 <= value <= 100 and float(value).is_integer():
+                self.take(item)
+                return int(value)
+        return None
+
+    def left_over(self) -> str:
+        """The words that nothing explains and nothing took up, as they were written."""
+        kept = [
+            item.text for item in self.reading.items if item.at not in self.used and (not item.senses or not (item.has(*_FREE)))
+        ]
+        return " ".join(kept)
+
+
+def refuse_leftovers(made: Composition) -> None:
+    """Raise `NotUnderstood` where words are left that nothing took up."""
+    words = made.left_over()
+    if words:
+        raise NotUnderstood(Unknown(reason="words", words=words[:300]))
+
+
+def selection(made: Composition, type: str, level: Level | None, *, every_year: bool = False) -> Selection:
+    """The set of a message: its type and level, the years it states, and its conditions."""
+    filters = (*made.filters(type), *_others(made, type), *_named_like(made))
+    stated = made.years(type, apart=made.has("difference", "ratio", "compare"))
+    base = made.base if made.base is not None and made.base.type == type else None
+    years = stated or (made.view.years_of(type) if every_year else ()) or made.default_years(type, made.linked)
+    among = distinct(ref for item in made.open("entity") for ref in _own(made, item, type))[:MAX_ENTITIES]
+    if base is not None:
+        kept = tuple(one for one in base.filters if not any(_same_subject(one, new) for new in filters))
+        return Selection(type=type, level=base.level, years=years, filters=(*kept, *filters)[:8], among=among or base.among)
+    return Selection(type=type, level=level if not among else None, years=years, filters=filters, among=among)
+
+
+def _same_subject(one: Filter, other: Filter) -> bool:
+    return (one.property, one.via, one.to) == (other.property, other.via, other.to)
+
+
+def _others(made: Composition, type: str) -> tuple[Filter, ...]:
+    """Which other ones: without the things that were last spoken of."""
+    item = next(iter(made.open("other")), None)
+    known = [ref for ref in (*made.named, *made.focus.entities) if ref.type == type][:3]
+    if item is None or not known:
+        return ()
+    made.take(item)
+    return tuple(Filter(property="id", op="<>", value=ref.id, words=ref.name) for ref in known)
+
+
+def _named_like(made: Composition) -> tuple[Filter, ...]:
+    """With “prison” in their name: a word in quotation marks, or called, where a name is spoken of."""
+    match = _QUOTED.search(made.reading.text)
+    words = set(made.reading.language.words.get("named", ()))
+    if match is None or not words & set(folded_words(made.reading)):
+        return ()
+    at = [n for n, token in enumerate(made.reading.tokens) if match.start() <= token.start < match.end()]
+    made.used.update(at)
+    return (Filter(property="name", op="contains", value=match[1], words=match[1]),)
+
+
+def distinct(refs: Iterable[EntityRef]) -> tuple[EntityRef, ...]:
+    """Things without those of the same type and name: one that is filed under another id in another year."""
+    found: dict[tuple[str, str], EntityRef] = {}
+    for ref in refs:
+        known = found.get((ref.type, ref.name.casefold()))
+        if known is None:
+            found[ref.type, ref.name.casefold()] = ref
+        else:
+            newer = ref if max(ref.years, default=0) > max(known.years, default=0) else known
+            found[ref.type, ref.name.casefold()] = newer.model_copy(update={"years": tuple(sorted({*ref.years, *known.years}))})
+    return tuple(found.values())
+
+
+def _own(made: Composition, item: Item, type: str) -> tuple[EntityRef, ...]:
+    refs = made.refs(item, type)
+    if refs and refs[0].type == type:
+        made.take(item)
+        return refs
+    return ()

@@ -1,0 +1,444 @@
+"""What a tenant's words mean: types, properties, relationships, values and names, read from its ontology and its store.
+
+Nothing here knows a domain. A lexicon is built once for each version of a vocabulary and each language, and looked up by stems.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from rapidfuzz import process
+from rapidfuzz.distance import OSA, Indel
+
+from phronesis_contracts.ontology import (
+    EntityName,
+    OntologyView,
+    PropertyValues,
+    PropertyView,
+    RelationshipView,
+    TypeView,
+    Vocabulary,
+    Words,
+)
+from phronesis_contracts.twin import Level
+
+from .language import Language, Sense, Token, fold
+from .plan import EntityRef
+
+_LONGEST = 14
+"""Tokens of the longest phrase that is looked up."""
+_COMMON = 400
+"""Names that a word may stand in and still tell them apart in part."""
+_MOST_AT_ONE_LEVEL = 0.8
+"""Share of a type's things from which one level is meant where none is stated."""
+
+
+@dataclass(frozen=True)
+class VocabularyView:
+    """All pages of a vocabulary, put together."""
+
+    ontology: OntologyView
+    years: tuple[int, ...] = ()
+    values: tuple[PropertyValues, ...] = ()
+    names: tuple[EntityName, ...] = ()
+
+    @staticmethod
+    def of(pages: Sequence[Vocabulary]) -> VocabularyView:
+        """The pages in their order; there is at least one."""
+        names: dict[tuple[str, str], EntityName] = {}
+        for one in (name for page in pages for name in page.names):
+            known = names.get((one.type, one.id))
+            years = tuple(sorted({*one.years, *(known.years if known else ())}))
+            names[one.type, one.id] = one.model_copy(update={"years": years})
+        first = pages[0]
+        return VocabularyView(pages[-1].ontology, first.years, first.values, tuple(names.values()))
+
+    @cached_property
+    def types(self) -> Mapping[str, TypeView]:
+        return {one.name: one for one in self.ontology.types}
+
+    @cached_property
+    def relationships(self) -> Mapping[str, RelationshipView]:
+        return {one.name: one for one in self.ontology.relationships}
+
+    @cached_property
+    def _properties(self) -> Mapping[tuple[str, str], PropertyView]:
+        return {(kind.name, one.name): one for kind in self.ontology.types for one in kind.properties}
+
+    @cached_property
+    def known(self) -> Mapping[tuple[str, str], PropertyValues]:
+        """What is on record of each property, by type and name."""
+        return {(one.type, one.property): one for one in self.values}
+
+    @cached_property
+    def _by_type(self) -> Mapping[str, list[EntityName]]:
+        found: dict[str, list[EntityName]] = defaultdict(list)
+        for one in self.names:
+            found[one.type].append(one)
+        return found
+
+    def property(self, type: str, name: str) -> PropertyView | None:
+        """A declared property of a type."""
+        return self._properties.get((type, name))
+
+    def properties(self, type: str) -> tuple[PropertyView, ...]:
+        """All properties of a type."""
+        return self.types[type].properties if type in self.types else ()
+
+    def things(self, type: str) -> Sequence[EntityName]:
+        """The names of a type."""
+        return self._by_type.get(type, [])
+
+    @cached_property
+    def _years(self) -> Mapping[str, tuple[int, ...]]:
+        return {type: tuple(sorted({y for one in names for y in one.years})) for type, names in self._by_type.items()}
+
+    def years_of(self, type: str) -> tuple[int, ...]:
+        """The years in which there is anything of a type, oldest first; those of the whole store where nothing is known."""
+        return self._years.get(type) or self.years
+
+    @cached_property
+    def _levels(self) -> Mapping[str, Level | None]:
+        found: dict[str, Level | None] = {}
+        for type, names in self._by_type.items():
+            counts = Counter(one.level for one in names)
+            level, most = counts.most_common(1)[0]
+            found[type] = level if len(counts) > 1 and most >= _MOST_AT_ONE_LEVEL * len(names) else None
+        return found
+
+    def usual_level(self, type: str) -> Level | None:
+        """The level at which nearly all things of a type stand; `None` where they are spread, or there is but one level."""
+        return self._levels.get(type)
+
+    def between(self, one: str, other: str) -> tuple[tuple[RelationshipView, bool], ...]:
+        """The relationships that may join two types, with whether `one` is the source; the hierarchy is left out."""
+        found = []
+        for relationship in self.ontology.relationships:
+            if relationship.name == self.ontology.hierarchy:
+                continue
+            if one in relationship.sources and other in relationship.targets:
+                found.append((relationship, True))
+            elif other in relationship.sources and one in relationship.targets:
+                found.append((relationship, False))
+        return tuple(found)
+
+
+def pick(words: Words, language: str) -> tuple[str, ...]:
+    """The words of a language; English where it has none, else any."""
+    return words.get(language) or words.get("en") or next(iter(words.values()), ())
+
+
+@dataclass(frozen=True)
+class _Name:
+    stems: tuple[str, ...]
+    senses: tuple[Sense, ...]
+    capitals: bool
+    """Whether it is one word in capitals, which another word in small letters is not."""
+
+
+@dataclass(frozen=True)
+class Match:
+    """A name, or a part of one, in the words of a message."""
+
+    at: int
+    end: int
+    senses: tuple[Sense, ...]
+    share: float
+    """How much of the name was said, 0 to 1, by what its words tell apart."""
+
+    @property
+    def whole(self) -> bool:
+        return self.share >= 0.999
+
+
+@dataclass
+class Lexicon:
+    """The senses of phrases and names, in one language."""
+
+    view: VocabularyView
+    language: Language
+    phrases: dict[tuple[str, ...], tuple[Sense, ...]] = field(default_factory=dict)
+    _names: list[_Name] = field(default_factory=list)
+    _holding: dict[str, list[int]] = field(default_factory=dict)
+    _words: set[str] = field(default_factory=set)
+
+    @staticmethod
+    def build(view: VocabularyView, language: Language) -> Lexicon:
+        """Index a vocabulary. Takes some 20 ms for a thousand names."""
+        made = Lexicon(view, language)
+        for kind in view.ontology.types:
+            made._add_type(kind)
+        for relationship in view.ontology.relationships:
+            made._add_relationship(relationship)
+        for chain in view.ontology.chains:
+            for phrase in pick(chain.words, language.name):
+                made._add(phrase, Sense("chain", chain.name))
+        made._add_values()
+        made._add_names()
+        return made
+
+    def look_up(self, stems: tuple[str, ...]) -> tuple[Sense, ...]:
+        """The senses of a phrase, those of the ontology before those of the language."""
+        return (*self.phrases.get(stems, ()), *self.language.phrases.get(stems, ()))
+
+    @cached_property
+    def longest(self) -> int:
+        """Tokens of the longest phrase."""
+        lengths = [len(key) for key in (*self.phrases, *self.language.phrases)]
+        return min(_LONGEST, max(lengths, default=1))
+
+    def _add(self, phrase: str, *senses: Sense) -> None:
+        key = self.language.key(phrase)
+        if key:
+            known = self.phrases.get(key, ())
+            self.phrases[key] = (*known, *(sense for sense in senses if sense not in known))
+            self._words.update(token.folded for token in self.language.tokens(phrase))
+
+    def _both(self, words: Words) -> Iterator[str]:
+        """The words of this language, and the English ones: names of data are often English."""
+        yield from dict.fromkeys((*words.get(self.language.name, ()), *pick(words, "en")))
+
+    def _add_type(self, kind: TypeView) -> None:
+        # A name that a level has is that level; a name that all levels share is the type.
+        for level, words in kind.levels.items():
+            for phrase in self._both(words):
+                self._add(phrase, Sense("type", (kind.name, level)))
+        for phrase in self._both(kind.words):
+            if not any(s.kind == "type" and s.value[0] == kind.name for s in self.phrases.get(self.language.key(phrase), ())):
+                self._add(phrase, Sense("type", (kind.name, None)))
+        for one in kind.properties:
+            for phrase in self._both(one.words):
+                self._add(phrase, Sense("property", (kind.name, one.name)))
+            for phrase in self._both(one.most):
+                self._add(phrase, Sense("superlative", (kind.name, one.name, True)))
+            for phrase in self._both(one.least):
+                self._add(phrase, Sense("superlative", (kind.name, one.name, False)))
+            if one.unit:
+                self._add(one.unit, Sense("unit", one.unit))
+            for value, words in one.value_words.items():
+                for phrase in self._both(words):
+                    self._add(phrase, Sense("value", (kind.name, one.name, value)))
+
+    def _add_relationship(self, relationship: RelationshipView) -> None:
+        for phrase in self._both(relationship.forward):
+            self._add(phrase, Sense("relation", (relationship.name, True)))
+        for phrase in self._both(relationship.backward):
+            self._add(phrase, Sense("relation", (relationship.name, False)))
+
+    def _add_values(self) -> None:
+        listed: dict[str, list[Sense]] = defaultdict(list)
+        for kind in self.view.ontology.types:
+            for one in kind.properties:
+                if one.kind != "string":
+                    continue
+                stored = self.view.known.get((kind.name, one.name))
+                found = [value.value for value in stored.values] if stored else []
+                for value in dict.fromkeys((*one.choices, *found)):
+                    listed[value].append(Sense("value", (kind.name, one.name, value)))
+        for value, senses in listed.items():
+            self._add(value, *senses)
+            self._name(value, tuple(senses))
+
+    def _add_names(self) -> None:
+        called: dict[tuple[str, str], list[EntityRef]] = defaultdict(list)
+        written: dict[tuple[str, str], str] = {}
+        for one in self.view.names:
+            if values := self._as_values(one):
+                # A thing that only groups others by a value of theirs: its names are names of the value.
+                for name in one.aliases:
+                    self._add(name, *values)
+                    self._name(name, values)
+                continue
+            ref = EntityRef(type=one.type, id=one.id, name=one.name, level=one.level, years=one.years)
+            for name in dict.fromkeys((one.name, *one.aliases, one.id)):
+                called[one.type, fold(name)].append(ref)
+                written.setdefault((one.type, fold(name)), name)
+                for short in _short_forms(name):
+                    called[one.type, fold(short)].append(ref)
+                    written.setdefault((one.type, fold(short)), short)
+        together: dict[str, list[Sense]] = defaultdict(list)
+        shown: dict[str, str] = {}
+        for (type, folded), refs in called.items():
+            distinct = tuple({ref.id: ref for ref in refs}.values())
+            together[folded].append(Sense("entity", distinct))
+            shown.setdefault(folded, written[type, folded])
+        for folded, senses in together.items():
+            self._name(shown[folded], tuple(senses))
+
+    def _as_values(self, one: EntityName) -> tuple[Sense, ...]:
+        """The values of its own type's properties that a thing is called like, where it stands above the usual level."""
+        usual = self.view.usual_level(one.type)
+        if usual is None or one.level == usual:
+            return ()
+        return tuple(
+            sense
+            for sense in self.phrases.get(self.language.key(one.name), ())
+            if sense.kind == "value" and sense.value[0] == one.type
+        )
+
+    def _name(self, name: str, senses: tuple[Sense, ...]) -> None:
+        tokens = self.language.tokens(name)
+        stems = tuple(dict.fromkeys(token.stem for token in tokens))
+        if not stems:
+            return
+        for stem in stems:
+            self._holding.setdefault(stem, []).append(len(self._names))
+        self._words.update(token.folded for token in tokens)
+        self._names.append(_Name(stems, senses, len(stems) == 1 and _has_capitals(name)))
+
+    def _tells(self, stem: str) -> float:
+        """How much a word tells names apart."""
+        held = len(self._holding.get(stem, ()))
+        small = any(sense.kind in ("small", "also", "group", "or") for sense in self.language.phrases.get((stem,), ()))
+        return 0.05 if small else math.log(1 + (len(self._names) + 1) / (held + 0.5))
+
+    def find_names(self, tokens: Sequence[Token]) -> list[Match]:
+        """Names and parts of names in a message, the longest first. A part has to tell one name apart from nearly all others."""
+        stems = [token.stem for token in tokens]
+        candidates = {
+            number
+            for stem in dict.fromkeys(stems)
+            if len(held := self._holding.get(stem, [])) <= _COMMON or len(held) * 4 < len(self._names)
+            for number in held
+        }
+        candidates |= {
+            n for stem in dict.fromkeys(stems) for n in self._holding.get(stem, []) if len(self._names[n].stems) == 1
+        }
+        found: dict[tuple[int, int], list[tuple[float, _Name]]] = defaultdict(list)
+        for number in candidates:
+            name = self._names[number]
+            weights = {stem: self._tells(stem) for stem in name.stems}
+            whole = sum(weights.values())
+            for at, end in _windows(stems, weights, self._breaks):
+                if name.capitals and not _has_capitals(tokens[at].text) and self.language.phrases.get((stems[at],)):
+                    continue
+                said = {stem for stem in stems[at:end] if stem in weights}
+                share = sum(weights[stem] for stem in said) / whole
+                if len(said) == len(weights):
+                    share = 1.0
+                found[at, end].append((share, name))
+        matches = []
+        for (at, end), listed in found.items():
+            best = max(share for share, _ in listed)
+            senses = _merged(sense for share, name in listed if share >= 0.93 * best for sense in name.senses)
+            matches.append(Match(at, end, senses, best))
+        return sorted(matches, key=lambda match: (-match.share, match.at - match.end, match.at))
+
+    @cached_property
+    def _breaks(self) -> frozenset[str]:
+        parting = ("or", "also", "not", "group", "between", "compare")
+        return frozenset(
+            key[0] for key, senses in self.language.phrases.items() if len(key) == 1 and any(s.kind in parting for s in senses)
+        )
+
+    @cached_property
+    def _spellable(self) -> list[str]:
+        own = {word for word in self._words if len(word) >= 4 and word.isalpha()}
+        common = {word for kind in self.language.words.values() for phrase in kind for word in phrase.split() if len(word) >= 3}
+        return sorted(own | {word for word in common if word.isalpha()})
+
+    def knows(self, token: Token) -> bool:
+        """Whether a word stands anywhere in the lexicon or the language."""
+        return token.stem in self.stems or token.folded in self._words
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """The stems of every phrase and name."""
+        keys = {stem for key in (*self.phrases, *self.language.phrases) for stem in key}
+        return frozenset(keys | set(self._holding))
+
+    def mend(self, word: str) -> str | None:
+        """The known word that an unknown one is a misspelling of: two letters swapped, one letter off from five letters on, two
+        from eight on."""
+        if len(word) < 3 or not word.isalpha():
+            return None
+        allowed = 2 if len(word) >= 8 else 1
+        near = process.extract(word, self._spellable, scorer=OSA.distance, score_cutoff=allowed, limit=8)
+        near = [one for one in near if _is_near(one[0], word)]
+        near.sort(key=lambda one: (one[1], -Indel.normalized_similarity(one[0], word), one[0] not in self._words))
+        return str(near[0][0]) if near else self._mend_stem(word)
+
+    def _mend_stem(self, word: str) -> str | None:
+        """The same by stems, for forms that stand nowhere: a plural that the ontology does not give."""
+        stem = self.language.stem(word)
+        if len(stem) < 4:
+            return None
+        near = process.extract(stem, self._spellable_stems, scorer=OSA.distance, score_cutoff=1, limit=3)
+        near = [one for one in near if one[0][0] == stem[0]]
+        return str(near[0][0]) if near else None
+
+    @cached_property
+    def _spellable_stems(self) -> list[str]:
+        return sorted({self.language.stem(word) for word in self._words if len(word) >= 5 and word.isalpha()})
+
+    def split(self, word: str) -> tuple[str, str] | None:
+        """A compound of two known words, as German builds them; `None` where it is none."""
+        for at in range(4, len(word) - 3):
+            head, tail = word[:at], word[at:]
+            bare = head.removesuffix("s")
+            first = head if self._is_phrase(head) else bare if self._is_phrase(bare) else None
+            if first and self._is_phrase(tail):
+                return first, tail
+        return None
+
+    def _is_phrase(self, word: str) -> bool:
+        return bool(self.look_up((self.language.stem(word),)))
+
+
+def _is_near(known: str, word: str) -> bool:
+    """Whether a short word is near enough: three letters swapped alone, four with one more besides."""
+    swapped = sorted(known) == sorted(word)
+    if len(known) <= 3 or len(word) <= 3:
+        return swapped
+    return len(word) > 4 or swapped or (len(known) == 5 and known[0] == word[0])
+
+
+def _has_capitals(word: str) -> bool:
+    """Whether a word is written as an abbreviation is."""
+    return any(c.isupper() for c in word.strip()[1:])
+
+
+def _short_forms(name: str) -> Iterator[str]:
+    """Abbreviations that a name holds, and the name without what stands in brackets: `Big Project (BP)`."""
+    if "(" in name and ")" in name:
+        before, _, rest = name.partition("(")
+        inside, _, after = rest.partition(")")
+        if inside.strip() and len(inside.split()) <= 3:
+            yield inside.strip()
+        if bare := f"{before.strip()} {after.strip()}".strip():
+            yield bare
+
+
+def _windows(stems: Sequence[str], weights: Mapping[str, float], breaks: frozenset[str]) -> Iterator[tuple[int, int]]:
+    """Runs of a message's words that stand in a name, at most one other word between two of them, and no word that parts them."""
+    places = [n for n, stem in enumerate(stems) if stem in weights and weights[stem] > 0.05]
+    start = previous = None
+    seen: set[str] = set()
+    for place in places:
+        parted = previous is not None and any(stem in breaks and stem not in weights for stem in stems[previous + 1 : place])
+        if previous is not None and start is not None and (parted or place - previous > 2 or stems[place] in seen):
+            yield start, previous + 1
+            start, seen = None, set()
+        if start is None:
+            start = place
+        seen.add(stems[place])
+        previous = place
+    if start is not None and previous is not None:
+        yield start, previous + 1
+
+
+def _merged(senses: Iterable[Sense]) -> tuple[Sense, ...]:
+    """Senses without repeats; the things of one type that share a name together."""
+    entities: dict[str, dict[str, EntityRef]] = defaultdict(dict)
+    other: dict[Sense, None] = {}
+    for sense in senses:
+        if sense.kind == "entity":
+            for ref in sense.value:
+                entities[ref.type][ref.id] = ref
+        else:
+            other[sense] = None
+    return (*(Sense("entity", tuple(refs.values())) for refs in entities.values()), *other)

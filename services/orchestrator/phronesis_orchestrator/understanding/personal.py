@@ -1,0 +1,143 @@
+"""Questions and orders about what is known of the person: answered from their facts alone, never from what lies near them."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from phronesis_contracts import ServiceError
+from phronesis_contracts.facts import (
+    ASK_FACTS,
+    LEARN,
+    LIST_FACTS,
+    PREVIEW_FORGETTING,
+    AskFacts,
+    Fact,
+    ForgetFor,
+    Learn,
+    Learnt,
+    ListFacts,
+)
+
+from ..turns.execution import TurnRun
+from .language import Language
+from .plan import AboutUser
+from .wording import Wording
+
+log = logging.getLogger(__name__)
+
+_LISTED = 30
+"""Facts that a list shows at most."""
+_SURE = 0.9
+_DONE = 1.0
+
+
+@dataclass(frozen=True)
+class CitedFact:
+    """A fact that an answer rests on."""
+
+    id: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class PersonalAnswer:
+    """An answer about the person."""
+
+    text: str
+    sure: float
+    facts: tuple[CitedFact, ...] = ()
+
+
+async def answer_about_user(running: TurnRun, plan: AboutUser, language: Language, words: Wording) -> PersonalAnswer | None:
+    """Recall, list, learn, correct, or name what would be forgotten; `None` where the message is about something else."""
+    try:
+        match plan.action:
+            case "recall":
+                return await _recalled(running, plan, language, words)
+            case "list":
+                return await _listed(running, words)
+            case "remember" | "correct":
+                return await _learnt(running, plan, language, words)
+            case "forget":
+                return await _to_forget(running, plan, language, words)
+    except ServiceError as error:
+        log.warning("the facts of the user cannot be asked: %s", error.code)
+        running.degrade("memory")
+        return None
+
+
+async def _recalled(running: TurnRun, plan: AboutUser, language: Language, words: Wording) -> PersonalAnswer | None:
+    asked = AskFacts(question=plan.text, language=language.name)
+    found = await running.neighbours.ask(running.claim.who, ASK_FACTS, asked)
+    if found.known:
+        text = " ".join(one.words for one in found.facts)
+        sure = round(min((one.confidence for one in found.facts), default=_SURE), 3)
+        return PersonalAnswer(text, sure, _cited(one.fact for one in found.facts))
+    if found.understood:
+        return PersonalAnswer(words.sentence("personal/never_told"), 0.0)
+    return None
+
+
+async def _listed(running: TurnRun, words: Wording) -> PersonalAnswer:
+    found = await running.neighbours.ask(running.claim.who, LIST_FACTS, ListFacts(limit=_LISTED))
+    if not found.facts:
+        return PersonalAnswer(words.sentence("personal/nothing"), _DONE)
+    lines = words.lines(one.text for one in found.facts)
+    more = found.total - len(found.facts)
+    rest = "\n\n" + words.sentence("personal/more", more) if more > 0 else ""
+    return PersonalAnswer(f"{words.sentence('personal/list')}\n\n{lines}{rest}", _DONE, _cited(found.facts))
+
+
+async def _learnt(running: TurnRun, plan: AboutUser, language: Language, words: Wording) -> PersonalAnswer | None:
+    learnt = await learn_first(running, plan.text, language)
+    if learnt is None:
+        return None
+    said = [one.words or one.text or "" for one in learnt.facts]
+    replaced = [old.words for one in learnt.facts for old in one.replaced]
+    if said:
+        text = words.sentence("personal/kept", facts=" ".join(part for part in said if part))
+        if replaced:
+            text += " " + words.sentence("personal/replaced", facts=" ".join(replaced))
+        return PersonalAnswer(text, _DONE, tuple(CitedFact(one.id, one.text or "", one.text or "") for one in learnt.facts))
+    if learnt.correction == "unclear":
+        return PersonalAnswer(words.sentence("personal/unclear"), 0.0)
+    if learnt.refused:
+        return PersonalAnswer(words.sentence("personal/refused"), _DONE)
+    return PersonalAnswer(words.sentence("personal/not_kept"), 0.0) if plan.action == "remember" and plan.explicit else None
+
+
+async def _to_forget(running: TurnRun, plan: AboutUser, language: Language, words: Wording) -> PersonalAnswer | None:
+    """What would go: forgetting for good is the person's own call, with a preview, and no sentence does it."""
+    found = await running.neighbours.ask(running.claim.who, ASK_FACTS, AskFacts(question=plan.text, language=language.name))
+    ids = tuple(one.fact.id for one in found.facts)
+    if not ids:
+        return PersonalAnswer(words.sentence("personal/nothing_to_forget"), _DONE)
+    preview = await running.neighbours.ask(running.claim.who, PREVIEW_FORGETTING, ForgetFor(ids=ids))
+    lines = words.lines(one.text for one in preview.facts)
+    how = words.sentence("personal/forget", command=f"phronesis memory forget {' '.join(ids)}")
+    return PersonalAnswer(f"{words.sentence('personal/would_go')}\n\n{lines}\n\n{how}", _DONE, _cited(preview.facts))
+
+
+async def learn_first(running: TurnRun, text: str, language: Language) -> Learnt | None:
+    """Learn from the message at once, so that it can be asked about in the next one. What is learnt of a turn is learnt once."""
+    claim = running.claim
+    learn = Learn(
+        turn_id=claim.turn_id,
+        conversation_id=claim.conversation_id,
+        said=text,
+        said_at=max(claim.created_at, datetime.min.replace(tzinfo=UTC)),
+        language=language.name,
+    )
+    try:
+        return await running.neighbours.ask(claim.who, LEARN, learn)
+    except ServiceError as error:
+        log.warning("the message is learnt later: %s", error.code)
+        running.degrade("memory")
+        return None
+
+
+def _cited(facts: object) -> tuple[CitedFact, ...]:
+    return tuple(CitedFact(one.id, one.text, one.text) for one in facts if isinstance(one, Fact))  # type: ignore[attr-defined]

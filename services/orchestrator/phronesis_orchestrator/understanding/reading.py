@@ -1,0 +1,247 @@
+"""A message read: its words covered by phrases of the language, the ontology and the store, and what nothing explains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .language import Language, Sense, Token, fold
+from .lexicon import Lexicon, Match
+
+_ENTITY, _ONTOLOGY, _OPERATOR, _PHRASE, _SMALL = 3.0, 2.2, 2.0, 1.0, 0.5
+_GROWTH = 1.6
+"""Exponent by which longer phrases are preferred to the shorter ones in them."""
+_UNEXPLAINED = -3.0
+_LEAST_SHARE = 0.45
+"""The share of a name that has to be said, by what its words tell apart."""
+_ONTOLOGY_KINDS = frozenset({"type", "property", "superlative", "relation", "value", "unit", "chain"})
+
+
+@dataclass(frozen=True)
+class Item:
+    """A run of a message's words, with what it may mean."""
+
+    at: int
+    end: int
+    senses: tuple[Sense, ...]
+    text: str
+    share: float = 1.0
+    """For names: how much of the name was said."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of the name was said."""
+        return self.share >= 0.999
+
+    def of(self, kind: str) -> tuple[Any, ...]:
+        """The values of its senses of a kind."""
+        return tuple(sense.value for sense in self.senses if sense.kind == kind)
+
+    def has(self, *kinds: str) -> bool:
+        """Whether it may be of one of the kinds."""
+        return any(sense.kind in kinds for sense in self.senses)
+
+    def only(self, *kinds: str) -> Item:
+        """The item with the senses of these kinds alone."""
+        return replace(self, senses=tuple(sense for sense in self.senses if sense.kind in kinds))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The items of a message in order; an item without senses is a word that nothing explains."""
+
+    text: str
+    language: Language
+    tokens: tuple[Token, ...]
+    items: tuple[Item, ...]
+    mended: tuple[tuple[str, str], ...] = ()
+    """Misspelt words, with what they were taken for."""
+
+    def of(self, *kinds: str) -> tuple[Item, ...]:
+        """The items that may be of one of the kinds."""
+        return tuple(item for item in self.items if item.has(*kinds))
+
+    def has(self, *kinds: str) -> bool:
+        return any(item.has(*kinds) for item in self.items)
+
+    def words(self, at: int, end: int) -> str:
+        """A run of words as it was written."""
+        if at >= end or at >= len(self.tokens):
+            return ""
+        return self.text[self.tokens[at].start : self.tokens[min(end, len(self.tokens)) - 1].end]
+
+
+def read(text: str, lexicon: Lexicon) -> Reading:
+    """Read a message. Words that are misspelt, or two known words in one, are taken for what they stand for."""
+    language = lexicon.language
+    tokens, mended = _mend(language.tokens(text), lexicon)
+    spans = list(_phrases(tokens, lexicon)) + list(_numbers(tokens))
+    explained = {n for span in spans for n in range(span.at, span.end)}
+    for match in lexicon.find_names(tokens):
+        if match.whole or _is_said(match, tokens, explained):
+            spans.append(Item(match.at, match.end, match.senses, "", match.share))
+    items = _amounts(_cover(tokens, spans, lexicon))
+    reading = Reading(text, language, tokens, (), mended)
+    return replace(reading, items=tuple(replace(item, text=reading.words(item.at, item.end)) for item in items))
+
+
+def _mend(tokens: Sequence[Token], lexicon: Lexicon) -> tuple[tuple[Token, ...], tuple[tuple[str, str], ...]]:
+    found: list[Token] = []
+    mended: list[tuple[str, str]] = []
+    for token in tokens:
+        if not token.folded.isalpha() or lexicon.knows(token):
+            found.append(token)
+        elif parts := lexicon.split(token.folded):
+            found += [replace(token, folded=part, stem=lexicon.language.stem(part)) for part in parts]
+        elif (better := lexicon.mend(token.folded)) is not None:
+            stem = lexicon.language.stem(better)
+            found.append(replace(token, folded=better, stem=better if stem not in lexicon.stems else stem))
+            mended.append((token.text, better))
+        else:
+            found.append(token)
+    return tuple(found), tuple(mended)
+
+
+def _phrases(tokens: Sequence[Token], lexicon: Lexicon) -> Iterator[Item]:
+    stems = tuple(token.stem for token in tokens)
+    for at in range(len(stems)):
+        for end in range(at + 1, min(len(stems), at + lexicon.longest) + 1):
+            if senses := lexicon.look_up(stems[at:end]):
+                yield Item(at, end, senses, "")
+
+
+def _numbers(tokens: Sequence[Token]) -> Iterator[Item]:
+    for at, token in enumerate(tokens):
+        number = parse_number(token.folded)
+        if number is None:
+            continue
+        senses = [Sense("number", number)]
+        if token.folded.isdigit() and len(token.folded) == 4 and 1900 <= number <= 2200:
+            senses.insert(0, Sense("year", int(number)))
+        yield Item(at, at + 1, tuple(senses), "")
+
+
+def parse_number(word: str) -> float | None:
+    """The number in a word: `1,200.5`, `1.200,5` and `1200` are told apart by their last sign; `None` where it is none."""
+    plain = word.strip()
+    if not plain or not plain[0].isdigit() or any(c.isalpha() for c in plain):
+        return None
+    comma, dot = plain.rfind(","), plain.rfind(".")
+    decimal = "," if comma > dot else "."
+    tail = len(plain) - 1 - max(comma, dot)
+    if max(comma, dot) >= 0 and tail == 3 and (comma < 0 or dot < 0):
+        decimal = ""  # 1,200 and 1.200 are thousands
+    kept = "".join("." if c == decimal else "" if c in ",." else c for c in plain)
+    try:
+        return float(kept)
+    except ValueError:
+        return None
+
+
+def _is_said(match: Match, tokens: Sequence[Token], explained: set[int]) -> bool:
+    """Whether a part of a name was meant: enough of it, and a word in it that nothing else explains or that is in capitals."""
+    if match.share < _LEAST_SHARE:
+        return False
+    run = range(match.at, match.end)
+    return any(n not in explained for n in run) or any(tokens[n].text[:1].isupper() and n > 0 for n in run)
+
+
+def _cover(tokens: Sequence[Token], spans: Sequence[Item], lexicon: Lexicon) -> list[Item]:
+    """The phrases that together explain the message best, each word in one of them."""
+    at_place: dict[tuple[int, int], Item] = {}
+    for span in spans:
+        known = at_place.get((span.at, span.end))
+        if known is None:
+            at_place[span.at, span.end] = span
+        else:
+            senses = tuple(dict.fromkeys((*known.senses, *span.senses)))
+            at_place[span.at, span.end] = replace(known, senses=senses, share=min(known.share, span.share))
+    ending: dict[int, list[tuple[float, Item]]] = {}
+    for span in at_place.values():
+        ending.setdefault(span.end, []).append((_weight(span, tokens, lexicon), span))
+    best: list[float] = [0.0] + [float("-inf")] * len(tokens)
+    chosen: list[Item | None] = [None] * (len(tokens) + 1)
+    for end in range(1, len(tokens) + 1):
+        best[end] = best[end - 1] + _UNEXPLAINED
+        chosen[end] = Item(end - 1, end, (), "")
+        for weight, span in ending.get(end, []):
+            if best[span.at] + weight > best[end]:
+                best[end], chosen[end] = best[span.at] + weight, span
+    items: list[Item] = []
+    place = len(tokens)
+    while place > 0:
+        item = chosen[place]
+        assert item is not None, "every place was reached"
+        items.append(item)
+        place = item.at
+    return items[::-1]
+
+
+def _weight(span: Item, tokens: Sequence[Token], lexicon: Lexicon) -> float:
+    small = sum(1 for n in range(span.at, span.end) if _is_small(tokens[n], lexicon.language))
+    length = max(1.0, span.end - span.at - 0.7 * small)
+    ontology = span.has("entity", *_ONTOLOGY_KINDS)
+    if all(sense.kind == "small" for sense in span.senses) or (span.end - span.at == 1 and small and not ontology):
+        single = span.end - span.at == 1
+        return _SMALL if single else _PHRASE * float((span.end - span.at) ** _GROWTH)
+    if span.has("entity") and span.whole and not (length == 1 and span.has(*_ONTOLOGY_KINDS)):
+        base = _ENTITY
+    elif span.has("entity"):
+        base = _ENTITY * span.share
+    else:
+        base = _ONTOLOGY if span.has(*_ONTOLOGY_KINDS) else _OPERATOR
+    return float(base * length**_GROWTH)
+
+
+def _is_small(token: Token, language: Language) -> bool:
+    return any(sense.kind == "small" for sense in language.phrases.get((token.stem,), ()))
+
+
+def _amounts(items: list[Item]) -> list[Item]:
+    """Currency, number, multiplier and unit beside each other as one amount."""
+    found: list[Item] = []
+    n = 0
+    while n < len(items):
+        item = items[n]
+        start, currency = n, False
+        if item.has("currencies") and n + 1 < len(items) and items[n + 1].has("number"):
+            currency, n, item = True, n + 1, items[n + 1]
+        if not item.has("number") or (item.has("year") and not currency and not _scaled(items, n + 1)):
+            found.append(item if not currency else items[start])
+            n = start + 1
+            continue
+        value, end = float(item.of("number")[0]), n + 1
+        scale, unit = 1.0, ""
+        while end < len(items):
+            after = items[end]
+            if after.has("multipliers") and scale == 1.0:
+                scale = float(after.of("multipliers")[0])
+            elif after.has("unit") and not unit:
+                unit = str(after.of("unit")[0])
+            elif after.has("currencies") and not currency:
+                currency = True
+            else:
+                break
+            end += 1
+        if not currency and scale == 1.0 and not unit:
+            found.append(item)
+        else:
+            amount = Sense("amount", (value, scale, unit, currency))
+            found.append(Item(items[start].at, items[end - 1].end, (amount,), ""))
+        n = end
+    return found
+
+
+def _scaled(items: Sequence[Item], at: int) -> bool:
+    return at < len(items) and items[at].has("multipliers", "unit", "currencies")
+
+
+def plain_words(reading: Reading) -> str:
+    """The words that nothing explains, as they were written."""
+    return " ".join(item.text for item in reading.items if not item.senses)
+
+
+def folded_words(reading: Reading) -> tuple[str, ...]:
+    """The message's words, folded as they were written."""
+    return tuple(fold(token.text) for token in reading.tokens)

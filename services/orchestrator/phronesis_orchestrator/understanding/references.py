@@ -1,0 +1,388 @@
+"""What “it”, “their”, “the second one”, “the year before” and “and in 2021?” refer to."""
+
+from __future__ import annotations
+
+from .composing import _MEASURES, Composition, NotUnderstood
+from .lexicon import Lexicon
+from .plan import (
+    Aggregate,
+    Change,
+    Compare,
+    Describe,
+    EntityRef,
+    Filter,
+    Focus,
+    Gaps,
+    Plan,
+    Rank,
+    Relate,
+    Select,
+    Selection,
+    Unknown,
+)
+from .reading import Item, Reading
+
+_FRAGMENT_WORDS = 9
+"""Words of a message that may be nothing but a change to the question before it."""
+
+
+class NeedsMore(Exception):
+    """A message does not continue the question before it."""
+
+
+def refer(reading: Reading, focus: Focus) -> tuple[Selection | Unknown | None, tuple[EntityRef, ...], bool]:
+    """The set and the things that a message's pronouns and ordinals refer to, and whether it has any.
+
+    A pronoun after a name or a type of the message itself refers to that. One that cannot be resolved is asked back.
+    """
+    first = next(
+        (item.at for item in reading.items if item.has("entity", "type") and not item.has("pronoun_many", "pronoun_one")),
+        10_000,
+    )
+    ordinal = _ordinal(reading)
+    if ordinal is not None and focus.entities:
+        place = ordinal if ordinal < 0 else ordinal - 1
+        if -len(focus.entities) <= place < len(focus.entities):
+            return None, (focus.entities[place],), True
+    if focus.entities and any(
+        len(focus.entities) == n for item in reading.of("number", "numbers") for n in item.of("number") + item.of("numbers")
+    ):
+        type = focus.entities[0].type
+        if not reading.has("type", "entity", "most", "least", "superlative", "year") and all(
+            one.type == type for one in focus.entities
+        ):
+            return (
+                Selection(type=type, years=focus.years[-1:] or focus.entities[0].years[-1:] or (2000,), among=focus.entities),
+                (),
+                True,
+            )
+    many = next((item for item in reading.of("pronoun_many") if item.at < first and _is_pronoun(reading, item)), None)
+    if many is not None and focus.selection is not None:
+        return focus.selection, (), True
+    if many is not None and len(focus.entities) > 1:
+        type = focus.entities[0].type
+        same = tuple(one for one in focus.entities if one.type == type)
+        return Selection(type=type, years=focus.years or same[0].years[-1:] or (2000,), among=same), (), True
+    one = next((item for item in reading.of("pronoun_one") if item.at < first and _is_pronoun(reading, item)), None)
+    if one is None and many is None:
+        return _implied(reading, focus)
+    if many is not None and len(focus.entities) == 1:
+        return None, focus.entities, True
+    if one is not None and len(focus.entities) == 1:
+        return None, focus.entities, True
+    if one is not None and focus.selection is not None and _on_set(reading):
+        return focus.selection, (), True
+    if one is not None and not _is_certain(reading, one):
+        return None, (), False
+    if first < 10_000:
+        return None, (), False
+    return Unknown(reason="reference", words=(many or one).text, choices=focus.entities[:8]), (), True  # type: ignore[union-attr]
+
+
+def _implied(reading: Reading, focus: Focus) -> tuple[Selection | None, tuple[EntityRef, ...], bool]:
+    """What a message without a subject of its own is about: “how many are red?” of the set, “who's in charge?” of the thing."""
+    if focus.plan is None or (reading.has("type", "entity", "coverage", "concept") and not _starts_on(reading)):
+        return None, (), False
+    told = reading.has("value", "property", "superlative", "relation", "count", "without", "unknown")
+    if not told or reading.has("type"):
+        return None, (), False
+    if len(focus.entities) == 1 and not reading.has("value", "count", "superlative", *_MEASURES):
+        return None, focus.entities, True
+    return (focus.selection, (), True) if focus.selection is not None else (None, (), False)
+
+
+def _starts_on(reading: Reading) -> bool:
+    return bool(reading.items) and reading.items[0].has("follow_up")
+
+
+def _ordinal(reading: Reading) -> int | None:
+    """The second one, the last of them: an ordinal that stands for a thing by itself."""
+    for item in reading.of("ordinals"):
+        after = [one for one in reading.items if one.at >= item.end][:1]
+        nouns = after and after[0].has("type", "property", "superlative", "year_word", "most", "least", "largest")
+        if not nouns and not item.has("relative_years") and not reading.has("most", "least", "largest", "superlative", "rank"):
+            return int(item.of("ordinals")[0])
+    return None
+
+
+def _is_pronoun(reading: Reading, item: Item) -> bool:
+    """Whether a word that may be a pronoun is one: “that” before a noun, and “it” in “is it true”, are none."""
+    return not item.has("entity", "type", "value", "property")
+
+
+def _is_certain(reading: Reading, item: Item) -> bool:
+    return item.text.casefold() in reading.language.words.get("pronoun_one", ())[:3]
+
+
+def _on_set(reading: Reading) -> bool:
+    return reading.has("superlative", "most", "least", "largest", "smallest", "earliest", "latest", "count", *_MEASURES)
+
+
+def continue_plan(reading: Reading, lexicon: Lexicon, focus: Focus) -> Plan | None:
+    """The question before it, changed by a fragment: “and in 2021?”, “only the red ones”, “by department”, “the cost?”.
+
+    Raises:
+        NotUnderstood: a word of the fragment is not explained.
+        NeedsMore: it is no fragment.
+    """
+    if focus.plan is None or not _is_fragment(reading):
+        return None
+    made = Composition(reading, lexicon, focus)
+    plan = _stepped(made, focus) or _linked_type(made, focus) or _changed(made, focus.plan)
+    if plan is None or made.left_over():
+        raise NeedsMore
+    return plan
+
+
+def _stepped(made: Composition, focus: Focus) -> Plan | None:
+    """By how much? Is that more than in 2020? The figure of the thing last spoken of, held against another year's."""
+    plan = focus.plan
+    if not isinstance(plan, Describe) or len(plan.entities) != 1 or not plan.properties:
+        return None
+    type, property = plan.entities[0].type, plan.properties[0]
+    if made.kind(type, property) != "number" or made.has("property", "value", "entity", "type"):
+        return None
+    stated = made.years(type, apart=True)
+    years = tuple(sorted({*stated, *(plan.years[-1:] if len(stated) == 1 else () if stated else plan.years)}))
+    if len(years) < 2:
+        return None
+    way = (
+        "rose" if made.has("more", "compare_greater", "rose") else "fell" if made.has("less", "compare_less", "fell") else None
+    )
+    if way is not None:
+        made.take(*made.open("more", "less", "compare_greater", "compare_less", "rose", "fell", "pronoun_one"))
+        return plan.model_copy(update={"years": years, "history": True, "direction": way, "expect": None, "when": None})
+    if not made.has("difference"):
+        return None
+    made.take(*made.open("difference"))
+    sides = tuple(
+        Aggregate(of=Selection(type=type, years=(year,), among=plan.entities), measure="sum", property=property)
+        for year in (years[-1], years[0])
+    )
+    return Compare(sides=sides, how="change")
+
+
+def _linked_type(made: Composition, focus: Focus) -> Plan | None:
+    """Which department? What the thing last spoken of is linked to, by a type alone."""
+    items = made.open("type")
+    if len(focus.entities) != 1 or len(items) != 1 or made.has("property", "value", "entity", "count", "year"):
+        return None
+    ref = focus.entities[0]
+    for other, _ in items[0].of("type"):
+        ways = made.view.between(ref.type, other)
+        if len(ways) == 1:
+            made.take(items[0], *made.open("follow_up"))
+            year = focus.years[-1] if focus.years and focus.years[-1] in ref.years else (ref.years[-1] if ref.years else 2000)
+            return Relate(source=ref, year=year, relationship=ways[0][0].name, forward=ways[0][1], to=other)
+    return None
+
+
+def _is_fragment(reading: Reading) -> bool:
+    if len(reading.tokens) > _FRAGMENT_WORDS or not reading.items:
+        return False
+    opened = reading.items[0].has("follow_up", "only") or (reading.items[0].has("also") and len(reading.items) > 1)
+    asked = [item for item in reading.of("question_words") if not item.has("follow_up")]
+    operations = reading.has(
+        "count",
+        "list",
+        "share",
+        "ratio",
+        "difference",
+        "compare",
+        "missing",
+        "joined",
+        "left",
+        "detail",
+        "history",
+        "existence",
+        "connect",
+    )
+    if reading.of("pronoun_one", "pronoun_many") and not opened:
+        return False
+    verbs = {"is", "are", "was", "were", "do", "does", "did", "has", "have"} & {t.folded for t in reading.tokens[:1]}
+    if opened:
+        return not operations or len(reading.tokens) <= 4
+    if reading.has("difference", "more", "less", "compare_greater", "compare_less") and not reading.has(
+        "type", "entity", "property"
+    ):
+        return True
+    if len(reading.of("type")) == 1 and len(content_of(reading)) == 1:
+        return True
+    if reading.has("joined", "left") and reading.items[0].has("follow_up"):
+        return True
+    if reading.has("count") and len(reading.tokens) <= 3 and not reading.has("type", "property", "entity"):
+        return True
+    content = content_of(reading)
+    return not asked and not operations and not verbs and len(content) <= 3 and not (reading.has("type") and len(content) > 1)
+
+
+def content_of(reading: Reading) -> list[Item]:
+    """The items that say something by themselves."""
+    silent = ("small", "follow_up", "also", "scope", "question_words", "place")
+    return [item for item in reading.items if item.senses and not all(sense.kind in silent for sense in item.senses)]
+
+
+def _changed(made: Composition, plan: Plan) -> Plan | None:
+    type = _type_of(plan)
+    if type is None:
+        return None
+    years = made.years(type)
+    _drop_corrected(made)
+    made.take(*made.open("follow_up", "only"))
+    if (
+        made.has("count")
+        and isinstance(plan, Select | Rank | Aggregate)
+        and not made.has("property", "value", "entity", "type")
+    ):
+        made.take(*made.open("count"))
+        of = plan.of.model_copy(update={"years": years}) if years else plan.of
+        return Aggregate(of=of)
+    if isinstance(plan, Describe | Relate | Gaps) and (refs := _same_sort(made, type)):
+        return _with_years(_with_things(plan, refs, made), years)
+    if isinstance(plan, Describe):
+        properties = made.properties(type)
+        if properties:
+            plan = plan.model_copy(update={"properties": properties, "expect": None, "direction": None, "when": None})
+        expected = made.values(type)
+        if expected:
+            plan = plan.model_copy(update={"expect": expected[0]})
+        return _with_years(plan, years)
+    if isinstance(plan, Select | Aggregate | Rank | Change):
+        return _changed_set(made, plan, type, years)
+    return _with_years(plan, years) if years else None
+
+
+def _drop_corrected(made: Composition) -> None:
+    """Not the cost, the rating: what is denied and replaced is out."""
+    for no in made.open("not"):
+        item = made.after(no, ("property", "value", "entity"), ("small",))
+        kinds = {sense.kind for sense in item.senses} if item is not None else set()
+        if item is not None and any(other.has(*kinds) for other in made.reading.items if other.at >= item.end):
+            made.take(no, item)
+
+
+def _type_of(plan: Plan) -> str | None:
+    match plan:
+        case Describe() | Gaps() if plan.entities:
+            return plan.entities[0].type
+        case Relate():
+            return plan.source.type
+        case Compare():
+            return plan.sides[0].of.type
+        case Select() | Aggregate() | Rank() | Change():
+            return plan.of.type
+        case Gaps() if plan.of is not None:
+            return plan.of.type
+    return None
+
+
+def _same_sort(made: Composition, type: str) -> tuple[EntityRef, ...]:
+    refs: list[EntityRef] = []
+    for item in made.open("entity"):
+        found = made.refs(item, type)
+        if found and found[0].type == type:
+            refs += found
+            made.take(item)
+    return tuple(refs)
+
+
+def _with_things(plan: Plan, refs: tuple[EntityRef, ...], made: Composition) -> Plan:
+    latest = max((year for ref in refs for year in ref.years), default=None)
+    match plan:
+        case Describe():
+            years = plan.years if plan.history or latest is None or set(plan.years) & set(refs[0].years) else (latest,)
+            return plan.model_copy(update={"entities": refs, "years": years})
+        case Relate():
+            year = plan.year if latest is None or plan.year in refs[0].years else latest
+            return plan.model_copy(update={"source": refs[0], "year": year})
+        case Gaps():
+            return plan.model_copy(update={"entities": refs})
+    return plan
+
+
+def _with_years(plan: Plan, years: tuple[int, ...]) -> Plan:
+    if not years:
+        return plan
+    match plan:
+        case Describe() | Gaps():
+            return plan.model_copy(update={"years": years})
+        case Relate():
+            return plan.model_copy(update={"year": years[-1]})
+        case Select() | Aggregate() | Rank():
+            return plan.model_copy(update={"of": plan.of.model_copy(update={"years": years})})
+        case Compare():
+            sides = tuple(
+                side.model_copy(update={"of": side.of.model_copy(update={"years": years[-1:]})}) for side in plan.sides
+            )
+            return plan.model_copy(update={"sides": sides})
+        case Change() if len(years) >= 2:
+            return plan.model_copy(update={"since": min(years), "until": max(years)})
+        case Change():
+            return plan.model_copy(update={"since": years[0] - 1, "until": years[0]})
+    return plan
+
+
+def _changed_set(made: Composition, plan: Select | Aggregate | Rank | Change, type: str, years: tuple[int, ...]) -> Plan | None:
+    narrowed = made.reading.has("only")
+    groups = made.groups(type)
+    of = plan.of.model_copy(update={"years": years}) if years else plan.of
+    head = next((item for item in made.open("type") if not groups), None)
+    other = None
+    if head is not None:
+        other = made.type_of(head)
+        made.take(head)
+    kept = of.filters
+    added = made.filters(type)
+    for one in added:
+        if not narrowed:
+            kept = tuple(old for old in kept if (old.property, old.via, old.to) != (one.property, one.via, one.to))
+        kept = (*kept, one)
+    of = of.model_copy(update={"filters": kept[:8]})
+    if other is not None and other[0] != type:
+        if added or years:
+            return None
+        fitting = tuple(one for one in of.filters if _fits(made, one, other[0]))
+        of = Selection(type=other[0], level=other[1] or made.view.usual_level(other[0]), years=of.years, filters=fitting)
+    measure = next((name for name in _MEASURES if made.has(name)), None)
+    superlative = next((i for i in made.open("superlative") if any(one[0] == type for one in i.of("superlative"))), None)
+    if superlative is not None:
+        chosen = next(one for one in superlative.of("superlative") if one[0] == type)
+        made.take(superlative, *made.open("most", "least"))
+        return Rank(of=of, by=chosen[1], descending=bool(chosen[2]), limit=made.limit() or 1)
+    properties = made.properties(type)
+    if measure is not None:
+        property = (
+            properties[0]
+            if properties
+            else (plan.property if isinstance(plan, Aggregate | Change) else made.number_of(measure, type))
+        )
+        made.take(*made.open(*_MEASURES))
+        if property is None:
+            raise NotUnderstood(Unknown(reason="property", detail={"type": type}))
+        return Aggregate(of=of, measure=_MEASURES[measure], property=property, group_by=groups)
+    match plan:
+        case Aggregate():
+            updated = plan.model_copy(update={"of": of, "group_by": groups or plan.group_by})
+            if properties:
+                kind = plan.measure if plan.measure != "count" else "sum"
+                updated = updated.model_copy(update={"property": properties[0], "measure": kind})
+            return updated
+        case Rank():
+            if groups:
+                return Aggregate(of=of, group_by=groups)
+            limit = made.limit()
+            changes = {"of": of} | ({"by": properties[0]} if properties else {}) | ({"limit": limit} if limit else {})
+            return plan.model_copy(update=changes)
+        case Change():
+            return plan.model_copy(update={"of": of} | ({"since": min(years), "until": max(years)} if len(years) > 1 else {}))
+        case Select():
+            if groups:
+                return Aggregate(of=of, group_by=groups)
+            return plan.model_copy(update={"of": of, "show": properties or plan.show})
+    return None
+
+
+def _fits(made: Composition, filter: Filter, type: str) -> bool:
+    if filter.via is not None:
+        return filter.to is not None and any(one.name == filter.via for one, _ in made.view.between(type, filter.to))
+    return filter.property in ("id", "name", "level") or made.view.property(type, filter.property) is not None

@@ -1,0 +1,167 @@
+"""Sets of the twin: their members, the first of them by a value, and what cannot be told of who belongs to them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from phronesis_contracts.twin import MAX_ROWS, GroupBy, Level, Survey, Where
+
+from .finding import Finding, Note, Row
+from .plan import EntityRef, Filter, Rank, Select, Selection
+from .reader import TwinReader
+
+MAX_SOURCES = 60
+
+
+async def select(plan: Select, twin: TwinReader) -> Finding:
+    """The members of a set, by name."""
+    of = plan.of
+    show = tuple(dict.fromkeys((*plan.show, *_telling(of, twin))))
+    rows, notes = await asyncio.gather(twin.every(await twin.survey_of(of), show), unknown_notes(of, twin))
+    if not rows:
+        return await nothing(of, twin, notes)
+    rows.sort(key=lambda row: (str(row["name"]).casefold(), row["year"]))
+    lacking = sum(any(row[name] is None for name in plan.show) for row in rows)
+    return Finding(
+        rows=tuple(rows),
+        show=show,
+        holds=True,
+        total=len(rows),
+        known=len(rows) - lacking,
+        unknown=lacking,
+        entities=things_of(of.type, rows, of.level),
+        sources=keys_of(of.type, rows),
+        notes=notes,
+    )
+
+
+def _telling(of: Selection, twin: TwinReader) -> tuple[str, ...]:
+    """Properties that a condition leaves open, so that a reader wants to see them."""
+    open_ended = (one for one in of.filters if one.via is None and one.op in ("<>", "<", "<=", ">", ">=", "in"))
+    return tuple(one.property for one in open_ended if _is_declared(one.property, of.type, twin))
+
+
+def _is_declared(name: str, type: str, twin: TwinReader) -> bool:
+    return any(one.name == name for one in twin.schema.properties(type))
+
+
+async def nothing(of: Selection, twin: TwinReader, notes: tuple[Note, ...] = ()) -> Finding:
+    """A set without a member: the years in which it would have some, and those that the data does not cover."""
+    question = await twin.survey_of(of, years=())
+    by_year = question.model_copy(update={"group_by": (GroupBy(property="year"),)})
+    elsewhere, covered = await asyncio.gather(twin.survey(by_year), twin.years(of.type, of.level))
+    found = tuple(sorted(int(row["group"]) for row in elsewhere.rows))
+    without_data = tuple(year for year in of.years if year not in covered)
+    if without_data:
+        notes = (*notes, Note("no_data", {"years": without_data, "covered": covered, "type": of.type}))
+    return Finding(outcome="empty", holds=False, years=found, known=1, notes=notes)
+
+
+async def unknown_notes(of: Selection, twin: TwinReader) -> tuple[Note, ...]:
+    """How many more may belong to a set, because what its conditions are about is not published for them."""
+    asked = [one for one in of.filters if _can_be_unknown(one, of.type, twin)]
+    found = await asyncio.gather(*(_count_unknown(of, one, twin) for one in asked))
+    return tuple(
+        Note("unlinked", {"n": n})
+        if one.via
+        else Note("undecided", {"n": n, "type": of.type, "property": one.property, "years": of.years})
+        for one, n in zip(asked, found, strict=True)
+        if n
+    )
+
+
+def _can_be_unknown(one: Filter, type: str, twin: TwinReader) -> bool:
+    if one.via is not None:
+        return one.op == "<>"
+    return _is_declared(one.property, type, twin) and one.op not in ("unknown", "known", "contains")
+
+
+async def _count_unknown(of: Selection, one: Filter, twin: TwinReader) -> int:
+    lacking = Where(property=one.property, op="unknown")
+    if one.via is not None:
+        lacking = Where(property="id", op="unlinked", via=one.via, to=one.to)
+    question = await twin.survey_of(of, without=one)
+    return await twin.count(question.model_copy(update={"where": (*question.where, lacking)}))
+
+
+async def rank(plan: Rank, twin: TwinReader) -> Finding:
+    """The first members by a value of theirs, or by how many nodes they are linked to; ties with the last are members too."""
+    of = plan.of
+    places = twin.schema.places(of.type, plan.by) if plan.by else {}
+    if plan.by is None and plan.via is None:
+        return Finding(outcome="unordered")
+    if plan.by is not None and not places and twin.schema.property(of.type, plan.by).kind not in ("number", "date"):
+        return Finding(outcome="unordered")
+    show = tuple(name for name in _telling(of, twin) if name != plan.by)
+    question = await twin.survey_of(of)
+    rows = await _ordered_rows(plan, question, show, twin)
+    total, lacking = await asyncio.gather(twin.count(question), _count_lacking(question, plan.by, twin))
+    ranked = [{**row, "value": row[plan.by or "linked"]} for row in rows if row[plan.by or "linked"] is not None]
+    if not ranked:
+        notes = (Note("nothing_known", {"n": total, "property": plan.by, "type": of.type}),) if total else ()
+        return replace(await nothing(of, twin, notes), total=total, unknown=lacking)
+    kept = first_rows(ranked[plan.position - 1 :], plan.limit)
+    level = (Note("level", {"n": len(kept) - plan.limit}),) if len(kept) > plan.limit else ()
+    return Finding(
+        outcome="found" if kept else "empty",
+        rows=tuple(kept),
+        show=show,
+        total=total,
+        known=total - lacking,
+        unknown=lacking,
+        entities=things_of(of.type, kept, of.level),
+        sources=keys_of(of.type, kept),
+        notes=level,
+    )
+
+
+async def _ordered_rows(plan: Rank, question: Survey, show: tuple[str, ...], twin: TwinReader) -> list[Row]:
+    """Members by value; a closed set goes by its declared order, which the graph does not know."""
+    if plan.by is not None and (places := twin.schema.places(plan.of.type, plan.by)):
+        by = plan.by
+        rows = await twin.every(question, (*show, by))
+        return sorted(rows, key=lambda row: (places.get(str(row[by]), 0) * (-1 if plan.descending else 1), str(row["name"])))
+    order = {"order": "-value" if plan.descending else "value", "show": show, "measure": "list", "limit": MAX_ROWS}
+    counted = {"of": plan.by} if plan.by else {"via": plan.via, "to": plan.to}
+    return [dict(row) for row in (await twin.survey(question.model_copy(update=order | counted))).rows]
+
+
+def first_rows(rows: Sequence[Row], limit: int) -> list[Row]:
+    """The first rows by `value`, and those that are level with the last of them."""
+    kept = list(rows[:limit])
+    last = kept[-1]["value"] if kept else None
+    return [*kept, *(row for row in rows[limit:] if last is not None and row["value"] == last)]
+
+
+async def _count_lacking(question: Survey, by: str | None, twin: TwinReader) -> int:
+    if by is None:
+        return 0
+    return await twin.count(question.model_copy(update={"where": (*question.where, Where(property=by, op="unknown"))}))
+
+
+def things_of(type: str, rows: Iterable[Row], level: Level | None = None) -> tuple[EntityRef, ...]:
+    """The things that rows of members are about, in their order: one for all years of an id, or of a name."""
+    by_id: dict[str, str] = {}
+    by_name: dict[str, str] = {}
+    names: dict[str, str] = {}
+    years: dict[str, set[int]] = {}
+    for row in rows:
+        id, name, year = str(row["id"]), str(row["name"]), int(row["year"])
+        thing = by_id.get(id) or by_name.get(name.casefold(), id)
+        if id not in by_id and year in years.get(thing, ()):
+            thing = id  # two nodes of one year are two things, whatever they are called
+        by_id.setdefault(id, thing)
+        by_name.setdefault(name.casefold(), thing)
+        years.setdefault(thing, set()).add(year)
+        names[thing] = name
+    return tuple(
+        EntityRef(type=type, id=id, name=names[id], level=level, years=tuple(sorted(its))) for id, its in years.items()
+    )
+
+
+def keys_of(type: str, rows: Sequence[Row]) -> tuple[str, ...]:
+    """Keys of the nodes that rows of members are about; none where they are many."""
+    keys = tuple(dict.fromkeys(f"{type}/{row['id']}/{row['year']}" for row in rows))
+    return keys if len(keys) <= MAX_SOURCES else ()

@@ -1,0 +1,211 @@
+"""What a question about the user asks for, which of the known facts answer it, and what a correction corrects."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import count
+
+import pytest
+import yaml
+
+from phronesis_memory.facts.corrections import find_correction, resolve
+from phronesis_memory.facts.decision import Assertion, Evidence, StoredFact, decide
+from phronesis_memory.facts.extraction import extract_statements
+from phronesis_memory.facts.language import Language, language_of
+from phronesis_memory.facts.predicates import normalize, predicate_of, slot_of
+from phronesis_memory.facts.questions import choose, names_of, read_question
+from phronesis_memory.facts.wording import USER, words_to_user
+
+numbers = count()
+
+
+def known(*said: str) -> list[StoredFact]:
+    """The facts that are held after these messages, the newest last."""
+    slots: dict[str, tuple[StoredFact, ...]] = {}
+    for text in said:
+        turn = f"t{next(numbers)}"
+        for number, statement in enumerate(extract_statements(text)):
+            when = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=next(numbers))
+            evidence = Evidence(f"turn:{turn}/{number}", when, statement.origin, statement.confidence, turn, "c1")
+            slot, _ = slot_of(statement)
+            slots[slot] = decide(slots.get(slot, ()), Assertion(statement, evidence), lambda: f"f{next(numbers)}").facts
+    held = [fact for facts in slots.values() for fact in facts if fact.held]
+    return sorted(held, key=lambda fact: fact.valid_from)
+
+
+HELD = known(
+    "I'm Tom, live in Leeds with my wife Anna and two kids, and I'm allergic to peanuts",
+    "I work at Brill & Sons as an accountant",
+    "My dog is called Rex",
+    "My birthday is on 3 May",
+    "My sister Mia lives in Oslo",
+    "I don't eat meat",
+    "I hate olives and I love hiking",
+    "I have two sons, Leo and Max",
+    "My wife works at the library and her sister is in Rome",
+    "My wife's birthday is 9 June",
+    "Remember that the gate code is 4411",
+    "Remember that Lena comes over on Sundays",
+    "I have a dentist appointment on Friday at 3 pm",
+)
+
+
+def answers(question: str) -> list[str]:
+    """The answers to a question, as the store would choose them."""
+    wanted = read_question(question)
+    if wanted is None:
+        return []
+    subjects = {normalize(one) for one in ([USER] if wanted.subject == USER else names_of(wanted.subject, HELD))}
+    names = {name for one in wanted.predicates for name in (normalize(one), predicate_of(one).name)}
+    near = [
+        fact for fact in HELD if wanted.by_words or (normalize(fact.subject) in subjects and normalize(fact.predicate) in names)
+    ]
+    return [words_to_user(fact, language_of(question)) for fact, _ in choose(wanted, near)]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Where do I work?", "You work at Brill & Sons."),
+        ("who's my employer?", "You work at Brill & Sons."),
+        ("Can you tell me what I do for a living?", "You work as an accountant."),
+        ("What am I allergic to?", "You are allergic to peanuts."),
+        ("Am I allergic to peanuts?", "You are allergic to peanuts."),
+        ("Can I eat meat?", "You do not eat meat."),
+        ("Who is my wife?", "Your wife is Anna."),
+        ("What's my wife's name?", "Your wife is Anna."),
+        ("when is my birthday", "Your birthday is 3 May."),
+        ("When is Anna's birthday?", "Your wife's birthday is 9 June."),
+        ("Where does Anna work?", "Your wife works at the library."),
+        ("what's my dog called?", "Your dog is Rex."),
+        ("Do I have a dog?", "Your dog is Rex."),
+        ("Where does my sister live?", "Your sister lives in Oslo."),
+        ("What's the gate code?", "Your gate code is 4411."),
+        ("When does Lena come over?", "You said: Lena comes over on Sundays."),
+        ("When is my dentist appointment?", "You plan: a dentist appointment on Friday at 3 pm."),
+        ("what don't I like?", "You do not like olives."),
+        ("forget that I live in Leeds", "You live in Leeds."),
+        ("Wo arbeite ich?", "Du arbeitest bei Brill & Sons."),
+        ("Wie heißt mein Hund?", "Dein Hund heißt Rex."),
+        ("Wann habe ich Geburtstag?", "Dein Geburtstag ist am 3 May."),
+    ],
+)
+def test_a_question_in_other_words_finds_the_fact_that_answers_it(question: str, answer: str) -> None:
+    assert answers(question) == [answer]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Am I allergic to cats?",
+        "What's my cat called?",
+        "What is my phone number?",
+        "Where was I born?",
+        "Who is my boss?",
+        "What is my favourite colour?",
+        "Do I speak Spanish?",
+        "What is my brother's name?",
+        "Where does Bob work?",
+        "How do I get to work?",
+        "How much does my project cost?",
+        "What is the capital of Mongolia?",
+        "What should I wear today?",
+        "forget that I like jazz",
+        "Wie heißt der Hund meiner Schwester?",
+    ],
+)
+def test_what_was_never_told_has_no_answer(question: str) -> None:
+    assert answers(question) == []
+
+
+def test_children_are_sons_and_daughters_and_their_number() -> None:
+    assert answers("How many kids do I have?") == [
+        "Your son is Leo.",
+        "Your son is Max.",
+        "You have two kids.",
+        "You have two sons.",
+    ]
+
+
+def corrected(said: list[str], correction: str) -> list[tuple[str, str, bool]]:
+    """What a correction states, after these messages."""
+    found = find_correction(correction)
+    if found is None:
+        return []
+    newest_first = known(*said)[::-1]
+    return [(one.predicate, one.object, one.negated) for one in resolve(found, newest_first, "c1", language_of(correction))]
+
+
+NOT_PEANUTS = ("allergic to", "peanuts", True)
+ON_FRIDAY, ON_THURSDAY = "a meeting with Ada on Friday", "a meeting with Ada on Thursday"
+
+
+@pytest.mark.parametrize(
+    ("said", "correction", "right"),
+    [
+        ("I'm allergic to peanuts", "no, walnuts, not peanuts", [("allergic to", "walnuts", False), NOT_PEANUTS]),
+        ("I'm allergic to peanuts", "I meant walnuts", [("allergic to", "walnuts", False), NOT_PEANUTS]),
+        ("I live in Leeds", "Not Leeds but York", [("lives in", "York", False)]),
+        ("I live in Leeds", "Sorry, I meant York", [("lives in", "York", False)]),
+        ("I'm Tom, I work at Brill and live in Leeds", "Actually it's York, not Leeds.", [("lives in", "York", False)]),
+        ("I have " + ON_FRIDAY, "I meant Thursday", [("plans", ON_THURSDAY, False), ("plans", ON_FRIDAY, True)]),
+        ("My sister is Mia", "No, Maya", [("sister is", "Maya", False), ("sister is", "Mia", True)]),
+        ("Ich wohne in Köln", "Nein, ich meinte Bonn", [("lives in", "Bonn", False)]),
+    ],
+)
+def test_a_correction_is_of_what_was_said_before(said: str, correction: str, right: list[tuple[str, str, bool]]) -> None:
+    assert corrected([said], correction) == right
+
+
+@pytest.mark.parametrize(
+    ("said", "correction"),
+    [
+        (["I live in Leeds"], "no, thanks"),
+        (["I live in Leeds"], "The budget, not the forecast"),
+        (["I live in Leeds and I'm from York"], "I meant Hull"),
+        ([], "I meant York"),
+        (["I live in Leeds"], "Did you mean York, not Leeds?"),
+    ],
+)
+def test_what_may_correct_nothing_or_several_things_corrects_nothing(said: list[str], correction: str) -> None:
+    assert corrected(said, correction) == []
+
+
+FRENCH = """
+language: fr
+marks: [je, suis, et]
+first: [je]
+my: [mon, ma, mes]
+pronouns: {il: m}
+no_names: [je]
+name_links: [de]
+numbers: [deux]
+articles: [un, une]
+negations: [ne]
+relations: {sister: {forms: [sœur], many: true}}
+nouns: {}
+classes: {adjective: [petite]}
+lists: [et]
+conjunctions: [et]
+statements:
+  - {say: "{I} (habite/habite) à {what}", is: lives in}
+words:
+  user: "La personne"
+  relation_of_user: "{rel} de la personne"
+  your_relation: "Votre {rel}"
+  relation: {say: "{who} est {what}", not: "{who} n'est pas {what}"}
+  noun: {other: "{who}, {noun} : {what}"}
+  open: {other: "{who} {noun} {what}"}
+  predicates: {lives in: {you: "Vous habitez à {what}", other: "{who} habite à {what}"}}
+"""
+
+
+def test_another_language_needs_a_file_and_no_code() -> None:
+    french = Language("fr", yaml.load(FRENCH, Loader=yaml.BaseLoader))
+    (own, other) = extract_statements("Je habite à Lyon. Ma sœur habite à Nantes.", french)
+    assert (own.predicate, own.object, own.text) == ("lives in", "Lyon", "La personne habite à Lyon.")
+    assert (other.subject, other.object, words_to_user(other, french)) == (
+        "user's sister",
+        "Nantes",
+        "Votre sœur habite à Nantes.",
+    )
