@@ -257,6 +257,7 @@ class Stage:
 
         async def show(of: Claim, line: TurnProgress) -> None:
             self.shown.append(line.phase or line.kind)
+            await self.hear(of, line)
 
         services = TurnServices(
             self.turns,
@@ -272,3 +273,6 @@ class Stage:
             cognition=self.cognition,
         )
         await TurnRunner(services).run(claimed)
+
+    async def hear(self, of: Claim, line: TurnProgress) -> None:
+        """Called with each line of progress."""

@@ -112,7 +112,7 @@ async def run_router(running: TurnRun, reasoner: Reasoner, turn: TurnContext) ->
         await running.show("retrieved", found=len(memory.memory_units) + len(memory.concepts))
     turn = apply_decision(running, turn, routed.tier, action=memory is not None)
     turn = await prepare_plan(running, reasoner, turn, found=_size(memory) if memory else None)
-    with running.phase("IV answer"):
+    with running.phase("IV answer"), running.live(turn.agent):
         composed = await _compose(running, reasoner, turn, routed.direct_response, memory)
         if composed is None:
             return await fall_back_to_rules(running, turn)

@@ -246,7 +246,7 @@ class _Answering:
     # -- passages ---------------------------------------------------------------------------------------------
 
     async def _from_documents(self, understood: Understood, words: Wording, text: str | None = None) -> RuleAnswer | None:
-        """Quoted from what was attached to the conversation, in this turn or an earlier one; `None` where nothing supports it."""
+        """Quoted from what was attached to the conversation, now or before; `None` where nothing supports it."""
         asked = text or self._text
         passages = attached(self._turn.media_text)
         try:

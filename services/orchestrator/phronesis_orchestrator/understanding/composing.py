@@ -39,8 +39,9 @@ _MEASURES: dict[str, Literal["sum", "mean", "median", "min", "max"]] = {
     "max": "max",
 }
 _FREE = frozenset(
-    "small question_words list also follow_up scope pronoun_one pronoun_many year_word existence detail number place group or each"
-    " relative_years only breakdown history more less about with numbers ordinals coverage concept money yes_or_no best worst between compare_at_least by_date purpose with_each".split()
+    """small question_words list also follow_up scope pronoun_one pronoun_many year_word existence detail number place
+    group or each relative_years only breakdown history more less about with numbers ordinals coverage concept
+    money yes_or_no best worst between compare_at_least by_date purpose with_each""".split()
 )
 """Kinds that may be left over: they were used where they mattered."""
 _GUESSED = 0.8
@@ -169,7 +170,7 @@ class Composition:
         return first is item and not self.before(item, ("group",))
 
     def type_of(self, item: Item) -> tuple[str, Level | None]:
-        """The best of the types that a word may name: the one that the rest of the message fits, then the one that has things."""
+        """The best of the types that a word may name: what the rest of the message fits, then what has things."""
         options = list(dict.fromkeys(item.of("type")))
         if len(options) == 1:
             return options[0]  # type: ignore[no-any-return]
@@ -382,7 +383,7 @@ class Composition:
         return found
 
     def _is_further(self, type: str, other: str) -> bool:
-        """Whether another type stands between two: they are not joined, or the phrase that is said joins it to the further one."""
+        """Whether another type stands between two: they are not joined, or what is said joins it to the further one."""
         direct = {one.name for one, _ in self.view.between(type, other)}
         if not direct:
             return True
@@ -419,7 +420,7 @@ class Composition:
         return [one for one in near if one is not None and any(name == type for name, _ in one.of("type"))]
 
     def refs(self, item: Item, type: str | None) -> tuple[EntityRef, ...]:
-        """The things that a name stands for: of the type asked about, else of one that it is joined to. Raises `NotUnderstood`."""
+        """The things that a name stands for: of the type asked about, else of one joined to it. Raises `NotUnderstood`."""
         options = [refs for refs in item.of("entity") if refs]
         if not options:
             return ()

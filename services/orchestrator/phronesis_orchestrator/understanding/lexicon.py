@@ -297,7 +297,7 @@ class Lexicon:
         return 0.05 if small else math.log(1 + (len(self._names) + 1) / (held + 0.5))
 
     def find_names(self, tokens: Sequence[Token]) -> list[Match]:
-        """Names and parts of names in a message, the longest first. A part has to tell one name apart from nearly all others."""
+        """Names and parts of names in a message, the most complete first."""
         stems = [token.stem for token in tokens]
         candidates = {
             number

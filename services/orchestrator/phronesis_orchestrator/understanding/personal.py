@@ -129,7 +129,7 @@ async def _to_forget(running: TurnRun, plan: AboutUser, language: Language, word
 
 
 async def learn_first(running: TurnRun, text: str, language: Language) -> Learnt | None:
-    """Learn from the message at once, so that it can be asked about in the next one. What is learnt of a turn is learnt once."""
+    """Learn from the message at once, so that the next one can ask about it. A turn is learnt from once."""
     claim = running.claim
     learn = Learn(
         turn_id=claim.turn_id,

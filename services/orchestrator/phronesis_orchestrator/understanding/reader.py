@@ -196,7 +196,8 @@ class TwinReader:
 
     async def _nested(self, one: Filter, years: tuple[int, ...]) -> Where:
         """A condition on linked nodes by what those are linked to: they are looked for first."""
-        assert one.via is not None and one.to is not None, "only linked nodes have conditions of their own"
+        assert one.via is not None, "only linked nodes have conditions of their own"
+        assert one.to is not None, "conditions of linked nodes need their type"
         inner = Survey(type=one.to, years=years, where=tuple(condition(each) for each in one.where))
         ids = tuple(dict.fromkeys(str(row["id"]) for row in await self.every(inner))) or ("",)
         return Where(property="id", op="in", value=ids, via=one.via, to=one.to, negated=one.op == "unlinked")
