@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -226,7 +227,8 @@ class _Answering:
         plan, running = understood.plan, self._running
         with running.phase("3 recall"):
             try:
-                finding = await execute(plan, TwinReader(running.neighbours, running.claim.who, schema))
+                twin = TwinReader(running.neighbours, running.claim.who, schema)
+                plan, finding = await _with_text(plan, await execute(plan, twin), twin, lexicon)
             except BadRequest as refused:
                 log.warning("a plan was refused by the graph: %s", refused.code)
                 plan = Unknown(reason="unsupported", words=self._text[:200])
@@ -363,6 +365,22 @@ class _Answering:
 EMPTY_SCHEMA = Schema.empty()
 
 
+async def _with_text(plan: Plan, finding: Finding, twin: TwinReader, lexicon: Lexicon) -> tuple[Plan, Finding]:
+    """A text that is not published in the newest year, from the newest year that has it."""
+    if not isinstance(plan, Describe) or len(plan.properties) != 1 or len(plan.years) != 1 or plan.expect is not None:
+        return plan, finding
+    type, name = plan.entities[0].type, plan.properties[0]
+    declared = lexicon.view.property(type, name)
+    if declared is None or declared.kind != "text" or any(row.get(name) for row in finding.rows):
+        return plan, finding
+    for year in sorted({year for one in plan.entities for year in one.years if year < plan.years[0]}, reverse=True):
+        earlier = plan.model_copy(update={"years": (year,)})
+        found = await execute(earlier, twin)
+        if any(row.get(name) for row in found.rows):
+            return earlier, found
+    return plan, finding
+
+
 def _of_document(one: FoundPassage) -> Passage:
     return Passage(one.media_id, cite(one), one.text, one.kind.value, one.score)
 
@@ -478,6 +496,35 @@ _INTENTS = {
     "talk": "conversation",
     "unknown": "not understood completely",
 }
+
+
+_BOLD = re.compile(r"\*\*([^*]+)\*\*")
+_MOST_FACTS = 4
+"""Emphasised values of an answer that another wording has to keep: lists are not repeated as a whole."""
+_GROUNDED = 0.5
+_NUMBER = re.compile(r"\d(?:[\d.,\u00a0]*\d)?")
+
+
+def is_grounded(answer: RuleAnswer) -> bool:
+    """Whether an answer states what is on record, surely enough for a model to write about it."""
+    kind = isinstance(answer.understood.plan, DATA_PLANS) or bool(answer.sources)
+    return kind and answer.sure >= _GROUNDED
+
+
+def keeps_facts(text: str, facts: str) -> bool:
+    """Whether a text states what was found and no figure beside it.
+
+    Args:
+        text: what a model wrote.
+        facts: the answer that it was to be written from, whose values stand in bold.
+    """
+    said, known = _plain(text), _plain(facts)
+    values = [_plain(one) for one in _BOLD.findall(facts)[:_MOST_FACTS]]
+    return all(value in said for value in values) and all(number in known for number in _NUMBER.findall(said))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.replace("*", "").casefold().split())
 
 
 def directive_after(answer: RuleAnswer) -> tuple[Directive, str]:
