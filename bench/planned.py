@@ -12,9 +12,8 @@ from functools import partial
 from phronesis_bus import run
 from phronesis_bus.tracing import Tracing
 from phronesis_orchestrator.__main__ import start
-from phronesis_orchestrator.agents.extractive import Extractive
 from phronesis_orchestrator.ledger.usage import AskedModel, CallUsage
-from phronesis_orchestrator.models.reasoner import Answer, Reasoner, TurnContext, Value
+from phronesis_orchestrator.models.reasoner import Answer, Reasoner, Rules, TurnContext, Value
 from phronesis_orchestrator.settings import ModelSettings
 from phronesis_orchestrator.tasks.plan import Plan, Step
 from phronesis_orchestrator.tasks.ports import Criticism, GoalKnowledge, Verdict, WrittenReport
@@ -24,7 +23,7 @@ WAVES, WIDE = 5, 4
 TOOL = "survey_twin"
 
 
-class Planned(Extractive):
+class Planned(Rules):
     """A planner that never waits: a plan of 20 steps, no doubt about it, and a report."""
 
     name = "scripted"

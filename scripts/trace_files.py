@@ -26,8 +26,8 @@ from phronesis_contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryCon
 from phronesis_contracts.orchestrator import TURN, TURN_GET, SubmitTurn, Turn, TurnRef, turn_id
 from phronesis_instructions.library.content import read_agents
 from phronesis_orchestrator.agents.cognition.state import Cognition
-from phronesis_orchestrator.agents.extractive import Extractive
 from phronesis_orchestrator.app import build
+from phronesis_orchestrator.models.reasoner import RULES
 from phronesis_orchestrator.sessions.calendar_sources import CalendarReaders
 from phronesis_orchestrator.sessions.store import AesSeal
 from phronesis_orchestrator.settings import OrchestratorSettings
@@ -130,7 +130,7 @@ async def trace(text: str) -> tuple[Turn, set[Path]]:
             ):
                 stores, relay = open_stores(database), Relay(bus, PostgresOutbox(database))
                 parts = AesSeal(None), CalendarReaders(1), Cognition()
-                await build(bus, OrchestratorSettings(), stores, relay, Extractive(), {"postgres": database.ping}, *parts)
+                await build(bus, OrchestratorSettings(), stores, relay, RULES, {"postgres": database.ping}, *parts)
                 with entered_files() as files:
                     return await run_turn(front, text), files
         finally:

@@ -11,7 +11,7 @@ from phronesis_contracts import Role
 from phronesis_contracts.answers import Analysis
 from phronesis_contracts.memory import KEEP_MEMORY, KeepMemory, Scope
 from phronesis_contracts.twin import READ_CYPHER, CypherRows
-from phronesis_orchestrator.agents.extractive import Extractive
+from phronesis_orchestrator.models.reasoner import RULES
 from phronesis_orchestrator.turns.turn import Completed
 from tests.support import groq_tools
 from tests.support.analysts import ROWS, SNIPPET, TIER1, analyst, ask, profile
@@ -256,7 +256,7 @@ async def test_an_agent_of_the_quick_loop_makes_one_call_and_says_where_it_would
 
 
 async def test_without_a_model_rules_answer(server: GroqServer) -> None:
-    stage = Stage(Extractive(), FakeNeighbours(profiles={"noor": profile("noor")}))  # type: ignore[arg-type]  # rules
+    stage = Stage(RULES, FakeNeighbours(profiles={"noor": profile("noor")}))  # type: ignore[arg-type]  # rules
     end = await stage.run(claim("Good morning!", agent="noor"))
     assert isinstance(end, Completed)
     assert end.reply.analysis is not None

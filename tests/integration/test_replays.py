@@ -40,8 +40,7 @@ from phronesis_contracts.orchestrator import (
     turn_id,
 )
 from phronesis_contracts.twin import DIAGNOSE_GAPS, READ_CYPHER, CypherRows, Diagnosed
-from phronesis_orchestrator.agents.extractive import Extractive
-from phronesis_orchestrator.models.reasoner import Reasoner
+from phronesis_orchestrator.models.reasoner import RULES, Reasoner
 from phronesis_postgres import Database
 from tests.integration.test_orchestrator import orchestrator
 from tests.support.analysts import ROWS, SNIPPET, loaded, profile
@@ -309,7 +308,7 @@ async def test_only_the_turns_user_may_replay_it_and_only_once_it_has_ended(desk
 
 
 async def test_the_rules_give_the_identical_answer_again(nats_server: NatsServer, database: Database) -> None:
-    async with groq_server() as model, desks(nats_server, database, Extractive(), model) as desk:
+    async with groq_server() as model, desks(nats_server, database, RULES, model) as desk:
         who = someone()
         desk.services.memories = [FACT]
         turn = await desk.ask(who, "What is Phoenix?")
@@ -351,7 +350,7 @@ async def test_a_limit_in_the_midst_of_work_leaves_an_answer_with_what_was_read(
 
 
 async def test_the_rules_go_on_working_at_a_limit(nats_server: NatsServer, database: Database) -> None:
-    async with groq_server() as model, desks(nats_server, database, Extractive(), model) as desk:
+    async with groq_server() as model, desks(nats_server, database, RULES, model) as desk:
         who = someone()
         await ask(desk.bus, someone(Role.ADMIN, who.tenant), LIMITS_SET, SetLimit(window="month", tokens=0, usd=0.0))
         assert (await desk.ask(who, "hello")).problem is None

@@ -13,12 +13,11 @@ import pytest
 from phronesis_contracts import Principal
 from phronesis_contracts.memory import AugmentedMemoryContext
 from phronesis_contracts.orchestrator import Directive
-from phronesis_orchestrator.agents.extractive import Extractive
 from phronesis_orchestrator.conversations.history import AGED, KEPT, MAX_CHARS, STEP, WINDOW, Note, Past, PastTurn, Summary
 from phronesis_orchestrator.conversations.store import PostgresConversations
 from phronesis_orchestrator.conversations.summary import select_history
 from phronesis_orchestrator.models.prompts import router_messages
-from phronesis_orchestrator.models.reasoner import TurnContext
+from phronesis_orchestrator.models.reasoner import RULES, TurnContext
 from phronesis_orchestrator.turns.turn import Completed
 from phronesis_postgres import Database, PostgresSettings
 from phronesis_tokens import load
@@ -173,7 +172,7 @@ async def test_a_fact_of_the_third_turn_is_still_told_in_turn_two_hundred(
 async def test_rules_alone_answer_late_what_was_said_early(database: Database, conversations: PostgresConversations) -> None:
     id = await held(database, conversations, 200)
     nothing = AugmentedMemoryContext(user_id="ann", key_phrases=("x",))
-    stage = Stage(Extractive(), FakeNeighbours(memory=nothing), conversations)  # type: ignore[arg-type]
+    stage = Stage(RULES, FakeNeighbours(memory=nothing), conversations)  # type: ignore[arg-type]
     end = await stage.run(replace(claim(QUESTION), conversation_id=id))
     assert isinstance(end, Completed)
     assert FACT in end.reply.user_response

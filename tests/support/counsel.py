@@ -55,7 +55,7 @@ from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.orchestrator import Reply
 from phronesis_instructions.library.content import read_agents
 from phronesis_instructions.library.texts import PURPOSE, allowed_tools
-from phronesis_orchestrator.agents.extractive import Extractive
+from phronesis_orchestrator.models.reasoner import RULES
 from phronesis_orchestrator.turns.turn import Completed
 from tests.unit.orchestrator.fakes import FakeConversations, FakeNeighbours, Stage, claim
 
@@ -195,7 +195,7 @@ OWNERS: dict[str, Any] = {
 def stage(agent: str, reasoner: Any = None, **owners: Any) -> Stage:
     """A runner whose agent is one of the four; without a model unless one is given."""
     neighbours = FakeNeighbours(profiles={agent: profile(agent)}, owners={**OWNERS, **owners})
-    of: Any = reasoner or Extractive()
+    of: Any = reasoner or RULES
     return Stage(of, neighbours, FakeConversations())
 
 

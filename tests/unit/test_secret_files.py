@@ -12,7 +12,7 @@ from phronesis_bus import Tracing
 from phronesis_media.settings import MediaSettings
 from phronesis_memory.settings import MemorySettings
 from phronesis_orchestrator.__main__ import open_reasoner
-from phronesis_orchestrator.agents.extractive import Extractive
+from phronesis_orchestrator.models.reasoner import Rules
 from phronesis_orchestrator.settings import CalendarSettings, ModelSettings
 
 KEYS = [
@@ -50,4 +50,4 @@ def test_a_variable_goes_before_the_file(
 async def test_an_empty_key_file_is_no_key(tmp_path: Path) -> None:
     (tmp_path / "GROQ_API_KEY").touch()
     async with open_reasoner(ModelSettings(_secrets_dir=tmp_path), Tracing("orchestrator")) as thinks:
-        assert isinstance(thinks, Extractive)
+        assert isinstance(thinks, Rules)

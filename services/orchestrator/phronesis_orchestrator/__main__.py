@@ -12,9 +12,8 @@ from phronesis_postgres import Database, PostgresOutbox, PostgresSettings
 from phronesis_tokens import load
 
 from .agents.cognition.state import Cognition
-from .agents.extractive import Extractive
 from .app import build
-from .models.reasoner import Reasoner
+from .models.reasoner import RULES, Reasoner
 from .sessions.calendar_sources import CalendarReaders
 from .sessions.store import AesSeal
 from .settings import CalendarSettings, CognitionSettings, ModelSettings, OrchestratorSettings, OutsideSettings, with_profile
@@ -28,7 +27,7 @@ async def open_reasoner(settings: ModelSettings, tracing: Tracing) -> AsyncItera
     """The reasoner that the settings name, for the length of a block."""
     await asyncio.to_thread(load)  # here, and not inside the first turn
     if not settings.groq_api_key and settings.model_url is None:
-        yield Extractive()
+        yield RULES
         return
     from .models.client import Provider
     from .models.language_model import build_language_model

@@ -9,14 +9,12 @@ from phronesis_orchestrator.conversations.history import AGED, KEPT, STEP, WINDO
 from phronesis_orchestrator.conversations.summary import (
     NOTES,
     fold,
-    list_statements,
     score_importance,
     select_history,
     strip_attachments,
 )
 from phronesis_tokens import count
 from tests.support.cases import for_each
-from tests.unit.orchestrator.test_prompts import a_turn
 
 LONG = "This is a reply of more than forty characters, surely."
 
@@ -144,9 +142,3 @@ def test_a_gap_that_is_too_long_to_read_is_worked_off_over_turns() -> None:
         past = past_of(all, summary)
         summary, _ = select_history(Past(past.directive, summary, past.kept, past.aged[:AGED], past.window))
     assert summary.through == 2 * 3 * AGED
-
-
-def test_what_the_user_stated_is_told_apart_from_what_was_asked() -> None:
-    summary = fold(Summary(), (), turns(1, {1: "my cat is called Tom. Is my cat called Tom?"}))
-    history = (PastMessage("user", "I live in Leeds. Where do I live?"), PastMessage("assistant", "You live in York."))
-    assert list_statements(a_turn(summary=summary, history=history)) == ["I live in Leeds."]

@@ -17,7 +17,7 @@ from phronesis_contracts.twin import DIAGNOSE_GAPS, DiagnoseGaps, Gap, GapQuesti
 
 from ..models.reasoner import Classification, Draft
 from ..turns.execution import TurnRun
-from .analyst.ontology import CHAINS
+from ..understanding.language import detect
 from .findings import Findings
 from .presentation import (
     BadChart,
@@ -233,7 +233,7 @@ async def diagnose(running: TurnRun, question: str, mode: str, findings: Finding
     """
     if mode not in "BD" and not _MISSING.search(question):
         return Diagnosis()
-    questions = _questions(findings)
+    questions = _questions(findings, await _chain_starts(running, question, findings))
     if not questions:
         return Diagnosis()
     try:
@@ -246,20 +246,29 @@ async def diagnose(running: TurnRun, question: str, mode: str, findings: Finding
     return Diagnosis(answer.gaps, len(questions), tuple((asked.id, names[asked.node.key]) for asked in questions))
 
 
-def _questions(findings: Findings) -> tuple[GapQuestion, ...]:
-    """One question for each node, or for each loaded chain that begins with its type."""
-    wanted = dict.fromkeys(
-        (node, level, chain) for row in findings.rows for node, level in _nodes(row) for chain in _chains(findings, node)
-    )
+async def _chain_starts(running: TurnRun, question: str, findings: Findings) -> dict[str, frozenset[str]]:
+    """For each chain that was loaded, the node types that it begins with; none where the ontology cannot be asked."""
+    if running.vocabularies is None or not findings.chains:
+        return {}
+    try:
+        lexicon = await running.vocabularies.lexicon(running.claim.who, detect(question))
+    except ServiceError as error:
+        log.warning("the chains cannot be read: %s", error.code)
+        return {}
+    chains = lexicon.view.ontology.chains if lexicon is not None else ()
+    return {chain.name: frozenset(chain.steps[0]) for chain in chains if chain.name in findings.chains}
+
+
+def _questions(findings: Findings, starts: Mapping[str, frozenset[str]]) -> tuple[GapQuestion, ...]:
+    """One question for each node, or for each loaded chain that begins with its type: a chain is asked about there alone."""
+    wanted: dict[tuple[NodeRef, Level, str | None], None] = {}
+    for node, level in (one for row in findings.rows for one in _nodes(row)):
+        chains: tuple[str | None, ...] = tuple(name for name, types in starts.items() if node.type in types) or (None,)
+        wanted |= dict.fromkeys((node, level, chain) for chain in chains)
     return tuple(
         GapQuestion(id=f"q{number}", node=node, level=level, chain=chain)
         for number, (node, level, chain) in enumerate(list(wanted)[:MAX_QUESTIONS], 1)
     )
-
-
-def _chains(findings: Findings, node: NodeRef) -> tuple[str | None, ...]:
-    """The loaded chains that begin with the node's type: each is asked about there alone."""
-    return tuple(chain for chain in findings.chains if chain in CHAINS and CHAINS[chain][0][0] == node.type) or (None,)
 
 
 def _nodes(row: dict[str, Any]) -> Iterator[tuple[NodeRef, Level]]:

@@ -21,6 +21,7 @@ from ..models.parsing import parse_draft, salvage
 from ..models.prompts import new_mark
 from ..models.reasoner import (
     MAX_PHRASE,
+    RULES,
     CallResult,
     Classification,
     ComposedReply,
@@ -31,6 +32,7 @@ from ..models.reasoner import (
     Move,
     Reasoner,
     RouteDecision,
+    Router,
     TurnContext,
 )
 from ..turns.execution import TurnRun
@@ -47,7 +49,6 @@ from .check import Diagnosis, answer_at_once, apology, check_draft, diagnose
 from .cognition.preparation import apply_decision, prepare_plan
 from .counsel.tools import TurnTools
 from .counsel.turn import counsel
-from .extractive import Extractive
 from .findings import Findings, build_executor
 from .presentation import Wording, reader_texts
 from .text import key_phrases
@@ -55,8 +56,6 @@ from .tools import MAX_ROUNDS, MAX_TURN_CALLS, RECORDS, Gate, Toolbox, build_too
 
 log = logging.getLogger(__name__)
 
-EXTRACTIVE = "extractive"
-"""Name of the reasoner without a language model."""
 
 
 @dataclass(frozen=True)
@@ -97,16 +96,16 @@ async def fall_back_to_rules(running: TurnRun, turn: TurnContext) -> LoopAnswer:
     """
     running.degrade("model")
     if turn.agent is not None and uses_allow_list(turn.agent):
-        text, seen = await counsel(running, Extractive(), turn)
+        text, seen = await counsel(running, RULES, turn)
         answer = LoopAnswer(text, turn.directive, "", None, sources=seen.sources(text))
     else:
         answer = replace(await by_rules(running, turn), directive=turn.directive)
-    return replace(answer, reasoner=EXTRACTIVE)
+    return replace(answer, reasoner=RULES.name)
 
 
 async def run_router(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> LoopAnswer:
     """One router call, at most one retrieval, one final call; each call is repaired at most once."""
-    if reasoner.name == EXTRACTIVE:
+    if not isinstance(reasoner, Router):
         return await by_rules(running, turn)
     with running.phase("II route"):
         routed = await _route(running, reasoner, turn)
@@ -145,7 +144,7 @@ async def _propose(running: TurnRun, turn: TurnContext) -> RuleAnswer | None:
     return answer if is_grounded(answer) else None
 
 
-async def _route(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> RouteDecision:
+async def _route(running: TurnRun, reasoner: Router, turn: TurnContext) -> RouteDecision:
     """The decision; where none can be had, memory is asked with phrases drawn by code."""
     try:
         answer = await running.steps.made("route", RouteDecision, lambda: reasoner.route(turn))
@@ -183,7 +182,7 @@ def _size(memory: AugmentedMemoryContext) -> int:
 
 
 async def _compose(
-    running: TurnRun, reasoner: Reasoner, turn: TurnContext, draft: str | None, memory: AugmentedMemoryContext | None
+    running: TurnRun, reasoner: Router, turn: TurnContext, draft: str | None, memory: AugmentedMemoryContext | None
 ) -> ComposedReply | None:
     """The reply; where the model gives none, what can be saved of it, or the draft; `None` where there is neither."""
     fault: Fault | None = None

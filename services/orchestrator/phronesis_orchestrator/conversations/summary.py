@@ -14,7 +14,6 @@ from enum import StrEnum
 from phronesis_tokens import clean, count
 
 from ..agents.text import is_content, sentences, shorten, words
-from ..models.reasoner import TurnContext
 from .history import KEPT, NO_SUMMARY, PRUNE_AFTER, WINDOW, Note, Past, PastMessage, PastTurn, Summary
 
 _SUBSTANTIVE = 40
@@ -170,14 +169,6 @@ def partition(
     best = {turn.seq for turn in order[:KEPT]}
     by_age = sorted(older, key=lambda turn: turn.seq)
     return [turn for turn in by_age if turn.seq in best], [turn for turn in by_age if turn.seq not in best]
-
-
-def list_statements(turn: TurnContext) -> list[str]:
-    """What the user stated in the conversation and did not ask, a sentence each, oldest first."""
-    notes = [note.text for note in turn.summary.notes if note.role == "user"]
-    said = [strip_attachments(past.text)[:_LOOK_AT] for past in turn.history if past.role == "user"]
-    lines = [*notes, *(shorten(line, _NOTE) for text in said for line in sentences(text)[:_SENTENCES])]
-    return [line for line in lines if not line.rstrip().endswith("?")]
 
 
 def _messages(turn: PastTurn, *, numbered: bool) -> Iterable[PastMessage]:

@@ -122,10 +122,29 @@ class TurnContext:
 
 
 class Reasoner(Protocol):
-    """What the loops ask by way of `Steps`. A call that fails for good raises `CallFailed`, or a `ServiceError` of its own."""
+    """What answers a turn: a language model that can do some of what follows, or rules (`RULES`).
+
+    The loops ask it by way of `Steps`. A call that fails for good raises `CallFailed`, or a `ServiceError` of its own.
+    """
 
     name: str
     """Stands in every reply as `reasoner`: `groq`, `openai` or `extractive`."""
+
+
+class Rules:
+    """No language model: turns are answered by the rules of `understanding`, which no loop asks by way of a `Reasoner`."""
+
+    name = "extractive"
+
+
+RULES = Rules()
+
+
+@runtime_checkable
+class Router(Protocol):
+    """A reasoner that makes the two decisions of a turn. One that cannot leaves the turn to rules."""
+
+    name: str
 
     async def route(self, turn: TurnContext, fault: Fault | None = None) -> Answer[RouteDecision]:
         """Decide whether memory is needed, and for which phrases.
@@ -254,7 +273,7 @@ class Inquiry:
 
 @runtime_checkable
 class Inquirer(Protocol):
-    """A reasoner that can work with tools. One that cannot leaves the question to rules (`analyst`)."""
+    """A reasoner that can work with tools. One that cannot leaves the question to rules."""
 
     async def classify(self, turn: TurnContext, fault: Fault | None = None) -> Answer[Classification]:
         """Choose the mode; answer at once where it reads no data. Raises `CallFailed`.

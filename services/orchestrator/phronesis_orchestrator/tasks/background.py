@@ -26,7 +26,7 @@ from ..agents.counsel.tools import list_offered_tools, reach_outside_tools, rend
 from ..agents.executor import ExecutedCall, ToolExecutor, problem_result, risk_table
 from ..agents.loops import LoopAnswer
 from ..agents.tools import Admitted, BadArguments, Gate, NotAdmitted, Toolbox
-from ..models.reasoner import CallResult, Inquirer, Reasoner, ToolCall, TurnContext
+from ..models.reasoner import RULES, CallResult, Inquirer, Reasoner, ToolCall, TurnContext
 from ..turns.execution import TurnRun
 from . import rules
 from .decisions import BudgetMeter, is_good, make_plan, validate_task
@@ -208,7 +208,7 @@ class _TaskRun:
     ) -> None:
         self._parts, self._running, self._turn, self._reasoner = parts, running, turn, reasoner
         self._planner = reasoner if isinstance(reasoner, Planner) and can_plan(reasoner, turn) else None
-        self._name = reasoner.name if self._planner is not None else "extractive"
+        self._name = reasoner.name if self._planner is not None else RULES.name
         self._tools = tools
         self._caller = TaskCaller(running, tools)
         box = Toolbox({legal_name(name): tool for name, tool in tools.items()}, (), schema_of_input)
@@ -269,7 +269,7 @@ class _TaskRun:
         planner = self._planner if meter.model() is None else None
         with self._running.phase("task report"):
             text = await write_report(steps, self._turn, planner, rules.report, done.known)
-            report = await save_report(self._caller, self._running.claim, text, self._name if planner else "extractive")
+            report = await save_report(self._caller, self._running.claim, text, self._name if planner else RULES.name)
         if report.document_id is None:
             self._running.degrade("document")
         if done.stopped is not None:

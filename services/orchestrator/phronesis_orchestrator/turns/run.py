@@ -35,14 +35,13 @@ from ..agents.context import (
     tag_agent,
 )
 from ..agents.documents import keep_documents
-from ..agents.extractive import Extractive
 from ..agents.loops import LOOPS
 from ..agents.text import focus
 from ..approvals.policy import ApprovalWaits, Waiting, pause_turn
 from ..conversations.history import Past
 from ..ledger.budgets import NO_LEDGER, Ledger
 from ..metrics import DEGRADED, TURN_SECONDS, TURNS
-from ..models.reasoner import Reasoner, TurnContext
+from ..models.reasoner import RULES, Reasoner, TurnContext
 from ..settings import OrchestratorSettings
 from ..tasks.background import Background, can_plan
 from ..traces.record import TurnRecord
@@ -206,9 +205,9 @@ class TurnRunner:
         claim = running.claim
         loop = LOOPS.get(turn.agent.loop if turn.agent else "router", LOOPS["router"])
         # No prompt text stands in the code: without instructions only the rules can answer.
-        reasoner = self._services.reasoner if turn.agent else Extractive()
+        reasoner: Reasoner = self._services.reasoner if turn.agent else RULES
         if claim.request.task is not None and self._services.background is not None:
-            loop, reasoner = self._services.background.run, reasoner if can_plan(reasoner, turn) else Extractive()
+            loop, reasoner = self._services.background.run, reasoner if can_plan(reasoner, turn) else RULES
         try:
             async with run_beside(carry_on_summary(running, reasoner, self._services.conversations, turn, past)):
                 answer = await loop(running, reasoner, turn)

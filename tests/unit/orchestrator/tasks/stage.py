@@ -15,10 +15,18 @@ from phronesis_contracts.orchestrator import Directive, TaskBudget, TaskOrder, T
 from phronesis_contracts.tasks import TaskState
 from phronesis_contracts.twin import Survey, Surveyed
 from phronesis_orchestrator.agents.cognition.state import Cognition, Experience, NoExperience
-from phronesis_orchestrator.agents.extractive import Extractive
 from phronesis_orchestrator.agents.loops import LoopAnswer
 from phronesis_orchestrator.ledger.usage import CallUsage
-from phronesis_orchestrator.models.reasoner import Answer, Draft, IntentDecision, LookAhead, Reasoner, Reflection, TurnContext
+from phronesis_orchestrator.models.reasoner import (
+    RULES,
+    Answer,
+    Draft,
+    IntentDecision,
+    LookAhead,
+    Reasoner,
+    Reflection,
+    TurnContext,
+)
 from phronesis_orchestrator.settings import CognitionSettings, OrchestratorSettings
 from phronesis_orchestrator.tasks.background import LOOKING_UP, PURPOSES, Background
 from phronesis_orchestrator.tasks.plan import Plan, Step
@@ -208,7 +216,7 @@ class TaskStage:
             self.claim, steps, self.tracing, self.neighbours, OrchestratorSettings(), show, [], cognition=cognition
         )
         turn = TurnContext(self.agent, {}, (), Directive.FOCUSED_ANALYST, self.goal, self.goal)
-        reasoner: Reasoner = self.planner if self.planner is not None else Extractive()
+        reasoner: Reasoner = self.planner if self.planner is not None else RULES
         self.steps = steps
         self.running = running
         return await Background(self.store, self.strategies).run(running, reasoner, turn)

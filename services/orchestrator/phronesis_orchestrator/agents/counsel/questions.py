@@ -15,7 +15,6 @@ from phronesis_contracts.constitution.session import START_SESSION_TOOL, StartSe
 
 from ...models.reasoner import TurnContext
 from ...turns.execution import TurnRun
-from ..extractive import say
 from ..text import courtesy, is_content, sentences, stem, words
 from .answers import assess_capacity, contradictions, losses, precedents, purpose, strategies
 from .tools import NotOffered, SeenNode, TurnTools, cite, describe_hits, find_broken_rules, joined, listed, paragraphs
@@ -215,6 +214,10 @@ def _by_title(said: set[str], nodes: Iterable[SeenNode]) -> SeenNode | None:
 
 
 _SENTENCES = {
+    "greeting": "Hello. Ask me about anything that the graph may hold.",
+    "thanks": "You are welcome.",
+    "farewell": "Goodbye.",
+    "about": "I answer from the graph. No language model is set up here, so I look things up by rules.",
     "by_rules": "This was looked up in the graph by rules; no language model was used.",
     "cannot": "Without a language model I can only look things up.",
 }
@@ -229,7 +232,7 @@ async def answer_by_rules(running: TurnRun, turn: TurnContext, desk: TurnTools) 
     """The answer to a turn. Raises `ServiceError`: the owner of a tool that the answer cannot do without failed."""
     text = (turn.user_text or turn.final_input).strip()
     if kind := courtesy(text):
-        return say(turn, kind)
+        return _phrase(turn, kind)
     question = classify_question(turn)
     try:
         answer = await _answered(running, desk, question)

@@ -10,8 +10,10 @@ from typing import Any
 
 from phronesis_contracts.answers import Visualization
 
-from ...agents.analyst.ontology import COLOURS
-from ...agents.analyst.presentation import (
+from ..ports import GoalKnowledge, StepResult, WrittenReport
+from .portfolio import GAPS, KIND, Asked, plan
+from .presentation import (
+    COLOURS,
     NOT_PUBLISHED,
     SCALES,
     amount,
@@ -23,8 +25,6 @@ from ...agents.analyst.presentation import (
     percent,
     table,
 )
-from ..ports import GoalKnowledge, StepResult, WrittenReport
-from .portfolio import GAPS, KIND, Asked, plan
 
 Row = dict[str, Any]
 
