@@ -57,7 +57,6 @@ from .tools import MAX_ROUNDS, MAX_TURN_CALLS, RECORDS, Gate, Toolbox, build_too
 log = logging.getLogger(__name__)
 
 
-
 @dataclass(frozen=True)
 class LoopAnswer:
     """What the loop came to."""
@@ -137,7 +136,7 @@ async def run_router(running: TurnRun, reasoner: Reasoner, turn: TurnContext) ->
 async def _propose(running: TurnRun, turn: TurnContext) -> RuleAnswer | None:
     """What the rules found on record, for the model to write about; `None` where they found nothing to be sure of."""
     try:
-        answer = await answer_by_rules(running, turn)
+        answer = await answer_by_rules(running, turn, quotes=False)
     except ServiceError as error:
         log.warning("the turn goes on without what the rules would have found: %s", error.code)
         return None

@@ -85,18 +85,21 @@ class RuleAnswer:
     notes: tuple[str, ...] = field(default=())
 
 
-async def answer_by_rules(running: TurnRun, turn: TurnContext) -> RuleAnswer:
+async def answer_by_rules(running: TurnRun, turn: TurnContext, *, quotes: bool = True) -> RuleAnswer:
     """Answer the turn's message. A part that is away is left out, and marks the reply.
+
+    Args:
+        quotes: whether what no plan answers is looked for in documents and memory, and quoted; a model reads those itself.
 
     Raises:
         ServiceError: the twin is asked about, and cannot be read.
     """
-    return await _Answering(running, turn).answer()
+    return await _Answering(running, turn, quotes).answer()
 
 
 class _Answering:
-    def __init__(self, running: TurnRun, turn: TurnContext) -> None:
-        self._running, self._turn = running, turn
+    def __init__(self, running: TurnRun, turn: TurnContext, quotes: bool) -> None:
+        self._running, self._turn, self._quotes = running, turn, quotes
         self._text = " ".join((turn.user_text or "").split())
         self._language = detect(self._text, turn.focus.language)
         self._analyst = turn.agent is not None and RECORDS in turn.agent.stages
@@ -107,11 +110,12 @@ class _Answering:
             understood = understand(self._text, lexicon, self._turn.focus, self._language)
             if lexicon is not None and isinstance(understood.plan, Unknown) and understood.plan.reason == "words":
                 understood, lexicon = await self._in_another_language(understood, lexicon)
-            await self._running.show(
-                "routed",
-                decision="respond_directly" if isinstance(understood.plan, Talk | Compose) else "query_memory",
-                plan=(understood.plan.kind, *understood.notes),
-            )
+            if self._quotes:  # else the model's route is the one that is shown
+                await self._running.show(
+                    "routed",
+                    decision="respond_directly" if isinstance(understood.plan, Talk | Compose) else "query_memory",
+                    plan=(understood.plan.kind, *understood.notes),
+                )
         schema = Schema(lexicon.view.ontology) if lexicon is not None else EMPTY_SCHEMA
         words = Wording(schema, self._language.name)
         answer = await self._by_kind(understood, lexicon, schema, words)
@@ -249,6 +253,8 @@ class _Answering:
 
     async def _from_documents(self, understood: Understood, words: Wording, text: str | None = None) -> RuleAnswer | None:
         """Quoted from what was attached to the conversation, now or before; `None` where nothing supports it."""
+        if not self._quotes:
+            return None
         asked = text or self._text
         passages = attached(self._turn.media_text)
         try:
@@ -267,6 +273,8 @@ class _Answering:
 
     async def _searched(self, understood: Understood, words: Wording, text: str | None = None) -> RuleAnswer | None:
         """Quoted from what the person said, the conversation's documents, or what memory holds; `None` without support."""
+        if not self._quotes:
+            return None
         if not self._analyst and (told := await self._from_statements(understood, words)) is not None:
             return told
         if (of_documents := await self._from_documents(understood, words, text)) is not None:
@@ -284,6 +292,8 @@ class _Answering:
 
     async def _from_statements(self, understood: Understood, words: Wording) -> RuleAnswer | None:
         """What the person said themselves, in this conversation or before: the newest that supports the question."""
+        if not self._quotes:
+            return None
         told = [past.text for past in self._turn.history if past.role == "user" and not self._is_question(past.text)]
         passages = [Passage(f"said/{n}", "", text, "said", float(n)) for n, text in enumerate(told, 1)]
         try:
