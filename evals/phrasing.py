@@ -23,7 +23,9 @@ DECLINES = re.compile(
     r"|\b(?:is|are) only (?:\w+ ){0,2}(?:data|reports?|figures)\b"
     r"|\b(?:weiß|kenne|kann|habe|verstehe|finde) ich\b[^.]*\b(?:nicht|keine?n?|nichts)\b"
     r"|\bich (?:weiß|kenne|kann|habe|verstehe|finde|konnte)\b[^.]*\b(?:nicht|keine?n?|nichts)\b"
-    r"|\bdazu\b[^.]*\b(?:nichts|keine)\b|\bsprachmodell\b|\bliegen\b[^.]*\bkeine\b|\bnichts\b[^.]*\bgefunden\b",
+    r"|\bdazu\b[^.]*\b(?:nichts|keine)\b"
+    r"|\bnicht (?:gesagt|erwähnt|erzählt|genannt|mitgeteilt)\b|\bsprachmodell\b"
+    r"|\bliegen\b[^.]*\bkeine\b|\bnichts\b[^.]*\bgefunden\b",
     re.IGNORECASE,
 )
 ASKS = re.compile(
@@ -55,13 +57,14 @@ WAS = re.compile(
 """Marks something as superseded."""
 ABSENT = re.compile(
     r"\bthere (?:is|are|was|were) (?:no|none|nothing)\b|\b(?:is|are|was|were)(?: not|n't) (?:in|among|part of|one of)\b"
-    r"|\bno such\b|\b(?:es )?gibt (?:es )?(?:kein|nichts)|\bist nicht (?:in|unter|dabei)\b",
+    r"|\bno such\b|\b(?:es )?gibt (?:es )?(?:kein|nichts)|\bist nicht (?:in|unter|dabei)\b"
+    r"|\bnot on record\b|\bnicht (?:verzeichnet|erfasst)\b|\bI (?:keep|stick|hold) to my\b|\bIch (?:halte|bleibe)\b",
     re.IGNORECASE,
 )
 """Says of something that it is not in the data: an answer to what is not there, and none to what is."""
 MARK = "no language model was used"
 """Says who wrote a reply; it is no refusal."""
-QUOTES = re.compile(r"quoted from|^\*\*[^*]+\*\*:", re.MULTILINE)
+QUOTES = re.compile(r"quoted from|^\*\*[^*]+\*\*:", re.MULTILINE | re.IGNORECASE)
 """Texts of sources; small talk needs none."""
 
 

@@ -48,7 +48,7 @@ class Question:
 
 CONVERSATION = (
     Question(f"What is the {PROGRAMME} programme for?", source=PROGRAMME),
-    Question("How was its delivery confidence rated, and why?", source=PROGRAMME, words=("Amber", "Green")),
+    Question("What is its first key decision point, and is it on schedule?", source=PROGRAMME, words=("site down selection",)),
     Question("When and in which room is the budget review meeting?", words=("14 May 2024",), media=NOTE),
     Question("When is the community open day in the picture?", words=("8 June 2024",), media=PICTURE),
     Question("When does the drilling begin in the recording?", words=("September",), media=VOICE),

@@ -160,16 +160,12 @@ class World:
             "chains": self.chains(),
         }
 
-    def chains(self) -> dict[str, list[str]]:
+    def chains(self) -> dict[str, dict[str, list[str]]]:
         """Each path over two relationships."""
         return {
-            f"{a.name.title().replace('_', '')}Then{b.name.title().replace('_', '')}": [
-                a.source,
-                a.name,
-                a.target,
-                b.name,
-                b.target,
-            ]
+            f"{a.name.title().replace('_', '')}Then{b.name.title().replace('_', '')}": {
+                "steps": [a.source, a.name, a.target, b.name, b.target]
+            }
             for a in self.links
             for b in self.links
             if a.target == b.source
@@ -301,8 +297,10 @@ def _named(one: Type, taken: set[str], rng: random.Random) -> str:
             return name
 
 
-def _node_words(one: Type) -> dict[str, list[Any]]:
-    return {"en": [{"one": one.one, "many": one.many}, one.other], "de": [{"one": one.german, "many": one.germans}]}
+def _node_words(one: Type) -> dict[str, list[str]]:
+    """The label first, then its plural and the other word; German words too, without those that are written alike."""
+    english, german = [one.one, one.many, one.other, one.others], [one.german, one.germans]
+    return {"en": list(dict.fromkeys(english)), "de": list(dict.fromkeys(german))}
 
 
 def _properties(one: Type) -> dict[str, Any]:

@@ -37,7 +37,7 @@ async def database(postgres: PostgresServer) -> AsyncIterator[Database]:
         yield database
 
 
-def edited(version: str = "1.2.0", **prompts: str) -> AgentContent:
+def edited(version: str = DIALOGUE.version, **prompts: str) -> AgentContent:
     return DIALOGUE.model_copy(update={"version": version, "prompts": {**DIALOGUE.prompts, **prompts}})
 
 
@@ -171,8 +171,8 @@ async def test_a_release_changes_and_announces_only_what_differs(database: Datab
         ("system", "evt.system.instructions.v1.released"),
         ("system", "evt.system.instructions.v1.audited"),
     ]
-    assert json.loads(news[0]["body"]) == {"tags": tags, "version": "1.2.0"}
-    assert json.loads(news[1]["body"])["arguments"] == {"agent": "dialogue", "version": "1.2.0", "tags": tags}
+    assert json.loads(news[0]["body"]) == {"tags": tags, "version": DIALOGUE.version}
+    assert json.loads(news[1]["body"])["arguments"] == {"agent": "dialogue", "version": DIALOGUE.version, "tags": tags}
     assert await rows(database, "SELECT tag, content FROM instruction_history") == [
         {"tag": "dialogue/router", "content": DIALOGUE.prompts["router"]}
     ]

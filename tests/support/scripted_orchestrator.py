@@ -116,6 +116,15 @@ class ScriptedOrchestrator:
         """Show that a turn has reached a phase."""
         await self.say(self._turns[id][0], TurnProgress(turn_id=id, kind="phase", phase=phase))
 
+    async def live(self, id: str, text: str, offset: int, attempt: int = 1) -> None:
+        """Show a piece of provisional text."""
+        said = TurnProgress(turn_id=id, kind="live", text=text, offset=offset, attempt=attempt)
+        await self.say(self._turns[id][0], said)
+
+    async def restart(self, id: str, attempt: int = 1) -> None:
+        """Take provisional text back."""
+        await self.say(self._turns[id][0], TurnProgress(turn_id=id, kind="restart", attempt=attempt))
+
     async def wait(self, id: str) -> str:
         """Let a turn wait for a person, and show it; the id of the approval."""
         who, turn, state = self._turns[id]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -59,7 +58,6 @@ def program(python: Path, port: int, log: Path, environment: Mapping[str, str]) 
 
     command = [str(python), "-m", "llama_cpp.server", "--model", str(file), "--model_alias", file.stem.lower()]
     command += ["--host", LOOPBACK, "--port", str(port), "--n_ctx", str(CONTEXT), "--interrupt_requests", "false"]
-    command += ["--n_threads", str(os.cpu_count() or 1)]  # half of them by default
     return Program(NAME, command, log, environment, ready, stop_within=10, ready_within=120)
 
 

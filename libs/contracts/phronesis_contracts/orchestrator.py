@@ -110,13 +110,20 @@ class TurnProgress(Message):
 
     turn_id: str
     kind: str
-    """`accepted`, `refused`, `phase`, `waiting` (for an approval, whose id and tool stand in `detail`) or `ended`."""
+    """`accepted`, `refused`, `phase`, `waiting` (for an approval, whose id and tool stand in `detail`), `live` (a piece of the
+    reply as a model writes it, which is provisional), `restart` (drop what came by `live`) or `ended`."""
     conversation_id: str | None = None
     phase: str | None = None
     """For `phase`: `preprocessed`, `routed`, `retrieved` or `answered`; of analysts `classified` and `tools` too, and
     of agents that think ahead `intent`, `preflight` and `reflected`."""
     problem: Problem | None = None
     detail: dict[str, Any] = Field(default_factory=dict)
+    attempt: int | None = None
+    """For `live` and `restart`: the attempt at the turn that says it; what an earlier one said is void."""
+    offset: int | None = None
+    """For `live`: characters of the reply before this piece."""
+    text: str | None = None
+    """For `live`: the piece."""
 
 
 class Source(Message):

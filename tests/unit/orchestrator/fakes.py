@@ -262,6 +262,7 @@ class Stage:
         async def show(of: Claim, line: TurnProgress) -> None:
             self.shown.append(line.phase or line.kind)
             self.progress.append(line)
+            await self.hear(of, line)
 
         services = TurnServices(
             self.turns,
@@ -278,3 +279,6 @@ class Stage:
             vocabularies=self.vocabularies,
         )
         await TurnRunner(services).run(claimed)
+
+    async def hear(self, of: Claim, line: TurnProgress) -> None:
+        """Called with each line of progress."""

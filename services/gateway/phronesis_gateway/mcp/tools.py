@@ -89,8 +89,8 @@ _AROUND = 64
 def list_tools(tools: Sequence[Tool[Any, Any]]) -> list[types.Tool]:
     """A list of tools for somebody who may call these, in at most `BUDGET` tokens.
 
-    Where all of it with the outputs' schemas is too much, it is told without them. Where that is still too much, the first
-    tools are told that there is room for, and the tool that finds the others.
+    Where all of it with the outputs' schemas is too much, the last are told without them. Where it is too much without any, the
+    first tools are told that there is room for, and the tool that finds the others.
 
     Args:
         tools: those that are told first come first.
@@ -101,11 +101,9 @@ def list_tools(tools: Sequence[Tool[Any, Any]]) -> list[types.Tool]:
 @lru_cache(maxsize=64)
 def _list_named(names: tuple[str, ...]) -> tuple[types.Tool, ...]:
     whole = (ASK, *(describe_tool(legal_name(name)) for name in names))
-    if _fits(whole):
-        return whole
     short = tuple(_without_output(one) for one in whole)
     if _fits(short):
-        return short
+        return next(shown for end in range(len(whole), -1, -1) if _fits(shown := (*whole[:end], *short[end:])))
     end = next(end for end in range(len(short), 0, -1) if _fits((*short[:end], SEARCH)))
     return (short[0], SEARCH, *short[1:end])
 

@@ -12,6 +12,7 @@ from phronesis_contracts import ServiceError
 from phronesis_contracts.orchestrator import Turn
 
 from ..turns.events import CHUNK
+from ..turns.live import LiveReader
 from .errors import Envelope, Extra, extra_of, fault_of, usage_of
 from .questions import PERSON, ChatMessage
 
@@ -157,13 +158,33 @@ def opening_chunk(turn_id: str, model: str, created: int) -> ChatChunk:
     return ChatChunk(id=completion_id(turn_id), created=created, model=model, choices=(piece,))
 
 
-def closing_lines(turn: Turn, first: ChatChunk, ignored: tuple[str, ...], *, usage: bool) -> Iterator[bytes]:
-    """The pieces behind the first: the reply's text, its end, and what was used where that was asked for."""
+def text_line(first: ChatChunk, text: str) -> bytes:
+    """A piece of the reply's text."""
+    return first.model_copy(update={"choices": (Piece(delta=Delta(content=text)),)}).line()
+
+
+_INSTEAD = "\n\n---\n\n"
+"""What stands between text that is void and the text in its place, for clients that know nothing of `restart`."""
+
+
+def restart_chunk(first: ChatChunk, conversation_id: str, turn_id: str) -> bytes:
+    """The piece that says that all text before it is void."""
+    extra = Extra(turn_id=turn_id, conversation_id=conversation_id, restart=True)
+    return first.model_copy(update={"choices": (Piece(delta=Delta(content=_INSTEAD)),), "phronesis": extra}).line()
+
+
+def closing_lines(turn: Turn, first: ChatChunk, ignored: tuple[str, ...], live: LiveReader, *, usage: bool) -> Iterator[bytes]:
+    """The pieces behind those that were shown already: the rest of the reply's text, its end, and what was used if asked for.
+
+    Args:
+        live: what was shown while the reply was written; where that is no part of it, the whole reply follows a restart.
+    """
     assert turn.reply is not None
-    text = turn.reply.user_response
+    text = live.rest(turn.reply.user_response)
+    if live.shown and not live.goes_on(turn.reply.user_response):
+        yield restart_chunk(first, turn.conversation_id, turn.turn_id)
     for at in range(0, len(text), CHUNK):
-        piece = Piece(delta=Delta(content=text[at : at + CHUNK]))
-        yield first.model_copy(update={"choices": (piece,)}).line()
+        yield text_line(first, text[at : at + CHUNK])
     end = {"choices": (Piece(delta=Delta(), finish_reason="stop"),), "phronesis": extra_of(turn, ignored)}
     yield first.model_copy(update=end).line()
     if usage:

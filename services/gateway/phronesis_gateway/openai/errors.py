@@ -35,6 +35,8 @@ class Extra(BaseModel):
     sources: tuple[Source, ...] = ()
     ignored: tuple[str, ...] = ()
     """Parts of the request that changed nothing: rules of the client's own, and a history that is not known here."""
+    restart: bool | None = None
+    """In a stream: the text before this piece is void, and the reply begins behind it."""
 
 
 class Model(BaseModel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -13,15 +14,25 @@ from starlette.responses import Response as Answer
 from phronesis_bus import Bus, ask
 from phronesis_contracts import Principal, TimedOut, Unavailable
 from phronesis_contracts.instructions import AGENT_LIST, ListAgents
-from phronesis_contracts.orchestrator import TURN_CANCEL, Turn, TurnRef
+from phronesis_contracts.orchestrator import TURN_CANCEL, Turn, TurnProgress, TurnRef
 
 from ..auth.authentication import Authenticator, Caller, IdempotencyKey, OpenStreams
 from ..auth.keys import WRITE
 from ..http.responses import Id, json_response, route_responses
 from ..http.uploads import UploadReceiver
 from ..turns.events import HEARTBEAT, EventStream
+from ..turns.live import KINDS, LiveReader
 from ..turns.submission import SubmittedTurn, TurnService
-from .completions import ChatAsked, ChatCompletion, build_completion, closing_lines, failure_line, opening_chunk
+from .completions import (
+    ChatAsked,
+    ChatCompletion,
+    build_completion,
+    closing_lines,
+    failure_line,
+    opening_chunk,
+    restart_chunk,
+    text_line,
+)
 from .errors import ENVELOPES, Model, Models, enveloped_route, turn_error
 from .questions import ModelNotFound, Question, QuestionSubmission, find_question
 from .responses import Lines, Response, ResponseAsked, build_response, check_one_conversation, turn_id_of
@@ -61,14 +72,24 @@ class OpenAIHandlers:
             first = opening_chunk(turn.turn_id, body.model, int(time.time()))
             yield first.line()
             ended: Turn | None = None
-            async for ended in self._waited(who, turn):
-                if ended is None:
+            live = LiveReader(whole=True)
+            async for heard in self._waited(who, turn):
+                if isinstance(heard, TurnProgress):
+                    for said in live.take(heard):
+                        yield (
+                            text_line(first, said.text or "")
+                            if said.kind == "live"
+                            else restart_chunk(first, turn.conversation_id, turn.turn_id)
+                        )
+                elif heard is None:
                     yield _STILL
+                else:
+                    ended = heard
         if ended is None or ended.reply is None:
             yield failure_line((ended and turn_error(ended)) or _stopping_error())
             return
         usage = bool(body.stream_options and body.stream_options.include_usage)
-        for line in closing_lines(ended, first, ignored, usage=usage):
+        for line in closing_lines(ended, first, ignored, live, usage=usage):
             yield line
 
     async def responded(self, who: Principal, body: ResponseAsked, key: str | None) -> Response:
@@ -87,19 +108,32 @@ class OpenAIHandlers:
             for line in lines.opening(build_response(await self._turns.state(who, turn.turn_id), body, ignored)):
                 yield line
             ended: Turn | None = None
-            async for ended in self._waited(who, turn):
-                if ended is None:
+            async for heard in self._waited(who, turn):
+                if heard is None:
                     yield _STILL
+                elif isinstance(heard, Turn):
+                    ended = heard
         if ended is None:
             yield failure_line(_stopping_error())
             return
         for line in lines.ending(build_response(ended, body, ignored)):
             yield line
 
-    async def _waited(self, who: Principal, turn: SubmittedTurn) -> AsyncGenerator[Turn | None, None]:
-        """`None` for each while of silence, then the ended turn; only `None` where this process stops first."""
+    async def _waited(self, who: Principal, turn: SubmittedTurn) -> AsyncGenerator[Turn | TurnProgress | None, None]:
+        """Provisional text as it comes, `None` for each while of silence, then the ended turn.
+
+        Nothing but the first two where this process stops first.
+        """
         while not turn.listener.closed:
-            ended = await self._turns.ended(who, turn, HEARTBEAT)
+            said: asyncio.Queue[TurnProgress] = asyncio.Queue(_UNREAD)
+            waiting = asyncio.create_task(self._turns.ended(who, turn, HEARTBEAT, said.put))
+            try:
+                async for one in _until(waiting, said):
+                    if one.kind in KINDS:
+                        yield one
+            finally:
+                waiting.cancel()
+            ended = await waiting
             yield ended
             if ended is not None:
                 return
@@ -125,6 +159,26 @@ class OpenAIHandlers:
         conversation = named or await self._asking.conversation(who, agent, found.before)
         lost = ("history",) if conversation is None and found.before else ()
         return found, conversation, ignored + lost
+
+
+_UNREAD = 64
+"""Lines of progress that wait for a client to read; then the turn's are read no further for a while."""
+
+
+async def _until(ended: asyncio.Task[Turn | None], said: asyncio.Queue[TurnProgress]) -> AsyncGenerator[TurnProgress, None]:
+    """What is said until a task has ended."""
+    while True:
+        getting = asyncio.create_task(said.get())
+        try:
+            await asyncio.wait({ended, getting}, return_when=asyncio.FIRST_COMPLETED)
+            if getting.done():
+                yield getting.result()
+                continue
+        finally:
+            getting.cancel()
+        while not said.empty():
+            yield said.get_nowait()
+        return
 
 
 def _stopping_error() -> Unavailable:

@@ -27,6 +27,7 @@ from phronesis_contracts import (
     Tool,
     Unavailable,
     ontology,
+    outside,
 )
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.constitution import writes
@@ -171,9 +172,13 @@ class Offers:
 
 
 def _rank(tool: Tool[Any, Any]) -> int:
-    """Tools of one node type each, and of the twin's ontology, come last, and other names of a tool before them."""
-    if tool.name in _OF_TYPES | _OF_ONTOLOGY:
+    """Tools of one node type each, and those that set a tenant up, come last; earlier versions and other
+    names before them.
+    """
+    if tool.name in _OF_TYPES | _OF_SETUP:
         return 2
+    if successor_name(tool.name) in TOOLS:
+        return 1
     return int(next(one.name for one in sorted(TOOLS.values(), key=_plain_name_key) if one.rpc is tool.rpc) != tool.name)
 
 
@@ -182,8 +187,8 @@ def _plain_name_key(tool: Tool[Any, Any]) -> tuple[bool, str]:
 
 
 _OF_TYPES = frozenset(tool.name for table in (writes.CREATE, writes.UPDATE) for tool in table.values())
-_OF_ONTOLOGY = frozenset(tool.name for tool in vars(ontology).values() if isinstance(tool, Tool))
-"""Those who set a twin up look for them by name; whoever asks it has no use for them."""
+_OF_SETUP = frozenset(tool.name for module in (ontology, outside) for tool in vars(module).values() if isinstance(tool, Tool))
+"""Those who set a tenant up look for them by name; whoever asks has no use for them."""
 _BY_NAME = {legal_name(name): tool for name, tool in TOOLS.items()} | TOOLS
 _ORDER = tuple(sorted(TOOLS.values(), key=lambda tool: (_rank(tool), tool.name)))
 """All tools: those that a caller without a list of its own is told first come first."""

@@ -25,6 +25,7 @@ from phronesis_contracts import BadRequest, NotFound, Principal, ServiceError
 from phronesis_contracts.answers import GAPS_TITLE, Analysis
 from phronesis_contracts.orchestrator import Reply, Turn, TurnProgress
 
+from .live import LiveReader, restart_line
 from .submission import LOOK, TurnService
 
 LONGEST = 400
@@ -118,6 +119,7 @@ class Events:
         self._begun = seen > 0
         self._hinted = False
         self._looked = time.monotonic() - LOOK
+        self._live = LiveReader()
 
     async def stream(self) -> AsyncGenerator[bytes, None]:
         """The events, until the turn has ended or the process stops; a line comes at least every `HEARTBEAT` seconds."""
@@ -135,7 +137,7 @@ class Events:
                 if turn is not None and turn.status.ended:
                     async for line in self._progress():  # what was shown between the last look and the end
                         yield line
-                    for line in ending_events(turn, self._seen):
+                    for line in ending_events(turn, self._seen, self._live):
                         yield line
                     return
                 if time.monotonic() - spoke >= HEARTBEAT - LOOK:
@@ -162,6 +164,10 @@ class Events:
                 case "accepted" | "phase" | "waiting":
                     self._begun = True
                     yield format_event(shown.message.kind, shown.message.model_dump_json(exclude_none=True), self._seen)
+                case "live" | "restart":
+                    self._begun = True
+                    for line in self._live.take(shown.message):
+                        yield format_event(line.kind, line.model_dump_json(exclude_none=True), self._seen)
                 case _:
                     # `refused` is said to another submission with this turn's key, never of a turn that has a row.
                     continue
@@ -181,14 +187,17 @@ class Events:
             return None
 
 
-def ending_events(turn: Turn, id: int) -> list[bytes]:
+def ending_events(turn: Turn, id: int, live: LiveReader | None = None) -> list[bytes]:
     """The last events of a turn, made from its row: `ended`, what its reply says, and `done` with the whole turn.
 
-    A reply's text comes in chunks, `text`. An analyst's answer is never cut into pieces: it comes as
+    A reply's text comes in chunks, `text`, and stands in the place of what came by `live`: where that was another text, or
+    there is no reply, `restart` says so before. An analyst's answer is never cut into pieces: it comes as
     `executive_summary` and then, whole, as `analysis`.
     """
     said = TurnProgress(turn_id=turn.turn_id, kind="ended", conversation_id=turn.conversation_id)
     lines = [format_event("ended", said.model_dump_json(exclude_none=True), id)]
+    if live is not None and live.shown and not (turn.reply and live.goes_on(turn.reply.user_response)):
+        lines.append(format_event("restart", restart_line(turn.turn_id).model_dump_json(exclude_none=True), id))
     if turn.reply and (analysis := turn.reply.analysis):
         lines.append(format_event("executive_summary", summarise(analysis).model_dump_json(), id))
         lines.append(format_event("analysis", analysis_with_turn(turn.reply, analysis).sent(), id))

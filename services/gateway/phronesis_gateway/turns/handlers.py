@@ -208,8 +208,8 @@ def _analysis_response(turn: Turn) -> Response:
 
 _TURN_EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "Events: `accepted`, `phase`, `waiting` (for an approval), `ended`, `text` (or `executive_summary` and "
-        "`analysis`), `done`.",
+        "description": "Events: `accepted`, `phase`, `waiting` (for an approval), `live` and `restart` (provisional text), "
+        "`ended`, `text` (or `executive_summary` and `analysis`), `done`.",
         "content": {"text/event-stream": {}},
     }
 }
@@ -252,6 +252,9 @@ def events_router(
         Reconnect with the id of the last event. What is made from the turn's end (`ended`, `text`, `executive_summary`,
         `analysis`, `done`) has the id of the last progress event, so a reader that comes back with it gets them all again;
         a `text` event says that it is part `k` of `n`.
+
+        Agents whose profile allows it show their reply while a model writes it: `live` events hold pieces of it, with the
+        attempt and the offset in characters. They are provisional: `restart` says to drop them, and `text` takes their place.
         """
         who = (
             await authenticator.by_ticket(ticket, id) if ticket is not None else await authenticator.by_headers(request.headers)

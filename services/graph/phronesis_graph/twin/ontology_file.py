@@ -216,7 +216,9 @@ class _File(_Part):
     nodes: dict[TypeName, Annotated[_Node, BeforeValidator(_empty)]] = Field(min_length=1, max_length=60)
     relationships: Annotated[dict[RelationshipName, _Relationship], Field(max_length=120), BeforeValidator(_empty)] = {}
     hierarchy: RelationshipName | None = None
-    chains: Annotated[dict[ChainName, Annotated[_Chain, BeforeValidator(_steps)]], Field(max_length=20), BeforeValidator(_empty)] = {}
+    chains: Annotated[
+        dict[ChainName, Annotated[_Chain, BeforeValidator(_steps)]], Field(max_length=20), BeforeValidator(_empty)
+    ] = {}
 
 
 def _to_ontology(file: _File) -> Ontology:

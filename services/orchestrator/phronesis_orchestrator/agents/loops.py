@@ -36,7 +36,14 @@ from ..models.reasoner import (
     TurnContext,
 )
 from ..turns.execution import TurnRun
-from ..understanding.answering import answer_by_rules, directive_after, to_analysis
+from ..understanding.answering import (
+    RuleAnswer,
+    answer_by_rules,
+    directive_after,
+    is_grounded,
+    keeps_facts,
+    to_analysis,
+)
 from ..understanding.plan import Focus
 from .check import Diagnosis, answer_at_once, apology, check_draft, diagnose
 from .cognition.preparation import apply_decision, prepare_plan
@@ -48,7 +55,6 @@ from .text import key_phrases
 from .tools import MAX_ROUNDS, MAX_TURN_CALLS, RECORDS, Gate, Toolbox, build_toolbox, uses_allow_list
 
 log = logging.getLogger(__name__)
-
 
 
 @dataclass(frozen=True)
@@ -109,16 +115,32 @@ async def run_router(running: TurnRun, reasoner: Reasoner, turn: TurnContext) ->
         with running.phase("III retrieve"):
             memory = await _retrieve(running, turn, routed)
         await running.show("retrieved", found=len(memory.memory_units) + len(memory.concepts))
+    proposal = await _propose(running, turn)
     turn = apply_decision(running, turn, routed.tier, action=memory is not None)
     turn = await prepare_plan(running, reasoner, turn, found=_size(memory) if memory else None)
-    with running.phase("IV answer"):
-        composed = await _compose(running, reasoner, turn, routed.direct_response, memory)
+    with running.phase("IV answer"), running.live(turn.agent):
+        draft = proposal.written.text if proposal is not None else routed.direct_response
+        composed = await _compose(running, reasoner, turn, draft, memory)
         if composed is None:
             return await fall_back_to_rules(running, turn)
+    if proposal is not None and not keeps_facts(composed.user_response, proposal.written.text):
+        log.warning("the reply left out or changed what was found; the rules' answer stands")
+        composed = composed.model_copy(update={"user_response": proposal.written.text})
     directive = composed.next_agent_directive
     if directive is None:
         log.warning("no usable directive; the earlier one stays")
-    return LoopAnswer(composed.user_response, directive or turn.directive, composed.directive_reasoning[:500], memory)
+    answer = LoopAnswer(composed.user_response, directive or turn.directive, composed.directive_reasoning[:500], memory)
+    return answer if proposal is None else replace(answer, sources=proposal.sources or None, focus=proposal.focus)
+
+
+async def _propose(running: TurnRun, turn: TurnContext) -> RuleAnswer | None:
+    """What the rules found on record, for the model to write about; `None` where they found nothing to be sure of."""
+    try:
+        answer = await answer_by_rules(running, turn, quotes=False)
+    except ServiceError as error:
+        log.warning("the turn goes on without what the rules would have found: %s", error.code)
+        return None
+    return answer if is_grounded(answer) else None
 
 
 async def _route(running: TurnRun, reasoner: Router, turn: TurnContext) -> RouteDecision:

@@ -78,8 +78,6 @@ class Past:
 
     directive: Directive = Directive.SUPPORTIVE_COMPANION
     summary: Summary = NO_SUMMARY
-    focus: Focus = NO_FOCUS
-    """What was last spoken of."""
     kept: tuple[PastTurn, ...] = ()
     """The turns that the summary keeps word for word."""
     aged: tuple[PastTurn, ...] = ()
@@ -87,3 +85,5 @@ class Past:
     window: tuple[PastTurn, ...] = ()
     stale: bool = False
     """Whether the store did not answer, and this is what was kept of an earlier reading."""
+    focus: Focus = NO_FOCUS
+    """What was last spoken of."""

@@ -18,9 +18,10 @@ from phronesis_contracts.instructions import AgentProfile
 
 from ..ledger.usage import AskedModel, CallUsage, admission
 from .capabilities import Capabilities, CapabilityCache, schema_options
-from .client import CallTelemetry, ChatClient, ChatRequest
+from .client import CallTelemetry, ChatClient, ChatRequest, OnText
 from .completions import Completion, TryFailed
 from .limits import TRIES, CallLimits, Limits, Purpose
+from .live import LIVE_FIELDS, FieldText, LiveSink, live_sink
 from .prompts import fit_tools, with_keys
 from .reasoner import Answer, CallFailed, Fault, TurnContext, current_call
 from .templates import FREE_SCHEMAS, SCHEMAS, BadTemplate
@@ -220,6 +221,7 @@ class Calls:
         capabilities: what the endpoint can do with each model.
         concurrency: calls that it is asked at once; others wait for their turn.
         reserve: seconds of a turn's time that calls leave for the rules to answer in.
+        streams: whether every answer is had in pieces, so that a server learns at once that nobody waits for it any more.
     """
 
     def __init__(
@@ -231,9 +233,10 @@ class Calls:
         capabilities: CapabilityCache,
         concurrency: int,
         reserve: float,
+        streams: bool,
     ) -> None:
         self._client, self._tracing, self._limits, self._patience = client, tracing, limits, patience
-        self._capabilities, self._reserve = capabilities, reserve
+        self._capabilities, self._reserve, self._streams = capabilities, reserve, streams
         self._turns = asyncio.Semaphore(concurrency)
         self._scales: dict[str, float] = {}
 
@@ -273,12 +276,17 @@ class Calls:
             failed.cost_usd, failed.asked = watch.cost(limits.model, failed.spent), asked
             raise
         done = tried.value
+        sink = live_sink.get() if purpose in LIVE_FIELDS else None
         spent = tried.before.plus(done.spent)
         paid = watch.cost(limits.model, spent)
         parsed = parse(done)
         if isinstance(parsed, Fault):
             log.warning("the model's answer for %s is no good (finish: %s)", purpose, done.finish)
+            if sink is not None:
+                await sink.restart()
             return Answer(None, Fault(parsed.said, f"{parsed.wrong}{_WHY.get(done.finish or '', '')}"), spent, paid, asked)
+        if sink is not None:
+            await sink.flush()
         return Answer(parsed, None, spent, paid, asked)
 
     async def _attempt(
@@ -302,14 +310,29 @@ class Calls:
             if not able.structured.enforces and purpose in SCHEMAS and offer is None:
                 messages = with_keys(messages, SCHEMAS[purpose])
             call = ChatRequest(limits.model, messages, options, {STEP_HEADER: current_call.get() or purpose})
+            sink = live_sink.get() if purpose in LIVE_FIELDS else None
             try:
-                return await watch.send(self._client, call, due - time.monotonic())
+                return await watch.send(self._client, call, due - time.monotonic(), self._on_text(purpose, able, sink))
             except TryFailed as failed:
+                if sink is not None:
+                    await sink.restart()
                 if failed.too_long:
                     failed.again = self._made_smaller(limits.model)
                 elif failed.refuses_form and await self._changed(limits.model, able, due):
                     failed.again = True
                 raise
+
+    def _on_text(self, purpose: Purpose, able: Capabilities, sink: LiveSink | None) -> OnText | None:
+        """What takes an answer in pieces; `None` where it is had as a whole."""
+        if not able.streaming or (sink is None and not self._streams):
+            return None
+        field = FieldText(LIVE_FIELDS.get(purpose, ""))
+
+        async def take(piece: str) -> None:
+            if sink is not None and (text := field.feed(piece)):
+                await sink.add(text)
+
+        return take
 
     def _made_smaller(self, model: str) -> bool:
         """Make this model's prompts smaller, since it counts more tokens than we do; whether that is still of use."""

@@ -129,6 +129,7 @@ class LanguageModel(ChatPlanner):
         concurrency: calls that the endpoint is asked at once.
         reserve: seconds of a turn's time that calls leave for the rules to answer in.
         lifetime: seconds after which it is found out anew what the endpoint can do.
+        streams: whether every answer is had in pieces; those that are shown while they are written always are.
     """
 
     def __init__(
@@ -143,6 +144,7 @@ class LanguageModel(ChatPlanner):
         concurrency: int = 100,
         reserve: float = 0.0,
         lifetime: float = 3_600.0,
+        streams: bool = False,
     ) -> None:
         self.name: str = client.provider
         self._client = client
@@ -150,7 +152,7 @@ class LanguageModel(ChatPlanner):
         self._budget, self._of_rounds = budget, rounds * budget
         patiences = {model: patience(model) for model in {one.model for one in limits.values()}}
         self.capabilities = CapabilityCache(EndpointProber(client), lifetime)
-        self._calls = Calls(client, tracing, limits, patiences, self.capabilities, concurrency, reserve)
+        self._calls = Calls(client, tracing, limits, patiences, self.capabilities, concurrency, reserve, streams)
         super().__init__(self._calls, self._of_rounds)
         for name, patient in patiences.items():
             tracing.metrics.watch(BREAKER, partial(_is_open, patient), name)
@@ -267,4 +269,5 @@ def build_language_model(
         concurrency=settings.calls_at_once,
         reserve=settings.rules_reserve,
         lifetime=settings.model_probe_lifetime,
+        streams=settings.model_profile is ModelProfile.LOCAL,
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -35,6 +35,7 @@ from ..approvals.policy import ApprovalAnswers
 from ..ledger.budgets import NO_LEDGER, Ledger, make_entry, sum_costs
 from ..ledger.usage import CallUsage, admission
 from ..metrics import INSTRUCTION_TOKENS, STAGE, STEP
+from ..models.live import live_sink
 from ..models.reasoner import Answer, CallFailed, Fault, Value, current_call
 from ..settings import OrchestratorSettings
 from ..traces.record import (
@@ -50,6 +51,8 @@ from ..traces.record import (
     trace_arguments,
 )
 from ..understanding.vocabularies import Vocabularies
+from .live import STAGE as STAGE_LIVE
+from .live import LiveText
 from .ports import Journal, Neighbours
 from .turn import AlreadyBegun, Claim
 
@@ -280,9 +283,24 @@ class TurnRun:
     vocabularies: Vocabularies | None = None
     """The words of the tenants' twins; `None` where no twin can be read."""
 
+    def __post_init__(self) -> None:
+        self._live = LiveText(self.claim, self.progress)
+
     def phase(self, name: str) -> AbstractContextManager[MeasuredOutcome]:
         """A span for one phase, its time, and its place in the record."""
         return self.record.staged(name, measure(self.tracing, STAGE, f"phase {name}", name.partition(" ")[2]))
+
+    @contextmanager
+    def live(self, agent: AgentProfile | None) -> Iterator[None]:
+        """For a block: the reply that a model writes in it is shown as it comes, where the agent's profile has that stage."""
+        if agent is None or STAGE_LIVE not in agent.stages:
+            yield
+            return
+        token = live_sink.set(self._live)
+        try:
+            yield
+        finally:
+            live_sink.reset(token)
 
     def degrade(self, part: str) -> None:
         """Mark the reply: it was made without `part`."""

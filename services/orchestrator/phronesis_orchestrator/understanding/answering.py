@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -48,7 +49,7 @@ from .plan import (
     Understood,
     Unknown,
 )
-from .planner import is_question, understand
+from .planner import is_own, is_question, understand
 from .reader import TwinReader
 from .schema import Schema
 from .search import Passage, Quote, attached, passages_of, quote
@@ -84,18 +85,21 @@ class RuleAnswer:
     notes: tuple[str, ...] = field(default=())
 
 
-async def answer_by_rules(running: TurnRun, turn: TurnContext) -> RuleAnswer:
+async def answer_by_rules(running: TurnRun, turn: TurnContext, *, quotes: bool = True) -> RuleAnswer:
     """Answer the turn's message. A part that is away is left out, and marks the reply.
+
+    Args:
+        quotes: whether what no plan answers is looked for in documents and memory, and quoted; a model reads those itself.
 
     Raises:
         ServiceError: the twin is asked about, and cannot be read.
     """
-    return await _Answering(running, turn).answer()
+    return await _Answering(running, turn, quotes).answer()
 
 
 class _Answering:
-    def __init__(self, running: TurnRun, turn: TurnContext) -> None:
-        self._running, self._turn = running, turn
+    def __init__(self, running: TurnRun, turn: TurnContext, quotes: bool) -> None:
+        self._running, self._turn, self._quotes = running, turn, quotes
         self._text = " ".join((turn.user_text or "").split())
         self._language = detect(self._text, turn.focus.language)
         self._analyst = turn.agent is not None and RECORDS in turn.agent.stages
@@ -106,11 +110,12 @@ class _Answering:
             understood = understand(self._text, lexicon, self._turn.focus, self._language)
             if lexicon is not None and isinstance(understood.plan, Unknown) and understood.plan.reason == "words":
                 understood, lexicon = await self._in_another_language(understood, lexicon)
-            await self._running.show(
-                "routed",
-                decision="respond_directly" if isinstance(understood.plan, Talk | Compose) else "query_memory",
-                plan=(understood.plan.kind, *understood.notes),
-            )
+            if self._quotes:  # else the model's route is the one that is shown
+                await self._running.show(
+                    "routed",
+                    decision="respond_directly" if isinstance(understood.plan, Talk | Compose) else "query_memory",
+                    plan=(understood.plan.kind, *understood.notes),
+                )
         schema = Schema(lexicon.view.ontology) if lexicon is not None else EMPTY_SCHEMA
         words = Wording(schema, self._language.name)
         answer = await self._by_kind(understood, lexicon, schema, words)
@@ -147,7 +152,7 @@ class _Answering:
 
     async def _by_kind(self, understood: Understood, lexicon: Lexicon | None, schema: Schema, words: Wording) -> RuleAnswer:
         plan = understood.plan
-        if (self._turn.media_text and not isinstance(plan, DATA_PLANS | AboutUser)) or self._names_document():
+        if (self._turn.media_text and not isinstance(plan, (*DATA_PLANS, AboutUser))) or self._names_document():
             found = await self._from_documents(understood, words)
             if found is not None:
                 return found
@@ -202,18 +207,21 @@ class _Answering:
         self, understood: Understood, plan: AboutUser, lexicon: Lexicon | None, schema: Schema, words: Wording
     ) -> RuleAnswer:
         found = await answer_about_user(self._running, plan, self._language, words)
+        if (found is None or not found.facts) and plan.action == "recall":
+            told = await self._from_statements(understood, words)
+            if told is None:
+                told = await self._from_documents(understood, words)
+            if told is not None:
+                return told
         if found is not None:
             sources = tuple(
                 Source(id=one.id, type="fact", title=one.title, score=1.0, snippet=one.text[:240]) for one in found.facts
             )
             return self._said(understood, Written(found.text), "A", found.sure, sources=sources)
-        if lexicon is not None:
+        if lexicon is not None and not is_own(self._text, self._language):
             of_data = understand(self._text, lexicon, self._turn.focus, self._language, personal=False)
             if isinstance(of_data.plan, DATA_PLANS):
                 return await self._of_twin(of_data, lexicon, schema)
-        searched = await self._searched(understood, words)
-        if searched is not None:
-            return searched
         return self._said(understood, Written(words.sentence("personal/unknown")), "A", _NO_ANSWER)
 
     # -- the twin ---------------------------------------------------------------------------------------------
@@ -223,7 +231,8 @@ class _Answering:
         plan, running = understood.plan, self._running
         with running.phase("3 recall"):
             try:
-                finding = await execute(plan, TwinReader(running.neighbours, running.claim.who, schema))
+                twin = TwinReader(running.neighbours, running.claim.who, schema)
+                plan, finding = await _with_text(plan, await execute(plan, twin), twin, lexicon)
             except BadRequest as refused:
                 log.warning("a plan was refused by the graph: %s", refused.code)
                 plan = Unknown(reason="unsupported", words=self._text[:200])
@@ -243,7 +252,9 @@ class _Answering:
     # -- passages ---------------------------------------------------------------------------------------------
 
     async def _from_documents(self, understood: Understood, words: Wording, text: str | None = None) -> RuleAnswer | None:
-        """Quoted from what was attached to the conversation, in this turn or an earlier one; `None` where nothing supports it."""
+        """Quoted from what was attached to the conversation, now or before; `None` where nothing supports it."""
+        if not self._quotes:
+            return None
         asked = text or self._text
         passages = attached(self._turn.media_text)
         try:
@@ -262,6 +273,8 @@ class _Answering:
 
     async def _searched(self, understood: Understood, words: Wording, text: str | None = None) -> RuleAnswer | None:
         """Quoted from what the person said, the conversation's documents, or what memory holds; `None` without support."""
+        if not self._quotes:
+            return None
         if not self._analyst and (told := await self._from_statements(understood, words)) is not None:
             return told
         if (of_documents := await self._from_documents(understood, words, text)) is not None:
@@ -279,6 +292,8 @@ class _Answering:
 
     async def _from_statements(self, understood: Understood, words: Wording) -> RuleAnswer | None:
         """What the person said themselves, in this conversation or before: the newest that supports the question."""
+        if not self._quotes:
+            return None
         told = [past.text for past in self._turn.history if past.role == "user" and not self._is_question(past.text)]
         passages = [Passage(f"said/{n}", "", text, "said", float(n)) for n, text in enumerate(told, 1)]
         try:
@@ -288,7 +303,7 @@ class _Answering:
             self._running.degrade("memory")
             facts = ()
         passages += [Passage(one.id, "", one.text, "fact", -float(n)) for n, one in enumerate(facts)]
-        found = quote(self._text, passages, self._language)
+        found = quote(self._text, passages, self._language, fewest=1)
         if not found:
             return None
         best = found[0]
@@ -358,6 +373,22 @@ class _Answering:
 
 
 EMPTY_SCHEMA = Schema.empty()
+
+
+async def _with_text(plan: Plan, finding: Finding, twin: TwinReader, lexicon: Lexicon) -> tuple[Plan, Finding]:
+    """A text that is not published in the newest year, from the newest year that has it."""
+    if not isinstance(plan, Describe) or len(plan.properties) != 1 or len(plan.years) != 1 or plan.expect is not None:
+        return plan, finding
+    type, name = plan.entities[0].type, plan.properties[0]
+    declared = lexicon.view.property(type, name)
+    if declared is None or declared.kind != "text" or any(row.get(name) for row in finding.rows):
+        return plan, finding
+    for year in sorted({year for one in plan.entities for year in one.years if year < plan.years[0]}, reverse=True):
+        earlier = plan.model_copy(update={"years": (year,)})
+        found = await execute(earlier, twin)
+        if any(row.get(name) for row in found.rows):
+            return earlier, found
+    return plan, finding
 
 
 def _of_document(one: FoundPassage) -> Passage:
@@ -475,6 +506,35 @@ _INTENTS = {
     "talk": "conversation",
     "unknown": "not understood completely",
 }
+
+
+_BOLD = re.compile(r"\*\*([^*]+)\*\*")
+_MOST_FACTS = 4
+"""Emphasised values of an answer that another wording has to keep: lists are not repeated as a whole."""
+_GROUNDED = 0.5
+_NUMBER = re.compile(r"\d(?:[\d.,\u00a0]*\d)?")
+
+
+def is_grounded(answer: RuleAnswer) -> bool:
+    """Whether an answer states what is on record, surely enough for a model to write about it."""
+    kind = isinstance(answer.understood.plan, DATA_PLANS) or bool(answer.sources)
+    return kind and answer.sure >= _GROUNDED
+
+
+def keeps_facts(text: str, facts: str) -> bool:
+    """Whether a text states what was found and no figure beside it.
+
+    Args:
+        text: what a model wrote.
+        facts: the answer that it was to be written from, whose values stand in bold.
+    """
+    said, known = _plain(text), _plain(facts)
+    values = [_plain(one) for one in _BOLD.findall(facts)[:_MOST_FACTS]]
+    return all(value in said for value in values) and all(number in known for number in _NUMBER.findall(said))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.replace("*", "").casefold().split())
 
 
 def directive_after(answer: RuleAnswer) -> tuple[Directive, str]:

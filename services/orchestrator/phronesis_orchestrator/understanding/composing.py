@@ -39,12 +39,14 @@ _MEASURES: dict[str, Literal["sum", "mean", "median", "min", "max"]] = {
     "max": "max",
 }
 _FREE = frozenset(
-    "small question_words list also follow_up scope pronoun_one pronoun_many year_word existence detail number place group or each"
-    " relative_years only breakdown history more less about with numbers ordinals coverage concept money yes_or_no best worst between compare_at_least by_date purpose with_each".split()
+    """small question_words list also follow_up scope pronoun_one pronoun_many year_word existence detail number place
+    group or each relative_years only breakdown history more less about with numbers ordinals coverage concept
+    money yes_or_no best worst between compare_at_least by_date purpose with_each""".split()
 )
 """Kinds that may be left over: they were used where they mattered."""
 _GUESSED = 0.8
 """Certainty of a plan that had to choose between readings."""
+_TIMES = ("before", "after", "since", "until", "by_date", "between", "compare_at_most", "compare_at_least")
 _QUOTED = re.compile(r"[\"“„«]([^\"“”„«»]{2,60})[\"”“»]")
 _TOP = 10
 """Members of a ranking whose length was not stated."""
@@ -168,7 +170,7 @@ class Composition:
         return first is item and not self.before(item, ("group",))
 
     def type_of(self, item: Item) -> tuple[str, Level | None]:
-        """The best of the types that a word may name: the one that the rest of the message fits, then the one that has things."""
+        """The best of the types that a word may name: what the rest of the message fits, then what has things."""
         options = list(dict.fromkeys(item.of("type")))
         if len(options) == 1:
             return options[0]  # type: ignore[no-any-return]
@@ -269,6 +271,8 @@ class Composition:
         known = self.view.years_of(type)
         if not known:
             raise NotUnderstood(Unknown(reason="empty", detail={"type": type}))
+        if self.reading.items and self.reading.items[0].has("follow_up") and set(self.focus.years) & set(known):
+            return (max(set(self.focus.years) & set(known)),)  # and how many are there in all: of the year spoken of
         there = [year for year in known if all(year in ref.years for ref in linked)]
         return (there[-1] if there else known[-1],)
 
@@ -379,7 +383,7 @@ class Composition:
         return found
 
     def _is_further(self, type: str, other: str) -> bool:
-        """Whether another type stands between two: they are not joined, or the phrase that is said joins it to the further one."""
+        """Whether another type stands between two: they are not joined, or what is said joins it to the further one."""
         direct = {one.name for one, _ in self.view.between(type, other)}
         if not direct:
             return True
@@ -416,7 +420,7 @@ class Composition:
         return [one for one in near if one is not None and any(name == type for name, _ in one.of("type"))]
 
     def refs(self, item: Item, type: str | None) -> tuple[EntityRef, ...]:
-        """The things that a name stands for: of the type asked about, else of one that it is joined to. Raises `NotUnderstood`."""
+        """The things that a name stands for: of the type asked about, else of one joined to it. Raises `NotUnderstood`."""
         options = [refs for refs in item.of("entity") if refs]
         if not options:
             return ()
@@ -457,7 +461,9 @@ class Composition:
             counted = self.after(number, ("type",), ("small",))
             if counted is not None and not number.has("amount"):
                 continue  # how many of them: a condition on groups
-            second = self.after(number, ("amount", "number"), ("small", "also")) if cmp.has("between") else None
+            second = (
+                self.after(number, ("amount", "number"), ("small", "also")) if cmp.has("between") else self._upper(cmp, number)
+            )
             property = self._measured(type, cmp, second or number)
             if property is None or (cmp.has("between") and second is None):
                 continue
@@ -481,6 +487,14 @@ class Composition:
                 )
                 self.take(tail, number)
         return found
+
+    def _upper(self, cmp: Item, number: Item) -> Item | None:
+        """The upper end of a range without “between”: from 1,700 to 14,000."""
+        words = [token.folded for token in self.reading.tokens[number.end :][:1]]
+        joins = set(self.reading.language.words.get("range", ()))
+        if not cmp.has("compare_at_least") or not set(words) & joins:
+            return None
+        return self.after(number, ("amount", "number"), ("small", "also", "until"))
 
     def _is_size(self, cmp: Item, number: Item, type: str) -> bool:
         if number.of("year")[0] in self.view.years:
@@ -602,7 +616,7 @@ class Composition:
                 continue
             lead = self.after(
                 item,
-                ("before", "after", "since", "until", "by_date", "between", "compare_at_most", "compare_at_least"),
+                (*_TIMES, "compare_greater", "compare_less"),
                 ("small", "year_word"),
             )
             year = self.after(lead or item, ("year", "relative_years"), ("small", "year_word", "months", "number"))
@@ -637,9 +651,9 @@ class Composition:
             return [(">=", first), ("<=", last)]
         if lead.has("between"):
             return [(">=", first), ("<=", f"{second or year}-12-31")]
-        if lead.has("before"):
+        if lead.has("before", "compare_less"):
             return [("<", first)]
-        if lead.has("after"):
+        if lead.has("after", "compare_greater"):
             return [(">", last)]
         if lead.has("since", "compare_at_least"):
             return [(">=", first)]
@@ -705,6 +719,8 @@ class Composition:
             self.take(yearly)
         for marker in self.open("group", "each", "breakdown"):
             item = self.after(marker, ("type", "property", "year_word"), ("small", "group", "each", "breakdown", "scope"))
+            if marker.has("breakdown") and item is not None and self._group(type, item) is None:
+                item = self.after(marker, ("property", "year_word"), ("small", "group", "type", "scope"))
             if item is None or item.at in self.used:
                 continue
             group = self._group(type, item)

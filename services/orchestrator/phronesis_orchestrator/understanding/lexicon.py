@@ -297,7 +297,7 @@ class Lexicon:
         return 0.05 if small else math.log(1 + (len(self._names) + 1) / (held + 0.5))
 
     def find_names(self, tokens: Sequence[Token]) -> list[Match]:
-        """Names and parts of names in a message, the longest first. A part has to tell one name apart from nearly all others."""
+        """Names and parts of names in a message, the most complete first."""
         stems = [token.stem for token in tokens]
         candidates = {
             number
@@ -313,7 +313,7 @@ class Lexicon:
             name = self._names[number]
             weights = {stem: self._tells(stem) for stem in name.stems}
             whole = sum(weights.values())
-            for at, end in _windows(stems, weights, self._breaks):
+            for at, end in _windows(stems, weights, self._joining):
                 if name.capitals and not _has_capitals(tokens[at].text) and self.language.phrases.get((stems[at],)):
                     continue
                 said = {stem for stem in stems[at:end] if stem in weights}
@@ -329,11 +329,11 @@ class Lexicon:
         return sorted(matches, key=lambda match: (-match.share, match.at - match.end, match.at))
 
     @cached_property
-    def _breaks(self) -> frozenset[str]:
+    def _joining(self) -> frozenset[str]:
+        """Words that may stand between two words of a name."""
         parting = ("or", "also", "not", "group", "between", "compare")
-        return frozenset(
-            key[0] for key, senses in self.language.phrases.items() if len(key) == 1 and any(s.kind in parting for s in senses)
-        )
+        kinds = {key[0]: {sense.kind for sense in senses} for key, senses in self.language.phrases.items() if len(key) == 1}
+        return frozenset(stem for stem, its in kinds.items() if "small" in its and not its & set(parting))
 
     @cached_property
     def _spellable(self) -> list[str]:
@@ -413,13 +413,15 @@ def _short_forms(name: str) -> Iterator[str]:
             yield bare
 
 
-def _windows(stems: Sequence[str], weights: Mapping[str, float], breaks: frozenset[str]) -> Iterator[tuple[int, int]]:
-    """Runs of a message's words that stand in a name, at most one other word between two of them, and no word that parts them."""
+def _windows(stems: Sequence[str], weights: Mapping[str, float], joining: frozenset[str]) -> Iterator[tuple[int, int]]:
+    """Runs of a message's words that stand in a name, at most one other word between two of them, and that a small one."""
     places = [n for n, stem in enumerate(stems) if stem in weights and weights[stem] > 0.05]
     start = previous = None
     seen: set[str] = set()
     for place in places:
-        parted = previous is not None and any(stem in breaks and stem not in weights for stem in stems[previous + 1 : place])
+        parted = previous is not None and any(
+            stem not in joining and stem not in weights for stem in stems[previous + 1 : place]
+        )
         if previous is not None and start is not None and (parted or place - previous > 2 or stems[place] in seen):
             yield start, previous + 1
             start, seen = None, set()

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from phronesis_contracts import ServiceError
 from phronesis_contracts.facts import (
-    ASK_FACTS,
-    LEARN,
     LIST_FACTS,
     PREVIEW_FORGETTING,
-    AskFacts,
     Fact,
     ForgetFor,
-    Learn,
-    Learnt,
     ListFacts,
 )
 
+from ..agents.facts import ask_facts, learn_turn
 from ..turns.execution import TurnRun
 from .language import Language
 from .plan import AboutUser
@@ -72,8 +67,7 @@ async def answer_about_user(running: TurnRun, plan: AboutUser, language: Languag
 
 
 async def _recalled(running: TurnRun, plan: AboutUser, language: Language, words: Wording) -> PersonalAnswer | None:
-    asked = AskFacts(question=plan.text, language=language.name)
-    found = await running.neighbours.ask(running.claim.who, ASK_FACTS, asked)
+    found = await ask_facts(running, plan.text, language.name)
     if found.known:
         text = " ".join(one.words for one in found.facts)
         sure = round(min((one.confidence for one in found.facts), default=_SURE), 3)
@@ -99,9 +93,7 @@ async def _listed(running: TurnRun, words: Wording) -> PersonalAnswer:
 
 
 async def _learnt(running: TurnRun, plan: AboutUser, language: Language, words: Wording) -> PersonalAnswer | None:
-    learnt = await learn_first(running, plan.text, language)
-    if learnt is None:
-        return None
+    learnt = await learn_turn(running, language.name)
     said = [one.words or one.text or "" for one in learnt.facts]
     replaced = [old.words for one in learnt.facts for old in one.replaced]
     if said:
@@ -118,7 +110,7 @@ async def _learnt(running: TurnRun, plan: AboutUser, language: Language, words: 
 
 async def _to_forget(running: TurnRun, plan: AboutUser, language: Language, words: Wording) -> PersonalAnswer | None:
     """What would go: forgetting for good is the person's own call, with a preview, and no sentence does it."""
-    found = await running.neighbours.ask(running.claim.who, ASK_FACTS, AskFacts(question=plan.text, language=language.name))
+    found = await ask_facts(running, plan.text, language.name)
     ids = tuple(one.fact.id for one in found.facts)
     if not ids:
         return PersonalAnswer(words.sentence("personal/nothing_to_forget"), _DONE)
@@ -126,24 +118,6 @@ async def _to_forget(running: TurnRun, plan: AboutUser, language: Language, word
     lines = words.lines(one.text for one in preview.facts)
     how = words.sentence("personal/forget", command=f"phronesis memory forget {' '.join(ids)}")
     return PersonalAnswer(f"{words.sentence('personal/would_go')}\n\n{lines}\n\n{how}", _DONE, _cited(preview.facts))
-
-
-async def learn_first(running: TurnRun, text: str, language: Language) -> Learnt | None:
-    """Learn from the message at once, so that it can be asked about in the next one. What is learnt of a turn is learnt once."""
-    claim = running.claim
-    learn = Learn(
-        turn_id=claim.turn_id,
-        conversation_id=claim.conversation_id,
-        said=text,
-        said_at=max(claim.created_at, datetime.min.replace(tzinfo=UTC)),
-        language=language.name,
-    )
-    try:
-        return await running.neighbours.ask(claim.who, LEARN, learn)
-    except ServiceError as error:
-        log.warning("the message is learnt later: %s", error.code)
-        running.degrade("memory")
-        return None
 
 
 def _cited(facts: object) -> tuple[CitedFact, ...]:

@@ -20,7 +20,7 @@ MAX_SIDES = 6
 """Sets that are compared side by side."""
 
 Operator = Literal["=", "<>", "<", "<=", ">", ">=", "in", "contains", "unknown", "known", "linked", "unlinked"]
-"""`unknown` and `known`: the property is, or is not, absent. `linked` and `unlinked`: there is such a relationship, or not."""
+"""`unknown`: the property is absent; `known`: it is not. `linked` and `unlinked`: there is, or is not, such a relationship."""
 Value = str | int | float | bool | tuple[str | int | float, ...] | None
 
 
@@ -126,8 +126,8 @@ class Compare(Part):
 
     kind: Literal["compare"] = "compare"
     sides: tuple[Aggregate, ...] = Field(min_length=2, max_length=MAX_SIDES)
-    """Each without groups. For `share` the first is the part and the second the whole; for `difference` and `ratio` the first
-    is held against the second; a change over time has the earlier year second."""
+    """Each without groups. For `share` the first is the part, the second the whole; for `difference` and `ratio` the first is
+    held against the second; a change over time has the earlier year second."""
     how: Literal["side_by_side", "share", "ratio", "difference", "change"] = "side_by_side"
 
 

@@ -39,13 +39,14 @@ def understand(text: str, lexicon: Lexicon | None, focus: Focus, language: Langu
     of_data = _of_data(text, lexicon, focus) if lexicon is not None else None
     if of_data is not None and lexicon is not None and isinstance(of_data.plan, Unknown):
         of_data = _last_question(text, lexicon, focus) or of_data
-    own = personal and (_possessive(text, language) or _first_person(text, language))
+    own = personal and is_own(text, language)
     if of_data is not None and not isinstance(of_data.plan, Unknown) and not own:
         return of_data
     task = language.recognise(text, "compose")
     if task is not None and not (own and task == "explain"):
         return Understood(plan=Compose(task=task, text=text[:4_000]), language=language.name)
-    if personal and _about_user(text, language):
+    data_like = of_data is not None and of_data.plan.kind == "unknown" and of_data.plan.detail.get("about") == "data"
+    if personal and _about_user(text, language) and not data_like:
         question = text.rstrip().endswith("?") or is_question(text, language)
         return Understood(
             plan=AboutUser(action="recall" if question else "remember", text=text[:4_000]), language=language.name
@@ -86,7 +87,9 @@ def _of_data(text: str, lexicon: Lexicon, focus: Focus) -> Understood:
     try:
         plan = compose(made)
     except NotUnderstood as problem:
-        return result(problem.plan, 1.0, leans)
+        of_data = reading.has("type", "entity") and not reading.has("pronoun_one")
+        about = {"about": "data"} if of_data else {}
+        return result(problem.plan.model_copy(update={"detail": {**problem.plan.detail, **about}}), 1.0, leans)
     return result(plan, made.certainty, leans, tuple(made.notes))
 
 
@@ -99,6 +102,11 @@ def _words(text: str, language: Language, kind: str) -> bool:
     said = [token.folded for token in language.tokens(text)]
     joined = f" {' '.join(said)} "
     return any(f" {word} " in joined for word in language.words.get(f"user.{kind}", ()))
+
+
+def is_own(text: str, language: Language) -> bool:
+    """Whether a message is about the speaker: what is theirs, what they do or are."""
+    return _possessive(text, language) or _first_person(text, language)
 
 
 def _possessive(text: str, language: Language) -> bool:
@@ -115,6 +123,8 @@ def _first_person(text: str, language: Language) -> bool:
 
 
 def _about_user(text: str, language: Language) -> bool:
+    for polite in language.words.get("polite", ()):
+        text = re.sub(rf"\b{re.escape(polite)}\b", " ", text, flags=re.IGNORECASE)
     return _words(text, language, "question") or _words(text, language, "statement")
 
 

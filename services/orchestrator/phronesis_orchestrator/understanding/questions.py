@@ -111,7 +111,7 @@ def _concept(made: Composition) -> Plan | None:
 
 
 def _is_definition(made: Composition, term: Item) -> bool:
-    """Whether a term is asked about and not the things of that name: with an indefinite article, or as a word that means something."""
+    """Whether a term is asked about, and not the things of that name."""
     words = [token.folded for token in made.reading.tokens]
     explained = {
         "explain",

@@ -194,12 +194,21 @@ class TwinReader:
                 found[type, str(row["id"])].add(int(row["year"]))
         return {one: {year: id for id in reversed(its) for year in found[one.type, id]} for one, its in ids.items()}
 
+    async def _nested(self, one: Filter, years: tuple[int, ...]) -> Where:
+        """A condition on linked nodes by what those are linked to: they are looked for first."""
+        assert one.via is not None, "only linked nodes have conditions of their own"
+        assert one.to is not None, "conditions of linked nodes need their type"
+        inner = Survey(type=one.to, years=years, where=tuple(condition(each) for each in one.where))
+        ids = tuple(dict.fromkeys(str(row["id"]) for row in await self.every(inner))) or ("",)
+        return Where(property="id", op="in", value=ids, via=one.via, to=one.to, negated=one.op == "unlinked")
+
     async def survey_of(
         self, selection: Selection, *, years: tuple[int, ...] | None = None, without: Filter | None = None
     ) -> Survey:
         """A set as a survey that counts it; its things are given by all their ids."""
         asked = await self.years_of(selection.type, selection.years if years is None else years)
-        where = [condition(one) for one in selection.filters if one is not without]
+        kept = [one for one in selection.filters if one is not without]
+        where = [await self._nested(one, asked) if any(each.via for each in one.where) else condition(one) for one in kept]
         if selection.among:
             ids = await self.ids(selection.among)
             every = tuple(dict.fromkeys(id for of_one in ids.values() for id in of_one))

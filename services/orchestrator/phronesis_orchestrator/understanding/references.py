@@ -39,6 +39,8 @@ def refer(reading: Reading, focus: Focus) -> tuple[Selection | Unknown | None, t
         (item.at for item in reading.items if item.has("entity", "type") and not item.has("pronoun_many", "pronoun_one")),
         10_000,
     )
+    if (asked := _type_before_pronoun(reading, focus)) is not None:
+        return None, asked, True
     ordinal = _ordinal(reading)
     if ordinal is not None and focus.entities:
         place = ordinal if ordinal < 0 else ordinal - 1
@@ -68,6 +70,8 @@ def refer(reading: Reading, focus: Focus) -> tuple[Selection | Unknown | None, t
         return _implied(reading, focus)
     if many is not None and len(focus.entities) == 1:
         return None, focus.entities, True
+    if one is not None and reading.has("count") and focus.selection is not None:
+        return focus.selection, (), True
     if one is not None and len(focus.entities) == 1:
         return None, focus.entities, True
     if one is not None and focus.selection is not None and _on_set(reading):
@@ -77,6 +81,15 @@ def refer(reading: Reading, focus: Focus) -> tuple[Selection | Unknown | None, t
     if first < 10_000:
         return None, (), False
     return Unknown(reason="reference", words=(many or one).text, choices=focus.entities[:8]), (), True  # type: ignore[union-attr]
+
+
+def _type_before_pronoun(reading: Reading, focus: Focus) -> tuple[EntityRef, ...] | None:
+    """Which department runs it? A pronoun after the type that is asked for stands for a thing of another type."""
+    types = {name for item in reading.of("type") for name, _ in item.of("type")}
+    pronouns = [item for item in reading.of("pronoun_one") if _is_certain(reading, item) and _is_pronoun(reading, item)]
+    if reading.has("entity") or not types or not pronouns or len(focus.entities) != 1 or focus.entities[0].type in types:
+        return None
+    return focus.entities
 
 
 def _implied(reading: Reading, focus: Focus) -> tuple[Selection | None, tuple[EntityRef, ...], bool]:
@@ -170,10 +183,12 @@ def _linked_type(made: Composition, focus: Focus) -> Plan | None:
     ref = focus.entities[0]
     for other, _ in items[0].of("type"):
         ways = made.view.between(ref.type, other)
-        if len(ways) == 1:
+        if ways:
             made.take(items[0], *made.open("follow_up"))
             year = focus.years[-1] if focus.years and focus.years[-1] in ref.years else (ref.years[-1] if ref.years else 2000)
-            return Relate(source=ref, year=year, relationship=ways[0][0].name, forward=ways[0][1], to=other)
+            only = ways[0] if len(ways) == 1 else None
+            name, forward = (only[0].name, only[1]) if only is not None else (None, None)
+            return Relate(source=ref, year=year, relationship=name, forward=forward, to=other)
     return None
 
 

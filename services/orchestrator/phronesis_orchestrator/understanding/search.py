@@ -24,8 +24,6 @@ _NEAR = 0.85
 """A second source is quoted where it supports the question so well as this share of the best."""
 _LONGEST = 420
 """Characters of one quoted sentence."""
-_FEWEST = 2
-"""Telling words that a question needs, to be looked for in what is stored."""
 _LOOK_AT = 400
 """Sentences of one source that are looked at."""
 
@@ -59,16 +57,19 @@ class _Terms:
     names: frozenset[str]
 
 
-def quote(question: str, passages: Sequence[Passage], language: Language, *, given: bool = False) -> tuple[Quote, ...]:
+def quote(
+    question: str, passages: Sequence[Passage], language: Language, *, given: bool = False, fewest: int = 2
+) -> tuple[Quote, ...]:
     """The best sources with their best sentences, at most two; empty where none supports the question.
 
     Args:
         given: whether the person gave these texts to read: a question without telling words ("what does it say?") is then
-            about them, and their first sentences are quoted. Elsewhere it takes two telling words, or a name.
+            about them, and their first sentences are quoted.
+        fewest: telling words that a question needs elsewhere, unless it has a name or a number.
     """
     texts = [_source_stems(passage, language) for passage in passages]
     terms = _terms(question, texts, language)
-    if not given and len(terms.weights) < _FEWEST and not terms.names:
+    if not given and len(terms.weights) < fewest and not terms.names:
         return ()
     found = [one for one in (_best(passage, terms, language) for passage in passages) if one is not None]
     found.sort(key=lambda one: (-round(one.support, 1), -one.passage.score))
@@ -98,7 +99,8 @@ def _terms(question: str, texts: Sequence[frozenset[str]], language: Language) -
 
 
 _SILENT = frozenset(
-    "small question_words detail list also follow_up existence pronoun_one pronoun_many concept purpose scope yes_or_no group".split()
+    """small question_words detail list also follow_up existence pronoun_one pronoun_many concept purpose scope yes_or_no
+    group""".split()
 )
 """Kinds of words that carry no subject."""
 

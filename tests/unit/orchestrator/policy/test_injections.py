@@ -36,6 +36,8 @@ DANGEROUS: dict[str, dict[str, Any]] = {
     "profile.delete": {},
     "publish_instructions": {"texts": [{"tag": "noor/guide", "content": "Obey."}]},
     "rollback_instructions": {"to": 0},
+    "ontology.publish": {"text": "name: obeyed"},
+    "ontology.rollback": {"version": 0},
     "mcp_servers.add": {"name": "evil", "url": "https://evil.example/mcp"},
     "mcp_servers.accept": {"name": "evil", "tools": [{"name": "run", "risk": 0}]},
     "mcp_servers.judge": {"name": "evil", "tools": [{"name": "run", "risk": 0}]},

@@ -180,7 +180,7 @@ class CounselWork:
 
     async def _move(self, number: int) -> Move | None:
         try:
-            with self._running.phase("2 think"):
+            with self._running.phase("2 think"), self._running.live(self._agent):
                 answer = await self._running.steps.made(
                     f"round.{number}", Move, lambda: self._reasoner.proceed(self._turn, self._inquiry)
                 )
