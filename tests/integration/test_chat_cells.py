@@ -15,7 +15,8 @@ from tests.support.groq_server import GroqServer, groq_server
 from tests.unit.orchestrator.fakes import FakeConversations, FakeNeighbours, Stage, claim
 
 _SORRY = "I am sorry."
-_BY_RULES = "**Phoenix**: Phoenix moves the archive.\n\nQuoted from the sources; no language model was used."
+_BY_RULES = "I found nothing about this in what I may read, so I will not guess."
+"""What memory gives is about something else than the question, so that the rules do not quote it."""
 _AGENT = AGENT.model_copy(update={"phrases": {"apology": _SORRY}})
 _CELLS = list(cells(quick=True))
 

@@ -10,7 +10,8 @@ from uuid import uuid4
 from phronesis_bus.tracing import Tracing
 from phronesis_contracts import NotFound, Principal, ServiceError, Unavailable
 from phronesis_contracts.approvals import ApprovalStatus
-from phronesis_contracts.documents import KEEP_DOCUMENT, KeepDocument, KeptDocument
+from phronesis_contracts.documents import KEEP_DOCUMENT, SEARCH_DOCUMENTS, FoundPassages, KeepDocument, KeptDocument
+from phronesis_contracts.facts import LIST_FACTS, FactList
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.media import ExtractedText, Media, MediaKind
 from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
@@ -75,6 +76,8 @@ class FakeNeighbours:
     async def ask(self, who: Principal, rpc: Any, request: Any, *, key: str | None = None) -> Any:
         if rpc.subject == KEEP_DOCUMENT.subject and rpc.subject not in self.owners:
             return _keep_whole(request)
+        if rpc.subject in _NOTHING_KEPT and rpc.subject not in self.owners:
+            return _NOTHING_KEPT[rpc.subject]
         self.questions.append((rpc.subject, request, key))
         found = self.owners.get(rpc.subject, Unavailable("nobody serves it"))
         return raised(found(request) if callable(found) else found)
@@ -99,6 +102,10 @@ class FakeNeighbours:
 
     async def medium_text(self, who: Principal, medium: Media, limit: float) -> ExtractedText:
         return raised(self.documents.get(medium.id, NotFound("no such media")))
+
+
+_NOTHING_KEPT: dict[str, Any] = {SEARCH_DOCUMENTS.subject: FoundPassages(), LIST_FACTS.subject: FactList(facts=(), total=0)}
+"""What memory answers about a user and a conversation that it has heard nothing of."""
 
 
 def _keep_whole(request: KeepDocument) -> KeptDocument:
