@@ -293,4 +293,4 @@ async def test_progress_of_a_turn_comes_in_order(server: GroqServer) -> None:
     answers(server)
     of = nova()
     await ask(server, of, TASK.format("sonnet"))
-    assert of.shown == ["preprocessed", "intent", "preflight", "tools", "answered", "ended"]
+    assert of.shown == ["preprocessed", "intent", "preflight", "tools", "live", "answered", "ended"]

@@ -18,6 +18,7 @@ from phronesis_contracts.constitution.search import SEMANTIC_SEARCH_TOOL, Search
 from phronesis_contracts.instructions import AGENT_GET, RELEASED, AgentProfile, AgentRef, Released
 from phronesis_contracts.service import AUDITED
 from phronesis_contracts.tools import legal_name
+from phronesis_gateway.mcp.tools import SEARCH
 from phronesis_gateway.settings import ToolSettings
 from phronesis_postgres import PostgresSettings
 from tests.support import mcp
@@ -211,7 +212,8 @@ async def test_a_retired_tool_is_gone_by_a_setting_and_back_by_it(
         seen = []
         for one in (retiring, api):
             async with mcp.agent(one, admin) as client:
-                seen.append(name in {tool.name for tool in (await client.list_tools()).tools})
+                found = (await client.call_tool(SEARCH.name, {"query": "foundation list", "limit": 20})).structured_content
+                seen.append(name in {tool["name"] for tool in found["tools"]})
         by_http = await retiring.http.post("/api/v1/tools/foundation.list.v1", json={}, headers=admin.headers)
         by_mcp = mcp.problem_of(await mcp.call(retiring, admin, name, {}))
     assert seen == [False, True]
