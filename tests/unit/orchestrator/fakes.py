@@ -10,7 +10,8 @@ from uuid import uuid4
 from phronesis_bus.tracing import Tracing
 from phronesis_contracts import NotFound, Principal, ServiceError, Unavailable
 from phronesis_contracts.approvals import ApprovalStatus
-from phronesis_contracts.documents import KEEP_DOCUMENT, KeepDocument, KeptDocument
+from phronesis_contracts.documents import KEEP_DOCUMENT, SEARCH_DOCUMENTS, FoundPassages, KeepDocument, KeptDocument
+from phronesis_contracts.facts import ASK_FACTS, LIST_FACTS, AnsweredFacts, FactList
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.media import ExtractedText, Media, MediaKind
 from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
@@ -56,6 +57,14 @@ class FakeJournal:
         pass
 
 
+_HOLDS_NOTHING: dict[str, Any] = {
+    SEARCH_DOCUMENTS.subject: FoundPassages(),
+    ASK_FACTS.subject: AnsweredFacts(known=False, understood=False),
+    LIST_FACTS.subject: FactList(facts=(), total=0),
+}
+"""What a memory without documents and facts answers."""
+
+
 @dataclass
 class FakeNeighbours:
     """Neighbours that answer from tables; a `ServiceError` in a table is raised."""
@@ -76,7 +85,7 @@ class FakeNeighbours:
         if rpc.subject == KEEP_DOCUMENT.subject and rpc.subject not in self.owners:
             return _keep_whole(request)
         self.questions.append((rpc.subject, request, key))
-        found = self.owners.get(rpc.subject, Unavailable("nobody serves it"))
+        found = self.owners.get(rpc.subject, _HOLDS_NOTHING.get(rpc.subject, Unavailable("nobody serves it")))
         return raised(found(request) if callable(found) else found)
 
     async def agent(self, who: Principal, name: str) -> AgentProfile:
