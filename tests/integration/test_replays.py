@@ -55,6 +55,8 @@ BUNDLE = ("retrieve_instructions", {"mode": "A"})
 READ = ("read_neo4j_cypher", {"cypher_query": "MATCH (p:EntityProject) RETURN p.id AS id LIMIT 30"})
 OTHER = ("read_neo4j_cypher", {"cypher_query": "MATCH (p:EntityProject) RETURN p.name AS name LIMIT 30"})
 
+NO_WORDS = Vocabulary(version="1", ontology=OntologyView(name="x", version="1", types=()))
+
 
 @dataclass
 class Services:
@@ -73,7 +75,7 @@ class Services:
             (memory, RETRIEVE, self._retrieved),
             (memory, RECALL_MEMORY, self._recalled),
             (graph, READ_CYPHER, lambda request: CypherRows(rows=ROWS)),
-            (graph, VOCABULARY, lambda request: Vocabulary(version="1", ontology=OntologyView(name="x", version="1", types=()))),
+            (graph, VOCABULARY, lambda request: NO_WORDS),
             (graph, DIAGNOSE_GAPS, lambda request: Diagnosed(gaps=(), asked=0)),
         ):
             await serve(bus, rpc, self._counted(rpc.subject, answer))  # type: ignore[arg-type]
