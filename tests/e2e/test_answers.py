@@ -53,8 +53,7 @@ async def test_a_follow_up_is_about_the_same_project(everybody: Town) -> None:
     second = await owner.reply(question, first["conversation_id"])
     assert second["conversation_id"] == first["conversation_id"]
     assert second["sources"][0]["title"] == PROGRAMME
-    told = words(str(programme().properties["rating_comment"])) - words(question) - words(PROGRAMME)
-    assert len(words(second["user_response"]) & told) >= 5
+    assert f"**{programme().properties['rating']}**" in second["user_response"]
 
 
 @pytest.mark.req("D-010", "D-113", "D-114", "D-130", "X-C09")
@@ -81,7 +80,7 @@ async def test_a_turn_with_a_document_is_answered_from_it(somebody: Person) -> N
     assert reply["sources"][0] | {"score": 1, "snippet": ""} == {
         "id": media,
         "type": "document",
-        "title": "lighthouse.pdf",
+        "title": "lighthouse.pdf, page 2",
         "score": 1,
         "snippet": "",
     }
@@ -93,7 +92,7 @@ async def test_a_turn_of_a_document_alone_is_answered_from_it(somebody: Person) 
     media = await somebody.uploaded("bridge.pdf", pdf([["The bridge at Tverrfoss carries forty lorries a day in winter."]]))
     reply = await somebody.reply("", media=[media])
     assert "forty lorries" in reply["user_response"]
-    assert reply["sources"][0]["title"] == "bridge.pdf"
+    assert reply["sources"][0]["title"] == "bridge.pdf, page 1"
 
 
 @pytest.mark.req("D-033")

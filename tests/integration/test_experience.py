@@ -220,7 +220,11 @@ async def test_a_turn_without_a_reply_leaves_an_episode_that_says_why(world: Wor
     request = SubmitTurn(idempotency_key=uuid4().hex, text="Count the okapis", agent="noor")
     await tell(world.gateway, who, TURN, request)
     episode = await world.lived(who, "okapis")
-    assert (episode.outcome, episode.code, episode.tools) == (TurnStatus.FAILED, "unavailable", ())  # the graph, which the rules read
+    assert (episode.outcome, episode.code, episode.tools) == (
+        TurnStatus.FAILED,
+        "unavailable",
+        (),
+    )
 
 
 @pytest.mark.req("V-141")

@@ -95,7 +95,7 @@ async def test_properties_of_a_type_filter_and_group(made: Twin, asker: Asker) -
     above = [node for node in _of(made, "EntityRisk") if float(str(node.properties.get("risk_score") or 0)) > 7]
     assert number(len(above))(high) == "", high.answer
     grown = await asker.ask(f"How many capabilities by maturity in {YEAR}?")
-    expected = Counter(str(node.properties.get("maturity_level") or "not published") for node in _of(made, "EntityCapability"))
+    expected = Counter(str(node.properties.get("maturity_level") or "none on record") for node in _of(made, "EntityCapability"))
     assert groups(dict(expected))(grown) == "", grown.answer
 
 

@@ -1,0 +1,162 @@
+"""Turns of an agent without a model and without a twin: quoted from memory and documents, or said not to be known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from phronesis_contracts import Unavailable
+from phronesis_contracts.instructions import AgentProfile
+from phronesis_contracts.media import ExtractedText, MediaKind
+from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
+from phronesis_contracts.orchestrator import Reply
+from phronesis_orchestrator.conversations.history import PastMessage
+from phronesis_orchestrator.models.reasoner import RULES
+from phronesis_orchestrator.turns.turn import Completed
+from tests.unit.orchestrator.fakes import FakeConversations, FakeNeighbours, Stage, claim
+from tests.unit.orchestrator.test_text import ASKED, GDF, found
+
+NOTHING = AugmentedMemoryContext(user_id="ann", key_phrases=("x",))
+
+
+async def answered(text: str, neighbours: FakeNeighbours, media: tuple[str, ...] = (), **more: Any) -> Reply:
+    end = await Stage(RULES, neighbours, FakeConversations(**more)).run(claim(text, media))
+    assert isinstance(end, Completed), end
+    return end.reply
+
+
+@pytest.mark.parametrize(
+    ("question", "title", "told"),
+    [
+        (ASKED, GDF, "higher activity radioactive waste"),
+        ("How will Skynet 6 help the military?", "Skynet 6 (aka FBLOS)", "Core Satellite Communications"),
+        ("What does the River Thames Scheme protect?", "River Thames Scheme", "reduce flood risk"),
+        ("What is being built at Glen Parva?", "Glen Parva New Build Prison", "resettlement"),
+        ("Who benefits from the Energy Bills Support Scheme?", "Energy Bills Support Scheme", "households in Great Britain"),
+        (
+            "Which programme replaces Airwave?",
+            "Emergency Services Mobile Communications Programme (ESMCP)",
+            "Emergency Services Network",
+        ),
+        ("what is the uk seafood fund for", "UK Seafood Fund", "fishing"),
+        ("What is the aim of the Rapid Charging Fund?", "Rapid Charging Fund", "motorways"),
+    ],
+)
+@pytest.mark.req("D-107")
+async def test_a_question_is_answered_with_the_projects_own_words(question: str, title: str, told: str) -> None:
+    reply = await answered(question, FakeNeighbours(memory=found(title)))
+    assert reply.user_response.startswith(f"**{title}")
+    assert told in reply.user_response
+    assert reply.sources is not None
+    assert reply.sources[0].title.startswith(title)
+
+
+@pytest.mark.req("D-002")
+async def test_the_same_turn_gets_the_same_answer() -> None:
+    first, second = [await answered(ASKED, FakeNeighbours(memory=found(GDF))) for _ in range(2)]
+    assert (first.user_response, first.sources) == (second.user_response, second.sources)
+
+
+async def test_only_what_the_answer_quotes_is_named_as_a_source() -> None:
+    reply = await answered(ASKED, FakeNeighbours(memory=found(GDF)))
+    quoted = [one for one in reply.user_response.split("**")[1::2]]
+    assert [one.title for one in reply.sources] == quoted
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase"),
+    [
+        ("Hello!", "greeting"),
+        ("good morning", "greeting"),
+        ("Thanks, that was helpful", "thanks"),
+        ("bye", "farewell"),
+        ("Who are you?", "about"),
+        ("what can you do", "about"),
+    ],
+)
+@pytest.mark.req("D-054")
+async def test_a_courtesy_is_answered_at_once_with_the_agents_own_sentence(text: str, phrase: str) -> None:
+    agent = AgentProfile(agent="a", version="1", loop="router", stages=(), prompts={}, phrases={phrase: f"My {phrase}."})
+    neighbours = FakeNeighbours(profiles={"dialogue": agent})
+    assert (await answered(text, neighbours)).user_response == f"My {phrase}."
+    assert neighbours.asked == []
+
+
+@pytest.mark.parametrize(
+    "text", ["Hello, what is Crossrail?", "Thanks. And its cost?", "What can you do about floods in the Thames?"]
+)
+async def test_a_question_behind_a_courtesy_is_not_taken_for_one(text: str) -> None:
+    agent = AgentProfile(
+        agent="a",
+        version="1",
+        loop="router",
+        stages=(),
+        prompts={},
+        phrases=dict.fromkeys(("greeting", "thanks", "about"), "My."),
+    )
+    assert (await answered(text, FakeNeighbours(profiles={"dialogue": agent}, memory=NOTHING))).user_response != "My."
+
+
+@pytest.mark.parametrize("text", ["What does the archive of Zerubia hold?", "Capital of Mongolia?", "Who wrote Hamlet?"])
+@pytest.mark.req("D-107")
+async def test_where_nothing_supports_an_answer_it_says_so_and_names_no_source(text: str) -> None:
+    reply = await answered(text, FakeNeighbours(memory=found(GDF)))
+    assert reply.sources == ()
+    assert "**" not in reply.user_response
+
+
+async def test_what_retrieval_cannot_give_marks_the_reply() -> None:
+    reply = await answered("What does the archive of Phoenix hold?", FakeNeighbours(memory=Unavailable("away")))
+    assert "memory" in reply.degraded
+
+
+def document(text: str, name: str = "guide.pdf") -> ExtractedText:
+    return ExtractedText(
+        media_id="m1", name=name, type="application/pdf", text=text, engine="test", kind=MediaKind.DOCUMENT, length=len(text)
+    )
+
+
+@pytest.mark.req("D-014")
+async def test_an_attached_document_is_quoted_by_its_name() -> None:
+    text = "Visitors need a badge. The canteen opens at eleven on weekdays. Parking is free."
+    neighbours = FakeNeighbours(memory=found(GDF), documents={"m1": document(text)})
+    reply = await answered("When does the canteen open?", neighbours, ("m1",))
+    assert "**guide.pdf" in reply.user_response
+    assert "The canteen opens at eleven on weekdays." in reply.user_response
+    assert [one.title for one in reply.sources][:1] == ["guide.pdf"]
+
+
+@pytest.mark.req("D-033")
+async def test_a_document_that_could_not_be_read_is_mentioned() -> None:
+    neighbours = FakeNeighbours(memory=NOTHING, documents={"m1": Unavailable("it is torn")})
+    reply = await answered("Summarise this.", neighbours, ("m1",))
+    assert "could not be read" in reply.user_response or "note.pdf" in reply.user_response
+    assert "media" in reply.degraded
+
+
+async def test_what_the_user_said_before_is_told_and_what_they_asked_is_not() -> None:
+    said = (
+        PastMessage("user", "The key of the shed hangs behind the green door."),
+        PastMessage("assistant", "Noted."),
+        PastMessage("user", "Does the key of the shed hang behind the red door?"),
+        PastMessage("assistant", "I do not know."),
+    )
+    reply = await answered("Where does the key of the shed hang?", FakeNeighbours(memory=NOTHING), history=said)
+    assert "green door" in reply.user_response
+    assert "red door" not in reply.user_response
+
+
+async def test_the_texts_of_a_thing_are_read_by_year_and_its_years_are_not_mixed() -> None:
+    pieces = [("2023", "The Delivery Confidence Assessment rating remained at Amber."), ("2021", "The rating was Green then.")]
+    items = [
+        ContextItem(
+            id=str(at), external_id=f"EntityProject/P/{year}", kind=ItemKind.NODE, title=GDF, text=text, score=0.5, hop=0
+        )
+        for at, (year, text) in enumerate(pieces)
+    ]
+    memory = NOTHING.model_copy(update={"concepts": tuple(items)})
+    asked = "How is the delivery of the Geological Disposal Facility programme rated?"
+    reply = await answered(asked, FakeNeighbours(memory=memory))
+    assert "remained at Amber" in reply.user_response
+    assert "Green" not in reply.user_response
