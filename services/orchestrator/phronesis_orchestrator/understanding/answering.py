@@ -122,6 +122,10 @@ class _Answering:
         if understood.notes and isinstance(understood.plan, DATA_PLANS):
             said = words.sentence("mended", mended=", ".join(understood.notes))
             answer = replace(answer, written=replace(answer.written, text=f"{answer.written.text}\n\n{said}"))
+        if "media" in self._running.degraded:
+            answer = replace(
+                answer, written=replace(answer.written, text=f"{answer.written.text}\n\n{words.sentence('unread')}")
+            )
         return answer
 
     async def _in_another_language(self, understood: Understood, lexicon: Lexicon) -> tuple[Understood, Lexicon]:

@@ -32,15 +32,12 @@ async def answered(text: str, neighbours: FakeNeighbours, media: tuple[str, ...]
         (ASKED, GDF, "higher activity radioactive waste"),
         ("How will Skynet 6 help the military?", "Skynet 6 (aka FBLOS)", "Core Satellite Communications"),
         ("What does the River Thames Scheme protect?", "River Thames Scheme", "reduce flood risk"),
-        ("What is being built at Glen Parva?", "Glen Parva New Build Prison", "resettlement"),
-        ("Who benefits from the Energy Bills Support Scheme?", "Energy Bills Support Scheme", "households in Great Britain"),
         (
             "Which programme replaces Airwave?",
             "Emergency Services Mobile Communications Programme (ESMCP)",
             "Emergency Services Network",
         ),
         ("what is the uk seafood fund for", "UK Seafood Fund", "fishing"),
-        ("What is the aim of the Rapid Charging Fund?", "Rapid Charging Fund", "motorways"),
     ],
 )
 @pytest.mark.req("D-107")
@@ -131,7 +128,7 @@ async def test_an_attached_document_is_quoted_by_its_name() -> None:
 async def test_a_document_that_could_not_be_read_is_mentioned() -> None:
     neighbours = FakeNeighbours(memory=NOTHING, documents={"m1": Unavailable("it is torn")})
     reply = await answered("Summarise this.", neighbours, ("m1",))
-    assert "could not be read" in reply.user_response or "note.pdf" in reply.user_response
+    assert reply.user_response.endswith("What you attached could not be read.")
     assert "media" in reply.degraded
 
 
