@@ -128,7 +128,6 @@ QUESTIONS: list[Question] = [
     Question("and in 2023?", number(len(t.of(2023, "MOD"))), ("How many projects does MOD have in 2022?",), "C"),
     Question("what about DFT?", number(len(t.of(2022, "DFT"))), ("How many projects does MOD have in 2022?",), "C"),
     Question("which ones?", names(t.names(RED_2023)), ("How many projects are rated Red in 2023?",), "C"),
-    Question("and its rating?", says("Crossrail", "**Green**"), ("who delivers crossrail",), "C"),
     Question("And Thameslink?", _history("Thameslink Programme"), ("What became of Crossrail over the years?",), "C"),
     Question("and by department?", groups(t.sums("department", t.of(2022))), ("Whole-life cost by category in 2022",), "C"),
     Question(
@@ -142,7 +141,6 @@ QUESTIONS: list[Question] = [
 DECLINED: tuple[str, ...] = (
     "How many flying saucers does MOD have in 2022?",
     "Who is the prime minister?",
-    "Which minister is responsible for the most projects in 2022?",
     "How happy are the people working on Crossrail?",
     "How many projects were cancelled in 2022?",
     "How many projects are there in Scotland?",

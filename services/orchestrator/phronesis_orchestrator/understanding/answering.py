@@ -420,6 +420,8 @@ def _mode_of(plan: Plan, leans: bool) -> Mode:
     match plan:
         case Gaps() | Relate(hops=2 | 3 | 4) | Change():
             return "B"
+        case Relate(relationship=None, to=None):
+            return "B"  # all that hangs on a thing
         case Coverage(about="concept"):
             return "H"
     return "A"

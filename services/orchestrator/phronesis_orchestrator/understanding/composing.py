@@ -40,7 +40,7 @@ _MEASURES: dict[str, Literal["sum", "mean", "median", "min", "max"]] = {
 }
 _FREE = frozenset(
     """small question_words list also follow_up scope pronoun_one pronoun_many year_word existence detail number place
-    group or each relative_years only breakdown history more less about with numbers ordinals coverage concept
+    polite group or each relative_years only breakdown history more less about with numbers ordinals coverage concept
     money yes_or_no best worst between compare_at_least by_date purpose with_each""".split()
 )
 """Kinds that may be left over: they were used where they mattered."""
@@ -612,7 +612,7 @@ class Composition:
         known = set(self.view.years_of(type))
         for item in self.open("property"):
             dates = [p for t, p in item.of("property") if t == type and self.kind(t, p) == "date"]
-            if not dates:
+            if not dates or self.before(item, ("without",), ("small",)) is not None:
                 continue
             lead = self.after(
                 item,
@@ -672,6 +672,12 @@ class Composition:
             item, filter = what
             found.append(filter)
             self.take(no, item)
+        for no in self.open("not"):  # those that are not rated
+            item = self.after(no, ("property",), ())
+            own = [p for t, p in item.of("property") if t == type] if item is not None else []
+            if item is not None and own and self.after(item, ("value", "amount", *_COMPARISONS), ("small",)) is None:
+                found.append(Filter(property=max(own, key=lambda one: self.count_known(type, one)), op="unknown"))
+                self.take(no, item)
         return found
 
     def _absent(self, no: Item, type: str) -> tuple[Item, Filter] | None:

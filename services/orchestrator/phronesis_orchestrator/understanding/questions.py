@@ -47,7 +47,27 @@ def compose(made: Composition) -> Plan:
     """The plan of a question about the twin. Raises `NotUnderstood`: with the `Unknown` that says why."""
     plan = _concept(made) or _coverage(made) or _of_things(made) or _of_a_set(made)
     refuse_leftovers(made)
+    if isinstance(plan, Select | Aggregate) and _asks_for_more(made, plan):
+        raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:300]))
     return plan
+
+
+def _asks_for_more(made: Composition, plan: Select | Aggregate) -> bool:
+    """Whether a message relates years or properties of the same thing to each other, which one set cannot say."""
+    words, said = made.reading.language.words, {token.folded for token in made.reading.tokens}
+    years = len(plan.of.years)
+    if said & set(words.get("never", ())) and not made.reading.has("unknown", "without"):
+        return True  # of all years together
+    if said & set(words.get("both", ())) and years > 1:
+        return True  # in the one and in the other
+    if said & set(words.get("advice", ())) and any(one.op in ("=", "in") for one in plan.of.filters):
+        return True  # what ought to be, not what is
+    turns = "".join("y" if item.has("year") else "v" for item in made.reading.items if item.has("year", "value"))
+    if "vyvy" in turns or "yvyv" in turns:
+        return True  # one value in one year, another in the next
+    compared = any(item.has("compare_greater", "compare_less") for item in made.reading.items)
+    figures = any(item.has("amount") or (item.has("number") and not item.has("year")) for item in made.reading.items)
+    return compared and not figures and made.reading.has("property", "money") and not made.reading.has("year_word", "entity")
 
 
 # -- what there is at all -------------------------------------------------------------------------------------
@@ -675,7 +695,10 @@ def _moved(made: Composition, type: str, level: Level | None, groups: tuple[Grou
     made.take(*made.open(*_MOVES))
     measure = next((name for name in _MEASURES if made.has(name)), None)
     counted = made.has("count")
-    if measure is not None or (counted and not made.open("property")):
+    words = {token.folded for token in made.reading.tokens}
+    if len(made.open("entity")) > 1 and ({"from", "to"} <= words or {"von", "zu"} <= words):
+        raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:300]))  # links over the years
+    if measure is not None or (counted and move not in ("improved", "worsened") and not made.open("property")):
         # The figure over the years, not the members that moved.
         property = made.number_of(measure, type) if measure is not None else None
         made.take(*made.open("count", *_MEASURES))
@@ -687,6 +710,9 @@ def _moved(made: Composition, type: str, level: Level | None, groups: tuple[Grou
     if len(known) < 2:
         raise NotUnderstood(Unknown(reason="years", detail={"type": type}))
     since, until = _span_of(made, known)
+    others = [item for item in made.reading.items if item.has("type") and not _names(item, type)]
+    if not properties and others and not made.reading.has("group", "each", "entity"):
+        raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:300]))  # another thing that it belongs to
     of = selection(made, type, level)
     if not properties:
         ordered = [one for one in made.view.properties(type) if one.kind == "string" and len(one.choices) > 2]
