@@ -77,7 +77,7 @@ async def test_nothing_is_left_of_a_deleted_conversation_in_any_store(stack: Run
     await clean(stack, marker, somebody)
     removed = deletion["removed"]
     assert (removed["orchestrator"]["messages"], removed["orchestrator"]["turns"]) == (4, 2)
-    assert (removed["memory"]["items"], removed["media"]["media"]) == (3, 1)
+    assert (removed["memory"]["items"], removed["media"]["media"]) == (5, 1)  # two of them passages of the documents
     assert (await somebody.http.get(f"/api/v1/media/{media}")).status_code == 404
     assert (await somebody.http.get(f"/api/v1/media/{shared}")).status_code == 200
     listed = (await somebody.http.get(CONVERSATIONS)).json()["conversations"]

@@ -34,7 +34,8 @@ async def who(stores: Stores) -> Principal:
 
 async def test_the_first_page_has_years_values_and_names_of_the_callers_tenant_alone(stores: Stores, who: Principal) -> None:
     found = await telling(stores).vocabulary(call(who), AskVocabulary())
-    assert (found.version, found.ontology.hierarchy, found.years, found.next) == ("1", "PARENT_OF", (2022, 2023), None)
+    assert found.version.startswith("packaged-")
+    assert (found.ontology.hierarchy, found.years, found.next) == ("PARENT_OF", (2022, 2023), None)
     red, amber = ValueCount(value="Red", nodes=2), ValueCount(value="Amber", nodes=1)
     assert found.values == (
         PropertyValues(type="EntityProject", property="rating", known=3, values=(red, amber)),

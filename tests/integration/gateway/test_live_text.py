@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from uuid import uuid4
 
 import pytest
@@ -11,6 +11,14 @@ from openai import AsyncOpenAI
 from tests.integration.gateway.test_events import TURNS, Seen, watching
 from tests.support.gateway import Holder, RunningGateway
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
+
+
+@pytest.fixture(autouse=True)
+def restored(orchestrator: ScriptedOrchestrator) -> Iterator[None]:
+    """Others use the same orchestrator after these tests."""
+    before = orchestrator.reply
+    yield
+    orchestrator.reply = before
 
 
 @pytest.fixture
@@ -103,7 +111,11 @@ async def sdk(api: RunningGateway, ann: Holder) -> AsyncIterator[AsyncOpenAI]:
     ids=["goes on", "whole", "another", "nothing shown"],
 )
 async def test_a_chat_completion_streams_as_it_is_written(
-    sdk: AsyncOpenAI, orchestrator: ScriptedOrchestrator, pieces: list[str], reply: str, contents: list[str]
+    sdk: AsyncOpenAI,
+    orchestrator: ScriptedOrchestrator,
+    pieces: list[str],
+    reply: str,
+    contents: list[str],
 ) -> None:
     text = f"streamed {uuid4()}"
     orchestrator.slow.add(text)

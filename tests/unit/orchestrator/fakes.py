@@ -11,7 +11,7 @@ from phronesis_bus.tracing import Tracing
 from phronesis_contracts import NotFound, Principal, ServiceError, Unavailable
 from phronesis_contracts.approvals import ApprovalStatus
 from phronesis_contracts.documents import KEEP_DOCUMENT, SEARCH_DOCUMENTS, FoundPassages, KeepDocument, KeptDocument
-from phronesis_contracts.facts import LIST_FACTS, FactList
+from phronesis_contracts.facts import ASK_FACTS, LIST_FACTS, AnsweredFacts, FactList
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.media import ExtractedText, Media, MediaKind
 from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
@@ -104,7 +104,11 @@ class FakeNeighbours:
         return raised(self.documents.get(medium.id, NotFound("no such media")))
 
 
-_NOTHING_KEPT: dict[str, Any] = {SEARCH_DOCUMENTS.subject: FoundPassages(), LIST_FACTS.subject: FactList(facts=(), total=0)}
+_NOTHING_KEPT: dict[str, Any] = {
+    SEARCH_DOCUMENTS.subject: FoundPassages(),
+    ASK_FACTS.subject: AnsweredFacts(known=False, understood=False),
+    LIST_FACTS.subject: FactList(facts=(), total=0),
+}
 """What memory answers about a user and a conversation that it has heard nothing of."""
 
 

@@ -100,7 +100,7 @@ def _terms(question: str, texts: Sequence[frozenset[str]], language: Language) -
 
 _SILENT = frozenset(
     """small question_words detail list also follow_up existence pronoun_one pronoun_many concept purpose scope yes_or_no
-    group""".split()
+    group document""".split()
 )
 """Kinds of words that carry no subject."""
 
