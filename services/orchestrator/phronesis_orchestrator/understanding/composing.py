@@ -673,11 +673,11 @@ class Composition:
             found.append(filter)
             self.take(no, item)
         for no in self.open("not"):  # those that are not rated
-            item = self.after(no, ("property",), ())
-            own = [p for t, p in item.of("property") if t == type] if item is not None else []
-            if item is not None and own and self.after(item, ("value", "amount", *_COMPARISONS), ("small",)) is None:
+            rated = self.after(no, ("property",), ())
+            own = [p for t, p in rated.of("property") if t == type] if rated is not None else []
+            if rated is not None and own and self.after(rated, ("value", "amount", *_COMPARISONS), ("small",)) is None:
                 found.append(Filter(property=max(own, key=lambda one: self.count_known(type, one)), op="unknown"))
-                self.take(no, item)
+                self.take(no, rated)
         return found
 
     def _absent(self, no: Item, type: str) -> tuple[Item, Filter] | None:
