@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from phronesis.twin.tables import Ids, Unfit, read_tables, slug
@@ -134,6 +134,7 @@ def test_a_file_that_is_no_text_is_a_fault(tmp_path: Path) -> None:
 
 
 @given(st.text(max_size=300))
+@example("𝐀")
 def test_a_slug_is_an_id_or_nothing_and_is_its_own(name: str) -> None:
     made = slug(name)
     assert len(made) <= 200

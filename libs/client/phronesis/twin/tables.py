@@ -106,8 +106,9 @@ def read_tables(ontology: OntologyView, paths: Sequence[Path], year: int, known:
 def slug(name: str) -> str:
     """The id of a row that has a name alone: `Queen Mary 2` is `queen-mary-2`."""
     plain = unicodedata.normalize("NFKD", name.casefold())
+    plain = unicodedata.normalize("NFKD", plain.casefold())  # a bold 𝐀 is an A only once it is decomposed
     kept = "".join(letter if letter.isalnum() else " " for letter in plain if not unicodedata.combining(letter))
-    return "-".join(kept.split())[:200]
+    return "-".join(kept.split())[:200].strip("-")
 
 
 class _Reading:
