@@ -12,7 +12,7 @@ from typing import Literal
 
 from phronesis_contracts.twin import GroupBy, Level
 
-from .language import Sense
+from .language import Sense, Token
 from .lexicon import Lexicon, VocabularyView
 from .plan import (
     MAX_ENTITIES,
@@ -24,14 +24,14 @@ from .plan import (
 )
 from .reading import Item, Reading, folded_words
 
-_COMPARISONS: dict[str, Literal["<", "<=", ">", ">=", "="]] = {
+COMPARISONS: dict[str, Literal["<", "<=", ">", ">=", "="]] = {
     "compare_greater": ">",
     "compare_at_least": ">=",
     "compare_less": "<",
     "compare_at_most": "<=",
     "compare_equal": "=",
 }
-_MEASURES: dict[str, Literal["sum", "mean", "median", "min", "max"]] = {
+MEASURES: dict[str, Literal["sum", "mean", "median", "min", "max"]] = {
     "median": "median",
     "mean": "mean",
     "sum": "sum",
@@ -44,11 +44,11 @@ _FREE = frozenset(
     money yes_or_no best worst between compare_at_least by_date purpose with_each""".split()
 )
 """Kinds that may be left over: they were used where they mattered."""
-_GUESSED = 0.8
+GUESSED = 0.8
 """Certainty of a plan that had to choose between readings."""
 _TIMES = ("before", "after", "since", "until", "by_date", "between", "compare_at_most", "compare_at_least")
 _QUOTED = re.compile(r"[\"“„«]([^\"“”„«»]{2,60})[\"”“»]")
-_TOP = 10
+TOP = 10
 """Members of a ranking whose length was not stated."""
 
 
@@ -127,6 +127,11 @@ class Composition:
         """Whether a question word stands in the message: `who`, `when` …"""
         return any(word in item.of("question_words") for item in self.reading.items)
 
+    def says(self, cue: str, within: Sequence[Token] | None = None) -> bool:
+        """Whether a word of a cue stands in the message, or in a part of it."""
+        cues = self.reading.language.cues(cue)
+        return any(token.folded in cues for token in (self.reading.tokens if within is None else within))
+
     # -- types ------------------------------------------------------------------------------------------------
 
     def subject(self) -> tuple[str, Level | None, Item | None]:
@@ -161,7 +166,7 @@ class Composition:
             return False
         return (
             self.before(item, ("with", "without")) is None
-            and self.before(item, tuple(_COMPARISONS), ("number", "small", "numbers")) is None
+            and self.before(item, tuple(COMPARISONS), ("number", "small", "numbers")) is None
         )
 
     def _leads(self, item: Item) -> bool:
@@ -261,8 +266,7 @@ class Composition:
     def _is_range(self, items: Sequence[Item]) -> bool:
         if len(items) != 2:
             return False
-        words = [token.folded for token in self.reading.tokens[items[0].end : items[1].at]]
-        return bool({"-", "to", "until", "till", "through", "bis", "/"} & set(words)) or self.reading.has("between")
+        return self.says("range", self.reading.tokens[items[0].end : items[1].at]) or self.reading.has("between")
 
     def default_years(self, type: str, linked: Iterable[EntityRef] = ()) -> tuple[int, ...]:
         """The year of a message that states none: that of the set spoken of, else the newest in which the named things are."""
@@ -405,7 +409,7 @@ class Composition:
         elif len(between) != 1:
             return None
         else:
-            self.certainty = min(self.certainty, _GUESSED)
+            self.certainty = min(self.certainty, GUESSED)
         middle = said[0][1] if said else between[0]
         via, to = self.link(type, middle, item)
         inner_via, inner_to = self.link(middle, other, item)
@@ -454,7 +458,7 @@ class Composition:
     def sizes(self, type: str) -> list[Filter]:
         """Conditions such as “more than £1 billion”, “score above 7” and “between 5 and 10 t”."""
         found: list[Filter] = []
-        for cmp in self.open(*_COMPARISONS, "between"):
+        for cmp in self.open(*COMPARISONS, "between"):
             number = self.after(cmp, ("amount", "number", "numbers"), ("small", "also", "relation"))
             if number is None or (number.has("year") and not number.has("amount") and not self._is_size(cmp, number, type)):
                 continue
@@ -509,7 +513,7 @@ class Composition:
             self.take(tail)
             return ">=" if tail.has("compare_at_least") else "<="
         no = self.before(cmp, ("not",), ("small",))
-        op = next(sign for kind, sign in _COMPARISONS.items() if cmp.has(kind))
+        op = next(sign for kind, sign in COMPARISONS.items() if cmp.has(kind))
         if no is None:
             return op
         self.take(no)
@@ -675,7 +679,7 @@ class Composition:
         for no in self.open("not"):  # those that are not rated
             rated = self.after(no, ("property",), ())
             own = [p for t, p in rated.of("property") if t == type] if rated is not None else []
-            if rated is not None and own and self.after(rated, ("value", "amount", *_COMPARISONS), ("small",)) is None:
+            if rated is not None and own and self.after(rated, ("value", "amount", *COMPARISONS), ("small",)) is None:
                 found.append(Filter(property=max(own, key=lambda one: self.count_known(type, one)), op="unknown"))
                 self.take(no, rated)
         return found
@@ -692,7 +696,7 @@ class Composition:
             own = [p for t, p in item.of("property") if t == type]
             if own:
                 best = max(own, key=lambda one: self.count_known(type, one))
-                if not negative and self.after(item, tuple(_COMPARISONS), ("small",)) is not None:
+                if not negative and self.after(item, tuple(COMPARISONS), ("small",)) is not None:
                     return None
                 return item, Filter(property=best, op="unknown" if negative else "known")
             others = [t for t, _ in item.of("type") if t != type and self.view.between(type, t)]

@@ -91,6 +91,10 @@ class Language:
             found.append(Token(match.group(), folded, self.stem(folded), match.start(), match.end()))
         return tuple(found)
 
+    def cues(self, name: str) -> frozenset[str]:
+        """Folded words that a rule looks for as they stand; none where the language does not need the rule."""
+        return frozenset(self.words.get(f"cue.{name}", ()))
+
     def key(self, phrase: str) -> tuple[str, ...]:
         """A phrase as it is looked up: its stems."""
         return tuple(token.stem for token in self.tokens(phrase))
@@ -163,6 +167,8 @@ def parse(data: Mapping[str, Any]) -> Language:
                     continue
                 joined = "|".join(_pattern(text, whole=whole) for text in sorted(texts, key=len, reverse=True))
                 patterns.append((kind, str(value), re.compile(f"(?:{joined})")))
+        elif kind == "cues":
+            words |= {f"cue.{value}": tuple(fold(one) for one in _listed(listed)) for value, listed in body.items()}
         elif kind in _NESTED:
             for value, listed in body.items():
                 words[f"{kind}.{value}"] = tuple(fold(one) for one in _listed(listed))

@@ -9,7 +9,7 @@ from .language import Language, languages
 from .lexicon import Lexicon
 from .plan import AboutUser, Compose, Focus, Plan, Talk, Understood, Unknown
 from .questions import compose
-from .reading import Reading, read
+from .reading import read
 from .references import NeedsMore, continue_plan, refer
 
 _MENDED = 0.9
@@ -111,9 +111,7 @@ def is_own(text: str, language: Language) -> bool:
 
 def _possessive(text: str, language: Language) -> bool:
     """Whether a message is about what is the speaker's own."""
-    own = language.words.get("user.question", ())[:2]
-    said = {token.folded for token in language.tokens(text)}
-    return bool(said & set(own))
+    return bool(language.cues("own") & {token.folded for token in language.tokens(text)})
 
 
 def _first_person(text: str, language: Language) -> bool:
@@ -133,8 +131,3 @@ def is_question(text: str, language: Language) -> bool:
     tokens = language.tokens(text)
     first = language.phrases.get((tokens[0].stem,), ()) if tokens else ()
     return any(sense.kind in ("question_words", "count") for sense in first)
-
-
-def reading_of(text: str, lexicon: Lexicon) -> Reading:
-    """A message as the planner reads it, for the trace and for tests."""
-    return read(" ".join(text.split()), lexicon)

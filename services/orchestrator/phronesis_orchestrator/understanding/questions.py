@@ -7,10 +7,10 @@ from typing import Literal
 from phronesis_contracts.twin import GroupBy, Level
 
 from .composing import (
-    _COMPARISONS,
-    _GUESSED,
-    _MEASURES,
-    _TOP,
+    COMPARISONS,
+    GUESSED,
+    MEASURES,
+    TOP,
     Composition,
     NotUnderstood,
     distinct,
@@ -54,13 +54,11 @@ def compose(made: Composition) -> Plan:
 
 def _asks_for_more(made: Composition, plan: Select | Aggregate) -> bool:
     """Whether a message relates years or properties of the same thing to each other, which one set cannot say."""
-    words, said = made.reading.language.words, {token.folded for token in made.reading.tokens}
-    years = len(plan.of.years)
-    if said & set(words.get("never", ())) and not made.reading.has("unknown", "without"):
+    if made.says("never") and not made.reading.has("unknown", "without"):
         return True  # of all years together
-    if said & set(words.get("both", ())) and years > 1:
+    if made.says("both") and len(plan.of.years) > 1:
         return True  # in the one and in the other
-    if said & set(words.get("advice", ())) and any(one.op in ("=", "in") for one in plan.of.filters):
+    if made.says("advice") and any(one.op in ("=", "in") for one in plan.of.filters):
         return True  # what ought to be, not what is
     turns = "".join("y" if item.has("year") else "v" for item in made.reading.items if item.has("year", "value"))
     if "vyvy" in turns or "yvyv" in turns:
@@ -132,23 +130,8 @@ def _concept(made: Composition) -> Plan | None:
 
 def _is_definition(made: Composition, term: Item) -> bool:
     """Whether a term is asked about, and not the things of that name."""
-    words = [token.folded for token in made.reading.tokens]
-    explained = {
-        "explain",
-        "define",
-        "mean",
-        "means",
-        "meaning",
-        "definition",
-        "stand",
-        "stands",
-        "bedeutet",
-        "bedeutung",
-        "erklare",
-        "definiere",
-    }
-    lead = words[: term.at]
-    return bool(explained & set(words)) or (bool(lead) and lead[-1] in ("a", "an", "ein", "eine"))
+    lead = made.reading.tokens[: term.at]
+    return made.says("definition") or made.says("article", lead[-1:])
 
 
 # -- named things ---------------------------------------------------------------------------------------------
@@ -171,7 +154,7 @@ def _things(made: Composition) -> tuple[EntityRef, ...]:
     type = refs[0].type
     if any(ref.type != type for ref in refs):
         # Two sorts of things: the one is asked about, the other a condition.
-        if heads or made.has("count", *_MEASURES, "most", "least", "superlative"):
+        if heads or made.has("count", *MEASURES, "most", "least", "superlative"):
             return ()
         return tuple(ref for ref in refs)
     owners = {
@@ -201,7 +184,7 @@ def _apposed(made: Composition, item: Item, entities: list[Item]) -> bool:
         near = entity.at - item.end in (0, 1) or item.at == entity.end
         if near and any(_names(item, refs[0].type) for refs in entity.of("entity") if refs):
             words = made.reading.tokens[item.end : entity.at] if entity.at >= item.end else ()
-            return all(token.folded in ("the", "called", "named", "der", "die", "das") for token in words)
+            return all(made.says("called", (token,)) for token in words)
     return False
 
 
@@ -373,7 +356,7 @@ def _place(made: Composition, ref: EntityRef) -> tuple[str, bool] | None:
 
 def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stated: tuple[int, ...]) -> Plan:
     year = _present_year(made, refs, stated)
-    measure = next((name for name in _MEASURES if made.has(name)), None)
+    measure = next((name for name in MEASURES if made.has(name)), None)
     apart = made.has("difference", "ratio", "missing") or (
         made.has("compare_greater", "compare_less") and not made.has("number", "amount")
     )
@@ -434,10 +417,10 @@ def _figure_of_things(
     if property is None:
         raise NotUnderstood(Unknown(reason="property", detail={"type": type}))
     how: Literal["difference", "ratio"] = "ratio" if made.has("ratio") else "difference"
-    made.take(*made.open("difference", "ratio", "compare", "missing", "compare_greater", "compare_less", *_MEASURES))
-    if measure is not None and measure in _MEASURES:
+    made.take(*made.open("difference", "ratio", "compare", "missing", "compare_greater", "compare_less", *MEASURES))
+    if measure is not None and measure in MEASURES:
         of = Selection(type=type, years=years[-1:], among=refs)
-        return Aggregate(of=of, measure=_MEASURES[measure], property=property)
+        return Aggregate(of=of, measure=MEASURES[measure], property=property)
     sides = tuple(
         Aggregate(of=Selection(type=type, years=years[-1:], among=(ref,)), measure="sum", property=property) for ref in refs
     )
@@ -470,8 +453,8 @@ def _by_question_word(made: Composition, type: str) -> tuple[str, ...]:
 
 def _ends_with_for(made: Composition) -> bool:
     """What is X for?"""
-    words = [token.folded for token in made.reading.tokens]
-    return len(words) > 2 and words[0] in ("what", "what's", "whats") and words[-1] in ("for", "about")
+    tokens = made.reading.tokens
+    return len(tokens) > 2 and made.says("what", tokens[:1]) and made.says("for", tokens[-1:])
 
 
 def _telling_text(made: Composition, type: str, properties: tuple[str, ...]) -> str | None:
@@ -529,7 +512,7 @@ def _of_a_set(made: Composition) -> Plan:
 
 def _who(made: Composition) -> tuple[str, Level | None, Item | None] | None:
     """Who runs the most projects: the type at the other end of the relationship."""
-    if not made.asks("who") or len(made.open("type")) != 1 or not made.has("most", "least", *_COMPARISONS):
+    if not made.asks("who") or len(made.open("type")) != 1 or not made.has("most", "least", *COMPARISONS):
         return None
     others = [t for t, _ in made.open("type")[0].of("type")]
     for item in made.open("relation"):
@@ -554,7 +537,7 @@ def _linked_types(made: Composition, type: str) -> list[Filter]:
         others = [t for t, _ in item.of("type") if t != type and made.view.between(type, t)]
         if not others:
             continue
-        if made.before(item, tuple(_COMPARISONS), ("number", "numbers", "small")) is not None:
+        if made.before(item, tuple(COMPARISONS), ("number", "numbers", "small")) is not None:
             continue
         no = made.before(item, ("not",), ("small", "relation"))
         via, to = made.link(type, others[0], item)
@@ -575,7 +558,7 @@ def _most_of_others(made: Composition, type: str, level: Level | None) -> Plan |
         other = next((t for t, _ in item.of("type") if t != type and made.view.between(type, t)), None)
         if other is None:
             continue
-        cmp = made.before(item, tuple(_COMPARISONS), ("number", "numbers", "small"))
+        cmp = made.before(item, tuple(COMPARISONS), ("number", "numbers", "small"))
         number = made.before(item, ("number", "numbers"), ("small",))
         lead = made.before(item, ("most", "least"), ("small", "count", "value", "superlative"))
         if lead is None and (cmp is None or number is None):
@@ -589,13 +572,12 @@ def _most_of_others(made: Composition, type: str, level: Level | None) -> Plan |
             made.take(lead)
             limit = made.limit() or 1
         elif cmp is not None and number is not None:
-            sign = next(sign for kind, sign in _COMPARISONS.items() if cmp.has(kind))
+            sign = next(sign for kind, sign in COMPARISONS.items() if cmp.has(kind))
             having = Having(op=sign, value=float((number.of("number") or number.of("numbers"))[0]))
             made.take(cmp, number)
         counted = made.has("count")
         made.take(*made.open("count", "list", "with"))
         of = selection(made, other, other_level or made.view.usual_level(other))
-        of = _own_filters(made, of, type, other, via)
         group = GroupBy(property="name", via=via, to=type)
         return Aggregate(
             of=of, group_by=(group,), having=having, order=order, limit=limit, count_groups=counted and having is not None
@@ -603,10 +585,6 @@ def _most_of_others(made: Composition, type: str, level: Level | None) -> Plan |
     if size is not None or made.has("superlative"):
         return _largest_group(made, type, size)
     return None
-
-
-def _own_filters(made: Composition, of: Selection, type: str, other: str, via: str) -> Selection:
-    return of
 
 
 def _largest_group(made: Composition, type: str, size: Item | None) -> Plan | None:
@@ -623,10 +601,10 @@ def _largest_group(made: Composition, type: str, size: Item | None) -> Plan | No
     if not joined:
         return None
     owner, property, descending = max(joined, key=lambda one: made.count_known(one[0], one[1]))
-    measure = next((_MEASURES[name] for name in ("median", "mean", "sum") if made.has(name)), "sum")
+    measure = next((MEASURES[name] for name in ("median", "mean", "sum") if made.has(name)), "sum")
     via, _ = made.link(type, owner, None)
     down = descending if descending is not None else not (size is not None and size.has("least", "smallest"))
-    made.take(size, *made.open("superlative", *_MEASURES))
+    made.take(size, *made.open("superlative", *MEASURES))
     made.take(*[item for item in made.open("property") if any((t, p) == (owner, property) for t, p in item.of("property"))])
     limit = made.limit() or 1
     made.take(*made.open("list", "rank"))
@@ -693,18 +671,17 @@ def _span_of(made: Composition, known: tuple[int, ...]) -> tuple[int, int]:
 def _moved(made: Composition, type: str, level: Level | None, groups: tuple[GroupBy, ...], move: str) -> Plan:
     known = made.view.years_of(type)
     made.take(*made.open(*_MOVES))
-    measure = next((name for name in _MEASURES if made.has(name)), None)
+    measure = next((name for name in MEASURES if made.has(name)), None)
     counted = made.has("count")
-    words = {token.folded for token in made.reading.tokens}
-    if len(made.open("entity")) > 1 and ({"from", "to"} <= words or {"von", "zu"} <= words):
+    if len(made.open("entity")) > 1 and made.says("from") and made.says("to"):
         raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:300]))  # links over the years
     if measure is not None or (counted and move not in ("improved", "worsened") and not made.open("property")):
         # The figure over the years, not the members that moved.
         property = made.number_of(measure, type) if measure is not None else None
-        made.take(*made.open("count", *_MEASURES))
+        made.take(*made.open("count", *MEASURES))
         of = selection(made, type, level, every_year=True)
         group = GroupBy(property="year")
-        return Aggregate(of=of, measure=_MEASURES[measure] if measure else "count", property=property, group_by=(group,))
+        return Aggregate(of=of, measure=MEASURES[measure] if measure else "count", property=property, group_by=(group,))
     properties = made.properties(type)
     made.take(*made.open("count", "list"))
     if len(known) < 2:
@@ -726,13 +703,12 @@ def _moved(made: Composition, type: str, level: Level | None, groups: tuple[Grou
 
 def _turned(made: Composition, type: str, level: Level | None) -> Plan | None:
     """Which went from amber in 2022 to red in 2023: two values of one property, from the one to the other."""
-    words = {token.folded for token in made.reading.tokens}
     values = [(item, one) for item in made.open("value") for one in item.of("value")[:1] if one[0] == type]
     if len(values) != 2 or values[0][1][1] != values[1][1][1] or values[0][1][2] == values[1][1][2]:
         return None
     known = made.view.years_of(type)
-    changing = made.has(*_MOVES, "turned") or {"from", "to"} <= words or {"von", "auf"} <= words
-    if not changing or len(known) < 2 or words & {"or", "oder"}:
+    changing = made.has(*_MOVES, "turned") or (made.says("from") and made.says("to"))
+    if not changing or len(known) < 2 or made.says("or"):
         return None
     made.take(*(item for item, _ in values), *made.open(*_MOVES, "turned"))
     counted = made.has("count")
@@ -765,13 +741,13 @@ def _compared(made: Composition, of: Selection, groups: tuple[GroupBy, ...]) -> 
     how = next(kind for kind in ("share", "ratio", "difference", "compare") if made.has(kind))
     made.take(*made.open("share", "ratio", "difference", "compare"))
     if groups and how == "share":
-        made.take(*made.open("count", *_MEASURES))
+        made.take(*made.open("count", *MEASURES))
         return Aggregate(of=of, group_by=groups)
-    measure = next((name for name in _MEASURES if made.has(name)), None)
-    made.take(*made.open(*_MEASURES, "count", "list"))
+    measure = next((name for name in MEASURES if made.has(name)), None)
+    made.take(*made.open(*MEASURES, "count", "list"))
     properties = [p for p in made.properties(of.type) if made.kind(of.type, p) == "number"]
     property = properties[0] if properties else None
-    kind = _MEASURES.get(measure or "", "sum") if property else "count"
+    kind = MEASURES.get(measure or "", "sum") if property else "count"
     if how == "share":
         part = (
             [one for one in of.filters if one.via is None and one.op in ("=", "in", "<>")]
@@ -843,7 +819,7 @@ def _ranked(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head:
         order = "value" if size is not None and size.has("least", "smallest") else "-value"
         return Aggregate(
             of=of,
-            measure=_MEASURES.get(measure or "", "sum") if property else "count",
+            measure=MEASURES.get(measure or "", "sum") if property else "count",
             property=property,
             group_by=groups,
             order=order,
@@ -883,7 +859,7 @@ def _ranked(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head:
             and not made.asks("what")
         )
         ranking = size is not None and size.has("rank")
-        limit = _TOP if ranking or (plural and any(t.folded == "top" for t in made.reading.tokens)) else 1
+        limit = TOP if ranking or (plural and made.says("top")) else 1
     return Rank(of=of, by=property, descending=descending, limit=limit, position=position)
 
 
@@ -918,13 +894,13 @@ def _ranked_by(made: Composition, type: str, size: Item) -> str | None:
     if (made.asks("how_much") or made.has("money") or size.has("largest", "smallest")) and (
         money := made.main_money(type)
     ) is not None:
-        made.certainty = min(made.certainty, _GUESSED)
+        made.certainty = min(made.certainty, GUESSED)
         return money
     return None
 
 
 def _figure_or_list(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head: Item | None) -> Plan:
-    measure = next((name for name in _MEASURES if made.has(name)), None)
+    measure = next((name for name in MEASURES if made.has(name)), None)
     counted = made.has("count")
     property_items = [
         i for i in made.open("property") if any(t == of.type and made.kind(t, p) == "number" for t, p in i.of("property"))
@@ -934,13 +910,13 @@ def _figure_or_list(made: Composition, of: Selection, groups: tuple[GroupBy, ...
         made.take(*made.open("count", "sum", "list"))
         return Aggregate(of=of, group_by=groups, order="group")
     if measure is not None or much or (counted and property_items):
-        made.take(*made.open("count", "list", *_MEASURES))
+        made.take(*made.open("count", "list", *MEASURES))
         property = made.number_of(measure or "sum", of.type)
         if property is None:
             if measure == "sum" and not much:
                 return Aggregate(of=of, group_by=groups) if groups or counted else Select(of=of)
             raise NotUnderstood(Unknown(reason="property", detail={"type": of.type}))
-        return Aggregate(of=of, measure=_MEASURES.get(measure or "sum", "sum"), property=property, group_by=groups)
+        return Aggregate(of=of, measure=MEASURES.get(measure or "sum", "sum"), property=property, group_by=groups)
     if groups:
         property = next(iter(made.properties(of.type)), None)
         numeric = property is not None and made.kind(of.type, property) == "number"
@@ -958,6 +934,6 @@ def _figure_or_list(made: Composition, of: Selection, groups: tuple[GroupBy, ...
     ):
         made.take(*made.open("list", "existence", "detail", "coverage"))
         return Coverage(about="values", type=of.type, property=shown[0])
-    exists = made.has("existence") or made.reading.items[0].text.casefold() in ("is", "are", "do", "does", "did", "has", "have")
+    exists = made.has("existence") or made.says("exists", made.reading.tokens[:1])
     made.take(*made.open("list", "existence", "detail"))
     return Select(of=of, show=shown[:8], exists=exists)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .composing import _MEASURES, Composition, NotUnderstood
+from .composing import MEASURES, Composition, NotUnderstood
 from .lexicon import Lexicon
 from .plan import (
     Aggregate,
@@ -99,7 +99,7 @@ def _implied(reading: Reading, focus: Focus) -> tuple[Selection | None, tuple[En
     told = reading.has("value", "property", "superlative", "relation", "count", "without", "unknown")
     if not told or reading.has("type"):
         return None, (), False
-    if len(focus.entities) == 1 and not reading.has("value", "count", "superlative", *_MEASURES):
+    if len(focus.entities) == 1 and not reading.has("value", "count", "superlative", *MEASURES):
         return None, focus.entities, True
     return (focus.selection, (), True) if focus.selection is not None else (None, (), False)
 
@@ -128,7 +128,7 @@ def _is_certain(reading: Reading, item: Item) -> bool:
 
 
 def _on_set(reading: Reading) -> bool:
-    return reading.has("superlative", "most", "least", "largest", "smallest", "earliest", "latest", "count", *_MEASURES)
+    return reading.has("superlative", "most", "least", "largest", "smallest", "earliest", "latest", "count", *MEASURES)
 
 
 def continue_plan(reading: Reading, lexicon: Lexicon, focus: Focus) -> Plan | None:
@@ -214,7 +214,7 @@ def _is_fragment(reading: Reading) -> bool:
     )
     if reading.of("pronoun_one", "pronoun_many") and not opened:
         return False
-    verbs = {"is", "are", "was", "were", "do", "does", "did", "has", "have"} & {t.folded for t in reading.tokens[:1]}
+    verbs = reading.language.cues("verb") & {token.folded for token in reading.tokens[:1]}
     if opened:
         return not operations or len(reading.tokens) <= 4
     if reading.has("difference", "more", "less", "compare_greater", "compare_less") and not reading.has(
@@ -358,7 +358,7 @@ def _changed_set(made: Composition, plan: Select | Aggregate | Rank | Change, ty
             return None
         fitting = tuple(one for one in of.filters if _fits(made, one, other[0]))
         of = Selection(type=other[0], level=other[1] or made.view.usual_level(other[0]), years=of.years, filters=fitting)
-    measure = next((name for name in _MEASURES if made.has(name)), None)
+    measure = next((name for name in MEASURES if made.has(name)), None)
     superlative = next((i for i in made.open("superlative") if any(one[0] == type for one in i.of("superlative"))), None)
     if superlative is not None:
         chosen = next(one for one in superlative.of("superlative") if one[0] == type)
@@ -371,10 +371,10 @@ def _changed_set(made: Composition, plan: Select | Aggregate | Rank | Change, ty
             if properties
             else (plan.property if isinstance(plan, Aggregate | Change) else made.number_of(measure, type))
         )
-        made.take(*made.open(*_MEASURES))
+        made.take(*made.open(*MEASURES))
         if property is None:
             raise NotUnderstood(Unknown(reason="property", detail={"type": type}))
-        return Aggregate(of=of, measure=_MEASURES[measure], property=property, group_by=groups)
+        return Aggregate(of=of, measure=MEASURES[measure], property=property, group_by=groups)
     match plan:
         case Aggregate():
             updated = plan.model_copy(update={"of": of, "group_by": groups or plan.group_by})
