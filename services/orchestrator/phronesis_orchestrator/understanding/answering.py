@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from phronesis_contracts import BadRequest, ServiceError
@@ -62,8 +62,6 @@ _PASSAGES = 12
 """Passages of the conversation's documents that are looked at for one question."""
 _QUOTED_SURE = 0.75
 """What a quoted answer is worth, times how much of the question it supports: the words fit, the sense may not."""
-_NAMED_SURE = 0.5
-"""What names that are near in meaning are worth."""
 _NO_ANSWER = 0.0
 _SAID = 1.0
 
@@ -82,7 +80,6 @@ class RuleAnswer:
     sources: tuple[Source, ...] = ()
     """What supports the answer, and nothing else."""
     focus: Focus | None = None
-    notes: tuple[str, ...] = field(default=())
 
 
 async def answer_by_rules(running: TurnRun, turn: TurnContext, *, quotes: bool = True) -> RuleAnswer:
@@ -365,15 +362,14 @@ class _Answering:
 
     async def _unknown(self, understood: Understood, plan: Unknown, schema: Schema, words: Wording) -> RuleAnswer:
         mode: Mode = "J" if plan.reason in ("reference", "words", "scope") else "A" if plan.reason == "empty" else "E"
-        memory = None
         if plan.reason in ("words", "scope", "empty", "property", "reference") and self._text:
             searched = await self._searched(understood, words)
             if searched is not None and (not self._analyst or plan.reason != "reference"):
                 return searched
         if plan.reason in ("words", "scope") and not self._analyst:
             text = self._turn.agent.phrases.get("nothing_found", "") if self._turn.agent and words.language == "en" else ""
-            return self._said(understood, Written(text or words.sentence("nothing_found")), mode, _NO_ANSWER, memory=memory)
-        return self._said(understood, write(None, plan, schema, self._language.name), mode, _NO_ANSWER, memory=memory)
+            return self._said(understood, Written(text or words.sentence("nothing_found")), mode, _NO_ANSWER)
+        return self._said(understood, write(None, plan, schema, self._language.name), mode, _NO_ANSWER)
 
 
 EMPTY_SCHEMA = Schema.empty()
@@ -507,7 +503,6 @@ _INTENTS = {
     "coverage": "what the data covers",
     "search": "a passage",
     "user": "something about the person",
-    "act": "an action",
     "compose": "a text to be written",
     "talk": "conversation",
     "unknown": "not understood completely",

@@ -240,14 +240,6 @@ class AboutUser(Part):
     """Whether the message orders it in words, and does not merely tell something."""
 
 
-class Act(Part):
-    """Call a tool, through the policy that guards calls."""
-
-    kind: Literal["act"] = "act"
-    tool: str
-    arguments: dict[str, object] = Field(default_factory=dict)
-
-
 class Compose(Part):
     """Write, translate, explain or calculate something that is in no store. Needs a language model."""
 
@@ -302,7 +294,6 @@ Plan = Annotated[
     | Coverage
     | Search
     | AboutUser
-    | Act
     | Compose
     | Talk
     | Unknown,

@@ -252,11 +252,6 @@ def _scaled(items: Sequence[Item], at: int) -> bool:
     return at < len(items) and items[at].has("multipliers", "unit", "currencies")
 
 
-def plain_words(reading: Reading) -> str:
-    """The words that nothing explains, as they were written."""
-    return " ".join(item.text for item in reading.items if not item.senses)
-
-
 def folded_words(reading: Reading) -> tuple[str, ...]:
     """The message's words, folded as they were written."""
     return tuple(fold(token.text) for token in reading.tokens)

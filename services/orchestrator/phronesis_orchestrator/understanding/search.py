@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem
@@ -170,8 +170,3 @@ def passages_of(memory: AugmentedMemoryContext | None) -> list[Passage]:
 def _passage(item: ContextItem) -> Passage:
     _, year = node_year(item)
     return Passage(item.external_id or item.id, item.title, item.text, item.kind, item.score, year)
-
-
-def newest_first(passages: Iterable[Passage]) -> list[Passage]:
-    """Passages of one title in the order of their years, the newest first."""
-    return sorted(passages, key=lambda one: (one.title, one.place), reverse=True)
