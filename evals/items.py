@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import yaml
@@ -86,16 +87,21 @@ def load(name: str, half: str | None = None) -> list[Item]:
 
 def vocabulary(name: str) -> dict[str, Any]:
     """What the expressions of a set may use: the public names of its module in `truth`, where it has one."""
-    if not (Path(__file__).parent / "truth" / f"{name}.py").exists():
-        return {}
-    return dict(importlib.import_module(f"evals.truth.{name}").vocabulary())
+    truth = _truth(name)
+    return dict(truth.vocabulary()) if truth else {}
 
 
 def names(name: str) -> list[str]:
     """Names in the data of a set, where it has data."""
+    truth = _truth(name)
+    return list(truth.names()) if truth and hasattr(truth, "names") else []
+
+
+def _truth(name: str) -> ModuleType | None:
+    """The module that computes the truths of a set; `None` for a set that states them."""
     if not (Path(__file__).parent / "truth" / f"{name}.py").exists():
-        return []
-    return list(importlib.import_module(f"evals.truth.{name}").names())
+        return None
+    return importlib.import_module(f"evals.truth.{name}")
 
 
 def for_agents(item: Item, agents: Iterable[str]) -> Item:

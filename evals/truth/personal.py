@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-Expect = dict[str, Any]
+from . import Expect, either, yes
+
 A: Expect = {"ack": True}
 D: Expect = {"declined": True}
 
@@ -27,21 +28,6 @@ def number(value: float) -> Expect:
 def day(value: str) -> Expect:
     """A date."""
     return {"date": value}
-
-
-def yes(answer: bool) -> Expect:
-    """Yes or no."""
-    return {"yes": answer}
-
-
-def either(*some: Expect) -> Expect:
-    """Any of several."""
-    return {"any": list(some)}
-
-
-def names() -> list[str]:
-    """There are no names with digits."""
-    return []
 
 
 def vocabulary() -> dict[str, Any]:

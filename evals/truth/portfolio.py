@@ -14,6 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from . import Expect, either  # noqa: F401  # `either` is for the expressions, by `vocabulary`
+
 DATA = Path(__file__).parents[2] / "samples" / "phronesis_samples" / "portfolio" / "portfolio_2020_2023.csv"
 YEARS = (2020, 2021, 2022, 2023)
 CATEGORIES = {
@@ -50,7 +52,6 @@ DEPARTMENTS = {
     "VOA": "Valuation Office Agency",
 }
 Row = dict[str, Any]
-Expect = dict[str, Any]
 
 
 @cache
@@ -331,11 +332,6 @@ def groups(counts: dict[str, Any], unit: str = "") -> Expect:
 def yes(answer: bool, *facts: Any) -> Expect:
     """Yes or no is expected, or facts that say so."""
     return {"yes": bool(answer), **({"facts": said(*facts)["text"]} if facts else {})}
-
-
-def either(*some: Expect) -> Expect:
-    """Any of several is right."""
-    return {"any": list(some)}
 
 
 def both(first: Expect, *facts: Any) -> Expect:

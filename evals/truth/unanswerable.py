@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-Expect = dict[str, Any]
+from . import Expect, either, yes
 
 
 def no(*answers: str) -> Expect:
@@ -40,21 +40,6 @@ def nothing_before() -> Expect:
             {"text": [["first", "nothing", "not asked", "no earlier", "no previous", "erste", "nichts"]]},
         ]
     }
-
-
-def yes(answer: bool) -> Expect:
-    """Yes or no."""
-    return {"yes": answer}
-
-
-def either(*some: Expect) -> Expect:
-    """Any of several."""
-    return {"any": list(some)}
-
-
-def names() -> list[str]:
-    """There are no names with digits."""
-    return []
 
 
 def vocabulary() -> dict[str, Any]:
