@@ -168,7 +168,7 @@ class Lexicon:
 
     @staticmethod
     def build(view: VocabularyView, language: Language) -> Lexicon:
-        """Index a vocabulary. Takes some 20 ms for a thousand names."""
+        """Index a vocabulary. Takes some 60 ms for 750 names and five seconds for 50,000, so it belongs in a thread."""
         made = Lexicon(view, language)
         for kind in view.ontology.types:
             made._add_type(kind)
