@@ -30,6 +30,12 @@ async def test_what_cannot_be_answered_surely_is_declined(asker: Asker, text: st
     assert "**" not in answer.answer
 
 
+@pytest.mark.parametrize("text", ["and why?", "and where?", "and who?"])
+async def test_a_follow_up_that_asks_something_else_does_not_get_the_answer_before_again(asker: Asker, text: str) -> None:
+    answer = await asker.ask(text, "How many projects does MOD have in 2022?")
+    assert (answer.confidence, answer.data.query_results) == (0.0, ()), answer.answer
+
+
 @pytest.mark.xfail(strict=True, reason="a pronoun after a link means what was found, never what was asked about")
 async def test_a_pronoun_after_a_link_may_mean_the_thing_that_was_asked_about(asker: Asker) -> None:
     answer = await asker.ask("and its rating?", "who delivers crossrail")

@@ -144,6 +144,9 @@ def continue_plan(reading: Reading, lexicon: Lexicon, focus: Focus) -> Plan | No
     plan = _stepped(made, focus) or _linked_type(made, focus) or _changed(made, focus.plan)
     if plan is None or made.left_over():
         raise NeedsMore
+    stated = ("year", "relative_years", "type", "entity", "property", "value")
+    if plan == focus.plan and reading.has("question_words") and not reading.has(*stated):
+        raise NeedsMore  # “and why?” asks something else, which the same answer does not tell
     return plan
 
 
