@@ -33,6 +33,10 @@ _VERSIONS = (
     "RETURN o.version AS version, o.name AS name, o.at AS at, o.by AS by ORDER BY version DESC"
 )
 _TEXT = f"MATCH (o:{ONTOLOGIES} {{key: $key}}) RETURN o.text AS text"
+_TEXTS = (
+    f"MATCH (o:{ONTOLOGIES}) WHERE o.key > $after AND ($before IS NULL OR o.key < $before) AND o.text IS NOT NULL "
+    "RETURN o.text AS text"
+)
 _KEEP = f"CREATE (o:{ONTOLOGIES}) SET o = $row"
 _SET_ACTIVE = f"MERGE (o:{ONTOLOGIES} {{key: $key}}) SET o.active = $active"
 _DROP = f"MATCH (o:{ONTOLOGIES} {{key: $key}}) DELETE o"
@@ -66,6 +70,16 @@ async def check_version(transaction: Transaction, tenant: str, ontology: Ontolog
     """Hold a write against the version that it was prepared by. Raises `StaleOntology`: another one is active."""
     if await _read_active(transaction, tenant) != ontology.version:
         raise StaleOntology("the ontology was changed at this moment; try again")
+
+
+async def stored_ontologies(bolt: Bolt, tenant: str | None = None) -> list[Ontology]:
+    """Every version that the store holds of a tenant's ontology, or of all. It names what nodes may be there."""
+    bounds: Row = {"after": "", "before": None} if tenant is None else _bounds(tenant)
+
+    async def work(transaction: Transaction) -> list[Row]:
+        return await transaction.rows(_TEXTS, **bounds)
+
+    return [parse(row["text"]) for row in await bolt.read(work)]
 
 
 @dataclass(frozen=True)
