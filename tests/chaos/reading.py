@@ -2,7 +2,8 @@
 
 The rule: an event's id is the place of the last message that was read for it from the broker's stream. A reader that comes
 back with it gets what follows, and never the same progress twice. `ended`, `text` and `done` share one id: who comes back
-before `done` gets them all again.
+before `done` gets them all again. `live` text is provisional: what it said, `text` says again. A `restart` before it shares its
+id.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _PROGRESS = ("accepted", "phase")
+LIVE = ("live", "restart")
 
 
 @dataclass(frozen=True)
@@ -39,10 +41,11 @@ class Reading:
     last_id: int = 0
     """Id of the last whole event."""
     _ended: bool = False
+    _restarted: bool = False
 
     def begin(self, *, anew: bool) -> None:
         """A new connection: with the last id, or from the start."""
-        self.text, self._ended = [], False
+        self.text, self._ended, self._restarted = [], False, False
         if anew:
             self.progress, self.last_id = [], 0
 
@@ -54,9 +57,17 @@ class Reading:
             if self._ended:
                 self.wrong.append("progress came after the end")
             self.progress.append(event)
+        elif event.kind in LIVE:
+            self._take_live(event)
         else:
             self._take_end(event)
-        self.last_id = event.id
+        self._restarted, self.last_id = event.kind == "restart", event.id
+
+    def _take_live(self, event: Event) -> None:
+        if self._ended and (event.kind == "live" or self.text):
+            self.wrong.append(f"{event.kind} came after the end")
+        if event.id <= self.last_id and not ((self._restarted or self._ended) and event.id == self.last_id):
+            self.wrong.append(f"{event.kind} {event.id} came after {self.last_id}")
 
     def _take_end(self, event: Event) -> None:
         # The end's first event may be a step ahead of the progress: the hint of the end is a message too.

@@ -10,7 +10,7 @@ from phronesis_bus import Bus
 from phronesis_bus.connection import read_message
 from phronesis_contracts.orchestrator import PROGRESS, TurnProgress
 
-from .reading import Event, Reading
+from .reading import LIVE, Event, Reading
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,8 @@ async def progress_of(bus: Bus, turn: str) -> list[Event]:
             break
         if said.kind == "accepted" and events:
             continue  # said again, to a repeated submission
+        if said.kind in LIVE:
+            continue  # provisional: who comes late need not see it
         events.append(Event(place, said.kind, said.model_dump(mode="json", exclude_none=True)))
     return events
 

@@ -176,6 +176,11 @@ _OWN: dict[str, Callable[[Person], Awaitable[dict[str, Any]]]] = {
     "diagnose_gaps": _of_twin(
         {"questions": [{"id": "q", "node": {"type": "EntityProject", "id": "nobody", "year": 2023}, "level": "L3"}]}
     ),
+    "twin_links": _of_twin({"keys": [few_projects().nodes[0].key]}),
+    "twin_vocabulary": _of_twin({"limit": 50}),
+    "ontology.publish": _plain({"text": "name: yard\nnodes:\n  Tug:\n", "dry_run": True}),
+    "ontology.get": _plain({"version": 0}),
+    "ontology.rollback": _plain({"version": 0, "dry_run": True}),
     "retrieve_instructions": _plain({"mode": "A"}),
     "list_instructions": _plain({"tier": 1}),
     "show_instruction": _plain({"tag": "tier1_bootstrap"}),
@@ -256,7 +261,7 @@ def normal(value: Any, ids: dict[str, str], name: str = "") -> Any:
             return VOLATILE[name]
         case dict():
             return {key: normal(member, ids, key) for key, member in value.items()}
-        case list() if name == "relationships":  # by their ids, which are made up
+        case list() if name == "relationships" and value and "fromId" in value[0]:  # by their ids, which are made up
             return [normal(member, ids) for member in sorted(value, key=lambda one: (one["fromId"], one["type"], one["toId"]))]
         case list():
             return [normal(member, ids, name) for member in value]
@@ -306,7 +311,7 @@ _EACH_KIND = frozenset(TOOLS) - constitution_calls.OF_TYPES | {"task.create.v1",
 """Every tool, but of those that there are for each node type only a task's: the others differ from them in names of fields."""
 
 
-@pytest.mark.parametrize("tool", map(_case, sorted(GOOD)))
+@pytest.mark.parametrize("tool", [_case(name) for name in sorted(GOOD)])
 async def test_a_tool_answers_the_same_by_all_faces(everyone: Everyone, tool: str) -> None:
     said = {}
     async with everyone() as found:
@@ -353,7 +358,7 @@ async def test_bad_input_is_the_same_problem_by_all_faces(everyone: Everyone, ow
 @pytest.mark.any_store
 @pytest.mark.parametrize("tool", ["turn.get", "document.extract_text", "vision.caption", "audio.transcribe"])
 async def test_what_is_nobodys_is_not_found_by_any_face(everyone: Everyone, tool: str) -> None:
-    (name,) = TOOLS[tool].rpc.input.model_fields
+    name = next(iter(TOOLS[tool].rpc.input.model_fields))
     unknown = {REFUSED: {"code": "not_found", "status": 404, "field": None, "retry_after": None}}
     async with everyone() as found:
         for id in (NOBODYS, "no-id", "../../x", "é"):

@@ -135,10 +135,6 @@ ROWS: dict[str, dict[str, str]] = {
                 "SELECT id, tenant, owner, id, 'slowly', 0.8 FROM items;",
             )
         ),
-        "0014-documents": (
-            "INSERT INTO documents (tenant, owner, conversation_id, media_id, name, kind, passages, characters, length) "
-            "VALUES ('acme', 'ann', 'c', 'm', 'a.pdf', 'document', 1, 10, 10);"
-        ),
         "0013-facts": "\n".join(
             (
                 "INSERT INTO facts (id, tenant, owner, slot, value, kind, subject, predicate, object, body, negated,"
@@ -148,6 +144,10 @@ ROWS: dict[str, dict[str, str]] = {
                 f"VALUES ({_id(9)}, 'turn:t/0', now(), 'user', 0.9);",
                 f"INSERT INTO forgettings (id, tenant, owner, ids, turns) VALUES ({_id(8)}, 'acme', 'ann', '{{i}}', '{{t}}');",
             )
+        ),
+        "0014-documents": (
+            "INSERT INTO documents (tenant, owner, conversation_id, media_id, name, kind, passages, characters, length) "
+            "VALUES ('acme', 'ann', 'c', 'm', 'a.pdf', 'document', 1, 10, 10);"
         ),
     },
     "orchestrator": {
@@ -210,6 +210,7 @@ ROWS: dict[str, dict[str, str]] = {
                 f"VALUES ('acme', 'ann', 'report', {_id(1)}, '{{}}');",
             )
         ),
+        "0011-focus": "UPDATE conversations SET focus = '{}';",
     },
 }
 """By service and migration, in their order."""

@@ -24,6 +24,7 @@ from phronesis_orchestrator.models.reasoner import Answer, ComposedReply, Fault,
 from phronesis_orchestrator.settings import OrchestratorSettings
 from phronesis_orchestrator.turns.run import TurnRunner, TurnServices
 from phronesis_orchestrator.turns.turn import AlreadyBegun, Claim, Completed, Failed
+from phronesis_orchestrator.understanding.plan import NO_FOCUS, Focus
 from phronesis_orchestrator.understanding.vocabularies import Vocabularies
 
 PROFILE = AgentProfile(
@@ -135,6 +136,7 @@ class FakeConversations:
     summary: Summary = field(default_factory=Summary)
     aged: tuple[PastTurn, ...] = ()
     stored: list[Summary] = field(default_factory=list)
+    focus: Focus = NO_FOCUS
 
     async def recent(self, tenant: str, conversation_id: str) -> Past:
         if self.error:
@@ -142,7 +144,7 @@ class FakeConversations:
         texts = [message.text for message in self.history]
         pairs = zip(texts[::2], texts[1::2], strict=True)
         window = tuple(PastTurn(1_001 + 2 * at, user, said) for at, (user, said) in enumerate(pairs))
-        return Past(self.directive, self.summary, aged=self.aged, window=window)
+        return Past(self.directive, self.summary, aged=self.aged, window=window, focus=self.focus)
 
     async def keep_summary(self, tenant: str, conversation_id: str, summary: Summary) -> None:
         self.stored.append(summary)

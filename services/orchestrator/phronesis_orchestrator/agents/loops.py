@@ -109,13 +109,13 @@ async def run_router(running: TurnRun, reasoner: Reasoner, turn: TurnContext) ->
     with running.phase("II route"):
         routed = await _route(running, reasoner, turn)
         log.info("the router decided: %s", routed.decision)
-    await running.show("routed", decision=routed.decision)
+        await running.show("routed", decision=routed.decision)
+        proposal = await _propose(running, turn)
     memory = None
     if routed.decision == "query_memory":
         with running.phase("III retrieve"):
             memory = await _retrieve(running, turn, routed)
         await running.show("retrieved", found=len(memory.memory_units) + len(memory.concepts))
-    proposal = await _propose(running, turn)
     turn = apply_decision(running, turn, routed.tier, action=memory is not None)
     turn = await prepare_plan(running, reasoner, turn, found=_size(memory) if memory else None)
     with running.phase("IV answer"), running.live(turn.agent):

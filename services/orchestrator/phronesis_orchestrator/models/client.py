@@ -35,6 +35,8 @@ from .completions import (
 
 MAX_BODY = 4_000_000
 """Bytes of an answer that are read."""
+MAX_STREAM = 40_000_000
+"""The same of one that comes in pieces, each of which is wrapped in some 200 bytes."""
 _CONNECT, _POOL = 3.0, 2.0
 """Seconds to connect, and to get a connection from the pool."""
 _CONNECTIONS = 100
@@ -153,7 +155,7 @@ class ChatClient:
             whole = bytearray() if "text/event-stream" not in response.headers.get("content-type", "") else None
             async for chunk in response.iter_bytes():
                 size += len(chunk)
-                _check_size(size)
+                _check_size(size, MAX_BODY if whole is not None else MAX_STREAM)
                 if whole is not None:
                     whole += chunk
                 elif text := pieces.feed(chunk):
@@ -204,8 +206,8 @@ class ChatClient:
                 await pool.client.close()
 
 
-def _check_size(size: int) -> None:
-    if size > MAX_BODY:
+def _check_size(size: int, most: int = MAX_BODY) -> None:
+    if size > most:
         raise TryFailed("the language model's answer is too long", again=False)
 
 

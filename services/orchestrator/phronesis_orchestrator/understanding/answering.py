@@ -6,12 +6,14 @@ import asyncio
 import logging
 import re
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from phronesis_contracts import BadRequest, ServiceError
 from phronesis_contracts.answers import Analysis, AnswerData, MemoryProcess, Mode
 from phronesis_contracts.documents import FoundPassage
+from phronesis_contracts.media import MediaKind
 from phronesis_contracts.memory import AugmentedMemoryContext
 from phronesis_contracts.orchestrator import Directive, Source
 
@@ -41,6 +43,7 @@ from .plan import (
     Focus,
     Gaps,
     Plan,
+    QuotedSource,
     Rank,
     Relate,
     Search,
@@ -59,10 +62,13 @@ from .writer import write
 
 log = logging.getLogger(__name__)
 
+_SHORT = 8
+"""Words of a message that may have its subject in the message before."""
 _PASSAGES = 12
 """Passages of the conversation's documents that are looked at for one question."""
 _QUOTED_SURE = 0.75
 """What a quoted answer is worth, times how much of the question it supports: the words fit, the sense may not."""
+_MEDIA = frozenset(kind.value for kind in MediaKind)
 _NO_ANSWER = 0.0
 _SAID = 1.0
 
@@ -103,20 +109,27 @@ class _Answering:
         self._analyst = turn.agent is not None and RECORDS in turn.agent.stages
 
     async def answer(self) -> RuleAnswer:
-        with self._running.phase("II route"):
+        with self._phase("II route"):
             lexicon = await self._lexicon()
             understood = await self._understand(lexicon)
             if lexicon is not None and isinstance(understood.plan, Unknown) and understood.plan.reason == "words":
                 understood, lexicon = await self._in_another_language(understood, lexicon)
-            if self._quotes:  # else the model's route is the one that is shown
-                await self._running.show(
-                    "routed",
-                    decision="respond_directly" if isinstance(understood.plan, Talk | Compose) else "query_memory",
-                    plan=(understood.plan.kind, *understood.notes),
-                )
+            if self._quotes:
+                decision = "respond_directly" if isinstance(understood.plan, Talk | Compose) else "query_memory"
+                log.info("the router decided: %s", decision)
+                await self._running.show("routed", decision=decision, plan=(understood.plan.kind, *understood.notes))
         schema = Schema(lexicon.view.ontology) if lexicon is not None else EMPTY_SCHEMA
         words = Wording(schema, self._language.name)
         answer = await self._by_kind(understood, lexicon, schema, words)
+        with self._phase("IV answer"):
+            return self._complete(answer, understood, words)
+
+    def _phase(self, name: str) -> AbstractContextManager[object]:
+        """A phase of the turn; beside a model, its phases are the ones that count."""
+        return self._running.phase(name) if self._quotes else nullcontext()
+
+    def _complete(self, answer: RuleAnswer, understood: Understood, words: Wording) -> RuleAnswer:
+        """The answer with what its reader has to know of it, and with what the conversation is about from now on."""
         if understood.notes and isinstance(understood.plan, DATA_PLANS):
             said = words.sentence("mended", mended=", ".join(understood.notes))
             answer = replace(answer, written=replace(answer.written, text=f"{answer.written.text}\n\n{said}"))
@@ -158,10 +171,22 @@ class _Answering:
 
     async def _by_kind(self, understood: Understood, lexicon: Lexicon | None, schema: Schema, words: Wording) -> RuleAnswer:
         plan = understood.plan
-        if (self._turn.media_text and not isinstance(plan, (*DATA_PLANS, AboutUser))) or self._names_document():
-            found = await self._from_documents(understood, words)
+        quoted = self._turn.focus.quoted
+        if quoted is not None and (understood.leans or isinstance(plan, Search | Unknown)):
+            found = await self._in_source(understood, words, quoted)
             if found is not None:
                 return found
+            if isinstance(plan, Unknown) and (plan.reason == "reference" or self._says_it()):
+                said = words.sentence("not_in_source", title=quoted.title)
+                return self._said(understood, Written(said), "A", _NO_ANSWER)
+        if self._names_document():
+            found = await self._from_documents(understood, words)
+        elif self._turn.media_text and not isinstance(plan, (*DATA_PLANS, AboutUser)):
+            found = await self._searched(understood, words)
+        else:
+            found = None
+        if found is not None:
+            return found
         match plan:
             case Talk():
                 return self._talk(understood, plan, schema)
@@ -257,21 +282,41 @@ class _Answering:
 
     # -- passages ---------------------------------------------------------------------------------------------
 
-    async def _from_documents(self, understood: Understood, words: Wording, text: str | None = None) -> RuleAnswer | None:
+    async def _from_documents(self, understood: Understood, words: Wording) -> RuleAnswer | None:
         """Quoted from what was attached to the conversation, now or before; `None` where nothing supports it."""
         if not self._quotes:
             return None
-        asked = text or self._text
-        passages = attached(self._turn.media_text)
+        given = bool(self._turn.media_text) or self._names_document()
+        quotes = quote(self._text, await self._document_passages(self._text), self._language, given=given)
+        return self._quoted(understood, quotes, words) if quotes else None
+
+    async def _document_passages(self, text: str, media_id: str | None = None) -> list[Passage]:
+        """Passages of the conversation's documents, or of one of them; of a new one the text at hand, until it is kept."""
         try:
-            found = await find_passages(self._running, asked or " ", _PASSAGES)
-            passages = [_of_document(one) for one in found.passages] or passages
+            found = await find_passages(self._running, text or " ", _PASSAGES, media_id)
         except ServiceError as error:
             log.warning("the documents of the conversation cannot be searched: %s", error.code)
             self._running.degrade("documents")
-        given = bool(self._turn.media_text) or self._names_document()
-        quotes = quote(asked, passages, self._language, given=given)
-        return self._quoted(understood, quotes, words) if quotes else None
+            return attached(self._turn.media_text)
+        return [_of_document(one) for one in found.passages] or attached(self._turn.media_text)
+
+    async def _in_source(self, understood: Understood, words: Wording, source: QuotedSource) -> RuleAnswer | None:
+        """Quoted from where the answer before was quoted; `None` where it does not say more."""
+        if not self._quotes:
+            return None
+        memory = None
+        if source.kind in _MEDIA:
+            passages = await self._document_passages(f"{self._text} {source.asked}", source.id)
+        else:
+            memory = await self._retrieve(self._text, source.asked)
+            passages = [one for one in passages_of(memory) if one.id == source.id or one.title == source.title]
+        found = quote(self._text, passages, self._language, fewest=1)
+        return self._quoted(understood, found[:1], words, memory) if found else None
+
+    def _says_it(self) -> bool:
+        """Whether a short message has a pronoun for what was spoken of."""
+        said = [token.folded for token in self._language.tokens(self._text)]
+        return len(said) <= _SHORT and bool(set(self._language.words.get("pronoun_one", ())[:3]) & set(said))
 
     def _names_document(self) -> bool:
         said = {token.folded for token in self._language.tokens(self._text)}
@@ -281,14 +326,17 @@ class _Answering:
         """Quoted from what the person said, the conversation's documents, or what memory holds; `None` without support."""
         if not self._quotes:
             return None
-        if not self._analyst and (told := await self._from_statements(understood, words)) is not None:
+        attached_now = bool(self._turn.media_text)
+        if not self._analyst and not attached_now and (told := await self._from_statements(understood, words)) is not None:
             return told
-        if (of_documents := await self._from_documents(understood, words, text)) is not None:
-            return of_documents
-        if self._asks_figure():
-            return None  # a sentence that shares its words is no figure
-        memory = await self._retrieve(text or self._text)
-        found = quote(text or self._text, passages_of(memory), self._language)
+        asked = text or self._text
+        documents = await self._document_passages(asked)
+        memory = None
+        if not self._asks_figure():  # a sentence that shares its words is no figure
+            memory = await self._retrieve(asked)
+        found = quote(asked, [*documents, *passages_of(memory)], self._language)
+        if not found and attached_now:
+            found = quote(asked, documents, self._language, given=True)
         return self._quoted(understood, found, words, memory) if found else None
 
     def _asks_figure(self) -> bool:
@@ -333,11 +381,11 @@ class _Answering:
     def _is_question(self, text: str) -> bool:
         return text.rstrip().endswith("?") or is_question(text, self._language)
 
-    async def _retrieve(self, text: str) -> AugmentedMemoryContext | None:
+    async def _retrieve(self, *phrases: str) -> AugmentedMemoryContext | None:
         running = self._running
         with running.phase("III retrieve"):
             try:
-                memory = await running.retrieve((text[:MAX_PHRASE],))
+                memory = await running.retrieve(tuple(text[:MAX_PHRASE] for text in phrases))
             except ServiceError as error:
                 log.warning("retrieval failed: %s", error.code)
                 running.degrade("memory")
@@ -350,20 +398,24 @@ class _Answering:
     def _quoted(
         self, understood: Understood, found: Sequence[Quote], words: Wording, memory: AugmentedMemoryContext | None = None
     ) -> RuleAnswer:
-        paragraphs = [f"**{_titled(one.passage)}**: {' '.join(one.sentences)}" for one in found]
+        paragraphs = [f"**{one.passage.label}**: {' '.join(one.sentences)}" for one in found]
         text = "\n\n".join((*paragraphs, words.sentence("quoted")))
         sources = tuple(
             Source(
                 id=one.passage.id,
                 type=one.passage.kind,
-                title=_titled(one.passage),
+                title=one.passage.label,
                 score=round(one.support, 4),
                 snippet=" ".join(one.sentences)[:240],
             )
             for one in found
         )
         sure = round(_QUOTED_SURE * found[0].support * understood.certainty, 3)
-        return self._said(understood, Written(text), "A", sure, memory=memory, sources=sources)
+        best, before = found[0].passage, self._turn.focus
+        asked = before.quoted.asked if before.quoted is not None and before.quoted.id == best.id else self._text
+        source = QuotedSource(id=best.id, title=best.title, kind=best.kind, asked=asked[:MAX_PHRASE])
+        focus = before.model_copy(update={"quoted": source, "language": words.language})
+        return self._said(understood, Written(text), "A", sure, memory=memory, sources=sources, focus=focus)
 
     async def _unknown(self, understood: Understood, plan: Unknown, schema: Schema, words: Wording) -> RuleAnswer:
         mode: Mode = "J" if plan.reason in ("reference", "words", "scope") else "A" if plan.reason == "empty" else "E"
@@ -397,11 +449,8 @@ async def _with_text(plan: Plan, finding: Finding, twin: TwinReader, lexicon: Le
 
 
 def _of_document(one: FoundPassage) -> Passage:
-    return Passage(one.media_id, cite(one), one.text, one.kind.value, one.score)
-
-
-def _titled(passage: Passage) -> str:
-    return f"{passage.title}, {passage.place}" if passage.place else passage.title
+    place = cite(one).removeprefix(one.name).removeprefix(", ")
+    return Passage(one.media_id, one.name, one.text, one.kind.value, 1 + one.score, place)
 
 
 def _node_sources(finding: Finding) -> tuple[Source, ...]:

@@ -316,6 +316,16 @@ class Understood(Message):
     """What was assumed, for the trace: spelling that was mended, a year that was not stated."""
 
 
+class QuotedSource(Message):
+    """The text that the last answer was quoted from."""
+
+    id: str
+    title: str
+    kind: str
+    asked: str
+    """The question that it answered, by which it is found again."""
+
+
 class Focus(Message):
     """What a conversation is about: stored with it, and what “it”, “their” and “the year before” refer to."""
 
@@ -329,6 +339,8 @@ class Focus(Message):
     years: tuple[int, ...] = ()
     language: str = "en"
     """The language that was last spoken."""
+    quoted: QuotedSource | None = None
+    """Where the last answer was quoted, and not read from the twin: a follow-up is looked for there first."""
 
 
 NO_FOCUS = Focus()

@@ -46,7 +46,7 @@ def understand(text: str, lexicon: Lexicon | None, focus: Focus, language: Langu
     if task is not None and not (own and task == "explain"):
         return Understood(plan=Compose(task=task, text=text[:4_000]), language=language.name)
     data_like = of_data is not None and of_data.plan.kind == "unknown" and of_data.plan.detail.get("about") == "data"
-    if personal and _about_user(text, language) and not data_like:
+    if personal and _about_user(text, language) and not data_like and not _asks_elsewhere(text, language):
         question = text.rstrip().endswith("?") or is_question(text, language)
         return Understood(
             plan=AboutUser(action="recall" if question else "remember", text=text[:4_000]), language=language.name
@@ -58,7 +58,7 @@ def understand(text: str, lexicon: Lexicon | None, focus: Focus, language: Langu
 
 def _last_question(text: str, lexicon: Lexicon, focus: Focus) -> Understood | None:
     """The question of a message that says something else before it; `None` where that is not understood either."""
-    parts = [part.strip() for part in re.split(r"(?<=[.!?:])\s+", text) if part.strip()]
+    parts = _sentences(text)
     if len(parts) < 2 or len(parts[-1].split()) < 3:
         return None
     asked = _of_data(parts[-1], lexicon, focus)
@@ -124,6 +124,16 @@ def _about_user(text: str, language: Language) -> bool:
     for polite in language.words.get("polite", ()):
         text = re.sub(rf"\b{re.escape(polite)}\b", " ", text, flags=re.IGNORECASE)
     return _words(text, language, "question") or _words(text, language, "statement")
+
+
+def _asks_elsewhere(text: str, language: Language) -> bool:
+    """Whether a message ends with a question that is not about the speaker, whatever they said before it."""
+    last = _sentences(text)[-1:]
+    return bool(last) and last[0] != text and last[0].endswith("?") and not is_own(last[0], language)
+
+
+def _sentences(text: str) -> list[str]:
+    return [part.strip() for part in re.split(r"(?<=[.!?:])\s+", text) if part.strip()]
 
 
 def is_question(text: str, language: Language) -> bool:

@@ -24,6 +24,7 @@ _NEAR = 0.85
 """A second source is quoted where it supports the question so well as this share of the best."""
 _LONGEST = 420
 """Characters of one quoted sentence."""
+_SENTENCE_END = re.compile(r"[.!?]\s+(?=\S)")
 _LOOK_AT = 400
 """Sentences of one source that are looked at."""
 
@@ -39,6 +40,11 @@ class Passage:
     score: float = 0.0
     place: str = ""
     """Page, sheet or heading, as a reader knows it."""
+
+    @property
+    def label(self) -> str:
+        """Where it is from, as it is cited."""
+        return f"{self.title}, {self.place}" if self.place else self.title
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,7 @@ def quote(
         return ()
     best = found[0]
     other = next(
-        (one for one in found[1:] if one.support >= _NEAR * best.support and one.passage.title != best.passage.title), None
+        (one for one in found[1:] if one.support >= _NEAR * best.support and one.passage.label != best.passage.label), None
     )
     if other is None or terms.names:
         return (best,)
@@ -85,13 +91,19 @@ def quote(
 
 
 def _terms(question: str, texts: Sequence[frozenset[str]], language: Language) -> _Terms:
-    """The telling words of a question, weighted by how few of the sources hold them, and its names and numbers."""
+    """The telling words of a question, weighted by how few of the sources hold them, and its names and numbers.
+
+    Of what is said before the question itself (“I'm afraid of X. What is it?”), only words that a source holds count.
+    """
     weights: dict[str, float] = {}
     names: set[str] = set()
+    asked = max((match.end() for match in _SENTENCE_END.finditer(question.strip())), default=0)
     for n, token in enumerate(language.tokens(question)):
         if not _tells(token.folded, token.stem, language):
             continue
         held = sum(token.stem in text for text in texts)
+        if token.end <= asked and not held:
+            continue
         weights[token.stem] = math.log(1 + (len(texts) + 1) / (held + 0.5))
         if token.folded[:1].isdigit() or (n > 0 and token.text[:1].isupper() and language.name != "de"):
             names.add(token.stem)
@@ -100,7 +112,7 @@ def _terms(question: str, texts: Sequence[frozenset[str]], language: Language) -
 
 _SILENT = frozenset(
     """small question_words detail list also follow_up existence pronoun_one pronoun_many concept purpose scope yes_or_no
-    group document""".split()
+    group document year_word""".split()
 )
 """Kinds of words that carry no subject."""
 
@@ -108,6 +120,8 @@ _SILENT = frozenset(
 def _tells(folded: str, stem: str, language: Language) -> bool:
     if not any(c.isalnum() for c in folded) or folded in ("'s", "s"):
         return False
+    if folded in language.cues("telling"):
+        return True  # a plan passes over it; a text may say it
     senses = language.phrases.get((stem,), ())
     return not senses or not any(sense.kind in _SILENT for sense in senses)
 

@@ -14,6 +14,7 @@ from phronesis_contracts.orchestrator import Reply
 from phronesis_orchestrator.conversations.history import PastMessage
 from phronesis_orchestrator.models.reasoner import RULES
 from phronesis_orchestrator.turns.turn import Completed
+from phronesis_orchestrator.understanding.plan import Focus, QuotedSource
 from tests.unit.orchestrator.fakes import FakeConversations, FakeNeighbours, Stage, claim
 from tests.unit.orchestrator.test_text import ASKED, GDF, found
 
@@ -157,3 +158,54 @@ async def test_the_texts_of_a_thing_are_read_by_year_and_its_years_are_not_mixed
     reply = await answered(asked, FakeNeighbours(memory=memory))
     assert "remained at Amber" in reply.user_response
     assert "Green" not in reply.user_response
+
+
+CABLE_CAR = ContextItem(
+    id="i1",
+    external_id="cable-car",
+    kind=ItemKind.FACT,
+    title="Tindfjell cable car",
+    text="The Tindfjell cable car carries thirty people to the summit and was built in 1972.",
+    score=0.6,
+    hop=0,
+)
+STATION = CABLE_CAR.model_copy(
+    update={"id": "i2", "external_id": "station", "title": "Valley station", "text": "The valley station was built in 1950."}
+)
+OF_THE_CAR = Focus(
+    quoted=QuotedSource(id="cable-car", title="Tindfjell cable car", kind="fact", asked="What is the Tindfjell cable car?")
+)
+
+
+@pytest.mark.parametrize("text", ["When was it built?", "How many people does it carry?", "And in which year was it built?"])
+async def test_a_follow_up_is_answered_from_where_the_answer_before_was_quoted(text: str) -> None:
+    memory = NOTHING.model_copy(update={"concepts": (STATION, CABLE_CAR)})
+    reply = await answered(text, FakeNeighbours(memory=memory), focus=OF_THE_CAR)
+    assert [source.id for source in reply.sources] == ["cable-car"]
+    assert "1972" in reply.user_response
+
+
+async def test_what_the_quoted_source_does_not_say_is_not_guessed() -> None:
+    memory = NOTHING.model_copy(update={"concepts": (STATION, CABLE_CAR)})
+    reply = await answered("Who runs it?", FakeNeighbours(memory=memory), focus=OF_THE_CAR)
+    assert (reply.user_response, reply.sources) == ("“Tindfjell cable car” does not say that, and I will not guess.", ())
+
+
+async def test_a_new_subject_is_not_looked_for_in_what_was_quoted() -> None:
+    memory = NOTHING.model_copy(update={"concepts": (STATION, CABLE_CAR)})
+    reply = await answered("When was the valley station built?", FakeNeighbours(memory=memory), focus=OF_THE_CAR)
+    assert [source.id for source in reply.sources] == ["station"]
+
+
+async def test_a_question_after_a_remark_about_the_speaker_is_answered() -> None:
+    text = "I am afraid of the Tindfjell cable car. What is it?"
+    reply = await answered(text, FakeNeighbours(memory=NOTHING.model_copy(update={"concepts": (CABLE_CAR,)})))
+    assert "carries thirty people" in reply.user_response
+
+
+async def test_a_document_and_memory_are_both_looked_in() -> None:
+    text = "Visitors need a badge. The canteen opens at eleven on weekdays. Parking is free."
+    memory = NOTHING.model_copy(update={"concepts": (CABLE_CAR,)})
+    neighbours = FakeNeighbours(memory=memory, documents={"m1": document(text)})
+    reply = await answered("When was the Tindfjell cable car built?", neighbours, ("m1",))
+    assert [source.id for source in reply.sources] == ["cable-car"]
