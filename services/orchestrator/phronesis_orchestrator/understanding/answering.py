@@ -341,8 +341,9 @@ class _Answering:
 
     def _asks_figure(self) -> bool:
         kinds = ("count", "sum", "mean", "median", "share", "ratio", "difference", "max", "min", "question_words.how_much")
-        said = f" {' '.join(token.folded for token in self._language.tokens(self._text))} "
-        return any(f" {phrase} " in said for kind in kinds for phrase in self._language.words.get(kind, ()))
+        said = f" {' '.join(self._language.key(self._text))} "
+        phrases = (phrase for kind in kinds for phrase in self._language.words.get(kind, ()))
+        return any(f" {' '.join(self._language.key(phrase))} " in said for phrase in phrases)
 
     async def _from_statements(self, understood: Understood, words: Wording) -> RuleAnswer | None:
         """What the person said themselves, in this conversation or before: the newest that supports the question."""
