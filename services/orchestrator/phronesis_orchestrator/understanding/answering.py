@@ -14,7 +14,7 @@ from phronesis_contracts import BadRequest, ServiceError
 from phronesis_contracts.answers import Analysis, AnswerData, MemoryProcess, Mode
 from phronesis_contracts.documents import FoundPassage
 from phronesis_contracts.media import MediaKind
-from phronesis_contracts.memory import AugmentedMemoryContext
+from phronesis_contracts.memory import AugmentedMemoryContext, ItemKind
 from phronesis_contracts.orchestrator import Directive, Source
 
 from ..agents.documents import cite, find_passages
@@ -56,12 +56,14 @@ from .plan import (
 from .planner import is_own, is_question, understand
 from .reader import TwinReader
 from .schema import Schema
-from .search import Passage, Quote, attached, passages_of, quote
+from .search import Passage, Quote, attached, passages_of, quote, telling
 from .wording import Wording, Written
 from .writer import write
 
 log = logging.getLogger(__name__)
 
+_STATED = 3
+"""Words of the shortest remark that may state something."""
 _SHORT = 8
 """Words of a message that may have its subject in the message before."""
 _PASSAGES = 12
@@ -69,6 +71,8 @@ _PASSAGES = 12
 _QUOTED_SURE = 0.75
 """What a quoted answer is worth, times how much of the question it supports: the words fit, the sense may not."""
 _MEDIA = frozenset(kind.value for kind in MediaKind)
+_PERSONAL = frozenset(kind.value for kind in (ItemKind.FACT, ItemKind.NOTE, ItemKind.EPISODE))
+"""What a question about the speaker may be answered from."""
 _NO_ANSWER = 0.0
 _SAID = 1.0
 
@@ -172,7 +176,10 @@ class _Answering:
     async def _by_kind(self, understood: Understood, lexicon: Lexicon | None, schema: Schema, words: Wording) -> RuleAnswer:
         plan = understood.plan
         quoted = self._turn.focus.quoted
-        if quoted is not None and (understood.leans or isinstance(plan, Search | Unknown)):
+        if quoted is not None and quoted.kind in _MEDIA and self._asks_place():
+            return self._said(understood, Written(words.sentence("quoted_place", title=quoted.label)), "A", _QUOTED_SURE)
+        supposed = isinstance(plan, Compose) and plan.task in ("suppose", "explain", "summarise")
+        if quoted is not None and (supposed or not isinstance(plan, Talk | AboutUser | Compose)):
             found = await self._in_source(understood, words, quoted)
             if found is not None:
                 return found
@@ -241,7 +248,7 @@ class _Answering:
         if (found is None or not found.facts) and plan.action == "recall":
             told = await self._from_statements(understood, words)
             if told is None:
-                told = await self._from_documents(understood, words)
+                told = await self._from_documents(understood, words) or await self._searched(understood, words)
             if told is not None:
                 return told
         if found is not None:
@@ -301,8 +308,12 @@ class _Answering:
         return [_of_document(one) for one in found.passages] or attached(self._turn.media_text)
 
     async def _in_source(self, understood: Understood, words: Wording, source: QuotedSource) -> RuleAnswer | None:
-        """Quoted from where the answer before was quoted; `None` where it does not say more."""
-        if not self._quotes:
+        """Quoted from where the answer before was quoted; `None` where it does not say more.
+
+        A question that the twin answers, too, is one about a document of this conversation if that holds all that it says.
+        """
+        data = isinstance(understood.plan, DATA_PLANS) and not understood.leans
+        if not self._quotes or (data and (source.kind not in _MEDIA or self._asks_figure())):
             return None
         memory = None
         if source.kind in _MEDIA:
@@ -311,7 +322,13 @@ class _Answering:
             memory = await self._retrieve(self._text, source.asked)
             passages = [one for one in passages_of(memory) if one.id == source.id or one.title == source.title]
         found = quote(self._text, passages, self._language, fewest=1)
-        return self._quoted(understood, found[:1], words, memory) if found else None
+        return self._quoted(understood, found[:1], words, memory) if found and (not data or found[0].support == 1.0) else None
+
+    def _asks_place(self) -> bool:
+        """Whether a message asks for nothing but where the answer before stands."""
+        tokens = self._language.tokens(self._text)
+        places = self._language.cues("place")
+        return any(one.folded in places for one in tokens) and not telling(tokens, self._language)
 
     def _says_it(self) -> bool:
         """Whether a short message has a pronoun for what was spoken of."""
@@ -334,7 +351,10 @@ class _Answering:
         memory = None
         if not self._asks_figure():  # a sentence that shares its words is no figure
             memory = await self._retrieve(asked)
-        found = quote(asked, [*documents, *passages_of(memory)], self._language)
+        others = passages_of(memory)
+        if is_own(asked, self._language):
+            others = [one for one in others if one.kind in _PERSONAL]
+        found = quote(asked, [*documents, *others], self._language)
         if not found and attached_now:
             found = quote(asked, documents, self._language, given=True)
         return self._quoted(understood, found, words, memory) if found else None
@@ -350,7 +370,9 @@ class _Answering:
         if not self._quotes:
             return None
         told = [past.text for past in self._turn.history if past.role == "user" and not self._is_question(past.text)]
-        passages = [Passage(f"said/{n}", "", text, "said", float(n)) for n, text in enumerate(told, 1)]
+        passages = [
+            Passage(f"said/{n}", "", text, "said", float(n)) for n, text in enumerate(told, 1) if len(text.split()) >= _STATED
+        ]
         try:
             facts = await list_statements(self._running)
         except ServiceError as error:
@@ -414,7 +436,7 @@ class _Answering:
         sure = round(_QUOTED_SURE * found[0].support * understood.certainty, 3)
         best, before = found[0].passage, self._turn.focus
         asked = before.quoted.asked if before.quoted is not None and before.quoted.id == best.id else self._text
-        source = QuotedSource(id=best.id, title=best.title, kind=best.kind, asked=asked[:MAX_PHRASE])
+        source = QuotedSource(id=best.id, title=best.title, kind=best.kind, asked=asked[:MAX_PHRASE], label=best.label)
         focus = before.model_copy(update={"quoted": source, "language": words.language})
         return self._said(understood, Written(text), "A", sure, memory=memory, sources=sources, focus=focus)
 

@@ -324,6 +324,8 @@ class QuotedSource(Message):
     kind: str
     asked: str
     """The question that it answered, by which it is found again."""
+    label: str = ""
+    """As it was cited, with the page or sheet."""
 
 
 class Focus(Message):

@@ -46,7 +46,7 @@ def understand(text: str, lexicon: Lexicon | None, focus: Focus, language: Langu
     if task is not None and not (own and task == "explain"):
         return Understood(plan=Compose(task=task, text=text[:4_000]), language=language.name)
     data_like = of_data is not None and of_data.plan.kind == "unknown" and of_data.plan.detail.get("about") == "data"
-    if personal and _about_user(text, language) and not data_like and not _asks_elsewhere(text, language):
+    if personal and _about_user(text, language) and (own or not data_like) and not _asks_elsewhere(text, language):
         question = text.rstrip().endswith("?") or is_question(text, language)
         return Understood(
             plan=AboutUser(action="recall" if question else "remember", text=text[:4_000]), language=language.name
@@ -137,7 +137,12 @@ def _sentences(text: str) -> list[str]:
 
 
 def is_question(text: str, language: Language) -> bool:
-    """Whether a message begins as a question does."""
+    """Whether a message begins as a question does, or as an order to tell something."""
     tokens = language.tokens(text)
-    first = language.phrases.get((tokens[0].stem,), ()) if tokens else ()
-    return any(sense.kind in ("question_words", "count") for sense in first)
+    said = " ".join(token.folded for token in tokens[:4])
+    if any(f"{said} ".startswith(f"{order} ") for order in language.cues("ask")):
+        return True
+    lead = tokens[1:2] if tokens and tokens[0].folded in language.cues("lead") else tokens[:1]
+    first = language.phrases.get((lead[0].stem,), ()) if lead else ()
+    asks = any(sense.kind in ("question_words", "count", "yes_or_no") for sense in first)
+    return asks or (bool(lead) and lead[0].folded in language.cues("sort"))

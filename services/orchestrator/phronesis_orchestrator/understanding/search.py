@@ -7,13 +7,28 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
+
+from phronesis_contracts.media import MediaKind
 from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem
 
 from ..agents.text import node_year, sentences, shorten
-from .language import Language, fold
+from .language import Language, Sense, Token, fold
 
+_MEDIA = frozenset(kind.value for kind in MediaKind)
 _SUPPORT = 0.7
 """The share of a question's telling words that a source has to hold, in its title and a few of its sentences together."""
+_SUPPORT_GIVEN = 0.5
+"""The same of what the person attached to the conversation, which most questions in it are about."""
+_UNDER = 5
+"""Lines that are quoted of what stands under a heading, itself included."""
+_PRIOR = 0.4
+"""By how much more support another source has to be preferred to what was attached."""
+_MENDED = 4
+"""Letters of the shortest word that may be misspelt."""
+_HEADING = 4
+"""Words of a line at most that is taken for a heading: what stands under it is quoted with it."""
 _NAMES = 0.99
 """The same for its names and numbers: a source that lacks one is about something else."""
 _QUOTED = 3
@@ -61,6 +76,10 @@ class Quote:
 class _Terms:
     weights: dict[str, float]
     names: frozenset[str]
+    exact: frozenset[str]
+    """The words as they were said, folded."""
+    sort: str = ""
+    """What sort of answer is wanted: `when`, `who`, `how_many`, or any."""
 
 
 def quote(
@@ -74,11 +93,12 @@ def quote(
         fewest: telling words that a question needs elsewhere, unless it has a name or a number.
     """
     texts = [_source_stems(passage, language) for passage in passages]
-    terms = _terms(question, texts, language)
+    own = [words for passage, words in zip(passages, texts, strict=True) if passage.kind in _MEDIA]
+    terms = _terms(question, texts, frozenset().union(*own), language)
     if not given and len(terms.weights) < fewest and not terms.names:
         return ()
     found = [one for one in (_best(passage, terms, language) for passage in passages) if one is not None]
-    found.sort(key=lambda one: (-round(one.support, 1), -one.passage.score))
+    found.sort(key=lambda one: (-round(one.support + _PRIOR * (one.passage.kind in _MEDIA), 1), -one.passage.score))
     if not found:
         return ()
     best = found[0]
@@ -90,31 +110,90 @@ def quote(
     return (best, Quote(other.passage, other.sentences[:_OTHERS], other.support))
 
 
-def _terms(question: str, texts: Sequence[frozenset[str]], language: Language) -> _Terms:
+def _terms(question: str, texts: Sequence[frozenset[str]], own: frozenset[str], language: Language) -> _Terms:
     """The telling words of a question, weighted by how few of the sources hold them, and its names and numbers.
 
-    Of what is said before the question itself (“I'm afraid of X. What is it?”), only words that a source holds count.
+    A word that says what sort of answer is wanted (“what time”, “how heavy”), and what is said before the question itself
+    (“I'm afraid of X. What is it?”), count only where a source holds them.
+
+    Args:
+        own: stems in what the person attached, by which a misspelt word is mended.
     """
     weights: dict[str, float] = {}
     names: set[str] = set()
+    exact: set[str] = set()
     asked = max((match.end() for match in _SENTENCE_END.finditer(question.strip())), default=0)
-    for n, token in enumerate(language.tokens(question)):
+    tokens = language.tokens(question)
+    for n, token in enumerate(tokens):
         if not _tells(token.folded, token.stem, language):
             continue
-        held = sum(token.stem in text for text in texts)
-        if token.end <= asked and not held:
+        stem, held = token.stem, sum(token.stem in text for text in texts)
+        if not held and (stem := _mended(token, own, language)) != token.stem:
+            held = sum(stem in text for text in texts)
+        aside = token.end <= asked or _is_sort(tokens, n, language, bool(own))
+        if not stem or (aside and (stem not in own if own else not held)):
             continue
-        weights[token.stem] = math.log(1 + (len(texts) + 1) / (held + 0.5))
+        weights[stem] = math.log(1 + (len(texts) + 1) / (held + 0.5))
+        exact.add(token.folded)
         if token.folded[:1].isdigit() or (n > 0 and token.text[:1].isupper() and language.name != "de"):
-            names.add(token.stem)
-    return _Terms(weights, frozenset(names))
+            names.add(stem)
+    return _Terms(weights, frozenset(names), frozenset(exact), _sort_of(tokens, language))
+
+
+def _mended(token: Token, own: frozenset[str], language: Language) -> str:
+    """The stem that a misspelt word was meant to have: one of the attached texts, or none for a word without a subject."""
+    if not own or len(token.stem) < _MENDED or not token.folded.isalpha():
+        return token.stem
+    small = {key[0] for key, senses in language.phrases.items() if len(key) == 1 and _are_silent(senses)}
+    allowed = 1 if len(token.stem) < 2 * _MENDED else 2
+    near = process.extractOne(token.stem, sorted(own | small), scorer=OSA.distance, score_cutoff=allowed)
+    if near is None:
+        return token.stem
+    return "" if near[0] in small else str(near[0])
+
+
+def _is_sort(tokens: Sequence[Token], n: int, language: Language, given: bool) -> bool:
+    """Whether a word says what sort of answer is wanted: the one after what or which, of an attached text also after how."""
+    return n > 0 and tokens[n - 1].folded in language.cues("sort" if given else "which")
+
+
+def _sort_of(tokens: Sequence[Token], language: Language) -> str:
+    said = f" {' '.join(token.folded for token in tokens)} "
+    for sort in ("how_many", "when", "who"):
+        if any(f" {words} " in said for words in language.cues(sort)):
+            return sort
+    return ""
+
+
+def _fits(lines: Sequence[str], terms: _Terms, language: Language) -> bool:
+    """Whether sentences hold the sort of thing that is asked for: a time, a name, or a number."""
+    said = [token for line in lines for token in language.tokens(line)]
+    kinds = {sense.kind for token in said for sense in language.phrases.get((token.stem,), ())}
+    match terms.sort:
+        case "when":
+            timed = "months" in kinds or any(token.folded in language.cues("times") for token in said)
+            return timed or any(_TIME.search(line) for line in lines)
+        case "how_many":
+            return "numbers" in kinds or any(token.folded[:1].isdigit() for token in said)
+        case "who" if language.name != "de":  # where every noun has a capital
+            return any(_NAME.search(line) for line in lines)
+    return True
+
+
+_TIME = re.compile(r"\b(1[5-9]|2[01])\d\d\b|\b\d{1,2}([./:-]\d{1,2}|st|nd|rd|th)\b|\b\d{1,2} ?[ap]\.?m\b")
+_NAME = re.compile(r"(?<=\S )[A-Z]|^[A-Z]\w+ [A-Z]")
 
 
 _SILENT = frozenset(
     """small question_words detail list also follow_up existence pronoun_one pronoun_many concept purpose scope yes_or_no
-    group document year_word""".split()
+    group document year_word compare_less compare_greater since until before after between""".split()
 )
 """Kinds of words that carry no subject."""
+
+
+def telling(tokens: Sequence[Token], language: Language) -> list[Token]:
+    """The words of a message that say what it is about."""
+    return [token for token in tokens if _tells(token.folded, token.stem, language)]
 
 
 def _tells(folded: str, stem: str, language: Language) -> bool:
@@ -123,7 +202,11 @@ def _tells(folded: str, stem: str, language: Language) -> bool:
     if folded in language.cues("telling"):
         return True  # a plan passes over it; a text may say it
     senses = language.phrases.get((stem,), ())
-    return not senses or not any(sense.kind in _SILENT for sense in senses)
+    return not _are_silent(senses)
+
+
+def _are_silent(senses: Sequence[Sense]) -> bool:
+    return any(sense.kind in _SILENT for sense in senses)
 
 
 def _source_stems(passage: Passage, language: Language) -> frozenset[str]:
@@ -141,16 +224,20 @@ def _best(passage: Passage, terms: _Terms, language: Language) -> Quote | None:
     if not terms.weights:
         return Quote(passage, tuple(shorten(one, _LONGEST) for one in listed[:_QUOTED]), _SUPPORT)
     title = {language.stem(word) for word in _words(passage.title)}
-    held = [{language.stem(word) for word in _words(line)} & terms.weights.keys() for line in listed]
+    words = [_words(line) for line in listed]
+    held = [{language.stem(word) for word in line} & terms.weights.keys() for line in words]
+    exact = [len(terms.exact & set(line)) for line in words]
     chosen: list[int] = []
     covered = title & terms.weights.keys()
     while len(chosen) < _QUOTED:
         gains = [
-            (sum(terms.weights[t] for t in held[n] - covered), len(held[n]), -n) for n in range(len(listed)) if n not in chosen
+            (sum(terms.weights[t] for t in held[n] - covered), len(held[n]), exact[n], -n)
+            for n in range(len(listed))
+            if n not in chosen
         ]
         if not gains:
             break
-        gain, size, place = max(gains)
+        gain, size, _, place = max(gains)
         if (chosen and gain <= 0) or size == 0:
             break
         chosen.append(-place)
@@ -159,10 +246,22 @@ def _best(passage: Passage, terms: _Terms, language: Language) -> Quote | None:
         return None
     whole = sum(terms.weights.values())
     support = sum(terms.weights[t] for t in covered) / whole
+    given = passage.kind in _MEDIA
     named = not terms.names or len(terms.names & covered) >= _NAMES * len(terms.names)
-    if support < _SUPPORT or not named:
+    if support < (_SUPPORT_GIVEN if given else _SUPPORT) or not named:
         return None
-    return Quote(passage, tuple(shorten(listed[n], _LONGEST) for n in sorted(chosen)), round(support, 4))
+    quoted = [n for place in chosen for n in _with_heading(place, words)]
+    if given:  # rows of a table
+        quoted += [n for n in range(len(listed)) if held[n] == held[chosen[0]]][:_QUOTED]
+    places = sorted({*chosen, *quoted})
+    if not _fits([passage.title if given else "", *(listed[n] for n in places)], terms, language):
+        return None
+    return Quote(passage, tuple(shorten(listed[n], _LONGEST) for n in places), round(support, 4))
+
+
+def _with_heading(place: int, lines: Sequence[Sequence[str]]) -> range:
+    """A line, and after a heading the lines under it."""
+    return range(place, min(place + _UNDER, len(lines)) if len(lines[place]) <= _HEADING else place + 1)
 
 
 _DOCUMENT = re.compile(r"^\[(document|image|audio): ([^\n]{1,300})\]\n(.*?)(?:^\[end of \1\]$|\Z)", re.M | re.S)
