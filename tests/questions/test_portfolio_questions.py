@@ -36,6 +36,41 @@ async def test_a_follow_up_that_asks_something_else_does_not_get_the_answer_befo
     assert (answer.confidence, answer.data.query_results) == (0.0, ()), answer.answer
 
 
+@pytest.mark.parametrize(
+    ("turns", "told"),
+    [
+        (
+            ("Did the cost of the Police Uplift Programme change between 2021 and 2022?", "by how much", "and 2022 to 2023"),
+            "+£3 m",
+        ),
+        (
+            ("Did the cost of the Police Uplift Programme change between 2021 and 2022?", "by how much", "which department?"),
+            "HO",
+        ),
+        (("Which department had the most red projects in 2022?", "how many?"), "9"),
+        (
+            ("Which department had the most red projects in 2022?", "how many?", "which of these is the most expensive"),
+            "Lightning Programme",
+        ),
+        (("What does the Lower Thames Crossing cost in 2022?", "is that more than in 2020?"), "Yes"),
+        (("5 largest home office projects, 2023", "sum of the five?"), "£21,136 million"),
+        (("5 largest home office projects, 2023", "sum of the five?", "what share of all home office costs is it"), "84.3 %"),
+        (("whole-life cost of Project Gigabit in 2023", "who's in charge"), "DSIT"),
+        (("Which DFT projects were new in 2022?", "what do they cost"), "In 2022"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[-1],
+)
+async def test_a_follow_up_goes_on_from_what_was_answered(asker: Asker, turns: tuple[str, ...], told: str) -> None:
+    answer = await asker.ask(turns[-1], *turns[:-1])
+    assert told in answer.answer.replace("**", "")
+
+
+async def test_a_few_things_do_not_join_or_leave_the_data(asker: Asker) -> None:
+    before = ("Which DFT projects were new in 2022?", "what do they cost")
+    answer = await asker.ask("and which ones left that year?", *before)
+    assert answer.confidence == 0.0, answer.answer
+
+
 @pytest.mark.xfail(strict=True, reason="a pronoun after a link means what was found, never what was asked about")
 async def test_a_pronoun_after_a_link_may_mean_the_thing_that_was_asked_about(asker: Asker) -> None:
     answer = await asker.ask("and its rating?", "who delivers crossrail")

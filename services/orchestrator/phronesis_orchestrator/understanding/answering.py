@@ -517,9 +517,11 @@ def focus_after(before: Focus, plan: Plan, finding: Finding, language: str) -> F
             properties = (plan.by,) if plan.by else ()
         case Compare():
             selection, years = plan.sides[0].of, plan.sides[0].of.years
+            if all(side.of.among == selection.among for side in plan.sides):
+                entities = selection.among
             properties = (plan.sides[0].property,) if plan.sides[0].property else ()
         case Change():
-            years = (plan.since, plan.until)
+            years = (plan.since,) if plan.what == "left" else (plan.until,)
             if len(finding.entities) > MAX_ENTITIES:
                 selection = plan.of
         case Describe():

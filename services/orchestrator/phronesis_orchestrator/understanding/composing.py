@@ -779,6 +779,10 @@ class Composition:
         if self.asks("how_much") or self.has("money"):
             if (money := self.main_money(type)) is not None:
                 return money
+        if self.base is not None:
+            spoken = (one for one in self.focus.properties if self.kind(type, one) == "number")
+            if (property := next(spoken, None)) is not None:
+                return property
         return numbers[0].name if len(numbers) == 1 else None
 
     def limit(self) -> int | None:

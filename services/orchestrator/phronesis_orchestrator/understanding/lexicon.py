@@ -228,6 +228,9 @@ class Lexicon:
             self._add(phrase, Sense("relation", (relationship.name, True)))
         for phrase in self._both(relationship.backward):
             self._add(phrase, Sense("relation", (relationship.name, False)))
+            words, _, last = phrase.rpartition(" ")
+            if " " in words and last in self.language.cues("joins"):
+                self._add(words, Sense("relation", (relationship.name, False)))  # who is in charge?
 
     def _add_values(self) -> None:
         listed: dict[str, list[Sense]] = defaultdict(list)

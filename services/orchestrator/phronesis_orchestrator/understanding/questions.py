@@ -644,6 +644,9 @@ def _came_and_went(made: Composition, type: str, level: Level | None) -> Plan | 
     made.take(*made.open("count", "list"))
     since, until = _span_of(made, known)
     of = selection(made, type, level)
+    if of.among:
+        # A few things are no set to join or leave.
+        raise NotUnderstood(Unknown(reason="reference", words=made.reading.text[:80]))
     return Change(of=of, since=since, until=until, what=what, count=counted)
 
 
@@ -748,6 +751,12 @@ def _compared(made: Composition, of: Selection, groups: tuple[GroupBy, ...]) -> 
     properties = [p for p in made.properties(of.type) if made.kind(of.type, p) == "number"]
     property = properties[0] if properties else None
     kind = MEASURES.get(measure or "", "sum") if property else "count"
+    spoken = made.focus.plan
+    if how == "share" and isinstance(spoken, Aggregate) and made.has("pronoun_one") and spoken.of.type == of.type:
+        made.take(*made.open("pronoun_one"))
+        figure = spoken.model_copy(update={"measure": "count" if spoken.property is None else "sum", "group_by": ()})
+        whole = of if made.reading.has("year", "relative_years") else of.model_copy(update={"years": spoken.of.years})
+        return Compare(sides=(figure, figure.model_copy(update={"of": whole})), how="share")
     if how == "share":
         part = (
             [one for one in of.filters if one.via is None and one.op in ("=", "in", "<>")]

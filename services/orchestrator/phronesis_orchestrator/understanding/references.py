@@ -138,9 +138,14 @@ def continue_plan(reading: Reading, lexicon: Lexicon, focus: Focus) -> Plan | No
         NotUnderstood: a word of the fragment is not explained.
         NeedsMore: it is no fragment.
     """
-    if focus.plan is None or not _is_fragment(reading):
+    if focus.plan is None:
         return None
     made = Composition(reading, lexicon, focus)
+    if not _is_fragment(reading):
+        compares = reading.has("more", "less", "compare_greater", "compare_less") and reading.has("pronoun_one")
+        if not compares or len(reading.tokens) > _FRAGMENT_WORDS or (plan := _stepped(made, focus)) is None or made.left_over():
+            return None
+        return plan
     plan = _stepped(made, focus) or _linked_type(made, focus) or _changed(made, focus.plan)
     if plan is None or made.left_over():
         raise NeedsMore
@@ -253,8 +258,8 @@ def _changed(made: Composition, plan: Plan) -> Plan | None:
         and not made.has("property", "value", "entity", "type")
     ):
         made.take(*made.open("count"))
-        of = plan.of.model_copy(update={"years": years}) if years else plan.of
-        return Aggregate(of=of)
+        of = _asked_set(made, plan)
+        return Aggregate(of=of.model_copy(update={"years": years}) if years else of)
     if isinstance(plan, Describe | Relate | Gaps) and (refs := _same_sort(made, type)):
         return _with_years(_with_things(plan, refs, made), years)
     if isinstance(plan, Describe):
@@ -268,6 +273,12 @@ def _changed(made: Composition, plan: Plan) -> Plan | None:
     if isinstance(plan, Select | Aggregate | Rank | Change):
         return _changed_set(made, plan, type, years)
     return _with_years(plan, years) if years else None
+
+
+def _asked_set(made: Composition, plan: Select | Rank | Aggregate) -> Selection:
+    """The set that the next question is about: of the group that came first, its members."""
+    first = isinstance(plan, Aggregate) and plan.limit == 1 and made.focus.selection is not None
+    return made.focus.selection if first and made.focus.selection is not None else plan.of
 
 
 def _drop_corrected(made: Composition) -> None:
@@ -329,8 +340,10 @@ def _with_years(plan: Plan, years: tuple[int, ...]) -> Plan:
         case Select() | Aggregate() | Rank():
             return plan.model_copy(update={"of": plan.of.model_copy(update={"years": years})})
         case Compare():
+            apart = _years_apart(plan, years)
             sides = tuple(
-                side.model_copy(update={"of": side.of.model_copy(update={"years": years[-1:]})}) for side in plan.sides
+                side.model_copy(update={"of": side.of.model_copy(update={"years": (year,)})})
+                for side, year in zip(plan.sides, apart, strict=True)
             )
             return plan.model_copy(update={"sides": sides})
         case Change() if len(years) >= 2:
@@ -338,6 +351,17 @@ def _with_years(plan: Plan, years: tuple[int, ...]) -> Plan:
         case Change():
             return plan.model_copy(update={"since": years[0] - 1, "until": years[0]})
     return plan
+
+
+def _years_apart(plan: Compare, years: tuple[int, ...]) -> tuple[int, ...]:
+    """The year of each side, where others are stated: one for each, or one for all; a change keeps the time between them."""
+    before = [side.of.years[-1] for side in plan.sides]
+    if len(set(before)) == 1:
+        return years[-1:] * len(before)
+    if len(years) == len(before):
+        return tuple(sorted(years, reverse=before[0] > before[-1]))
+    shift = years[-1] - before[0]
+    return tuple(year + shift for year in before)
 
 
 def _changed_set(made: Composition, plan: Select | Aggregate | Rank | Change, type: str, years: tuple[int, ...]) -> Plan | None:

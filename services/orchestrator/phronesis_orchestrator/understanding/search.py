@@ -248,7 +248,8 @@ def _best(passage: Passage, terms: _Terms, language: Language) -> Quote | None:
     support = sum(terms.weights[t] for t in covered) / whole
     given = passage.kind in _MEDIA
     named = not terms.names or len(terms.names & covered) >= _NAMES * len(terms.names)
-    if support < (_SUPPORT_GIVEN if given else _SUPPORT) or not named:
+    about = not given and terms.names and not covered - terms.names and terms.weights.keys() - terms.names
+    if support < (_SUPPORT_GIVEN if given else _SUPPORT) or not named or about:
         return None
     quoted = [n for place in chosen for n in _with_heading(place, words)]
     if given:  # rows of a table
