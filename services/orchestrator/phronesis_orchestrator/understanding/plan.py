@@ -200,6 +200,8 @@ class Describe(Part):
     """With several years: whether the property went this way."""
     when: Literal["first", "last"] | None = None
     """With `expect`: the first or last year in which it holds is wanted."""
+    exists: bool = False
+    """Whether it is asked as a yes-or-no question: is there such a thing?"""
 
 
 class Coverage(Part):

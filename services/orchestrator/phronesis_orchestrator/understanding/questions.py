@@ -390,6 +390,7 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
     if expect is not None and (history or made.asks("when")):
         when = "last" if any(-1 in item.of("ordinals") for item in made.reading.items) else "first"
         history = True
+    exists = not properties and expect is None and move is None and (made.has("existence") or _is_yes_or_no(made))
     made.take(*made.open("history", "each_year", *_MOVES, "detail", "compare", "coverage", "difference", "missing", "between"))
     if made.has("count") and properties:
         made.take(*made.open("count"))
@@ -402,6 +403,7 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
         expect=expect,
         direction=_direction(made, type, properties[0], move) if move and properties else None,
         when=when,
+        exists=exists,
     )
 
 
@@ -493,6 +495,8 @@ def _of_a_set(made: Composition) -> Plan:
         return gaps
     groups = made.groups(type)
     linked = _linked_types(made, type)
+    if (moved := _in_one_year_only(made, type, level)) is not None:
+        return moved
     if any(made.has(kind) for kind in ("joined", "left")) and (change := _came_and_went(made, type, level)) is not None:
         return change
     if (turned := _turned(made, type, level)) is not None:
@@ -632,6 +636,21 @@ def _gaps_of_a_set(made: Composition, type: str, level: Level | None) -> Plan | 
     made.take(*made.open("chain", "relation"))
     of = selection(made, type, level)
     return Gaps(of=of, years=of.years, chain=chain, relationship=relation, count=counted)
+
+
+def _in_one_year_only(made: Composition, type: str, level: Level | None) -> Plan | None:
+    """In 2020 but not in 2021: what left, or what came."""
+    years, not_in = made.open("year"), made.open("not")
+    if len(years) != 2 or len(not_in) != 1 or not years[0].at < not_in[0].at < years[1].at or made.has("value", "property"):
+        return None
+    there, gone = (made.year(item, made.view.years_of(type)) for item in years)
+    if there is None or gone is None or there == gone:
+        return None
+    counted = made.has("count")
+    made.take(*years, *not_in, *made.open("count", "list", "existence", "also"))
+    of = selection(made, type, level)
+    since, until = min(there, gone), max(there, gone)
+    return Change(of=of, since=since, until=until, what="left" if there == since else "joined", count=counted)
 
 
 def _came_and_went(made: Composition, type: str, level: Level | None) -> Plan | None:

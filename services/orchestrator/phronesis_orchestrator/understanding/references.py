@@ -141,12 +141,14 @@ def continue_plan(reading: Reading, lexicon: Lexicon, focus: Focus) -> Plan | No
     if focus.plan is None:
         return None
     made = Composition(reading, lexicon, focus)
+    plan = _stepped(made, focus)
     if not _is_fragment(reading):
         compares = reading.has("more", "less", "compare_greater", "compare_less") and reading.has("pronoun_one")
-        if not compares or len(reading.tokens) > _FRAGMENT_WORDS or (plan := _stepped(made, focus)) is None or made.left_over():
-            return None
-        return plan
-    plan = _stepped(made, focus) or _linked_type(made, focus) or _changed(made, focus.plan)
+        fits = compares and len(reading.tokens) <= _FRAGMENT_WORDS and not made.left_over()
+        return plan if fits else None
+    if plan is None:
+        made = Composition(reading, lexicon, focus)  # what the step between two years took up is open again
+        plan = _linked_type(made, focus) or _changed(made, focus.plan)
     if plan is None or made.left_over():
         raise NeedsMore
     stated = ("year", "relative_years", "type", "entity", "property", "value")
@@ -220,6 +222,8 @@ def _is_fragment(reading: Reading) -> bool:
         "existence",
         "connect",
     )
+    if reading.has("whole"):
+        return True
     if reading.of("pronoun_one", "pronoun_many") and not opened:
         return False
     verbs = reading.language.cues("verb") & {token.folded for token in reading.tokens[:1]}
@@ -249,6 +253,9 @@ def _changed(made: Composition, plan: Plan) -> Plan | None:
     type = _type_of(plan)
     if type is None:
         return None
+    if made.has("whole") and isinstance(plan, Aggregate):
+        made.take(*made.open("whole", "count", "type", "follow_up", "year"))
+        return Aggregate(of=plan.of.model_copy(update={"filters": plan.of.filters[:-1]}))
     years = made.years(type)
     _drop_corrected(made)
     made.take(*made.open("follow_up", "only"))

@@ -49,7 +49,8 @@ def _absent(finding: Finding, words: Wording) -> list[str]:
 def say_described(finding: Finding, plan: Describe, words: Wording) -> Written:
     """The facts, thing by thing; of a yes-or-no question the answer first."""
     if not finding.rows:
-        return Written("\n\n".join(_absent(finding, words)), stats={"years": list(finding.years)})
+        said = [words.phrase("denied")] if plan.exists else []
+        return Written("\n\n".join((*said, *_absent(finding, words))), stats={"years": list(finding.years)})
     by_thing: dict[int, list[Row]] = defaultdict(list)
     for row in finding.rows:
         by_thing[row["thing"]].append(row)
@@ -134,6 +135,8 @@ def _facts(row: Row, names: Sequence[str], words: Wording) -> str:
 
 
 def _verdict(finding: Finding, plan: Describe, words: Wording) -> str:
+    if plan.exists:
+        return words.phrase("affirmed")
     if plan.expect is None and plan.direction is None:
         return ""
     if plan.when is not None:
