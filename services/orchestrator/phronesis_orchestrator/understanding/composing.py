@@ -19,6 +19,7 @@ from .plan import (
     EntityRef,
     Filter,
     Focus,
+    Relate,
     Selection,
     Unknown,
 )
@@ -275,7 +276,8 @@ class Composition:
         known = self.view.years_of(type)
         if not known:
             raise NotUnderstood(Unknown(reason="empty", detail={"type": type}))
-        if self.reading.items and self.reading.items[0].has("follow_up") and set(self.focus.years) & set(known):
+        leans = bool(self.named) or (bool(self.reading.items) and self.reading.items[0].has("follow_up"))
+        if leans and set(self.focus.years) & set(known):
             return (max(set(self.focus.years) & set(known)),)  # and how many are there in all: of the year spoken of
         there = [year for year in known if all(year in ref.years for ref in linked)]
         return (there[-1] if there else known[-1],)
@@ -729,7 +731,7 @@ class Composition:
             self.take(yearly)
         for marker in self.open("group", "each", "breakdown"):
             item = self.after(marker, ("type", "property", "year_word"), ("small", "group", "each", "breakdown", "scope"))
-            if marker.has("breakdown") and item is not None and self._group(type, item) is None:
+            if marker.has("breakdown") and (item is None or self._group(type, item) is None):
                 item = self.after(marker, ("property", "year_word"), ("small", "group", "type", "scope"))
             if item is None or item.at in self.used:
                 continue
@@ -831,7 +833,8 @@ def _same_subject(one: Filter, other: Filter) -> bool:
 def _others(made: Composition, type: str) -> tuple[Filter, ...]:
     """Which other ones: without the things that were last spoken of."""
     item = next(iter(made.open("other")), None)
-    known = [ref for ref in (*made.named, *made.focus.entities) if ref.type == type][:3]
+    before = (made.focus.plan.source,) if isinstance(made.focus.plan, Relate) else ()
+    known = [ref for ref in (*made.named, *made.focus.entities, *before) if ref.type == type][:3]
     if item is None or not known:
         return ()
     made.take(item)

@@ -10,7 +10,7 @@ from .lexicon import Lexicon
 from .plan import AboutUser, Compose, Focus, Plan, Talk, Understood, Unknown
 from .questions import compose
 from .reading import read
-from .references import NeedsMore, continue_plan, refer
+from .references import NeedsMore, continue_plan, point_back, refer
 
 _MENDED = 0.9
 """Certainty that is left for each misspelt word."""
@@ -66,7 +66,7 @@ def _last_question(text: str, lexicon: Lexicon, focus: Focus) -> Understood | No
 
 
 def _of_data(text: str, lexicon: Lexicon, focus: Focus) -> Understood:
-    reading = read(text, lexicon)
+    reading = point_back(read(text, lexicon), focus)
     base, named, leans = refer(reading, focus)
     certainty = _MENDED ** len(reading.mended) * (_LEANS if leans else 1.0)
     notes = tuple(f"{wrong} → {right}" for wrong, right in reading.mended)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Literal
 
 from phronesis_contracts.twin import GroupBy, Level
@@ -493,7 +494,7 @@ def _of_a_set(made: Composition) -> Plan:
         return grouped
     if made.has("missing", "unknown", "without") and (gaps := _gaps_of_a_set(made, type, level)) is not None:
         return gaps
-    groups = made.groups(type)
+    groups = made.groups(type) if not _pairs_of_values(made) else ()
     linked = _linked_types(made, type)
     if (moved := _in_one_year_only(made, type, level)) is not None:
         return moved
@@ -507,6 +508,8 @@ def _of_a_set(made: Composition) -> Plan:
     over_years = any(group.property == "year" and group.via is None for group in groups)
     of = selection(made, type, level, every_year=over_years)
     of = of.model_copy(update={"filters": (*of.filters, *linked)[:8]})
+    if (ratio := _for_each_value(made, of)) is not None:
+        return ratio
     if made.has("share", "ratio", "difference", "compare") and (compared := _compared(made, of, groups)) is not None:
         return compared
     if (ranked := _ranked(made, of, groups, head)) is not None:
@@ -564,7 +567,7 @@ def _most_of_others(made: Composition, type: str, level: Level | None) -> Plan |
             continue
         cmp = made.before(item, tuple(COMPARISONS), ("number", "numbers", "small"))
         number = made.before(item, ("number", "numbers"), ("small",))
-        lead = made.before(item, ("most", "least"), ("small", "count", "value", "superlative"))
+        lead = made.before(item, ("most", "least"), ("small", "count", "value", "superlative", "group"))
         if lead is None and (cmp is None or number is None):
             continue
         _, other_level = made.type_of(item)
@@ -797,6 +800,23 @@ def _compared(made: Composition, of: Selection, groups: tuple[GroupBy, ...]) -> 
     return Compare(sides=sides, how={"ratio": "ratio", "difference": "difference", "compare": "side_by_side"}[how])
 
 
+def _for_each_value(made: Composition, of: Selection) -> Plan | None:
+    """How many red projects are there for each green one: the ratio of two values of a property."""
+    pairs, sets = _pairs_of_values(made), _sides(of)
+    if not pairs or len(sets) != 2 or not made.has("count"):
+        return None
+    made.take(pairs[0][0], *made.open("count", "existence"))
+    second = {str(one[2]) for one in pairs[0][1].of("value")}
+    sets.sort(key=lambda one: any(str(filter.value) in second for filter in one.filters))
+    return Compare(sides=tuple(Aggregate(of=one) for one in sets), how="ratio")
+
+
+def _pairs_of_values(made: Composition) -> list[tuple[Item, Item]]:
+    """For each, with the value right after it."""
+    told = [item for item in made.reading.items if not item.has("small")]
+    return [(a, b) for a, b in pairwise(told) if a.has("group", "each") and b.has("value") and not b.has("property", "type")]
+
+
 def _sides(of: Selection) -> list[Selection]:
     """The sets that a condition with several values, or several years, puts side by side."""
     for n, one in enumerate(of.filters):
@@ -933,7 +953,7 @@ def _figure_or_list(made: Composition, of: Selection, groups: tuple[GroupBy, ...
     property_items = [
         i for i in made.open("property") if any(t == of.type and made.kind(t, p) == "number" for t, p in i.of("property"))
     ]
-    much = made.asks("how_much") or made.has("money")
+    much = made.asks("how_much") or (made.has("money") and not made.has("list"))
     if counted and not property_items and (measure is None or measure == "sum"):
         made.take(*made.open("count", "sum", "list"))
         return Aggregate(of=of, group_by=groups, order="group")

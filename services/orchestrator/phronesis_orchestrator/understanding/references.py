@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .composing import MEASURES, Composition, NotUnderstood
+from .language import Sense
 from .lexicon import Lexicon
 from .plan import (
     Aggregate,
@@ -24,6 +27,20 @@ from .reading import Item, Reading
 
 _FRAGMENT_WORDS = 9
 """Words of a message that may be nothing but a change to the question before it."""
+
+
+def point_back(reading: Reading, focus: Focus) -> Reading:
+    """A message in which “that brewer” stands as “it”, where one brewer was last spoken of."""
+    if len(focus.entities) != 1:
+        return reading
+    type, items = focus.entities[0].type, list(reading.items)
+    pointing = reading.language.cues("pointing")
+    for n in range(len(items) - 1, 0, -1):
+        before, item = items[n - 1], items[n]
+        if before.text.casefold() in pointing and before.end == item.at and any(one == type for one, _ in item.of("type")):
+            it = reading.language.words["pronoun_one"][0]
+            items[n - 1 : n + 1] = [Item(before.at, item.end, (Sense("pronoun_one"),), it)]
+    return replace(reading, items=tuple(items))
 
 
 class NeedsMore(Exception):
@@ -224,6 +241,8 @@ def _is_fragment(reading: Reading) -> bool:
     )
     if reading.has("whole"):
         return True
+    if _ordinal(reading) is not None:
+        return False
     if reading.of("pronoun_one", "pronoun_many") and not opened:
         return False
     verbs = reading.language.cues("verb") & {token.folded for token in reading.tokens[:1]}
@@ -293,7 +312,7 @@ def _drop_corrected(made: Composition) -> None:
     for no in made.open("not"):
         item = made.after(no, ("property", "value", "entity"), ("small",))
         kinds = {sense.kind for sense in item.senses} if item is not None else set()
-        if item is not None and any(other.has(*kinds) for other in made.reading.items if other.at >= item.end):
+        if item is not None and any(other.has(*kinds) for other in made.reading.items if other is not item):
             made.take(no, item)
 
 
@@ -399,6 +418,11 @@ def _changed_set(made: Composition, plan: Select | Aggregate | Rank | Change, ty
         made.take(superlative, *made.open("most", "least"))
         return Rank(of=of, by=chosen[1], descending=bool(chosen[2]), limit=made.limit() or 1)
     properties = made.properties(type)
+    extremes = made.open("most", "least", "largest", "smallest", "highest", "lowest")
+    if extremes and (properties or isinstance(plan, Rank)) and measure is None and not groups:
+        by = properties[0] if properties else plan.by if isinstance(plan, Rank) else None
+        made.take(*extremes)
+        return Rank(of=of, by=by, descending=not any(one.has("least", "smallest") for one in extremes), limit=made.limit() or 1)
     if measure is not None:
         property = (
             properties[0]
@@ -420,6 +444,8 @@ def _changed_set(made: Composition, plan: Select | Aggregate | Rank | Change, ty
             if groups:
                 return Aggregate(of=of, group_by=groups)
             limit = made.limit()
+            if properties and limit is None and plan.limit == 1 and len(made.focus.entities) == 1:
+                return Describe(entities=made.focus.entities, properties=properties, years=of.years)
             changes = {"of": of} | ({"by": properties[0]} if properties else {}) | ({"limit": limit} if limit else {})
             return plan.model_copy(update=changes)
         case Change():
