@@ -56,7 +56,7 @@ from .plan import (
 from .planner import is_own, is_question, understand
 from .reader import TwinReader
 from .schema import Schema
-from .search import Passage, Quote, attached, passages_of, quote, telling
+from .search import Passage, Quote, attached, passages_of, quote, telling, things_about
 from .wording import Wording, Written
 from .writer import write
 
@@ -440,8 +440,25 @@ class _Answering:
         focus = before.model_copy(update={"quoted": source, "language": words.language})
         return self._said(understood, Written(text), "A", sure, memory=memory, sources=sources, focus=focus)
 
+    async def _about_topic(self, understood: Understood, plan: Unknown, schema: Schema, words: Wording) -> RuleAnswer | None:
+        """The things of a type whose texts speak of what nothing else explains; `None` where there are none."""
+        said = f" {' '.join(token.folded for token in self._language.tokens(self._text))} "
+        asked = any(f" {cue} " in said for cue in self._language.cues("topic"))
+        if not self._quotes or not asked or plan.reason != "words" or self._asks_figure():
+            return None
+        memory, type = await self._retrieve(plan.words, self._text), plan.detail["topic"]
+        texts = [one for one in passages_of(memory) if one.kind == ItemKind.NODE.value and one.id.startswith(f"{type}/")]
+        found = things_about(plan.words, texts, self._language)
+        if not found:
+            return None
+        head = words.sentence("topic", len(found), type=words.type(type, n=len(found)), topic=plan.words)
+        answer = self._quoted(understood, found, words, memory)
+        return replace(answer, written=replace(answer.written, text=f"{head}\n\n{answer.written.text}"))
+
     async def _unknown(self, understood: Understood, plan: Unknown, schema: Schema, words: Wording) -> RuleAnswer:
         mode: Mode = "J" if plan.reason in ("reference", "words", "scope") else "A" if plan.reason == "empty" else "E"
+        if "topic" in plan.detail and (found := await self._about_topic(understood, plan, schema, words)) is not None:
+            return found
         if plan.reason in ("words", "scope", "empty", "property", "reference") and self._text:
             searched = await self._searched(understood, words)
             if searched is not None and (not self._analyst or plan.reason != "reference"):

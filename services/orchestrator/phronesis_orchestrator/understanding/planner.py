@@ -89,6 +89,9 @@ def _of_data(text: str, lexicon: Lexicon, focus: Focus) -> Understood:
     except NotUnderstood as problem:
         of_data = reading.has("type", "entity") and not reading.has("pronoun_one")
         about = {"about": "data"} if of_data else {}
+        topics = [item.of("type")[0][0] for item in reading.of("type")]
+        if len(set(topics)) == 1 and not reading.has("value", "entity"):
+            about["topic"] = topics[0]
         return result(problem.plan.model_copy(update={"detail": {**problem.plan.detail, **about}}), 1.0, leans)
     return result(plan, made.certainty, leans, tuple(made.notes))
 

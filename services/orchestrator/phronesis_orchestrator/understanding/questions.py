@@ -74,7 +74,7 @@ def _asks_for_more(made: Composition, plan: Select | Aggregate) -> bool:
 
 def _coverage(made: Composition) -> Plan | None:
     found = made.open("coverage")
-    if not found or (made.has("entity", "count", "value") and "years" not in found[0].of("coverage")):
+    if not found or made.named or (made.has("entity", "count", "value") and "years" not in found[0].of("coverage")):
         return None
     about = found[0].of("coverage")[0]
     types = made.open("type")
@@ -224,6 +224,8 @@ def _of_things(made: Composition) -> Plan | None:
         made.take(*made.open("connect", "relation"))
         return Relate(source=refs[0], target=refs[1], year=year, hops=4)
     if (linked := _links(made, refs, year)) is not None:
+        if len(stated) > 1:
+            raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:200]))  # a link has one year
         return linked
     return _description(made, type, refs, stated)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
@@ -80,6 +80,8 @@ class _Terms:
     """The words as they were said, folded."""
     sort: str = ""
     """What sort of answer is wanted: `when`, `who`, `how_many`, or any."""
+    unheld: bool = False
+    """Whether it asks for a sort of thing (“which heading”) that no source speaks of."""
 
 
 def quote(
@@ -110,6 +112,22 @@ def quote(
     return (best, Quote(other.passage, other.sentences[:_OTHERS], other.support))
 
 
+def things_about(topic: str, passages: Sequence[Passage], language: Language, most: int = 5) -> tuple[Quote, ...]:
+    """The things whose texts hold every telling word of a topic, each with its best sentences; best first.
+
+    Args:
+        topic: what the things are to be about.
+        passages: texts of things, a title for each.
+        most: things at most.
+    """
+    terms = replace(_terms(topic, [_source_stems(one, language) for one in passages], frozenset(), language), names=frozenset())
+    if not terms.weights:
+        return ()
+    found = [one for one in (_best(passage, terms, language) for passage in passages) if one is not None and one.support == 1.0]
+    found.sort(key=lambda one: -one.passage.score)
+    return tuple({one.passage.title: one for one in reversed(found)}.values())[::-1][:most]
+
+
 def _terms(question: str, texts: Sequence[frozenset[str]], own: frozenset[str], language: Language) -> _Terms:
     """The telling words of a question, weighted by how few of the sources hold them, and its names and numbers.
 
@@ -122,6 +140,7 @@ def _terms(question: str, texts: Sequence[frozenset[str]], own: frozenset[str], 
     weights: dict[str, float] = {}
     names: set[str] = set()
     exact: set[str] = set()
+    unheld = False
     asked = max((match.end() for match in _SENTENCE_END.finditer(question.strip())), default=0)
     tokens = language.tokens(question)
     for n, token in enumerate(tokens):
@@ -132,12 +151,13 @@ def _terms(question: str, texts: Sequence[frozenset[str]], own: frozenset[str], 
             held = sum(stem in text for text in texts)
         aside = token.end <= asked or _is_sort(tokens, n, language, bool(own))
         if not stem or (aside and (stem not in own if own else not held)):
+            unheld = unheld or (bool(stem) and token.end > asked)
             continue
         weights[stem] = math.log(1 + (len(texts) + 1) / (held + 0.5))
         exact.add(token.folded)
         if token.folded[:1].isdigit() or (n > 0 and token.text[:1].isupper() and language.name != "de"):
             names.add(stem)
-    return _Terms(weights, frozenset(names), frozenset(exact), _sort_of(tokens, language))
+    return _Terms(weights, frozenset(names), frozenset(exact), _sort_of(tokens, language), unheld)
 
 
 def _mended(token: Token, own: frozenset[str], language: Language) -> str:
@@ -248,7 +268,8 @@ def _best(passage: Passage, terms: _Terms, language: Language) -> Quote | None:
     support = sum(terms.weights[t] for t in covered) / whole
     given = passage.kind in _MEDIA
     named = not terms.names or len(terms.names & covered) >= _NAMES * len(terms.names)
-    about = not given and terms.names and not covered - terms.names and terms.weights.keys() - terms.names
+    others = terms.weights.keys() - terms.names
+    about = not given and terms.names and not covered & others and (others or terms.unheld)
     if support < (_SUPPORT_GIVEN if given else _SUPPORT) or not named or about:
         return None
     quoted = [n for place in chosen for n in _with_heading(place, words)]

@@ -209,3 +209,37 @@ async def test_a_document_and_memory_are_both_looked_in() -> None:
     neighbours = FakeNeighbours(memory=memory, documents={"m1": document(text)})
     reply = await answered("When was the Tindfjell cable car built?", neighbours, ("m1",))
     assert [source.id for source in reply.sources] == ["cable-car"]
+
+
+GUIDE = "Opening hours\nThe canteen opens at eleven on weekdays.\nFees\nA locker costs 4 euros. It was painted by a club."
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("When does the canteen open?", "at eleven"),
+        ("wehn does the cantene open", "at eleven"),
+        ("how much is a locker?", "4 euros"),
+    ],
+)
+async def test_a_document_answers_in_spite_of_a_misspelt_word(text: str, told: str) -> None:
+    reply = await answered(text, FakeNeighbours(memory=NOTHING, documents={"m1": document(GUIDE)}), ("m1",))
+    assert told in reply.user_response
+
+
+@pytest.mark.parametrize("text", ["When was the locker painted?", "How many clubs painted it?"])
+async def test_a_sentence_without_the_sort_of_thing_that_is_asked_for_is_no_answer(text: str) -> None:
+    guide = document("It was painted by a club. The locker is green.")
+    reply = await answered(text, FakeNeighbours(memory=NOTHING, documents={"m1": guide}), ("m1",))
+    assert (reply.sources, "**" in reply.user_response) == ((), False)
+
+
+async def test_what_stands_under_a_heading_is_quoted_with_it() -> None:
+    reply = await answered("What are the fees?", FakeNeighbours(memory=NOTHING, documents={"m1": document(GUIDE)}), ("m1",))
+    assert "A locker costs 4 euros." in reply.user_response
+
+
+async def test_where_the_answer_before_stands_is_told() -> None:
+    source = QuotedSource(id="m1", title="guide.pdf", kind="document", asked="When does it open?", label="guide.pdf, page 3")
+    reply = await answered("On which page is that?", FakeNeighbours(memory=NOTHING), focus=Focus(quoted=source))
+    assert reply.user_response == "That is in guide.pdf, page 3."
