@@ -175,6 +175,10 @@ class _Answering:
 
     async def _by_kind(self, understood: Understood, lexicon: Lexicon | None, schema: Schema, words: Wording) -> RuleAnswer:
         plan = understood.plan
+        if self._turn.focus.personal and isinstance(plan, (*DATA_PLANS, Unknown)) and self._goes_on():
+            told = await self._from_statements(understood, words)
+            if told is not None:
+                return told
         quoted = self._turn.focus.quoted
         if quoted is not None and quoted.kind in _MEDIA and self._asks_place():
             return self._said(understood, Written(words.sentence("quoted_place", title=quoted.label)), "A", _QUOTED_SURE)
@@ -255,7 +259,8 @@ class _Answering:
             sources = tuple(
                 Source(id=one.id, type="fact", title=one.title, score=1.0, snippet=one.text[:240]) for one in found.facts
             )
-            return self._said(understood, Written(found.text), "A", found.sure, sources=sources)
+            focus = self._turn.focus.model_copy(update={"personal": True, "quoted": None, "language": words.language})
+            return self._said(understood, Written(found.text), "A", found.sure, sources=sources, focus=focus)
         if lexicon is not None and not is_own(self._text, self._language):
             of_data = await self._understand(lexicon, personal=False)
             if isinstance(of_data.plan, DATA_PLANS):
@@ -330,6 +335,12 @@ class _Answering:
         places = self._language.cues("place")
         return any(one.folded in places for one in tokens) and not telling(tokens, self._language)
 
+    def _goes_on(self) -> bool:
+        """Whether a message is short and begins as a follow-up does, or names nothing but a thing."""
+        tokens = self._language.tokens(self._text)
+        first = self._language.phrases.get((tokens[0].stem,), ()) if tokens else ()
+        return len(tokens) <= _SHORT and any(sense.kind == "follow_up" for sense in first)
+
     def _says_it(self) -> bool:
         """Whether a short message has a pronoun for what was spoken of."""
         said = [token.folded for token in self._language.tokens(self._text)]
@@ -395,7 +406,8 @@ class _Answering:
                 snippet=best.sentences[0][:240],
             ),
         )
-        return self._said(understood, Written(said), "A", round(_QUOTED_SURE * best.support, 3), sources=sources)
+        focus = self._turn.focus.model_copy(update={"personal": True, "quoted": None, "language": words.language})
+        return self._said(understood, Written(said), "A", round(_QUOTED_SURE * best.support, 3), sources=sources, focus=focus)
 
     def _corrections_after(self, text: str, told: list[str]) -> list[str]:
         after = told[told.index(text) + 1 :] if text in told else []
@@ -437,7 +449,7 @@ class _Answering:
         best, before = found[0].passage, self._turn.focus
         asked = before.quoted.asked if before.quoted is not None and before.quoted.id == best.id else self._text
         source = QuotedSource(id=best.id, title=best.title, kind=best.kind, asked=asked[:MAX_PHRASE], label=best.label)
-        focus = before.model_copy(update={"quoted": source, "language": words.language})
+        focus = before.model_copy(update={"quoted": source, "personal": False, "language": words.language})
         return self._said(understood, Written(text), "A", sure, memory=memory, sources=sources, focus=focus)
 
     async def _about_topic(self, understood: Understood, plan: Unknown, schema: Schema, words: Wording) -> RuleAnswer | None:

@@ -345,6 +345,8 @@ class Focus(Message):
     """The language that was last spoken."""
     quoted: QuotedSource | None = None
     """Where the last answer was quoted, and not read from the twin: a follow-up is looked for there first."""
+    personal: bool = False
+    """Whether the last answer was about the person: “and the colour?” is then first asked of what they said."""
 
 
 NO_FOCUS = Focus()

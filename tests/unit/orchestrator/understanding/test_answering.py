@@ -243,3 +243,10 @@ async def test_where_the_answer_before_stands_is_told() -> None:
     source = QuotedSource(id="m1", title="guide.pdf", kind="document", asked="When does it open?", label="guide.pdf, page 3")
     reply = await answered("On which page is that?", FakeNeighbours(memory=NOTHING), focus=Focus(quoted=source))
     assert reply.user_response == "That is in guide.pdf, page 3."
+
+
+async def test_a_short_follow_up_to_what_was_about_the_speaker_is_asked_of_what_they_said() -> None:
+    said = (PastMessage("user", "my favourite colour is orange now"), PastMessage("assistant", "Noted."))
+    neighbours = FakeNeighbours(memory=NOTHING)
+    reply = await answered("and the colour?", neighbours, history=said, focus=Focus(personal=True))
+    assert "orange" in reply.user_response
