@@ -32,6 +32,7 @@ from . import (
     streams,
     tasks,
     tracing,
+    understanding,
 )
 from .progress import say
 
@@ -44,6 +45,7 @@ SECTIONS: dict[str, tuple[str, Section]] = {
     "rebuild": ("Rebuilding the vectors", rebuild.section),
     "experience": ("Episodes, strategies and questions to the memory", experience.section),
     "constitution": ("The constitutional graph", constitution.section),
+    "understanding": ("Questions without a model", understanding.section),
     "cognition": ("Thinking about a message", cognition.section),
     "journal": ("Journalled steps", journal.section),
     "tasks": ("Background tasks at once", tasks.section),
