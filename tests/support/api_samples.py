@@ -137,11 +137,13 @@ def taught() -> World:
     schemathesis.openapi.format("cursor", st.just(CURSOR))
     schemathesis.openapi.format("agent", st.just("dialogue"))
     schemathesis.openapi.format("analyst", st.just("noor"))
+    schemathesis.openapi.format("packaged-agent", st.just("nova"))
+    schemathesis.openapi.format("tool-name", st.just("turn.get"))
     schemathesis.openapi.format("entity-tag", st.just("*"))
     schemathesis.openapi.format("not-blank", st.text(_LETTERS, min_size=1, max_size=50))
     # Nothing outside this machine can be reached from a test, and nothing on it may be fetched.
     schemathesis.openapi.format("public-address", st.nothing())
     # What has to be there, or to be a file of its type, the tests of the face say.
-    for format in ("medium", "inline-file", "response", "conversation"):
+    for format in ("medium", "inline-file", "response", "conversation", "name-in-path"):
         schemathesis.openapi.format(format, st.nothing())
     return world
