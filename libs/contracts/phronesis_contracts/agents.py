@@ -71,6 +71,8 @@ Text = Annotated[str, AfterValidator(_storable)]
 Phrase = Annotated[Text, Field(min_length=1, max_length=500, pattern=r"\S")]
 AllowedTool = Annotated[str, Field(max_length=100, json_schema_extra={"format": "tool-name"})]
 """A tool by name, or `outside.<server>` and `outside.*` for accepted tools of outside MCP servers."""
+_UNIQUE = Field(min_length=1, json_schema_extra={"uniqueItems": True})
+AnswerSources = Annotated[tuple[AnswerSource, ...], _UNIQUE, AfterValidator(_each_once)]
 
 
 class AgentLimits(Message):
@@ -99,13 +101,9 @@ class AgentDefinition(Message):
     """What it is to do and how, in plain words; stands before the prompts of its base."""
     phrases: dict[PhraseName, Phrase] = Field(default_factory=dict)
     """Fixed sentences of its own, in place of its base's."""
-    tools: Annotated[tuple[AllowedTool, ...], AfterValidator(_each_once)] | None = Field(
-        default=None, min_length=1, max_length=MAX_TOOLS, json_schema_extra={"uniqueItems": True}
-    )
+    tools: Annotated[tuple[AllowedTool, ...], Field(min_length=1, max_length=MAX_TOOLS)] | None = None
     """The tools that it may call, in the order in which it is told of them, and no other; its base's where left out."""
-    sources: Annotated[tuple[AnswerSource, ...], AfterValidator(_each_once)] | None = Field(
-        default=None, min_length=1, json_schema_extra={"uniqueItems": True}
-    )
+    sources: AnswerSources | None = None
     """What it may answer from. Where left out everything that its base reads, or, where tools are listed, what those work on
     and what is attached."""
     model: str | None = Field(default=None, min_length=1, max_length=200, pattern=r"^[!-~]+$")
@@ -123,7 +121,7 @@ class PublishAgent(AgentDefinition):
 
     note: Text = Field(default="", max_length=500)
     """Why."""
-    dry_run: bool = False
+    dry_run: bool = Field(default=False, strict=True)
     """Whether to check it and say what would change, and change nothing."""
 
     def definition(self) -> AgentDefinition:

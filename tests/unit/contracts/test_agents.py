@@ -84,7 +84,6 @@ def test_a_name_is_a_slug_or_refused(name: str) -> None:
         ("phrases", {"hello": "Hi"}),
         ("phrases", {"greeting": "  "}),
         ("tools", []),
-        ("tools", ["recall", "recall"]),
         ("sources", []),
         ("sources", ["web"]),
         ("sources", ["memory", "memory"]),
