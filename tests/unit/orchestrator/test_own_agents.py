@@ -15,8 +15,10 @@ from phronesis_contracts.documents import SEARCH_DOCUMENTS, FoundPassages
 from phronesis_contracts.facts import LIST_FACTS, FactList
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
+from phronesis_contracts.ontology import AskVocabulary, EntityName, OntologyView, PropertyView, TypeView, Vocabulary
 from phronesis_contracts.orchestrator import Reply, TurnStatus
 from phronesis_contracts.tools import legal_name
+from phronesis_contracts.twin import Level
 from phronesis_orchestrator.agents.counsel.tools import list_offered_tools
 from phronesis_orchestrator.agents.handlers import AgentHandlers
 from phronesis_orchestrator.agents.tools import Gate, NotAdmitted, Toolbox, build_toolbox, max_calls
@@ -24,6 +26,7 @@ from phronesis_orchestrator.ledger.usage import CallUsage
 from phronesis_orchestrator.models.reasoner import RULES, Answer, RouteDecision, ToolCall, TurnContext
 from phronesis_orchestrator.tasks.background import list_task_tools
 from phronesis_orchestrator.turns.turn import Completed, Failed
+from phronesis_orchestrator.understanding.vocabularies import Vocabularies
 from tests.unit.orchestrator.fakes import FakeNeighbours, ScriptedReasoner, Stage, claim, query, reply
 
 NOTE = ContextItem(id="n1", kind=ItemKind.NOTE, title="Tide clock", text="The tide clock hangs in room 12.", score=0.9, hop=0)
@@ -31,6 +34,7 @@ NODE = NOTE.model_copy(
     update={"id": "n2", "kind": ItemKind.NODE, "title": "Tide works", "text": "The tide works hang in room 14."}
 )
 BOTH = AugmentedMemoryContext(user_id="ann", key_phrases=("x",), memory_units=(NOTE,), concepts=(NODE,))
+EMPTY = AugmentedMemoryContext(user_id="ann", key_phrases=("x",))
 PROFILE = AgentProfile(agent="librarian", based_on="dialogue", version="1+1", loop="router", stages=(), prompts={})
 
 
@@ -96,6 +100,44 @@ async def test_an_agent_that_does_not_read_documents_leaves_attachments_out_and_
 async def test_what_is_a_matter_of_memory_is_declined_by_an_agent_that_reads_none(text: str) -> None:
     said, _ = await answered(text, agent(sources=["documents"]))
     assert said.user_response.startswith("That is a matter of your memory, which I do not read.")
+
+
+class Shipyard:
+    """A twin whose words can be read, and nothing else."""
+
+    async def ask(self, who: Principal, rpc: Any, request: AskVocabulary, **_: Any) -> Vocabulary:
+        words = {"en": ("vessel", "vessels")}
+        weight = PropertyView(name="tonnage", kind="number", words={"en": ("tonnage",)})
+        vessel = TypeView(name="Vessel", words=words, levels={}, properties=(weight,))
+        aurora = EntityName(type="Vessel", id="a", name="Aurora Borealis", level=Level.L3, years=(2023,))
+        ontology = OntologyView(name="shipyard", version="1", types=(vessel,))
+        return Vocabulary(version="1", ontology=ontology, years=(2023,), names=(aurora,))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "How many vessels are there?",
+        "What is the tonnage of Aurora Borealis?",
+        "What is the tonnage of Aurora Boraelis?",
+        "How many vessels were there in 1950?",
+        "What is missing about vessels?",
+    ],
+)
+async def test_what_is_a_matter_of_the_twin_is_declined_without_a_word_of_it(text: str) -> None:
+    around = FakeNeighbours(profiles={"dialogue": agent(sources=["memory", "documents"])}, memory=EMPTY)
+    end = await Stage(RULES, around, vocabularies=Vocabularies(Shipyard())).run(claim(text))
+    assert isinstance(end, Completed), end
+    told = "That is a matter of the records, which I do not read. I answer from your memory and what you attach here."
+    assert end.reply.user_response == told
+    assert {subject.partition(".")[0] for subject, _, _ in around.questions} <= {"memory"}
+
+
+async def test_what_it_can_do_is_said_without_the_words_of_a_twin_that_it_does_not_read() -> None:
+    around = FakeNeighbours(profiles={"dialogue": agent(sources=["documents"])})
+    end = await Stage(RULES, around, vocabularies=Vocabularies(Shipyard())).run(claim("What can you do?"))
+    assert isinstance(end, Completed), end
+    assert end.reply.user_response == "I answer from what you attach here."
 
 
 WHO = Principal(tenant="acme", user="ann", role=Role.ADMIN)
